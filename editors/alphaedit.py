@@ -95,7 +95,7 @@ class AlphaEdit(SpreadEdit):
     def remember(
         self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, requests: Sequence[EditRequest]
     ) -> Self:
-        """Adds the keys of requests that have been edited and stay so.
+        """Add the keys of requests that have been edited and stay so.
 
         Args:
             model: The model with the edit applied, as published.

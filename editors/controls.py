@@ -61,7 +61,7 @@ class ControlConfig:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        """Refuses a control of a control."""
+        """Refuse a control of a control."""
         check_settings(self)
         if is_control(self.editor):
             raise EditError(
@@ -90,7 +90,7 @@ class _Control(ABC):
     inner: Editor | None = None
 
     def fit(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> Self:
-        """Makes and fits the wrapped editor."""
+        """Make and fit the wrapped editor."""
         return replace(self, inner=self._made(model).fit(model, tokenizer))
 
     def _made(self, model: PreTrainedModel) -> Editor:

@@ -73,7 +73,7 @@ class FT(FineTuning):
 
 
 def _last_token(tokenizer: PreTrainedTokenizerBase, bos_in_target: bool) -> Callable[[InputRow], InputRow]:
-    """Cuts a row behind the prompt, where every target token is read."""
+    """Cut a row behind the prompt, where every target token is read."""
     bos = encode_text(tokenizer, "") if bos_in_target else ()
     return lambda row: InputRow(row.ids[: len(row.ids) - len(row.targets) + 1], row.lookup, bos + row.targets)
 
@@ -101,7 +101,7 @@ def _project(parts: ModelParts, layer: int, values: Mapping[str, Tensor], x: Ten
 def _into_box(
     old: Mapping[str, Tensor], units: Mapping[str, float], limit: float | None, values: Mapping[str, Tensor]
 ) -> None:
-    """Puts every entry back to within `limit` units of its old value."""
+    """Put every entry back to within `limit` units of its old value."""
     if limit is not None:
         with torch.no_grad():
             for name, value in values.items():

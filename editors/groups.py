@@ -19,7 +19,7 @@ class EditsGroups(ABC):
     def edit(
         self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, requests: Sequence[EditRequest]
     ) -> WeightDelta:
-        """Edits all requests: together, or (ROME) one after another.
+        """Edit all requests: together, or (ROME) one after another.
 
         Args:
             model: Left as it is.
@@ -41,7 +41,7 @@ class EditsGroups(ABC):
     def edit_each(
         self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, requests: Sequence[EditRequest]
     ) -> list[WeightDelta]:
-        """Edits every request by itself, as `edit(model, tokenizer, [request])` would, in a fraction of the time.
+        """Edit every request by itself, as `edit(model, tokenizer, [request])` would, in a fraction of the time.
 
         Args:
             model: Left as it is.

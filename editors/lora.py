@@ -98,7 +98,7 @@ def _start(parts: ModelParts, layer: int, config: LoRAConfig) -> dict[str, Tenso
 def _project(
     conv1d: bool, scales: Mapping[int, float], layer: int, values: Mapping[str, Tensor], x: Tensor, output: Tensor
 ) -> Tensor:
-    """Adds x dW to the projection's output: each group's own change to its own tokens."""
+    """Add x dW to the projection's output: each group's own change to its own tokens."""
     left, right = values[f"left.{layer}"], values[f"right.{layer}"]
     factors = (left, right) if conv1d else (right.mT, left.mT)
     return output + (x.to(left.dtype) @ factors[0] @ factors[1] * scales[layer]).to(output.dtype)

@@ -46,7 +46,7 @@ class ROMEConfig(LocateThenEditConfig):
         return self.layers if self.use_moments else ()
 
     def __post_init__(self) -> None:
-        """Checks the settings; see `LocateThenEditConfig`."""
+        """Check the settings; see `LocateThenEditConfig`."""
         LocateThenEditConfig.__post_init__(self)
         if len(self.layers) != 1:
             raise EditError(f"ROMEConfig: layers is {self.layers}, expected exactly one. Use MEMIT to edit several.")

@@ -69,7 +69,7 @@ class TraceOptions:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        """Refuses an unknown `kind`.
+        """Refuse an unknown `kind`.
 
         Raises:
             UnknownNameError: See above.
@@ -84,7 +84,7 @@ def trace_fact(
     options: TraceOptions | None = None,
     row: Architecture | None = None,
 ) -> FactTrace:
-    """Traces one fact.
+    """Trace one fact.
 
     Args:
         model: In any mode; unchanged afterwards.
@@ -121,7 +121,7 @@ def trace_facts(
     requests: Iterable[EditRequest],
     options: TraceOptions | None = None,
 ) -> Iterator[FactTrace]:
-    """Traces facts one after the other with one noise scale, the standard deviation over all subjects' embeddings.
+    """Trace facts one after the other with one noise scale, the standard deviation over all subjects' embeddings.
 
     Args:
         model: In any mode; unchanged afterwards.

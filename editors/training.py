@@ -65,7 +65,7 @@ class TuningConfig:
     architecture: Architecture | None = None
 
     def __post_init__(self) -> None:
-        """Checks types and numbers."""
+        """Check types and numbers."""
         check_settings(self)
 
     @classmethod
@@ -238,7 +238,7 @@ def _loss(
 def _exchange(
     parts: ModelParts, layer: int, batch: _Batch, values: Mapping[str, Tensor], project: Project
 ) -> RemovableHandle:
-    """Registers a hook that puts what each group's parameters give in place of a projection's output."""
+    """Register a hook that puts what each group's parameters give in place of a projection's output."""
 
     def hook(_: nn.Module, args: tuple[Tensor, ...], output: Tensor) -> Tensor:
         places, real = batch.places.to(output.device), batch.real.to(output.device)

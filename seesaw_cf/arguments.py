@@ -42,7 +42,7 @@ _CHECKED_CLASSES = ("pandas", "pathlib", "pyarrow", "seesaw_cf", "torch", "trans
 
 
 def check_public(module: dict[str, Any]) -> None:
-    """Wraps what a module exports: its functions, the methods of its classes, and how dataclasses are made.
+    """Wrap what a module exports: its functions, the methods of its classes, and how dataclasses are made.
 
     Records that check themselves in `__post_init__`, and raise an error of their own, are made as before.
 

@@ -226,7 +226,7 @@ def address(where: str, value: str, like: str = "http://localhost:8000/v1") -> S
 
 
 def field_types(record: object, *, error: type[SeesawError] = RecordError) -> None:
-    """Checks every field of a dataclass against its annotation, for `__post_init__`; numbers must be finite.
+    """Check every field of a dataclass against its annotation, for `__post_init__`; numbers must be finite.
 
     A `float` takes whole numbers, too; a `bool` is no number. Classes of other packages are not checked.
 

@@ -102,7 +102,7 @@ def need(package: str, *, extra: str, what_for: str, otherwise: str = "") -> Ite
 
 
 def unknown_name(kind: str, got: object, accepted: Iterable[str]) -> UnknownNameError:
-    """Builds the error for a name outside a known list, with near matches.
+    """Build the error for a name outside a known list, with near matches.
 
     Args:
         kind: What the name is for, such as "editor".

@@ -88,7 +88,7 @@ def table_bytes(table: pa.Table) -> bytes:
 
 
 def write_table(path: str | os.PathLike[str], table: pa.Table) -> None:
-    """Writes Parquet whole or not at all, with the same bytes for the same rows.
+    """Write Parquet whole or not at all, with the same bytes for the same rows.
 
     Raises:
         StorageError: The disk is full or the folder cannot be written.
@@ -104,7 +104,7 @@ def read_table(
     may_lack: Collection[str] = LATER,
     **options: object,
 ) -> pa.Table:
-    """Reads a Parquet file and checks that it has the columns of `schema`.
+    """Read a Parquet file and check that it has the columns of `schema`.
 
     Args:
         path: The file.

@@ -41,7 +41,7 @@ class Entity:
     label: str
 
     def __post_init__(self) -> None:
-        """Refuses what is no text.
+        """Refuse what is no text.
 
         Raises:
             RecordError: The id or label is of another type, or holds half a surrogate pair.
@@ -73,7 +73,7 @@ class EditRequest:
     target_true: Entity
 
     def __post_init__(self) -> None:
-        """Refuses requests no editor could act on.
+        """Refuse requests no editor could act on.
 
         Raises:
             RecordError: A field of another type, the prompt has not exactly one "{}", or the subject or the new
@@ -132,7 +132,7 @@ class AttributePrompt:
     flags: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        """Refuses a text or subject of another type.
+        """Refuse a text or subject of another type.
 
         Raises:
             RecordError: See above.

@@ -111,7 +111,7 @@ class IKEConfig:
     allow_identity: bool = False
 
     def __post_init__(self) -> None:
-        """Refuses unknown orders and styles, and shares that are no shares."""
+        """Refuse unknown orders and styles, and shares that are no shares."""
         check_settings(self)
         if self.k < 0 or self.room < 0:
             raise EditError(f"IKEConfig: k is {self.k} and room is {self.room}, expected numbers from 0.")
@@ -154,7 +154,7 @@ class IKE:
         return replace(self, pool=demonstrations(cases))
 
     def fit(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> Self:
-        """Loads the encoder and encodes the pool, once.
+        """Load the encoder and encode the pool, once.
 
         Raises:
             StorageError: The encoder cannot be loaded.
@@ -170,7 +170,7 @@ class IKE:
     def edit(
         self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, requests: Sequence[EditRequest]
     ) -> WeightDelta:
-        """Writes the text that goes before every prompt.
+        """Write the text that goes before every prompt.
 
         Args:
             model: Only its context length is read.

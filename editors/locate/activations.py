@@ -36,7 +36,7 @@ def cut(row: InputRow) -> InputRow:
 def at_subject(
     parts: ModelParts, rows: Sequence[InputRow], layer: int, block: int | None = None, max_tokens: int = 8192
 ) -> AtSubject:
-    """Runs rows up to the subject's last token and no block further than needed.
+    """Run rows up to the subject's last token and no block further than needed.
 
     Args:
         parts: The model.

@@ -18,7 +18,7 @@ logger = logging.getLogger(__name__)
 
 
 def check_requests(requests: Sequence[EditRequest], editor: str, allow_identity: bool = False) -> None:
-    """Refuses batches no editor can carry out.
+    """Refuse batches no editor can carry out.
 
     Args:
         requests: The batch.
@@ -97,7 +97,7 @@ def make_delta(
     diagnostics: Sequence[Mapping[str, object]],
     **facts: object,
 ) -> WeightDelta:
-    """Puts a delta together, refuses one that is not finite and warns of one that changes nothing.
+    """Put a delta together, refuse one that is not finite and warn of one that changes nothing.
 
     Args:
         editor: Name of the method.

@@ -97,7 +97,7 @@ class LocateThenEditConfig:
         return bool(self.moment_layers) and self.dataset is None and self.moments is None
 
     def __post_init__(self) -> None:
-        """Checks numbers and templates; lists become tuples.
+        """Check numbers and templates; lists become tuples.
 
         Raises:
             EditError: A setting no edit could run with.
@@ -115,7 +115,7 @@ class LocateThenEditConfig:
 
 
 def check_settings(config: Dataclass) -> None:
-    """Makes lists (from JSON) tuples and refuses what cannot work; for `__post_init__` of any editor config.
+    """Make lists (from JSON) tuples and refuse what cannot work; for `__post_init__` of any editor config.
 
     Raises:
         SettingError: A field of another type than its annotation, a number that is not finite or out of range.

@@ -90,7 +90,7 @@ def fit(
     starts: Sequence[tuple[str, int]],
     editor: str,
 ) -> Fitted:
-    """Samples templates (unless the config gives them) and computes or loads the second moments.
+    """Sample templates (unless the config gives them) and compute or load the second moments.
 
     Args:
         model: The model to be edited.
@@ -144,7 +144,7 @@ def _moments(
 
 
 def check_tokens(moments: Mapping[int, SecondMoment], user: str) -> None:
-    """Refuses second moments of fewer tokens than dimensions, which have no inverse.
+    """Refuse second moments of fewer tokens than dimensions, which have no inverse.
 
     Args:
         moments: Layer -> moment.

@@ -52,7 +52,7 @@ class LocateThenEdit(EditsGroups):
     fitted: Fitted | None = field(default=None, repr=False)
 
     def fit(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> Self:
-        """Samples context templates and computes the second moments of the layers, or finds them on disk.
+        """Sample context templates and compute the second moments of the layers, or find them on disk.
 
         Returns:
             A new editor; this one is not changed.
@@ -93,7 +93,7 @@ class LocateThenEdit(EditsGroups):
         ]
 
     def _check_sizes(self, fitted: Fitted, parts: ModelParts) -> None:
-        """Refuses a fitted state of a model whose keys have another length."""
+        """Refuse a fitted state of a model whose keys have another length."""
         for layer, moment in fitted.moments.items():
             size = parts.key_size(layer)
             if len(moment.matrix) != size:

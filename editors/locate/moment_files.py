@@ -53,7 +53,7 @@ class MomentFiles:
         return self.folder / f"layer-{layer}.safetensors"
 
     def save(self, layer: int, moment: SecondMoment) -> None:
-        """Writes a layer's file, whole or not at all."""
+        """Write a layer's file, whole or not at all."""
         facts = {name: getattr(moment, name) for name in _FACTS}
         write(self.path(layer), {"matrix": moment.matrix}, self._owner(layer), facts)
 
@@ -71,7 +71,7 @@ class MomentFiles:
             raise StorageError(f"{self.path(layer)} could not be read as second moments: {error}. {_REMEDY}") from error
 
     def load(self, layer: int, size: int | None = None) -> SecondMoment:
-        """Reads a layer's file.
+        """Read a layer's file.
 
         Args:
             layer: Which layer.
@@ -96,7 +96,7 @@ class MomentFiles:
 
 
 def write(path: Path, tensors: Mapping[str, Tensor], owner: str, facts: Mapping[str, object]) -> None:
-    """Writes tensors and facts with whose they are and their hash, whole or not at all.
+    """Write tensors and facts with whose they are and their hash, whole or not at all.
 
     Raises:
         StorageError: The disk is full, or the folder cannot be written.
@@ -116,7 +116,7 @@ def write(path: Path, tensors: Mapping[str, Tensor], owner: str, facts: Mapping[
 def read(
     path: Path, owner: str, tensors: Sequence[str], facts: Sequence[str]
 ) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """Reads what `write` wrote.
+    """Read what `write` wrote.
 
     Args:
         path: The file.

@@ -88,7 +88,7 @@ class MomentSet:
         return root / self.key / str(self.record["part"]).replace(", within ", "-within-")
 
     def copy(self, folder: Path) -> MomentSet:
-        """Writes it into another folder, whole or not at all.
+        """Write it into another folder, whole or not at all.
 
         Raises:
             StorageError: The folder holds something, or cannot be written.
@@ -105,7 +105,7 @@ class MomentSet:
         return facts | {name: self.origin[name] for name in ("repository", "revision") if name in self.origin}
 
     def check(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> None:
-        """Refuses a model or tokenizer that it was not made with.
+        """Refuse a model or tokenizer that it was not made with.
 
         Raises:
             StorageError: Says what differs.
@@ -130,7 +130,7 @@ class MomentSet:
     def load(
         self, parts: ModelParts, tokenizer: PreTrainedTokenizerBase, layers: Sequence[int]
     ) -> dict[int, SecondMoment]:
-        """Reads the moments of some layers for a model.
+        """Read the moments of some layers for a model.
 
         Args:
             parts: The model.
@@ -155,7 +155,7 @@ class MomentSet:
 def describe_set(
     folder: Path, facts: Mapping[str, object], part: str, model: PreTrainedModel, texts: Sequence[str]
 ) -> None:
-    """Writes the `set.json` of a pass; a file of the corpus is named without its folder.
+    """Write the `set.json` of a pass; a file of the corpus is named without its folder.
 
     Raises:
         StorageError: The folder cannot be written.

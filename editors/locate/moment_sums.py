@@ -71,7 +71,7 @@ class Sums:
         return sums
 
     def add(self, layer: int, keys: Sequence[Tensor], counts: Sequence[Sequence[int]]) -> None:
-        """Adds tokens of a layer.
+        """Add tokens of a layer.
 
         Args:
             layer: Which one.
@@ -91,7 +91,7 @@ class Sums:
                 self.probed[layer][number] += part.T @ probes
 
     def save(self) -> None:
-        """Writes the checkpoint, whole or not at all."""
+        """Write the checkpoint, whole or not at all."""
         tensors = {f"product{layer}": product.cpu() for layer, product in self.products.items()}
         tensors |= {f"probed{layer}": probed.cpu() for layer, probed in self.probed.items()}
         facts = {name: getattr(self, name) for name in ("tokens", "n_texts", "n_chunks", "n_rows")}
@@ -130,7 +130,7 @@ def _blocks(size: int) -> Iterator[slice]:
 
 
 def _mirrored(matrix: Tensor) -> Tensor:
-    """Fills in, in place, what is above the diagonal blocks."""
+    """Fill in, in place, what is above the diagonal blocks."""
     for block in _blocks(len(matrix)):
         matrix[block, block.stop :] = matrix[block.stop :, block].T
     return matrix

@@ -183,7 +183,7 @@ def _accumulate(
     sums: Sums,
     how: MomentOptions,
 ) -> bool:
-    """Runs the texts that are not in the sums yet; False when the error was small enough before the last chunk."""
+    """Run the texts that are not in the sums yet; False when the error was small enough before the last chunk."""
     saved = time.monotonic()
     bar = tqdm(total=len(sample), initial=sums.n_texts, desc="second moments", unit="text", disable=no_bars())
     with frozen(parts.model), torch.no_grad(), bar:
@@ -212,7 +212,7 @@ def _accumulate(
 
 
 def _add(parts: ModelParts, rows: Sequence[tuple[int, list[int]]], sums: Sums, batch_tokens: int) -> None:
-    """Adds (part, tokens) of at most `batch_tokens` tokens with padding."""
+    """Add (part, tokens) of at most `batch_tokens` tokens with padding."""
     most = min(batch_tokens, _CPU_TOKENS) if parts.model.device.type == "cpu" else batch_tokens
     groups = [sorted(rows[index] for index in group) for group in batches([len(ids) for _, ids in rows], most)]
     passes = [_keys(parts, [ids for _, ids in group], sums.layers) for group in groups]

@@ -110,7 +110,7 @@ def out_of_reach(parts: ModelParts, layer: int, values: Tensor, residual: Tensor
 
 
 def check_norms(parts: ModelParts, layers: Sequence[int], where: str) -> None:
-    """Refuses a norm behind an MLP that is no RMS norm: no value could be found in front of it.
+    """Refuse a norm behind an MLP that is no RMS norm: no value could be found in front of it.
 
     Args:
         parts: The model, or its outline without weights: the norm is tried with a scale and a bias of our own.

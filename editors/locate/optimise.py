@@ -103,7 +103,7 @@ def optimise(
     config: LocateThenEditConfig,
     at: Literal["stream", "mlp"] = "stream",
 ) -> Optimised:
-    """Optimises one shift per edit.
+    """Optimise one shift per edit.
 
     loss = mean over rows of the mean over target tokens of -log p + kl_factor * KL(now || before)
            + weight_decay * ||shift|| / ||initial||^2, logged and compared with `stop_below` before each step.
@@ -189,7 +189,7 @@ def _optimise_group(
 
 
 def _project(shift: Tensor, radius: Tensor) -> None:
-    """Puts shifts that left their ball back onto its surface."""
+    """Put shifts that left their ball back onto its surface."""
     with torch.no_grad():
         norm = shift.norm(dim=1)
         outside = norm > radius
@@ -219,7 +219,7 @@ def _plan(
     config: LocateThenEditConfig,
     inside: bool,
 ) -> _Plan:
-    """Lays out the rows of the edits in `indices` and notes where shifts go in and answers come out."""
+    """Lay out the rows of the edits in `indices` and note where shifts go in and answers come out."""
     rows: list[InputRow] = []
     owner: list[int] = []
     targets: list[tuple[int, int, int, float, int]] = []  # row, position, token, weight, edit

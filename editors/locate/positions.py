@@ -109,7 +109,7 @@ def prepare(
     templates: Sequence[str],
     anchor_prompt: str = "{} is a",
 ) -> PreparedEdit:
-    """Encodes a request under every context template.
+    """Encode a request under every context template.
 
     The subject's place is known from the "{}" of the request, so a name that occurs twice is no problem here.
 

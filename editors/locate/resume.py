@@ -47,7 +47,7 @@ class ResumableRows:
     starts: tuple[int, ...]
 
     def run(self, hidden: Tensor) -> Tensor:
-        """Runs the blocks.
+        """Run the blocks.
 
         Args:
             hidden: Like `self.hidden`, possibly changed.
@@ -67,7 +67,7 @@ class ResumableRows:
 def lay_out(
     parts: ModelParts, rows: Sequence[InputRow], first: int, last: int, keep_prefix: bool = False
 ) -> ResumableRows:
-    """Computes what enters block `first` and how blocks `first` to `last` are called.
+    """Compute what enters block `first` and how blocks `first` to `last` are called.
 
     Args:
         parts: The model.
@@ -175,7 +175,7 @@ class _Constant(CacheLayerMixin):
 
 
 def _record(parts: ModelParts, first: int, last: int, **arguments: object) -> tuple[Tensor, tuple[_Call, ...]]:
-    """Runs the model once up to block `last` and notes the input of block `first` and every call from there on."""
+    """Run the model once up to block `last` and note the input of block `first` and every call from there on."""
     calls: list[_Call] = []
     entering: list[Tensor] = []
 

@@ -25,7 +25,7 @@ def all_finite(matrix: Tensor) -> bool:
 
 
 def check_keys(keys: Tensor, size: int) -> None:
-    """Refuses keys that are not (size, n).
+    """Refuse keys that are not (size, n).
 
     Raises:
         EditError: Their shape is another.

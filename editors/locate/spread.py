@@ -54,7 +54,7 @@ def spread(
     solve: Callable[[int, Tensor], Tensor],
     max_tokens: int,
 ) -> list[tuple[dict[str, LowRank], Tensor]]:
-    """Moves the last layer's output at each subject to its target, an equal share of the rest at each layer.
+    """Move the last layer's output at each subject to its target, an equal share of the rest at each layer.
 
     Keys and the remaining distance are read anew after each layer's update, from the model partly edited for the
     group, which is as before on returning, also after an exception. All groups take one layer before any takes the

@@ -23,7 +23,7 @@ _TOP_K = 5
 def sample_templates(
     parts: ModelParts, tokenizer: PreTrainedTokenizerBase, starts: Sequence[tuple[str, int]], seed: int
 ) -> tuple[str, ...]:
-    """Samples continuations with top-k 5 and makes templates "<text>. {}" of them, the bare "{}" first.
+    """Sample continuations with top-k 5 and make templates "<text>. {}" of them, the bare "{}" first.
 
     Deviates: The published programs sample without a seed, so no two runs agree; here a generator of its own is
     seeded, and the model's random state is not touched.

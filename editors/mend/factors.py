@@ -36,7 +36,7 @@ class Batch:
 
 
 def batch_of(tokenizer: PreTrainedTokenizerBase, clozes: Sequence[Cloze], device: torch.device | str = "cpu") -> Batch:
-    """Encodes clozes into one batch.
+    """Encode clozes into one batch.
 
     Raises:
         PromptError: A cloze that cannot be encoded.
@@ -150,7 +150,7 @@ def capture(
 
 @contextlib.contextmanager
 def added(model: nn.Module, changes: Mapping[str, tuple[Tensor, Tensor]]) -> Iterator[None]:
-    """Adds low-rank changes to the named projections inside the block; gradients flow into the factors.
+    """Add low-rank changes to the named projections inside the block; gradients flow into the factors.
 
     Args:
         model: Not written.

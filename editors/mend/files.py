@@ -20,7 +20,7 @@ FORMAT, VERSION = "seesaw_cf.mend", 1
 def save_network(
     network: MENDNetwork, folder: str | os.PathLike[str], facts: Mapping[str, object] | None = None
 ) -> None:
-    """Writes a network; the folder appears whole or not at all.
+    """Write a network; the folder appears whole or not at all.
 
     Args:
         network: What to save.
@@ -46,7 +46,7 @@ def save_network(
 
 
 def load_network(folder: str | os.PathLike[str]) -> MENDNetwork:
-    """Reads a network back, bit for bit, in eval mode.
+    """Read a network back, bit for bit, in eval mode.
 
     Raises:
         StorageError: A file is missing.

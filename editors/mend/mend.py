@@ -72,7 +72,7 @@ class MENDConfig:
         return self.weights is None
 
     def __post_init__(self) -> None:
-        """Checks names and numbers."""
+        """Check names and numbers."""
         check_settings(self)
         if self.chunk_size < 1 or self.rank < 1 or self.hidden < 0:
             raise EditError(
@@ -119,7 +119,7 @@ class MEND:
     network: MENDNetwork | None = None
 
     def fit(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> Self:
-        """Takes the network given, loads it, or trains one (minutes for a tiny model, days for a large one).
+        """Take the network given, load it, or train one (minutes for a tiny model, days for a large one).
 
         Raises:
             EditError: The network is for another model, or there is nothing to train on.
@@ -155,7 +155,7 @@ class MEND:
     def edit(
         self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, requests: Sequence[EditRequest]
     ) -> WeightDelta:
-        """Computes the change for all requests together.
+        """Compute the change for all requests together.
 
         Args:
             model: Left as it is.

@@ -107,7 +107,7 @@ class GradientTransform(nn.Module):
         self.mlp = _IdentityMLP(matrix.inputs + matrix.outputs, shape, modes, generator)
 
     def forward(self, u: Tensor, v: Tensor, mode: int) -> tuple[Tensor, Tensor]:
-        """Transforms N tokens: (N, in) and (N, out) of the same kind as given."""
+        """Transform N tokens: (N, in) and (N, out) of the same kind as given."""
         normal_u = (u - self.u_mean) / (self.u_std + 1e-7)
         normal_v = (v - self.v_mean) / (self.v_std + 1e-7)
         output = self.mlp(torch.cat((normal_u, normal_v), -1), mode)
@@ -116,7 +116,7 @@ class GradientTransform(nn.Module):
 
     @torch.no_grad()
     def observe(self, u: Tensor, v: Tensor) -> None:
-        """Adds N tokens to the running statistics, all at once (Chan et al. 1979; equals one by one to rounding)."""
+        """Add N tokens to the running statistics, all at once (Chan et al. 1979; equals one by one to rounding)."""
         n, old = len(u), self.k.clone()
         if n == 0:
             return
@@ -130,7 +130,7 @@ class GradientTransform(nn.Module):
 
     @torch.no_grad()
     def forget(self) -> None:
-        """Sets the running statistics back to nothing seen."""
+        """Set the running statistics back to nothing seen."""
         for buffer in self.buffers():
             buffer.zero_()
 
@@ -145,7 +145,7 @@ class MENDNetwork(nn.Module):
     """
 
     def __init__(self, shape: NetworkShape, edit_lr: float = 1e-4, seed: int = 0) -> None:
-        """Makes an untrained network: the identity on normalised gradients.
+        """Make an untrained network: the identity on normalised gradients.
 
         Args:
             shape: Matrices, rank, hidden layers.
@@ -165,7 +165,7 @@ class MENDNetwork(nn.Module):
         self.edit_lrs = nn.Parameter(torch.full((len(shape.matrices),), edit_lr))
 
     def forward(self, factors: Factors, *, observe: bool = False) -> dict[str, tuple[Tensor, Tensor]]:
-        """Transforms the factors of edits; the step size is multiplied into the second.
+        """Transform the factors of edits; the step size is multiplied into the second.
 
         The change of a matrix is the sum over tokens of the outer products of its two answers, added to the weight.
 
@@ -200,7 +200,7 @@ class MENDNetwork(nn.Module):
         return transform
 
     def check(self, model: nn.Module, where: str) -> None:
-        """Refuses a model whose matrices are not those this network was made for.
+        """Refuse a model whose matrices are not those this network was made for.
 
         Raises:
             EditError: A matrix is missing or has another shape; each is listed.

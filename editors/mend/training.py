@@ -62,7 +62,7 @@ class MENDTraining:
     held_out: int = 200
 
     def __post_init__(self) -> None:
-        """Refuses numbers that cannot work."""
+        """Refuse numbers that cannot work."""
         above_zero(self, (entry.name for entry in fields(self) if entry.name != "locality_weight"), error=EditError)
 
     @classmethod
@@ -93,7 +93,7 @@ def train(
     seed: int = 0,
     cache: Path | None = None,
 ) -> MENDNetwork:
-    """Trains a network, or takes it from the cache when the very same training was done before.
+    """Train a network, or take it from the cache when the very same training was done before.
 
     Args:
         network: Untrained; changed in place.
@@ -163,7 +163,7 @@ class _Trainer:
         self.upper = Upper([matrix.name for matrix in network.shape.matrices], limit=size // 2)
 
     def run(self) -> float:
-        """Trains to the end and leaves the best network in place; returns its validation loss."""
+        """Train to the end and leave the best network in place; return its validation loss."""
         self._resume()
         total = self.settings.steps
         with tqdm(total=total, initial=self.step, desc="training MEND", unit="step", disable=no_bars()) as bar:
@@ -213,7 +213,7 @@ class _Trainer:
 
     @torch.no_grad()
     def _validate(self) -> None:
-        """Keeps the network when it is the best so far, and writes a checkpoint."""
+        """Keep the network when it is the best so far, and write a checkpoint."""
         size = self.settings.batch
         losses = [
             float(self._loss(chunk, observe=False)) * len(chunk)
@@ -230,7 +230,7 @@ class _Trainer:
         )
 
     def _resume(self) -> None:
-        """Goes on from a checkpoint when there is one."""
+        """Go on from a checkpoint when there is one."""
         file = self.folder / "state.safetensors"
         if not file.exists():
             return

@@ -23,7 +23,7 @@ Mode = Literal["exact", "paper"]
 
 
 def check_mode(mode: str) -> None:
-    """Refuses an unknown mode.
+    """Refuse an unknown mode.
 
     Raises:
         UnknownNameError: Not "exact" or "paper".

@@ -58,7 +58,7 @@ class AuditSettings:
         return f"at most {100 * self.alpha:g} % per {' × '.join(names) or 'report'} ({self.correction})"
 
     def __post_init__(self) -> None:
-        """Refuses what no audit could be made with, before anything is computed.
+        """Refuse what no audit could be made with, before anything is computed.
 
         Raises:
             RecordError: A number that is not finite or out of range.
@@ -125,7 +125,7 @@ def audit(
 
 
 def decide(table: pd.DataFrame, settings: AuditSettings, family: Sequence[str] | None = None) -> pd.DataFrame:
-    """Corrects contrasts over their families and says what each supports.
+    """Correct contrasts over their families and say what each supports.
 
     Args:
         table: `value`, `stderr`, `p`, `df`, `margin`, `scale` and `mirror` of each contrast, or rows of `audit` in
@@ -184,7 +184,7 @@ def in_log_odds(likelier_pre: pd.Series, margin: float, score: ScoreForm = "summ
 
 
 def _decided(table: pd.DataFrame, settings: AuditSettings, score: ScoreForm) -> pd.DataFrame:
-    """Puts each contrast's deciding scale into `value` and its interval; both scales keep columns of their own."""
+    """Put each contrast's deciding scale into `value` and its interval; both scales keep columns of their own."""
     log_odds = in_log_odds(table["likelier_pre"], settings.margin, score)
     out = table.assign(scale=log_odds.map({True: "log-odds", False: "probability"}))
     out["margin"] = log_odds.map({True: settings.margin_log_odds, False: settings.margin})

@@ -152,7 +152,7 @@ def _number(value: float) -> float | None:
 
 
 def read_curves(folder: str | os.PathLike[str]) -> Curves:
-    """Reads a dose run.
+    """Read a dose run.
 
     Raises:
         RunFolderError: Not the folder of a dose run, unfinished, or damaged.

@@ -237,7 +237,7 @@ _MOVED = ("D", "D_post", *SCALES)
 
 
 def toward_truth(prompts: pd.DataFrame) -> pd.DataFrame:
-    """Turns D around for people who hold the true target, so that above 0 always means "surer of the right answer".
+    """Turn D around for people who hold the true target, so that above 0 always means "surer of the right answer".
 
     Without it, a model that answers p_j for everybody looks better on people who hold p_j and the loss on people who
     hold p_i is not seen.
@@ -249,7 +249,7 @@ def toward_truth(prompts: pd.DataFrame) -> pd.DataFrame:
 
 
 def stratify(prompts: pd.DataFrame, values: pd.Series, *, bins: int = 4) -> pd.DataFrame:
-    """Adds `stratum`, quantile bins of a covariate such as D_pre, sitelinks or the length of the name.
+    """Add `stratum`, quantile bins of a covariate such as D_pre, sitelinks or the length of the name.
 
     Args:
         prompts: Rows of `seesaw_cf.effects.prompt_effects`.

@@ -25,7 +25,7 @@ UNKNOWN = "unknown"
 
 
 def need_columns(where: str, frame: pd.DataFrame, names: Iterable[str]) -> None:
-    """Refuses a table without columns that are needed.
+    """Refuse a table without columns that are needed.
 
     Raises:
         RecordError: The missing ones, and those there are.
@@ -46,7 +46,7 @@ _HOLDS = ("target_new", "target_true", "")
 
 
 def check_axes(axes: Iterable[str]) -> None:
-    """Refuses an axis that the score table does not have.
+    """Refuse an axis that the score table does not have.
 
     Raises:
         UnknownNameError: Not "gender", "race" or "region"; near names are suggested.

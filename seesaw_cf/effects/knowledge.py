@@ -97,7 +97,7 @@ def knowledge(logprobs: Floats, true: NDArray[np.bool_], nats: float = BOUNDS["f
 
 
 def with_edit_known(rows: pd.DataFrame, edits: pd.DataFrame) -> pd.DataFrame:
-    """Adds `edit_known`: whether the fact that each row's edit changes was known before.
+    """Add `edit_known`: whether the fact that each row's edit changes was known before.
 
     Args:
         rows: Columns editor and case_id.

@@ -21,7 +21,7 @@ _ROUNDING = 1e-6
 
 
 def as_table(scores: pa.Table | pd.DataFrame) -> pa.Table:
-    """Brings a score table to the schema `seesaw_cf.tables.SCORES`.
+    """Bring a score table to the schema `seesaw_cf.tables.SCORES`.
 
     Raises:
         RecordError: Columns are missing or hold other types.
@@ -65,7 +65,7 @@ def by_editor(table: pa.Table) -> Iterator[tuple[str, pa.Table]]:
 
 
 def check_logprobs(name: str, values: NDArray[np.float64]) -> None:
-    """Refuses numbers that cannot be log-probabilities.
+    """Refuse numbers that cannot be log-probabilities.
 
     Raises:
         RecordError: A value is above 0, as probabilities and negative log-likelihoods are.

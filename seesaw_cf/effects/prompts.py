@@ -20,7 +20,7 @@ ScoreForm = Literal["summed", "normalised", "log_odds"]
 
 
 def check_form(score: str) -> None:
-    """Refuses an unknown form of score.
+    """Refuse an unknown form of score.
 
     Raises:
         UnknownNameError: Not "summed", "normalised" or "log_odds".
@@ -75,7 +75,7 @@ def _tokens(name: str, counts: ArrayLike | None) -> NDArray[np.float64]:
 
 
 def add_differences(pairs: pd.DataFrame, score: ScoreForm = "summed", nats: float = BOUNDS["float32"]) -> pd.DataFrame:
-    """Adds what an edit did to each prompt to paired log-probabilities; NaN unless status is "ok".
+    """Add what an edit did to each prompt to paired log-probabilities; NaN unless status is "ok".
 
     Columns: D_pre, D_post and D = D_post - D_pre in the chosen form; whatever the form, from summed log-probabilities:
     `log_odds`, the change of log p(new) - log p(true) in nats, and `share`, that of p(new) / (p(new) + p(true));

@@ -107,7 +107,7 @@ def _in_order(where: str, names: list[str], candidates: NDArray[Any], logprobs: 
 
 
 def mark(frame: pd.DataFrame, mode: Mode = "exact", nats: float = BOUNDS["float32"]) -> pd.DataFrame:
-    """Adds `pre_correct`, `post_correct`, `pre_rank`, `post_rank`, `pre_odds`, `post_odds` (`gold_odds`) and `status`
+    """Add `pre_correct`, `post_correct`, `pre_rank`, `post_rank`, `pre_odds`, `post_odds` (`gold_odds`) and `status`
     to rows of `answers`.
 
     Exact: the gold candidate beats all others by more than `nats`, the run's rounding (ties fail). Paper: the first

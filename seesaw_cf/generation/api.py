@@ -141,7 +141,7 @@ class OpenAIGenerator:
         return answers
 
     def check(self) -> None:
-        """Asks for what is needed before anything is sent.
+        """Ask for what is needed before anything is sent.
 
         Raises:
             ServiceError: The key is missing or is none.

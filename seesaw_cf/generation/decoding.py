@@ -67,7 +67,7 @@ class Decoding:
         self.takes = {"position_ids", "logits_to_keep"} & set(parameters)
 
     def logits(self) -> Tensor:
-        """Runs the model on the tokens not yet read; (rows, vocabulary) logits of the next token, at least float32."""
+        """Run the model on the tokens not yet read; (rows, vocabulary) logits of the next token, at least float32."""
         fed = self.ids.shape[1]
         positions = (self.mask.cumsum(-1) - 1).clamp(min=0)[:, -fed:]
         options = {"position_ids": positions, "logits_to_keep": 1}
@@ -93,14 +93,14 @@ class Decoding:
         return torch.where(self.seen, torch.where(logits > 0, logits / penalty, logits * penalty), logits)
 
     def append(self, tokens: Tensor) -> None:
-        """Adds one token to every row; (rows,) ids."""
+        """Add one token to every row; (rows,) ids."""
         self.ids = tokens.to(self.device)[:, None]
         if self.seen is not None:
             self.seen.scatter_(1, self.ids, True)
         self.mask = torch.cat([self.mask, self.mask.new_ones(len(tokens), 1)], 1)
 
     def keep(self, rows: Sequence[int]) -> None:
-        """Drops all other rows."""
+        """Drop all other rows."""
         index = torch.tensor(rows, device=self.device)
         self.ids, self.mask = self.ids[index], self.mask[index]
         self.seen = self.seen[index] if self.seen is not None else None
@@ -115,7 +115,7 @@ def decode(
     stopped: Callable[[OpenCompletion], bool],
     deltas: Sequence[WeightDelta] = (),
 ) -> None:
-    """Writes every row to its end; fills in `new`, `finish` and `status`.
+    """Write every row to its end; fill in `new`, `finish` and `status`.
 
     Rows that have ended stay in the batch until half of it has ended, then they are dropped.
 
@@ -146,7 +146,7 @@ def _grow(
     ends: frozenset[int],
     stopped: Callable[[OpenCompletion], bool],
 ) -> None:
-    """Adds tokens until at least half of the rows have ended."""
+    """Add tokens until at least half of the rows have ended."""
     step = len(rows[0].new)
     while 2 * sum(row.is_open for row in rows) > len(rows):
         logits = batch.logits()

@@ -70,7 +70,7 @@ class HFGenerator:
         return f"{origin.name if origin.is_dir() else origin} {dtype} {digest}"
 
     def generate(self, asks: Sequence[Ask], sampling: Sampling) -> list[Completion]:
-        """Writes one completion for each ask, in order.
+        """Write one completion for each ask, in order.
 
         Args:
             asks: n prompts or conversations; the same ask twice costs nothing.
@@ -85,7 +85,7 @@ class HFGenerator:
         return self.generate_each([(WeightDelta(), asks)], sampling)[0]
 
     def generate_each(self, jobs: Jobs, sampling: Sampling) -> list[list[Completion]]:
-        """Writes with several edited models at once.
+        """Write with several edited models at once.
 
         Low-rank deltas are terms of their own rows in one batch; any other delta is applied, used alone and taken back.
         `WeightDelta.context` is put before the prompt.
@@ -124,7 +124,7 @@ class HFGenerator:
         return [[completions[edit, ask] for ask in asks] for edit, (_, asks) in enumerate(jobs)]
 
     def _write(self, rows: Iterable[OpenCompletion], sampling: Sampling, deltas: Sequence[WeightDelta]) -> None:
-        """Writes rows of about the same length together."""
+        """Write rows of about the same length together."""
         ordered = sorted(rows, key=lambda row: (-len(row.prompt), row.prompt, row.seed))
         limit = rope_limit(self.model)
         long = [row for row in ordered if limit and len(row.prompt) + sampling.max_new_tokens > limit]

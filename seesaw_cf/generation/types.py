@@ -23,7 +23,7 @@ class Message:
     content: str
 
     def __post_init__(self) -> None:
-        """Refuses what is no text.
+        """Refuse what is no text.
 
         Raises:
             PromptError: The role or the content is something else.
@@ -59,7 +59,7 @@ class Sampling:
     repetition_penalty: float = 1.0
 
     def __post_init__(self) -> None:
-        """Refuses what no token can be drawn with."""
+        """Refuse what no token can be drawn with."""
         for name, check, low, high in _RANGES:
             check(f"sampling: {name}", getattr(self, name), low, high)
 
@@ -87,7 +87,7 @@ class Ask:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        """Refuses an empty prompt.
+        """Refuse an empty prompt.
 
         Raises:
             PromptError: Nothing to continue, or no text.
@@ -123,7 +123,7 @@ class Generator(Protocol):
 
     @property
     def name(self) -> str:
-        """Names the model and everything that changes what it writes; part of cache keys and manifests."""
+        """Name the model and everything that changes what it writes; part of cache keys and manifests."""
 
     def generate(self, asks: Sequence[Ask], sampling: Sampling) -> list[Completion]:
         """One completion per ask, in order. A failure of one ask is a status, not an exception."""

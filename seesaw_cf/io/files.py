@@ -38,7 +38,7 @@ def cache_folder() -> Path:
 
 @contextlib.contextmanager
 def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """Yields a temporary path in the same folder; renames it to `path` when the block ends without an exception.
+    """Yield a temporary path in the same folder; rename it to `path` when the block ends without an exception.
 
     Args:
         path: The final file. Its folder is made when missing.
@@ -73,7 +73,7 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def atomic_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """Yields a temporary folder beside `path`; renames it to `path` when the block ends without an exception.
+    """Yield a temporary folder beside `path`; rename it to `path` when the block ends without an exception.
 
     Args:
         path: The final folder. It may exist only when it is empty; its parent is made when missing.
@@ -162,7 +162,7 @@ def _not_written(final: Path, error: OSError | UnicodeEncodeError) -> SeesawErro
 
 
 def write_text(path: str | os.PathLike[str], text: str) -> None:
-    """Writes UTF-8 text whole or not at all.
+    """Write UTF-8 text whole or not at all.
 
     Raises:
         StorageError: See `atomic_path`.
@@ -179,7 +179,7 @@ def write_text(path: str | os.PathLike[str], text: str) -> None:
 
 
 def check_outputs(outputs: Iterable[str | os.PathLike[str]], inputs: Iterable[str | os.PathLike[str]]) -> None:
-    """Refuses to write onto what a command reads, or two things onto one name.
+    """Refuse to write onto what a command reads, or two things onto one name.
 
     Args:
         outputs: Files or folders that are about to be written.
@@ -203,7 +203,7 @@ def write_new(
     *,
     overwrite: bool = False,
 ) -> None:
-    """Writes files that somebody may have filled in or paid for since: none of them is replaced by something else.
+    """Write files that somebody may have filled in or paid for since: none of them is replaced by something else.
 
     All are checked before the first one is written. A file with the same content is left as it is.
 
@@ -235,7 +235,7 @@ def _same(path: Path, other: Path) -> bool:
 
 
 def create_text(path: str | os.PathLike[str], text: str) -> bool:
-    """Writes a file that does not exist yet, whole or not at all; of several processes exactly one does.
+    """Write a file that does not exist yet, whole or not at all; of several processes exactly one does.
 
     Args:
         path: The file. Its folder is made when missing.

@@ -29,7 +29,7 @@ _READING = {
 
 
 def check_repo(repo: str) -> None:
-    """Refuses a malformed name.
+    """Refuse a malformed name.
 
     Raises:
         RecordError: Not ORG/NAME in the Hub's letters.
@@ -49,7 +49,7 @@ def public_name(name: str) -> str:
 
 @contextmanager
 def explained(repo: str, *, reading: bool = False) -> Iterator[None]:
-    """Turns the Hub client's errors into one that says what to do; nothing of the request is quoted.
+    """Turn the Hub client's errors into one that says what to do; nothing of the request is quoted.
 
     Args:
         repo: ORG/NAME that the block talks to the Hub about.

@@ -21,7 +21,7 @@ class TryAgain(Exception):
     """
 
     def __init__(self, reason: str, wait: float | None = None, last: bool = False) -> None:
-        """Keeps the reason."""
+        """Keep the reason."""
         super().__init__(reason)
         self.reason, self.wait, self.last = reason, wait, last
 
@@ -29,7 +29,7 @@ class TryAgain(Exception):
 def try_again(
     ask: Callable[[], T], tries: int, pause: Callable[[int], float], sleep: Callable[[float], None] = time.sleep
 ) -> T:
-    """Calls `ask` until it raises no `TryAgain`, `tries` times at the most.
+    """Call `ask` until it raises no `TryAgain`, `tries` times at the most.
 
     Args:
         ask: One try.

@@ -22,7 +22,7 @@ _QUIET = {
 
 @contextlib.contextmanager
 def say_when_waiting(message: Callable[[], str], after: float = SILENCE) -> Iterator[None]:
-    """Logs what `message` gives after `after` seconds, once, as a warning; nothing when that is empty by then."""
+    """Log what `message` gives after `after` seconds, once, as a warning; nothing when that is empty by then."""
 
     def say() -> None:
         if text := message():

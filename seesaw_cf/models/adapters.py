@@ -32,7 +32,7 @@ _REMEDY = "Share it as a checkpoint (merge_and_save, --as checkpoint) or as a de
 
 
 def factorise(change: Tensor) -> LowRank | None:
-    """Writes a matrix as a product of fewer numbers than it has, when its numerical rank allows that exactly.
+    """Write a matrix as a product of fewer numbers than it has, when its numerical rank allows that exactly.
 
     The rank counts singular values (float64) above max(rows, columns) × the machine epsilon of the matrix's own dtype ×
     the largest one: below that lies rounding noise of the matrix itself.
@@ -60,7 +60,7 @@ def to_peft(
     base_model: str | None = None,
     rank: int | None = None,
 ) -> None:
-    """Writes a delta as a LoRA adapter that `peft.PeftModel.from_pretrained(model, folder)` loads.
+    """Write a delta as a LoRA adapter that `peft.PeftModel.from_pretrained(model, folder)` loads.
 
     All modules have one rank, the largest of their updates (the number of edits for ROME and MEMIT): smaller factors
     are filled with zeros, which add nothing. So `r` alone describes the adapter, as vLLM and other servers read it
@@ -133,7 +133,7 @@ def _tensors(updates: Mapping[str, LowRank], conv1d: Mapping[str, bool], rank: i
 
 
 def from_peft(folder: str | os.PathLike[str], model: PreTrainedModel) -> WeightDelta:
-    """Reads a LoRA adapter as a weight delta in the orientation of the model's parameters.
+    """Read a LoRA adapter as a weight delta in the orientation of the model's parameters.
 
     Args:
         folder: A folder with `adapter_config.json` and `adapter_model.safetensors`, made by `to_peft` or by anyone.

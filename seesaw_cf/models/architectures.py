@@ -181,7 +181,7 @@ class ModelParts:
         return self.weight(0).dtype
 
     def logits(self, hidden: Tensor) -> Tensor:
-        """Applies the final norm and the head to residual-stream vectors.
+        """Apply the final norm and the head to residual-stream vectors.
 
         Args:
             hidden: (..., d), the output of some block.
@@ -225,7 +225,7 @@ class ModelParts:
         return self.row.packed and not flash and not (window and longest > window)
 
     def check_layers(self, layers: Iterable[int], where: str) -> None:
-        """Refuses layers the model does not have.
+        """Refuse layers the model does not have.
 
         Raises:
             UnsupportedModelError: A layer is negative, too large, or named twice, or none is given.
@@ -249,7 +249,7 @@ class ModelParts:
 
 
 def model_parts(model: PreTrainedModel, row: Architecture | None = None) -> ModelParts:
-    """Finds the row for a model and checks that the model can be edited.
+    """Find the row for a model and check that the model can be edited.
 
     Args:
         model: A transformers causal language model.

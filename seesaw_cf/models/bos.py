@@ -14,7 +14,7 @@ _TOLD: WeakSet[PreTrainedTokenizerBase] = WeakSet()
 
 
 def warn_without_bos(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> bool:
-    """Warns, once for each tokenizer, where a model needs a beginning-of-text token and gets none.
+    """Warn, once for each tokenizer, where a model needs a beginning-of-text token and gets none.
 
     Prompts, scores, generated texts and second moments all begin with what the tokenizer puts in front of a text.
 

@@ -22,7 +22,7 @@ def merge_and_save(
     *,
     base_model: str | None = None,
 ) -> None:
-    """Writes model, tokenizer and edit as one checkpoint that `from_pretrained(folder)` loads.
+    """Write model, tokenizer and edit as one checkpoint that `from_pretrained(folder)` loads.
 
     The edit is rounded once into the dtype of the weights. The model is restored bitwise. `seesaw_cf.json` beside the
     weights says what was edited and on which base.

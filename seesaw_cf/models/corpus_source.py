@@ -68,7 +68,7 @@ class CorpusSpec:
 
 
 def read_source(spec: str) -> CorpusSpec:
-    """Parses a spec; the name of an existing file is that file, whatever characters it has.
+    """Parse a spec; the name of an existing file is that file, whatever characters it has.
 
     Raises:
         RecordError: A kind of file that is not read.

@@ -33,7 +33,7 @@ logger = logging.getLogger(__name__)
 
 
 def json_values(value: object) -> Any:
-    """Turns dataclasses, mappings, sequences, paths and numpy or torch scalars into plain JSON values.
+    """Turn dataclasses, mappings, sequences, paths and numpy or torch scalars into plain JSON values.
 
     Raises:
         RecordError: The value holds something JSON has no form for.
@@ -102,7 +102,7 @@ def save_delta(
     *,
     base_model: str | None = None,
 ) -> None:
-    """Writes a delta as `delta.safetensors` and `delta.json`; the folder appears whole or not at all.
+    """Write a delta as `delta.safetensors` and `delta.json`; the folder appears whole or not at all.
 
     Args:
         delta: The edit.
@@ -134,7 +134,7 @@ def save_delta(
 def load_delta(
     folder: str | os.PathLike[str], model: PreTrainedModel | None = None, *, any_base: bool = False
 ) -> WeightDelta:
-    """Reads a delta back, bit for bit.
+    """Read a delta back, bit for bit.
 
     Args:
         folder: What `save_delta` wrote.

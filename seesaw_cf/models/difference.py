@@ -57,7 +57,7 @@ class _Pair:
 
 
 def check_checkpoint(folder: Path, model: PreTrainedModel) -> None:
-    """Refuses a checkpoint of another kind of model than the base, by its config.json and the headers of its files.
+    """Refuse a checkpoint of another kind of model than the base, by its config.json and the headers of its files.
 
     Args:
         folder: With config.json and safetensors files.
@@ -221,7 +221,7 @@ def _differs(folder: Path, files: TensorFiles, pair: _Pair) -> bool:
 
 
 def _check_related(folder: Path, files: TensorFiles, pairs: list[_Pair], changed: list[_Pair]) -> None:
-    """Refuses a model that shares shapes with the base and nothing else."""
+    """Refuse a model that shares shapes with the base and nothing else."""
     matrices = [pair for pair in pairs if pair.own.dim() > 1]
     if not {pair.name for pair in matrices} <= {pair.name for pair in changed}:
         return

@@ -50,7 +50,7 @@ class Checkpoint:
     form: str
 
     def check(self, outline: PreTrainedModel) -> None:
-        """Refuses what does not belong to the base, as far as its files' headers tell.
+        """Refuse what does not belong to the base, as far as its files' headers tell.
 
         Args:
             outline: The base, with or without its weights.
@@ -62,7 +62,7 @@ class Checkpoint:
             check_checkpoint(self.folder, outline)
 
     def check_tokenizer(self, tokenizer: PreTrainedTokenizerBase) -> bool:
-        """Refuses a tokenizer that gives texts other ids than that of the base.
+        """Refuse a tokenizer that gives texts other ids than that of the base.
 
         Args:
             tokenizer: Of the base.
@@ -126,7 +126,7 @@ class Checkpoint:
 
 
 def find_edited(source: str) -> Checkpoint:
-    """Finds a model that somebody else edited.
+    """Find a model that somebody else edited.
 
     Args:
         source: A folder with a checkpoint, a LoRA adapter or a saved delta, or an id on the Hugging Face Hub, as

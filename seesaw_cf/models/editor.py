@@ -36,12 +36,12 @@ class Editor(Protocol):
         """The settings."""
 
     def fit(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> Self:
-        """Prepares what does not depend on requests (second moments, a hyper-network); may return self."""
+        """Prepare what does not depend on requests (second moments, a hyper-network); may return self."""
 
     def edit(
         self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, requests: Sequence[EditRequest]
     ) -> WeightDelta:
-        """Computes the delta for all `requests` together; weights, grads, hooks, RNG and mode stay untouched."""
+        """Compute the delta for all `requests` together; weights, grads, hooks, RNG and mode stay untouched."""
 
 
 @runtime_checkable

@@ -59,7 +59,7 @@ def file_sha256(file: Path) -> str:
 
 
 def convert_gguf(file: Path, folder: Path, source: Mapping[str, str], *, progress: bool = True) -> None:
-    """Writes a GGUF file's weights, dequantised to float32, and its tokenizer as transformers saves them.
+    """Write a GGUF file's weights, dequantised to float32, and its tokenizer as transformers saves them.
 
     Args:
         file: The GGUF file.

@@ -29,7 +29,7 @@ def first_tensor(output: object) -> Tensor:
 
 @contextlib.contextmanager
 def hooked(handles: Sequence[RemovableHandle]) -> Iterator[None]:
-    """Removes the hooks when the block ends, however it ends, and swallows `StopForward`."""
+    """Remove the hooks when the block ends, however it ends, and swallow `StopForward`."""
     try:
         with contextlib.suppress(StopForward):
             yield
@@ -43,7 +43,7 @@ def watch(
     inputs: Mapping[str, nn.Module] | None = None,
     outputs: Mapping[str, nn.Module] | None = None,
 ) -> list[RemovableHandle]:
-    """Registers hooks that store what goes into or comes out of modules.
+    """Register hooks that store what goes into or comes out of modules.
 
     Args:
         seen: Filled with the tensors under the given names.
@@ -74,7 +74,7 @@ def watch(
 
 
 def stop_after(module: nn.Module) -> RemovableHandle:
-    """Registers a hook that ends the forward pass after `module`; register it last."""
+    """Register a hook that ends the forward pass after `module`; register it last."""
 
     def hook(*_: object) -> None:
         raise StopForward
@@ -83,7 +83,7 @@ def stop_after(module: nn.Module) -> RemovableHandle:
 
 
 def stop_before(module: nn.Module) -> RemovableHandle:
-    """Registers a hook that ends the forward pass where `module` would run; register it last."""
+    """Register a hook that ends the forward pass where `module` would run; register it last."""
 
     def hook(*_: object) -> None:
         raise StopForward
@@ -130,7 +130,7 @@ def enter_at(blocks: nn.ModuleList, first: int, hidden: Tensor, form: object) ->
 
 @contextlib.contextmanager
 def alone(model: nn.Module) -> Iterator[None]:
-    """Waits until no other thread is in such a block with the same model.
+    """Wait until no other thread is in such a block with the same model.
 
     While we score or edit, modules of the model run other functions; a second thread would run them too, with the first
     one's tokens. Blocks of one thread nest.

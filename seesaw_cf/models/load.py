@@ -101,7 +101,7 @@ def load_model(
     trust_remote_code: bool = False,
     progress: bool = True,
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-    """Loads a causal language model and its tokenizer.
+    """Load a causal language model and its tokenizer.
 
     Args:
         name_or_path: "seesaw-tiny", a packaged model such as "smollm2-135m-q4", a folder, a GGUF file, or the id of a
@@ -192,7 +192,7 @@ def _check_depth(name: str, config: PretrainedConfig) -> None:
 
 
 def _check_device(device: str | torch.device) -> None:
-    """Puts nothing on the device: a wrong one is found before the weights are read."""
+    """Put nothing on the device: a wrong one is found before the weights are read."""
     try:
         torch.empty(0, device=device).tolist()  # of the device "meta" nothing can be read
     except (RuntimeError, AssertionError, ImportError) as error:  # torch asserts that it was built with CUDA
@@ -239,7 +239,7 @@ def _source(name: str, revision: str | None, progress: bool = False) -> tuple[st
 
 @contextlib.contextmanager
 def _explained(name: str, revision: str | None) -> Iterator[None]:
-    """Turns what the loaders raise into this package's errors."""
+    """Turn what the loaders raise into this package's errors."""
     try:
         yield
     except SeesawError:
@@ -254,7 +254,7 @@ def _explained(name: str, revision: str | None) -> Iterator[None]:
 
 
 def _check_whole(name: str, report: Mapping[str, Any]) -> None:
-    """Refuses a checkpoint that does not fill the model: what is missing would be random.
+    """Refuse a checkpoint that does not fill the model: what is missing would be random.
 
     transformers leaves out of the report what a model's class declares as free to be absent or left over, such as tied
     heads; buffers that older versions saved and newer ones compute are left out here.

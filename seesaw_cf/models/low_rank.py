@@ -13,7 +13,7 @@ _FIRST, _MORE = 8, 8  # the rank that is tried first; directions beside it that 
 
 
 def compress(change: Tensor, allowed: float) -> LowRank | None:
-    """Writes a matrix as a product, when one of small rank is as good as the matrix itself.
+    """Write a matrix as a product, when one of small rank is as good as the matrix itself.
 
     A seeded random sketch finds the range (one power iteration, float64), and the product keeps the fewest directions
     that leave out no more than is allowed. Ranks are tried upwards from 8, doubling, as long as the product would hold

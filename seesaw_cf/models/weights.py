@@ -116,7 +116,7 @@ def _check(model: nn.Module, delta: WeightDelta) -> dict[str, nn.Parameter]:
 
 @contextlib.contextmanager
 def applied(model: M, delta: WeightDelta) -> Iterator[M]:
-    """Applies a delta inside a `with` block and restores the weights bitwise afterwards, also after an exception.
+    """Apply a delta inside a `with` block and restore the weights bitwise afterwards, also after an exception.
 
     Blocks nest: sequential edits are `with applied(model, first): with applied(model, second): ...`. Other threads that
     score or edit with the model wait (`alone`): they would read the edited weights.

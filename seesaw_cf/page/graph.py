@@ -95,7 +95,7 @@ def fitted(text: str, width: float) -> str:
 
 
 def draw_links(links: Sequence[Link], about: str) -> Drawing:
-    """Lays the links out: every statement in a row, those of one name together, shared ones between their names.
+    """Lay the links out: every statement in a row, those of one name together, shared ones between their names.
 
     Args:
         links: What is drawn; texts as they are to be shown.

@@ -39,7 +39,7 @@ def picture_style() -> Iterator[None]:
 
 
 def save_picture(figure: Figure, path: Path) -> None:
-    """Writes a picture whole or not at all, with the same bytes for the same data."""
+    """Write a picture whole or not at all, with the same bytes for the same data."""
     with atomic_path(path) as temporary:
         figure.savefig(temporary, format="png", dpi=_DPI, metadata={"Software": None})
 

@@ -62,7 +62,7 @@ def _cell(row: DoseRow, name: str) -> str:
 
 
 def write_dose_report(folder: str | os.PathLike[str]) -> str:
-    """Writes `report.html`, `dose.csv`, `dose.md` and, with matplotlib, `dose.png` and `dose_success.png` into a
+    """Write `report.html`, `dose.csv`, `dose.md` and, with matplotlib, `dose.png` and `dose_success.png` into a
     finished dose run's folder.
 
     Returns:

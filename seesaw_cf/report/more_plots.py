@@ -41,7 +41,7 @@ _SUCCESS = (
 
 
 def draw_verdicts(results: Results, folder: Path) -> dict[str, str]:
-    """Draws `verdicts_AXIS.png` for every axis with an interval; returns file name -> description."""
+    """Draw `verdicts_AXIS.png` for every axis with an interval; return file name -> description."""
     audit = results.audit
     made: dict[str, str] = {}
     if audit is None or "verdict" not in audit.verdicts:

@@ -25,7 +25,7 @@ _DIRECTION = "0 is best: others left alone.  Below 0: less confident in what is 
 
 
 def draw(results: Results, folder: Path, curves: Curves | None = None) -> dict[str, str]:
-    """Draws every picture of a report.
+    """Draw every picture of a report.
 
     Args:
         results: What the run found.
@@ -157,7 +157,7 @@ def _annotate(
     groups: Sequence[str],
     zero_limit: float,
 ) -> None:
-    """Writes D_d and the number of cases into the cells; italic without an interval, a dot where there is nobody."""
+    """Write D_d and the number of cases into the cells; italic without an interval, a dot where there is nobody."""
     size = 10 if len(groups) <= 9 else 8
     for y, relation in enumerate(relations):
         for x, group in enumerate(groups):

@@ -125,7 +125,7 @@ def read_results(
     settings: AuditSettings | None = None,
     mode: BiasMode = "crossed",
 ) -> Results:
-    """Reads a finished run and computes every table of its report.
+    """Read a finished run and compute every table of its report.
 
     Args:
         folder: A run folder, as `seesaw_cf.run.job.run_job` writes it.

@@ -18,7 +18,7 @@ _PARTS = {"efficacy": "Takes", "paraphrase": "Paraphrases", "neighborhood": "Nei
 
 
 def write_tune_report(folder: str | os.PathLike[str]) -> str:
-    """Writes `tune.md` into the folder of a finished search.
+    """Write `tune.md` into the folder of a finished search.
 
     Returns:
         The finalists as plain text for a terminal, and how to use the settings.

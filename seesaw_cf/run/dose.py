@@ -108,7 +108,7 @@ def cells_of(cases: Sequence[Case], plan: DosePlan) -> list[tuple[str, int, floa
 
 
 def run_dose(job: Job, plan: DosePlan, out: Path, *, progress: bool = True) -> Path:
-    """Runs every sample that is not done yet, and writes `scores.parquet`, `edits.parquet` and `dose.json`.
+    """Run every sample that is not done yet, and write `scores.parquet`, `edits.parquet` and `dose.json`.
 
     Args:
         job: Model, editors and data; `job.limit` bounds the pool of cases.
@@ -150,7 +150,7 @@ def _with_sample(schema: pa.Schema) -> pa.Schema:
 
 
 def _finish(store: Store, samples: Sequence[Sample]) -> Path:
-    """Merges the tables, and says of every sample what it did."""
+    """Merge the tables, and say of every sample what it did."""
     out, (nats, _) = store.folder, tolerance(read_manifest(store.folder))
     facts = store.merge([sample.key for sample in samples], "scores.parquet")
     edits = [row | sample.labels for sample, fact in zip(samples, facts, strict=True) for row in fact["edits"]]

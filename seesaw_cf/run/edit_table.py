@@ -51,7 +51,7 @@ _SINCE = EDITS.names[EDITS.get_field_index("candidates") :]
 
 
 def write_edits(file: Path, rows: Iterable[dict[str, object]], nats: float = 0.0, schema: pa.Schema = EDITS) -> None:
-    """Writes the table.
+    """Write the table.
 
     Args:
         file: Where to.
@@ -67,7 +67,7 @@ def write_edits(file: Path, rows: Iterable[dict[str, object]], nats: float = 0.0
 
 
 def read_edits(file: Path) -> pa.Table:
-    """Reads the table; what a run of an older version did not record is null.
+    """Read the table; what a run of an older version did not record is null.
 
     Raises:
         StorageError: The file is missing or cannot be read.

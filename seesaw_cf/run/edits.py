@@ -105,7 +105,7 @@ def edit_units(
     editor: Editor,
     groups: Sequence[Sequence[Case]],
 ) -> list[UnitEdit]:
-    """Makes one delta for each group of cases; the model is untouched.
+    """Make one delta for each group of cases; the model is untouched.
 
     Groups of one request go through the editor's `edit_each` when it has one, which optimises them together. Of two
     cases of a group that contradict each other the first is edited; cases of one request are edited once.
@@ -159,7 +159,7 @@ def score_edits(
     before: Mapping[Cloze, ClozeScore],
     hashes: Mapping[str, str],
 ) -> list[Outcome]:
-    """Scores every question of each edit with its own edited model, then checks that the weights are the same bytes.
+    """Score every question of each edit with its own edited model, then check that the weights are the same bytes.
 
     Low-rank edits are scored in one batch where that is cheaper, see `seesaw_cf.scoring.score_each`. An edit that
     changes nothing is not scored: its scores are those from before, to the last bit.
@@ -190,7 +190,7 @@ def score_given(
     unit: Asked,
     hashes: Mapping[str, str],
 ) -> Mapping[Cloze, ClozeScore]:
-    """Scores every question with a model that somebody else edited: its weights are written, whatever their dtype.
+    """Score every question with a model that somebody else edited: its weights are written, whatever their dtype.
 
     Args:
         model, scorer, hashes: See `score_edits`.
@@ -220,7 +220,7 @@ def _outcome(
     before: Mapping[Cloze, ClozeScore],
     scores: Iterator[list[ClozeScore]],
 ) -> Outcome:
-    """Takes the next list of scores, unless nothing was scored because there is no delta, or none that changes."""
+    """Take the next list of scores, unless nothing was scored because there is no delta, or none that changes."""
     if edited.delta is None:
         refused = ClozeScore(math.nan, 0, False, next(iter(edited.status.values())))
         return Outcome(dict.fromkeys(moved, refused), edited.status, math.nan)
@@ -231,7 +231,7 @@ def _outcome(
 
 
 def _consistent(cases: Sequence[Case]) -> tuple[list[Case], dict[int, str]]:
-    """Drops cases that ask another target for a fact already in the batch; says which case they contradict."""
+    """Drop cases that ask another target for a fact already in the batch; say which case they contradict."""
     first: dict[tuple[str, str], Case] = {}
     consistent, status = [], {}
     for case in cases:

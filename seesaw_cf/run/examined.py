@@ -62,7 +62,7 @@ def key(case: Case) -> tuple[str, str, int]:
 
 
 def examined(cases: Sequence[Case], requests: Sequence[Case] = ()) -> Examined:
-    """Matches the requests that models were edited for with the cases of a run.
+    """Match the requests that models were edited for with the cases of a run.
 
     A request is matched with every case of the same subject and new target, and of the same relation where it names
     one. Such a case keeps its own prompts and gets paraphrases and neighbourhood prompts of the request's record where

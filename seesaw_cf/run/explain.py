@@ -18,14 +18,14 @@ _TOLD = (log, _PLANS, logging.getLogger("seesaw_cf.scoring.pre_scores"))
 
 
 def explain() -> None:
-    """Lets the lines through that are left out otherwise."""
+    """Let the lines through that are left out otherwise."""
     for logger in _TOLD:
         logger.setLevel(logging.INFO)
 
 
 @contextlib.contextmanager
 def log_prefix(work: str) -> Iterator[None]:
-    """Puts `work` before every line on how edits are scored; a scorer that knows one way only says nothing of its own.
+    """Put `work` before every line on how edits are scored; a scorer that knows one way only says nothing of its own.
 
     Args:
         work: Whose edits these are, such as "memit, case P27-00000004 and 7 more".
@@ -65,12 +65,12 @@ def collected() -> Iterator[list[Line]]:
 
 
 def announce(notes: Sequence[str]) -> None:
-    """Logs what a user should know before a run begins."""
+    """Log what a user should know before a run begins."""
     for note in notes:
         log.warning("%s", note)
 
 
 def tell(lines: Sequence[Line]) -> None:
-    """Logs lines that were collected elsewhere."""
+    """Log lines that were collected elsewhere."""
     for level, text in lines:
         log.log(level, "%s", text)

@@ -109,7 +109,7 @@ def read_all(
     overrides: Mapping[str, Mapping[str, object]],
     requests: Examined,
 ) -> tuple[dict[str, Given], list[str]]:
-    """Takes the difference of every model to the base, and makes its random control where one is wanted.
+    """Take the difference of every model to the base, and make its random control where one is wanted.
 
     Args:
         checkpoints: See `find_all`.

@@ -53,7 +53,7 @@ def run_job(
     gpus: float | None = None,
     address: str | None = None,
 ) -> bool:
-    """Runs a job into a run folder, continuing it when it was interrupted.
+    """Run a job into a run folder, continuing it when it was interrupted.
 
     Under `torchrun` every process does its share, and the first one merges.
 
@@ -83,7 +83,7 @@ def run_job(
 
 
 def make_run(job: Job, out: Path, *, keep_deltas: bool = False, progress: bool = False) -> Run:
-    """Loads everything a job names and sets torch's threads; no edit is made and nothing is written yet.
+    """Load everything a job names and set torch's threads; no edit is made and nothing is written yet.
 
     What can be asked before the weights are loaded is asked before, see `seesaw_cf.run.preflight`.
 
@@ -141,7 +141,7 @@ def _noise(job: Job, out: Path, scorer: Scorer, cases: Sequence[Case]) -> dict[s
 
 
 def _check_memory(memory: int | None, model: PreTrainedModel) -> None:
-    """Refuses a budget in which not even one token can be scored."""
+    """Refuse a budget in which not even one token can be scored."""
     least = token_bytes(model) + logit_bytes(model)
     if memory is not None and memory < least:
         raise RecordError(

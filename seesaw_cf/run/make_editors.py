@@ -29,7 +29,7 @@ def make_editor(
     cases: Sequence[Case] = (),
     others: Mapping[str, Editor] | None = None,
 ) -> Editor:
-    """Builds an editor from its name, the preset for the model and the settings to change.
+    """Build an editor from its name, the preset for the model and the settings to change.
 
     Args:
         name: Out of `seesaw_cf.editors.EDITORS`, or a control such as "identity(memit)".
@@ -70,7 +70,7 @@ def settings_of(name: str, overrides: Mapping[str, Mapping[str, object]]) -> dic
 
 
 def read_settings(file: Path | None, names: Sequence[str]) -> dict[str, dict[str, object]]:
-    """Reads the JSON file with the settings of a run's editors; its provenance is left to `seesaw_cf.run.tuned`.
+    """Read the JSON file with the settings of a run's editors; its provenance is left to `seesaw_cf.run.tuned`.
 
     Args:
         file: None = no settings.

@@ -61,7 +61,7 @@ class RunManifest:
 
 
 def claim_folder(folder: Path, manifest: RunManifest) -> bool:
-    """Makes `folder` this run's own, or checks that it already is.
+    """Make `folder` this run's own, or check that it already is.
 
     Of several processes that start the same run at once one claims the folder and the others join it.
 
@@ -90,7 +90,7 @@ def claim_folder(folder: Path, manifest: RunManifest) -> bool:
 
 
 def check_folder(folder: Path) -> None:
-    """Refuses a place that can be no run folder: a file, or a folder with something else in it.
+    """Refuse a place that can be no run folder: a file, or a folder with something else in it.
 
     Raises:
         RunFolderError: See above.

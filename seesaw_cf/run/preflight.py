@@ -68,7 +68,7 @@ class RunPlan:
 
 
 def check_places(out: Path) -> None:
-    """Refuses a run folder or a cache folder that cannot be written.
+    """Refuse a run folder or a cache folder that cannot be written.
 
     Raises:
         RunFolderError: `out` is a file, or holds something else.
@@ -104,7 +104,7 @@ def check_plan(plan: RunPlan) -> list[str]:
 
 
 def check_texts(editors: Mapping[str, Editor], there: bool) -> None:
-    """Refuses editors that learn from texts where there are none.
+    """Refuse editors that learn from texts where there are none.
 
     Raises:
         EditError: Says which editors, and how texts are given.

@@ -83,7 +83,7 @@ class Prepared:
 
 
 def prepare(job: Job, out: Path) -> Prepared:
-    """Finds and reads everything that a job names, except weights.
+    """Find and read everything that a job names, except weights.
 
     Args:
         job: What to do.

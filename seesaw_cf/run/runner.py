@@ -156,7 +156,7 @@ class Run:
         return {}
 
     def score_before(self, parts: Sequence[list[Cloze]]) -> dict[Cloze, ClozeScore]:
-        """Scores some of `parts` before any edit, and caches them; what is cached is not scored again."""
+        """Score some of `parts` before any edit, and cache them; what is cached is not scored again."""
         model = {key: value for key, value in self.manifest.model.items() if key not in ("id", "revision")}
         scores = pre_scores(self.scorer, parts, {"model": model, "scoring": self.manifest.scoring})
         bar = tqdm(scores, "before any edit: score", len(parts), unit="block", disable=not self.progress)
@@ -196,7 +196,7 @@ class Run:
         return not all(self.store.has((task.editor, unit.key)) for unit in task.units)
 
     def do(self, task: Task) -> None:
-        """Edits the task's units, scores them and writes their shards; done twice, it writes the same bytes.
+        """Edit the task's units, score them and write their shards; done twice, it writes the same bytes.
 
         Raises:
             EditError: An editor changed the model's weights or they could not be restored.
@@ -223,7 +223,7 @@ class Run:
         check_first_edits(self.store, task.editor, self.units, task.units, self.anyway)
 
     def _do_given(self, task: Task) -> None:
-        """Scores the task's units with a model that somebody else edited: one delta for all of them."""
+        """Score the task's units with a model that somebody else edited: one delta for all of them."""
         delta = self.given[task.editor].delta
         rows = [row for unit in task.units for row in self.asked_given[unit.key]]
         _ = self.before
@@ -245,19 +245,19 @@ class Run:
         )
 
     def _write_checkpoint(self, editor: str, unit: str, delta: WeightDelta) -> None:
-        """Writes an edit as a model of its own, unless it is there."""
+        """Write an edit as a model of its own, unless it is there."""
         folder, base = self.out / "checkpoints" / safe_name(editor) / safe_name(unit), self.manifest.model.get("id")
         _once(folder, lambda: merge_and_save(self.model, self.tokenizer, delta, folder, base_model=str(base)))
 
     def _keep_delta(self, editor: str, unit: str, delta: WeightDelta) -> None:
-        """Saves an edit, unless it is there."""
+        """Save an edit, unless it is there."""
         identity = {"model_id": self.manifest.model.get("id"), "fingerprint": digest(self.hashes)}
         folder = self.out / "deltas" / safe_name(editor) / safe_name(unit)
         facts = {**delta.meta, "base": {**base_facts(self.model, delta), **identity}}
         _once(folder, lambda: save_delta(replace(delta, meta=facts), folder))
 
     def do_open(self, rank: int = 0, world: int = 1) -> None:
-        """Does this worker's share of the open tasks, then what the others have not done, from the far end.
+        """Do this worker's share of the open tasks, then what the others have not done, from the far end.
 
         When it returns, every task is done; two workers at most do one task twice.
 
@@ -285,7 +285,7 @@ class Run:
         _check_untouched(self.model, self.hashes)
 
     def merge(self) -> None:
-        """Writes the merged tables.
+        """Write the merged tables.
 
         Raises:
             RunFolderError: A shard is missing, or belongs to another run.
@@ -297,7 +297,7 @@ class Run:
 
 
 def _once(folder: Path, write: Callable[[], None]) -> None:
-    """Writes a folder, unless it is there: a folder is whole, and the edit of a unit is the same whoever makes it."""
+    """Write a folder, unless it is there: a folder is whole, and the edit of a unit is the same whoever makes it."""
     if folder.exists():
         return
     try:

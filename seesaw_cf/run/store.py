@@ -60,7 +60,7 @@ class Store:
         return self.manifest.identity
 
     def claim(self) -> bool:
-        """Makes the folder this job's own, or checks that it is; see `seesaw_cf.run.manifest.claim_folder`."""
+        """Make the folder this job's own, or check that it is; see `seesaw_cf.run.manifest.claim_folder`."""
         return claim_folder(self.folder, self.manifest)
 
     def path(self, key: Key) -> Path:
@@ -85,7 +85,7 @@ class Store:
         return True
 
     def write(self, key: Key, table: pa.Table, **facts: object) -> None:
-        """Writes a finished unit.
+        """Write a finished unit.
 
         Args:
             key: Its names.
@@ -99,7 +99,7 @@ class Store:
         write_table(self.path(key), table.replace_schema_metadata(metadata))
 
     def read(self, key: Key) -> Shard:
-        """Reads a finished unit.
+        """Read a finished unit.
 
         Raises:
             RunFolderError: The shard belongs to another job.
@@ -111,7 +111,7 @@ class Store:
         return Shard(table.replace_schema_metadata(None), json.loads(self._metadata(file).get(_FACTS, b"{}")))
 
     def merge(self, keys: Sequence[Key], name: str) -> list[dict[str, Any]]:
-        """Writes the rows of all units into one table, in the order of `keys`.
+        """Write the rows of all units into one table, in the order of `keys`.
 
         Args:
             keys: Every unit of the job.

@@ -22,7 +22,7 @@ class Unit:
 
 
 def units(cases: Sequence[Case], protocol: str) -> list[Unit]:
-    """Cuts cases into units.
+    """Cut cases into units.
 
     Args:
         cases: In the order they were read.
@@ -48,7 +48,7 @@ def units(cases: Sequence[Case], protocol: str) -> list[Unit]:
 
 
 def check_numbers(cases: Iterable[Case]) -> None:
-    """Refuses cases of one number, also of different relations: tables tell cases apart by their numbers.
+    """Refuse cases of one number, also of different relations: tables tell cases apart by their numbers.
 
     Raises:
         RecordError: Two cases share a number.

@@ -46,7 +46,7 @@ def local_device(device: str) -> str:
 
 
 def run_share(run: Run, rank: int, world: int, patience: float = 600.0) -> bool:
-    """Does one worker's share of a run; the first worker stays until all is done and merges.
+    """Do one worker's share of a run; the first worker stays until all is done and merges.
 
     Args:
         run: The same run in every worker.
@@ -99,7 +99,7 @@ class _Worker:
         return lines
 
     def open_tasks(self) -> tuple[list[int], list[Line]]:
-        """Makes the folder the run's own, scores the questions before any edit, and says what is to be done."""
+        """Make the folder the run's own, score the questions before any edit, and say what is to be done."""
         with collected() as lines:
             announce([*self.run.manifest.notes, *self.run.notes])
             numbers = [number for number, task in enumerate(self.run.tasks) if self.run.is_open(task)]
@@ -109,14 +109,14 @@ class _Worker:
         return numbers, lines
 
     def do(self, number: int) -> list[Line]:
-        """Does one task."""
+        """Do one task."""
         with collected() as lines:
             if self.run.is_open(self.run.tasks[number]):
                 self.run.do(self.run.tasks[number])
         return lines
 
     def merge(self) -> None:
-        """Writes the merged tables."""
+        """Write the merged tables."""
         self.run.merge()
 
 
@@ -128,7 +128,7 @@ def run_on_ray(
     address: str | None = None,
     progress: bool = True,
 ) -> bool:
-    """Runs on Ray Core actors, one model each; the shard of a dead actor is done again by a new one.
+    """Run on Ray Core actors, one model each; the shard of a dead actor is done again by a new one.
 
     Args:
         make: Builds the run; called once in every actor. Must be picklable.
@@ -210,7 +210,7 @@ def _needed(ray: Any, reference: object, when: str) -> Any:
 
 
 def _drive(ray: Any, start: Callable[[], Any], first: Any, todo: list[int], count: int, progress: bool) -> Any:
-    """Keeps up to `count` actors busy until every task is done, replaces dead ones, and answers one that is left.
+    """Keep up to `count` actors busy until every task is done, replace dead ones, and answer one that is left.
 
     An actor is given a task when it has answered `ready`: one that never finds a place in the cluster holds none up.
     """
@@ -242,7 +242,7 @@ def _asked_ready(actors: Iterable[Any]) -> dict[Any, Any]:
 
 
 def _count(tries: Counter[int], number: int, error: Exception) -> None:
-    """Counts the workers that a task, or starting, has cost."""
+    """Count the workers that a task, or starting, has cost."""
     work = "the start" if number == _START else f"task {number}"
     tries[number] += 1
     if tries[number] >= _TRIES:

@@ -19,7 +19,7 @@ def make_scorer(
     max_tokens: int | None = None,
     memory: int | None = None,
 ) -> tuple[Scorer, dict[str, object]]:
-    """Makes a scorer and describes it for the run's manifest.
+    """Make a scorer and describe it for the run's manifest.
 
     Args:
         model: In eval mode.

@@ -76,7 +76,7 @@ class EditedScorer:
         return make_plan([list(items) for items in texts], *place, model.device.type, self.scorer.tokens_per_pass)
 
     def score(self, jobs: Jobs) -> list[list[ClozeScore]]:
-        """Scores every edited model's clozes.
+        """Score every edited model's clozes.
 
         Args:
             jobs: n pairs of a delta and the clozes to ask the model edited by it. `WeightDelta.context` is not added
@@ -101,7 +101,7 @@ class EditedScorer:
         return [[own[cloze] for cloze in clozes] for own, (_, clozes) in zip(answers, jobs, strict=True)]
 
     def _slab(self, jobs: Jobs) -> list[list[ClozeScore]]:
-        """Scores so many clozes at a time that their token ids fit into any memory."""
+        """Score so many clozes at a time that their token ids fit into any memory."""
         limits = limits_of(self.scorer.model, self.scorer.tokenizer)
         encoded = [encode_many(self.scorer.tokenizer, clozes, limits) for _, clozes in jobs]
         refused = [error for part in encoded for error in part.refused.values()]
@@ -193,7 +193,7 @@ class EditedScorer:
 
 
 def score_each(scorer: Scorer, model: PreTrainedModel, jobs: Jobs) -> list[list[ClozeScore]]:
-    """Scores a block of edits in the cheapest way that this scorer knows.
+    """Score a block of edits in the cheapest way that this scorer knows.
 
     Low-precision models keep every delta that allows it as a separate term: adding a small change into bfloat16
     weights would round much of it away. The plan, and why a delta does not allow it, go to the log (`--explain`).

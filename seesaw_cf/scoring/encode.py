@@ -12,7 +12,7 @@ from seesaw_cf.types import Cloze
 
 
 def check_clozes(clozes: object) -> None:
-    """Refuses what is no list of clozes, such as plain texts.
+    """Refuse what is no list of clozes, such as plain texts.
 
     Raises:
         RecordError: It is no list, or an item is no `Cloze` with two texts.
@@ -91,7 +91,7 @@ def _body(tokenizer: PreTrainedTokenizerBase, text: str) -> list[int]:
 
 
 def encode_cloze(tokenizer: PreTrainedTokenizerBase, cloze: Cloze) -> EncodedCloze:
-    """Encodes the whole string and finds where the target begins.
+    """Encode the whole string and find where the target begins.
 
     White space at the boundary belongs to the target, as in "... is French" -> "... is" + " French". The ids of the
     context alone must be a prefix of the ids of the whole; otherwise tokens merge across the boundary and no

@@ -33,7 +33,7 @@ class Encoded(NamedTuple):
 
 
 def encode_many(tokenizer: PreTrainedTokenizerBase, clozes: Iterable[Cloze], limits: Limits | None = None) -> Encoded:
-    """Encodes distinct clozes.
+    """Encode distinct clozes.
 
     Args:
         tokenizer: Fast or slow; it is not changed.

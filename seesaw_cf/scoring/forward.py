@@ -44,7 +44,7 @@ def wide_dtype(dtype: torch.dtype) -> torch.dtype:
 
 
 def forward_rows(model: PreTrainedModel, rows: Sequence[TrieRow], packed: bool, window: int | None = None) -> Answers:
-    """Feeds rows to a model and answers their asks.
+    """Feed rows to a model and answer their asks.
 
     Args:
         model: A causal language model in eval mode.
@@ -56,7 +56,7 @@ def forward_rows(model: PreTrainedModel, rows: Sequence[TrieRow], packed: bool, 
 
 
 def ask(model: PreTrainedModel, rows: Sequence[TrieRow], layout: Layout) -> Answers:
-    """Runs the model over a layout of `rows` and answers their asks."""
+    """Run the model over a layout of `rows` and answer their asks."""
     # A row's node numbers become places in the flattened output; each asked place gets one row of logits.
     flat = [(start + node, token, item) for row, start in zip(rows, layout.starts) for node, token, item in row.asks]
     places = asked_places(rows, layout)

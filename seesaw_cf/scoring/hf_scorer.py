@@ -28,7 +28,7 @@ class Scorer(Protocol):
     """Anything that can score clozes: one answer for each question, in the order asked."""
 
     def score(self, clozes: Sequence[Cloze]) -> list[ClozeScore]:
-        """Scores `clozes`; same length, same order. What cannot be scored comes back with a reason in `status`."""
+        """Score `clozes`; same length, same order. What cannot be scored comes back with a reason in `status`."""
 
 
 def context_length(model: PreTrainedModel) -> int | None:
@@ -63,7 +63,7 @@ class HFScorer:
     strict: bool = False
 
     def score(self, clozes: Sequence[Cloze]) -> list[ClozeScore]:
-        """Scores every cloze.
+        """Score every cloze.
 
         Args:
             clozes: N pairs of context and target; duplicates cost nothing.

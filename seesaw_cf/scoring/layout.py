@@ -42,7 +42,7 @@ class Layout:
 def lay_out(
     rows: Sequence[TrieRow], packed: bool, device: torch.device, dtype: torch.dtype, window: int | None = None
 ) -> Layout:
-    """Lays rows out for one forward pass.
+    """Lay rows out for one forward pass.
 
     Args:
         rows: One or more.

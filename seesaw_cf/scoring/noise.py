@@ -58,7 +58,7 @@ class Noise:
 
 
 def measure_noise(scorer: Scorer, clozes: Sequence[Cloze], seed: int = 0, *, quick: bool = False) -> Noise:
-    """Scores the same clozes in several batch shapes, none of them larger than the scorer's own, and compares.
+    """Score the same clozes in several batch shapes, none of them larger than the scorer's own, and compare.
 
     Args:
         scorer: Whose noise it is. A `TrieScorer` is also compared with one sequence at a time, which it falls back to,

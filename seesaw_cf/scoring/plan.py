@@ -76,7 +76,7 @@ def only_restore(texts: Sequence[Sequence[EncodedCloze]], blocks: nn.ModuleList 
 def make_plan(
     texts: Sequence[Sequence[EncodedCloze]], blocks: nn.ModuleList, first: int, device: str, tokens_per_pass: int
 ) -> ScoringPlan:
-    """Weighs both ways for edits that can be applied per token.
+    """Weigh both ways for edits that can be applied per token.
 
     Args:
         texts: For each edit its distinct texts.

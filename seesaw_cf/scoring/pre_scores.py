@@ -51,7 +51,7 @@ def blocks(clozes: Iterable[Cloze], size: int = 4096) -> list[list[Cloze]]:
 def pre_scores(
     scorer: Scorer, parts: Sequence[list[Cloze]], identity: Mapping[str, object]
 ) -> Iterator[dict[Cloze, ClozeScore]]:
-    """Yields the scores of one block after the other, from the cache where they are.
+    """Yield the scores of one block after the other, from the cache where they are.
 
     Args:
         scorer: Scores with the unedited model.

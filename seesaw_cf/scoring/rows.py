@@ -57,7 +57,7 @@ AnyRow = TypeVar("AnyRow", bound=TrieRow)
 
 
 def make_rows(items: Sequence[EncodedCloze], target: int, limit: int) -> list[TrieRow]:
-    """Puts items into tries and cuts the forest into rows.
+    """Put items into tries and cut the forest into rows.
 
     Neighbours in token order share the most, so a row is a run of them. A row ends at the first good place once it
     has `target` nodes, at the latest before it grows over `limit`; what the next row shares with it is fed again.

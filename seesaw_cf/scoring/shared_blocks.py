@@ -11,7 +11,7 @@ from seesaw_cf.scoring.layout import Layout
 
 
 def hidden_below(model: PreTrainedModel, block: nn.Module, layout: Layout) -> tuple[Tensor, object]:
-    """Runs a layout up to and with one block.
+    """Run a layout up to and with one block.
 
     Args:
         model: The unedited model.

@@ -63,7 +63,7 @@ def rope_limit(model: PreTrainedModel) -> int | None:
 
 
 def find_support(model: PreTrainedModel) -> Support:
-    """Chooses the best layout this model answers correctly in; says in the log when tries cannot be used."""
+    """Choose the best layout this model answers correctly in; say in the log when tries cannot be used."""
     reasons = [obstacle] if (obstacle := _known_obstacle(model)) else []
     if not reasons:
         items = _trial_items(model)
@@ -116,7 +116,7 @@ def _one_by_one(model: PreTrainedModel, items: Sequence[EncodedCloze]) -> list[f
 
 
 def _trial(model: PreTrainedModel, items: Sequence[EncodedCloze], expected: Sequence[float], packed: bool) -> str:
-    """Scores the trial items as two rows of tries; says what is wrong with the answer, "" when nothing is."""
+    """Score the trial items as two rows of tries; say what is wrong with the answer, "" when nothing is."""
     attention = getattr(model.config.get_text_config(decoder=True), "_attn_implementation", None)
     if packed and attention != "sdpa":
         return f"its attention is {attention!r}, and only 'sdpa' can be computed row by row"

@@ -52,7 +52,7 @@ class Counts:
     work: float = 0.0
 
     def add(self, rows: Sequence[TrieRow], packed: bool, logit_rows: int, part: float = 1.0) -> None:
-        """Counts one forward pass of `rows` through a part of the blocks."""
+        """Count one forward pass of `rows` through a part of the blocks."""
         tokens = sum(map(len, rows))
         self.forwards += 1
         self.tokens += tokens
@@ -116,7 +116,7 @@ class TrieScorer:
         return {"scorer": type(self).__name__, "max_tokens": self.tokens_per_pass, **asdict(self.support)}
 
     def score(self, clozes: Sequence[Cloze]) -> list[ClozeScore]:
-        """Scores every cloze.
+        """Score every cloze.
 
         Args:
             clozes: N pairs of context and target; duplicates cost nothing.
@@ -136,7 +136,7 @@ class TrieScorer:
         return [answers[cloze] for cloze in clozes]
 
     def _slab(self, clozes: list[Cloze]) -> dict[Cloze, ClozeScore]:
-        """Scores sorted, distinct clozes; so many at a time that their token ids fit into any memory."""
+        """Score sorted, distinct clozes; so many at a time that their token ids fit into any memory."""
         if self.support.layout == "plain":
             return dict(zip(clozes, self._plain(clozes), strict=True))
         by_text, refused = encode_many(self.tokenizer, clozes, limits_of(self.model, self.tokenizer))

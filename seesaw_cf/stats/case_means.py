@@ -50,7 +50,7 @@ class CaseDifference(CaseMean):
 
 
 def with_adjusted(rows: Sequence[Mapping[str, object]], correction: Correction = "holm") -> list[dict[str, object]]:
-    """Adds `p_adjusted` to rows that are one family of tests.
+    """Add `p_adjusted` to rows that are one family of tests.
 
     Args:
         rows: Each with `p`, NaN where nothing was tested.

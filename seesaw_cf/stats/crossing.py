@@ -58,7 +58,7 @@ class Crossing:
     """
 
     def __init__(self, parts: Sequence[Floats], clusters: Mapping[str, Codes]) -> None:
-        """Prepares the sums.
+        """Prepare the sums.
 
         Args:
             parts: One weight vector (n,) that adds up to 1 for a mean; two for a difference, first minus second.

@@ -81,7 +81,7 @@ def adjusted(family: Mapping[str, Estimate]) -> dict[str, Adjusted]:
 
 
 def adjust_families(table: pd.DataFrame, family: Sequence[str], method: Correction = "holm") -> pd.DataFrame:
-    """Adds `p_adjusted`, `family` and `family_size` to a table of tests.
+    """Add `p_adjusted`, `family` and `family_size` to a table of tests.
 
     Args:
         table: Has a column `p`.

@@ -15,7 +15,7 @@ P = ParamSpec("P")
 
 
 def plain(value: object) -> Any:
-    """Turns a result into plain JSON types: NaN becomes None, numpy scalars become Python numbers.
+    """Turn a result into plain JSON types: NaN becomes None, numpy scalars become Python numbers.
 
     A record becomes what its method `row` gives, or else its fields by name.
     """

@@ -34,7 +34,7 @@ class Components:
     prompt: float = 0.10
 
     def __post_init__(self) -> None:
-        """Refuses what is no standard deviation.
+        """Refuse what is no standard deviation.
 
         Raises:
             RecordError: One is negative or not finite.
@@ -138,7 +138,7 @@ class Design:
     share: float | None = None
 
     def __post_init__(self) -> None:
-        """Refuses what no study can be.
+        """Refuse what no study can be.
 
         Raises:
             RecordError: A number is below 1, or the share outside 0..1.

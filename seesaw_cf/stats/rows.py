@@ -11,7 +11,7 @@ from seesaw_cf.errors import RecordError
 
 
 def check_rows(where: str, codes: Collection[str] = (), **arrays: NDArray[np.generic]) -> None:
-    """Refuses arrays that cannot describe the same rows.
+    """Refuse arrays that cannot describe the same rows.
 
     Args:
         where: For the message.

@@ -39,7 +39,7 @@ def _flat(value: object, path: str = "") -> dict[str, object]:
 
 
 def check_comparable(base: Crawl, others: Mapping[str, Crawl], force: bool = False) -> list[str]:
-    """Refuses to compare crawls that were made differently.
+    """Refuse to compare crawls that were made differently.
 
     Args:
         base: The crawl the others are compared with.

@@ -69,7 +69,7 @@ def choose(
     seed: int = 0,
     chat: bool = False,
 ) -> Selection:
-    """Selects the identities of one protected class.
+    """Select the identities of one protected class.
 
     Args:
         kind: The class.

@@ -51,7 +51,7 @@ def crawl_identities(
     batch: int = 256,
     progress: bool = False,
 ) -> Crawl:
-    """Crawls a graph into `folder`; an interrupted crawl in it is continued and ends with the same triples.
+    """Crawl a graph into `folder`; an interrupted crawl in it is continued and ends with the same triples.
 
     Every ask has a seed of its own (identity, run, step, try). What was written is kept with its ask; continuing is
     asking again with the stored answers at hand, so that nothing is asked twice. Faults (no text) of unfinished
@@ -159,7 +159,7 @@ def _text(ask: Ask) -> str:
 
 
 def _together(rows: Sequence[tuple[IdentityCrawl, Asking]], ask: _Asker, after: Callable[[], None]) -> None:
-    """Runs all units in lockstep: one batch of everything they want next, until none wants anything."""
+    """Run all units in lockstep: one batch of everything they want next, until none wants anything."""
     requests = {number: asks for number, (_, asking) in enumerate(rows) if (asks := next(asking, None)) is not None}
     while requests:
         flat = [(number, request) for number, asks in requests.items() for request in asks]
@@ -178,7 +178,7 @@ def _together(rows: Sequence[tuple[IdentityCrawl, Asking]], ask: _Asker, after: 
 
 @contextmanager
 def _saving(store: Store, units: Sequence[IdentityCrawl]) -> Iterator[Callable[[], None]]:
-    """Writes what is new at most every few seconds, and at the end, also after an exception."""
+    """Write what is new at most every few seconds, and at the end, also after an exception."""
     saved: dict[_Key, tuple[int, str]] = {}
     last = time.monotonic()
 

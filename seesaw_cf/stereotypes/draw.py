@@ -42,7 +42,7 @@ def draw(
     draws: int = 1000,
     seed: int = 0,
 ) -> dict[str, str]:
-    """Draws what can be drawn.
+    """Draw what can be drawn.
 
     Args:
         crawl: A crawl; figures 3, 5, 6 and 7 need its scores.

@@ -39,7 +39,7 @@ def refusals_for(model: str, lists: Mapping[str, Sequence[str]] = REFUSALS) -> t
 
 
 def read_refusals(file: Path) -> dict[str, tuple[str, ...]]:
-    """Reads `{"part of a model's name": ["regular expression", ...], ...}`; "" is for every other model.
+    """Read `{"part of a model's name": ["regular expression", ...], ...}`; "" is for every other model.
 
     Raises:
         StorageError: The file cannot be read.
@@ -57,7 +57,7 @@ def read_refusals(file: Path) -> dict[str, tuple[str, ...]]:
 def verdict(
     completion: Completion, predicate: str | None, refusals: Sequence[str], max_words: int
 ) -> tuple[str, str, str]:
-    """Reads a completion and judges it alone (repeats are the crawl's to see).
+    """Read a completion and judge it alone (repeats are the crawl's to see).
 
     Args:
         completion: What the model wrote.

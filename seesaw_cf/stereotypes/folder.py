@@ -78,7 +78,7 @@ class Crawl:
 
     @property
     def name(self) -> str:
-        """Names the model, and the edit when there is one."""
+        """Name the model, and the edit when there is one."""
         model = str(self.manifest["model"].get("id", "model"))
         return (
             f"{model} + {self.manifest['editors']['delta'].get('name', 'edit')}" if self.manifest["editors"] else model
@@ -107,7 +107,7 @@ def _name(unit: IdentityCrawl) -> Key:
 
 
 def save_unit(store: Store, unit: IdentityCrawl) -> None:
-    """Writes everything one unit was told so far.
+    """Write everything one unit was told so far.
 
     Raises:
         StorageError: The disk is full; the file of before stays.
@@ -135,7 +135,7 @@ def load_unit(store: Store, unit: IdentityCrawl) -> Stored:
 
 
 def write_tables(folder: Path, units: Sequence[IdentityCrawl], model: str) -> None:
-    """Writes `triples.parquet` and `counts.json` of a finished crawl; older scores are removed.
+    """Write `triples.parquet` and `counts.json` of a finished crawl; older scores are removed.
 
     Raises:
         StorageError: The disk is full.
@@ -170,7 +170,7 @@ def _counts(unit: IdentityCrawl) -> CrawlCounts:
 
 
 def write_scores(folder: Path, scores: pa.Table, bias: pa.Table, scorers: Mapping[str, object]) -> None:
-    """Writes what the scorers said, and who they are.
+    """Write what the scorers said, and who they are.
 
     Raises:
         StorageError: The disk is full.
@@ -181,7 +181,7 @@ def write_scores(folder: Path, scores: pa.Table, bias: pa.Table, scorers: Mappin
 
 
 def read_crawl(folder: Path) -> Crawl:
-    """Reads a finished crawl.
+    """Read a finished crawl.
 
     Raises:
         RunFolderError: No crawl folder, not finished, or damaged; says which file and what to do.

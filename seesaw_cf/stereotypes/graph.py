@@ -46,7 +46,7 @@ def _xml(text: str) -> str:
 
 
 def export_graphml(crawl: Crawl, file: Path) -> None:
-    """Writes GraphML, for Gephi, Cytoscape, igraph.
+    """Write GraphML, for Gephi, Cytoscape, igraph.
 
     Raises:
         StorageError: The disk is full.
@@ -59,7 +59,7 @@ def export_graphml(crawl: Crawl, file: Path) -> None:
 
 
 def export_json(crawl: Crawl, file: Path) -> None:
-    """Writes networkx's node-link JSON, with the crawl's manifest and counts beside the graph.
+    """Write networkx's node-link JSON, with the crawl's manifest and count beside the graph.
 
     Raises:
         StorageError: The disk is full.

@@ -45,7 +45,7 @@ CLASSES: dict[str, ProtectedClass] = {
 
 
 def protected_class(name: str) -> ProtectedClass:
-    """Looks a protected class up.
+    """Look a protected class up.
 
     Raises:
         UnknownNameError: No such class; near names are suggested.
@@ -66,7 +66,7 @@ class Identity:
     kind: str = "general"
 
     def __post_init__(self) -> None:
-        """Refuses what no prompt can be made of.
+        """Refuse what no prompt can be made of.
 
         Raises:
             RecordError: The name is no text, empty, or has a line break.

@@ -10,7 +10,7 @@ _SENTENCE = re.compile(r"(?<=[.!?])\s")
 
 
 def parse(text: str, predicate: str | None) -> tuple[str, str]:
-    """Reads what follows a start template or a question.
+    """Read what follows a start template or a question.
 
     Only the first line counts, up to another question or the end of its first sentence.
 

@@ -47,7 +47,7 @@ class Perspective:
         return f"IDENTITY_ATTACK of {self.url}"
 
     def check(self) -> None:
-        """Asks for the key before anything is sent.
+        """Ask for the key before anything is sent.
 
         Raises:
             ServiceError: There is none.

@@ -29,7 +29,7 @@ def score_crawl(
     contents: int = 40,
     seed: int = 0,
 ) -> Crawl:
-    """Scores every triple, masked too, and measures the scorers' own bias; writes both into the crawl folder.
+    """Score every triple, masked too, and measure the scorers' own bias; write both into the crawl folder.
 
     Args:
         crawl: A finished crawl.

@@ -37,7 +37,7 @@ class SentenceScorer(Protocol):
 
     @property
     def name(self) -> str:
-        """Names the scorer and its version."""
+        """Name the scorer and its version."""
 
     def score(self, texts: Sequence[str]) -> list[SentenceScore]:
         """One judgement per sentence, in order."""

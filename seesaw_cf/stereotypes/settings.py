@@ -61,7 +61,7 @@ class CrawlSettings:
     sampling: Sampling = SAMPLING
 
     def __post_init__(self) -> None:
-        """Refuses settings with which no crawl can work.
+        """Refuse settings with which no crawl can work.
 
         Raises:
             RecordError: A field is of another type, a number is too small, or there is no start predicate.

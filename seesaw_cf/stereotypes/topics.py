@@ -51,7 +51,7 @@ def fit_topics(
     dimensions: Mapping[str, Sequence[str]] = DIMENSIONS,
     seed: int = 0,
 ) -> Topics:
-    """Sorts texts into topics; the same texts and seed give the same topics.
+    """Sort texts into topics; the same texts and seed give the same topics.
 
     Args:
         texts: What is sorted: predicate and object, without the identity, which would be its own topic.

@@ -58,12 +58,12 @@ class IdentityCrawl:
     _next_step: int = 0
 
     def start(self) -> Asking:
-        """Completes the template with every start predicate."""
+        """Complete the template with every start predicate."""
         steps = len(self.settings.predicates) * self.settings.starts
         yield from self._round(min(steps, self.settings.triples), self._start_plan)
 
     def expand(self, others: Sequence[Triple]) -> Asking:
-        """Asks questions until there are enough triples, the budget is spent or the model gives nothing.
+        """Ask questions until there are enough triples, the budget is spent or the model gives nothing.
 
         Args:
             others: Start triples of the other identities of the class in this run: they alone are shared, so that an

@@ -75,7 +75,7 @@ def chosen(cells: Sequence[StudyCell], patterns: Sequence[str]) -> list[StudyCel
 
 
 def claim_study(out: Path, study: Study) -> None:
-    """Makes a folder this study's own, or checks that it is; a study may grow by models, editors, records, protocols.
+    """Make a folder this study's own, or check that it is; a study may grow by models, editors, records, protocols.
 
     Raises:
         RunFolderError: The folder holds another study, or one that has what this file lacks; every difference is named.
@@ -206,7 +206,7 @@ def failure(cell: StudyCell, out: Path) -> str:
 
 
 def note_failure(cell: StudyCell, out: Path, message: str) -> None:
-    """Keeps why a cell failed, for the report; "" forgets it."""
+    """Keep why a cell failed, for the report; "" forgets it."""
     if message:
         write_text(_failed(cell, out), message + "\n")
     else:

@@ -97,7 +97,7 @@ class Study:
 
 
 def read_study(file: Path) -> Study:
-    """Reads the file of a study; nothing is loaded.
+    """Read the file of a study; nothing is loaded.
 
     Args:
         file: YAML, see docs/study.md.
@@ -134,7 +134,7 @@ class _YamlMapping:
     joint: str = "."
 
     def __post_init__(self) -> None:
-        """Refuses unknown keys."""
+        """Refuse unknown keys."""
         if not isinstance(self.values, Mapping):
             expected = ", ".join(sorted(self.allowed))
             raise RecordError(f"{self.where} is {shown(self.values)}, expected keys out of {expected}.")

@@ -27,7 +27,7 @@ _HINT = "below 0: less confident in what is right; 95 % intervals; numbers under
 
 
 def draw_figures(comparison: Comparison, shares: pd.DataFrame, folder: Path) -> dict[str, str]:
-    """Draws what the runs have numbers for; controls are left out.
+    """Draw what the runs have numbers for; controls are left out.
 
     Args:
         comparison: The comparison.

@@ -201,7 +201,7 @@ def _model_costs(
 def _measured(
     name: str, scorer: Scorer, tokenizer: PreTrainedTokenizerBase, clozes: Sequence[Cloze], facts: Mapping[str, object]
 ) -> Rate:
-    """Scores the same clozes again and again for some seconds; the first time, when things are set up, is left out."""
+    """Score the same clozes again and again for some seconds; the first time, when things are set up, is left out."""
     tokens = _nodes(tokenizer, clozes)
     scorer.score(clozes)
     best, end = float("inf"), time.perf_counter() + _SECONDS

@@ -21,7 +21,7 @@ _SPREAD = "Spread of effects: {}."
 
 
 def write_forecast(plan: Forecast, out: Path) -> str:
-    """Writes `costs.csv` and `sizes.csv` into the folder `OUT-plan`.
+    """Write `costs.csv` and `sizes.csv` into the folder `OUT-plan`.
 
     Args:
         plan: The plan.

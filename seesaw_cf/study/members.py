@@ -81,7 +81,7 @@ def read_members(
     settings: AuditSettings | None = None,
     names: Mapping[Path, tuple[str, str, str]] | None = None,
 ) -> list[Member]:
-    """Reads finished runs.
+    """Read finished runs.
 
     Args:
         folders: Run folders.
@@ -214,7 +214,7 @@ def _facts(members: Sequence[Member]) -> dict[str, list[str]]:
 
 
 def check_study(members: Iterable[Member]) -> None:
-    """Refuses runs of one study that are not about one base and the same records under one name.
+    """Refuse runs of one study that are not about one base and the same records under one name.
 
     Raises:
         RunFolderError: Names two such runs and both values.

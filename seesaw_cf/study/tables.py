@@ -56,7 +56,7 @@ class Comparison:
 def compare(
     members: Sequence[Member], settings: AuditSettings, family: Sequence[str] | None = None, *, every: bool = False
 ) -> Comparison:
-    """Puts finished runs side by side.
+    """Put finished runs side by side.
 
     Args:
         members: The runs.
@@ -173,7 +173,7 @@ def _largest(values: Sequence[float | None]) -> float | None:
 
 
 def _with_names(frame: pd.DataFrame) -> pd.DataFrame:
-    """Adds the papers' names beside relation ids."""
+    """Add the papers' names beside relation ids."""
     columns = [name for name in ("relation", "edit_relation", "effect_relation") if name in frame]
     return frame.assign(**{f"{name}_name": [_name(str(relation)) for relation in frame[name]] for name in columns})
 

@@ -32,7 +32,7 @@ _POLL = 1.0  # seconds between looks at cells that other processes run
 
 
 def run_study(study: Study, out: Path, only: Sequence[str] = (), *, progress: bool = True) -> list[StudyCell]:
-    """Runs every cell that is not finished; returns when all are finished or failed, whoever did them.
+    """Run every cell that is not finished; return when all are finished or failed, whoever did them.
 
     Args:
         study: What to run.
@@ -79,7 +79,7 @@ def _settled(cell: StudyCell, study: Study, out: Path, tried: set[str], progress
 
 
 def _run(cell: StudyCell, study: Study, out: Path, progress: bool) -> str:
-    """Runs a cell: why it failed, "" when it did not."""
+    """Run a cell: why it failed, "" when it did not."""
     try:
         run_job(job_of(cell, study, out), cell.folder(out), progress=progress)
     except Exception as error:  # whatever it is, the other cells go on and the report says it
@@ -110,7 +110,7 @@ def _lock(file: Path, *, wait: bool = False) -> Iterator[bool]:
 
 
 def report_study(study: Study, out: Path) -> str:
-    """Writes the report of what is finished into `OUT/report`, after any report that another process writes there.
+    """Write the report of what is finished into `OUT/report`, after any report that another process writes there.
 
     Args:
         study: What was declared.

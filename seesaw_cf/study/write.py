@@ -24,7 +24,7 @@ from seesaw_cf.study.tables import TABLES, Comparison, compare
 
 
 def compare_runs(folders: Sequence[Path], out: str | os.PathLike[str], settings: AuditSettings | None = None) -> str:
-    """Compares finished runs and writes the comparison.
+    """Compare finished runs and write the comparison.
 
     Args:
         folders: Run folders, at least two.
@@ -48,7 +48,7 @@ def compare_runs(folders: Sequence[Path], out: str | os.PathLike[str], settings:
 def write_comparison(
     comparison: Comparison, out: Path, title: str, missing: Sequence[str] = (), declared: Sequence[str] = ()
 ) -> str:
-    """Writes `report.html`, `report.md`, `tables.md` (Tables 4, 5 and 8 to 15 of SEESAW-CF), CSV files and pictures.
+    """Write `report.html`, `report.md`, `tables.md` (Tables 4, 5 and 8 to 15 of SEESAW-CF), CSV files and pictures.
 
     Args:
         comparison: The comparison.
@@ -94,6 +94,6 @@ def _draw(comparison: Comparison, shares: pd.DataFrame, out: Path) -> dict[str, 
 
 
 def _forget(names: Iterable[str], out: Path) -> None:
-    """Removes what an earlier report of fewer runs left, and this one does not have."""
+    """Remove what an earlier report of fewer runs left, and this one does not have."""
     for name in names:
         (out / name).unlink(missing_ok=True)

@@ -76,7 +76,7 @@ class Prompts:
 
 @contextlib.contextmanager
 def open_prompts(run: str | os.PathLike[str]) -> Iterator[Prompts]:
-    """Reads a run once and yields what pages are made of; the database is deleted at the end, the run never touched.
+    """Read a run once and yield what pages are made of; the database is deleted at the end, the run never touched.
 
     Raises:
         RunFolderError: Not a run folder, or the run is not finished.
@@ -107,7 +107,7 @@ def open_prompts(run: str | os.PathLike[str]) -> Iterator[Prompts]:
 
 
 def _check_columns(file: Path) -> None:
-    """Refuses what is no score table before it is read."""
+    """Refuse what is no score table before it is read."""
     try:
         names = pq.read_schema(file).names
     except (pa.ArrowException, OSError) as error:
@@ -134,7 +134,7 @@ def _unreadable(file: Path, error: Exception) -> Exception:
 
 
 def _fill(base: DuckDBPyConnection, scores: str, edits: pa.Table, manifest: Manifest) -> None:
-    """Makes the tables; `scores` is an SQL string."""
+    """Make the tables; `scores` is an SQL string."""
     base.execute(f"CREATE TEMP VIEW scores AS SELECT * FROM read_parquet({scores}, hive_partitioning = false)")
     base.register("made", edits)
     base.execute(_ROWS)

@@ -49,7 +49,7 @@ def report_leme(
     measures: Sequence[str] = (),
     references: Path | None = None,
 ) -> Path:
-    """Writes the tables of a finished run of `seesaw-cf leme run` with more in them.
+    """Write the tables of a finished run of `seesaw-cf leme run` with more in them.
 
     Args:
         folder: The run.
@@ -131,7 +131,7 @@ def _short(folder: Path, long: Mapping[str, Any]) -> pa.Table:
 
 
 def _check_shared(short: pa.Table, passages: pa.Table) -> None:
-    """Refuses a run none of whose edits a text was written after."""
+    """Refuse a run none of whose edits a text was written after."""
     edits = [set(zip(table["editor"].to_pylist(), table["case_id"].to_pylist())) for table in (short, passages)]
     if not edits[0] & edits[1]:
         editors, cases = (sorted({edit[place] for edit in edits[0]}) for place in (0, 1))

@@ -70,7 +70,7 @@ class Collected:
 
 
 def collect(places: Sequence[str | os.PathLike[str]], needed: Sequence[str]) -> Collected:
-    """Reads the tables of raters.
+    """Read the tables of raters.
 
     Args:
         places: Parquet files, and folders whose Parquet files are read. For a file, the `NAME.repeats` and

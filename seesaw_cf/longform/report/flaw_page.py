@@ -40,7 +40,7 @@ _METHOD = (
 def write_flaw_page(
     folder: Path, table: pa.Table, sections: Sequence[ReportTable], facts: Mapping[str, Any], took: str = ""
 ) -> Findings:
-    """Writes `report.html`.
+    """Write `report.html`.
 
     Args:
         folder: Where to.

@@ -93,7 +93,7 @@ def flaw_sections(
 
 
 def write_flaw_report(folder: Path, found: Collected, judges: Sequence[str] = (), **options: Any) -> Path:
-    """Writes `report.html`, `people.md`, `people.json` and one CSV per table; see `flaw_sections` for the arguments.
+    """Write `report.html`, `people.md`, `people.json` and one CSV per table; see `flaw_sections` for the arguments.
 
     Returns:
         The Markdown file.

@@ -305,7 +305,7 @@ _MEASURES = (
 
 
 def report_people(raters: Sequence[Path], out: Path, run: Path | None = None, **options: Any) -> Path:
-    """Writes the tables of people's answers and `report.html`.
+    """Write the tables of people's answers and `report.html`.
 
     Args:
         raters: Folders and Parquet files of people.

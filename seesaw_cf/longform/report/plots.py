@@ -19,7 +19,7 @@ _LABEL_COLOURS = dict(zip(LABELS, ("#009E73", "#bdbdbd", "#D55E00"), strict=True
 
 
 def draw(frames: Mapping[str, pd.DataFrame], folder: Path) -> dict[str, str]:
-    """Draws what there are numbers for.
+    """Draw what there are numbers for.
 
     Args:
         frames: Name of a section -> its frame.
