@@ -24,20 +24,19 @@ from urllib.parse import urlencode
 
 import numpy as np
 
-from seesaw_cf.people.design import RaterDesign, tasks
-from seesaw_cf.people.kinds import KINDS
-from seesaw_cf.people.make import CONSENT
-from seesaw_cf.people.serving import Place, links
-from seesaw_cf.people.store import StudyStore, create_study
-from seesaw_cf.people.study import ItemQuestion, RatingItem, RatingStudy, Text
 from seesaw_cf.stats.plain import json_text
+from seesaw_cf.texts.people.design import RaterDesign, tasks
+from seesaw_cf.texts.people.make import CONSENT, KINDS
+from seesaw_cf.texts.people.serving import Place, links
+from seesaw_cf.texts.people.store import StudyStore, create_study
+from seesaw_cf.texts.people.study import ItemQuestion, RatingItem, RatingStudy, Text
 
 PORT = 8977
 CHOICES = (("A", "more in text A"), ("equal", "the same"), ("B", "more in text B"))
 SERVER = """
 import sys
 from pathlib import Path
-from seesaw_cf.people.serving import Place, serve
+from seesaw_cf.texts.people.serving import Place, serve
 place = Place(port=int(sys.argv[2]), burst=1e9, rate=1e9)
 serve(Path(sys.argv[1]), place, lambda links: print("ready", flush=True))
 """
@@ -83,7 +82,7 @@ def rate(cookie: str, csrf: str, number: int, until: float, waits: list[float], 
 
 def measure(raters: int, seconds: float) -> dict[str, object]:
     """Serves, rates, compares."""
-    from seesaw_cf.people.security import Keys
+    from seesaw_cf.texts.people.security import Keys
 
     with tempfile.TemporaryDirectory(dir=os.environ.get("LOAD_DIR")) as place:
         file = Path(place) / "load.study"

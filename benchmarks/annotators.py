@@ -17,18 +17,18 @@ from typing import Any
 
 import numpy as np
 
-from seesaw_cf.io.files import write_text
-from seesaw_cf.longform.annotate.annotate import LABELS, sentences
-from seesaw_cf.longform.annotate.calibration import temper
-from seesaw_cf.longform.annotate.embed import Embedder, TextVectors
-from seesaw_cf.longform.annotate.features import claim_parts
-from seesaw_cf.longform.annotate.match import Featurizer, MatchAnnotator
-from seesaw_cf.longform.train.annotations import AnnotationData, read_annotations
-from seesaw_cf.longform.train.annotator import BASELINES, Fit, HeldOutAnswers, figures, random_split
-from seesaw_cf.longform.train.encoder import PRESETS, fit_pair
-from seesaw_cf.longform.train.match import fit_match, fit_words
-from seesaw_cf.longform.train.splits import grouped_folds
+from seesaw_cf.base.files import write_text
 from seesaw_cf.stats.bootstrap import Floats
+from seesaw_cf.texts.annotate.annotate import LABELS, sentences
+from seesaw_cf.texts.annotate.calibration import temper
+from seesaw_cf.texts.annotate.embed import Embedder, TextVectors
+from seesaw_cf.texts.annotate.features import claim_parts
+from seesaw_cf.texts.annotate.match import Featurizer, MatchAnnotator
+from seesaw_cf.texts.train.annotator import BASELINES, Fit, HeldOutAnswers, figures, random_split
+from seesaw_cf.texts.train.encoder import PRESETS, fit_pair
+from seesaw_cf.texts.train.match import fit_match, fit_words
+from seesaw_cf.texts.train.ratings import AnnotationData, read_annotations
+from seesaw_cf.texts.train.scores import grouped_folds
 
 RESULTS = Path(__file__).parent / "results" / "annotators.json"
 PARTS = Path(tempfile.gettempdir()) / "seesaw_annotators"  # of unfinished recipes

@@ -28,9 +28,9 @@ from typing import Any
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from seesaw_cf.base.files import write_text
 from seesaw_cf.builder_scripts.dataset.statistics import markdown
 from seesaw_cf.builder_scripts.source.sources import QUERIES
-from seesaw_cf.io.files import write_text
 
 HERE = Path(__file__).parent
 RESULTS, FIGURE = HERE / "results", HERE / "figures" / "builder_scale.png"

@@ -20,7 +20,7 @@ from typing import Any
 import torch
 
 from benchmarks.scoring_work import small_model
-from seesaw_cf.io.files import write_text
+from seesaw_cf.base.files import write_text
 from seesaw_cf.models.architectures import model_parts
 from seesaw_cf.scoring.fast.activations import fused_activations
 

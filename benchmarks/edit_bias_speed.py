@@ -19,9 +19,9 @@ import evaluate
 import numpy as np
 import pyarrow as pa
 
+from seesaw_cf.base.files import write_text
+from seesaw_cf.base.tables import SCORES
 from seesaw_cf.effects import group_effects, prompt_effects
-from seesaw_cf.io.files import write_text
-from seesaw_cf.tables import SCORES
 
 RESULTS = Path(__file__).parent / "results"
 ROWS, CASES, PEOPLE, DRAWS = 1_000_000, 1_000, 5_000, 2_000

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import torch
 from transformers import AutoTokenizer, GPT2Config, GPT2LMHeadModel, PreTrainedModel, PreTrainedTokenizerBase
 
-from seesaw_cf.io.files import write_text
+from seesaw_cf.base.files import write_text
 from seesaw_cf.records import table_to_cases
 from seesaw_cf.types import EditRequest
 

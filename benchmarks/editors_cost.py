@@ -26,7 +26,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedModel, PreTrainedTokenizerBase
 
 from benchmarks.editors_common import RESULTS, machine, requests
-from seesaw_cf.io.files import write_text
+from seesaw_cf.base.files import write_text
 from seesaw_cf.models.load import load_model, sample_corpus
 from seesaw_cf.run.make_editors import make_editor
 from seesaw_cf.scoring import make_scorer

@@ -24,8 +24,8 @@ from typing import Any
 import torch
 
 from benchmarks.editors_common import RESULTS, TEMPLATES, gpt2, machine, requests, tokenizer
+from seesaw_cf.base.files import write_text
 from seesaw_cf.editors import load_editor
-from seesaw_cf.io.files import write_text
 from seesaw_cf.models.load import sample_corpus
 
 WARM = ["Paris is the capital of France and lies on the river Seine."] * 2

@@ -24,12 +24,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
+from builder_scripts.make.phrasings import paraphrases
 
 from benchmarks.editors_common import RESULTS, machine
-from builder_scripts.make.phrasings import paraphrases
+from seesaw_cf.base.files import write_text
 from seesaw_cf.effects import prompt_effects
 from seesaw_cf.effects.success import success_of_scores
-from seesaw_cf.io.files import write_text
 from seesaw_cf.records import cases_to_table, read_cases
 from seesaw_cf.records.load import load_cases
 from seesaw_cf.records.relations import RELATIONS, TEMPLATES

@@ -28,10 +28,10 @@ import pyarrow.parquet as pq
 
 from benchmarks.editors_common import RESULTS, machine
 from benchmarks.editors_controls import COMPARED, SEEDS, claims, controls, kinds_of_identity, moved
+from seesaw_cf.base.files import write_text
 from seesaw_cf.editors import EDITORS
 from seesaw_cf.editors.control_names import CONTROLS, control_name
 from seesaw_cf.effects import noise_floor, prompt_effects
-from seesaw_cf.io.files import write_text
 from seesaw_cf.models.load import sample_corpus
 from seesaw_cf.run.job import make_run, run_job
 from seesaw_cf.run.jobs import Job

@@ -20,7 +20,7 @@ import torch
 
 from benchmarks.scoring_work import cpu_or_wall, gender, small_model, tokenizer, workloads
 from benchmarks.turns import in_turn, ratios
-from seesaw_cf.io.files import atomic_path
+from seesaw_cf.base.files import atomic_path
 from seesaw_cf.models.weights import LowRank, WeightDelta, applied
 from seesaw_cf.scoring import EditedScorer, TrieScorer
 from seesaw_cf.types import Cloze

@@ -21,9 +21,10 @@ import torch
 
 from benchmarks.scoring_work import cpu_or_wall, small_model, tokenizer, workloads
 from benchmarks.turns import in_turn
-from seesaw_cf.io.files import write_text
+from seesaw_cf.base.files import write_text
 from seesaw_cf.models.load import load_model
-from seesaw_cf.scoring import TrieScorer, encode_many
+from seesaw_cf.scoring import TrieScorer
+from seesaw_cf.scoring import encode as encode_many
 from seesaw_cf.scoring.fast import PATHS
 from seesaw_cf.types import Cloze
 

@@ -26,8 +26,8 @@ import transformers  # noqa: F401
 from tqdm import tqdm
 
 from benchmarks.mutants import MUTANTS, Mutant
-from seesaw_cf.errors import RecordError, unknown_name
-from seesaw_cf.io.files import write_text
+from seesaw_cf.base.errors import RecordError, unknown_name
+from seesaw_cf.base.files import write_text
 
 __all__ = ["apply", "main"]
 

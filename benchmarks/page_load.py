@@ -26,7 +26,7 @@ from scipy import stats
 
 from benchmarks.synthetic_run import EDITORS, write_synthetic_run
 from benchmarks.turns import in_turn, ratios
-from seesaw_cf.io.files import write_text
+from seesaw_cf.base.files import write_text
 from seesaw_cf.report.page import report_page
 from seesaw_cf.report.results import read_results
 from seesaw_cf.stats.plain import json_text

@@ -21,13 +21,13 @@ import pandas as pd
 from numpy.typing import NDArray
 from tqdm import tqdm
 
+from seesaw_cf.base.files import write_text
+from seesaw_cf.base.tables import SCORES, read_table
 from seesaw_cf.effects import AuditSettings, audit, prompt_effects
 from seesaw_cf.effects.audit import hypotheses
 from seesaw_cf.effects.groups import AXES, SCALES
-from seesaw_cf.io.files import write_text
 from seesaw_cf.stats import proportion
 from seesaw_cf.stats.bootstrap import Floats
-from seesaw_cf.tables import SCORES, read_table
 
 __all__ = ["NULLS", "level", "permuted", "shuffled"]
 

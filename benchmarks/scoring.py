@@ -37,7 +37,7 @@ from benchmarks.scoring_work import (
     workloads,
 )
 from benchmarks.turns import in_turn, ratios
-from seesaw_cf.io.files import atomic_path
+from seesaw_cf.base.files import atomic_path
 from seesaw_cf.scoring import HFScorer, TrieScorer
 from seesaw_cf.types import Cloze
 

@@ -28,9 +28,9 @@ from transformers import (
 )
 from transformers.pytorch_utils import Conv1D
 
-from seesaw_cf.models.blocks import transformer_blocks
-from seesaw_cf.scoring.encode_many import encode_many
-from seesaw_cf.scoring.rows import unique_nodes
+from seesaw_cf.models.architectures import transformer_blocks
+from seesaw_cf.scoring.encode import encode_many
+from seesaw_cf.scoring.layout import unique_nodes
 from seesaw_cf.types import Cloze
 
 VOCABULARY = 16_000

@@ -22,8 +22,8 @@ from torch import Tensor
 from transformers import PreTrainedTokenizerBase
 
 from benchmarks.editors_common import RESULTS, TINY, gpt2, interleaved, machine, relative, tokenizer
+from seesaw_cf.base.files import write_text
 from seesaw_cf.editors.locate.moments import MomentOptions, second_moments
-from seesaw_cf.io.files import write_text
 from seesaw_cf.models.architectures import ModelParts, model_parts
 from seesaw_cf.models.hooks import frozen, hooked, stop_after, stop_before, watch
 from seesaw_cf.models.load import load_model

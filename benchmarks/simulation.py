@@ -28,7 +28,7 @@ from scipy import sparse, stats
 from tqdm import tqdm
 
 from benchmarks.simulation_report import markdown, picture
-from seesaw_cf.io.files import write_text
+from seesaw_cf.base.files import write_text
 from seesaw_cf.stats import Crossing, adjust, case_weights, clustered_share, label_permutation
 from seesaw_cf.stats.clustered import MIN_EFFECTIVE
 

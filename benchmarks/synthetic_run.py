@@ -11,11 +11,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from seesaw_cf.io.files import write_text
+from seesaw_cf.base.files import write_text
+from seesaw_cf.base.tables import SCORES, write_table
 from seesaw_cf.records.groups import AXES
 from seesaw_cf.records.relations import PAIRS, RELATIONS, templates
 from seesaw_cf.run.edit_table import write_edits
-from seesaw_cf.tables import SCORES, write_table
 
 __all__ = ["EDITORS", "write_synthetic_run"]
 

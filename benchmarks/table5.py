@@ -14,8 +14,8 @@ from typing import Any
 
 import pandas as pd
 
+from seesaw_cf.base.files import write_text
 from seesaw_cf.effects import AccuracyColumns, accuracy_of_columns
-from seesaw_cf.io.files import write_text
 from seesaw_cf.records.relations import FREE, relation, templates
 from seesaw_cf.report.text import estimate
 from seesaw_cf.stats.plain import as_json

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from seesaw_cf.errors import RecordError
+from seesaw_cf.base.errors import RecordError
 from seesaw_cf.records.relations import RELATIONS
 
 # Cross-property edits per relation (Table 7) and cross-subject edits of citizenship, gender and birth (Table 3); the

@@ -12,9 +12,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from seesaw_cf.arguments import check_public
-from seesaw_cf.checks import one_of
-from seesaw_cf.exports import lazy, resolve
+from seesaw_cf.base.arguments import check_public
+from seesaw_cf.base.checks import one_of
+from seesaw_cf.base.versions import lazy, resolve
 
 if TYPE_CHECKING:
     from seesaw_cf.editors.alphaedit import AlphaEdit, AlphaEditConfig

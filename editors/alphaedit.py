@@ -10,16 +10,16 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from seesaw_cf.arguments import check_public
+from seesaw_cf.base.arguments import check_public
+from seesaw_cf.base.errors import EditError
+from seesaw_cf.base.types import EditRequest
 from seesaw_cf.editors.locate.config import LocateThenEditConfig
 from seesaw_cf.editors.locate.fitted import Fitted, parts_for, require
 from seesaw_cf.editors.locate.method import SpreadEdit
 from seesaw_cf.editors.locate.positions import prepare
 from seesaw_cf.editors.locate.solve import check_keys
 from seesaw_cf.editors.locate.spread import keys_of
-from seesaw_cf.errors import EditError
 from seesaw_cf.models.hooks import frozen
-from seesaw_cf.types import EditRequest
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from seesaw_cf.checks import one_of
-from seesaw_cf.errors import UnknownNameError
+from seesaw_cf.base.checks import one_of
+from seesaw_cf.base.errors import UnknownNameError
 
 CONTROLS = ("identity", "random", "unrelated")
 """Kinds of editors that should do nothing to anybody."""

@@ -23,15 +23,15 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from seesaw_cf.arguments import check_public
+from seesaw_cf.base.arguments import check_public
+from seesaw_cf.base.errors import EditError
+from seesaw_cf.base.seeds import seed_of
+from seesaw_cf.base.types import Case, EditRequest, Entity
 from seesaw_cf.editors.control_names import is_control
 from seesaw_cf.editors.locate.checks import request_facts
 from seesaw_cf.editors.locate.config import check_settings, preset_config
-from seesaw_cf.errors import EditError
-from seesaw_cf.io.seeds import seed_of
 from seesaw_cf.models.editor import AllowsIdentity, Editor, EditsEach
 from seesaw_cf.models.weights import LowRank, WeightDelta
-from seesaw_cf.types import Case, EditRequest, Entity
 
 
 def _pool() -> Iterator[EditRequest]:

@@ -8,11 +8,11 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from seesaw_cf.arguments import check_public
+from seesaw_cf.base.arguments import check_public
+from seesaw_cf.base.errors import EditError
 from seesaw_cf.editors.locate.config import LocateThenEditConfig
 from seesaw_cf.editors.locate.fitted import Fitted
 from seesaw_cf.editors.locate.method import SpreadEdit
-from seesaw_cf.errors import EditError
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from seesaw_cf.arguments import check_public
+from seesaw_cf.base.arguments import check_public
+from seesaw_cf.base.types import EditRequest
 from seesaw_cf.models.hooks import alone
 from seesaw_cf.models.weights import WeightDelta
-from seesaw_cf.types import EditRequest
 
 
 class EditsGroups(ABC):

@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedTokenizerBase
 
-from seesaw_cf.arguments import check_public
-from seesaw_cf.editors.fine_tuning import FineTuning
+from seesaw_cf.base.arguments import check_public
+from seesaw_cf.editors.ft import FineTuning
 from seesaw_cf.editors.training import Method, TuningConfig
 from seesaw_cf.models.architectures import ModelParts
 from seesaw_cf.models.weights import LowRank

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from torch import Tensor
 
-from seesaw_cf.arguments import check_public
+from seesaw_cf.base.arguments import check_public
 from seesaw_cf.editors.locate.config import LocateThenEditConfig
 from seesaw_cf.editors.locate.fitted import Fitted
 from seesaw_cf.editors.locate.method import SpreadEdit

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+from seesaw_cf.base.types import EditRequest
 from seesaw_cf.models.editor import EditorConfig, EditsEach
 from seesaw_cf.models.weights import WeightDelta
-from seesaw_cf.types import EditRequest
 
 
 @dataclass(frozen=True)

@@ -18,13 +18,13 @@ import torch
 from torch import Tensor, nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from seesaw_cf.checks import one_of
+from seesaw_cf.base.checks import one_of
+from seesaw_cf.base.errors import EditError
+from seesaw_cf.base.types import Cloze, EditRequest, Estimate
 from seesaw_cf.editors.locate.positions import encode_text, last_token_before
-from seesaw_cf.errors import EditError
 from seesaw_cf.models.architectures import Architecture, ModelParts, model_parts
 from seesaw_cf.models.hooks import first_tensor, frozen, hooked, watch
 from seesaw_cf.scoring.encode import encode_cloze
-from seesaw_cf.types import Cloze, EditRequest, Estimate
 
 KINDS = ("block", "mlp")
 POSITIONS = ("first subject token", "middle subject tokens", "last subject token", "further tokens", "last token")

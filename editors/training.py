@@ -16,12 +16,12 @@ from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
 from transformers import PreTrainedModel
 
-from seesaw_cf.arguments import checked
+from seesaw_cf.base.arguments import checked
+from seesaw_cf.base.errors import EditError
 from seesaw_cf.editors.locate.config import check_settings
 from seesaw_cf.editors.locate.positions import InputRow
 from seesaw_cf.editors.locate.presets import preset
 from seesaw_cf.editors.locate.resume import ResumableRows, lay_out
-from seesaw_cf.errors import EditError
 from seesaw_cf.models.architectures import Architecture, ModelParts
 from seesaw_cf.models.hooks import hooked
 

@@ -9,7 +9,7 @@ from typing import Any, Concatenate, ParamSpec, Protocol
 
 import pandas as pd
 
-from seesaw_cf.errors import SeesawError
+from seesaw_cf.base.errors import SeesawError
 
 P = ParamSpec("P")
 Shown = tuple[pd.DataFrame, str]

@@ -6,7 +6,7 @@ import hashlib
 import os
 from pathlib import Path
 
-from seesaw_cf.io.files import write_text
+from seesaw_cf.base.files import write_text
 
 _NAMES = (
     *("edit_bias", "cross_property_accuracy", "edit_success", "generation_quality", "open_ended_flaws"),

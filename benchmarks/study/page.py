@@ -17,10 +17,10 @@ import pandas as pd
 from scipy.stats import binomtest
 
 from benchmarks.editors_common import RESULTS, ROOT
-from seesaw_cf.io.files import write_text
+from seesaw_cf.base.files import write_text
 from seesaw_cf.report.results import relation_name
 from seesaw_cf.report.text import effect, estimate, markdown_table, minus, number
-from seesaw_cf.stereotypes.changes import ALL
+from seesaw_cf.texts.graph.changes import ALL
 
 KEPT = RESULTS / "study"
 PAGE = ROOT / "docs" / "study_smollm2.md"

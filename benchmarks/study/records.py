@@ -10,9 +10,9 @@ from pathlib import Path
 
 import numpy as np
 
+from seesaw_cf.base.tables import write_table
 from seesaw_cf.records import cases_to_table
 from seesaw_cf.records.load import load_cases
-from seesaw_cf.tables import write_table
 from seesaw_cf.types import Case
 
 CONFIGS = ("P21_P101", "P27_P101", "P19_P101")

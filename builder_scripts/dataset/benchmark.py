@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 import yaml
 
-from seesaw_cf.records.tasks import TASKS
+from seesaw_cf.records.relations import TASKS
 
 
 def benchmark(name: str, configs: Collection[str]) -> str:

@@ -10,28 +10,192 @@ import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
+from seesaw_cf.base.errors import RecordError, SeesawError, StorageError
+from seesaw_cf.base.types import Case
 from seesaw_cf.builder_scripts.dataset.card import METADATA, card_body, drawn_section, size_category
-from seesaw_cf.builder_scripts.dataset.coupled import about_coupled
-from seesaw_cf.builder_scripts.dataset.shards import write_cases, write_rows
-from seesaw_cf.builder_scripts.dataset.statistics import Statistics
-from seesaw_cf.builder_scripts.make.cases import cross_subject
-from seesaw_cf.builder_scripts.make.coupled import Coupled
-from seesaw_cf.builder_scripts.make.coupled_rows import coupled_table
+from seesaw_cf.builder_scripts.dataset.columns import columns_section
+from seesaw_cf.builder_scripts.dataset.statistics import Statistics, markdown
+from seesaw_cf.builder_scripts.make.cases import candidates, cross_subject, demographics, open_ended
+from seesaw_cf.builder_scripts.make.coupled import COUPLED_SCHEMAS, Coupled, couple, coupled_table
 from seesaw_cf.builder_scripts.make.cross_property import cross_property
 from seesaw_cf.builder_scripts.make.edits import Edit, generate, listed_values
-from seesaw_cf.builder_scripts.make.open_ended import open_ended
-from seesaw_cf.builder_scripts.make.rows import candidates, demographics
 from seesaw_cf.builder_scripts.make.seeds import seed_edits
 from seesaw_cf.builder_scripts.make.zsre import asked_relation
 from seesaw_cf.builder_scripts.options import BuildOptions
+from seesaw_cf.builder_scripts.source.claims import Claims
 from seesaw_cf.builder_scripts.source.draws import BATCH, VALUES
 from seesaw_cf.builder_scripts.source.people import FEMALE, MALE, MARGIN, Facts, Holder
+from seesaw_cf.records.arrow import CASES, cases_to_table
 from seesaw_cf.records.card import write_card
 from seesaw_cf.records.relations import RELATIONS
-from seesaw_cf.types import Case
+
+# Cases to Parquet as they come: a few are held at a time.
+
+CASES_PER_SHARD = 500
+CASES_PER_GROUP = 20  # about 80,000 prompts at most
+
+
+def _chunks(cases: Iterator[Case], size: int, total: int) -> Iterator[pa.Table]:
+    """Tables of at most `size` cases, `total` cases in all."""
+    while total > 0 and (chunk := list(islice(cases, min(size, total)))):
+        yield cases_to_table(chunk)
+        total -= len(chunk)
+
+
+def write_cases(folder: str | os.PathLike[str], config: str, cases: Iterable[Case], count: int) -> None:
+    """Write cases as `folder/data/CONFIG/test-00000-of-0000N.parquet`, 500 in each file, the same bytes each time.
+
+    Args:
+        folder: A folder that becomes visible only when it is complete; files are written directly.
+        config: Name of the config.
+        cases: The cases, made while they are written.
+        count: How many there are.
+
+    Raises:
+        RecordError: There are more or fewer.
+        StorageError: The disk is full.
+    """
+    shards = max(1, -(-count // CASES_PER_SHARD))
+    rest = iter(cases)
+    total = sum(
+        write_rows(folder, config, _chunks(rest, CASES_PER_GROUP, CASES_PER_SHARD), CASES, (number, shards))
+        for number in range(shards)
+    ) + sum(1 for _ in rest)
+    if total != count:
+        raise RecordError(
+            f"config {config!r}: {total} cases were made, expected {count}. Give the number of the cases: the names of "
+            "the files depend on it."
+        )
+
+
+def write_rows(
+    folder: str | os.PathLike[str],
+    config: str,
+    tables: Iterable[pa.Table],
+    schema: pa.Schema,
+    place: tuple[int, int] = (0, 1),
+) -> int:
+    """Write tables of one schema into one file, each a row group.
+
+    Args:
+        folder, config: Where to.
+        tables: Made while they are written.
+        schema: Of all of them.
+        place: Number of the file, and how many there are.
+
+    Returns:
+        The number of rows.
+
+    Raises:
+        StorageError: The disk is full.
+    """
+    path = Path(folder) / "data" / config / f"test-{place[0]:05d}-of-{place[1]:05d}.parquet"
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        rows = 0
+        with pq.ParquetWriter(path, schema, compression="zstd") as writer:
+            for table in tables:
+                writer.write_table(table)
+                rows += table.num_rows
+    except OSError as error:
+        if isinstance(error, SeesawError):
+            raise
+        raise StorageError(
+            f"could not write {path}: {error}. Free some space, then run the same command again."
+        ) from error
+    return rows
+
+
+# Writes LEME's Coupled Entity Prompts as a data set folder.
+
+
+def about_coupled(rows: int) -> str:
+    """One line for the card."""
+    return f"{rows:,} edits, each with a related entity, what is true of both, and prompts about both"
+
+
+def couples_of(facts: Facts, claims: Claims, cases: Sequence[Case]) -> tuple[dict[str, list[Coupled]], Counter[str]]:
+    """Couple the records of each config.
+
+    Args:
+        facts, claims: Where names, claims and links come from.
+        cases: CounterFact (or SEESAW-CF) and zsRE records.
+
+    Returns:
+        Config -> its coupled edits, where there are any, and "config: reason" -> number of edits without couple.
+
+    Raises:
+        RecordError: No edit has a couple.
+        SourceError: The source does not answer.
+    """
+    couples: dict[str, list[Coupled]] = {}
+    counts: Counter[str] = Counter()
+    for config, zsre in (("coupled_counterfact", False), ("coupled_zsre", True)):
+        rows, skipped = couple(facts, claims, [case for case in cases if (case.record_format == "zsre") == zsre])
+        counts.update({f"{config}: {reason}": number for reason, number in skipped.items()})
+        couples |= {config: rows} if rows else {}
+    if not couples:
+        raise RecordError(
+            f"no coupled edits: of {len(cases)} records none has a related entity in the source ({dict(counts)}). "
+            "Check that the source holds the subjects and their links, and its language."
+        )
+    return couples, counts
+
+
+def build_coupled(out: str | os.PathLike[str], facts: Facts, claims: Claims, cases: Sequence[Case]) -> Counter[str]:
+    """Write the configs `coupled_counterfact` and `coupled_zsre` and their card into a folder.
+
+    Args:
+        out: The folder; make it under a temporary name when other programs read it.
+        facts, claims: Where names, claims and links come from.
+        cases: CounterFact (or SEESAW-CF) and zsRE records.
+
+    Returns:
+        What was counted: rows per config, and edits without couple per reason.
+
+    Raises:
+        RecordError: No edit has a couple.
+        SourceError: The source does not answer.
+        StorageError: The disk is full.
+    """
+    couples, counts = couples_of(facts, claims, cases)
+    configs = {}
+    for config, rows in couples.items():
+        write_rows(out, config, [coupled_table(facts, rows, config)], COUPLED_SCHEMAS[config])
+        counts[config] = len(rows)
+        configs[config] = about_coupled(len(rows))
+    body = _BODY.format(
+        columns=columns_section({name: COUPLED_SCHEMAS[name] for name in configs}),
+        counts=markdown(["Rows", "Number"], counts.items()),
+    )
+    write_card(out, configs, body=body, metadata=_METADATA)
+    return counts
+
+
+_METADATA = {"license": "mit", "language": ["en"], "pretty_name": "Coupled Entity Prompts", "tags": ["model-editing"]}
+_BODY = """# Coupled Entity Prompts
+
+For every edit an entity that is closely related to its subject and to what was true before, the facts that a source
+records about both, and two prompts. Made by `seesaw-cf build --coupled`, after the paper on long-form evaluation of
+model editing (LEME, section 3.1 and Appendix A).
+
+{columns}
+
+`coupled` is *other* (a value is the other entity), *target* (a value is the old target), *shared* (both entities have
+the value) or empty. The prompts `essay` and `article` name properties without their values.
+
+{counts}
+
+Properties about the item or Wikimedia pages instead of the thing are left out by identifier
+(`seesaw_cf/data/tables/excluded_properties.csv`). What an edit makes a model say may be false on purpose.
+"""
+
 
 FIRST_ID = 100_001  # of generated cross-subject edits beside those of a file; CounterFact's numbers end before
 FIRST_PAIR_ID = 200_001
@@ -174,7 +338,7 @@ def build(
     """Write the configs and the card into a folder; the same bytes for the same answers of the source.
 
     Args:
-        out: The folder; make it with `seesaw_cf.io.files.atomic_folder` when other programs read it.
+        out: The folder; make it with `seesaw_cf.base.files.atomic_folder` when other programs read it.
         facts: Where people come from, with the rules.
         edits: See `choose_edits`.
         about: The card's words.

@@ -16,12 +16,11 @@ from typing import TYPE_CHECKING, TypedDict, cast
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from seesaw_cf.base.errors import RecordError, StorageError
+from seesaw_cf.base.files import write_text
+from seesaw_cf.base.hub import check_repo, explained
 from seesaw_cf.builder_scripts.dataset.benchmark import benchmark
-from seesaw_cf.builder_scripts.dataset.card import published_card
-from seesaw_cf.builder_scripts.dataset.croissant import CardData, croissant
-from seesaw_cf.errors import RecordError, StorageError
-from seesaw_cf.io.files import write_text
-from seesaw_cf.io.hub import check_repo, explained
+from seesaw_cf.builder_scripts.dataset.card import CardData, croissant, published_card
 from seesaw_cf.records.card import content_hash
 
 if TYPE_CHECKING:

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import pyarrow as pa
 
+from seesaw_cf.base.types import Case
 from seesaw_cf.records import groups
 from seesaw_cf.records.relations import PAIRS, RELATIONS
-from seesaw_cf.types import Case
 
 # count -> heading
 _CROSS_SUBJECT = {

@@ -9,15 +9,122 @@ new value for all people is noticed; tense belongs to the template.
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
-from seesaw_cf.builder_scripts.make.edits import Edit
-from seesaw_cf.builder_scripts.make.open_ended import generation_prompts
-from seesaw_cf.builder_scripts.make.phrasings import paraphrases
+import pyarrow as pa
+
+from seesaw_cf.base.types import AttributePrompt, Case, EditRequest, Entity
+from seesaw_cf.builder_scripts.make.edits import Edit, attribute_set, listed_values
+from seesaw_cf.builder_scripts.options import BuildOptions
 from seesaw_cf.builder_scripts.source.people import FEMALE, MALE, Facts, RecordedPerson
-from seesaw_cf.records.relations import Template, templates
-from seesaw_cf.types import AttributePrompt, Case, EditRequest, Entity
+from seesaw_cf.builder_scripts.source.sources import OWN
+from seesaw_cf.records import groups
+from seesaw_cf.records.arrow import ENTITY, REQUEST, request_row
+from seesaw_cf.records.relations import FREE, RELATIONS, Template, templates
+
+# Open-ended prompts: guided by the property that is watched, and free ("X is").
+
+# One row per (case, prompt). use: "guided" or "free"; config: where the case is.
+OPEN_ENDED: pa.Schema = pa.schema(
+    [
+        ("case_id", pa.int64()),
+        ("config", pa.string()),
+        ("requested_rewrite", REQUEST),
+        ("effect_relation_id", pa.string()),
+        ("subject_id", pa.string()),
+        ("prompt", pa.string()),
+        ("use", pa.string()),
+    ]
+)
+
+
+def _guided(relation_id: str, effect_relation_id: str | None) -> tuple[Template, ...]:
+    """Return a single property uses its open templates, a watched property its own ("X's field of work is")."""
+    return templates(effect_relation_id, "property") if effect_relation_id else templates(relation_id, "open")
+
+
+def generation_prompts(
+    subject: RecordedPerson, relation_id: str, effect_relation_id: str | None, options: BuildOptions
+) -> tuple[str, ...]:
+    """Return the open-ended prompts of one edit: the guided ones, then the free one last.
+
+    Args:
+        subject: Person to edit.
+        relation_id: The edited property.
+        effect_relation_id: The watched property of a cross-property case, else None.
+        options: How often each is listed, and whether edits of a single property have the free one.
+    """
+    guided = _guided(relation_id, effect_relation_id)
+    rows = (*guided, FREE) if options.always_free or guided[0].use != "open" else guided
+    return tuple(
+        row.fill(subject.entity.label, living=subject.living) for row in rows for _ in range(options.open_repeats)
+    )
+
+
+def _is_free(case: Case, prompt: str) -> bool:
+    return prompt in (FREE.present.replace("{}", case.request.subject), FREE.past.replace("{}", case.request.subject))
+
+
+def _rows(config: str, case: Case) -> Iterable[dict[str, object]]:
+    for prompt in case.generation_prompts:
+        yield {
+            "case_id": case.case_id,
+            "config": config,
+            "requested_rewrite": request_row(case.request),
+            "effect_relation_id": case.effect_relation_id,
+            "subject_id": case.extra["subject_id"],
+            "prompt": prompt,
+            "use": "free" if _is_free(case, prompt) else "guided",
+        }
+
+
+def open_ended(config: str, cases: Iterable[Case]) -> pa.Table:
+    """Return the open-ended prompts of cases as a flat table of schema `OPEN_ENDED`.
+
+    Args:
+        config: The config that the cases belong to.
+        cases: Its cases, or some of them.
+    """
+    return pa.Table.from_pylist([row for case in cases for row in _rows(config, case)], schema=OPEN_ENDED)
+
+
+# Other ways to state an edit, for relations with one sentence in the papers' templates.
+
+# (relation, present, past)
+_ROWS = (
+    ("P21", "The gender of {} is", "The gender of {} was"),
+    ("P21", "{}'s registered gender is", "{}'s registered gender was"),
+    ("P21", "{} is recorded as", "{} was recorded as"),
+    ("P27", "The country of citizenship of {} is", "The country of citizenship of {} was"),
+    ("P27", "{}'s country of citizenship is", "{}'s country of citizenship was"),
+    ("P27", "{} holds citizenship of", "{} held citizenship of"),
+    ("P19", "The birthplace of {} is", "The birthplace of {} was"),
+    ("P19", "{}'s place of birth is", "{}'s place of birth was"),
+    ("P19", "{} came into the world in", "{} came into the world in"),
+    ("P103", "{}'s mother tongue is", "{}'s mother tongue was"),
+    ("P103", "{}'s native language is", "{}'s native language was"),
+)
+_OWN = tuple(
+    Template(f"{relation_id}-paraphrase-{number:02d}", relation_id, "cloze", present, past)
+    for number, (relation_id, present, past) in enumerate(_ROWS, start=1)
+)
+
+
+def paraphrases(relation_id: str, statement: Template) -> tuple[Template, ...]:
+    """Ways to state a fact of a relation, other than the one already used.
+
+    Args:
+        relation_id: Property id.
+        statement: The template of the edit itself.
+
+    Returns:
+        The papers' other cloze and property templates, then our own.
+    """
+    listed = {*templates(relation_id, "cloze"), *templates(relation_id, "property")} - {statement}
+    own = (row for row in _OWN if row.relation_id == relation_id)
+    return (*sorted(listed, key=lambda row: row.id), *own)
+
 
 FEW = 2  # fewer holders of target_new than this and the case is flagged "few_holders"
 
@@ -145,3 +252,122 @@ def cross_subject(facts: Facts, edits: Iterable[Edit], first_id: int = 1) -> Ite
         case_id = number if edit.case_id is None else edit.case_id
         yield _with_people(facts, edit, edit_case(facts, edit, case_id))
         number += edit.case_id is None
+
+
+# The flat configs: answer candidates of every relation, and what is recorded about every person.
+
+_STRINGS = pa.list_(pa.string())
+_ENTITIES = pa.list_(ENTITY)
+
+# One row per (relation, value). area: of a field; country: of a place; continent: of a country or place.
+CANDIDATES: pa.Schema = pa.schema(
+    [
+        ("relation_id", pa.string()),
+        ("id", pa.string()),
+        ("label", pa.string()),
+        ("area", pa.string()),
+        ("country", _STRINGS),
+        ("continent", _STRINGS),
+        ("provenance", pa.string()),
+    ]
+)
+
+# column -> property, for the lists of entities
+PROPERTIES = {
+    "sex_or_gender": "P21",
+    "citizenship": "P27",
+    "birth_place": "P19",
+    "native_language": "P103",
+    "field_of_work": "P101",
+    "ethnic_group": "P172",
+    "occupation": "P106",
+}
+
+_CHUNK = 5000  # people turned into rows at a time
+
+# One row per person. gender, race, region: tags of `seesaw_cf.records.groups`, empty = unknown.
+DEMOGRAPHICS: pa.Schema = pa.schema(
+    [
+        ("id", pa.string()),
+        ("label", pa.string()),
+        ("gender", _STRINGS),
+        ("race", _STRINGS),
+        ("region", _STRINGS),
+        ("living", pa.bool_()),
+        ("sitelinks", pa.int64()),
+        *((column, _ENTITIES) for column in PROPERTIES),
+        ("provenance", _STRINGS),
+    ]
+)
+
+
+def candidates(facts: Facts) -> pa.Table:
+    """Return every value that an edit may use or an answer may be, as a table of schema `CANDIDATES`.
+
+    Args:
+        facts: Where names and holders come from.
+
+    Returns:
+        Relations in their order; values as in the cases' `candidates`.
+    """
+    rows = []
+    for relation_id in RELATIONS:
+        values, listed = attribute_set(facts, relation_id), listed_values(relation_id)
+        for id, label in facts.labels(values).items():
+            row: Mapping[str, str] = listed.get(id, {"provenance": "values that most hold in the source"})
+            rows.append(
+                {
+                    "relation_id": relation_id,
+                    "id": id,
+                    "label": label,
+                    "area": row.get("area"),
+                    "country": groups.values(row.get("country", "")),
+                    "continent": groups.values(row.get("continent", "")),
+                    "provenance": row["provenance"],
+                }
+            )
+    return pa.Table.from_pylist(rows, schema=CANDIDATES)
+
+
+def demographics(facts: Facts, people: Iterable[RecordedPerson], *, references: bool = False) -> pa.Table:
+    """Return what is recorded about people, as a table of schema `DEMOGRAPHICS`, sorted by name.
+
+    Args:
+        facts: Where names and references come from.
+        people: The people to list.
+        references: Ask for the titles of the references of their statements.
+
+    Returns:
+        One row per person. `provenance` names these references, or else the person's Wikidata page.
+    """
+    ordered = sorted(people, key=lambda person: (person.entity.label, person.id))
+    names = facts.labels({value for person in ordered for values in person.values.values() for value in values})
+    origins = facts.references(person.id for person in ordered) if references else {}
+    chunks = (ordered[start : start + _CHUNK] for start in range(0, max(1, len(ordered)), _CHUNK))
+    return pa.concat_tables(
+        pa.Table.from_pylist([_demographic(person, names, origins) for person in chunk], schema=DEMOGRAPHICS)
+        for chunk in chunks
+    )
+
+
+def _demographic(
+    person: RecordedPerson, names: Mapping[str, str], origins: Mapping[str, tuple[str, ...]]
+) -> dict[str, object]:
+    values = {
+        column: [{"str": names.get(value), "id": value} for value in person.holds(property_id)]
+        for column, property_id in PROPERTIES.items()
+    }
+    return values | {
+        "id": person.id,
+        "label": person.entity.label,
+        "gender": person.gender,
+        "race": person.race,
+        "region": person.region,
+        "living": person.living,
+        "sitelinks": person.sitelinks,
+        "provenance": origins.get(person.id) or _page(person.id),
+    }
+
+
+def _page(id: str) -> tuple[str, ...]:
+    return () if id.startswith(OWN) else (f"https://www.wikidata.org/wiki/{id}",)

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from seesaw_cf.base.types import Case
 from seesaw_cf.builder_scripts.make.cases import attribute_prompt, edit_case
 from seesaw_cf.builder_scripts.make.edits import Edit, attribute_set
 from seesaw_cf.builder_scripts.source.people import Facts, RecordedPerson
 from seesaw_cf.records.relations import FREE, PAIRS, templates
-from seesaw_cf.types import Case
 
 
 def gold_answers(subject: RecordedPerson, effect: str, names: Mapping[str, str]) -> tuple[str, ...]:

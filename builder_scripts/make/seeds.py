@@ -11,13 +11,13 @@ import os
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
+from seesaw_cf.base.errors import RecordError
+from seesaw_cf.base.types import Case
 from seesaw_cf.builder_scripts.make.edits import Edit
 from seesaw_cf.builder_scripts.make.zsre import rewrites
 from seesaw_cf.builder_scripts.source.people import Facts, RecordedPerson
-from seesaw_cf.errors import RecordError
-from seesaw_cf.records.parquet import read_cases
+from seesaw_cf.records.arrow import read_cases
 from seesaw_cf.records.relations import RELATIONS
-from seesaw_cf.types import Case
 
 
 def read_seeds(paths: Iterable[str | os.PathLike[str]]) -> list[Case]:

@@ -12,10 +12,10 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
+from seesaw_cf.base.types import Case, Entity
 from seesaw_cf.builder_scripts.make.edits import listed_values
 from seesaw_cf.builder_scripts.source.people import Facts
 from seesaw_cf.records.relations import RELATIONS
-from seesaw_cf.types import Case, Entity
 
 # relation -> words of questions that ask for it, lower case
 _WORDS: Mapping[str, re.Pattern[str]] = {

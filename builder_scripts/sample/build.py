@@ -8,6 +8,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from seesaw_cf.base.checks import one_of
+from seesaw_cf.base.files import write_text
 from seesaw_cf.builder_scripts.dataset.build import About, build, choose_edits
 from seesaw_cf.builder_scripts.make.cases import edit_case
 from seesaw_cf.builder_scripts.make.coupled import Coupled, couple
@@ -18,8 +20,6 @@ from seesaw_cf.builder_scripts.sample.facts import SAMPLE
 from seesaw_cf.builder_scripts.source.claims import Claims
 from seesaw_cf.builder_scripts.source.people import Facts
 from seesaw_cf.builder_scripts.source.sources import Source, StoreSource
-from seesaw_cf.checks import one_of
-from seesaw_cf.io.files import write_text
 from seesaw_cf.records import sample
 from seesaw_cf.records.relations import RELATIONS
 

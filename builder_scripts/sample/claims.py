@@ -14,12 +14,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from seesaw_cf.base.errors import RecordError, StorageError
+from seesaw_cf.base.files import write_text
 from seesaw_cf.builder_scripts.sample.facts import COLUMNS, SAMPLE, read_tsv, render
 from seesaw_cf.builder_scripts.sample.people import LabelledValue
 from seesaw_cf.builder_scripts.sample.tables import KINDS
 from seesaw_cf.builder_scripts.source.sources import StoreSource
-from seesaw_cf.errors import RecordError, StorageError
-from seesaw_cf.io.files import write_text
 from seesaw_cf.records import groups
 
 CLAIMS = SAMPLE / "claims.tsv"

@@ -13,9 +13,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
+from seesaw_cf.base.errors import RecordError, StorageError
+from seesaw_cf.base.files import write_text
 from seesaw_cf.builder_scripts.source.sources import OWN, WIKIDATA, entity_iri
-from seesaw_cf.errors import RecordError, StorageError
-from seesaw_cf.io.files import write_text
 
 SAMPLE = Path(__file__).resolve().parent
 ROOT = OWN.removesuffix("entity/")

@@ -6,8 +6,8 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
+from seesaw_cf.base.errors import RecordError
 from seesaw_cf.builder_scripts.sample.facts import COLUMNS, SAMPLE, provenance, read_tsv
-from seesaw_cf.errors import RecordError
 from seesaw_cf.records.groups import values
 
 HERE = SAMPLE

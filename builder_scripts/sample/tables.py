@@ -5,8 +5,8 @@ from __future__ import annotations
 import csv
 from collections.abc import Mapping
 
+from seesaw_cf.base.files import atomic_path
 from seesaw_cf.builder_scripts.sample.facts import SAMPLE, full_id, read_tsv
-from seesaw_cf.io.files import atomic_path
 from seesaw_cf.records import groups
 
 PROVENANCE = "embedded sample"

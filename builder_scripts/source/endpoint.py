@@ -18,10 +18,9 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from seesaw_cf import __version__
+from seesaw_cf.base.errors import RecordError, need
+from seesaw_cf.base.retrying import TryAgain, say_when_waiting, try_again
 from seesaw_cf.builder_scripts.source.sources import Source, SourceError, SourceTimeout, rows
-from seesaw_cf.errors import RecordError, need
-from seesaw_cf.io.retrying import TryAgain, try_again
-from seesaw_cf.io.waiting import say_when_waiting
 
 WIKIDATA_ENDPOINT = "https://query.wikidata.org/sparql"
 CHUNK = 1 << 16

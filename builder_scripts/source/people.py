@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
+from seesaw_cf.base.types import Entity
 from seesaw_cf.builder_scripts.options import BuildOptions
 from seesaw_cf.builder_scripts.source.draws import BATCH, Draws, SampleRequest
 from seesaw_cf.builder_scripts.source.sources import WIKIDATA, Binding, Parameter, Source, entity_id
 from seesaw_cf.records import groups
 from seesaw_cf.records.relations import RELATIONS
-from seesaw_cf.types import Entity
 
 T = TypeVar("T")
 # (relation, value, gender): whose holders; gender "" = everybody who is neither male nor female.

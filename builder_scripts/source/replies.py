@@ -18,8 +18,8 @@ import zlib
 from collections.abc import Callable
 from pathlib import Path
 
+from seesaw_cf.base.files import atomic_path, write_text
 from seesaw_cf.builder_scripts.source.sources import Source, SourceError
-from seesaw_cf.io.files import atomic_path, write_text
 
 logger = logging.getLogger(__name__)
 

@@ -16,8 +16,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Protocol
 
-from seesaw_cf.checks import one_of
-from seesaw_cf.errors import RecordError, SeesawError, StorageError, need
+from seesaw_cf.base.checks import one_of
+from seesaw_cf.base.errors import RecordError, SeesawError, StorageError, need
 
 QUERIES = Path(__file__).parents[1] / "queries"
 WIKIDATA = "http://www.wikidata.org/"

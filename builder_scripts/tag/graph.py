@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
+from seesaw_cf.base.types import Entity
 from seesaw_cf.builder_scripts.options import BuildOptions
 from seesaw_cf.builder_scripts.source.draws import BATCH
 from seesaw_cf.builder_scripts.source.people import SITELINKS, Facts, Progress, batches, by_person, person_of, silent
 from seesaw_cf.builder_scripts.source.replies import CachedSource
 from seesaw_cf.builder_scripts.source.sources import Binding, Source, SourceError, SourceTimeout, entity_id, query, rows
-from seesaw_cf.builder_scripts.tag.known import Fact, SourceRecord, TagSource
-from seesaw_cf.types import Entity
+from seesaw_cf.builder_scripts.tag.ask import Fact, SourceRecord, TagSource
 
 FEW = 10  # people in one query, once the endpoint did not finish a query about `BATCH` of them
 # What the tags are made of; P31, which every item has, tells who is there at all.

@@ -10,13 +10,12 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
-from seesaw_cf.checks import check_path
-from seesaw_cf.errors import RecordError
-from seesaw_cf.io.files import safe_name
-from seesaw_cf.records.arrow import CASES
+from seesaw_cf.base.checks import check_path
+from seesaw_cf.base.errors import RecordError
+from seesaw_cf.base.files import safe_name
+from seesaw_cf.base.types import Case
+from seesaw_cf.records.arrow import CASES, read_cases
 from seesaw_cf.records.importing import config_files
-from seesaw_cf.records.parquet import read_cases
-from seesaw_cf.types import Case
 
 
 @dataclass(frozen=True, slots=True)

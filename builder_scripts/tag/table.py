@@ -11,15 +11,15 @@ from typing import Any
 
 import pyarrow as pa
 
-from seesaw_cf.builder_scripts.make.rows import DEMOGRAPHICS, PROPERTIES
+from seesaw_cf.base.checks import one_of
+from seesaw_cf.base.errors import RecordError
+from seesaw_cf.base.files import read_bytes
+from seesaw_cf.base.tables import read_table
+from seesaw_cf.base.types import Entity
+from seesaw_cf.builder_scripts.make.cases import DEMOGRAPHICS, PROPERTIES
 from seesaw_cf.builder_scripts.source.people import RecordedPerson
-from seesaw_cf.builder_scripts.tag.known import TAGS, Fact, SourceRecord, TagSource
-from seesaw_cf.checks import one_of
-from seesaw_cf.errors import RecordError
-from seesaw_cf.io.files import read_bytes
+from seesaw_cf.builder_scripts.tag.ask import TAGS, Fact, SourceRecord, TagSource
 from seesaw_cf.records import groups
-from seesaw_cf.tables import read_table
-from seesaw_cf.types import Entity
 
 _GROUPS = {
     "gender": sorted(

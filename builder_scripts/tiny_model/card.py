@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 
+from seesaw_cf.base.files import write_text
 from seesaw_cf.builder_scripts.tiny_model.corpus import (
     FIRST_VALUE,
     HELD_FACTS,
@@ -20,7 +21,6 @@ from seesaw_cf.builder_scripts.tiny_model.corpus import (
 from seesaw_cf.builder_scripts.tiny_model.evaluate import SPLITS, CardCell, knowledge, perplexity, rank
 from seesaw_cf.builder_scripts.tiny_model.filler import filler_sentence
 from seesaw_cf.builder_scripts.tiny_model.phrasings import PHRASINGS
-from seesaw_cf.io.files import write_text
 from seesaw_cf.models.load import load_model
 from seesaw_cf.records.relations import RELATIONS
 from seesaw_cf.report.text import percent_interval

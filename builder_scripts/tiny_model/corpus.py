@@ -12,10 +12,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from seesaw_cf.base.errors import RecordError
+from seesaw_cf.base.seeds import chance_of
 from seesaw_cf.builder_scripts.tiny_model.filler import filler_sentence, mention_sentence
 from seesaw_cf.builder_scripts.tiny_model.phrasings import Phrasing, phrasings
-from seesaw_cf.errors import RecordError
-from seesaw_cf.io.seeds import chance_of
 
 # relation -> column of people.tsv
 COLUMNS: dict[str, str] = {

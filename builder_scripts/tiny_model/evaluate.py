@@ -12,13 +12,12 @@ import torch
 from numpy.typing import NDArray
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+from seesaw_cf.base.types import Cloze, Estimate
 from seesaw_cf.builder_scripts.tiny_model.corpus import Person, Prompt, values
 from seesaw_cf.records.relations import RELATIONS
 from seesaw_cf.scoring import TrieScorer
-from seesaw_cf.scoring.encode import EncodedCloze
-from seesaw_cf.scoring.encode_many import encode_many
+from seesaw_cf.scoring.encode import EncodedCloze, encode_many
 from seesaw_cf.stats import clustered_share
-from seesaw_cf.types import Cloze, Estimate
 
 SPLITS = ("seen", "held_pair", "held_phrasing")
 Floats = NDArray[np.float64]

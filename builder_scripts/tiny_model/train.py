@@ -30,10 +30,10 @@ from torch import Tensor, nn
 from tqdm import tqdm
 from transformers import GenerationConfig, LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
+from seesaw_cf.base.errors import RunFolderError
+from seesaw_cf.base.files import atomic_path, write_text
 from seesaw_cf.builder_scripts.tiny_model.card import write_card
 from seesaw_cf.builder_scripts.tiny_model.corpus import Person, documents, read_people
-from seesaw_cf.errors import RunFolderError
-from seesaw_cf.io.files import atomic_path, write_text
 
 ROOT = Path(__file__).resolve().parents[2]
 BOS, EOS = "<s>", "</s>"

@@ -63,7 +63,7 @@ def _use(room: str) -> str:
 
 
 def _path(room: str) -> str:
-    """As it stands in a checkout: `editors/`, `seesaw_cf/run/`, `seesaw_cf/types.py`."""
+    """As it stands in a checkout: `editors/`, `seesaw_cf/run/`, `seesaw_cf/base/types.py`."""
     folder = ROOT / "seesaw_cf" / room
     if folder.is_symlink():
         return f"{room}/"

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from seesaw_cf.errors import StorageError
+from seesaw_cf.base.errors import StorageError
 
 Encoder = Callable[[Sequence[str]], NDArray[np.float64]]
 """N texts -> (N, size)."""

@@ -11,14 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from seesaw_cf.arguments import check_public
+from seesaw_cf.base.arguments import check_public
+from seesaw_cf.base.errors import EditError
+from seesaw_cf.base.types import Case, EditRequest
 from seesaw_cf.editors.ike.encoders import Encoder, lexical_similarity, similarity, transformers_encoder
 from seesaw_cf.editors.locate.checks import check_requests, request_facts
 from seesaw_cf.editors.locate.config import check_settings
-from seesaw_cf.errors import EditError
 from seesaw_cf.models.weights import WeightDelta
 from seesaw_cf.scoring.hf_scorer import context_length
-from seesaw_cf.types import Case, EditRequest
 
 logger = logging.getLogger(__name__)
 

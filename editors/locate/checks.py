@@ -9,10 +9,10 @@ from dataclasses import asdict
 from torch import Tensor
 from transformers import PreTrainedModel
 
-from seesaw_cf.errors import EditError
+from seesaw_cf.base.errors import EditError
+from seesaw_cf.base.types import EditRequest
 from seesaw_cf.models.editor import EditorConfig
 from seesaw_cf.models.weights import LowRank, WeightDelta
-from seesaw_cf.types import EditRequest
 
 logger = logging.getLogger(__name__)
 

@@ -9,14 +9,14 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+from seesaw_cf.base.errors import EditError
 from seesaw_cf.editors.locate.config import LocateThenEditConfig
 from seesaw_cf.editors.locate.moment_files import SecondMoment
 from seesaw_cf.editors.locate.moment_sets import find_set
 from seesaw_cf.editors.locate.moments import MomentOptions, second_moments
 from seesaw_cf.editors.locate.norms import check_norms
+from seesaw_cf.editors.locate.positions import sample_templates
 from seesaw_cf.editors.locate.solve import Factor, factor_bytes, factorise
-from seesaw_cf.editors.locate.templates import sample_templates
-from seesaw_cf.errors import EditError
 from seesaw_cf.models.architectures import ModelParts, model_parts
 from seesaw_cf.models.bos import warn_without_bos
 from seesaw_cf.models.corpus import Corpus

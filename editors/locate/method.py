@@ -12,20 +12,19 @@ from typing import ClassVar, Self
 from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from seesaw_cf.arguments import check_public
+from seesaw_cf.base.arguments import check_public
+from seesaw_cf.base.errors import EditError
+from seesaw_cf.base.types import EditRequest
 from seesaw_cf.editors.groups import EditsGroups
 from seesaw_cf.editors.locate.checks import check_requests, make_delta, shortened
 from seesaw_cf.editors.locate.config import LocateThenEditConfig
 from seesaw_cf.editors.locate.fitted import Fitted, fit, parts_for, require
 from seesaw_cf.editors.locate.optimise import optimise
-from seesaw_cf.editors.locate.positions import PreparedEdit, prepare
+from seesaw_cf.editors.locate.positions import MEMIT_STARTS, PreparedEdit, prepare
 from seesaw_cf.editors.locate.spread import spread
-from seesaw_cf.editors.locate.templates import MEMIT_STARTS
-from seesaw_cf.errors import EditError
 from seesaw_cf.models.architectures import ModelParts
 from seesaw_cf.models.hooks import frozen
 from seesaw_cf.models.weights import LowRank, WeightDelta, base_facts
-from seesaw_cf.types import EditRequest
 
 Changes = tuple[dict[str, LowRank], Sequence[Mapping[str, object]]]
 """Of one group of edits: parameter name -> update, and the diagnostics of each edit."""

@@ -14,9 +14,9 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
+from seesaw_cf.base.errors import StorageError
+from seesaw_cf.base.files import atomic_path
 from seesaw_cf.editors.locate.solve import all_finite
-from seesaw_cf.errors import StorageError
-from seesaw_cf.io.files import atomic_path
 
 _FACTS = ("n_tokens", "n_texts", "relative_error")
 _REMEDY = "Delete the file and run again; it will be computed anew."

@@ -19,13 +19,12 @@ from typing import Any
 
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+from seesaw_cf.base.errors import RecordError, StorageError
+from seesaw_cf.base.files import atomic_folder, cache_folder, write_text
+from seesaw_cf.base.text import read_json
 from seesaw_cf.editors.locate.moment_files import MomentFiles, SecondMoment
-from seesaw_cf.errors import RecordError, StorageError
-from seesaw_cf.io.files import atomic_folder, cache_folder, write_text
-from seesaw_cf.io.text import read_json
 from seesaw_cf.models.architectures import ModelParts
-from seesaw_cf.models.corpus import Corpus, corpus_facts
-from seesaw_cf.models.corpus_source import read_source
+from seesaw_cf.models.corpus import Corpus, corpus_facts, read_source
 from seesaw_cf.models.identity import fingerprint, libraries, tokenizer_hash
 from seesaw_cf.models.packaged import known_name
 

@@ -21,7 +21,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from seesaw_cf.errors import UnsupportedModelError
+from seesaw_cf.base.errors import UnsupportedModelError
 from seesaw_cf.models.architectures import ModelParts
 
 _HALVINGS = 100

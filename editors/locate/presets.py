@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from transformers import PreTrainedModel
 
-from seesaw_cf.checks import one_of
+from seesaw_cf.base.checks import one_of
 
 _LOG = logging.getLogger(__name__)
 

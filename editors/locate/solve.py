@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from seesaw_cf.errors import EditError
+from seesaw_cf.base.errors import EditError
 
 _LOG = logging.getLogger(__name__)
 _RIDGES = (0.0, 1e-6, 1e-4)

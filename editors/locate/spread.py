@@ -14,7 +14,7 @@ from seesaw_cf.editors.locate.optimise import Optimised, distance
 from seesaw_cf.editors.locate.positions import PreparedEdit
 from seesaw_cf.models.architectures import ModelParts
 from seesaw_cf.models.weights import LowRank, WeightDelta, applied
-from seesaw_cf.scoring.per_token import obstacle, per_token_deltas
+from seesaw_cf.scoring.hf_scorer import obstacle, per_token_deltas
 
 
 def oriented(parts: ModelParts, outputs: Tensor, inputs: Tensor, layer: int) -> LowRank:

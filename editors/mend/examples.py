@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from seesaw_cf.errors import EditError
-from seesaw_cf.types import Case, Cloze
+from seesaw_cf.base.errors import EditError
+from seesaw_cf.base.types import Case, Cloze
 
 
 @dataclass(frozen=True, slots=True)

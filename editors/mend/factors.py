@@ -10,12 +10,12 @@ import torch
 from torch import Tensor, nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+from seesaw_cf.base.types import Cloze
 from seesaw_cf.editors.locate.positions import encode_text
 from seesaw_cf.models.hooks import hooked
 from seesaw_cf.models.packing import pad
 from seesaw_cf.scoring.encode import encode_cloze
 from seesaw_cf.scoring.hf_scorer import context_length
-from seesaw_cf.types import Cloze
 
 _Hook = Callable[[nn.Module, tuple[Tensor, ...], Tensor], Tensor]
 
@@ -73,7 +73,7 @@ def log_p_at(model: PreTrainedModel, batch: Batch, places: Tensor, logits_of: Lo
         model: Read only.
         batch: What to run.
         places: (B, T), True where asked; n places.
-        logits_of: Another way to run the model, see `seesaw_cf.editors.mend.upper`.
+        logits_of: Another way to run the model, see `seesaw_cf.editors.mend.network`.
 
     Returns:
         (n, vocabulary) in nats, row by row of the batch.
@@ -96,7 +96,7 @@ def target_nll(model: PreTrainedModel, batch: Batch, *, each_row: bool = False, 
         batch: B texts with their targets.
         each_row: Sum over rows of the mean over their tokens (B separate edits) instead of the mean over all tokens
             (one edit of B requests, as published).
-        logits_of: Another way to run the model, see `seesaw_cf.editors.mend.upper`.
+        logits_of: Another way to run the model, see `seesaw_cf.editors.mend.network`.
     """
     mask = batch.labels[:, 1:] != -100
     log_p = log_p_at(model, batch, nn.functional.pad(mask, (0, 1)), logits_of)
@@ -119,7 +119,7 @@ def capture(
         names: Full names of weights.
         batch: What to edit in.
         each_row: See `target_nll`.
-        logits_of: Another way to run the model, see `seesaw_cf.editors.mend.upper`.
+        logits_of: Another way to run the model, see `seesaw_cf.editors.mend.network`.
 
     Returns:
         Name -> ((B, T, in), (B, T, out)), detached.
@@ -187,7 +187,7 @@ def outer_losses(
         outer: What the edited model must say.
         unrelated: What must not change.
         each_row: Rows are separate edits (means over rows of means over tokens), or one edit (means over all tokens).
-        logits_of: Another way to run the model, see `seesaw_cf.editors.mend.upper`.
+        logits_of: Another way to run the model, see `seesaw_cf.editors.mend.network`.
 
     Returns:
         NLL of the outer targets in nats per token; KL(base || edited) in nats per token of unrelated text.

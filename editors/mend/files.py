@@ -10,9 +10,9 @@ from pathlib import Path
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
+from seesaw_cf.base.errors import RecordError, StorageError
+from seesaw_cf.base.files import atomic_folder
 from seesaw_cf.editors.mend.network import Matrix, MENDNetwork, NetworkShape
-from seesaw_cf.errors import RecordError, StorageError
-from seesaw_cf.io.files import atomic_folder
 
 FORMAT, VERSION = "seesaw_cf.mend", 1
 

@@ -11,7 +11,9 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from seesaw_cf.arguments import check_public
+from seesaw_cf.base.arguments import check_public
+from seesaw_cf.base.errors import EditError
+from seesaw_cf.base.types import Cloze, EditRequest
 from seesaw_cf.editors.locate.checks import check_requests, make_delta, shortened
 from seesaw_cf.editors.locate.config import check_settings
 from seesaw_cf.editors.locate.fitted import parts_for
@@ -21,11 +23,9 @@ from seesaw_cf.editors.mend.factors import batch_of, capture
 from seesaw_cf.editors.mend.files import load_network
 from seesaw_cf.editors.mend.network import MENDNetwork, NetworkShape, inputs_first, matrices_of
 from seesaw_cf.editors.mend.training import MENDTraining, train
-from seesaw_cf.errors import EditError
 from seesaw_cf.models.architectures import Architecture, model_parts
 from seesaw_cf.models.hooks import frozen
 from seesaw_cf.models.weights import LowRank, WeightDelta, base_facts
-from seesaw_cf.types import Cloze, EditRequest
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -18,15 +18,14 @@ from torch import Tensor
 from tqdm import tqdm
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from seesaw_cf.checks import above_zero
+from seesaw_cf.base.checks import above_zero
+from seesaw_cf.base.errors import EditError
+from seesaw_cf.base.files import atomic_path, cache_folder
+from seesaw_cf.base.retrying import no_bars
 from seesaw_cf.editors.mend.examples import TrainingEdit
 from seesaw_cf.editors.mend.factors import batch_of, capture, outer_losses, text_batch
 from seesaw_cf.editors.mend.files import load_network, save_network
-from seesaw_cf.editors.mend.network import MENDNetwork
-from seesaw_cf.editors.mend.upper import Upper
-from seesaw_cf.errors import EditError
-from seesaw_cf.io.files import atomic_path, cache_folder
-from seesaw_cf.io.waiting import no_bars
+from seesaw_cf.editors.mend.network import MENDNetwork, Upper
 from seesaw_cf.models.hooks import frozen
 from seesaw_cf.models.identity import identity
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import evaluate
 
-from seesaw_cf.citations import bibtex
+from seesaw_cf.base.citations import bibtex
 from seesaw_cf.effects.leme_auto import PassageColumns, leme_auto
 from seesaw_cf.metrics.module import column_arguments, describe
 
@@ -25,7 +25,7 @@ Args:
     new_fact (`list` of `str`): the edit statement.
     subject_facts, related_facts (`list` of `list` of `str`): what is true of the entities, as statements.
     measures (`dict`, optional): values from models, one per row: `nli_edit_subject`, `bertscore_topicality`,
-        `perplexity`, ... (`seesaw_cf.longform.report.auto` computes them).
+        `perplexity`, ... (`seesaw_cf.texts.report.auto` computes them).
     ratings (`dict`, optional): survey item -> rating per row (1 to 7, None = none).
     draws (`int`): bootstrap samples of whole edits, default 1000.
     seed (`int`): seed of the bootstrap, default 0.

@@ -10,14 +10,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from seesaw_cf import __version__
-from seesaw_cf.checks import shown
+from seesaw_cf.base.checks import shown
+from seesaw_cf.base.files import reading
+from seesaw_cf.base.retrying import quiet
 from seesaw_cf.cli.actions import check_names
 from seesaw_cf.cli.explaining import explained
 from seesaw_cf.cli.option_groups import group_options
 from seesaw_cf.cli.output import finish
 from seesaw_cf.cli.paths import check_paths
-from seesaw_cf.io.files import reading
-from seesaw_cf.io.waiting import quiet
 
 __all__ = ["COMMANDS", "GROUPS", "main", "parser"]
 

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
-from seesaw_cf.errors import unknown_name
+from seesaw_cf.base.errors import unknown_name
 
 _Does = TypeVar("_Does")
 Table = Mapping[str, tuple[str, Callable[[argparse.ArgumentParser], None], _Does]]

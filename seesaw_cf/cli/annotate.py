@@ -7,15 +7,15 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from seesaw_cf.base.terminal import column_table
 from seesaw_cf.cli.actions import Actions, add_actions, run_action
 from seesaw_cf.cli.options import json_option, seed_option
 from seesaw_cf.cli.output import say, write_numbers
 from seesaw_cf.cli.paths import name_or_source, output_file, output_folder, source
 from seesaw_cf.cli.types import count, one_of, positive, seconds, share, whole
-from seesaw_cf.io.terminal import column_table
 
 if TYPE_CHECKING:
-    from seesaw_cf.people.serving import Place
+    from seesaw_cf.texts.people.serving import Place
 
 _KINDS = ("flaws", "survey", "claims", "writing", "failures")
 
@@ -94,9 +94,9 @@ def _merge_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _sample(words: list[str] | None) -> int | dict[str, int] | None:
-    from seesaw_cf.checks import shown
-    from seesaw_cf.errors import RecordError
-    from seesaw_cf.people.make import PUBLISHED
+    from seesaw_cf.base.checks import shown
+    from seesaw_cf.base.errors import RecordError
+    from seesaw_cf.texts.people.make import PUBLISHED
 
     counts: dict[str, int] = {}
     for word in words or ():
@@ -120,11 +120,10 @@ def _sample(words: list[str] | None) -> int | dict[str, int] | None:
 
 
 def _make(args: argparse.Namespace) -> None:
-    from seesaw_cf.longform.wording import read_wording
-    from seesaw_cf.people.design import RaterDesign
-    from seesaw_cf.people.kinds import KINDS
-    from seesaw_cf.people.make import StudyPlan, make_study
-    from seesaw_cf.people.making import Settings
+    from seesaw_cf.texts.people.design import RaterDesign
+    from seesaw_cf.texts.people.make import KINDS, StudyPlan, make_study
+    from seesaw_cf.texts.people.making import Settings
+    from seesaw_cf.texts.wording import read_wording
 
     per_item = args.per_item or KINDS[args.kind].per_item or args.raters
     plan = StudyPlan(
@@ -150,7 +149,7 @@ def _make(args: argparse.Namespace) -> None:
 
 
 def _place(args: argparse.Namespace) -> Place:
-    from seesaw_cf.people.serving import Place
+    from seesaw_cf.texts.people.serving import Place
 
     return Place(args.host, args.port, args.url)
 
@@ -161,7 +160,7 @@ def _say_links(addresses: dict[str, str]) -> None:
 
 
 def _serve(args: argparse.Namespace) -> None:
-    from seesaw_cf.people.serving import serve
+    from seesaw_cf.texts.people.serving import serve
 
     def tell(addresses: dict[str, str]) -> None:
         if args.tell_links:
@@ -174,16 +173,16 @@ def _serve(args: argparse.Namespace) -> None:
 
 
 def _links(args: argparse.Namespace) -> None:
-    from seesaw_cf.people.serving import links
-    from seesaw_cf.people.store import StudyStore
+    from seesaw_cf.texts.people.serving import links
+    from seesaw_cf.texts.people.store import StudyStore
 
     with StudyStore(args.tasks, readonly=True) as store:
         _say_links(links(store, _place(args)))
 
 
 def _export(args: argparse.Namespace) -> None:
-    from seesaw_cf.people.export import export_study
-    from seesaw_cf.people.store import StudyStore
+    from seesaw_cf.texts.people.export import export_study
+    from seesaw_cf.texts.people.store import StudyStore
 
     with StudyStore(args.tasks, readonly=True) as store:
         tables = export_study(store, args.out, attention=args.min_attention, overwrite=args.overwrite)
@@ -194,8 +193,8 @@ def _export(args: argparse.Namespace) -> None:
 
 
 def _status(args: argparse.Namespace) -> None:
-    from seesaw_cf.people.status import HEAD, status_of, status_rows
-    from seesaw_cf.people.store import StudyStore
+    from seesaw_cf.texts.people.status import HEAD, status_of, status_rows
+    from seesaw_cf.texts.people.store import StudyStore
 
     with StudyStore(args.tasks, readonly=True) as store:
         progress, study = status_of(store), store.study
@@ -211,7 +210,7 @@ def _status(args: argparse.Namespace) -> None:
 
 
 def _merge(args: argparse.Namespace) -> None:
-    from seesaw_cf.people.merge import merge_studies
+    from seesaw_cf.texts.people.merge import merge_studies
 
     files = {str(file): file for file in args.tasks}
     split = [("", "", word) if word in files else word.partition("=") for word in args.prefer]

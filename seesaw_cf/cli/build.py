@@ -10,8 +10,19 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from seesaw_cf import __version__
-from seesaw_cf.builder_scripts.dataset.build import CONFIGS, About, Edits, build, choose_edits, query_bounds
-from seesaw_cf.builder_scripts.dataset.coupled import build_coupled, couples_of
+from seesaw_cf.base.errors import RecordError
+from seesaw_cf.base.files import atomic_folder, write_text
+from seesaw_cf.base.types import Case
+from seesaw_cf.builder_scripts.dataset.build import (
+    CONFIGS,
+    About,
+    Edits,
+    build,
+    build_coupled,
+    choose_edits,
+    couples_of,
+    query_bounds,
+)
 from seesaw_cf.builder_scripts.dataset.statistics import markdown
 from seesaw_cf.builder_scripts.make.coupled import coupled_bounds
 from seesaw_cf.builder_scripts.make.seeds import read_seeds
@@ -26,10 +37,7 @@ from seesaw_cf.cli.output import say
 from seesaw_cf.cli.paths import name_or_source, own_folder, source
 from seesaw_cf.cli.sources import bar, source_of, source_options
 from seesaw_cf.cli.types import positive
-from seesaw_cf.errors import RecordError
-from seesaw_cf.io.files import atomic_folder, write_text
 from seesaw_cf.records.relations import RELATIONS
-from seesaw_cf.types import Case
 
 _WORDS = {
     "intro": """SEESAW-CF rebuilt: edits of five facts about people (gender, field of work, citizenship, place of birth,

@@ -20,8 +20,8 @@ def run(args: argparse.Namespace) -> None:
     Raises:
         MissingExtraError: The package shtab is not installed.
     """
+    from seesaw_cf.base.errors import need
     from seesaw_cf.cli import COMMANDS, parser
-    from seesaw_cf.errors import need
 
     with need("shtab", extra="completion", what_for="completion in shells"):
         import shtab

@@ -35,7 +35,7 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _texts(file: Path | None) -> tuple[str, ...]:
-    from seesaw_cf.io.text import read_text
+    from seesaw_cf.base.text import read_text
     from seesaw_cf.models.load import sample_corpus
 
     if file is None:

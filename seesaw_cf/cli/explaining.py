@@ -9,7 +9,7 @@ import errno
 import sys
 import textwrap
 
-from seesaw_cf.errors import SeesawError
+from seesaw_cf.base.errors import SeesawError
 
 _ADDRESS = "Check the address and the network, then try again."
 # Module -> class -> what to do. A module that was never imported cannot have raised anything.

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 
+from seesaw_cf.base.errors import RecordError
+from seesaw_cf.base.terminal import markdown_for_terminal, wrap
 from seesaw_cf.cli.actions import Actions, add_actions, run_action
 from seesaw_cf.cli.flaws_judge import judge, judge_options
 from seesaw_cf.cli.flaws_pairs import show
@@ -12,8 +14,6 @@ from seesaw_cf.cli.options import open_option
 from seesaw_cf.cli.output import say
 from seesaw_cf.cli.paths import output_file, output_folder, source
 from seesaw_cf.cli.types import finite, positive
-from seesaw_cf.errors import RecordError
-from seesaw_cf.io.terminal import markdown_for_terminal, wrap
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -48,14 +48,14 @@ def _report_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _validate(args: argparse.Namespace) -> None:
-    from seesaw_cf.io.files import write_new
-    from seesaw_cf.longform.flaws.validity import validate_judge
-    from seesaw_cf.longform.report.validity_page import validity_findings
-    from seesaw_cf.longform.tables import FLAWS
-    from seesaw_cf.longform.write.pairs import joined_ratings
-    from seesaw_cf.page.findings import findings_page
+    from seesaw_cf.base.files import write_new
+    from seesaw_cf.base.tables import read_table
+    from seesaw_cf.report.html.findings import findings_page
     from seesaw_cf.stats.plain import json_text
-    from seesaw_cf.tables import read_table
+    from seesaw_cf.texts.flaws.validity import validate_judge
+    from seesaw_cf.texts.report.validity_page import validity_findings
+    from seesaw_cf.texts.tables import FLAWS
+    from seesaw_cf.texts.write.pairs import joined_ratings
 
     if args.open and not args.page:
         raise RecordError("flaws validate: --open shows the page of --page FILE. Give both, or neither.")
@@ -72,9 +72,9 @@ def _validate(args: argparse.Namespace) -> None:
 
 
 def _report(args: argparse.Namespace) -> None:
-    from seesaw_cf.io.text import read_text
-    from seesaw_cf.longform.report.collected import collect
-    from seesaw_cf.longform.report.people import write_flaw_report
+    from seesaw_cf.base.text import read_text
+    from seesaw_cf.texts.report.collected import collect
+    from seesaw_cf.texts.report.people import write_flaw_report
 
     how = {"effects": args.effect or (0.1,), "per_rater": args.per_rater}
     written = write_flaw_report(args.out, collect(args.tables, ["flaws"]), args.judge, **how)

@@ -14,7 +14,7 @@ from seesaw_cf.cli.types import AXES, at_least_zero, one_of, positive, share
 
 if TYPE_CHECKING:
     from seesaw_cf.generation.types import Generator
-    from seesaw_cf.longform.write.pairs import PassagePair
+    from seesaw_cf.texts.write.pairs import PassagePair
 
 
 def judge_options(parser: argparse.ArgumentParser) -> None:
@@ -44,17 +44,17 @@ def judge_options(parser: argparse.ArgumentParser) -> None:
 
 def judge(args: argparse.Namespace) -> None:
     """Rate, or plan."""
+    from seesaw_cf.base.tables import read_table, write_table
     from seesaw_cf.generation import CachedGenerator
     from seesaw_cf.generation.types import Sampling
-    from seesaw_cf.longform.flaws.judge import JUDGE_SAMPLING, JudgeOptions, judge_pairs
-    from seesaw_cf.longform.flaws.names import group_bias, swap_names
-    from seesaw_cf.longform.flaws.validity import position_bias, sign_check
-    from seesaw_cf.longform.report.flaw_page import write_flaw_page
-    from seesaw_cf.longform.report.tables import flaw_sections
-    from seesaw_cf.longform.wording import read_wording
-    from seesaw_cf.longform.write.pairs import sample_pairs
-    from seesaw_cf.page.findings import first_lines
-    from seesaw_cf.tables import read_table, write_table
+    from seesaw_cf.report.html.findings import first_lines
+    from seesaw_cf.texts.flaws.judge import JUDGE_SAMPLING, JudgeOptions, judge_pairs
+    from seesaw_cf.texts.flaws.names import group_bias, swap_names
+    from seesaw_cf.texts.flaws.validity import position_bias, sign_check
+    from seesaw_cf.texts.report.flaw_page import write_flaw_page
+    from seesaw_cf.texts.report.tables import flaw_sections
+    from seesaw_cf.texts.wording import read_wording
+    from seesaw_cf.texts.write.pairs import sample_pairs
 
     pairs = sample_pairs(pairs_of(args), args.sample, args.seed)
     if args.plan:
@@ -96,11 +96,11 @@ def judge(args: argparse.Namespace) -> None:
 
 
 def _plan(args: argparse.Namespace, pairs: list[PassagePair]) -> None:
-    from seesaw_cf.longform.cost import judge_cost
-    from seesaw_cf.longform.flaws.judge import JUDGE_SAMPLING, JudgeOptions, judge_prompt, judge_questions
-    from seesaw_cf.longform.flaws.names import swap_names
-    from seesaw_cf.longform.wording import read_wording
-    from seesaw_cf.tables import read_table
+    from seesaw_cf.base.tables import read_table
+    from seesaw_cf.texts.flaws.judge import JUDGE_SAMPLING, JudgeOptions, judge_prompt, judge_questions
+    from seesaw_cf.texts.flaws.names import swap_names
+    from seesaw_cf.texts.job import judge_cost
+    from seesaw_cf.texts.wording import read_wording
 
     how = JudgeOptions(args.flaws, args.seed, args.tries, JUDGE_SAMPLING, read_wording(args.wording))
     questions = judge_questions(pairs, how, args.swap)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections import Counter
     from pathlib import Path
 
-    from seesaw_cf.longform.write.pairs import PassagePair
+    from seesaw_cf.texts.write.pairs import PassagePair
 
 
 def passages_options(parser: argparse.ArgumentParser) -> None:
@@ -33,9 +33,9 @@ def wording_option(parser: argparse.ArgumentParser) -> None:
 
 def pairs_of(args: argparse.Namespace) -> list[PassagePair]:
     """Return the pairs of the passages that were named; says what is left out."""
-    from seesaw_cf.longform.tables import PASSAGES
-    from seesaw_cf.longform.write.pairs import passage_pairs
-    from seesaw_cf.tables import read_table
+    from seesaw_cf.base.tables import read_table
+    from seesaw_cf.texts.tables import PASSAGES
+    from seesaw_cf.texts.write.pairs import passage_pairs
 
     pairs, left_out = passage_pairs(read_table(args.passages, PASSAGES), args.passage)
     say_left_out(left_out)

@@ -48,11 +48,11 @@ def import_options(parser: argparse.ArgumentParser) -> None:
 
 def export_sheets(args: argparse.Namespace) -> None:
     """Write a sheet and its key."""
-    from seesaw_cf.io.files import reading
-    from seesaw_cf.longform.flaws.rating_sheets import SheetOptions, edit_sentences, export_sheet
-    from seesaw_cf.longform.wording import read_wording
-    from seesaw_cf.longform.write.writing import EDITS
-    from seesaw_cf.tables import read_table
+    from seesaw_cf.base.files import reading
+    from seesaw_cf.base.tables import read_table
+    from seesaw_cf.texts.flaws.rating_sheets import SheetOptions, edit_sentences, export_sheet
+    from seesaw_cf.texts.wording import read_wording
+    from seesaw_cf.texts.write.writing import EDITS
 
     file = args.edits or args.passages.parent / "edits.parquet"
     with_edits = not args.hide_edit and (args.edits is not None or file.exists())
@@ -74,12 +74,12 @@ def export_sheets(args: argparse.Namespace) -> None:
 
 def import_sheets(args: argparse.Namespace) -> None:
     """Write the ratings of a filled sheet."""
-    from seesaw_cf.errors import RecordError
-    from seesaw_cf.io.files import write_new
-    from seesaw_cf.longform.flaws.people import import_sheet, intra_rater
-    from seesaw_cf.longform.flaws.released import released_work
-    from seesaw_cf.longform.tables import FLAWS
-    from seesaw_cf.tables import read_table, table_bytes
+    from seesaw_cf.base.errors import RecordError
+    from seesaw_cf.base.files import write_new
+    from seesaw_cf.base.tables import read_table, table_bytes
+    from seesaw_cf.texts.flaws.people import import_sheet, intra_rater
+    from seesaw_cf.texts.flaws.released import released_work
+    from seesaw_cf.texts.tables import FLAWS
 
     if args.released == (args.key is not None):
         raise RecordError(
@@ -104,8 +104,8 @@ def import_sheets(args: argparse.Namespace) -> None:
 
 
 def _say_reflected(reflected: object) -> None:
-    from seesaw_cf.longform.flaws.people import share_reflected
     from seesaw_cf.report.text import percent_interval
+    from seesaw_cf.texts.flaws.people import share_reflected
 
     answers = share_reflected(reflected)
     if answers["n"] or answers["unsure"]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import argparse
 import sys
 
+from seesaw_cf.base.errors import SeesawError
 from seesaw_cf.cli.actions import Table, add_actions
 from seesaw_cf.cli.options import json_option, model_options, open_option, output_options, seed_option, server_options
 from seesaw_cf.cli.paths import name_or_source, output_folder, source
 from seesaw_cf.cli.types import at_least_zero, count, one_of, positive
-from seesaw_cf.errors import SeesawError
 
 FEW = "no shares of an identity with fewer (default: 30)"
 

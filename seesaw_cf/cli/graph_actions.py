@@ -6,21 +6,21 @@ import argparse
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from seesaw_cf.base.errors import RecordError
+from seesaw_cf.base.terminal import column_table, wrap
+from seesaw_cf.base.text import read_json
 from seesaw_cf.cli.output import open_page, say, write_json, write_numbers
-from seesaw_cf.errors import RecordError
-from seesaw_cf.io.terminal import column_table, wrap
-from seesaw_cf.io.text import read_json
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from seesaw_cf.page.findings import Findings
-    from seesaw_cf.stereotypes.folder import CrawlCounts
+    from seesaw_cf.report.html.findings import Findings
+    from seesaw_cf.texts.graph.folder import CrawlCounts
 
 
 def run_crawl(args: argparse.Namespace) -> None:
     """Crawl a local model or a server."""
-    from seesaw_cf.stereotypes.backends import local, served
+    from seesaw_cf.texts.graph.backends import local, served
 
     if args.base_url:
         if args.delta:
@@ -35,9 +35,8 @@ def run_crawl(args: argparse.Namespace) -> None:
 def _crawl(args: argparse.Namespace, backend: Any) -> None:
     from seesaw_cf.generation.types import Sampling
     from seesaw_cf.run.manifest import read_manifest
-    from seesaw_cf.stereotypes.crawl import ModelFacts, crawl_identities
-    from seesaw_cf.stereotypes.filters import REFUSALS, read_refusals, refusals_for
-    from seesaw_cf.stereotypes.settings import CrawlSettings
+    from seesaw_cf.texts.graph.crawl import ModelFacts, crawl_identities
+    from seesaw_cf.texts.graph.settings import REFUSALS, CrawlSettings, read_refusals, refusals_for
 
     lists = read_refusals(args.refusals) if args.refusals else REFUSALS
     settings = CrawlSettings(
@@ -62,8 +61,8 @@ def _crawl(args: argparse.Namespace, backend: Any) -> None:
 
 def _identities(args: argparse.Namespace, backend: Any) -> Any:
     """By hand, or as the model lists them; what it listed is kept, for when the crawl is continued."""
-    from seesaw_cf.stereotypes.choose import choose
-    from seesaw_cf.stereotypes.identities import Identity, find
+    from seesaw_cf.texts.graph.choose import choose
+    from seesaw_cf.texts.graph.identities import Identity, find
 
     if args.select == "hand":
         return find(args.identities)
@@ -96,11 +95,17 @@ def _summary(counts: Sequence[CrawlCounts]) -> str:
 
 def score(args: argparse.Namespace) -> None:
     """Score a crawl and print what was found."""
-    from seesaw_cf.stereotypes.folder import read_crawl
-    from seesaw_cf.stereotypes.perspective import URL, Perspective
-    from seesaw_cf.stereotypes.results import regard_and_attack
-    from seesaw_cf.stereotypes.score import score_crawl
-    from seesaw_cf.stereotypes.scorers import Detoxifier, Sentiment, attack_classifier, regard_classifier
+    from seesaw_cf.texts.graph.changes import regard_and_attack
+    from seesaw_cf.texts.graph.folder import read_crawl
+    from seesaw_cf.texts.graph.score import score_crawl
+    from seesaw_cf.texts.graph.scorers import (
+        URL,
+        Detoxifier,
+        Perspective,
+        Sentiment,
+        attack_classifier,
+        regard_classifier,
+    )
 
     _check_scorers(args)
     crawl = read_crawl(args.folder)
@@ -165,7 +170,7 @@ def _score_table(kinds: dict[str, dict[str, Any]]) -> str:
 
 def _fit(args: argparse.Namespace, texts: list[str]) -> Any:
     from seesaw_cf.effects.topics import DIMENSIONS
-    from seesaw_cf.stereotypes.topics import fit_topics, sentence_encoder
+    from seesaw_cf.texts.graph.topics import fit_topics, sentence_encoder
 
     dimensions: Any = DIMENSIONS
     if args.dimensions:
@@ -181,8 +186,8 @@ def _fit(args: argparse.Namespace, texts: list[str]) -> Any:
 def topics(args: argparse.Namespace) -> None:
     """Sort a crawl into topics and print words and entropies."""
     from seesaw_cf.report import text
-    from seesaw_cf.stereotypes.folder import read_crawl
-    from seesaw_cf.stereotypes.results import content_texts, topic_results
+    from seesaw_cf.texts.graph.changes import content_texts, topic_results
+    from seesaw_cf.texts.graph.folder import read_crawl
 
     crawl = read_crawl(args.folder)
     topic_model = _fit(args, content_texts(crawl.triples))
@@ -207,9 +212,9 @@ def topics(args: argparse.Namespace) -> None:
 
 def draw(args: argparse.Namespace) -> None:
     """Draw the figures."""
-    from seesaw_cf.stereotypes.draw import draw as draw_figures
-    from seesaw_cf.stereotypes.folder import read_crawl
-    from seesaw_cf.stereotypes.results import content_texts
+    from seesaw_cf.texts.graph.changes import content_texts
+    from seesaw_cf.texts.graph.draw import draw as draw_figures
+    from seesaw_cf.texts.graph.folder import read_crawl
 
     crawl = read_crawl(args.folder)
     plain = read_crawl(args.plain) if args.plain else None
@@ -224,10 +229,9 @@ def draw(args: argparse.Namespace) -> None:
 def compare(args: argparse.Namespace) -> None:
     """Print what an edit changed."""
     from seesaw_cf.report import text
-    from seesaw_cf.stereotypes.changes import changes, check_comparable
-    from seesaw_cf.stereotypes.folder import read_crawl
-    from seesaw_cf.stereotypes.page import graph_findings
-    from seesaw_cf.stereotypes.results import content_texts
+    from seesaw_cf.texts.graph.changes import changes, check_comparable, content_texts
+    from seesaw_cf.texts.graph.folder import read_crawl
+    from seesaw_cf.texts.graph.page import graph_findings
 
     folders = {"identity edit": args.identity_control, "random edit": args.random_control}
     controls = {name: read_crawl(path) for name, path in folders.items() if path}
@@ -262,9 +266,9 @@ def compare(args: argparse.Namespace) -> None:
 
 def export(args: argparse.Namespace) -> None:
     """Write the graph in three forms."""
-    from seesaw_cf.stereotypes.folder import read_crawl
-    from seesaw_cf.stereotypes.graph import export_graphml, export_json
-    from seesaw_cf.stereotypes.page import graph_findings
+    from seesaw_cf.texts.graph.folder import read_crawl
+    from seesaw_cf.texts.graph.graph import export_graphml, export_json
+    from seesaw_cf.texts.graph.page import graph_findings
 
     crawl, folder = read_crawl(args.folder), args.out or args.folder
     export_graphml(crawl, folder / "graph.graphml")
@@ -275,8 +279,8 @@ def export(args: argparse.Namespace) -> None:
 
 def _write(page: Findings, folder: Path, show: bool) -> None:
     """Write the page, print its first lines, and show it."""
-    from seesaw_cf.io.files import write_text
-    from seesaw_cf.page.findings import findings_page, first_lines
+    from seesaw_cf.base.files import write_text
+    from seesaw_cf.report.html.findings import findings_page, first_lines
 
     write_text(folder / "report.html", findings_page(page))
     say(f"{folder / 'report.html'}\n\n{first_lines(page)}")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import argparse
 
+from seesaw_cf.base.terminal import markdown_for_terminal
 from seesaw_cf.cli.output import say
 from seesaw_cf.cli.paths import own_folder, source
-from seesaw_cf.io.terminal import markdown_for_terminal
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

@@ -10,7 +10,7 @@ from seesaw_cf.cli.output import say
 from seesaw_cf.cli.types import at_least_zero
 
 if TYPE_CHECKING:
-    from seesaw_cf.longform.cost import JudgeCost
+    from seesaw_cf.texts.job import JudgeCost
 
 
 def plan_options(parser: argparse.ArgumentParser) -> None:
@@ -28,7 +28,7 @@ def prices_of(args: argparse.Namespace) -> dict[str, float | None]:
 
 def counting(tokenizer: Any = None) -> tuple[Callable[[str], int], str]:
     """What counts the tokens of a text, and how it does: the judge's tokenizer, or bytes where there is none."""
-    from seesaw_cf.longform.cost import estimated_tokens
+    from seesaw_cf.texts.job import estimated_tokens
 
     if tokenizer is None:
         return estimated_tokens, "one token for every four bytes"

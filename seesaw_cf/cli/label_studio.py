@@ -13,7 +13,7 @@ from seesaw_cf.cli.paths import output_folder, source
 from seesaw_cf.cli.types import one_of, positive, share
 
 if TYPE_CHECKING:
-    from seesaw_cf.longform.label_studio.projects import Project
+    from seesaw_cf.texts.label_studio.projects import Project
 
 KINDS = ("flaws", "survey", "claims", "failures")
 
@@ -50,7 +50,7 @@ def _import_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _export(args: argparse.Namespace) -> None:
-    from seesaw_cf.io.files import write_new
+    from seesaw_cf.base.files import write_new
 
     project = _project(args)
     files = {
@@ -65,18 +65,18 @@ def _export(args: argparse.Namespace) -> None:
 
 
 def _project(args: argparse.Namespace) -> Project:
-    from seesaw_cf.errors import RecordError, RunFolderError
-    from seesaw_cf.io.text import read_json
-    from seesaw_cf.longform.flaws.rating_sheets import SheetOptions, edit_sentences
-    from seesaw_cf.longform.label_studio import projects
-    from seesaw_cf.longform.rate.survey import survey_samples
-    from seesaw_cf.longform.tables import PASSAGES
-    from seesaw_cf.longform.wording import read_wording
-    from seesaw_cf.longform.write.claims import claim_pairs
-    from seesaw_cf.longform.write.pairs import passage_pairs, sample_pairs
-    from seesaw_cf.longform.write.passages import records_of_run
-    from seesaw_cf.longform.write.writing import EDITS
-    from seesaw_cf.tables import read_table
+    from seesaw_cf.base.errors import RecordError, RunFolderError
+    from seesaw_cf.base.tables import read_table
+    from seesaw_cf.base.text import read_json
+    from seesaw_cf.texts.flaws.rating_sheets import SheetOptions, edit_sentences
+    from seesaw_cf.texts.label_studio import projects
+    from seesaw_cf.texts.rate.survey import survey_samples
+    from seesaw_cf.texts.tables import PASSAGES
+    from seesaw_cf.texts.wording import read_wording
+    from seesaw_cf.texts.write.claims import claim_pairs
+    from seesaw_cf.texts.write.pairs import passage_pairs, sample_pairs
+    from seesaw_cf.texts.write.passages import records_of_run
+    from seesaw_cf.texts.write.writing import EDITS
 
     passages = read_table(args.folder / "passages.parquet", PASSAGES)
     if args.kind == "flaws":
@@ -99,9 +99,9 @@ def _project(args: argparse.Namespace) -> Project:
 
 
 def _import(args: argparse.Namespace) -> None:
-    from seesaw_cf.io.files import write_new
-    from seesaw_cf.longform.label_studio.projects import tables_of
-    from seesaw_cf.tables import table_bytes
+    from seesaw_cf.base.files import write_new
+    from seesaw_cf.base.tables import table_bytes
+    from seesaw_cf.texts.label_studio.projects import tables_of
 
     tables = tables_of(args.results, args.key)
     written = [(args.out / f"{name}.parquet", table_bytes(table)) for name, table in tables.items()]

@@ -7,22 +7,22 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from seesaw_cf.base.errors import EditError, MissingExtraError, RecordError, need
+from seesaw_cf.base.terminal import column_table, wrap
+from seesaw_cf.base.types import Cloze, EditRequest
 from seesaw_cf.cli.from_fields import options_from
 from seesaw_cf.cli.options import DATA, cases_of, load, model_options, quiet_option, seed_option
 from seesaw_cf.cli.output import say, write_json
 from seesaw_cf.cli.paths import output_folder
 from seesaw_cf.cli.types import one_of, positive
-from seesaw_cf.errors import EditError, MissingExtraError, RecordError, need
-from seesaw_cf.io.terminal import column_table, wrap
 from seesaw_cf.run.jobs import Job
-from seesaw_cf.types import Cloze, EditRequest
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+    from seesaw_cf.base.types import Estimate
     from seesaw_cf.editors.tracing import FactTrace
-    from seesaw_cf.types import Estimate
 
 _REPORTED = ("value", "low", "high", "stderr", "n", "n_clusters", "method", "p")
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 
+from seesaw_cf.base.terminal import markdown_for_terminal
+from seesaw_cf.base.text import read_json
 from seesaw_cf.cli.actions import Actions, add_actions, run_action
 from seesaw_cf.cli.from_fields import options_from, values_of
 from seesaw_cf.cli.judge_cost import counting, plan_options, prices_of, say_cost
@@ -15,9 +17,7 @@ from seesaw_cf.cli.output import open_page, say
 from seesaw_cf.cli.paths import name_or_source, output_folder, source
 from seesaw_cf.cli.train import annotator_options, rater_options, train
 from seesaw_cf.cli.types import finite, positive
-from seesaw_cf.io.terminal import markdown_for_terminal
-from seesaw_cf.io.text import read_json
-from seesaw_cf.longform.job import LemeJob, read_preset
+from seesaw_cf.texts.job import LemeJob, read_preset
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -59,9 +59,9 @@ def _configure_report(parser: argparse.ArgumentParser) -> None:
 
 
 def _plan(args: argparse.Namespace, job: LemeJob) -> None:
-    from seesaw_cf.longform.cost import judge_cost
-    from seesaw_cf.longform.plan import judge_questions
     from seesaw_cf.models.load import load_model
+    from seesaw_cf.texts.job import judge_cost
+    from seesaw_cf.texts.run import judge_questions
 
     samples, questions = judge_questions(job, args.out)
     local = bool(job.judge) and not job.judge_url
@@ -83,9 +83,9 @@ def _import_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _import(args: argparse.Namespace) -> None:
-    from seesaw_cf.io.files import write_new
-    from seesaw_cf.longform.train.released import released_annotations
-    from seesaw_cf.tables import table_bytes
+    from seesaw_cf.base.files import write_new
+    from seesaw_cf.base.tables import table_bytes
+    from seesaw_cf.texts.train.released import released_annotations
 
     table, left_out = released_annotations(args.file, args.annotator)
     written = args.out / "annotations.parquet"
@@ -96,10 +96,10 @@ def _import(args: argparse.Namespace) -> None:
 
 
 def _report(args: argparse.Namespace) -> None:
-    from seesaw_cf.errors import RecordError
-    from seesaw_cf.io.text import read_text
-    from seesaw_cf.longform.report.again import report_leme
-    from seesaw_cf.longform.report.people_survey import report_people
+    from seesaw_cf.base.errors import RecordError
+    from seesaw_cf.base.text import read_text
+    from seesaw_cf.texts.report.again import report_leme
+    from seesaw_cf.texts.report.people_survey import report_people
 
     if args.folder is None and not (args.raters and args.out):
         raise RecordError("leme report: give RUN, or --raters TABLE with --out DIR, or both.")
@@ -120,7 +120,7 @@ def _report(args: argparse.Namespace) -> None:
 def _run(args: argparse.Namespace) -> None:
     from dataclasses import replace
 
-    from seesaw_cf.longform.run import run_leme
+    from seesaw_cf.texts.run import run_leme
 
     changes = values_of(LemeJob, args)
     if "editor_config" in changes:

@@ -8,9 +8,9 @@ import importlib.util
 from collections.abc import Callable
 from pathlib import Path
 
+from seesaw_cf.base.terminal import description_list
 from seesaw_cf.cli.output import say
 from seesaw_cf.cli.types import one_of
-from seesaw_cf.io.terminal import description_list
 
 Rows = list[tuple[str, ...]]
 

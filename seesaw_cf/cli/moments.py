@@ -8,15 +8,15 @@ import shlex
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from seesaw_cf.checks import shown
+from seesaw_cf.base.checks import shown
+from seesaw_cf.base.errors import EditError, StorageError
+from seesaw_cf.base.terminal import description_list
 from seesaw_cf.cli.actions import Actions, add_actions, run_action
 from seesaw_cf.cli.from_fields import options_from
 from seesaw_cf.cli.options import CORPUS, load, model_options, quiet_option, seed_option
 from seesaw_cf.cli.output import say
 from seesaw_cf.cli.paths import name_or_source, own_folder
 from seesaw_cf.cli.types import above_zero, count
-from seesaw_cf.errors import EditError, StorageError
-from seesaw_cf.io.terminal import description_list
 from seesaw_cf.run.jobs import Job
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from seesaw_cf.run.jobs import Job
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-    from seesaw_cf.types import Case
+    from seesaw_cf.base.types import Case
 
 MODEL = ("model", "revision", "dtype", "device", "trust_remote_code")
 DATA = ("data", "configs")
@@ -77,7 +77,7 @@ def seed_option(parser: argparse.ArgumentParser, what: str = "everything that is
 
 def server_options(parser: argparse.ArgumentParser) -> None:
     """Add an OpenAI-compatible server."""
-    from seesaw_cf.longform.job import LemeJob
+    from seesaw_cf.texts.job import LemeJob
 
     options_from(parser, LemeJob, ("base_url", "key_env"))
 

@@ -8,8 +8,8 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from seesaw_cf.base.errors import StorageError
 from seesaw_cf.cli.paths import maker
-from seesaw_cf.errors import StorageError
 
 
 def say(text: str) -> None:
@@ -47,9 +47,9 @@ def write_json(file: Path, value: object) -> None:
     """Write numbers and tables as JSON, without NaN.
 
     Raises:
-        StorageError: See `seesaw_cf.io.files.write_text`.
+        StorageError: See `seesaw_cf.base.files.write_text`.
     """
-    from seesaw_cf.io.files import write_text
+    from seesaw_cf.base.files import write_text
     from seesaw_cf.stats.plain import json_text
 
     write_text(file, json_text(value))

@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from seesaw_cf.checks import shown
-from seesaw_cf.errors import SeesawError, StorageError
-from seesaw_cf.io.files import check_outputs, check_target
-from seesaw_cf.io.text import read_json
+from seesaw_cf.base.checks import shown
+from seesaw_cf.base.errors import SeesawError, StorageError
+from seesaw_cf.base.files import check_outputs, check_target
+from seesaw_cf.base.text import read_json
 
 # Of one name in a path, on every file system in use.
 _LONGEST_NAME = 255
@@ -39,7 +39,7 @@ def name_or_source(text: str) -> str:
 def output_file(text: str) -> Path:
     """The type of an option that names a file to write. Of what is there only the command's own JSON is replaced.
 
-    A command with `--overwrite` writes with `seesaw_cf.io.files.write_new`, which looks at the content.
+    A command with `--overwrite` writes with `seesaw_cf.base.files.write_new`, which looks at the content.
     """
     return _path(text)
 

@@ -6,11 +6,11 @@ import argparse
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
+from seesaw_cf.base.terminal import column_table, wrap
 from seesaw_cf.cli.options import json_option
 from seesaw_cf.cli.output import say, write_numbers
 from seesaw_cf.cli.paths import source
 from seesaw_cf.cli.types import AXES, SCORES, at_least_one, at_least_zero, finite, inside, one_of, positive
-from seesaw_cf.io.terminal import column_table, wrap
 
 if TYPE_CHECKING:
     from seesaw_cf.stats import Components, Plan
@@ -72,8 +72,8 @@ def _spread(args: argparse.Namespace) -> tuple[Components, float | None, str]:
     """Standard deviations, share of the group, and where they come from."""
     from dataclasses import replace
 
+    from seesaw_cf.base.errors import RecordError
     from seesaw_cf.effects import run_components
-    from seesaw_cf.errors import RecordError
     from seesaw_cf.stats import Components
 
     contrast = args.group is not None or args.share is not None

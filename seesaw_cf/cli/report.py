@@ -66,7 +66,7 @@ def run(args: argparse.Namespace) -> None:
 
 def _compare(args: argparse.Namespace, settings: AuditSettings) -> None:
     """Write the comparison of several runs and print how their edits took."""
-    from seesaw_cf.errors import RecordError
+    from seesaw_cf.base.errors import RecordError
     from seesaw_cf.study.write import compare_runs
 
     alone = [name for name in ("noise_run", "dose_run") if getattr(args, name)]
@@ -81,8 +81,8 @@ def _compare(args: argparse.Namespace, settings: AuditSettings) -> None:
 
 def _measured(folder: Path, again: Path) -> dict[str, float]:
     """The noise floors in probability and log-odds: pre-edit scores of two runs that differ in batch size or dtype."""
+    from seesaw_cf.base.tables import SCORES, read_table
     from seesaw_cf.effects import noise_floor
-    from seesaw_cf.tables import SCORES, read_table
 
     first, second = (read_table(run / "scores.parquet", SCORES) for run in (folder, again))
     in_log_odds = noise_floor(first, second, score="log_odds")

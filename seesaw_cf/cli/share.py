@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import argparse
 
+from seesaw_cf.base.errors import RecordError
 from seesaw_cf.cli.from_fields import values_of
 from seesaw_cf.cli.output import say
 from seesaw_cf.cli.paths import source
 from seesaw_cf.cli.types import one_of, positive
-from seesaw_cf.errors import RecordError
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

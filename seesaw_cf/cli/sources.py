@@ -9,15 +9,15 @@ from typing import TypeVar
 
 from tqdm import tqdm
 
+from seesaw_cf.base.errors import StorageError
+from seesaw_cf.base.files import cache_folder
+from seesaw_cf.base.retrying import no_bars
 from seesaw_cf.builder_scripts.sample.build import EMBEDDED
 from seesaw_cf.builder_scripts.source.endpoint import WIKIDATA_ENDPOINT, EndpointSource, RequestPolicy
 from seesaw_cf.builder_scripts.source.replies import CachedSource
 from seesaw_cf.builder_scripts.source.sources import Source, StoreSource
 from seesaw_cf.cli.paths import output_folder
 from seesaw_cf.cli.types import seconds
-from seesaw_cf.errors import StorageError
-from seesaw_cf.io.files import cache_folder
-from seesaw_cf.io.waiting import no_bars
 
 T = TypeVar("T")
 KNOCK = 20.0  # seconds for a query that needs no search; an endpoint that does not answer it is silent

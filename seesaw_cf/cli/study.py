@@ -24,7 +24,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Plan, or run and report."""
-    from seesaw_cf.errors import RunFolderError
+    from seesaw_cf.base.errors import RunFolderError
     from seesaw_cf.study.declared import read_study
     from seesaw_cf.study.work import report_study, run_study
 

@@ -6,19 +6,18 @@ import argparse
 from collections.abc import Iterator
 from pathlib import Path
 
+from seesaw_cf.base.errors import RecordError
+from seesaw_cf.base.files import atomic_folder
+from seesaw_cf.base.terminal import markdown_for_terminal
 from seesaw_cf.builder_scripts.source.draws import BATCH
-from seesaw_cf.builder_scripts.tag.ask import is_pair, subject_id, tested
+from seesaw_cf.builder_scripts.tag.ask import TagSource, is_pair, subject_id, tested
+from seesaw_cf.builder_scripts.tag.attach import FACTS_CONFIG, SUMMARY, tag_records
 from seesaw_cf.builder_scripts.tag.graph import GraphSource
-from seesaw_cf.builder_scripts.tag.known import TagSource
 from seesaw_cf.builder_scripts.tag.records import CaseFile, read_records
 from seesaw_cf.builder_scripts.tag.table import TableSource
-from seesaw_cf.builder_scripts.tag.write import FACTS_CONFIG, SUMMARY, tag_records
 from seesaw_cf.cli.output import say
 from seesaw_cf.cli.paths import name_or_source, own_folder, source
 from seesaw_cf.cli.sources import bar, endpoint_url, source_of, source_options
-from seesaw_cf.errors import RecordError
-from seesaw_cf.io.files import atomic_folder
-from seesaw_cf.io.terminal import markdown_for_terminal
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

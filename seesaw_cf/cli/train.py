@@ -5,11 +5,11 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from seesaw_cf.base.terminal import column_table, wrap
 from seesaw_cf.cli.options import seed_option
 from seesaw_cf.cli.output import say
 from seesaw_cf.cli.paths import name_or_source, own_folder, source
 from seesaw_cf.cli.types import count, one_of, positive
-from seesaw_cf.io.terminal import column_table, wrap
 
 RECIPES = ("auto", "words", "match", "pair", "pair-whole", "leme-deberta")
 
@@ -46,14 +46,14 @@ def train(args: argparse.Namespace) -> None:
     data = _people(args) if args.data.is_dir() else args.data
     options: dict[str, Any] = {name: getattr(args, name) for name in ("encoder", "folds", "seed")}
     if args.action == "train-annotator":
-        from seesaw_cf.longform.train.annotator import train_annotator
+        from seesaw_cf.texts.train.annotator import train_annotator
 
         options |= {name: getattr(args, name) for name in ("recipe", "zero_shot", "source")}
         report: dict[str, Any] = {**train_annotator(data, args.out, **options)}
         measured = ("accuracy", "macro_f1")
     else:
-        from seesaw_cf.longform.rate.trained import train_rater
-        from seesaw_cf.longform.train.encoder import EncoderRecipe, with_epochs
+        from seesaw_cf.texts.rate.trained import train_rater
+        from seesaw_cf.texts.train.encoder import EncoderRecipe, with_epochs
 
         report = {**train_rater(data, args.out, recipe=with_epochs(EncoderRecipe(), args.epochs), **options)}
         measured = ("spearman", "within_one")
@@ -65,13 +65,13 @@ def train(args: argparse.Namespace) -> None:
 
 def _people(args: argparse.Namespace) -> Any:
     """People's answers about the texts of a run, as training data."""
-    from seesaw_cf.errors import RecordError, RunFolderError
-    from seesaw_cf.io.text import read_json
-    from seesaw_cf.longform.rate.from_people import annotation_data, rating_data
-    from seesaw_cf.longform.report.collected import collect
-    from seesaw_cf.longform.tables import PASSAGES
-    from seesaw_cf.longform.write.passages import records_of_run
-    from seesaw_cf.tables import read_table
+    from seesaw_cf.base.errors import RecordError, RunFolderError
+    from seesaw_cf.base.tables import read_table
+    from seesaw_cf.base.text import read_json
+    from seesaw_cf.texts.rate.from_people import annotation_data, rating_data
+    from seesaw_cf.texts.report.collected import collect
+    from seesaw_cf.texts.tables import PASSAGES
+    from seesaw_cf.texts.write.passages import records_of_run
 
     if args.run is None:
         raise RecordError(f"{args.data}: a folder of people's answers has no texts. Name their run with --run RUN.")

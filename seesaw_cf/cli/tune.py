@@ -30,7 +30,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Search, and write the settings and the page."""
-    from seesaw_cf.io.text import read_json
+    from seesaw_cf.base.text import read_json
     from seesaw_cf.report.tune import write_tune_report
     from seesaw_cf.run.tune import run_tune
 

@@ -11,8 +11,8 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from seesaw_cf import checks
-from seesaw_cf.errors import unknown_name
+from seesaw_cf.base import checks
+from seesaw_cf.base.errors import unknown_name
 
 
 def whole(low: int = 0, high: int = checks.MOST) -> Callable[[str], int]:

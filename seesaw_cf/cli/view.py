@@ -23,8 +23,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Read the run and answer until Ctrl-C."""
-    from seesaw_cf.view.prompts import open_prompts
-    from seesaw_cf.view.server import PageServer
+    from seesaw_cf.report.view.prompts import open_prompts
+    from seesaw_cf.report.view.server import PageServer
 
     with open_prompts(args.folder) as prompts, PageServer(prompts, args.port) as server:
         say(f"{prompts.total:,} prompts of {args.folder} at {server.url} (this machine only). Ctrl-C ends it.")

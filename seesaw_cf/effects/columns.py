@@ -10,15 +10,13 @@ from typing import Any, TypeVar, get_args
 import numpy as np
 import pandas as pd
 
-from seesaw_cf.checks import one_of
-from seesaw_cf.effects.accuracy import Accuracy, Mode, summarise_accuracy
+from seesaw_cf.base.checks import one_of
+from seesaw_cf.base.errors import RecordError
+from seesaw_cf.effects.accuracy import Accuracy, Mode, mark, summarise_accuracy
 from seesaw_cf.effects.estimands import group_contrasts
 from seesaw_cf.effects.groups import ALL, SCALES, UNKNOWN, BiasMode, GroupEffect, check_axes, members, summarise
-from seesaw_cf.effects.pairs import SIDES, check_logprobs
-from seesaw_cf.effects.prompts import ScoreForm, add_differences, check_form
-from seesaw_cf.effects.properties import mark
+from seesaw_cf.effects.prompts import SIDES, ScoreForm, add_differences, check_form, check_logprobs
 from seesaw_cf.effects.reader import check_lengths, float_lists, floats, ids, labels, read_columns, text_lists
-from seesaw_cf.errors import RecordError
 from seesaw_cf.stats import adjust
 
 T = TypeVar("T")

@@ -15,17 +15,17 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from scipy import stats
 
+from seesaw_cf.base.errors import RunFolderError
+from seesaw_cf.base.text import read_json
 from seesaw_cf.effects.groups import ALL, AXES, UNKNOWN, members, summarise
 from seesaw_cf.effects.prompts import prompt_effects
 from seesaw_cf.effects.success import KINDS as SUCCESS
 from seesaw_cf.effects.success import success_of_scores
-from seesaw_cf.errors import RunFolderError
-from seesaw_cf.io.text import read_json
 
 BAND = 0.90
 MOST_SHARED = 0.5
 """Share of facts that two draws have in common, above which repeated draws say nothing about other facts: no band."""
-# The columns that a dose run's score table has beside those of `seesaw_cf.tables.SCORES`: which sample a row is of.
+# The columns that a dose run's score table has beside those of `seesaw_cf.base.tables.SCORES`: which sample a row is of.
 SAMPLE: pa.Schema = pa.schema([("mix", pa.string()), ("dose", pa.int64()), ("repeat", pa.int64())])
 # Measures that are averaged over repeated samples.
 MEASURES = ("ES", "PS", "NS", "S", "D", "perplexity", "entropy")

@@ -5,10 +5,9 @@ from __future__ import annotations
 import pandas as pd
 import pyarrow as pa
 
-from seesaw_cf.effects.pairs import SIDES
-from seesaw_cf.effects.prompts import ScoreForm, prompt_effects
+from seesaw_cf.effects.prompts import SIDES, ScoreForm, prompt_effects
 from seesaw_cf.stats import proportion
-from seesaw_cf.stats.tolerance import BOUNDS, above, tied
+from seesaw_cf.stats.simple import BOUNDS, above, tied
 
 
 def efficacy(
@@ -21,7 +20,7 @@ def efficacy(
         score: The form of confidence that is compared, see `seesaw_cf.effects.difference`.
 
         nats: Log-probabilities no further apart than this are a tie; a run's own is
-            `seesaw_cf.stats.tolerance.tolerance` of its manifest.
+            `seesaw_cf.stats.simple.tolerance` of its manifest.
 
     Returns:
         One row per (editor, relation): `pre` and `post` shares with `pre_low`, `pre_high`, `post_low`, `post_high`

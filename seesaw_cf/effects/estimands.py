@@ -15,7 +15,10 @@ import pandas as pd
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from seesaw_cf.checks import one_of, whole
+from seesaw_cf.base.checks import one_of, whole
+from seesaw_cf.base.errors import RecordError, unknown_name
+from seesaw_cf.base.types import Estimate
+from seesaw_cf.effects.accuracy import answers
 from seesaw_cf.effects.groups import (
     ALL,
     AXES,
@@ -29,14 +32,10 @@ from seesaw_cf.effects.groups import (
     need_columns,
 )
 from seesaw_cf.effects.knowledge import gold_rank
-from seesaw_cf.effects.pairs import as_table
-from seesaw_cf.effects.prompts import ScoreForm, prompt_effects
-from seesaw_cf.effects.properties import answers
-from seesaw_cf.errors import RecordError, unknown_name
+from seesaw_cf.effects.prompts import ScoreForm, as_table, prompt_effects
 from seesaw_cf.stats import case_weights, clustered_means
 from seesaw_cf.stats.bootstrap import Floats
 from seesaw_cf.stats.mixed import mixed_contrast
-from seesaw_cf.types import Estimate
 
 Method = Literal["clustered", "mixed"]
 

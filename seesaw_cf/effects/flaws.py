@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from seesaw_cf.arguments import check_public
-from seesaw_cf.checks import one_of
+from seesaw_cf.base.arguments import check_public
+from seesaw_cf.base.checks import one_of
+from seesaw_cf.base.errors import RecordError
+from seesaw_cf.base.types import Estimate
 from seesaw_cf.effects.reader import floats, labels, read_columns
-from seesaw_cf.errors import RecordError
 from seesaw_cf.stats import clustered_mean, t_test
 from seesaw_cf.stats.agreement import fleiss_kappa, krippendorff_alpha
 from seesaw_cf.stats.bootstrap import Floats
-from seesaw_cf.types import Estimate
 
 # 1: more present after the edit, -1: more present before, 0: equal.
 NAN = float("nan")

@@ -10,11 +10,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from seesaw_cf.checks import one_of
-from seesaw_cf.errors import RecordError
+from seesaw_cf.base.checks import one_of
+from seesaw_cf.base.errors import RecordError
+from seesaw_cf.base.types import Estimate
 from seesaw_cf.stats import case_weights, clustered_means, t_test
 from seesaw_cf.stats.bootstrap import Floats, mean_interval
-from seesaw_cf.types import Estimate
 
 AXES = ("gender", "race", "region")
 """What groups are of."""

@@ -16,12 +16,12 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
-from seesaw_cf.checks import shown
-from seesaw_cf.errors import RecordError
+from seesaw_cf.base.checks import shown
+from seesaw_cf.base.errors import RecordError
+from seesaw_cf.base.types import Estimate
 from seesaw_cf.stats import clustered_mean, proportion, share_interval
 from seesaw_cf.stats.bootstrap import Floats
-from seesaw_cf.stats.tolerance import BOUNDS, above
-from seesaw_cf.types import Estimate
+from seesaw_cf.stats.simple import BOUNDS, above
 
 FACTS: Mapping[str, str] = {"edited fact known": "edit_known", "asked fact known": "known"}
 """Which facts a table is about -> the column that says whether a row's fact was known."""
@@ -53,7 +53,7 @@ def gold_rank(logprobs: Floats, gold: NDArray[np.bool_], nats: float = BOUNDS["f
     Args:
         logprobs: (candidates,), nats.
         gold: (candidates,), which of them are true; at least one.
-        nats: Log-probabilities no further apart than this are a tie, see `seesaw_cf.stats.tolerance`.
+        nats: Log-probabilities no further apart than this are a tie, see `seesaw_cf.stats.simple`.
     """
     return 1 + int((~above(logprobs[gold].max(), logprobs[~gold], nats)).sum())
 

@@ -9,14 +9,14 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from seesaw_cf.arguments import check_public
+from seesaw_cf.base.arguments import check_public
+from seesaw_cf.base.errors import RecordError
+from seesaw_cf.base.types import Estimate
 from seesaw_cf.effects.reader import Id, ids, labels, optional_labels, read_columns
-from seesaw_cf.errors import RecordError
 from seesaw_cf.stats import case_weights, cluster_weights, clustered_share, interval
 from seesaw_cf.stats.agreement import cohen_kappa, krippendorff_alpha
 from seesaw_cf.stats.bootstrap import Floats
 from seesaw_cf.stats.clustered import MIN_EFFECTIVE
-from seesaw_cf.types import Estimate
 
 NAN = float("nan")
 LABELS = ("supports", "neutral", "contradicts")

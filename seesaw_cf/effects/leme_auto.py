@@ -12,14 +12,14 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import stats
 
-from seesaw_cf import checks
-from seesaw_cf.arguments import check_public
+from seesaw_cf.base import checks
+from seesaw_cf.base.arguments import check_public
+from seesaw_cf.base.errors import RecordError, need
+from seesaw_cf.base.types import Estimate
 from seesaw_cf.effects.leme_annotation import sentences
 from seesaw_cf.effects.reader import Id, Kind, floats, ids, labels, read_columns, text_lists
 from seesaw_cf.effects.texts import finite_mean, ngram_entropy, reference_score
-from seesaw_cf.errors import RecordError, need
 from seesaw_cf.stats import interval
-from seesaw_cf.types import Estimate
 
 NAN = float("nan")
 SIDES = ("subject", "related")

@@ -10,13 +10,13 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from seesaw_cf.arguments import check_public
-from seesaw_cf.checks import one_of
+from seesaw_cf.base.arguments import check_public
+from seesaw_cf.base.checks import one_of
+from seesaw_cf.base.errors import RecordError
+from seesaw_cf.base.types import Estimate
 from seesaw_cf.effects.reader import floats, ids, labels, read_columns
 from seesaw_cf.effects.survey_items import ITEMS, TYPES
-from seesaw_cf.errors import RecordError
 from seesaw_cf.stats import case_weights, clustered_mean
-from seesaw_cf.types import Estimate
 
 _TYPE_OF = {item.name: item.type for item in ITEMS}
 

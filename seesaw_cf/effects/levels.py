@@ -41,7 +41,7 @@ def levels(
 
     Args:
         prompts: Rows of `seesaw_cf.effects.prompt_effects`; None where nobody else was asked about.
-        answers: Rows of `seesaw_cf.effects.properties.mark`; None where no other property was asked.
+        answers: Rows of `seesaw_cf.effects.accuracy.mark`; None where no other property was asked.
         accuracy: Rows of `accuracy_table` over all pairs, one per editor.
         controls: (editor, its control); an editor with two controls has two rows.
         score, margin: See `in_log_odds`, which says on which scale people's answers are read.

@@ -9,11 +9,10 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from seesaw_cf.effects.pairs import as_table
-from seesaw_cf.effects.prompts import prompt_effects
+from seesaw_cf.base.types import Estimate
+from seesaw_cf.effects.prompts import as_table, prompt_effects
 from seesaw_cf.stats import proportion
-from seesaw_cf.stats.tolerance import BOUNDS, above
-from seesaw_cf.types import Estimate
+from seesaw_cf.stats.simple import BOUNDS, above
 
 LEAST_LOCAL = 0.5
 """An edit is local while at least this share of the others' answers that were right before it are right after it.
@@ -66,7 +65,7 @@ def locality(
 
     Args:
         scores: A score table.
-        first: (editor, case) -> the case that stands for its edit, see `seesaw_cf.effects.edits.edit_numbers`; None:
+        first: (editor, case) -> the case that stands for its edit, see `seesaw_cf.effects.success.edit_numbers`; None:
             every case is an edit.
         nats: Log-probabilities no further apart than this are a tie.
 

@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from seesaw_cf import checks
-from seesaw_cf.errors import RecordError
+from seesaw_cf.base import checks
+from seesaw_cf.base.errors import RecordError
 
 Id = int | str
 """What an edit, an item or a cluster is called; a column holds whole numbers or texts, never both."""

@@ -12,13 +12,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from seesaw_cf.checks import one_of
-from seesaw_cf.effects.pairs import SIDES, as_table, by_editor, check_logprobs, pair_targets
+from seesaw_cf.base.checks import one_of
+from seesaw_cf.base.errors import RecordError
+from seesaw_cf.base.types import Estimate, Phase
+from seesaw_cf.effects.prompts import SIDES, as_table, by_editor, check_logprobs, pair_targets
 from seesaw_cf.effects.reader import floats, ids, labels, read_columns
-from seesaw_cf.errors import RecordError
 from seesaw_cf.stats import case_weights, clustered_mean, clustered_share
-from seesaw_cf.stats.tolerance import BOUNDS, above
-from seesaw_cf.types import Estimate, Phase
+from seesaw_cf.stats.simple import BOUNDS, above
 
 TESTS = ("rewrite", "paraphrase", "neighborhood", "portability")
 PROTOCOLS = {
@@ -132,7 +132,7 @@ def edit_success(columns: SuccessColumns, *, nats: float = BOUNDS["float32"]) ->
 
     Args:
         columns: The rows.
-        nats: Log-probabilities no further apart than this are a tie, and ties fail; see `seesaw_cf.stats.tolerance`.
+        nats: Log-probabilities no further apart than this are a tie, and ties fail; see `seesaw_cf.stats.simple`.
 
     Returns:
         The numbers of each protocol, see `Success`.
@@ -183,7 +183,7 @@ def success_of_scores(
     Args:
         scores: A score table with rows of kind "efficacy", and "paraphrase", "neighborhood" and "portability" where
             they were asked.
-        edits: (editor, case) -> the case that stands for its edit, see `seesaw_cf.effects.edits`: cases about one edit
+        edits: (editor, case) -> the case that stands for its edit, see `seesaw_cf.effects.success`: cases about one edit
             are one. None: every case is an edit of its own.
         phase: "pre" counts the same in the unedited model, which has no EasyEdit locality.
         nats: See `edit_success`.
@@ -264,3 +264,27 @@ def _number(values: NDArray[np.float64], case: NDArray[np.intp], margin: bool) -
     if margin and used.any():
         return clustered_mean(values, [weights], {"case": case})
     return clustered_share(values, weights, case)
+
+
+# Which cases of a run are about one edit: another case about the same edit is no second trial of it.
+
+_SAME = ["editor", "relation_id", "subject", "target_true", "target_new", "delta_norm", "new_pre", "true_pre"]
+
+
+def once_each(edits: pd.DataFrame) -> pd.DataFrame:
+    """The first row of each edit.
+
+    Args:
+        edits: Rows of `seesaw_cf.run.edit_table.EDITS`, of a run that makes one edit at a time.
+    """
+    return edits.drop_duplicates(_SAME)
+
+
+def edit_numbers(edits: pd.DataFrame) -> dict[tuple[str, int], int]:
+    """(editor, case) -> the first case about the same edit, which stands for all of them.
+
+    Args:
+        edits: As `once_each`.
+    """
+    first = edits.groupby(_SAME, dropna=False, sort=False)["case_id"].transform("first")
+    return dict(zip(zip(edits["editor"], edits["case_id"]), first))

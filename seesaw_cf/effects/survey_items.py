@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from seesaw_cf.checks import one_of
+from seesaw_cf.base.checks import one_of
 
 # Deviates: Table 7 prints "agree" before "somewhat agree"; the order here is the one that the words mean.
 _DEGREES = (

@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from seesaw_cf.arguments import check_public
+from seesaw_cf.base.arguments import check_public
+from seesaw_cf.base.errors import RecordError, need
+from seesaw_cf.base.types import Estimate
 from seesaw_cf.effects.reader import ids, read_columns, text_lists
-from seesaw_cf.errors import RecordError, need
 from seesaw_cf.stats import clustered_mean
-from seesaw_cf.types import Estimate
 
 LogLikelihood = Callable[[Sequence[str]], Sequence[tuple[float, int]]]
 _WORD = re.compile(r"\w+|[^\w\s]")

@@ -11,13 +11,13 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from seesaw_cf import checks
-from seesaw_cf.arguments import check_public
+from seesaw_cf.base import checks
+from seesaw_cf.base.arguments import check_public
+from seesaw_cf.base.types import Estimate
 from seesaw_cf.effects.reader import Id, check_lengths, labels, read_clustered, wholes
 from seesaw_cf.stats import cluster_weights, interval
 from seesaw_cf.stats.bootstrap import Floats
 from seesaw_cf.stats.multiple import adjusted
-from seesaw_cf.types import Estimate
 
 MIN_TRIPLES = 30
 _TINY = float(np.finfo(np.float64).tiny)

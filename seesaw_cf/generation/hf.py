@@ -16,17 +16,16 @@ from pathlib import Path
 from jinja2 import TemplateError
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from seesaw_cf.arguments import check_public
-from seesaw_cf.errors import PromptError, UnsupportedModelError
+from seesaw_cf.base.arguments import check_public
+from seesaw_cf.base.errors import PromptError, UnsupportedModelError
 from seesaw_cf.generation.decoding import OpenCompletion, decode
 from seesaw_cf.generation.types import Ask, Completion, Message, Sampling
 from seesaw_cf.models.hooks import evaluating
 from seesaw_cf.models.identity import identity
 from seesaw_cf.models.weights import WeightDelta, applied
 from seesaw_cf.scoring.encode import leading_specials
-from seesaw_cf.scoring.hf_scorer import context_length
-from seesaw_cf.scoring.memory import is_out_of_memory
-from seesaw_cf.scoring.per_token import obstacle
+from seesaw_cf.scoring.forward import is_out_of_memory
+from seesaw_cf.scoring.hf_scorer import context_length, obstacle
 from seesaw_cf.scoring.support import rope_limit
 
 log = logging.getLogger(__name__)

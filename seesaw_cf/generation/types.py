@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from seesaw_cf.checks import field_types, number, whole
-from seesaw_cf.errors import PromptError
+from seesaw_cf.base.checks import field_types, number, whole
+from seesaw_cf.base.errors import PromptError
 
 
 @dataclass(frozen=True, slots=True)

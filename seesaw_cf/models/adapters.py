@@ -20,9 +20,9 @@ from torch import Tensor, nn
 from torch.nn.functional import pad
 from transformers import PreTrainedModel
 
-from seesaw_cf.errors import DeltaMismatchError, EditError, RecordError, StorageError, need
-from seesaw_cf.io.files import atomic_folder
-from seesaw_cf.io.text import read_json
+from seesaw_cf.base.errors import DeltaMismatchError, EditError, RecordError, StorageError, need
+from seesaw_cf.base.files import atomic_folder
+from seesaw_cf.base.text import read_json
 from seesaw_cf.models.delta_files import describe
 from seesaw_cf.models.weights import LowRank, WeightDelta
 

@@ -16,13 +16,13 @@ from typing import Any
 import torch
 from transformers import AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 
-from seesaw_cf.checks import check_path
-from seesaw_cf.errors import DeltaMismatchError, RecordError, StorageError, UnsupportedModelError
+from seesaw_cf.base.checks import check_path
+from seesaw_cf.base.errors import DeltaMismatchError, RecordError, StorageError, UnsupportedModelError
 from seesaw_cf.models.adapters import from_peft
 from seesaw_cf.models.delta_files import load_delta
 from seesaw_cf.models.difference import check_checkpoint, difference, moved
+from seesaw_cf.models.hooks import silent_loaders
 from seesaw_cf.models.identity import encoding
-from seesaw_cf.models.silent import silent_loaders
 from seesaw_cf.models.weights import WeightDelta
 
 # What tells a folder's form, in the order in which it is looked for: that of an adapter may hold a config.json, too.

@@ -8,9 +8,9 @@ from typing import ClassVar, Protocol, Self, runtime_checkable
 
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+from seesaw_cf.base.types import Case, EditRequest
 from seesaw_cf.models.architectures import Architecture
 from seesaw_cf.models.weights import WeightDelta
-from seesaw_cf.types import Case, EditRequest
 
 
 class Dataclass(Protocol):

@@ -13,11 +13,11 @@ import torch
 from safetensors import SafetensorError
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from seesaw_cf.arguments import check_public
-from seesaw_cf.checks import check_path
-from seesaw_cf.errors import SeesawError, StorageError, UnsupportedModelError, need
-from seesaw_cf.io.files import atomic_folder, cache_folder
-from seesaw_cf.models.silent import silent_loaders
+from seesaw_cf.base.arguments import check_public
+from seesaw_cf.base.checks import check_path
+from seesaw_cf.base.errors import SeesawError, StorageError, UnsupportedModelError, need
+from seesaw_cf.base.files import atomic_folder, cache_folder
+from seesaw_cf.models.hooks import silent_loaders
 
 SOURCE = "source.json"
 """In a converted folder: which file it was made of."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from weakref import WeakKeyDictionary
@@ -11,6 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
 from transformers import PreTrainedModel
+from transformers.utils import logging as logs
 
 _LOCKS: WeakKeyDictionary[nn.Module, threading.RLock] = WeakKeyDictionary()
 _MAKING = threading.Lock()
@@ -183,3 +185,23 @@ def _frozen(model: PreTrainedModel) -> Iterator[None]:
                 module.training = training
             for parameter, requires in wants:
                 parameter.requires_grad_(requires)
+
+
+# transformers' loaders without their own reports and bars.
+
+
+@contextlib.contextmanager
+def silent_loaders(bars: bool) -> Iterator[None]:
+    """Without transformers' own report of the weights, and its bars only when wanted; what was set is put back."""
+    level, bars_before = logs.get_verbosity(), logs.is_progress_bar_enabled()
+    logs.set_verbosity_error()
+    if not bars:
+        logs.disable_progress_bar()
+    try:
+        # The bar of GGUF files knows no setting of transformers.
+        with contextlib.nullcontext() if bars else contextlib.redirect_stderr(io.StringIO()):
+            yield
+    finally:
+        logs.set_verbosity(level)
+        if bars_before:
+            logs.enable_progress_bar()

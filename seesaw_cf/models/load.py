@@ -29,9 +29,9 @@ from transformers import (
     PreTrainedTokenizerBase,
 )
 
-from seesaw_cf.arguments import check_public
-from seesaw_cf.checks import one_of
-from seesaw_cf.errors import (
+from seesaw_cf.base.arguments import check_public
+from seesaw_cf.base.checks import one_of
+from seesaw_cf.base.errors import (
     RecordError,
     SeesawError,
     StorageError,
@@ -43,8 +43,8 @@ from seesaw_cf.models.bos import warn_without_bos
 from seesaw_cf.models.difference import BUFFERS
 from seesaw_cf.models.embedded import EMBEDDED
 from seesaw_cf.models.gguf import gguf_folder
+from seesaw_cf.models.hooks import silent_loaders
 from seesaw_cf.models.packaged import NAMED, PACKAGED, packaged_path
-from seesaw_cf.models.silent import silent_loaders
 from seesaw_cf.models.trial import check_model
 
 # Devices that mean several: how accelerate spreads the blocks of one model over the GPUs (and then the CPU).

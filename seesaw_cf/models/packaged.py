@@ -12,10 +12,10 @@ import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from seesaw_cf.arguments import check_public
-from seesaw_cf.checks import one_of
-from seesaw_cf.errors import ServiceError, StorageError, UnsupportedModelError
-from seesaw_cf.io.files import cache_folder
+from seesaw_cf.base.arguments import check_public
+from seesaw_cf.base.checks import one_of
+from seesaw_cf.base.errors import ServiceError, StorageError, UnsupportedModelError
+from seesaw_cf.base.files import cache_folder
 from seesaw_cf.models.embedded import EMBEDDED
 
 

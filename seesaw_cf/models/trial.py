@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from seesaw_cf.checks import shown
-from seesaw_cf.errors import UnsupportedModelError
+from seesaw_cf.base.checks import shown
+from seesaw_cf.base.errors import UnsupportedModelError
 from seesaw_cf.models.hooks import evaluating
 from seesaw_cf.models.packing import pad
 

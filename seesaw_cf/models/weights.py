@@ -17,9 +17,9 @@ import torch
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
-from seesaw_cf.arguments import check_public
-from seesaw_cf.checks import one_of, shown
-from seesaw_cf.errors import DeltaMismatchError
+from seesaw_cf.base.arguments import check_public
+from seesaw_cf.base.checks import one_of, shown
+from seesaw_cf.base.errors import DeltaMismatchError
 from seesaw_cf.models.hooks import alone
 
 M = TypeVar("M", bound=nn.Module)

@@ -1,15 +1,12 @@
 """Data records: the released JSON files, CounterFact, zsRE and EasyEdit as `Case` objects, and cases as Parquet."""
 
-from seesaw_cf.arguments import check_public
-from seesaw_cf.records.arrow import CASES, cases_to_table, table_to_cases
-from seesaw_cf.records.card import write_card, write_config
-from seesaw_cf.records.flags import CASE_FLAGS, PROMPT_FLAGS, count_flags, flag_cases
+from seesaw_cf.base.arguments import check_public
+from seesaw_cf.records.arrow import CASES, cases_to_table, read_cases, table_to_cases
+from seesaw_cf.records.card import FileSummary, ImportSummary, write_card, write_config
+from seesaw_cf.records.checks import CASE_FLAGS, PROMPT_FLAGS, count_flags, flag_cases
 from seesaw_cf.records.importing import import_files
-from seesaw_cf.records.json_files import write_json
-from seesaw_cf.records.json_records import parse_record, write_record
+from seesaw_cf.records.json_records import parse_record, write_json, write_record
 from seesaw_cf.records.load import CASE_CONFIGS, load_cases
-from seesaw_cf.records.parquet import read_cases
-from seesaw_cf.records.summary import FileSummary, ImportSummary
 
 __all__ = [
     "CASES",

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from seesaw_cf.errors import RecordError, UnknownNameError, unknown_name
+from seesaw_cf.base.errors import RecordError, UnknownNameError, unknown_name
+from seesaw_cf.base.types import AttributePrompt, Case, EditRequest, Entity
 from seesaw_cf.records.relations import RELATIONS
-from seesaw_cf.types import Case, EditRequest, Entity
 
 Record = dict[str, Any]  # a JSON object: what is in it is checked value by value
 
@@ -109,3 +112,134 @@ def check_unique(cases: list[Case], path: Path) -> list[Case]:
             )
         seen.add(case.case_id)
     return cases
+
+
+# Damage seen in data rows: flagged, counted, never silently kept or dropped.
+
+PROMPT_FLAGS: dict[str, str] = {
+    "qid_name": "the person's name is a bare Wikidata id (the item had no label)",
+    "disambiguator": "the name ends with a Wikipedia disambiguator in brackets, as in 'Phew (singer)'",
+    "tense_in_name": "a verb inside the name was put into the past: 'Sophistic worked of Antiphon'",
+    "name_not_in_prompt": "the prompt does not contain the name, nor the name with its verbs in the past",
+    "duplicate_prompt": "the same text was asked earlier in the same case",
+    "label_shared": "another person in the same file, with another id, has the same name",
+    "trailing_space": "the prompt ends with a space, which doubles the one before the answer",
+    "double_space": "two spaces in a row inside the prompt",
+}
+CASE_FLAGS: dict[str, str] = {
+    "repeated_generation": "the same generation prompt is listed more than once",
+    "target_space": "the old or new target begins or ends with white space",
+    "targets_same_text": "old and new target have different ids but the same text: no model can tell them apart",
+    "own_test_subject": "the edit's subject is also one of the case's test subjects",
+}
+
+# The whole of the reference code's past tense, applied to finished prompts, names included (PEER_FACTS A2).
+_TENSES = ((" is", " was"), (" works", " worked"), (" specializes", " specialized"))
+_QID = re.compile(r"Q\d+")
+_DISAMBIGUATOR = re.compile(r" \([^()]*\)$")
+
+
+def past_everywhere(text: str) -> str:
+    """The reference code's past tense: three replacements anywhere in the text; to recognise it."""
+    for present, past in _TENSES:
+        text = text.replace(present, past)
+    return text
+
+
+def _past_name_in(prompt: AttributePrompt) -> bool:
+    label = prompt.subject.label
+    if label in prompt.text:
+        return False
+    return past_everywhere(label) in prompt.text or past_everywhere(f" {label}")[1:] in prompt.text
+
+
+# The checks that need nothing but the row; `duplicate_prompt` and `label_shared` need its case and its file.
+_ROW_CHECKS: dict[str, Callable[[AttributePrompt], bool]] = {
+    "qid_name": lambda row: _QID.fullmatch(row.subject.label) is not None,
+    "disambiguator": lambda row: row.subject.label.endswith(")") and bool(_DISAMBIGUATOR.search(row.subject.label)),
+    "tense_in_name": _past_name_in,
+    "name_not_in_prompt": lambda row: row.subject.label not in row.text and not _past_name_in(row),
+    "trailing_space": lambda row: row.text.endswith(" "),
+    "double_space": lambda row: "  " in row.text,
+}
+
+
+def _shared_labels(cases: Iterable[Case]) -> set[str]:
+    """Names that stand for more than one id."""
+    ids: dict[str, set[str]] = defaultdict(set)
+    for case in cases:
+        for row in case.attribute_prompts:
+            if row.subject.id is not None:
+                ids[row.subject.label].add(row.subject.id)
+    return {label for label, holders in ids.items() if len(holders) > 1}
+
+
+def _ordered(table: dict[str, str], names: set[str], before: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the flags found, in the order of the table, after those that other programs set."""
+    return tuple(name for name in before if name not in table) + tuple(name for name in table if name in names)
+
+
+def _flag_rows(rows: Sequence[AttributePrompt], shared: set[str]) -> tuple[AttributePrompt, ...]:
+    seen: set[str] = set()
+    flagged = []
+    for row in rows:
+        names = {name for name, check in _ROW_CHECKS.items() if check(row)}
+        if row.text in seen:
+            names.add("duplicate_prompt")
+        if row.subject.label in shared:
+            names.add("label_shared")
+        seen.add(row.text)
+        flags = _ordered(PROMPT_FLAGS, names, row.flags) if names or row.flags else ()
+        flagged.append(row if flags == row.flags else replace(row, flags=flags))
+    return tuple(flagged)
+
+
+def _case_flags(case: Case) -> tuple[str, ...]:
+    new, true = case.request.target_new, case.request.target_true
+    checks = {
+        "repeated_generation": len(set(case.generation_prompts)) < len(case.generation_prompts),
+        "target_space": any(target.label != target.label.strip() for target in (new, true)),
+        "targets_same_text": new.label.strip() == true.label.strip(),
+        "own_test_subject": any(row.subject.label == case.request.subject for row in case.attribute_prompts),
+    }
+    return _ordered(CASE_FLAGS, {name for name, hit in checks.items() if hit}, case.flags)
+
+
+def flag_cases(cases: Sequence[Case]) -> list[Case]:
+    """Set the flags of `PROMPT_FLAGS` on every attribute prompt and those of `CASE_FLAGS` on every case.
+
+    Flags with other names stay as they are; flags of these tables that no longer hold are taken off. Whether a
+    generation prompt should be in the past cannot be seen from a record (it does not say if its subject has died), so
+    it has no flag.
+
+    Args:
+        cases: All cases of one file: `label_shared` compares them with each other.
+
+    Returns:
+        The same cases in the same order, flagged.
+    """
+    shared = _shared_labels(cases)
+    return [
+        replace(case, attribute_prompts=_flag_rows(case.attribute_prompts, shared), flags=_case_flags(case))
+        for case in cases
+    ]
+
+
+def count_flags(cases: Iterable[Case]) -> tuple[dict[str, int], dict[str, int]]:
+    """Count flags.
+
+    Returns:
+        Two dicts, flag → number of attribute prompts and flag → number of cases; only flags that occur, most frequent
+        first, ties by name.
+    """
+    rows: Counter[str] = Counter()
+    whole: Counter[str] = Counter()
+    for case in cases:
+        whole.update(case.flags)
+        for row in case.attribute_prompts:
+            rows.update(row.flags)
+    return _by_count(rows), _by_count(whole)
+
+
+def _by_count(counts: Counter[str]) -> dict[str, int]:
+    return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))

@@ -6,21 +6,21 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 
-from seesaw_cf.errors import RecordError, UnknownNameError
+from seesaw_cf.base.errors import RecordError, UnknownNameError
+from seesaw_cf.base.types import AttributePrompt, Case, Entity
 from seesaw_cf.records.checks import (
     Record,
     edit_request,
     entity,
     known_relation,
     names,
+    past_everywhere,
     short,
     text,
     texts,
     texts_or_nulls,
 )
-from seesaw_cf.records.flags import past_everywhere
 from seesaw_cf.records.relations import Template, templates
-from seesaw_cf.types import AttributePrompt, Case, Entity
 
 _SEESAW = ("generation_prompts", "attribute_prompts", "attribute_aux_info", "attribute_aux_ent")
 REQUIRED: dict[str, tuple[str, ...]] = {

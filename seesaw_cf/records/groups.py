@@ -17,8 +17,8 @@ from functools import cache
 from pathlib import Path
 from types import MappingProxyType
 
-from seesaw_cf.arguments import check_public
-from seesaw_cf.checks import one_of
+from seesaw_cf.base.arguments import check_public
+from seesaw_cf.base.checks import one_of
 
 TABLES = Path(__file__).parents[1] / "data" / "tables"
 UNKNOWN = "unknown"

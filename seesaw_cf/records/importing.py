@@ -10,15 +10,13 @@ from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
 
-from seesaw_cf.checks import check_path
-from seesaw_cf.errors import RecordError, SeesawError, StorageError
-from seesaw_cf.io.files import safe_name, write_text
-from seesaw_cf.io.text import read_json
-from seesaw_cf.records.arrow import cases_to_table
-from seesaw_cf.records.card import write_card, write_config
-from seesaw_cf.records.flags import CASE_FLAGS, PROMPT_FLAGS
-from seesaw_cf.records.parquet import read_cases
-from seesaw_cf.records.summary import FileSummary, ImportSummary, summarise
+from seesaw_cf.base.checks import check_path
+from seesaw_cf.base.errors import RecordError, SeesawError, StorageError
+from seesaw_cf.base.files import safe_name, write_text
+from seesaw_cf.base.text import read_json
+from seesaw_cf.records.arrow import cases_to_table, read_cases
+from seesaw_cf.records.card import FileSummary, ImportSummary, summarise, write_card, write_config
+from seesaw_cf.records.checks import CASE_FLAGS, PROMPT_FLAGS
 
 _MANIFEST = "import.json"
 _MADE_BY = "seesaw-cf import"

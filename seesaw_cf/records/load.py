@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from seesaw_cf.arguments import check_public
-from seesaw_cf.checks import check_path, one_of
-from seesaw_cf.errors import RecordError, StorageError
-from seesaw_cf.records.arrow import table_to_cases
-from seesaw_cf.records.parquet import read_cases
+from seesaw_cf.base.arguments import check_public
+from seesaw_cf.base.checks import check_path, one_of
+from seesaw_cf.base.errors import RecordError, StorageError
+from seesaw_cf.base.types import Case
+from seesaw_cf.records.arrow import read_cases, table_to_cases
 from seesaw_cf.records.sample import SAMPLES, configs, path
-from seesaw_cf.types import Case
 
 # The configs of the samples whose rows are cases to run; the others are tables beside them.
 CASE_CONFIGS = ("cross_subject", "cross_property", "coupled_counterfact")
@@ -68,6 +68,54 @@ def _from_hub(source: str, config: str) -> tuple[list[Case], str]:
         raise RecordError(f"{source!r}: {error}") from error
     table = concatenate_datasets(list(splits.values())).data.table
     return table_to_cases(table), str(builder.hash or "")  # the hash of a data set without a script is its commit
+
+
+# What records of EasyEdit, KnowEdit and zsRE ask besides the edit: its consequences, and what it must not touch.
+
+# Names that the files give a prompt and its answer.
+_PAIRS = (("prompt", "ground_truth"), ("New Question", "New Answer"))
+
+
+def portability(case: Case) -> list[tuple[str, str]]:
+    """Return prompts with answers that follow from the edit, with those answers (the first spelling of each).
+
+    Source: EasyEdit's portability ("portability" of its files, of KnowEdit and of its zsRE: a reasoning hop, an alias
+        of the subject, a reversed relation); LEME appendix H reports it.
+    """
+    return _prompts(case, "portability")
+
+
+def locality(case: Case) -> list[tuple[str, str]]:
+    """Return prompts of EasyEdit's records with answers that must stay, with those answers.
+
+    zsRE's own locality prompt is one of `Case.neighborhood_prompts`, its answer `extra["loc_ans"]`.
+    """
+    return _prompts(case, "locality") if case.record_format == "easyedit" else []
+
+
+def _prompts(case: Case, name: str) -> list[tuple[str, str]]:
+    flat = _pair(case.extra.get(f"{name}_prompt"), case.extra.get(f"{name}_ground_truth"))
+    return list(dict.fromkeys(pair for pair in (flat, *_pairs(case.extra.get(name))) if pair is not None))
+
+
+def _pairs(value: object) -> Iterator[tuple[str, str] | None]:
+    """Yield every prompt with its answer, however deep: by kind, in lists, or alone."""
+    if isinstance(value, list):
+        for part in value:
+            yield from _pairs(part)
+    elif isinstance(value, Mapping):
+        own = [_pair(value[prompt], value.get(answer)) for prompt, answer in _PAIRS if prompt in value]
+        yield from own
+        if not own:
+            for part in value.values():
+                yield from _pairs(part)
+
+
+def _pair(prompt: object, answer: object) -> tuple[str, str] | None:
+    while isinstance(answer, list) and answer:  # other spellings follow the first
+        answer = answer[0]
+    usable = isinstance(prompt, str) and isinstance(answer, str) and prompt.strip() and answer.strip()
+    return (str(prompt), str(answer).strip()) if usable else None
 
 
 check_public(globals())

@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from seesaw_cf.arguments import check_public
-from seesaw_cf.checks import one_of
-from seesaw_cf.errors import RecordError
+from seesaw_cf.base.arguments import check_public
+from seesaw_cf.base.checks import one_of
+from seesaw_cf.base.errors import RecordError
 
 if TYPE_CHECKING:
     from datasets import Dataset

@@ -1,6 +1,6 @@
 """From a finished run folder to tables and pictures; every number comes from `seesaw_cf.effects`."""
 
-from seesaw_cf.arguments import check_public
+from seesaw_cf.base.arguments import check_public
 from seesaw_cf.effects.audit import AuditSettings
 from seesaw_cf.report.results import Results, read_results
 from seesaw_cf.report.terminal import terminal_report

@@ -9,6 +9,7 @@ from itertools import combinations
 
 import pandas as pd
 
+from seesaw_cf.base.errors import RecordError
 from seesaw_cf.editors.control_names import compared, is_control
 from seesaw_cf.effects.audit import AuditSettings, audit, audit_record, hypotheses
 from seesaw_cf.effects.estimands import estimate_groups, excess_over_control
@@ -16,7 +17,6 @@ from seesaw_cf.effects.groups import ALL, CLUSTERS, UNKNOWN
 from seesaw_cf.effects.knowledge import among_known
 from seesaw_cf.effects.locality import LEAST_LOCAL, Locality
 from seesaw_cf.effects.prompts import ScoreForm
-from seesaw_cf.errors import RecordError
 from seesaw_cf.report.floor import Floor
 from seesaw_cf.report.moved import is_given
 from seesaw_cf.report.rows import AuditRecord, EfficacyRow, GateRow, Manifest, number_of, records

@@ -13,7 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from seesaw_cf.io.files import atomic_path
+from seesaw_cf.base.files import atomic_path
 
 # Okabe and Ito's colours, told apart with every common kind of colour blindness; a marker each, for print.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#555555")

@@ -8,9 +8,9 @@ from dataclasses import replace
 
 import pandas as pd
 
+from seesaw_cf.base.terminal import printable, wrap
 from seesaw_cf.editors.control_names import is_control
 from seesaw_cf.effects.groups import ALL, UNKNOWN
-from seesaw_cf.io.terminal import printable, wrap
 from seesaw_cf.report import text
 from seesaw_cf.report.audit import Audit
 from seesaw_cf.report.knowledge import knew

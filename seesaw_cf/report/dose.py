@@ -6,14 +6,13 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
+from seesaw_cf.base.errors import MissingExtraError, need
+from seesaw_cf.base.files import csv_text, write_text
+from seesaw_cf.base.terminal import column_table, printable, wrap
 from seesaw_cf.effects.dose import BAND, MOST_SHARED, Curves, no_band, read_curves, summarise_curves
-from seesaw_cf.errors import MissingExtraError, need
-from seesaw_cf.io.files import write_text
-from seesaw_cf.io.sheets import csv_text
-from seesaw_cf.io.terminal import column_table, printable, wrap
-from seesaw_cf.page.findings import findings_page, first_lines
 from seesaw_cf.report import text
 from seesaw_cf.report.dose_page import dose_findings, mix_name
+from seesaw_cf.report.html.findings import findings_page, first_lines
 from seesaw_cf.report.rows import DoseRow, number_of, records, with_limits
 
 _SHOWN = ("S", "D", "perplexity", "entropy")

@@ -10,12 +10,21 @@ import numpy as np
 import pandas as pd
 
 from seesaw_cf.effects.dose import BAND, MOST_SHARED, Curves, group_doses, no_band, summarise_curves
-from seesaw_cf.page.axis import Axis
-from seesaw_cf.page.chart import Charts, Curve, Point, draw_chart
-from seesaw_cf.page.findings import Findings, Legend, PageSection, Panels
-from seesaw_cf.page.forest import ForestColumn, ForestRow, Mark, Panel, key_colours
-from seesaw_cf.page.table import Table, TableRow
 from seesaw_cf.report import text
+from seesaw_cf.report.html.findings import Findings, Legend, PageSection, Panels
+from seesaw_cf.report.html.forest import (
+    Axis,
+    Charts,
+    Curve,
+    ForestColumn,
+    ForestRow,
+    Mark,
+    Panel,
+    Point,
+    draw_chart,
+    key_colours,
+)
+from seesaw_cf.report.html.render import Table, TableRow
 from seesaw_cf.report.provenance import recorded, repeat_command
 from seesaw_cf.report.results import relation_name, sort_groups
 from seesaw_cf.report.rows import DoseRow, Manifest, number_of, records, with_limits

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from seesaw_cf.effects.prompts import ScoreForm
 from seesaw_cf.report.rows import Manifest
-from seesaw_cf.stats.tolerance import BOUNDS
+from seesaw_cf.stats.simple import BOUNDS
 
 
 @dataclass(frozen=True, slots=True)

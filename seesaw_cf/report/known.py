@@ -44,7 +44,7 @@ def known_facts(
     Args:
         edits: Rows of `seesaw_cf.run.edit_table.EDITS`.
         prompts: Rows of `seesaw_cf.effects.prompt_effects` with `edit_known`; None without questions about others.
-        answers: Rows of `seesaw_cf.effects.properties.mark` with `edit_known`; None without questions about other
+        answers: Rows of `seesaw_cf.effects.accuracy.mark` with `edit_known`; None without questions about other
             properties.
         effects, accuracy: What makes a report's table of some of these rows.
     """

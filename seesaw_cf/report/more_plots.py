@@ -10,8 +10,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from seesaw_cf.base.terminal import printable
 from seesaw_cf.effects.dose import Curves, summarise_curves
-from seesaw_cf.io.terminal import printable
 from seesaw_cf.report.canvas import COLOURS, GREY, MARKERS, new_figure, save_picture
 from seesaw_cf.report.dose_page import POSSIBLE, mix_name
 from seesaw_cf.report.results import Results, relation_name, sort_groups, sort_relations

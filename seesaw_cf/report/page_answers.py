@@ -10,9 +10,9 @@ import numpy as np
 import pandas as pd
 from scipy.special import expit
 
+from seesaw_cf.base.terminal import printable
 from seesaw_cf.effects.groups import ALL
-from seesaw_cf.io.terminal import printable
-from seesaw_cf.page.look import Choice, Column, PromptList, make_look, short, view_link
+from seesaw_cf.report.html.look import Choice, Column, PromptList, make_look, short, view_link
 from seesaw_cf.report.page_cases import edited_facts
 from seesaw_cf.report.results import Results, relation_name
 

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from seesaw_cf.base.terminal import printable
 from seesaw_cf.editors.control_names import is_control, split_control
 from seesaw_cf.effects.groups import ALL, AXES, members, tags_of
-from seesaw_cf.io.terminal import printable
-from seesaw_cf.page.look import Choice, Column, PromptList, make_look, short, view_link
 from seesaw_cf.report import text
+from seesaw_cf.report.html.look import Choice, Column, PromptList, make_look, short, view_link
 from seesaw_cf.report.intersections import CROSSED, crossed
 from seesaw_cf.report.results import relation_name
 
@@ -22,7 +22,7 @@ Cell = tuple[str, str, str, str, str]
 _CHOICES = ("editor", "relation", "holds", "axis", "group")
 _KEPT = 12  # of each cell
 _MOST = 12_000  # rows of a page: some 3 MB
-# What a reader sees of a prompt, in this file's lists and in `seesaw_cf.view`.
+# What a reader sees of a prompt, in this file's lists and in `seesaw_cf.report.view`.
 COLUMNS: Mapping[str, Column] = {
     "editor": Column("editor", "who edited the model", True),
     "edit": Column("edit", "the fact that was edited: subject, true answer, new answer", True),

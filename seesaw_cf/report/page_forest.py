@@ -11,10 +11,9 @@ import pandas as pd
 from seesaw_cf.editors.control_names import CONTROLS, is_control, split_control
 from seesaw_cf.effects.audit import AuditSettings
 from seesaw_cf.effects.groups import ALL, AXES, UNKNOWN
-from seesaw_cf.page.axis import Axis
-from seesaw_cf.page.forest import Control, Forest, ForestColumn, ForestRow, Mark, Panel, key_colours
 from seesaw_cf.report import text
 from seesaw_cf.report.floor import Floor
+from seesaw_cf.report.html.forest import Axis, Control, Forest, ForestColumn, ForestRow, Mark, Panel, key_colours
 from seesaw_cf.report.page_cases import Cell, cell_link
 from seesaw_cf.report.results import HOLDER, Results, relation_name, sort_groups, sort_relations
 from seesaw_cf.report.rows import EffectRow, records

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from seesaw_cf.errors import MissingExtraError, need
+from seesaw_cf.base.errors import MissingExtraError, need
 
 
 def drawn(draw: Callable[[], dict[str, str]]) -> tuple[dict[str, str], str]:

@@ -6,7 +6,7 @@ import json
 import shlex
 from collections.abc import Collection, Mapping, Sequence
 
-from seesaw_cf.io.terminal import printable
+from seesaw_cf.base.terminal import printable
 from seesaw_cf.report.rows import Manifest
 
 # Options that are given once for each value have a singular name; one has a name of its own.

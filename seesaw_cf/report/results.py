@@ -12,21 +12,20 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from seesaw_cf.checks import shown
+from seesaw_cf.base.checks import shown
+from seesaw_cf.base.errors import RunFolderError
+from seesaw_cf.base.tables import SCORES, read_table
+from seesaw_cf.base.text import read_json
 from seesaw_cf.editors.control_names import compared
-from seesaw_cf.effects.accuracy import Mode, accuracy_table
+from seesaw_cf.effects.accuracy import Mode, accuracy_table, answers, mark
 from seesaw_cf.effects.audit import AuditSettings
-from seesaw_cf.effects.edits import edit_numbers, once_each
 from seesaw_cf.effects.efficacy import efficacy
 from seesaw_cf.effects.groups import ALL, AXES, CLUSTERS, UNKNOWN, BiasMode, check_axes, group_effects
 from seesaw_cf.effects.knowledge import with_edit_known
 from seesaw_cf.effects.levels import levels
 from seesaw_cf.effects.locality import Locality, locality
 from seesaw_cf.effects.prompts import ScoreForm, check_form, prompt_effects
-from seesaw_cf.effects.properties import answers, mark
-from seesaw_cf.effects.success import Success, success_of_scores
-from seesaw_cf.errors import RunFolderError
-from seesaw_cf.io.text import read_json
+from seesaw_cf.effects.success import Success, edit_numbers, once_each, success_of_scores
 from seesaw_cf.records import groups
 from seesaw_cf.records.relations import PAIRS, RELATIONS
 from seesaw_cf.report.audit import Audit, audit_prompts, gates
@@ -36,8 +35,7 @@ from seesaw_cf.report.moved import check_moved
 from seesaw_cf.report.rows import GateRow, Manifest
 from seesaw_cf.run.edit_table import ASKED_ONLY, read_edits
 from seesaw_cf.stats import proportion
-from seesaw_cf.stats.tolerance import tolerance
-from seesaw_cf.tables import SCORES, read_table
+from seesaw_cf.stats.simple import tolerance
 
 # D_d of the papers is about people who really hold the edit's new target.
 HOLDER = "target_new"
@@ -77,7 +75,7 @@ class Results:
             nothing about the edits themselves.
         local: Editor -> what its edits leave of the right answers about others.
         prompts: Rows of `seesaw_cf.effects.prompt_effects`; None without cross-subject prompts.
-        answers: Rows of `seesaw_cf.effects.properties.mark`; None without cross-property prompts.
+        answers: Rows of `seesaw_cf.effects.accuracy.mark`; None without cross-property prompts.
     """
 
     folder: Path

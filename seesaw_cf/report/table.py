@@ -10,11 +10,9 @@ from typing import Any, ClassVar
 
 import pandas as pd
 
-from seesaw_cf.io.files import write_text
-from seesaw_cf.io.sheets import csv_text
-from seesaw_cf.io.terminal import column_table, printable, wrap
-from seesaw_cf.page.render import macro
-from seesaw_cf.page.table import TableRow
+from seesaw_cf.base.files import csv_text, write_text
+from seesaw_cf.base.terminal import column_table, printable, wrap
+from seesaw_cf.report.html.render import TableRow, macro
 from seesaw_cf.report.text import escape, interval, markdown_table, number
 from seesaw_cf.stats.plain import json_text, plain
 

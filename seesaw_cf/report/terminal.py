@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from seesaw_cf.io.terminal import printable, wrap
+from seesaw_cf.base.terminal import printable, wrap
 from seesaw_cf.report.conclusion import conclusion_text
 from seesaw_cf.report.results import Results
 from seesaw_cf.report.run_tables import efficacy_table, run_tables

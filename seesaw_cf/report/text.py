@@ -7,7 +7,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 
-from seesaw_cf.io.terminal import printable
+from seesaw_cf.base.terminal import printable
 from seesaw_cf.report.rows import EffectRow
 
 _MARKUP = re.compile(r"([\\`*_\[\]|~$#])")

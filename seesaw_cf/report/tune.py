@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from seesaw_cf.errors import RunFolderError
-from seesaw_cf.io.files import write_text
-from seesaw_cf.io.terminal import column_table, printable, wrap
-from seesaw_cf.io.text import read_json
+from seesaw_cf.base.errors import RunFolderError
+from seesaw_cf.base.files import write_text
+from seesaw_cf.base.terminal import column_table, printable, wrap
+from seesaw_cf.base.text import read_json
 from seesaw_cf.report import text
 
 _PARTS = {"efficacy": "Takes", "paraphrase": "Paraphrases", "neighborhood": "Neighbours", "fluency": "Fluency"}

@@ -19,10 +19,12 @@ import numpy as np
 import pyarrow as pa
 from tqdm import tqdm
 
+from seesaw_cf.base.errors import RecordError
+from seesaw_cf.base.files import write_text
+from seesaw_cf.base.tables import SCORES
+from seesaw_cf.base.types import AttributePrompt, Case, Cloze, ClozeScore, Entity
 from seesaw_cf.effects.dose import SAMPLE, health, sample_effects
 from seesaw_cf.effects.success import KINDS
-from seesaw_cf.errors import RecordError
-from seesaw_cf.io.files import write_text
 from seesaw_cf.run.edit_table import EDITS, write_edits
 from seesaw_cf.run.edits import edit_units, score_edits
 from seesaw_cf.run.explain import announce
@@ -32,9 +34,7 @@ from seesaw_cf.run.manifest import read_manifest
 from seesaw_cf.run.questions import Question, questions, score_table, scored
 from seesaw_cf.run.runner import Run
 from seesaw_cf.run.store import Store
-from seesaw_cf.stats.tolerance import tolerance
-from seesaw_cf.tables import SCORES
-from seesaw_cf.types import AttributePrompt, Case, Cloze, ClozeScore, Entity
+from seesaw_cf.stats.simple import tolerance
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from seesaw_cf.base.tables import read_table, write_table
 from seesaw_cf.effects.knowledge import knowledge
-from seesaw_cf.stats.tolerance import above
-from seesaw_cf.tables import read_table, write_table
+from seesaw_cf.stats.simple import above
 
 GIVEN = "whole"
 """Name of the one unit, below `deltas/NAME/`, of a model that somebody else edited."""
@@ -20,7 +20,7 @@ ASKED_ONLY = "asked only"
 """Status of a case whose fact nobody says a model was edited for, so that no efficacy is claimed."""
 
 # logprobs: nats of the edit's own prompt. raised: p(target_new) rose. success: p(target_new) > p(target_true) after;
-# both by more than the run's noise, see `seesaw_cf.stats.tolerance`. candidates: answers scored before the edit, the
+# both by more than the run's noise, see `seesaw_cf.stats.simple`. candidates: answers scored before the edit, the
 # true target first, candidates_pre their logprobs; the rest: `seesaw_cf.effects.knowledge` of them.
 EDITS: pa.Schema = pa.schema(
     [
@@ -57,7 +57,7 @@ def write_edits(file: Path, rows: Iterable[dict[str, object]], nats: float = 0.0
         file: Where to.
         rows: Of `EDITS`, without what is decided here: whether the edit raised its target and succeeded, and whether
             its fact was known before.
-        nats: Differences up to this are rounding, see `seesaw_cf.stats.tolerance`; such an edit did neither.
+        nats: Differences up to this are rounding, see `seesaw_cf.stats.simple`; such an edit did neither.
         schema: `EDITS` and what else the rows have.
 
     Raises:

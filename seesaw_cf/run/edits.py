@@ -9,14 +9,13 @@ from dataclasses import dataclass
 
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from seesaw_cf.errors import EditError, PromptError
+from seesaw_cf.base.errors import EditError, PromptError
+from seesaw_cf.base.types import Case, Cloze, ClozeScore, EditRequest
 from seesaw_cf.models.editor import Editor, EditsEach
 from seesaw_cf.models.hooks import alone
 from seesaw_cf.models.weights import WeightDelta, applied, parameter_hashes
-from seesaw_cf.run.candidates import Candidates
-from seesaw_cf.run.questions import Question
+from seesaw_cf.run.questions import Candidates, Question
 from seesaw_cf.scoring import Scorer, score_each
-from seesaw_cf.types import Case, Cloze, ClozeScore, EditRequest
 
 Asked = Sequence[tuple[Case, Sequence[Question]]]
 _TARGETS = Candidates()

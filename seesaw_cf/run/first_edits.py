@@ -9,13 +9,13 @@ from dataclasses import asdict
 import pandas as pd
 import pyarrow as pa
 
+from seesaw_cf.base.errors import EditError
 from seesaw_cf.editors.control_names import is_control
-from seesaw_cf.effects.edits import edit_numbers
 from seesaw_cf.effects.locality import LEAST_LOCAL, locality
-from seesaw_cf.errors import EditError
+from seesaw_cf.effects.success import edit_numbers
 from seesaw_cf.run.store import Store
 from seesaw_cf.run.units import Unit
-from seesaw_cf.stats.tolerance import tolerance
+from seesaw_cf.stats.simple import tolerance
 
 log = logging.getLogger(__name__)
 

@@ -15,13 +15,14 @@ from typing import Any
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from seesaw_cf.checks import one_of
-from seesaw_cf.errors import RecordError
+from seesaw_cf.base.checks import one_of
+from seesaw_cf.base.errors import RecordError
+from seesaw_cf.base.types import Case
+from seesaw_cf.base.versions import versions
 from seesaw_cf.models.corpus import corpus_facts
 from seesaw_cf.models.editor import Editor
 from seesaw_cf.models.identity import identity
 from seesaw_cf.models.load import load_model
-from seesaw_cf.run.candidates import candidates_of
 from seesaw_cf.run.explain import announce, log_prefix
 from seesaw_cf.run.given import moved_by, read_all, requests_facts
 from seesaw_cf.run.jobs import Job
@@ -29,15 +30,13 @@ from seesaw_cf.run.make_editors import moments_facts
 from seesaw_cf.run.manifest import RunManifest, read_manifest
 from seesaw_cf.run.preflight import check_plan, data_notes
 from seesaw_cf.run.prepare import prepare
-from seesaw_cf.run.questions import some_clozes
+from seesaw_cf.run.questions import candidates_of, some_clozes
 from seesaw_cf.run.runner import Run
 from seesaw_cf.run.units import PROTOCOLS
 from seesaw_cf.run.workers import ENGINES, local_device, rank_and_world, run_on_ray, run_share
 from seesaw_cf.scoring import SCORERS, Scorer, make_scorer
-from seesaw_cf.scoring.memory import logit_bytes, token_bytes
+from seesaw_cf.scoring.forward import logit_bytes, token_bytes
 from seesaw_cf.scoring.noise import measure_noise
-from seesaw_cf.types import Case
-from seesaw_cf.versions import versions
 
 _NOISE_CLOZES = 24
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from seesaw_cf.checks import MOST, shown, whole
-from seesaw_cf.errors import RecordError
+from seesaw_cf.base.checks import MOST, shown, whole
+from seesaw_cf.base.errors import RecordError
 from seesaw_cf.models.corpus import LIMIT
 
 _COUNTS = ("limit", "corpus_limit", "max_tokens", "block", "threads")

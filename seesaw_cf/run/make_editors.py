@@ -8,16 +8,16 @@ from typing import Any
 
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from seesaw_cf.checks import one_of, shown
+from seesaw_cf.base.checks import one_of, shown
+from seesaw_cf.base.errors import RecordError
+from seesaw_cf.base.text import read_json
+from seesaw_cf.base.types import Case
 from seesaw_cf.editors import load_editor
 from seesaw_cf.editors.control_names import CONTROLS, split_control
 from seesaw_cf.editors.locate.config import preset_config
 from seesaw_cf.editors.locate.moment_sets import find_set
-from seesaw_cf.errors import RecordError
-from seesaw_cf.io.text import read_json
 from seesaw_cf.models.editor import AvoidsCases, Editor, LearnsFromCases
 from seesaw_cf.run.tuned import PROVENANCE
-from seesaw_cf.types import Case
 
 
 def make_editor(

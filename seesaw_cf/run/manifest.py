@@ -9,10 +9,10 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from seesaw_cf.checks import shown
-from seesaw_cf.errors import RecordError, RunFolderError, StorageError
-from seesaw_cf.io.files import create_text
-from seesaw_cf.io.text import read_json
+from seesaw_cf.base.checks import shown
+from seesaw_cf.base.errors import RecordError, RunFolderError, StorageError
+from seesaw_cf.base.files import create_text
+from seesaw_cf.base.text import read_json
 
 # What must agree before a run is continued; other versions than the model's and the machine are only recorded.
 _IDENTITY = ("model", "editors", "data", "protocol", "seed", "settings", "scoring")

@@ -17,18 +17,18 @@ from pathlib import Path
 import torch
 from transformers import PreTrainedModel
 
+from seesaw_cf.base.errors import EditError, StorageError, UnsupportedModelError
+from seesaw_cf.base.files import cache_folder
+from seesaw_cf.base.types import Case
 from seesaw_cf.editors.control_names import is_control, split_control
 from seesaw_cf.editors.locate.method import LocateThenEdit
 from seesaw_cf.editors.locate.norms import check_norms
-from seesaw_cf.errors import EditError, StorageError, UnsupportedModelError
-from seesaw_cf.io.files import cache_folder
 from seesaw_cf.models.architectures import model_parts
 from seesaw_cf.models.editor import Editor, HasLayers, HasMoments, ReadsTexts, WrapsEditor
 from seesaw_cf.records.groups import AXES
 from seesaw_cf.run.manifest import check_folder
 from seesaw_cf.run.questions import questions
 from seesaw_cf.run.units import units
-from seesaw_cf.types import Case
 
 _ROW = 120  # bytes on disk of a score row, in its shard and in the merged table: twice the 50 to 70 of the sample
 _SUM, _KEPT = 8, 4  # bytes of an entry of a second moment, while it is summed and afterwards

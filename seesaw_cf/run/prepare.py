@@ -11,21 +11,20 @@ import numpy as np
 import torch
 from transformers import PreTrainedModel
 
+from seesaw_cf.base.errors import RecordError
+from seesaw_cf.base.types import Case
 from seesaw_cf.editors.control_names import planned
-from seesaw_cf.errors import RecordError
 from seesaw_cf.models.corpus import corpus_of
 from seesaw_cf.models.edited import Checkpoint
 from seesaw_cf.models.editor import Editor
 from seesaw_cf.models.load import outline_model
 from seesaw_cf.records.load import load_revised_cases
-from seesaw_cf.run.examined import Examined
-from seesaw_cf.run.given import find_all, read_requests
+from seesaw_cf.run.given import Examined, find_all, read_requests
 from seesaw_cf.run.jobs import Job
 from seesaw_cf.run.make_editors import make_editor, read_settings, settings_of, with_moments, with_seed
 from seesaw_cf.run.preflight import RunPlan, check_places
 from seesaw_cf.run.tuned import held_out
 from seesaw_cf.run.units import check_numbers
-from seesaw_cf.types import Case
 
 
 @dataclass(frozen=True, slots=True)

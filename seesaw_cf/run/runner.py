@@ -17,29 +17,27 @@ from pathlib import Path
 from tqdm import tqdm
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+from seesaw_cf.base.errors import EditError, PromptError, StorageError
+from seesaw_cf.base.files import safe_name
+from seesaw_cf.base.tables import SCORES
+from seesaw_cf.base.types import Case, Cloze, ClozeScore
 from seesaw_cf.editors.control_names import control_name, is_control, split_control
 from seesaw_cf.editors.remembered import Remembered
-from seesaw_cf.errors import EditError, PromptError, StorageError
-from seesaw_cf.io.files import safe_name
-from seesaw_cf.models.checkpoint import merge_and_save
-from seesaw_cf.models.delta_files import save_delta
+from seesaw_cf.models.delta_files import merge_and_save, save_delta
 from seesaw_cf.models.editor import Editor, EditsEach, WrapsEditor
 from seesaw_cf.models.weights import WeightDelta, base_facts, digest, parameter_hashes
-from seesaw_cf.run.candidates import MOST, Candidates
 from seesaw_cf.run.edit_table import GIVEN, write_edits
 from seesaw_cf.run.edits import Outcome, edit_units, score_edits, score_given
-from seesaw_cf.run.examined import Examined, Given
 from seesaw_cf.run.explain import log_prefix, tell
 from seesaw_cf.run.first_edits import EDITS_TOGETHER, check_first_edits
+from seesaw_cf.run.given import Examined, Given
 from seesaw_cf.run.manifest import RunManifest, read_manifest
-from seesaw_cf.run.questions import Question, questions, same_tokens, score_table, scored
+from seesaw_cf.run.questions import MOST, Candidates, Question, questions, same_tokens, score_table, scored
 from seesaw_cf.run.store import Store
 from seesaw_cf.run.units import Task, Unit, units
 from seesaw_cf.scoring import Scorer
 from seesaw_cf.scoring.pre_scores import blocks, pre_scores
-from seesaw_cf.stats.tolerance import tolerance
-from seesaw_cf.tables import SCORES
-from seesaw_cf.types import Case, Cloze, ClozeScore
+from seesaw_cf.stats.simple import tolerance
 
 Rows = list[tuple[Case, list[Question]]]
 """Cases with their questions."""

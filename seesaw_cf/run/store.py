@@ -19,10 +19,10 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from seesaw_cf.errors import RunFolderError
-from seesaw_cf.io.files import atomic_path, safe_name
+from seesaw_cf.base.errors import RunFolderError
+from seesaw_cf.base.files import atomic_path, safe_name
+from seesaw_cf.base.tables import read_table, write_table
 from seesaw_cf.run.manifest import RunManifest, claim_folder
-from seesaw_cf.tables import read_table, write_table
 
 log = logging.getLogger(__name__)
 

@@ -18,15 +18,17 @@ import numpy as np
 import pyarrow as pa
 from tqdm import tqdm
 
+from seesaw_cf.base.errors import EditError, PromptError, RecordError
+from seesaw_cf.base.files import write_text
+from seesaw_cf.base.tables import SCORES
+from seesaw_cf.base.types import Case
 from seesaw_cf.editors.locate.config import with_settings
 from seesaw_cf.editors.spaces import SPACES, search_space
 from seesaw_cf.effects.prompts import prompt_effects
 from seesaw_cf.effects.success import KINDS, harmonic_mean, success_of_scores
 from seesaw_cf.effects.texts import ngram_entropy
-from seesaw_cf.errors import EditError, PromptError, RecordError
 from seesaw_cf.generation import Ask, HFGenerator, Sampling
-from seesaw_cf.io.files import write_text
-from seesaw_cf.models.blocks import transformer_blocks
+from seesaw_cf.models.architectures import transformer_blocks
 from seesaw_cf.models.editor import Editor
 from seesaw_cf.models.weights import WeightDelta
 from seesaw_cf.run.edits import edit_units, score_edits
@@ -37,8 +39,6 @@ from seesaw_cf.run.questions import Question, questions, score_table, scored
 from seesaw_cf.run.runner import Run
 from seesaw_cf.run.store import Store
 from seesaw_cf.run.tuned import PROVENANCE
-from seesaw_cf.tables import SCORES
-from seesaw_cf.types import Case
 
 OBJECTIVE = (
     "harmonic mean of efficacy (shares of edits that take, refused ones do not), paraphrases that take, neighbourhood "

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from seesaw_cf.checks import shown
-from seesaw_cf.errors import RecordError
-from seesaw_cf.io.text import read_json
-from seesaw_cf.types import Case
+from seesaw_cf.base.checks import shown
+from seesaw_cf.base.errors import RecordError
+from seesaw_cf.base.text import read_json
+from seesaw_cf.base.types import Case
 
 PROVENANCE = "provenance"
 """Key of a settings file beside the editors' names: editor -> how its settings were found."""

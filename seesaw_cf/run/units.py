@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from seesaw_cf.checks import one_of
-from seesaw_cf.errors import RecordError
-from seesaw_cf.types import Case, EditRequest
+from seesaw_cf.base.checks import one_of
+from seesaw_cf.base.errors import RecordError
+from seesaw_cf.base.types import Case, EditRequest
 
 PROTOCOLS = ("single", "batch")
 

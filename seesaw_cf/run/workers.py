@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 from tqdm import tqdm
 
-from seesaw_cf.checks import shown
-from seesaw_cf.errors import RunFolderError, ServiceError, need
+from seesaw_cf.base.checks import shown
+from seesaw_cf.base.errors import RunFolderError, ServiceError, need
 from seesaw_cf.run.explain import Line, announce, collected, tell
 
 if TYPE_CHECKING:

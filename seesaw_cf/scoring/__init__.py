@@ -1,6 +1,6 @@
 """Scoring: how likely a causal language model finds a target after a context."""
 
-from seesaw_cf.arguments import check_public
+from seesaw_cf.base.arguments import check_public
 from seesaw_cf.scoring.choose import SCORERS, make_scorer
 from seesaw_cf.scoring.edited_scorer import EditedScorer, score_each
 from seesaw_cf.scoring.encode import encode_cloze

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from seesaw_cf.errors import UnsupportedModelError, unknown_name
+from seesaw_cf.base.errors import UnsupportedModelError, unknown_name
 from seesaw_cf.scoring.hf_scorer import HFScorer, Scorer
 from seesaw_cf.scoring.trie_scorer import TrieScorer
 

@@ -13,23 +13,38 @@ import torch
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
-from seesaw_cf.models.blocks import transformer_blocks
-from seesaw_cf.models.hooks import enter_at, evaluating
+from seesaw_cf.base.types import Cloze, ClozeScore
+from seesaw_cf.models.architectures import transformer_blocks
+from seesaw_cf.models.hooks import enter_at, evaluating, first_tensor, hooked, stop_after
 from seesaw_cf.models.weights import WeightDelta
-from seesaw_cf.scoring.encode import EncodedCloze
-from seesaw_cf.scoring.encode_many import Encoded, encode_many
-from seesaw_cf.scoring.forward import Answers, ask, asked_places
-from seesaw_cf.scoring.head import wide_head
-from seesaw_cf.scoring.hf_scorer import Scorer, limits_of
-from seesaw_cf.scoring.layout import lay_out
-from seesaw_cf.scoring.memory import is_out_of_memory
-from seesaw_cf.scoring.per_token import edited, first_block, obstacle, per_token_deltas
-from seesaw_cf.scoring.plan import ScoringPlan, make_plan, only_restore
-from seesaw_cf.scoring.rows import TrieRow, subset
-from seesaw_cf.scoring.shared_blocks import hidden_below
+from seesaw_cf.scoring.encode import Encoded, EncodedCloze, encode_many
+from seesaw_cf.scoring.forward import Answers, ask, asked_places, feed, is_out_of_memory, tree_context, wide_head
+from seesaw_cf.scoring.hf_scorer import Scorer, edited, first_block, limits_of, obstacle, per_token_deltas
+from seesaw_cf.scoring.layout import Layout, ScoringPlan, TrieRow, lay_out, make_plan, only_restore, subset
 from seesaw_cf.scoring.support import window
 from seesaw_cf.scoring.trie_scorer import TrieScorer, to_scores
-from seesaw_cf.types import Cloze, ClozeScore
+
+# Activations below the first edited block: computed once, used by every edited model.
+
+
+def hidden_below(model: PreTrainedModel, block: nn.Module, layout: Layout) -> tuple[Tensor, object]:
+    """Run a layout up to and with one block.
+
+    Args:
+        model: The unedited model.
+        block: The last block to run.
+        layout: What to feed.
+
+    Returns:
+        The block's output flattened to (positions, d), and the output as the block gave it, for its form.
+    """
+    seen: list[object] = []
+    note = block.register_forward_hook(lambda _, __, output: seen.append(output))
+    with tree_context(model, layout), hooked([note, stop_after(block)]):
+        feed(model, layout)
+    output = seen[0]
+    return first_tensor(output).flatten(0, -2), output
+
 
 log = logging.getLogger(__name__)
 

@@ -7,14 +7,14 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+from torch.nn import functional as F
 from transformers import PreTrainedModel
 
-from seesaw_cf.models.hooks import hooked
+from seesaw_cf.models.hooks import exchanged, hooked
 from seesaw_cf.models.trial import embedding
 from seesaw_cf.scoring.fast import fast_paths
-from seesaw_cf.scoring.layout import Layout, lay_out
-from seesaw_cf.scoring.rows import TrieRow
+from seesaw_cf.scoring.layout import Layout, TrieRow, lay_out, subset
 from seesaw_cf.scoring.windows import window_attention
 
 _SLAB = 8  # rows of logits
@@ -134,3 +134,79 @@ def _logits(model: PreTrainedModel, layout: Layout, places: Tensor) -> Tensor:
     if logits.shape[0] != len(places):
         raise ValueError(f"the model's head gave {logits.shape[0]} rows of logits for {len(places)} nodes")
     return logits.to(wide_dtype(logits.dtype))
+
+
+# The head's product in float32, whatever the model's dtype.
+
+_HEAD_SLAB = 2**22
+"""Numbers of a low-precision head that are held in float32 at a time."""
+
+
+@contextlib.contextmanager
+def wide_head(model: PreTrainedModel) -> Iterator[None]:
+    """Inside the block a bfloat16 or float16 model computes its logits in float32, when no gradients are asked for.
+
+    Only plain linear heads are treated like this.
+
+    Args:
+        model: Its head is as before afterwards, also after an exception.
+    """
+    head: Any = model.get_output_embeddings()
+    low = type(head) is nn.Linear and head.weight.dtype in (torch.bfloat16, torch.float16)
+    if not low or "forward" in vars(head):
+        yield
+        return
+
+    def forward(hidden: Tensor) -> Tensor:
+        answer: Tensor = nn.Linear.forward(head, hidden) if torch.is_grad_enabled() else _wide(hidden, head)
+        return answer
+
+    with exchanged({head: forward}):
+        yield
+
+
+def _wide(hidden: Tensor, head: nn.Linear) -> Tensor:
+    """A slab of the vocabulary at a time, so that the head is never held twice."""
+    rows = max(1, _HEAD_SLAB // head.in_features)
+    wide = hidden.float()
+    out = wide.new_empty(*hidden.shape[:-1], head.out_features)
+    for start in range(0, head.out_features, rows):
+        part = slice(start, start + rows)
+        bias = None if head.bias is None else head.bias[part].float()
+        out[..., part] = F.linear(wide, head.weight[part].float(), bias)
+    return out
+
+
+# Estimates of what a forward pass needs, and what to do when it was too much.
+
+
+def token_bytes(model: PreTrainedModel) -> int:
+    """Bytes that one token takes at the widest place of a block: streams, queries, keys, values, the MLP's inside."""
+    config: Any = model.config.get_text_config(decoder=True)
+    width = int(config.hidden_size)
+    inner = next(
+        (size for name in ("intermediate_size", "n_inner", "ffn_dim") if (size := getattr(config, name, 0))), 0
+    )
+    return int(model.dtype.itemsize * (10 * width + 4 * int(inner or 4 * width)))
+
+
+def logit_bytes(model: PreTrainedModel) -> int:
+    """Bytes that one asked token takes: its logits in the model's dtype and in float32, and their exponentials."""
+    rows = int(model.get_output_embeddings().weight.shape[0])
+    return rows * (model.dtype.itemsize + 2 * max(4, model.dtype.itemsize))
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """An allocation failed, on any device."""
+    return isinstance(error, (torch.OutOfMemoryError, MemoryError)) or "can't allocate memory" in str(error)
+
+
+def split(rows: Sequence[TrieRow]) -> list[list[TrieRow]]:
+    """A pass cut in two: by rows, a single row by its items; nothing when one item is all there is."""
+    if len(rows) > 1:
+        return [list(rows[: len(rows) // 2]), list(rows[len(rows) // 2 :])]
+    items = sorted({item for row in rows for _, _, item in row.asks})
+    if len(items) < 2:
+        return []
+    half = len(items) // 2
+    return [[subset(rows[0], part)[0]] for part in (items[:half], items[half:])]

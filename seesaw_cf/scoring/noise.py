@@ -12,12 +12,12 @@ from torch import nn
 from transformers import PreTrainedModel
 from transformers.pytorch_utils import Conv1D
 
-from seesaw_cf.models.blocks import transformer_blocks
+from seesaw_cf.base.types import Cloze
+from seesaw_cf.models.architectures import transformer_blocks
 from seesaw_cf.models.weights import LowRank, WeightDelta
 from seesaw_cf.scoring.edited_scorer import EditedScorer
 from seesaw_cf.scoring.hf_scorer import HFScorer, Scorer
 from seesaw_cf.scoring.trie_scorer import TrieScorer
-from seesaw_cf.types import Cloze
 
 _EDITS = 4
 

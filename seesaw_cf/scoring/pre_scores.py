@@ -14,11 +14,11 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from seesaw_cf.errors import RecordError
-from seesaw_cf.io.files import cache_folder
+from seesaw_cf.base.errors import RecordError
+from seesaw_cf.base.files import cache_folder
+from seesaw_cf.base.tables import read_table, write_table
+from seesaw_cf.base.types import Cloze, ClozeScore
 from seesaw_cf.scoring import Scorer
-from seesaw_cf.tables import read_table, write_table
-from seesaw_cf.types import Cloze, ClozeScore
 
 log = logging.getLogger(__name__)
 

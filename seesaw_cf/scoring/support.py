@@ -14,7 +14,7 @@ from transformers import PreTrainedModel
 from seesaw_cf.models.trial import embedding, some_ids
 from seesaw_cf.scoring.encode import EncodedCloze
 from seesaw_cf.scoring.forward import forward_rows, wide_dtype
-from seesaw_cf.scoring.rows import make_rows
+from seesaw_cf.scoring.layout import make_rows
 
 log = logging.getLogger(__name__)
 

@@ -12,17 +12,22 @@ from operator import attrgetter
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+from seesaw_cf.base.types import Cloze, ClozeScore
 from seesaw_cf.models.hooks import evaluating
 from seesaw_cf.models.trial import embedding
-from seesaw_cf.scoring.encode import EncodedCloze, check_clozes
-from seesaw_cf.scoring.encode_many import encode_many
-from seesaw_cf.scoring.forward import Answers, forward_rows
-from seesaw_cf.scoring.head import wide_head
+from seesaw_cf.scoring.encode import EncodedCloze, check_clozes, encode_many
+from seesaw_cf.scoring.forward import (
+    Answers,
+    forward_rows,
+    is_out_of_memory,
+    logit_bytes,
+    split,
+    token_bytes,
+    wide_head,
+)
 from seesaw_cf.scoring.hf_scorer import HFScorer, limits_of
-from seesaw_cf.scoring.memory import is_out_of_memory, logit_bytes, split, token_bytes
-from seesaw_cf.scoring.rows import AnyRow, TrieRow, chunks, make_rows
+from seesaw_cf.scoring.layout import AnyRow, TrieRow, chunks, make_rows
 from seesaw_cf.scoring.support import Support, find_support, window
-from seesaw_cf.types import Cloze, ClozeScore
 
 log = logging.getLogger(__name__)
 

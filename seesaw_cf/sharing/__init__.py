@@ -1,12 +1,10 @@
 """Sharing an edit: a small folder that is the edit, a LoRA adapter, a full checkpoint, a repository on the Hub."""
 
-from seesaw_cf.arguments import check_public
+from seesaw_cf.base.arguments import check_public
 from seesaw_cf.models.adapters import from_peft, to_peft
-from seesaw_cf.models.checkpoint import merge_and_save
-from seesaw_cf.models.delta_files import load_delta, save_delta
+from seesaw_cf.models.delta_files import load_delta, merge_and_save, save_delta
 from seesaw_cf.sharing.evidence import Evidence, Result, edit_evidence
-from seesaw_cf.sharing.hub import FORMS, ShareOptions, prepare_repo, share
-from seesaw_cf.sharing.space import share_page
+from seesaw_cf.sharing.hub import FORMS, ShareOptions, prepare_repo, share, share_page
 
 __all__ = [
     "FORMS",

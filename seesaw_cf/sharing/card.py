@@ -9,9 +9,9 @@ from typing import Any
 
 from huggingface_hub import EvalResult, EvalResultEntry, ModelCardData, constants, eval_result_entries_to_yaml
 
-from seesaw_cf.citations import EDITOR_PAPERS, bibtex
+from seesaw_cf.base.citations import EDITOR_PAPERS, bibtex
 from seesaw_cf.models.embedded import EMBEDDED
-from seesaw_cf.records.tasks import TASKS
+from seesaw_cf.records.relations import TASKS
 from seesaw_cf.sharing.evidence import Evidence, Result
 
 SCORES_FILE = "seesaw_cf_scores.jsonl"

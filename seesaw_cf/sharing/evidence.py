@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from seesaw_cf.checks import one_of
-from seesaw_cf.errors import StorageError, unknown_name
-from seesaw_cf.io.files import safe_name
-from seesaw_cf.io.text import read_json
-from seesaw_cf.records.tasks import TASKS
+from seesaw_cf.base.checks import one_of
+from seesaw_cf.base.errors import StorageError, unknown_name
+from seesaw_cf.base.files import safe_name
+from seesaw_cf.base.tables import SCORES, read_table
+from seesaw_cf.base.text import read_json
+from seesaw_cf.base.types import Estimate
+from seesaw_cf.records.relations import TASKS
 from seesaw_cf.run.edit_table import GIVEN
-from seesaw_cf.tables import SCORES, read_table
-from seesaw_cf.types import Estimate
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -36,7 +36,7 @@ class Result:
     """One number about the edit.
 
     Attributes:
-        task: Out of `seesaw_cf.records.tasks.TASKS`.
+        task: Out of `seesaw_cf.records.relations.TASKS`.
         estimate: The number after the edit (for D: the change), with n prompts and n_clusters people or edits.
         before: The same number before the edit; None for changes.
         group: People it is about, such as "race Black"; "" for all people.
@@ -197,7 +197,7 @@ def _properties(rows: pa.Table) -> pd.DataFrame:
     """Log-odds of the best right against the best wrong candidate, before and after, one row per case and property."""
     import pandas as pd
 
-    from seesaw_cf.effects.properties import answers
+    from seesaw_cf.effects.accuracy import answers
 
     changes = []
     for row in answers(rows).to_dict("records"):

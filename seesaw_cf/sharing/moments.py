@@ -14,11 +14,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from seesaw_cf.base.errors import StorageError
+from seesaw_cf.base.files import atomic_path, write_text
+from seesaw_cf.base.hub import check_repo, explained
+from seesaw_cf.base.text import read_json
 from seesaw_cf.editors.locate.moment_sets import ORIGIN, RECORD, MomentSet, find_set, read_set, sets_folder
-from seesaw_cf.errors import StorageError
-from seesaw_cf.io.files import atomic_path, write_text
-from seesaw_cf.io.hub import check_repo, explained
-from seesaw_cf.io.text import read_json
 from seesaw_cf.models.gguf import file_sha256
 from seesaw_cf.sharing.card import escaped
 from seesaw_cf.sharing.hub import base_name, push_folder

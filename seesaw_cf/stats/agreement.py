@@ -12,13 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from seesaw_cf import checks
-from seesaw_cf.arguments import check_public
-from seesaw_cf.errors import RecordError, need
+from seesaw_cf.base import checks
+from seesaw_cf.base.arguments import check_public
+from seesaw_cf.base.errors import RecordError, need
+from seesaw_cf.base.types import Estimate
 from seesaw_cf.stats import agreement_sums as sums
 from seesaw_cf.stats.bootstrap import Floats, interval
 from seesaw_cf.stats.clustered import MIN_EFFECTIVE
-from seesaw_cf.types import Estimate
 
 LEVELS = ("nominal", "ordinal", "interval")
 NAN = float("nan")

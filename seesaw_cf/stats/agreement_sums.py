@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from seesaw_cf.errors import RecordError
+from seesaw_cf.base.errors import RecordError
 from seesaw_cf.stats.bootstrap import Floats
 
 Figure = Callable[[Floats], Floats]

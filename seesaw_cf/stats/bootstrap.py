@@ -6,13 +6,36 @@ costs two matrix products.
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from seesaw_cf import checks
-from seesaw_cf.errors import RecordError
-from seesaw_cf.stats.rows import check_rows
+from seesaw_cf.base import checks
+from seesaw_cf.base.errors import RecordError
+
+# Arrays that describe the same rows.
+
+
+def check_rows(where: str, codes: Collection[str] = (), **arrays: NDArray[np.generic]) -> None:
+    """Refuse arrays that cannot describe the same rows.
+
+    Args:
+        where: For the message.
+        codes: Names of those that count clusters from 0.
+        **arrays: Name -> (n, ...) array.
+
+    Raises:
+        RecordError: Unequal lengths, or a code below 0.
+    """
+    lengths = {name: len(array) for name, array in arrays.items()}
+    if len(set(lengths.values())) > 1:
+        raise RecordError(f"{where}: lengths {lengths}; expected one entry per row in each.")
+    for name in codes:
+        if arrays[name].size and arrays[name].min() < 0:
+            raise RecordError(f"{where}: {name} has {arrays[name].min()}, expected codes that count from 0.")
+
 
 Floats = NDArray[np.float64]
 LEVEL = 0.95
@@ -31,7 +54,7 @@ def cluster_weights(n_clusters: int, draws: int, seed: int) -> Floats:
         Counts of shape (draws, n_clusters); each row sums to n_clusters.
 
     Raises:
-        RecordError: There is no cluster, or draws or seed are outside what `seesaw_cf.checks` allows.
+        RecordError: There is no cluster, or draws or seed are outside what `seesaw_cf.base.checks` allows.
 
     Source: Efron and Tibshirani (1993), chapter 6; clusters are the resampling unit (Cameron, Gelbach, Miller 2008).
     """

@@ -11,11 +11,11 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.stats import norm
 
+from seesaw_cf.base.types import Estimate
 from seesaw_cf.stats import adjust, case_weights, clustered_mean, clustered_share
 from seesaw_cf.stats.bootstrap import Floats
 from seesaw_cf.stats.clustered import MIN_EFFECTIVE
 from seesaw_cf.stats.multiple import Correction
-from seesaw_cf.types import Estimate
 
 
 class CaseMean(TypedDict):

@@ -9,11 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from seesaw_cf.errors import RecordError
-from seesaw_cf.stats.bootstrap import LEVEL, Floats
+from seesaw_cf.base.errors import RecordError
+from seesaw_cf.base.types import Estimate
+from seesaw_cf.stats.bootstrap import LEVEL, Floats, check_rows
 from seesaw_cf.stats.crossing import Codes, Crossing
-from seesaw_cf.stats.rows import check_rows
-from seesaw_cf.types import Estimate
 
 # Below this effective number of clusters, in a dimension or on a side of it, there is no interval, no p and no star.
 # Satterthwaite's approximation is trusted from four degrees of freedom on, which is five equal clusters (Pustejovsky

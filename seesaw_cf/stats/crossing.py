@@ -15,9 +15,8 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import sparse
 
-from seesaw_cf.errors import RecordError
-from seesaw_cf.stats.bootstrap import Floats
-from seesaw_cf.stats.rows import check_rows
+from seesaw_cf.base.errors import RecordError
+from seesaw_cf.stats.bootstrap import Floats, check_rows
 
 Codes = NDArray[np.intp]
 _SIGNS = (1.0, -1.0)

@@ -12,11 +12,11 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import sparse, stats
 
-from seesaw_cf.errors import RecordError, need
+from seesaw_cf.base.errors import RecordError, need
+from seesaw_cf.base.types import Estimate
 from seesaw_cf.stats.bootstrap import LEVEL, Floats
 from seesaw_cf.stats.clustered import MIN_EFFECTIVE
 from seesaw_cf.stats.crossing import Codes
-from seesaw_cf.types import Estimate
 
 # The likelihood needs dense matrices of this many columns.
 MAX_LEVELS = 1500

@@ -11,11 +11,10 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
-from seesaw_cf import checks
-from seesaw_cf.errors import RecordError
-from seesaw_cf.stats.bootstrap import Floats
-from seesaw_cf.stats.rows import check_rows
-from seesaw_cf.types import Estimate
+from seesaw_cf.base import checks
+from seesaw_cf.base.errors import RecordError
+from seesaw_cf.base.types import Estimate
+from seesaw_cf.stats.bootstrap import Floats, check_rows
 
 Correction = Literal["holm", "bh", "by"]
 

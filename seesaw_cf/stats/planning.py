@@ -8,11 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from seesaw_cf.checks import number, whole
-from seesaw_cf.errors import RecordError
-from seesaw_cf.stats.bootstrap import Floats
+from seesaw_cf.base.checks import number, whole
+from seesaw_cf.base.errors import RecordError
+from seesaw_cf.stats.bootstrap import Floats, check_rows
 from seesaw_cf.stats.crossing import Codes
-from seesaw_cf.stats.rows import check_rows
 
 # Beyond, squares and their products leave the range of floats.
 _LARGEST = 1e60

@@ -8,9 +8,9 @@ from typing import Literal, get_args
 import numpy as np
 from scipy import stats
 
-from seesaw_cf.checks import number
+from seesaw_cf.base.checks import number
+from seesaw_cf.base.types import Estimate
 from seesaw_cf.stats.planning import minimum_detectable_effect
-from seesaw_cf.types import Estimate
 
 Label = Literal["amplified", "reduced", "negligible", "equivalent", "undetermined"]
 VERDICTS: tuple[Label, ...] = get_args(Label)

@@ -9,10 +9,10 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-from seesaw_cf.checks import shown
-from seesaw_cf.errors import RecordError, RunFolderError, StorageError, unknown_name
-from seesaw_cf.io.files import create_text, write_text
-from seesaw_cf.io.text import read_json, read_text
+from seesaw_cf.base.checks import shown
+from seesaw_cf.base.errors import RecordError, RunFolderError, StorageError, unknown_name
+from seesaw_cf.base.files import create_text, write_text
+from seesaw_cf.base.text import read_json, read_text
 from seesaw_cf.run.jobs import Job
 from seesaw_cf.run.tuned import PROVENANCE
 from seesaw_cf.study.declared import Base, RecordSet, Study

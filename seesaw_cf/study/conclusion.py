@@ -23,7 +23,7 @@ _NAMED = 3  # of each list that are spelled out
 
 
 def conclude(comparison: Comparison, missing: Sequence[str]) -> tuple[str, ...]:
-    """One sentence for each of `seesaw_cf.page.findings.HEADS`, as plain text.
+    """One sentence for each of `seesaw_cf.report.html.findings.HEADS`, as plain text.
 
     Args:
         comparison: The comparison.

@@ -12,8 +12,8 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from seesaw_cf.io.files import safe_name
-from seesaw_cf.io.terminal import printable
+from seesaw_cf.base.files import safe_name
+from seesaw_cf.base.terminal import printable
 from seesaw_cf.records import groups
 from seesaw_cf.report.canvas import COLOURS, new_figure, picture_style, save_picture
 from seesaw_cf.report.results import relation_name, sort_relations

@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pandas as pd
 
-from seesaw_cf.io.files import write_text
-from seesaw_cf.io.sheets import csv_text
-from seesaw_cf.io.terminal import column_table, wrap
+from seesaw_cf.base.files import csv_text, write_text
+from seesaw_cf.base.terminal import column_table, wrap
 from seesaw_cf.run.preflight import size
 from seesaw_cf.study.forecast import Cost, Forecast, plan_folder
 

@@ -10,9 +10,9 @@ from typing import Any
 
 import pandas as pd
 
+from seesaw_cf.base.errors import RunFolderError
 from seesaw_cf.editors.control_names import is_control
 from seesaw_cf.effects.audit import AuditSettings
-from seesaw_cf.errors import RunFolderError
 from seesaw_cf.report.results import Results, read_results
 
 NAMES = ("model", "records", "protocol", "editor")

@@ -10,8 +10,8 @@ import pandas as pd
 
 from seesaw_cf.effects.audit import hypotheses
 from seesaw_cf.effects.groups import ALL
-from seesaw_cf.page.findings import HEADS
 from seesaw_cf.report import notes, text
+from seesaw_cf.report.html.findings import HEADS
 from seesaw_cf.report.results import HOLDER, relation_name, sort_relations
 from seesaw_cf.report.rows import EfficacyRow, number_of, records, with_limits
 from seesaw_cf.report.table import Column, Estimate, Row, Table

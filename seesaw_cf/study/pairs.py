@@ -9,20 +9,19 @@ from itertools import combinations
 import pandas as pd
 import pyarrow as pa
 
-from seesaw_cf.effects.accuracy import paired_shares
+from seesaw_cf.base.tables import SCORES, read_table
+from seesaw_cf.base.types import Estimate
+from seesaw_cf.effects.accuracy import answers, mark, paired_shares
 from seesaw_cf.effects.audit import AuditSettings
-from seesaw_cf.effects.edits import edit_numbers
 from seesaw_cf.effects.estimands import estimate_groups
 from seesaw_cf.effects.groups import ALL, CLUSTERS
 from seesaw_cf.effects.prompts import prompt_effects
-from seesaw_cf.effects.properties import answers, mark
+from seesaw_cf.effects.success import edit_numbers
 from seesaw_cf.report.audit import paired_differences
 from seesaw_cf.stats import adjust_families
 from seesaw_cf.stats.case_means import case_mean
-from seesaw_cf.stats.tolerance import above, tolerance
+from seesaw_cf.stats.simple import above, tolerance
 from seesaw_cf.study.members import NAMES, ComparedEditor
-from seesaw_cf.tables import SCORES, read_table
-from seesaw_cf.types import Estimate
 
 FAMILY = ("first", "second", "measure")
 _CASE = ["case_id", "relation_id", "effect_relation_id", "subject", "target_true", "target_new"]

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from seesaw_cf.errors import RunFolderError, SeesawError, StorageError
+from seesaw_cf.base.errors import RunFolderError, SeesawError, StorageError
 from seesaw_cf.run.explain import announce
 from seesaw_cf.run.job import run_job
 from seesaw_cf.run.workers import rank_and_world

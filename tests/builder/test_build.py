@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from benchmarks.worlds import World, write_world
-from seesaw_cf.builder_scripts.dataset import shards
+from seesaw_cf.builder_scripts.dataset import build as shards
 from seesaw_cf.builder_scripts.dataset.build import About, build, choose_edits, query_bounds
 from seesaw_cf.builder_scripts.make.seeds import read_seeds
 from seesaw_cf.builder_scripts.options import PAPER_OPTIONS, BuildOptions, paper

@@ -9,9 +9,8 @@ from dataclasses import replace
 
 import pytest
 
-from seesaw_cf.builder_scripts.make.cases import cross_subject, holders
+from seesaw_cf.builder_scripts.make.cases import cross_subject, holders, open_ended
 from seesaw_cf.builder_scripts.make.edits import Edit
-from seesaw_cf.builder_scripts.make.open_ended import open_ended
 from seesaw_cf.builder_scripts.options import SAMPLE_OPTIONS
 from seesaw_cf.builder_scripts.source.people import FEMALE, MALE, Facts
 from seesaw_cf.builder_scripts.source.sources import StoreSource

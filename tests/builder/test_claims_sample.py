@@ -15,10 +15,10 @@ from seesaw_cf.builder_scripts.sample.facts import COLUMNS, read_tsv
 from seesaw_cf.builder_scripts.sample.people import load_people
 from seesaw_cf.cli import main
 from seesaw_cf.errors import RecordError, StorageError, UnknownNameError
-from seesaw_cf.longform.write.passages import read_records
 from seesaw_cf.records import load_cases, sample, write_config
 from seesaw_cf.records.arrow import cases_to_table
 from seesaw_cf.run.preflight import data_notes
+from seesaw_cf.texts.write.passages import read_records
 from tests.builder.embedded import check_embedded
 
 REFERENCE = Path(__file__).resolve().parents[3] / "shared" / "reference" / "seesaw"

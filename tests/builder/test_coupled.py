@@ -9,9 +9,8 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from seesaw_cf.builder_scripts.dataset.coupled import build_coupled
-from seesaw_cf.builder_scripts.make.coupled import Coupled, couple, coupled_bounds
-from seesaw_cf.builder_scripts.make.coupled_rows import prompt, prompt_properties
+from seesaw_cf.builder_scripts.dataset.build import build_coupled
+from seesaw_cf.builder_scripts.make.coupled import Coupled, couple, coupled_bounds, prompt, prompt_properties
 from seesaw_cf.builder_scripts.make.seeds import read_seeds
 from seesaw_cf.builder_scripts.options import BuildOptions
 from seesaw_cf.builder_scripts.source.claims import Claims

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from seesaw_cf.builder_scripts.make.phrasings import paraphrases
+from seesaw_cf.builder_scripts.make.cases import paraphrases
 from seesaw_cf.builder_scripts.options import PAPER_OPTIONS, BuildOptions, paper
 from seesaw_cf.builder_scripts.source.people import batches
 from seesaw_cf.builder_scripts.source.replies import CachedSource

@@ -14,12 +14,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from seesaw_cf.builder_scripts.dataset.croissant import croissant
-from seesaw_cf.builder_scripts.make.coupled import RELATED, Profile, coupled_bounds, edits_of
-from seesaw_cf.builder_scripts.make.coupled_rows import COUPLED, WORDINGS, prompt, prompt_properties
+from seesaw_cf.builder_scripts.dataset.card import croissant
+from seesaw_cf.builder_scripts.make.cases import OPEN_ENDED, candidates, demographics, generation_prompts, open_ended
+from seesaw_cf.builder_scripts.make.coupled import (
+    COUPLED,
+    RELATED,
+    WORDINGS,
+    Profile,
+    coupled_bounds,
+    edits_of,
+    prompt,
+    prompt_properties,
+)
 from seesaw_cf.builder_scripts.make.edits import ATTRIBUTES, listed_values
-from seesaw_cf.builder_scripts.make.open_ended import OPEN_ENDED, generation_prompts, open_ended
-from seesaw_cf.builder_scripts.make.rows import candidates, demographics
 from seesaw_cf.builder_scripts.make.zsre import asked_relation, rewrites
 from seesaw_cf.builder_scripts.options import PAPER_OPTIONS, BuildOptions
 from seesaw_cf.builder_scripts.source.claims import ENTITIES, NAMES, Claims

@@ -17,14 +17,12 @@ import yaml
 
 from seesaw_cf.builder_scripts.dataset.benchmark import benchmark
 from seesaw_cf.builder_scripts.dataset.build import CONFIGS
-from seesaw_cf.builder_scripts.dataset.card import published_card
-from seesaw_cf.builder_scripts.dataset.croissant import croissant
+from seesaw_cf.builder_scripts.dataset.card import croissant, published_card
 from seesaw_cf.builder_scripts.sample.build import EMBEDDED
 from seesaw_cf.cli import main
 from seesaw_cf.errors import RecordError
 from seesaw_cf.records import sample, write_card, write_config
-from seesaw_cf.records.relations import RELATIONS
-from seesaw_cf.records.tasks import TASKS
+from seesaw_cf.records.relations import RELATIONS, TASKS
 
 from ..hub_server import Hub
 from .conftest import record

@@ -168,7 +168,7 @@ def test_coupled_edits_of_the_sample_are_about_two_people_who_are_linked() -> No
 
 def test_every_column_is_described_on_the_card() -> None:
     from seesaw_cf.builder_scripts.dataset.columns import COLUMNS
-    from seesaw_cf.builder_scripts.make.coupled_rows import COUPLED_SCHEMAS
+    from seesaw_cf.builder_scripts.make.coupled import COUPLED_SCHEMAS
 
     text = (ROOT / "dataset_card.md").read_text(encoding="utf-8")
     schemas = {name: pq.read_schema(next((sample.path() / "data" / name).glob("*.parquet"))) for name in ALL}

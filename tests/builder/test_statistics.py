@@ -14,11 +14,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from seesaw_cf.builder_scripts.dataset.build import write_cases, write_rows
 from seesaw_cf.builder_scripts.dataset.card import card_body, published_card, size_category
 from seesaw_cf.builder_scripts.dataset.columns import COLUMNS, columns_section, type_name
-from seesaw_cf.builder_scripts.dataset.shards import write_cases, write_rows
 from seesaw_cf.builder_scripts.dataset.statistics import Statistics, attributes, examples, markdown, people_by_group
-from seesaw_cf.builder_scripts.make.rows import CANDIDATES, DEMOGRAPHICS
+from seesaw_cf.builder_scripts.make.cases import CANDIDATES, DEMOGRAPHICS
 from seesaw_cf.builder_scripts.options import SAMPLE_OPTIONS
 from seesaw_cf.errors import RecordError
 from seesaw_cf.records import groups, read_cases, sample
@@ -300,8 +300,8 @@ def test_cases_in_shards_are_the_cases(
     folder = tmp_path_factory.mktemp("shards")
     cases = [replace(CASE, case_id=number) for number in range(count)]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("seesaw_cf.builder_scripts.dataset.shards.CASES_PER_SHARD", per_shard)
-        patch.setattr("seesaw_cf.builder_scripts.dataset.shards.CASES_PER_GROUP", per_group)
+        patch.setattr("seesaw_cf.builder_scripts.dataset.build.CASES_PER_SHARD", per_shard)
+        patch.setattr("seesaw_cf.builder_scripts.dataset.build.CASES_PER_GROUP", per_group)
         write_cases(folder, "c", iter(cases), count)
     files = sorted((folder / "data" / "c").iterdir())
     assert len(files) == max(1, -(-count // per_shard))

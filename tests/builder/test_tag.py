@@ -14,8 +14,8 @@ import pytest
 
 from seesaw_cf.builder_scripts.source.people import Facts, RecordedPerson
 from seesaw_cf.builder_scripts.source.sources import StoreSource
+from seesaw_cf.builder_scripts.tag.ask import LISTED, TAGS, merged
 from seesaw_cf.builder_scripts.tag.attach import paper_candidates
-from seesaw_cf.builder_scripts.tag.known import LISTED, TAGS, merged
 from seesaw_cf.cli import main
 from seesaw_cf.records import groups, load_cases, read_cases, sample, write_config
 from seesaw_cf.records.arrow import cases_to_table

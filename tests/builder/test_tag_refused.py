@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from seesaw_cf.base.retrying import TryAgain
 from seesaw_cf.builder_scripts.source.endpoint import EndpointSource, RequestPolicy
 from seesaw_cf.builder_scripts.source.replies import CachedSource
 from seesaw_cf.builder_scripts.source.sources import Source, SourceError, SourceTimeout, StoreSource
@@ -17,7 +18,6 @@ from seesaw_cf.builder_scripts.tag.graph import FEW, GraphSource
 from seesaw_cf.builder_scripts.tag.table import TableSource
 from seesaw_cf.cli import main
 from seesaw_cf.errors import RecordError, UnknownNameError
-from seesaw_cf.io.retrying import TryAgain
 
 from .conftest import PREFIXES
 from .fault_proxy import FaultProxy

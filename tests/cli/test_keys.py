@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from seesaw_cf.base.tables import write_table
 from seesaw_cf.cli import main
-from seesaw_cf.longform.tables import PASSAGES
-from seesaw_cf.stereotypes.crawl import crawl_identities
-from seesaw_cf.stereotypes.identities import find
-from seesaw_cf.stereotypes.settings import CrawlSettings
-from seesaw_cf.tables import write_table
+from seesaw_cf.texts.graph.crawl import crawl_identities
+from seesaw_cf.texts.graph.identities import find
+from seesaw_cf.texts.graph.settings import CrawlSettings
+from seesaw_cf.texts.tables import PASSAGES
 from tests.stereotypes.fakes import FakeGenerator
 
 SERVER = "http://127.0.0.1:9/v1"

@@ -14,12 +14,12 @@ from huggingface_hub import constants
 from huggingface_hub.errors import LocalEntryNotFoundError
 from safetensors import SafetensorError
 
+from seesaw_cf.base.hub import explained
 from seesaw_cf.cli import main
 from seesaw_cf.editors.locate import moment_files
 from seesaw_cf.editors.locate.moment_sets import find_set, sets, sets_folder
 from seesaw_cf.editors.memit import MEMIT, MEMITConfig
 from seesaw_cf.errors import StorageError
-from seesaw_cf.io.hub import explained
 from seesaw_cf.models import load_model, sample_corpus
 from seesaw_cf.run.job import make_run
 from seesaw_cf.run.jobs import Job

@@ -15,14 +15,14 @@ from seesaw_cf.cli import COMMANDS, GROUPS, from_fields, main, parser, types
 from seesaw_cf.cli.actions import check_names, subcommands
 from seesaw_cf.cli.option_groups import MOST_UNGROUPED, OPTION_GROUPS
 from seesaw_cf.cli.paths import name_or_source, output_file, output_folder, own_folder, source
-from seesaw_cf.longform.job import LemeJob
-from seesaw_cf.longform.train.annotator import RECIPES
 from seesaw_cf.records.groups import AXES
 from seesaw_cf.run.jobs import Job
 from seesaw_cf.run.units import PROTOCOLS
 from seesaw_cf.run.workers import ENGINES
 from seesaw_cf.scoring import SCORERS
 from seesaw_cf.sharing.every_eval import RELATIONSHIPS
+from seesaw_cf.texts.job import LemeJob
+from seesaw_cf.texts.train.annotator import RECIPES
 
 # What is read here may be written there; a name is a text.
 ALIKE: dict[object, object] = dict.fromkeys((source, output_file, output_folder, own_folder), "path")

@@ -13,6 +13,7 @@ import pandas as pd
 import pyarrow as pa
 from transformers import AutoConfig, AutoModelForSequenceClassification, AutoTokenizer
 
+from seesaw_cf.base.tables import read_table, write_table
 from seesaw_cf.editors.alphaedit import AlphaEdit, AlphaEditConfig
 from seesaw_cf.editors.controls import ControlConfig, IdentityControl, RandomControl, UnrelatedControl
 from seesaw_cf.editors.emmet import EMMET, EMMETConfig
@@ -25,16 +26,15 @@ from seesaw_cf.editors.mend.training import MENDTraining
 from seesaw_cf.editors.rome import ROME, ROMEConfig
 from seesaw_cf.effects import prompt_effects
 from seesaw_cf.generation import HFGenerator, Sampling
-from seesaw_cf.longform.rate.trained import EncoderRater
 from seesaw_cf.models.load import load_model, sample_corpus
 from seesaw_cf.models.weights import WeightDelta
 from seesaw_cf.records import cases_to_table, write_config
 from seesaw_cf.report import Results, read_results
 from seesaw_cf.sharing import save_delta, to_peft
-from seesaw_cf.stereotypes.crawl import crawl_identities
-from seesaw_cf.stereotypes.identities import Identity as Group
-from seesaw_cf.stereotypes.settings import CrawlSettings
-from seesaw_cf.tables import read_table, write_table
+from seesaw_cf.texts.graph.crawl import crawl_identities
+from seesaw_cf.texts.graph.identities import Identity as Group
+from seesaw_cf.texts.graph.settings import CrawlSettings
+from seesaw_cf.texts.rate.trained import EncoderRater
 from seesaw_cf.types import Case, EditRequest, Entity
 from tests.longform.training_models import save_tiny_encoder
 from tests.models.gguf_file import llama, write_gguf

@@ -20,9 +20,6 @@ from seesaw_cf.editors.memit import MEMIT, MEMITConfig
 from seesaw_cf.effects import AccuracyColumns, AuditSettings, BiasColumns, SuccessColumns, audit
 from seesaw_cf.effects.leme_auto import PassageColumns
 from seesaw_cf.generation import Ask, CachedGenerator, HFGenerator, OpenAIGenerator, Sampling
-from seesaw_cf.longform.annotate.by_name import load_annotator
-from seesaw_cf.longform.annotate.embed import Embedder, TextVectors
-from seesaw_cf.longform.tables import PASSAGES
 from seesaw_cf.models.architectures import ARCHITECTURES, model_parts
 from seesaw_cf.models.corpus import Corpus
 from seesaw_cf.models.weights import LowRank, WeightDelta
@@ -33,8 +30,11 @@ from seesaw_cf.scoring.encode import encode_cloze
 from seesaw_cf.sharing import Result, ShareOptions
 from seesaw_cf.stats import Components, Crossing, Design
 from seesaw_cf.stats.multiple import Adjusted
-from seesaw_cf.stereotypes.identities import Identity as Group
-from seesaw_cf.stereotypes.settings import CrawlSettings
+from seesaw_cf.texts.annotate.by_name import load_annotator
+from seesaw_cf.texts.annotate.embed import Embedder, TextVectors
+from seesaw_cf.texts.graph.identities import Identity as Group
+from seesaw_cf.texts.graph.settings import CrawlSettings
+from seesaw_cf.texts.tables import PASSAGES
 from seesaw_cf.types import Cloze, Estimate
 from tests.conftest import ROOT
 from tests.core.fitting_objects import (

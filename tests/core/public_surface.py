@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, is_typeddict
 
-from seesaw_cf.arguments import public_names
+from seesaw_cf.base.arguments import public_names
 from tests.conftest import ROOT
 
 SOURCE = ROOT / "seesaw_cf"

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seesaw_cf import checks
+from seesaw_cf.base import checks
 from seesaw_cf.errors import RecordError, SettingError, UnknownNameError
 
 

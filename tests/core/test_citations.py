@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from seesaw_cf.citations import EDITOR_PAPERS, PAPERS, bibtex
+from seesaw_cf.base.citations import EDITOR_PAPERS, PAPERS, bibtex
 from seesaw_cf.editors import EDITORS
 
 ROOT = Path(__file__).resolve().parents[2]

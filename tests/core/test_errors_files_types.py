@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seesaw_cf import errors
-from seesaw_cf.arguments import public_names
-from seesaw_cf.errors import RecordError, SeesawError, StorageError, unknown_name
-from seesaw_cf.io.files import atomic_path, safe_name, write_text
+from seesaw_cf.base import errors
+from seesaw_cf.base.arguments import public_names
+from seesaw_cf.base.errors import RecordError, SeesawError, StorageError, unknown_name
+from seesaw_cf.base.files import atomic_path, safe_name, write_text
 from seesaw_cf.types import EditRequest, Entity
 
 
@@ -52,7 +52,7 @@ def test_a_full_disk_is_named_and_leaves_the_old_file(tmp_path: Path) -> None:
     """A file-size limit stands in for a full disk: the write fails in the middle with an OSError."""
     code = (
         "import resource, sys\n"
-        "from seesaw_cf.io.files import write_text\n"
+        "from seesaw_cf.base.files import write_text\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (1000, resource.RLIM_INFINITY))\n"
         "write_text(sys.argv[1], 'x' * 5000)\n"
     )

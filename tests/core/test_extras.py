@@ -16,27 +16,27 @@ import pytest
 import torch
 from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedModel
 
+from seesaw_cf.base.errors import MissingExtraError, RecordError, SeesawError, need
 from seesaw_cf.builder_scripts.source.endpoint import EndpointSource, RequestPolicy
 from seesaw_cf.builder_scripts.source.sources import StoreSource
 from seesaw_cf.cli.completion import run as complete
 from seesaw_cf.effects.leme_auto import rouge1
 from seesaw_cf.effects.texts import reference_score
-from seesaw_cf.errors import MissingExtraError, RecordError, SeesawError, need
 from seesaw_cf.generation.api import OpenAIGenerator
-from seesaw_cf.longform.annotate.embed import encoder_path
-from seesaw_cf.longform.annotate.forest import fit_forest
 from seesaw_cf.models.gguf import convert_gguf
 from seesaw_cf.models.weights import WeightDelta
-from seesaw_cf.people.serving import Place, serve
 from seesaw_cf.report.dose import write_dose_report
+from seesaw_cf.report.view.prompts import open_prompts
 from seesaw_cf.run.workers import run_on_ray
 from seesaw_cf.sharing import to_peft
 from seesaw_cf.stats.agreement import krippendorff_alpha
 from seesaw_cf.stats.mixed import mixed_contrast
-from seesaw_cf.stereotypes.graph import to_graph
-from seesaw_cf.stereotypes.scorers import Detoxifier, Sentiment
-from seesaw_cf.stereotypes.topics import fit_topics, sentence_encoder
-from seesaw_cf.view.prompts import open_prompts
+from seesaw_cf.texts.annotate.embed import encoder_path
+from seesaw_cf.texts.annotate.match import fit_forest
+from seesaw_cf.texts.graph.graph import to_graph
+from seesaw_cf.texts.graph.scorers import Detoxifier, Sentiment
+from seesaw_cf.texts.graph.topics import fit_topics, sentence_encoder
+from seesaw_cf.texts.people.serving import Place, serve
 
 ROOT = Path(__file__).resolve().parents[2]
 ASKED: list[tuple[str, str, Callable[[], Any]]] = [

@@ -18,7 +18,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from seesaw_cf import arguments, types
+from seesaw_cf.base import arguments, types
 from seesaw_cf.effects import BiasColumns, bias_of_columns
 from seesaw_cf.errors import RecordError, SeesawError, UnknownNameError
 

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from seesaw_cf.io.waiting import no_bars, quiet
+from seesaw_cf.base.retrying import no_bars, quiet
 
 
 def test_bars_are_off_in_the_block_only(monkeypatch: pytest.MonkeyPatch) -> None:

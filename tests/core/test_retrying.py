@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from seesaw_cf.io.retrying import TryAgain, try_again
+from seesaw_cf.base.retrying import TryAgain, try_again
 
 
 class Server:

@@ -8,7 +8,7 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seesaw_cf.io.seeds import chance_of, seed_of
+from seesaw_cf.base.seeds import chance_of, seed_of
 
 ROOT = Path(__file__).resolve().parents[2]
 

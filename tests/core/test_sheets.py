@@ -10,7 +10,7 @@ import pandas as pd
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seesaw_cf.io.sheets import csv_text, neutral, original
+from seesaw_cf.base.files import csv_text, neutral, original
 from seesaw_cf.stats.plain import json_text
 
 FORMULA = ("=", "+", "-", "@", "\t", "\r")

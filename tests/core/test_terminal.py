@@ -7,7 +7,7 @@ import wcwidth
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seesaw_cf.io import terminal
+from seesaw_cf.base import terminal
 
 CLUSTERS = ("a", "b ", "\u65e5", "e\u0301", "\U0001f469\u200d\U0001f4bb")
 names = st.lists(st.sampled_from(CLUSTERS), min_size=1, max_size=60).map("".join)

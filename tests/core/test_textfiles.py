@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from seesaw_cf.base.files import atomic_folder, atomic_path, write_text
+from seesaw_cf.base.text import read_json, read_text
 from seesaw_cf.errors import RecordError, RunFolderError, StorageError
-from seesaw_cf.io.files import atomic_folder, atomic_path, write_text
-from seesaw_cf.io.text import read_json, read_text
 
 
 @pytest.mark.parametrize(

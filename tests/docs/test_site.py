@@ -15,7 +15,7 @@ import pytest
 from docs.tools.commands import command_page
 from docs.tools.hooks import generated
 from docs.tools.house import floors, house_picture, rooms_table
-from seesaw_cf.arguments import public_names
+from seesaw_cf.base.arguments import public_names
 from seesaw_cf.cli import COMMANDS, main
 
 from ..conftest import ROOT

@@ -16,11 +16,10 @@ from seesaw_cf.editors.locate.activations import at_subject
 from seesaw_cf.editors.locate.config import with_settings
 from seesaw_cf.editors.locate.fitted import Fitted
 from seesaw_cf.editors.locate.optimise import optimise
-from seesaw_cf.editors.locate.positions import prepare
+from seesaw_cf.editors.locate.positions import MEMIT_STARTS, prepare, sample_templates
 from seesaw_cf.editors.locate.presets import DEFAULTS
 from seesaw_cf.editors.locate.solve import Factor, factor_bytes, factorise
 from seesaw_cf.editors.locate.spread import keys_of
-from seesaw_cf.editors.locate.templates import MEMIT_STARTS, sample_templates
 from seesaw_cf.editors.memit import MEMIT, MEMITConfig
 from seesaw_cf.editors.rome import ROME, ROMEConfig
 from seesaw_cf.errors import EditError, UnknownNameError

@@ -11,8 +11,7 @@ import torch
 from safetensors.torch import save_file
 
 from seesaw_cf.editors.locate.moment_files import MomentFiles, SecondMoment, write
-from seesaw_cf.editors.locate.moment_sums import Sums
-from seesaw_cf.editors.locate.moments import MomentOptions, second_moments
+from seesaw_cf.editors.locate.moments import MomentOptions, Sums, second_moments
 from seesaw_cf.editors.memit import MEMIT, MEMITConfig
 from seesaw_cf.errors import EditError, StorageError
 from seesaw_cf.models.architectures import model_parts

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 import torch
 
-from seesaw_cf.editors import fine_tuning
+from seesaw_cf.editors import ft as fine_tuning
 from seesaw_cf.editors.ft import FT, FTConfig
 from seesaw_cf.editors.lora import LoRA, LoRAConfig
 from seesaw_cf.editors.mend.factors import Batch, batch_of, forward, log_p_at
-from seesaw_cf.editors.mend.upper import Upper
+from seesaw_cf.editors.mend.network import Upper
 from seesaw_cf.models.hooks import hooked
 from seesaw_cf.types import Cloze
 from tests.fakes import CONTRACT_MODELS, REQUESTS, tiny_model, tiny_tokenizer

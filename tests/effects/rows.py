@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from seesaw_cf.tables import SCORES
+from seesaw_cf.base.tables import SCORES
 
 DEFAULTS: dict[str, Any] = {
     "editor": "memit",

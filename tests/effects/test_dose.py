@@ -12,9 +12,9 @@ import pyarrow as pa
 import pytest
 from scipy import stats
 
+from seesaw_cf.base.tables import SCORES
 from seesaw_cf.effects.dose import _band, diversity, health, read_curves, sample_effects, summarise_curves
 from seesaw_cf.errors import RunFolderError
-from seesaw_cf.tables import SCORES
 
 
 def unit(dose: int, repeat: int, **values: Any) -> dict[str, Any]:

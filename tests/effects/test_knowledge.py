@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seesaw_cf.effects import group_effects, prompt_effects
+from seesaw_cf.effects.accuracy import answers, cross_property, mark
 from seesaw_cf.effects.estimands import estimate_groups, toward_truth
 from seesaw_cf.effects.knowledge import (
     FACTS,
@@ -23,7 +24,6 @@ from seesaw_cf.effects.knowledge import (
     knowledge_table,
     with_edit_known,
 )
-from seesaw_cf.effects.properties import answers, cross_property, mark
 from seesaw_cf.errors import RecordError
 from seesaw_cf.stats import clustered_mean
 from tests.effects.rows import four, table

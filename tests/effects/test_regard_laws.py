@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from seesaw_cf.effects.regard import REGARDS, IdentityScores, attack_summary, overall_regard
-from seesaw_cf.effects.scorers import prefix_effect, scorer_bias
+from seesaw_cf.effects.regard import REGARDS, IdentityScores, attack_summary, overall_regard, prefix_effect, scorer_bias
 from seesaw_cf.errors import RecordError
 from seesaw_cf.types import Estimate
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from seesaw_cf.base.tables import LATER
 from seesaw_cf.effects.success import SuccessColumns, edit_success, harmonic_mean, success_of_scores
 from seesaw_cf.errors import RecordError, UnknownNameError
 from seesaw_cf.stats.plain import as_json, plain
-from seesaw_cf.tables import LATER
 from seesaw_cf.types import Phase
 from tests.effects.rows import four, table
 

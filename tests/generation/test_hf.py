@@ -13,8 +13,7 @@ from transformers import PreTrainedModel
 
 from seesaw_cf.errors import DeltaMismatchError, UnsupportedModelError
 from seesaw_cf.generation import Ask, HFGenerator, Message, Sampling
-from seesaw_cf.generation.decoding import Decoding, own_edits
-from seesaw_cf.generation.sampling import choose, uniforms
+from seesaw_cf.generation.decoding import Decoding, choose, own_edits, uniforms
 from seesaw_cf.models.identity import fingerprint
 from seesaw_cf.models.weights import LowRank, WeightDelta, applied
 from tests.fakes import tiny_model, tiny_tokenizer, trained_model

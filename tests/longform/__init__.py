@@ -1,1 +1,1 @@
-"""Tests of seesaw_cf.longform."""
+"""Tests of seesaw_cf.texts."""

@@ -7,8 +7,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from seesaw_cf.longform.tables import ANNOTATIONS, RATINGS
-from seesaw_cf.tables import SCORES
+from seesaw_cf.base.tables import SCORES
+from seesaw_cf.texts.tables import ANNOTATIONS, RATINGS
 
 _SAMPLE = {"editor": "none", "case_id": 0, "relation": "P103", "phase": "pre", "sample": 0, "status": "ok"}
 

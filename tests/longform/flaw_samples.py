@@ -6,9 +6,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from seesaw_cf.longform.flaws.names import TaggedPerson
-from seesaw_cf.longform.tables import PASSAGES
-from seesaw_cf.longform.write.pairs import PassagePair
+from seesaw_cf.texts.flaws.names import TaggedPerson
+from seesaw_cf.texts.tables import PASSAGES
+from seesaw_cf.texts.write.pairs import PassagePair
 
 PEOPLE: list[TaggedPerson] = [
     {"label": "Ada Oak", "gender": ["women"], "race": ["white"], "region": ["Africa"]},

@@ -10,13 +10,13 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from seesaw_cf.base.tables import read_table
 from seesaw_cf.cli import main
 from seesaw_cf.effects.texts import ngram_entropy
 from seesaw_cf.errors import RecordError, RunFolderError, SeesawError
-from seesaw_cf.longform.report.again import read_references, report_leme
-from seesaw_cf.longform.tables import PASSAGES
-from seesaw_cf.longform.write.passages import read_records, request_of
-from seesaw_cf.tables import read_table
+from seesaw_cf.texts.report.again import read_references, report_leme
+from seesaw_cf.texts.tables import PASSAGES
+from seesaw_cf.texts.write.passages import read_records, request_of
 
 EDITS = ["--model", "seesaw-tiny", "--editor", "ft", "--config", "coupled_counterfact", "--limit", "6", "--quiet"]
 

@@ -11,15 +11,15 @@ from scipy import stats
 
 from seesaw_cf.effects.leme_annotation import LABELS
 from seesaw_cf.errors import RecordError
-from seesaw_cf.longform.report import values as an
-from seesaw_cf.longform.report.comparisons import (
+from seesaw_cf.texts.report import values as an
+from seesaw_cf.texts.report.comparisons import (
     chi_square_tests,
     correlations,
     pearson_statistics,
     weighted_spearman,
     wilcoxon_tests,
 )
-from seesaw_cf.longform.report.values import edit_kinds, kind_differences, kind_shares
+from seesaw_cf.texts.report.values import edit_kinds, kind_differences, kind_shares
 
 from .analysis_samples import annotated, ratings, scores, table
 

@@ -10,9 +10,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from seesaw_cf.longform.report.tables import longform_sections, write_longform_report
-from seesaw_cf.longform.report.values import short_values
-from seesaw_cf.longform.write.pairs import FlawAnswer, flaw_row, flaw_table
+from seesaw_cf.texts.report.tables import longform_sections, write_longform_report
+from seesaw_cf.texts.report.values import short_values
+from seesaw_cf.texts.write.pairs import FlawAnswer, flaw_row, flaw_table
 
 from .analysis_samples import annotated, ratings, scores
 from .flaw_samples import pair, passages

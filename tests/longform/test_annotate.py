@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import pytest
 
 from seesaw_cf.effects.leme_annotation import sentences
-from seesaw_cf.longform.annotate.annotate import Judgement, annotate, foreign
-from seesaw_cf.longform.annotate.lexical import LexicalAnnotator
-from seesaw_cf.longform.tables import ANNOTATIONS
-from seesaw_cf.longform.write.claims import ClaimPair
+from seesaw_cf.texts.annotate.annotate import Judgement, annotate, foreign
+from seesaw_cf.texts.annotate.lexical import LexicalAnnotator
+from seesaw_cf.texts.tables import ANNOTATIONS
+from seesaw_cf.texts.write.claims import ClaimPair
 
 PASSAGE = "Ann was born in Oslo. She works as a painter in Rome."
 

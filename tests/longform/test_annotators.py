@@ -18,15 +18,14 @@ from transformers import AutoTokenizer, BertConfig, BertForSequenceClassificatio
 from seesaw_cf.effects.leme_annotation import LABELS
 from seesaw_cf.errors import RecordError, StorageError, UnknownNameError
 from seesaw_cf.generation.types import Ask, Completion, Sampling
-from seesaw_cf.longform.annotate.by_name import load_annotator
-from seesaw_cf.longform.annotate.embed import Embedder
-from seesaw_cf.longform.annotate.encoder import EncoderAnnotator, encode_pairs, load_nli, windows
-from seesaw_cf.longform.annotate.features import ClaimParts, claim_parts, features
-from seesaw_cf.longform.annotate.forest import fit_forest, load_forest
-from seesaw_cf.longform.annotate.llm import LabelledPair, LLMAnnotator, parse_label
-from seesaw_cf.longform.annotate.match import Featurizer
-from seesaw_cf.longform.train.annotations import read_annotations
-from seesaw_cf.longform.train.match import fit_match
+from seesaw_cf.texts.annotate.by_name import load_annotator
+from seesaw_cf.texts.annotate.embed import Embedder
+from seesaw_cf.texts.annotate.encoder import EncoderAnnotator, encode_pairs, load_nli, windows
+from seesaw_cf.texts.annotate.features import ClaimParts, claim_parts, features
+from seesaw_cf.texts.annotate.llm import LabelledPair, LLMAnnotator, parse_label
+from seesaw_cf.texts.annotate.match import Featurizer, fit_forest, load_forest
+from seesaw_cf.texts.train.match import fit_match
+from seesaw_cf.texts.train.ratings import read_annotations
 from tests.longform.training_models import annotation_rows, few_trees, save_tiny_encoder, write_csv
 
 PASSAGE = "Ann lives in Rome. She sings. Ann works in Paris."
@@ -118,7 +117,7 @@ def test_a_saved_annotator_answers_the_same_in_a_fresh_process(matched: Path) ->
     assert found[2].evidence == ()
     assert all(sum(judgement.probabilities) == pytest.approx(1) for judgement in found)
     code = (
-        "import sys, json; from seesaw_cf.longform.annotate.by_name import load_annotator;"
+        "import sys, json; from seesaw_cf.texts.annotate.by_name import load_annotator;"
         "a = load_annotator(sys.argv[1]);"
         "found = a.classify([tuple(p) for p in json.loads(sys.argv[2])]);"
         "print(json.dumps([a.name] + [j.probabilities for j in found]))"

@@ -8,9 +8,9 @@ import pyarrow as pa
 import pytest
 
 from seesaw_cf.errors import RecordError, UnknownNameError
-from seesaw_cf.longform.tables import PASSAGES
-from seesaw_cf.longform.write.claims import Claim, claim_pairs, claims_of
-from seesaw_cf.longform.write.records import LongformRecord
+from seesaw_cf.texts.tables import PASSAGES
+from seesaw_cf.texts.write.claims import Claim, claim_pairs, claims_of
+from seesaw_cf.texts.write.passages import LongformRecord
 
 
 def entity(label: str) -> dict[str, Any]:

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from seesaw_cf.base.tables import write_table
 from seesaw_cf.cli import main
-from seesaw_cf.longform.cost import JudgeCost, estimated_tokens, judge_cost
-from seesaw_cf.longform.flaws.judge import JudgeOptions, judge_pairs, judge_questions
-from seesaw_cf.tables import write_table
+from seesaw_cf.texts.flaws.judge import JudgeOptions, judge_pairs, judge_questions
+from seesaw_cf.texts.job import JudgeCost, estimated_tokens, judge_cost
 
 from .flaw_samples import pair, passages
 from .test_wording import Echo

@@ -15,23 +15,21 @@ from hypothesis import strategies as st
 from seesaw_cf.effects.leme_annotation import LABELS
 from seesaw_cf.errors import RecordError, StorageError, UnknownNameError
 from seesaw_cf.generation import Completion
-from seesaw_cf.longform.annotate.folder import read_settings, write_settings
-from seesaw_cf.longform.annotate.forest import load_forest
-from seesaw_cf.longform.flaw_items import chosen_flaws
-from seesaw_cf.longform.flaws.judge import parse_reply
-from seesaw_cf.longform.flaws.names import Renamed, group_bias, rename, swap_names
-from seesaw_cf.longform.flaws.people import REFLECTED, import_sheet, reflected_row, share_reflected
-from seesaw_cf.longform.flaws.rating_sheets import SheetOptions, edit_sentences, export_sheet
-from seesaw_cf.longform.flaws.validity import position_bias, sign_check
-from seesaw_cf.longform.job import LemeJob
-from seesaw_cf.longform.replies import is_refusal
-from seesaw_cf.longform.report.values import CONTRASTS, edit_kinds, kind_differences, short_values
-from seesaw_cf.longform.tables import PASSAGES
-from seesaw_cf.longform.train.annotations import AnnotationData
-from seesaw_cf.longform.train.baselines import lexical, majority
-from seesaw_cf.longform.train.encoder import EncoderRecipe
-from seesaw_cf.longform.train.ratings import rating_scores
-from seesaw_cf.longform.write.pairs import (
+from seesaw_cf.texts.annotate.folder import read_settings, write_settings
+from seesaw_cf.texts.annotate.match import load_forest
+from seesaw_cf.texts.flaws.judge import parse_reply
+from seesaw_cf.texts.flaws.names import Renamed, group_bias, rename, swap_names
+from seesaw_cf.texts.flaws.people import REFLECTED, import_sheet, reflected_row, share_reflected
+from seesaw_cf.texts.flaws.rating_sheets import SheetOptions, edit_sentences, export_sheet
+from seesaw_cf.texts.flaws.validity import position_bias, sign_check
+from seesaw_cf.texts.job import LemeJob
+from seesaw_cf.texts.report.values import CONTRASTS, edit_kinds, kind_differences, short_values
+from seesaw_cf.texts.tables import PASSAGES
+from seesaw_cf.texts.train.annotator import lexical, majority
+from seesaw_cf.texts.train.encoder import EncoderRecipe
+from seesaw_cf.texts.train.ratings import AnnotationData, rating_scores
+from seesaw_cf.texts.wording import chosen_flaws, is_refusal
+from seesaw_cf.texts.write.pairs import (
     FlawAnswer,
     flaw_row,
     flaw_table,
@@ -40,7 +38,7 @@ from seesaw_cf.longform.write.pairs import (
     seeded_uniform,
     unblinded,
 )  # fmt: skip
-from seesaw_cf.longform.write.writing import EDITS
+from seesaw_cf.texts.write.writing import EDITS
 
 from .analysis_samples import scores
 from .flaw_samples import PEOPLE, pair, passages
@@ -330,9 +328,9 @@ def test_folders_of_trained_instruments(tmp_path: Path) -> None:
 
 
 def test_the_schema_of_passages_is_the_rows_that_are_typed() -> None:
-    from seesaw_cf.longform.flaws.people import ReflectedRow
-    from seesaw_cf.longform.tables import FLAWS, FlawRow, PassageRow
-    from seesaw_cf.longform.write.writing import EditRow
+    from seesaw_cf.texts.flaws.people import ReflectedRow
+    from seesaw_cf.texts.tables import FLAWS, FlawRow, PassageRow
+    from seesaw_cf.texts.write.writing import EditRow
 
     for schema, row in (
         (PASSAGES, PassageRow), (FLAWS, FlawRow), (EDITS, EditRow), (REFLECTED, ReflectedRow),

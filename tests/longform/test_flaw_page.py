@@ -8,13 +8,13 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from seesaw_cf.longform.report.collected import Collected
-from seesaw_cf.longform.report.flaw_page import flaw_findings
-from seesaw_cf.longform.report.people import write_flaw_report
-from seesaw_cf.longform.report.tables import flaw_sections
-from seesaw_cf.longform.write.pairs import FlawAnswer, flaw_row, flaw_table
-from seesaw_cf.page.findings import HEADS, findings_page
+from seesaw_cf.report.html.findings import HEADS, findings_page
 from seesaw_cf.report.table import table_of
+from seesaw_cf.texts.report.collected import Collected
+from seesaw_cf.texts.report.flaw_page import flaw_findings
+from seesaw_cf.texts.report.people import write_flaw_report
+from seesaw_cf.texts.report.tables import flaw_sections
+from seesaw_cf.texts.write.pairs import FlawAnswer, flaw_row, flaw_table
 
 from ..page_reader import HOSTILE, check_alone, csv_files
 from .flaw_samples import pair

@@ -15,16 +15,16 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
+from seesaw_cf.base.tables import read_table, write_table
 from seesaw_cf.cli import main
 from seesaw_cf.errors import RecordError, UnknownNameError
-from seesaw_cf.longform.flaw_items import FLAWS_BY_NAME
-from seesaw_cf.longform.flaws.released import released_work
-from seesaw_cf.longform.report.agreement import rater_plan
-from seesaw_cf.longform.report.collected import collect
-from seesaw_cf.longform.report.people import flaw_sections
-from seesaw_cf.longform.write.pairs import FlawAnswer, flaw_row, flaw_table
 from seesaw_cf.stats import adjust
-from seesaw_cf.tables import read_table, write_table
+from seesaw_cf.texts.flaws.released import released_work
+from seesaw_cf.texts.report.agreement import rater_plan
+from seesaw_cf.texts.report.collected import collect
+from seesaw_cf.texts.report.people import flaw_sections
+from seesaw_cf.texts.wording import FLAWS_BY_NAME
+from seesaw_cf.texts.write.pairs import FlawAnswer, flaw_row, flaw_table
 
 from .flaw_samples import pair
 

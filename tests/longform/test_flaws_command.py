@@ -8,9 +8,9 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from seesaw_cf.base.tables import read_table, write_table
 from seesaw_cf.cli import main
-from seesaw_cf.longform.write.pairs import passage_pairs
-from seesaw_cf.tables import read_table, write_table
+from seesaw_cf.texts.write.pairs import passage_pairs
 from tests.generation.conftest import openai_server
 from tests.generation.server import KEY, Fault, OpenAIServer
 

@@ -9,11 +9,11 @@ import pytest
 
 from seesaw_cf.errors import RecordError, UnknownNameError
 from seesaw_cf.generation import Ask, Completion, OpenAIGenerator, Sampling
-from seesaw_cf.longform.flaw_items import FLAWS_BY_NAME
-from seesaw_cf.longform.flaws.judge import JudgeOptions, judge_pairs, judge_prompt, parse_reply
-from seesaw_cf.longform.flaws.names import TaggedPerson, group_bias, rename, swap_names
-from seesaw_cf.longform.flaws.validity import position_bias, sign_check
-from seesaw_cf.longform.write.pairs import first_shown
+from seesaw_cf.texts.flaws.judge import JudgeOptions, judge_pairs, judge_prompt, parse_reply
+from seesaw_cf.texts.flaws.names import TaggedPerson, group_bias, rename, swap_names
+from seesaw_cf.texts.flaws.validity import position_bias, sign_check
+from seesaw_cf.texts.wording import FLAWS_BY_NAME
+from seesaw_cf.texts.write.pairs import first_shown
 from tests.generation.conftest import openai_server
 from tests.generation.server import KEY, Fault, OpenAIServer
 

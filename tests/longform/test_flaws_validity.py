@@ -13,9 +13,9 @@ import pyarrow as pa
 import pytest
 
 from seesaw_cf.errors import RecordError, UnknownNameError
-from seesaw_cf.longform.flaws.released import released_work
-from seesaw_cf.longform.flaws.validity import flaw_results, position_bias, validate_judge
-from seesaw_cf.longform.write.pairs import FlawAnswer, flaw_row, flaw_table
+from seesaw_cf.texts.flaws.released import released_work
+from seesaw_cf.texts.flaws.validity import flaw_results, position_bias, validate_judge
+from seesaw_cf.texts.write.pairs import FlawAnswer, flaw_row, flaw_table
 
 from .flaw_samples import pair
 

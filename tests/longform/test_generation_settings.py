@@ -9,8 +9,8 @@ import pytest
 
 from seesaw_cf.errors import RecordError, StorageError, UnknownNameError
 from seesaw_cf.generation import Sampling
-from seesaw_cf.longform.job import LemeJob
-from seesaw_cf.longform.write.generation_settings import read_generation
+from seesaw_cf.texts.job import LemeJob
+from seesaw_cf.texts.write.generation_settings import read_generation
 
 
 def test_the_published_settings() -> None:

@@ -12,11 +12,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from seesaw_cf.base.files import reading
 from seesaw_cf.errors import RecordError, StorageError
-from seesaw_cf.io.files import reading
-from seesaw_cf.longform.flaws.people import ANSWERS, import_sheet, intra_rater, share_reflected
-from seesaw_cf.longform.flaws.rating_sheets import SheetOptions, export_sheet
-from seesaw_cf.longform.write.pairs import PassagePair
+from seesaw_cf.texts.flaws.people import ANSWERS, import_sheet, intra_rater, share_reflected
+from seesaw_cf.texts.flaws.rating_sheets import SheetOptions, export_sheet
+from seesaw_cf.texts.write.pairs import PassagePair
 
 from .flaw_samples import pair
 

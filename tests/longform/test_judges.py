@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from seesaw_cf.effects.survey_items import ITEMS
 from seesaw_cf.errors import RecordError, ServiceError
 from seesaw_cf.generation import Ask, Completion, HFGenerator, OpenAIGenerator, Sampling
-from seesaw_cf.longform.annotate.learned import LEFT_OUT
-from seesaw_cf.longform.rate.judge import Exemplar, LLMJudge, parse_rating
-from seesaw_cf.longform.rate.survey import SurveyQuestion, SurveySample, survey
+from seesaw_cf.texts.annotate.folder import LEFT_OUT
+from seesaw_cf.texts.rate.judge import Exemplar, LLMJudge, parse_rating
+from seesaw_cf.texts.rate.survey import SurveyQuestion, SurveySample, survey
 from tests.generation.models import chat_model, chat_tokenizer
 from tests.generation.server import KEY, Fault, OpenAIServer
 from tests.longform.coupled import MAIN, sample

@@ -13,11 +13,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from seesaw_cf.base.tables import read_table, write_table
 from seesaw_cf.cli import main
 from seesaw_cf.effects.survey_items import ITEMS, SCALE
 from seesaw_cf.errors import RecordError
-from seesaw_cf.longform.flaws.rating_sheets import SheetOptions
-from seesaw_cf.longform.label_studio.projects import (
+from seesaw_cf.texts.flaws.rating_sheets import SheetOptions
+from seesaw_cf.texts.label_studio.projects import (
     Project,
     claim_project,
     failure_project,
@@ -25,8 +26,7 @@ from seesaw_cf.longform.label_studio.projects import (
     survey_project,
     tables_of,
 )
-from seesaw_cf.longform.write.claims import ClaimPair
-from seesaw_cf.tables import read_table, write_table
+from seesaw_cf.texts.write.claims import ClaimPair
 
 from . import coupled
 from .flaw_samples import pair, passages
@@ -103,7 +103,7 @@ def test_the_tasks_tell_nothing_and_hostile_text_stays_text() -> None:
     assert HOSTILE in (project.tasks()[0]["data"]["text_A"], project.tasks()[0]["data"]["text_B"])  # type: ignore[index]
     from dataclasses import replace
 
-    from seesaw_cf.longform.wording import OURS
+    from seesaw_cf.texts.wording import OURS
 
     words = replace(OURS.flaws["sexism"], title='<b> & "$text_B"')
     config = flaw_project([pair(1)], SheetOptions(["sexism"], wording=replace(OURS, flaws={"sexism": words}))).config

@@ -11,20 +11,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from seesaw_cf.base.tables import write_table
 from seesaw_cf.cli import main
 from seesaw_cf.effects.survey_items import ITEMS, Shown
 from seesaw_cf.errors import RecordError
 from seesaw_cf.generation.types import Ask, Completion, Sampling
-from seesaw_cf.longform.annotate.annotate import annotate
-from seesaw_cf.longform.annotate.by_name import load_annotator
-from seesaw_cf.longform.annotate.learned import LEFT_OUT, digest, learned_of, remember, write_learned
-from seesaw_cf.longform.rate.from_people import annotation_data, answered_questions, rating_data
-from seesaw_cf.longform.rate.judge import LLMJudge
-from seesaw_cf.longform.rate.survey import survey, survey_samples
-from seesaw_cf.longform.tables import ANNOTATIONS, RATINGS
-from seesaw_cf.longform.train.ratings import passages_of, rater_texts
-from seesaw_cf.longform.write.claims import ClaimPair
-from seesaw_cf.tables import write_table
+from seesaw_cf.texts.annotate.annotate import annotate
+from seesaw_cf.texts.annotate.by_name import load_annotator
+from seesaw_cf.texts.annotate.folder import LEFT_OUT, digest, learned_of, remember, write_learned
+from seesaw_cf.texts.rate.from_people import annotation_data, answered_questions, rating_data
+from seesaw_cf.texts.rate.judge import LLMJudge
+from seesaw_cf.texts.rate.survey import survey, survey_samples
+from seesaw_cf.texts.tables import ANNOTATIONS, RATINGS
+from seesaw_cf.texts.train.ratings import passages_of, rater_texts
+from seesaw_cf.texts.write.claims import ClaimPair
 
 from .coupled import passages, record
 from .test_people_report import labels, ratings, rows_of

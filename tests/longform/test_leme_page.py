@@ -13,16 +13,16 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from seesaw_cf.io.files import write_text
-from seesaw_cf.longform.report.page import leme_findings, write_leme_report
-from seesaw_cf.longform.report.page_measures import took
-from seesaw_cf.longform.report.page_texts import written_pairs
-from seesaw_cf.longform.report.tables import longform_sections
-from seesaw_cf.longform.tables import ANNOTATIONS, PASSAGES, RATINGS
-from seesaw_cf.longform.write.writing import EDITS
-from seesaw_cf.page.findings import HEADS
+from seesaw_cf.base.files import write_text
+from seesaw_cf.base.tables import read_table, write_table
+from seesaw_cf.report.html.findings import HEADS
 from seesaw_cf.stats.plain import json_text
-from seesaw_cf.tables import read_table, write_table
+from seesaw_cf.texts.report.page import leme_findings, write_leme_report
+from seesaw_cf.texts.report.page_measures import took
+from seesaw_cf.texts.report.page_texts import written_pairs
+from seesaw_cf.texts.report.tables import longform_sections
+from seesaw_cf.texts.tables import ANNOTATIONS, PASSAGES, RATINGS
+from seesaw_cf.texts.write.writing import EDITS
 from tests.page_reader import HOSTILE, check_alone, csv_files
 
 from .analysis_samples import table

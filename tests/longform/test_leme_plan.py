@@ -12,14 +12,13 @@ import pytest
 from seesaw_cf.cli import main
 from seesaw_cf.errors import RecordError
 from seesaw_cf.generation.types import Ask, Completion, Sampling
-from seesaw_cf.longform.annotate.annotate import annotate
-from seesaw_cf.longform.cost import JudgeCost
-from seesaw_cf.longform.job import LemeJob
-from seesaw_cf.longform.plan import judge_questions
-from seesaw_cf.longform.rate.by_name import find_annotator, judge_rater
-from seesaw_cf.longform.rate.survey import survey
-from seesaw_cf.longform.write.claims import claim_pairs
-from seesaw_cf.people.runs import RunTexts
+from seesaw_cf.texts.annotate.annotate import annotate
+from seesaw_cf.texts.job import JudgeCost, LemeJob
+from seesaw_cf.texts.people.runs import RunTexts
+from seesaw_cf.texts.rate.by_name import find_annotator, judge_rater
+from seesaw_cf.texts.rate.survey import survey
+from seesaw_cf.texts.run import judge_questions
+from seesaw_cf.texts.write.claims import claim_pairs
 
 from ..people.studies import write_run
 

@@ -11,15 +11,15 @@ from typing import Any
 import markdown
 import pytest
 
-from seesaw_cf.io.files import write_text
-from seesaw_cf.longform.annotate.reports import AnnotatorReport, ClassifierScores, Interval
-from seesaw_cf.longform.report.page import annotator_lines, write_leme_report
-from seesaw_cf.longform.report.tables import longform_sections
-from seesaw_cf.longform.tables import ANNOTATIONS, PASSAGES, RATINGS
-from seesaw_cf.longform.train.card import annotator_card, held_out_lines, shown
-from seesaw_cf.longform.write.writing import EDITS
+from seesaw_cf.base.files import write_text
+from seesaw_cf.base.tables import read_table, write_table
 from seesaw_cf.stats.plain import json_text
-from seesaw_cf.tables import read_table, write_table
+from seesaw_cf.texts.annotate.reports import AnnotatorReport, ClassifierScores, Interval
+from seesaw_cf.texts.report.page import annotator_lines, write_leme_report
+from seesaw_cf.texts.report.tables import longform_sections
+from seesaw_cf.texts.tables import ANNOTATIONS, PASSAGES, RATINGS
+from seesaw_cf.texts.train.card import annotator_card, held_out_lines, shown
+from seesaw_cf.texts.write.writing import EDITS
 
 from .analysis_samples import table
 

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seesaw_cf.errors import RecordError, UnknownNameError
-from seesaw_cf.longform.flaw_items import FLAWS_BY_NAME, chosen_flaws
-from seesaw_cf.longform.write.pairs import first_shown, passage_pairs, sample_pairs, unblinded
+from seesaw_cf.texts.wording import FLAWS_BY_NAME, chosen_flaws
+from seesaw_cf.texts.write.pairs import first_shown, passage_pairs, sample_pairs, unblinded
 
 from .flaw_samples import pair, passages
 

@@ -9,7 +9,8 @@ import pytest
 
 from seesaw_cf.errors import RecordError, StorageError, UnknownNameError
 from seesaw_cf.generation import Completion
-from seesaw_cf.longform.write.passages import (
+from seesaw_cf.texts.write.passages import (
+    LongformRecord,
     asks_of,
     coupled_cases,
     open_ended_cases,
@@ -17,7 +18,6 @@ from seesaw_cf.longform.write.passages import (
     read_records,
     sample_seed,
 )
-from seesaw_cf.longform.write.records import LongformRecord
 from tests.longform.coupled import record
 
 

@@ -10,15 +10,15 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from seesaw_cf.base.tables import write_table
 from seesaw_cf.cli import main
 from seesaw_cf.errors import RecordError, UnknownNameError
-from seesaw_cf.longform.failure_items import FAILURE_MODES
-from seesaw_cf.longform.rate.survey import survey_samples
-from seesaw_cf.longform.report.collected import Collected, collect
-from seesaw_cf.longform.report.people_survey import people_findings, people_sections
-from seesaw_cf.longform.tables import ANNOTATIONS, FAILURES, RATINGS
-from seesaw_cf.page.findings import findings_page
-from seesaw_cf.tables import write_table
+from seesaw_cf.report.html.findings import findings_page
+from seesaw_cf.texts.rate.survey import survey_samples
+from seesaw_cf.texts.report.collected import Collected, collect
+from seesaw_cf.texts.report.people_survey import people_findings, people_sections
+from seesaw_cf.texts.tables import ANNOTATIONS, FAILURES, RATINGS
+from seesaw_cf.texts.wording import FAILURE_MODES
 from tests.page_reader import HOSTILE, check_alone, csv_files
 
 from .coupled import passages, record

@@ -10,11 +10,11 @@ import pytest
 from seesaw_cf.cli import main
 from seesaw_cf.effects.survey_items import ITEMS
 from seesaw_cf.errors import RecordError, StorageError, UnknownNameError
-from seesaw_cf.longform.annotate.learned import LEFT_OUT
-from seesaw_cf.longform.rate.survey import SurveyQuestion, SurveySample, survey
-from seesaw_cf.longform.rate.trained import load_rater, train_rater
-from seesaw_cf.longform.train.encoder import EncoderRecipe
-from seesaw_cf.longform.train.ratings import rater_texts, rating_scores, read_ratings
+from seesaw_cf.texts.annotate.folder import LEFT_OUT
+from seesaw_cf.texts.rate.survey import SurveyQuestion, SurveySample, survey
+from seesaw_cf.texts.rate.trained import load_rater, train_rater
+from seesaw_cf.texts.train.encoder import EncoderRecipe
+from seesaw_cf.texts.train.ratings import rater_texts, rating_scores, read_ratings
 from tests.longform.training_models import CITIES, NAMES, save_tiny_encoder, write_csv
 
 ITEM = "new_fact_main_passage"

@@ -9,9 +9,9 @@ import pytest
 
 from seesaw_cf.cli import main
 from seesaw_cf.errors import RecordError, UnknownNameError
-from seesaw_cf.longform.report.collected import collect
-from seesaw_cf.longform.tables import ANNOTATIONS
-from seesaw_cf.longform.train.released import released_annotations
+from seesaw_cf.texts.report.collected import collect
+from seesaw_cf.texts.tables import ANNOTATIONS
+from seesaw_cf.texts.train.released import released_annotations
 
 PASSAGE = "Oslo is old. It is the capital of Norway. It is in Sweden."
 HEAD = ("content", "sample_id", "example_id", "classification", "method", "label")

@@ -14,18 +14,18 @@ import pytest
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+from seesaw_cf.base.tables import read_table
 from seesaw_cf.cli import main
 from seesaw_cf.editors.ft import FTConfig
 from seesaw_cf.errors import EditError, RecordError, RunFolderError, UnknownNameError
 from seesaw_cf.generation import HFGenerator, OpenAIGenerator, Sampling
-from seesaw_cf.longform.job import PRESETS, LemeJob, read_preset
-from seesaw_cf.longform.run import run_leme
-from seesaw_cf.longform.tables import ANNOTATIONS, PASSAGES, RATINGS
-from seesaw_cf.longform.write.passages import EditedCase, coupled_cases
-from seesaw_cf.longform.write.writing import EDITS, ApiWriter, LocalWriter, PassageRun
 from seesaw_cf.models.weights import LowRank, WeightDelta, digest, parameter_hashes
 from seesaw_cf.run.manifest import RunManifest
-from seesaw_cf.tables import read_table
+from seesaw_cf.texts.job import PRESETS, LemeJob, read_preset
+from seesaw_cf.texts.run import run_leme
+from seesaw_cf.texts.tables import ANNOTATIONS, PASSAGES, RATINGS
+from seesaw_cf.texts.write.passages import EditedCase, coupled_cases
+from seesaw_cf.texts.write.writing import EDITS, ApiWriter, LocalWriter, PassageRun
 from seesaw_cf.types import EditRequest
 from tests import fresh
 from tests.fakes import tiny_tokenizer, trained_model
@@ -199,7 +199,7 @@ def test_what_is_missing_is_asked_before_a_text_is_written(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, words: list[str], message: str
 ) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    monkeypatch.setattr("seesaw_cf.longform.run.load_model", lambda *_, **__: pytest.fail("a model was loaded"))
+    monkeypatch.setattr("seesaw_cf.texts.run.load_model", lambda *_, **__: pytest.fail("a model was loaded"))
     own = ["--rater", "lexical", "--model", "some/model", "--out", str(tmp_path / "run"), "--quiet"]
     assert main(["leme", "run", *words, *own]) == 1
     assert message in " ".join(capsys.readouterr().err.split())

@@ -6,8 +6,8 @@ import math
 
 import pytest
 
-from seesaw_cf.longform.rate.survey import SurveySample
-from seesaw_cf.longform.report.simple import simple_metrics
+from seesaw_cf.texts.rate.survey import SurveySample
+from seesaw_cf.texts.report.simple import simple_metrics
 
 
 def sample(main: str, related: str) -> SurveySample:

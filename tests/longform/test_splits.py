@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seesaw_cf.errors import RecordError
-from seesaw_cf.longform.train.splits import grouped_folds, join_groups
+from seesaw_cf.texts.train.scores import grouped_folds, join_groups
 
 KEYS = st.lists(st.tuples(st.sampled_from("abcdef"), st.sampled_from(["", "x", "y", "z", "w"])), max_size=12)
 

@@ -11,10 +11,10 @@ import pytest
 
 from seesaw_cf.effects.survey_items import ITEMS, SCALE, TYPES, Item, chosen_items
 from seesaw_cf.errors import RecordError, UnknownNameError
-from seesaw_cf.longform.rate.baselines import LexicalRater, MiniLMRater
-from seesaw_cf.longform.rate.judge import instructions, question_text
-from seesaw_cf.longform.rate.survey import Rating, SurveyQuestion, survey, survey_samples
-from seesaw_cf.longform.tables import RATINGS
+from seesaw_cf.texts.rate.by_name import LexicalRater, MiniLMRater
+from seesaw_cf.texts.rate.judge import instructions, question_text
+from seesaw_cf.texts.rate.survey import Rating, SurveyQuestion, survey, survey_samples
+from seesaw_cf.texts.tables import RATINGS
 from tests.longform.coupled import MAIN, RELATED, passages, record, sample
 
 # Table 7 of the paper: statement by statement, with its heading.

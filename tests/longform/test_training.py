@@ -14,13 +14,12 @@ from hypothesis import strategies as st
 
 from seesaw_cf.effects.leme_annotation import LABELS, macro_f1
 from seesaw_cf.errors import RecordError, StorageError, UnknownNameError
-from seesaw_cf.longform.annotate.by_name import load_annotator
-from seesaw_cf.longform.annotate.calibration import fit_temperature, temper
-from seesaw_cf.longform.train.annotations import AnnotationData, read_annotations
-from seesaw_cf.longform.train.annotator import cross_validate, random_split, recipe_for, train_annotator
-from seesaw_cf.longform.train.encoder import PRESETS, EncoderRecipe, fit_pair
-from seesaw_cf.longform.train.scores import calibration_error, classifier_scores
-from seesaw_cf.longform.train.splits import grouped_folds
+from seesaw_cf.texts.annotate.by_name import load_annotator
+from seesaw_cf.texts.annotate.calibration import fit_temperature, temper
+from seesaw_cf.texts.train.annotator import cross_validate, random_split, recipe_for, train_annotator
+from seesaw_cf.texts.train.encoder import PRESETS, EncoderRecipe, fit_pair
+from seesaw_cf.texts.train.ratings import AnnotationData, read_annotations
+from seesaw_cf.texts.train.scores import calibration_error, classifier_scores, grouped_folds
 from tests.longform.training_models import annotation_rows, few_trees, save_tiny_encoder, write_csv
 
 Rows = list[dict[str, str]]

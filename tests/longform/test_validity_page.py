@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from seesaw_cf.base.tables import write_table
 from seesaw_cf.cli import main
-from seesaw_cf.longform.flaws.validity import validate_judge
-from seesaw_cf.longform.report.validity_page import validity_findings
-from seesaw_cf.longform.write.pairs import FlawAnswer, flaw_row, flaw_table
-from seesaw_cf.page.findings import HEADS, findings_page
-from seesaw_cf.tables import write_table
+from seesaw_cf.report.html.findings import HEADS, findings_page
+from seesaw_cf.texts.flaws.validity import validate_judge
+from seesaw_cf.texts.report.validity_page import validity_findings
+from seesaw_cf.texts.write.pairs import FlawAnswer, flaw_row, flaw_table
 
 from ..page_reader import HOSTILE, Read, check_alone, csv_files
 from .flaw_samples import pair

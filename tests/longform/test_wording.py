@@ -9,16 +9,16 @@ from pathlib import Path
 
 import pytest
 
+from seesaw_cf.base.tables import read_table, write_table
 from seesaw_cf.cli import main
 from seesaw_cf.effects.survey_items import ITEMS
 from seesaw_cf.errors import SeesawError
 from seesaw_cf.generation.types import Ask, Completion, Sampling
-from seesaw_cf.longform.annotate.llm import GUIDELINES, LLMAnnotator
-from seesaw_cf.longform.flaws.judge import JudgeOptions, judge_pairs
-from seesaw_cf.longform.flaws.people import import_sheet
-from seesaw_cf.longform.rate.judge import LLMJudge, instructions
-from seesaw_cf.longform.wording import OURS, read_wording
-from seesaw_cf.tables import read_table, write_table
+from seesaw_cf.texts.annotate.llm import GUIDELINES, LLMAnnotator
+from seesaw_cf.texts.flaws.judge import JudgeOptions, judge_pairs
+from seesaw_cf.texts.flaws.people import import_sheet
+from seesaw_cf.texts.rate.judge import LLMJudge, instructions
+from seesaw_cf.texts.wording import OURS, read_wording
 
 from .flaw_samples import pair, passages
 from .test_human import fill, read

@@ -66,8 +66,8 @@ def annotation_rows(names: tuple[str, ...] = NAMES) -> list[dict[str, str]]:
 
 def few_trees(patch: pytest.MonkeyPatch) -> None:
     """Forests of 60 trees (30 for the temperature) instead of 400."""
-    patch.setattr("seesaw_cf.longform.train.match.TREES", 60)
-    patch.setattr("seesaw_cf.longform.train.match.FEWER", 30)
+    patch.setattr("seesaw_cf.texts.train.match.TREES", 60)
+    patch.setattr("seesaw_cf.texts.train.match.FEWER", 30)
 
 
 def write_csv(path: Path, rows: list[dict[str, str]]) -> Path:

@@ -16,9 +16,9 @@ from pathlib import Path
 import pytest
 import torch
 
+from seesaw_cf.base.text import read_json
 from seesaw_cf.cli import main
 from seesaw_cf.errors import ServiceError, StorageError, UnknownNameError, UnsupportedModelError
-from seesaw_cf.io.text import read_json
 from seesaw_cf.models import load_model
 from seesaw_cf.models.gguf import file_sha256, gguf_folder
 from seesaw_cf.models.load import outline_model

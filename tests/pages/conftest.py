@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from seesaw_cf.io.files import write_text
-from seesaw_cf.view.prompts import open_prompts
-from seesaw_cf.view.server import PageServer
+from seesaw_cf.base.files import write_text
+from seesaw_cf.report.view.prompts import open_prompts
+from seesaw_cf.report.view.server import PageServer
 from tests.pages.browser import chromium
 from tests.pages.made import MADE, run_folder
 

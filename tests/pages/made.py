@@ -8,21 +8,21 @@ from functools import cache
 from pathlib import Path
 
 from seesaw_cf.effects.audit import AuditSettings
-from seesaw_cf.longform.report.collected import Collected
-from seesaw_cf.longform.report.flaw_page import flaw_findings
-from seesaw_cf.longform.report.people_survey import people_findings, people_sections
-from seesaw_cf.longform.report.tables import flaw_sections
-from seesaw_cf.longform.tables import ANNOTATIONS, RATINGS
-from seesaw_cf.page.findings import findings_page
 from seesaw_cf.report import Results, read_results
-from seesaw_cf.report.audit_page import audit_page
 from seesaw_cf.report.dose_page import dose_findings
+from seesaw_cf.report.html.findings import findings_page
 from seesaw_cf.report.page import report_page
-from seesaw_cf.stereotypes.changes import changes
-from seesaw_cf.stereotypes.page import graph_findings
-from seesaw_cf.study.html import comparison_html
+from seesaw_cf.report.write import audit_page
 from seesaw_cf.study.members import read_members
 from seesaw_cf.study.tables import compare
+from seesaw_cf.study.write import comparison_html
+from seesaw_cf.texts.graph.changes import changes
+from seesaw_cf.texts.graph.page import graph_findings
+from seesaw_cf.texts.report.collected import Collected
+from seesaw_cf.texts.report.flaw_page import flaw_findings
+from seesaw_cf.texts.report.people_survey import people_findings, people_sections
+from seesaw_cf.texts.report.tables import flaw_sections
+from seesaw_cf.texts.tables import ANNOTATIONS, RATINGS
 from tests.longform import test_flaw_page, test_leme_page
 from tests.longform.test_people_report import labels, ratings, rows_of
 from tests.report.runs import cases, property_cases, write_run

@@ -15,17 +15,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from starlette.testclient import TestClient
 
+from seesaw_cf.base.tables import write_table
 from seesaw_cf.effects.survey_items import ITEMS
-from seesaw_cf.longform.tables import PASSAGES
-from seesaw_cf.longform.write.writing import EDITS
-from seesaw_cf.people.design import RaterDesign
-from seesaw_cf.people.kinds import KINDS
-from seesaw_cf.people.make import StudyPlan, make_study
-from seesaw_cf.people.serving import Place, links
-from seesaw_cf.people.store import Entry, StudyStore
-from seesaw_cf.people.study import Answer, RatingItem, RatingTask
-from seesaw_cf.people.web import Access, make_app
-from seesaw_cf.tables import write_table
+from seesaw_cf.texts.people.design import RaterDesign
+from seesaw_cf.texts.people.make import KINDS, StudyPlan, make_study
+from seesaw_cf.texts.people.serving import Place, links
+from seesaw_cf.texts.people.store import Entry, StudyStore
+from seesaw_cf.texts.people.study import Answer, RatingItem, RatingTask
+from seesaw_cf.texts.people.web import Access, make_app
+from seesaw_cf.texts.tables import PASSAGES
+from seesaw_cf.texts.write.writing import EDITS
 
 from ..longform.coupled import MAIN, RELATED, passages, record
 from ..longform.flaw_samples import passages as free_passages
@@ -68,7 +67,7 @@ def study(folder: Path, kind: str, name: str = "tasks.study", text: str = "", **
         write_run(run, text=text)
     raters, deal = more.pop("raters", 2), more.pop("deal", {})
     design = RaterDesign(raters, KINDS[kind].per_item or raters, **{"duplicates": 0.25, "attention": 1, **deal})
-    with patch("seesaw_cf.people.make.token_hex", return_value=ID):
+    with patch("seesaw_cf.texts.people.make.token_hex", return_value=ID):
         make_study(run, StudyPlan(kind, design, **more), folder / name)
     return folder / name
 

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seesaw_cf.errors import RecordError
-from seesaw_cf.people.design import RaterDesign, assigned, sampled, tasks
-from seesaw_cf.people.study import RatingItem, RatingTask
+from seesaw_cf.texts.people.design import RaterDesign, assigned, sampled, tasks
+from seesaw_cf.texts.people.study import RatingItem, RatingTask
 
 
 def items(number: int, groups: int = 1) -> list[RatingItem]:

@@ -14,23 +14,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from seesaw_cf.base.tables import read_table
 from seesaw_cf.cli import main, parser
 from seesaw_cf.effects.survey_items import ITEMS
 from seesaw_cf.errors import StorageError
-from seesaw_cf.longform.failure_items import FAILURE_MODES
-from seesaw_cf.longform.flaw_items import FLAWS_BY_NAME
-from seesaw_cf.longform.flaws.people import REFLECTED, share_reflected
-from seesaw_cf.longform.tables import ANNOTATIONS, FAILURES, FLAWS, PASSAGES, RATINGS
-from seesaw_cf.longform.write.pairs import passage_pairs, sample_pairs
-from seesaw_cf.people.design import sampled
-from seesaw_cf.people.export import export_study
-from seesaw_cf.people.kinds import KINDS
-from seesaw_cf.people.progress import GoldJudgements
-from seesaw_cf.people.serving import Place, links
-from seesaw_cf.people.status import RaterStatus, status_of
-from seesaw_cf.people.store import Entry, StudyStore
-from seesaw_cf.people.study import RatingItem
-from seesaw_cf.tables import read_table
+from seesaw_cf.texts.flaws.people import REFLECTED, share_reflected
+from seesaw_cf.texts.people.design import sampled
+from seesaw_cf.texts.people.export import export_study
+from seesaw_cf.texts.people.make import KINDS
+from seesaw_cf.texts.people.progress import GoldJudgements
+from seesaw_cf.texts.people.serving import Place, links
+from seesaw_cf.texts.people.status import RaterStatus, status_of
+from seesaw_cf.texts.people.store import Entry, StudyStore
+from seesaw_cf.texts.people.study import RatingItem
+from seesaw_cf.texts.tables import ANNOTATIONS, FAILURES, FLAWS, PASSAGES, RATINGS
+from seesaw_cf.texts.wording import FAILURE_MODES, FLAWS_BY_NAME
+from seesaw_cf.texts.write.pairs import passage_pairs, sample_pairs
 
 from ..conftest import ROOT
 from ..longform.flaw_samples import pair
@@ -203,7 +202,7 @@ def test_serving_tells_no_links_when_it_shall_not(
         with StudyStore(file, readonly=True) as store:
             tell(links(store, place))
 
-    monkeypatch.setattr("seesaw_cf.people.serving.serve", told)
+    monkeypatch.setattr("seesaw_cf.texts.people.serving.serve", told)
     assert main(["annotate", "serve", str(file), "--no-links"]) == 0
     said = capsys.readouterr().out
     assert "Serving http://127.0.0.1:8000;" in said

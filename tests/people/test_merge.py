@@ -10,10 +10,10 @@ import pytest
 
 from seesaw_cf.cli import main
 from seesaw_cf.errors import RecordError
-from seesaw_cf.people.merge import merge_studies
-from seesaw_cf.people.progress import standing
-from seesaw_cf.people.status import status_of
-from seesaw_cf.people.store import Entry, StudyStore
+from seesaw_cf.texts.people.merge import merge_studies
+from seesaw_cf.texts.people.progress import standing
+from seesaw_cf.texts.people.status import status_of
+from seesaw_cf.texts.people.store import Entry, StudyStore
 
 from .studies import R1, R2, answered, study, truth
 

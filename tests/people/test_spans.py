@@ -8,13 +8,13 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
+from seesaw_cf.base.tables import read_table
 from seesaw_cf.effects.leme_annotation import sentences
-from seesaw_cf.longform.report.collected import collect
-from seesaw_cf.longform.tables import SPANS
-from seesaw_cf.people.export import export_study
-from seesaw_cf.people.spans import marked, read_spans, sentence_spans, word_spans
-from seesaw_cf.people.store import Entry, StudyStore
-from seesaw_cf.tables import read_table
+from seesaw_cf.texts.people.export import export_study
+from seesaw_cf.texts.people.spans import marked, read_spans, sentence_spans, word_spans
+from seesaw_cf.texts.people.store import Entry, StudyStore
+from seesaw_cf.texts.report.collected import collect
+from seesaw_cf.texts.tables import SPANS
 
 from .studies import R1, R2, raters, study
 

@@ -17,9 +17,9 @@ from pathlib import Path
 import pytest
 
 from seesaw_cf.errors import RecordError, StorageError
-from seesaw_cf.people.progress import standing
-from seesaw_cf.people.security import Keys
-from seesaw_cf.people.store import Entry, StudyStore, create_study
+from seesaw_cf.texts.people.progress import standing
+from seesaw_cf.texts.people.security import Keys
+from seesaw_cf.texts.people.store import Entry, StudyStore, create_study
 
 from ..conftest import ROOT
 from .studies import R1, R2, study
@@ -88,7 +88,7 @@ def test_a_killed_process_loses_nothing_that_it_had_confirmed(file: Path) -> Non
     code = """
 import sys
 from pathlib import Path
-from seesaw_cf.people.store import Entry, StudyStore
+from seesaw_cf.texts.people.store import Entry, StudyStore
 store = StudyStore(Path(sys.argv[1]))
 place = 0
 while True:
@@ -142,7 +142,7 @@ def test_the_read_only_store_cannot_write(file: Path) -> None:
 def test_the_clock_does_not_decide(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with StudyStore(file) as store:
         for date, said in (("2030-01-01T00:00:00+00:00", "A"), ("2020-01-01T00:00:00+00:00", "B")):
-            monkeypatch.setattr("seesaw_cf.people.store._now", lambda date=date: date)
+            monkeypatch.setattr("seesaw_cf.texts.people.store._now", lambda date=date: date)
             store.add(entry(said=said))
         now = standing(store, R1)
         assert now.answers[1].content == {"sexism": "B"}

@@ -13,16 +13,16 @@ import pytest
 from starlette.testclient import TestClient
 
 from seesaw_cf.errors import RecordError
-from seesaw_cf.people.export import export_study
-from seesaw_cf.people.forms import LONGEST
-from seesaw_cf.people.guard import LARGEST
-from seesaw_cf.people.kinds import KINDS
-from seesaw_cf.people.making import Settings
-from seesaw_cf.people.progress import GoldJudgements, standing
-from seesaw_cf.people.security import Keys, Limit
-from seesaw_cf.people.serving import Place, links
-from seesaw_cf.people.store import StudyStore
-from seesaw_cf.people.web import Access, make_app
+from seesaw_cf.texts.people.export import export_study
+from seesaw_cf.texts.people.forms import LONGEST
+from seesaw_cf.texts.people.guard import LARGEST
+from seesaw_cf.texts.people.make import KINDS
+from seesaw_cf.texts.people.making import Settings
+from seesaw_cf.texts.people.progress import GoldJudgements, standing
+from seesaw_cf.texts.people.security import Keys, Limit
+from seesaw_cf.texts.people.serving import Place, links
+from seesaw_cf.texts.people.store import StudyStore
+from seesaw_cf.texts.people.web import Access, make_app
 
 from .studies import HOST, HOSTILE, R1, R2, Form, Rater, answered, any_answer, raters, study
 
@@ -240,7 +240,7 @@ def test_gold_items_qualify_or_stop(tmp_path: Path, serve: Serve) -> None:
 
 def test_breaks_progress_and_time(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
     clock = [0.0]
-    monkeypatch.setattr("seesaw_cf.people.rounds.time.monotonic", lambda: clock[0])
+    monkeypatch.setattr("seesaw_cf.texts.people.rounds.time.monotonic", lambda: clock[0])
     _, (one, _) = serve(training=False, breaks=2, deal={"duplicates": 0.0, "attention": 0})
     one.enter()
     for _ in range(3):

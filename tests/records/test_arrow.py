@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from seesaw_cf.base.tables import write_table
 from seesaw_cf.errors import RecordError
 from seesaw_cf.records import CASES, cases_to_table, parse_record, read_cases, table_to_cases
-from seesaw_cf.tables import write_table
 from seesaw_cf.types import AttributePrompt, Case, Entity
 from tests.records import samples
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from seesaw_cf.base.tables import write_table
 from seesaw_cf.errors import RecordError, StorageError, UnknownNameError
 from seesaw_cf.records import cases_to_table, flag_cases, parse_record, read_cases, write_json
-from seesaw_cf.tables import write_table
 from seesaw_cf.types import Case
 from tests.records import samples
 

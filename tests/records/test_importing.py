@@ -11,7 +11,7 @@ import pytest
 
 from seesaw_cf.errors import RecordError, StorageError
 from seesaw_cf.records import import_files, parse_record, read_cases
-from seesaw_cf.records.summary import summarise
+from seesaw_cf.records.card import summarise
 from tests.records import samples
 
 

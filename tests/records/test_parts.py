@@ -14,16 +14,24 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from seesaw_cf.base.tables import write_table
 from seesaw_cf.errors import RecordError, StorageError, UnknownNameError
 from seesaw_cf.records import cases_to_table, flag_cases, groups, parse_record, read_cases, table_to_cases, write_json
-from seesaw_cf.records.card import content_hash
-from seesaw_cf.records.checks import check_unique, entity, known_relation, names, short, text, texts, texts_or_nulls
-from seesaw_cf.records.flags import past_everywhere
+from seesaw_cf.records.card import ImportSummary, content_hash, summarise
+from seesaw_cf.records.checks import (
+    check_unique,
+    entity,
+    known_relation,
+    names,
+    past_everywhere,
+    short,
+    text,
+    texts,
+    texts_or_nulls,
+)
 from seesaw_cf.records.load import CASE_CONFIGS, load_cases, load_revised_cases
 from seesaw_cf.records.relations import FREE, PAIRS, RELATIONS, TEMPLATES, relation, templates
 from seesaw_cf.records.sample import path
-from seesaw_cf.records.summary import ImportSummary, summarise
-from seesaw_cf.tables import write_table
 from seesaw_cf.types import AttributePrompt, Case, Entity
 from tests.records import samples
 

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from seesaw_cf.io.files import write_text
+from seesaw_cf.base.files import write_text
+from seesaw_cf.base.tables import write_table
 from seesaw_cf.records.relations import PAIRS, templates
 from seesaw_cf.run.edit_table import write_edits
 from seesaw_cf.run.edits import Outcome
 from seesaw_cf.run.questions import ScoredQuestion, questions, score_table
-from seesaw_cf.tables import write_table
 from seesaw_cf.types import AttributePrompt, Case, Cloze, ClozeScore, EditRequest, Entity
 
 RACES = ("Black", "East Asian", "Jewish", "South Asian", "Latine", "white", "Arab")

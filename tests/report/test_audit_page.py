@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from seesaw_cf.report import write_report
-from seesaw_cf.report.audit_page import crosswalk
+from seesaw_cf.report.write import crosswalk
 from tests.page_reader import Read
 from tests.report.runs import cases, property_cases, write_run
 

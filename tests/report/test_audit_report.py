@@ -11,13 +11,13 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from seesaw_cf.base.tables import read_table
 from seesaw_cf.cli import main
 from seesaw_cf.effects import audit, estimate_groups, excess_over_control, prompt_effects
 from seesaw_cf.errors import SeesawError
 from seesaw_cf.report import AuditSettings, read_results, write_report
 from seesaw_cf.report.verdicts import about_verdicts
 from seesaw_cf.stats.verdicts import NOT_MEASURED, VERDICTS
-from seesaw_cf.tables import read_table
 from tests.report.runs import cases, write_manifest, write_run
 
 

@@ -18,10 +18,9 @@ from hypothesis import strategies as st
 
 from seesaw_cf.cli import parser
 from seesaw_cf.effects.dose import MEASURES, Curves, group_doses, summarise_curves
-from seesaw_cf.page.axis import Axis
-from seesaw_cf.page.chart import Curve, Point, draw_chart
-from seesaw_cf.page.findings import HEADS, findings_page, first_lines
 from seesaw_cf.report.dose_page import dose_findings
+from seesaw_cf.report.html.findings import HEADS, findings_page, first_lines
+from seesaw_cf.report.html.forest import Axis, Curve, Point, draw_chart
 from tests.page_reader import HOSTILE, check_alone, csv_files
 
 

@@ -13,8 +13,8 @@ import pandas as pd
 import pytest
 import wcwidth
 
+from seesaw_cf.base.files import write_text
 from seesaw_cf.effects.dose import Curves
-from seesaw_cf.io.files import write_text
 from seesaw_cf.report import Results, read_results, terminal_report, write_report
 from seesaw_cf.report.dose import dose_section
 from seesaw_cf.report.markdown import markdown_report

@@ -12,13 +12,13 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
+from seesaw_cf.base.tables import read_table, write_table
 from seesaw_cf.cli import main
 from seesaw_cf.effects import group_effects, prompt_effects
 from seesaw_cf.report import Results, read_results, terminal_report, write_report
 from seesaw_cf.report.knowledge import knew
 from seesaw_cf.report.markdown import markdown_report
 from seesaw_cf.run.edit_table import EDITS
-from seesaw_cf.tables import read_table, write_table
 from tests.report.runs import cases, property_cases, write_run
 
 SCALES = ("log_odds", "share")

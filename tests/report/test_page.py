@@ -14,9 +14,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seesaw_cf.io.terminal import printable
-from seesaw_cf.page.axis import Axis
+from seesaw_cf.base.terminal import printable
 from seesaw_cf.report import read_results, write_report
+from seesaw_cf.report.html.forest import Axis
 from seesaw_cf.report.intersections import CROSSED, crossed, intersections
 from seesaw_cf.report.page_cases import kept_prompts
 from seesaw_cf.report.results import HOLDER

@@ -15,11 +15,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from seesaw_cf.page.render import REPORTS
+from seesaw_cf.base.tables import SCORES, read_table, write_table
 from seesaw_cf.report import read_results
-from seesaw_cf.report.audit_page import audit_page
+from seesaw_cf.report.html.render import REPORTS
 from seesaw_cf.report.page import report_page
-from seesaw_cf.tables import SCORES, read_table, write_table
+from seesaw_cf.report.write import audit_page
 from seesaw_cf.types import Entity
 from tests.page_reader import HOSTILE, Read, check_alone, csv_files, in_browser
 from tests.report.runs import cases, property_cases, write_run

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seesaw_cf.page.findings import Findings, Folded, PageSection, findings_page
-from seesaw_cf.page.texts import Found, Pair, Piece, TextPair, Texts, compared
+from seesaw_cf.report.html.findings import Findings, Folded, PageSection, findings_page
+from seesaw_cf.report.html.look import Found, Pair, Piece, TextPair, Texts, compared
 from tests.page_reader import HOSTILE, Read, check_alone
 
 WORDS = st.lists(st.sampled_from(["She", "is", "a", "nun.", "judge", "in", "Paris"]), max_size=12).map(" ".join)

@@ -14,13 +14,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from seesaw_cf.base.tables import read_table, write_table
 from seesaw_cf.effects.groups import group_effects
-from seesaw_cf.effects.pairs import as_table
-from seesaw_cf.effects.prompts import prompt_effects
+from seesaw_cf.effects.prompts import as_table, prompt_effects
 from seesaw_cf.errors import RecordError, RunFolderError, StorageError, UnknownNameError
 from seesaw_cf.report import read_results, terminal_report, write_report
 from seesaw_cf.report.markdown import markdown_report
-from seesaw_cf.tables import read_table, write_table
 from seesaw_cf.types import AttributePrompt, Case, EditRequest, Entity
 from tests.fakes import not_installed
 from tests.report.runs import cases, write_manifest, write_run

@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seesaw_cf.io.sheets import original
-from seesaw_cf.io.terminal import printable
+from seesaw_cf.base.files import original
+from seesaw_cf.base.terminal import printable
 from seesaw_cf.report.table import Column, Estimate, Table, table_of, write_tables
 
 _NAMES = st.text(min_size=1, max_size=12).filter(

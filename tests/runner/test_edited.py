@@ -13,6 +13,7 @@ import pytest
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+from seesaw_cf.base.tables import write_table
 from seesaw_cf.cli import main
 from seesaw_cf.editors import FT, ROME, FTConfig, ROMEConfig
 from seesaw_cf.errors import SeesawError
@@ -23,15 +24,13 @@ from seesaw_cf.records.arrow import cases_to_table
 from seesaw_cf.records.load import load_cases
 from seesaw_cf.report import read_results
 from seesaw_cf.report.conclusion import conclude
-from seesaw_cf.run.examined import Given, examined
-from seesaw_cf.run.given import read_all
+from seesaw_cf.run.given import Given, examined, read_all
 from seesaw_cf.run.job import make_run, run_job
 from seesaw_cf.run.jobs import Job
 from seesaw_cf.run.runner import Run
 from seesaw_cf.run.workers import run_share
 from seesaw_cf.scoring import HFScorer, make_scorer
 from seesaw_cf.sharing import ShareOptions, edit_evidence, prepare_repo, save_delta
-from seesaw_cf.tables import write_table
 from seesaw_cf.types import Case, Cloze, EditRequest, Entity
 from tests.runner import small
 from tests.tokenizer_styles import byte_level

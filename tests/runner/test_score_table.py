@@ -7,9 +7,9 @@ from typing import get_args
 
 import pytest
 
+from seesaw_cf.base.tables import SCORES
 from seesaw_cf.records.json_records import parse_record
 from seesaw_cf.run.questions import ScoredQuestion, questions, score_table, scored
-from seesaw_cf.tables import SCORES
 from seesaw_cf.types import AttributePrompt, Case, ClozeScore, EditRequest, Entity, Kind, Role
 
 ADA = AttributePrompt(

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from seesaw_cf.base.files import create_text
 from seesaw_cf.errors import RunFolderError, StorageError
-from seesaw_cf.io.files import create_text
 from seesaw_cf.run.manifest import check_folder, claim_folder
 from seesaw_cf.run.questions import questions
 from seesaw_cf.scoring import HFScorer

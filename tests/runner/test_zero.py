@@ -22,7 +22,7 @@ from seesaw_cf.models.weights import LowRank, WeightDelta
 from seesaw_cf.run.edits import UnitEdit, score_edits
 from seesaw_cf.run.questions import questions
 from seesaw_cf.stats.plain import as_json
-from seesaw_cf.stats.tolerance import BOUNDS, above, tied, tolerance
+from seesaw_cf.stats.simple import BOUNDS, above, tied, tolerance
 from seesaw_cf.types import Cloze, ClozeScore, EditRequest
 from tests.effects.rows import four, table
 from tests.runner import small

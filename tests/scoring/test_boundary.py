@@ -11,8 +11,7 @@ from tokenizers import AddedToken, Regex, Tokenizer, models, normalizers, pre_to
 from transformers import PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
 from seesaw_cf.scoring import encode_cloze
-from seesaw_cf.scoring.boundary import cuts_at_spaces
-from seesaw_cf.scoring.encode_many import encode_many
+from seesaw_cf.scoring.encode import cuts_at_spaces, encode_many
 from seesaw_cf.types import Cloze
 from tests.tokenizer_styles import STYLES, TEXTS, byte_level
 

@@ -12,17 +12,15 @@ from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from seesaw_cf.errors import DeltaMismatchError, PromptError
-from seesaw_cf.models.architectures import model_parts
-from seesaw_cf.models.blocks import transformer_blocks
+from seesaw_cf.models.architectures import model_parts, transformer_blocks
 from seesaw_cf.models.weights import LowRank, WeightDelta, applied, parameter_hashes
 from seesaw_cf.scoring import HFScorer, TrieScorer, score_each
 from seesaw_cf.scoring.choose import make_scorer
-from seesaw_cf.scoring.edited_scorer import EditedScorer
-from seesaw_cf.scoring.encode_many import encode_many
+from seesaw_cf.scoring.edited_scorer import EditedScorer, hidden_below
+from seesaw_cf.scoring.encode import encode_many
 from seesaw_cf.scoring.fast.last_block import last_block_only
-from seesaw_cf.scoring.per_token import obstacle, per_token_deltas
-from seesaw_cf.scoring.rows import unique_nodes
-from seesaw_cf.scoring.shared_blocks import hidden_below
+from seesaw_cf.scoring.hf_scorer import obstacle, per_token_deltas
+from seesaw_cf.scoring.layout import unique_nodes
 from seesaw_cf.types import Cloze, ClozeScore
 from tests.scoring.models import CONFIGS, make
 from tests.scoring.work import clozes, worst

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from seesaw_cf.scoring.head import wide_head
+from seesaw_cf.scoring.forward import wide_head
 from tests.scoring.models import make
 
 

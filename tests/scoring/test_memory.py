@@ -11,8 +11,8 @@ from transformers import PreTrainedTokenizerBase
 
 import seesaw_cf.scoring.edited_scorer
 from seesaw_cf.scoring import EditedScorer, HFScorer, TrieScorer
-from seesaw_cf.scoring.encode_many import encode_many
-from seesaw_cf.scoring.memory import is_out_of_memory, logit_bytes, token_bytes
+from seesaw_cf.scoring.encode import encode_many
+from seesaw_cf.scoring.forward import is_out_of_memory, logit_bytes, token_bytes
 from tests.scoring.models import make
 from tests.scoring.test_edited import by_hand, low_rank
 from tests.scoring.work import candidates, clozes, worst

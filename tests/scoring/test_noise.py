@@ -91,7 +91,7 @@ def test_a_small_edit_survives_in_bfloat16_only_as_a_separate_term(tokenizer: Pr
     The effect on the edited layer's own output is compared with float32; activations are rounded either way, so the
     comparison is of outputs before rounding.
     """
-    from seesaw_cf.scoring.per_token import per_token_deltas
+    from seesaw_cf.scoring.hf_scorer import per_token_deltas
 
     model = make("llama", dtype=torch.bfloat16)
     exact = make("llama", dtype=torch.bfloat16).float()

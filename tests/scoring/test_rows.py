@@ -9,8 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from seesaw_cf.scoring.encode import EncodedCloze
-from seesaw_cf.scoring.layout import Layout, lay_out
-from seesaw_cf.scoring.rows import TrieRow, chunks, make_rows, subset, unique_nodes
+from seesaw_cf.scoring.layout import Layout, TrieRow, chunks, lay_out, make_rows, subset, unique_nodes
 
 
 @st.composite

@@ -14,8 +14,8 @@ from transformers import PreTrainedTokenizer, PreTrainedTokenizerBase
 from seesaw_cf.errors import PromptError, UnknownNameError, UnsupportedModelError
 from seesaw_cf.models.architectures import ARCHITECTURES
 from seesaw_cf.scoring import HFScorer, TrieScorer, encode_cloze, make_scorer
-from seesaw_cf.scoring.encode_many import encode_many
-from seesaw_cf.scoring.rows import unique_nodes
+from seesaw_cf.scoring.encode import encode_many
+from seesaw_cf.scoring.layout import unique_nodes
 from seesaw_cf.scoring.support import Support, find_support
 from seesaw_cf.types import Cloze
 from tests.scoring.models import CONFIGS, make

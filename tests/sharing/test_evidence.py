@@ -14,13 +14,13 @@ import pytest
 import yaml
 from scipy import stats
 
+from seesaw_cf.base.tables import SCORES, write_table
 from seesaw_cf.builder_scripts.dataset.benchmark import benchmark
 from seesaw_cf.errors import RecordError, StorageError, UnknownNameError
 from seesaw_cf.records import sample
 from seesaw_cf.run.edit_table import EDITS
 from seesaw_cf.sharing import Evidence, Result, ShareOptions, edit_evidence, prepare_repo, save_delta
 from seesaw_cf.sharing.card import SCORES_FILE, result_entries
-from seesaw_cf.tables import SCORES, write_table
 
 from .tiny import low_rank_delta, tiny
 

@@ -12,7 +12,8 @@ import yaml
 
 from seesaw_cf.cli import main
 from seesaw_cf.errors import RecordError, StorageError
-from seesaw_cf.sharing import share_page, space
+from seesaw_cf.sharing import hub as space
+from seesaw_cf.sharing import share_page
 from tests.conftest import ROOT
 from tests.hub_server import Hub
 

@@ -1,1 +1,1 @@
-"""Tests of seesaw_cf.stereotypes."""
+"""Tests of seesaw_cf.texts.graph."""

@@ -9,7 +9,7 @@ from pathlib import Path
 import torch
 from transformers import BertConfig, BertForSequenceClassification
 
-from seesaw_cf.stereotypes.scorers import REGARD, SentenceScore
+from seesaw_cf.texts.graph.scorers import REGARD, SentenceScore
 from tests.fakes import tiny_tokenizer
 
 

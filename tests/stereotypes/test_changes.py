@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 
 from seesaw_cf.errors import RunFolderError
-from seesaw_cf.stereotypes.changes import ALL, changes, check_comparable
-from seesaw_cf.stereotypes.crawl import crawl_identities
-from seesaw_cf.stereotypes.folder import Crawl
-from seesaw_cf.stereotypes.identities import Identity
-from seesaw_cf.stereotypes.score import score_crawl
-from seesaw_cf.stereotypes.settings import CrawlSettings
+from seesaw_cf.texts.graph.changes import ALL, changes, check_comparable
+from seesaw_cf.texts.graph.crawl import crawl_identities
+from seesaw_cf.texts.graph.folder import Crawl
+from seesaw_cf.texts.graph.identities import Identity
+from seesaw_cf.texts.graph.score import score_crawl
+from seesaw_cf.texts.graph.settings import CrawlSettings
 from tests.stereotypes.classifiers import KnownAttack, KnownRegard
 from tests.stereotypes.fakes import FakeGenerator
 

@@ -15,11 +15,11 @@ from seesaw_cf.generation import HFGenerator
 from seesaw_cf.models.load import load_model
 from seesaw_cf.models.weights import LowRank, WeightDelta
 from seesaw_cf.sharing import save_delta
-from seesaw_cf.stereotypes.backends import served
-from seesaw_cf.stereotypes.crawl import crawl_identities
-from seesaw_cf.stereotypes.folder import read_crawl
-from seesaw_cf.stereotypes.identities import find
-from seesaw_cf.stereotypes.settings import SAMPLING, CrawlSettings
+from seesaw_cf.texts.graph.backends import served
+from seesaw_cf.texts.graph.crawl import crawl_identities
+from seesaw_cf.texts.graph.folder import read_crawl
+from seesaw_cf.texts.graph.identities import find
+from seesaw_cf.texts.graph.settings import SAMPLING, CrawlSettings
 from tests import fresh
 from tests.generation.server import KEY, Fault, OpenAIServer
 from tests.stereotypes.classifiers import save_classifier
@@ -130,7 +130,7 @@ def test_three_identities_of_forty_triples_killed_and_continued(tmp_path: Path) 
         "--quiet",
     ]
     program = (
-        "import seesaw_cf.stereotypes.crawl as c; c._SAVE_SECONDS = 0.2; import sys; from seesaw_cf.cli import main"
+        "import seesaw_cf.texts.graph.crawl as c; c._SAVE_SECONDS = 0.2; import sys; from seesaw_cf.cli import main"
     )
     running = fresh.start(fresh.code, [f"{program}; main(sys.argv[1:])", *words, "--out", "a"], tmp_path)
     for _ in range(2400):

@@ -11,11 +11,11 @@ import pytest
 
 from seesaw_cf.errors import RecordError, RunFolderError, UnknownNameError
 from seesaw_cf.generation.types import Completion, Sampling
-from seesaw_cf.stereotypes.crawl import crawl_identities
-from seesaw_cf.stereotypes.folder import Crawl, read_crawl
-from seesaw_cf.stereotypes.identities import Identity, find
-from seesaw_cf.stereotypes.settings import CrawlSettings
-from seesaw_cf.stereotypes.templates import PREDICATES
+from seesaw_cf.texts.graph.crawl import crawl_identities
+from seesaw_cf.texts.graph.folder import Crawl, read_crawl
+from seesaw_cf.texts.graph.identities import Identity, find
+from seesaw_cf.texts.graph.settings import CrawlSettings
+from seesaw_cf.texts.graph.templates import PREDICATES
 from tests.stereotypes.fakes import FakeGenerator, chatty
 
 PEOPLE = find(["gender identity"])

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from seesaw_cf.effects.regard import attack_summary, overall_regard
-from seesaw_cf.effects.scorers import prefix_effect, scorer_bias
+from seesaw_cf.effects.regard import attack_summary, overall_regard, prefix_effect, scorer_bias
 from seesaw_cf.effects.topics import label_topics, representative_words, topic_disparity
 from seesaw_cf.errors import RecordError, UnknownNameError
 from seesaw_cf.stats.plain import as_json

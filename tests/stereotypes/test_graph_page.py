@@ -11,15 +11,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seesaw_cf.page.findings import HEADS, findings_page
-from seesaw_cf.page.graph import Link, draw_links, fitted, text_width
-from seesaw_cf.stereotypes.changes import changes
-from seesaw_cf.stereotypes.crawl import crawl_identities
-from seesaw_cf.stereotypes.folder import Crawl
-from seesaw_cf.stereotypes.identities import find
-from seesaw_cf.stereotypes.page import graph_findings
-from seesaw_cf.stereotypes.score import score_crawl
-from seesaw_cf.stereotypes.settings import CrawlSettings
+from seesaw_cf.report.html.findings import HEADS, findings_page
+from seesaw_cf.report.html.graph import Link, draw_links, fitted, text_width
+from seesaw_cf.texts.graph.changes import changes
+from seesaw_cf.texts.graph.crawl import crawl_identities
+from seesaw_cf.texts.graph.folder import Crawl
+from seesaw_cf.texts.graph.identities import find
+from seesaw_cf.texts.graph.page import graph_findings
+from seesaw_cf.texts.graph.score import score_crawl
+from seesaw_cf.texts.graph.settings import CrawlSettings
 from tests.page_reader import HOSTILE, check_alone, csv_files
 from tests.stereotypes.classifiers import KnownAttack, KnownRegard
 from tests.stereotypes.fakes import FakeGenerator

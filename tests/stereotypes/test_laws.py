@@ -13,24 +13,22 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from seesaw_cf.texts.graph.filters import parse
 
 from seesaw_cf.errors import RecordError, RunFolderError
 from seesaw_cf.generation.types import Completion
 from seesaw_cf.stats.clustered import MIN_EFFECTIVE
-from seesaw_cf.stereotypes.changes import check_comparable, differences
-from seesaw_cf.stereotypes.choose import choose, read_list
-from seesaw_cf.stereotypes.crawl import crawl_identities
-from seesaw_cf.stereotypes.filters import KEPT, refusals_for, verdict
-from seesaw_cf.stereotypes.folder import Crawl, read_crawl
-from seesaw_cf.stereotypes.graph import export_graphml, to_graph
-from seesaw_cf.stereotypes.identities import CLASSES, IDENTITIES, Identity, find
-from seesaw_cf.stereotypes.page import graph_findings
-from seesaw_cf.stereotypes.parse import parse
-from seesaw_cf.stereotypes.results import clusters, content_texts
-from seesaw_cf.stereotypes.scorers import Detoxifier
-from seesaw_cf.stereotypes.settings import CrawlSettings
-from seesaw_cf.stereotypes.tables import SCORES, TRIPLES
-from seesaw_cf.stereotypes.templates import Triple, draw_examples, question, start
+from seesaw_cf.texts.graph.changes import check_comparable, clusters, content_texts, differences
+from seesaw_cf.texts.graph.choose import choose, read_list
+from seesaw_cf.texts.graph.crawl import crawl_identities
+from seesaw_cf.texts.graph.folder import Crawl, read_crawl
+from seesaw_cf.texts.graph.graph import export_graphml, to_graph
+from seesaw_cf.texts.graph.identities import CLASSES, IDENTITIES, Identity, find
+from seesaw_cf.texts.graph.page import graph_findings
+from seesaw_cf.texts.graph.scorers import Detoxifier
+from seesaw_cf.texts.graph.settings import KEPT, CrawlSettings, refusals_for, verdict
+from seesaw_cf.texts.graph.tables import SCORES, TRIPLES
+from seesaw_cf.texts.graph.templates import Triple, draw_examples, question, start
 from tests.stereotypes.fakes import FakeGenerator
 
 WORD = st.from_regex(r"[a-zé'-]{0,6}[a-zé]", fullmatch=True)

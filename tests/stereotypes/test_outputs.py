@@ -15,17 +15,23 @@ import pandas as pd
 import pytest
 
 from seesaw_cf.errors import RecordError, RunFolderError, SeesawError, ServiceError, UnknownNameError
-from seesaw_cf.stereotypes.crawl import crawl_identities
-from seesaw_cf.stereotypes.draw import draw
-from seesaw_cf.stereotypes.folder import Crawl
-from seesaw_cf.stereotypes.graph import export_graphml, export_json, to_graph
-from seesaw_cf.stereotypes.identities import find
-from seesaw_cf.stereotypes.perspective import Perspective
-from seesaw_cf.stereotypes.results import content_texts, regard_and_attack
-from seesaw_cf.stereotypes.score import MASK, score_crawl
-from seesaw_cf.stereotypes.scorers import REGARD, Detoxifier, Sentiment, attack_classifier, regard_classifier
-from seesaw_cf.stereotypes.settings import CrawlSettings
-from seesaw_cf.stereotypes.topics import fit_topics
+from seesaw_cf.texts.graph.changes import content_texts, regard_and_attack
+from seesaw_cf.texts.graph.crawl import crawl_identities
+from seesaw_cf.texts.graph.draw import draw
+from seesaw_cf.texts.graph.folder import Crawl
+from seesaw_cf.texts.graph.graph import export_graphml, export_json, to_graph
+from seesaw_cf.texts.graph.identities import find
+from seesaw_cf.texts.graph.score import MASK, score_crawl
+from seesaw_cf.texts.graph.scorers import (
+    REGARD,
+    Detoxifier,
+    Perspective,
+    Sentiment,
+    attack_classifier,
+    regard_classifier,
+)
+from seesaw_cf.texts.graph.settings import CrawlSettings
+from seesaw_cf.texts.graph.topics import fit_topics
 from tests.stereotypes.classifiers import KnownAttack, KnownRegard, save_classifier
 from tests.stereotypes.fakes import FakeGenerator
 

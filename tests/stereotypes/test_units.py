@@ -13,15 +13,15 @@ import pytest
 
 from seesaw_cf.errors import RecordError
 from seesaw_cf.generation.types import Ask, Completion
-from seesaw_cf.stereotypes.changes import ALL, COLUMNS, changes
-from seesaw_cf.stereotypes.folder import Crawl
-from seesaw_cf.stereotypes.identities import Identity
-from seesaw_cf.stereotypes.score import VALUE
-from seesaw_cf.stereotypes.settings import CrawlSettings
-from seesaw_cf.stereotypes.tables import COMPLETIONS, TRIPLES
-from seesaw_cf.stereotypes.templates import Triple
-from seesaw_cf.stereotypes.topics import Topics, fit_topics
-from seesaw_cf.stereotypes.unit import Asking, IdentityCrawl
+from seesaw_cf.texts.graph.changes import ALL, COLUMNS, changes
+from seesaw_cf.texts.graph.folder import Crawl
+from seesaw_cf.texts.graph.identities import Identity
+from seesaw_cf.texts.graph.score import VALUE
+from seesaw_cf.texts.graph.settings import CrawlSettings
+from seesaw_cf.texts.graph.tables import COMPLETIONS, TRIPLES
+from seesaw_cf.texts.graph.templates import Triple
+from seesaw_cf.texts.graph.topics import Topics, fit_topics
+from seesaw_cf.texts.graph.unit import Asking, IdentityCrawl
 
 BAKERS, TAILORS = Identity("Bakers"), Identity("Tailors")
 SETTINGS = CrawlSettings(triples=4, starts=1, tries=2, width=2, patience=4, predicates=("love", "hate"))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from seesaw_cf.view.prompts import Prompts, open_prompts
+from seesaw_cf.report.view.prompts import Prompts, open_prompts
 from tests.report.runs import cases, property_cases, write_run
 
 

@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from seesaw_cf.base.terminal import printable
 from seesaw_cf.errors import RecordError, SeesawError, UnknownNameError
-from seesaw_cf.io.terminal import printable
-from seesaw_cf.view.pages import view_page
-from seesaw_cf.view.prompts import Prompts, open_prompts
-from seesaw_cf.view.query import SORTED, View, read_view
+from seesaw_cf.report.view.pages import view_page
+from seesaw_cf.report.view.prompts import Prompts, open_prompts
+from seesaw_cf.report.view.query import SORTED, View, read_view
 from tests.page_reader import Read
 from tests.report.runs import cases, write_run
 

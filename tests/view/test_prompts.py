@@ -12,10 +12,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
+from seesaw_cf.base.tables import SCORES, read_table, write_table
 from seesaw_cf.effects import prompt_effects
 from seesaw_cf.errors import RecordError, RunFolderError, SeesawError
-from seesaw_cf.tables import SCORES, read_table, write_table
-from seesaw_cf.view.prompts import Prompts, open_prompts
+from seesaw_cf.report.view.prompts import Prompts, open_prompts
 from tests.report.runs import cases, write_run
 
 KEYS = ["editor", "kind", "case_id", "prompt_id"]

@@ -12,8 +12,8 @@ import pytest
 
 from seesaw_cf.cli import main
 from seesaw_cf.errors import ServiceError
-from seesaw_cf.view.prompts import Prompts
-from seesaw_cf.view.server import HOST, PageServer
+from seesaw_cf.report.view.prompts import Prompts
+from seesaw_cf.report.view.server import HOST, PageServer
 from tests.page_reader import Read
 
 

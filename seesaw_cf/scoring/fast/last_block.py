@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 from transformers.pytorch_utils import Conv1D
 
-from seesaw_cf.models.blocks import transformer_blocks
+from seesaw_cf.models.architectures import transformer_blocks
 from seesaw_cf.models.hooks import exchanged
 
 _ATTENTION = ("q_proj", "o_proj", "out_proj", "c_proj", "dense")

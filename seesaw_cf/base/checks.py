@@ -1,0 +1,302 @@
+"""Checks of arguments: each returns the value it was given, or says where, what was got and what was expected.
+
+Functions and options use the same ones, so that `margin=float("nan")` and `--margin nan` are refused alike. Nothing
+heavy is imported here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import math
+import numbers
+import os
+import types
+import typing
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import fields
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, TypeVar
+from urllib.parse import SplitResult, urlsplit
+
+from seesaw_cf.base.errors import RecordError, SeesawError, StorageError, unknown_name
+
+T = TypeVar("T")
+
+# Largest whole number that every library behind this package takes for a size.
+MOST = 2**31 - 1
+# Largest seed that numpy, torch and scikit-learn all take.
+LAST_SEED = 2**32 - 1
+# A million samples tell an interval's ends to a thousandth of its length; more only fill the memory.
+MOST_DRAWS = 1_000_000
+# More threads than any machine has cores can make torch fail, or the machine stand still.
+MOST_THREADS = 1024
+
+
+def number(
+    where: str,
+    value: object,
+    low: float = -math.inf,
+    high: float = math.inf,
+    *,
+    ends: bool = True,
+    error: type[SeesawError] = RecordError,
+) -> float:
+    """A finite number in a range.
+
+    Args:
+        where: What the value is, for the message, such as "plan: delta".
+        value: What was given.
+        low, high: The range.
+        ends: The finite ends belong to the range.
+        error: What to raise.
+
+    Raises:
+        RecordError: (or `error`) It is no number, not finite or outside.
+    """
+    if not isinstance(value, bool) and isinstance(value, numbers.Real):
+        as_float = _as_float(value)
+        if math.isfinite(as_float) and (low <= as_float <= high if ends else low < as_float < high):
+            return as_float
+    raise error(f"{where} is {shown(value)}, expected {expected_number(low, high, ends=ends)}.")
+
+
+def whole(where: str, value: object, low: int = 0, high: int = MOST, *, error: type[SeesawError] = RecordError) -> int:
+    """A whole number in a range, both ends included.
+
+    Raises:
+        RecordError: (or `error`) It is something else.
+    """
+    if not isinstance(value, bool) and isinstance(value, numbers.Integral) and low <= int(value) <= high:
+        return int(value)
+    raise error(f"{where} is {shown(value)}, expected {expected_number(low, high, kind='whole number')}.")
+
+
+def seed(where: str, value: object) -> int:
+    """A seed that every random generator takes: 0 to 2**32 - 1.
+
+    Raises:
+        RecordError: It is something else.
+    """
+    return whole(where, value, 0, LAST_SEED)
+
+
+def draws(where: str, value: object) -> int:
+    """How many samples are drawn: 0 (no interval) to 1,000,000.
+
+    Raises:
+        RecordError: It is something else.
+    """
+    return whole(where, value, 0, MOST_DRAWS)
+
+
+def text(where: str, value: object, *, empty: bool = True, error: type[SeesawError] = RecordError) -> str:
+    """Text that can be written as UTF-8: a string without half a surrogate pair.
+
+    Raises:
+        RecordError: (or `error`) It is something else, or is blank although `empty` is False.
+    """
+    if not isinstance(value, str) or not (empty or value.strip()):
+        raise error(f"{where} is {shown(value)}, expected text.")
+    try:
+        value.encode("utf-8")
+    except UnicodeEncodeError as found:
+        raise error(
+            f"{where} is {shown(value)}: character {found.start} is half a surrogate pair, which no UTF-8 file can "
+            "hold. Repair the text where it comes from."
+        ) from found
+    return value
+
+
+def check_path(path: str | os.PathLike[str]) -> Path:
+    """A path that can be asked for.
+
+    Raises:
+        RecordError: It is no path, is empty or too long, or holds a NUL character or half a surrogate pair.
+        StorageError: It is in a folder that this user may not look into.
+    """
+    try:
+        name = os.fspath(path)
+        good = isinstance(name, str) and name and "\0" not in name and name.encode("utf-8", "surrogateescape")
+    except (TypeError, UnicodeEncodeError):
+        good = False
+    if not good:
+        raise RecordError(f"{shown(path)} is no path of a file or folder: expected a UTF-8 name without NUL.")
+    try:
+        os.stat(path)
+    except PermissionError as error:  # neither to be read nor to be made
+        raise StorageError(f"{shown(path)}: no right to look into its folder. Choose another.") from error
+    except OSError as error:  # what is not there is up to the caller
+        if error.errno == errno.ENAMETOOLONG:
+            raise RecordError(f"{shown(path)} is too long a path. Choose a shorter name.") from error
+    return Path(path)
+
+
+def one_of(kind: str, value: object, names: Collection[str]) -> str:
+    """A name out of a known list.
+
+    Raises:
+        UnknownNameError: It is not in the list; near names are suggested.
+    """
+    if isinstance(value, str) and value in names:
+        return value
+    raise unknown_name(kind, value, names)
+
+
+def instance(where: str, value: object, kind: type[T], expected: str = "") -> T:
+    """An object of a class.
+
+    Raises:
+        RecordError: It is something else.
+    """
+    if isinstance(value, kind):
+        return value
+    raise RecordError(f"{where} is {shown(value)}, expected {expected or f'a {kind.__name__}'}.")
+
+
+def items(where: str, value: object, expected: str = "a list") -> tuple[object, ...]:
+    """The items of a list; a string or bytes is no list.
+
+    Raises:
+        RecordError: It cannot be iterated over, or is one string.
+    """
+    if isinstance(value, Iterable) and not isinstance(value, str | bytes | bytearray) and getattr(value, "ndim", True):
+        return tuple(value)
+    raise RecordError(f"{where} is {shown(value)}, expected {expected}.")
+
+
+def each(where: str, value: object, check: Callable[[str, object], T]) -> tuple[T, ...]:
+    """The items of a list, each checked; the message names the position.
+
+    Raises:
+        RecordError: It is no list, or an item was refused.
+    """
+    return tuple(check(f"{where}[{index}]", item) for index, item in enumerate(items(where, value)))
+
+
+def expected_number(
+    low: float = -math.inf, high: float = math.inf, *, ends: bool = True, kind: str = "finite number"
+) -> str:
+    """The words for a range of numbers."""
+    if low == -math.inf and high == math.inf:
+        return f"a {kind}"
+    if high in (math.inf, MOST):
+        return f"a {kind} {f'of at least {low}' if ends else f'above {low}'}"
+    if low == -math.inf:
+        return f"a {kind} {f'of at most {high}' if ends else f'below {high}'}"
+    return f"a {kind} {f'from {low} to {high}' if ends else f'between {low} and {high}, both excluded'}"
+
+
+def shown(value: object, most: int = 120) -> str:
+    """A value in a message: its `repr`, cut to a length, in characters every terminal can print."""
+    try:
+        text = repr(value)
+    except Exception:  # a broken __repr__ must not hide the message it is for
+        text = f"a {type(value).__name__}"
+    text = text.encode("utf-8", "backslashreplace").decode("utf-8")
+    return text if len(text) <= most else f"{text[: most - 4]} ..."
+
+
+def above_zero(record: object, names: Iterable[str], *, error: type[SeesawError] = RecordError) -> None:
+    """Check numbers that only make sense above 0, for `__post_init__`; None and names of no field are left out.
+
+    Raises:
+        RecordError: (or `error`) A number is 0, below 0, NaN, or so large that sums of it overflow.
+    """
+    for name in names:
+        value = getattr(record, name, None)
+        if value is not None and not 0 < value <= MOST:
+            raise error(
+                f"{type(record).__name__}: {name} is {shown(value)}, expected a number above 0 and at most {MOST:,}."
+            )
+
+
+def address(where: str, value: str, like: str = "http://localhost:8000/v1") -> SplitResult:
+    """The parts of the address of a server.
+
+    Raises:
+        RecordError: It is none of http or https with a host.
+    """
+    with contextlib.suppress(ValueError):
+        parts = urlsplit(value)
+        if parts.scheme in ("http", "https") and parts.hostname and parts.port != 0:
+            return parts
+    raise RecordError(f"{where} is {shown(value)}, expected one such as {like}.")
+
+
+def field_types(record: object, *, error: type[SeesawError] = RecordError) -> None:
+    """Check every field of a dataclass against its annotation, for `__post_init__`; numbers must be finite.
+
+    A `float` takes whole numbers, too; a `bool` is no number. Classes of other packages are not checked.
+
+    Raises:
+        RecordError: (or `error`) A field holds something else.
+        UnknownNameError: A name that is none of its `Literal`.
+    """
+    kind = type(record)
+    hints: dict[str, object] = _hints(kind)  # type: ignore[arg-type]
+    for name, hint in hints.items():
+        value = getattr(record, name)
+        if typing.get_origin(hint) is typing.Literal:
+            one_of(name, value, typing.get_args(hint))
+        elif not _fits(value, hint):
+            raise error(f"{kind.__name__}: {name} is {shown(value)}, expected {_words(hint)}.")
+
+
+@lru_cache(maxsize=256)
+def _hints(kind: Any) -> dict[str, object]:
+    hints = typing.get_type_hints(kind)
+    return {entry.name: hints[entry.name] for entry in fields(kind)}
+
+
+def _fits(value: object, hint: object) -> bool:
+    origin, parts = typing.get_origin(hint), typing.get_args(hint)
+    if hint in _SIMPLE:
+        return _SIMPLE[hint](value)
+    if origin in (typing.Union, types.UnionType):
+        return any(_fits(value, part) for part in parts)
+    if origin is tuple:
+        same = parts[-1:] == (...,)
+        if not isinstance(value, tuple) or not (same or len(value) == len(parts)):
+            return False
+        return all(_fits(item, part) for item, part in zip(value, parts[:1] * len(value) if same else parts))
+    if isinstance(origin, type) and issubclass(origin, Mapping):
+        return isinstance(value, Mapping)
+    return not isinstance(hint, type) or not hint.__module__.startswith("seesaw_cf") or isinstance(value, hint)
+
+
+def _is_text(value: object) -> bool:
+    try:
+        return isinstance(value, str) and bool(value.encode("utf-8") or True)
+    except UnicodeEncodeError:
+        return False
+
+
+def _is_number(value: object) -> bool:
+    return not isinstance(value, bool) and isinstance(value, numbers.Real) and math.isfinite(_as_float(value))
+
+
+_SIMPLE: dict[object, Callable[[object], bool]] = {
+    bool: lambda value: isinstance(value, bool),
+    int: lambda value: not isinstance(value, bool) and isinstance(value, numbers.Integral),
+    float: _is_number,
+    str: _is_text,
+    type(None): lambda value: value is None,
+}
+
+
+def _words(hint: Any) -> str:
+    names = {int: "a whole number", float: "a finite number", str: "text", bool: "True or False", type(None): "None"}
+    if typing.get_origin(hint) in (typing.Union, types.UnionType):
+        return " or ".join(map(_words, typing.get_args(hint)))
+    if typing.get_origin(hint) is tuple and typing.get_args(hint)[-1:] == (...,):
+        return f"a list, each item {_words(typing.get_args(hint)[0])}"
+    return names.get(hint) or str(getattr(hint, "__name__", hint) if typing.get_origin(hint) is None else hint)
+
+
+def _as_float(value: numbers.Real) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf

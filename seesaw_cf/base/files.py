@@ -1,0 +1,298 @@
+"""Writing files so that nothing half-written ever looks whole: temporary name, flush to disk, rename.
+
+Reading text and JSON is in `seesaw_cf.base.text`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shutil
+import tempfile
+import uuid
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from seesaw_cf.base.checks import check_path, shown
+from seesaw_cf.base.errors import SeesawError, StorageError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+# What the running command reads: `atomic_path` never replaces it.
+_READ: list[Path] = []
+
+
+@contextlib.contextmanager
+def reading(paths: Iterable[Path]) -> Iterator[None]:
+    """While the block runs, nothing here writes onto these files, by whatever name."""
+    before = len(_READ)
+    _READ.extend(paths)
+    try:
+        yield
+    finally:
+        del _READ[before:]
+
+
+def cache_folder() -> Path:
+    """Where this package keeps what can be computed or asked again: `$SEESAW_CF_CACHE` or `~/.cache/seesaw_cf`."""
+    return Path(os.environ.get("SEESAW_CF_CACHE") or Path.home() / ".cache" / "seesaw_cf")
+
+
+@contextlib.contextmanager
+def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """Yield a temporary path in the same folder; rename it to `path` when the block ends without an exception.
+
+    Args:
+        path: The final file. Its folder is made when missing.
+
+    Yields:
+        The temporary path to write to.
+
+    Raises:
+        StorageError: The disk is full, the folder cannot be written or the path is a folder or a device; what has the
+            final name is untouched.
+        RecordError: It is no path.
+    """
+    final = check_path(path)
+    temporary: Path | None = None
+    try:
+        check_target(final)
+        final.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(prefix=_prefix(final), suffix=".tmp", dir=final.parent)
+        os.close(handle)
+        temporary = Path(name)
+        temporary.chmod(0o644)
+        yield temporary
+        with temporary.open("rb") as stream:
+            os.fsync(stream.fileno())
+        temporary.replace(final)
+    except (OSError, UnicodeEncodeError) as error:  # Parquet takes no file names with half surrogate pairs
+        raise _not_written(final, error) from error
+    finally:
+        if temporary is not None:
+            temporary.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def atomic_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """Yield a temporary folder beside `path`; rename it to `path` when the block ends without an exception.
+
+    Args:
+        path: The final folder. It may exist only when it is empty; its parent is made when missing.
+
+    Yields:
+        The temporary folder to write into.
+
+    Raises:
+        StorageError: The folder holds something already, or cannot be written; the final name is untouched.
+    """
+    final = check_path(path)
+    temporary: Path | None = None
+    try:
+        if _exists(final) and (not final.is_dir() or any(final.iterdir())):
+            raise StorageError(f"{final} exists and is not an empty folder. Choose another name or delete it first.")
+        final.parent.mkdir(parents=True, exist_ok=True)
+        temporary = Path(tempfile.mkdtemp(prefix=_prefix(final), suffix=".tmp", dir=final.parent))
+        temporary.chmod(0o755)
+        yield temporary
+        for file in temporary.rglob("*"):
+            if file.is_file():
+                with file.open("rb") as stream:
+                    os.fsync(stream.fileno())
+        temporary.replace(final)
+    except (OSError, UnicodeEncodeError) as error:  # Parquet takes no file names with half surrogate pairs
+        raise _not_written(final, error) from error
+    finally:
+        if temporary is not None:
+            shutil.rmtree(temporary, ignore_errors=True)
+
+
+def read_bytes(path: str | os.PathLike[str]) -> bytes:
+    """The content of a file.
+
+    Raises:
+        StorageError: The file is missing, a folder, or cannot be read; or a device, which may never end.
+        RecordError: It is no path.
+    """
+    file = check_path(path)
+    try:
+        if file.is_char_device() or file.is_block_device():
+            raise StorageError(f"{file}: a device, expected a file. Name a file.")
+        return file.read_bytes()
+    except OSError as error:
+        if isinstance(error, StorageError):
+            raise
+        raise StorageError(f"{file}: {error.strerror or error}. Check the path.") from error
+
+
+def check_target(final: Path) -> None:
+    """Refuse what a rename could not replace, or must not: a folder, a device, a pipe, a file that is being read.
+
+    Raises:
+        StorageError: See above.
+    """
+    if _exists(final) and not final.is_file():
+        kind = "a folder" if final.is_dir() else "no ordinary file"
+        raise StorageError(f"could not write {final}: it is {kind}. Name a file.")
+    if final.parent.is_file():
+        raise StorageError(f"could not write {final}: {final.parent} is a file, expected a folder. Name another file.")
+    check_outputs([final], _READ)
+
+
+def _exists(path: Path) -> bool:
+    """Like `Path.exists`, but a loop of links or a name that is too long is an OSError."""
+    try:
+        path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    return True
+
+
+def _prefix(final: Path) -> str:
+    """Of a temporary name: what will be there, cut so that it is never longer than a name may be."""
+    return f".{safe_name(final.name)[:100]}."
+
+
+def _not_written(final: Path, error: OSError | UnicodeEncodeError) -> SeesawError:
+    """What to raise; an error that says what it is, such as a server that does not answer, is not about the file."""
+    if isinstance(error, SeesawError):
+        return error
+    return StorageError(
+        f"could not write {final}: {getattr(error, 'strerror', None) or error}. Nothing was left under that name; "
+        "free some space or choose another folder, then run the same command again."
+    )
+
+
+def write_text(path: str | os.PathLike[str], text: str) -> None:
+    """Write UTF-8 text whole or not at all.
+
+    Raises:
+        StorageError: See `atomic_path`.
+    """
+    with atomic_path(path) as temporary:
+        try:
+            temporary.write_text(text, encoding="utf-8", newline="\n")
+        except UnicodeEncodeError as error:
+            piece = shown(text[max(0, error.start - 20) : error.start + 20])
+            raise StorageError(
+                f"could not write {path}: the text holds half a surrogate pair at {piece}, which UTF-8 has no bytes "
+                "for. Repair the text where it comes from."
+            ) from error
+
+
+def check_outputs(outputs: Iterable[str | os.PathLike[str]], inputs: Iterable[str | os.PathLike[str]]) -> None:
+    """Refuse to write onto what a command reads, or two things onto one name.
+
+    Args:
+        outputs: Files or folders that are about to be written.
+        inputs: Files or folders that are read.
+
+    Raises:
+        StorageError: An output is an input (by any name: link, other spelling), or the same as another output.
+    """
+    occupied = [(check_path(path), "is read by the same command") for path in inputs]
+    for path in map(check_path, outputs):
+        for other, why in occupied:
+            if _same(path, other):
+                raise StorageError(
+                    f"could not write {path}: it {why} ({other}). Nothing was written; name another file."
+                )
+        occupied.append((path, "is named twice for what is written"))
+
+
+def write_new(
+    files: Sequence[tuple[Path, bytes | str]],
+    *,
+    overwrite: bool = False,
+) -> None:
+    """Write files that somebody may have filled in or paid for since: none of them is replaced by something else.
+
+    All are checked before the first one is written. A file with the same content is left as it is.
+
+    Args:
+        files: Each path with bytes, or text that is written as UTF-8.
+        overwrite: Replace files with other content; what is being read is never replaced.
+
+    Raises:
+        StorageError: See `check_outputs`; or a file is there with other content.
+    """
+    check_outputs([path for path, _ in files], _READ)
+    contents = [(path, text.encode("utf-8") if isinstance(text, str) else text) for path, text in files]
+    for path, content in contents:
+        if not overwrite and path.is_file() and path.read_bytes() != content:
+            raise StorageError(
+                f"{path} exists with other content, which would be lost. Nothing was written; name another file, or "
+                "add --overwrite."
+            )
+    for path, content in contents:
+        with atomic_path(path) as temporary:
+            temporary.write_bytes(content)
+
+
+def _same(path: Path, other: Path) -> bool:
+    try:
+        return os.path.samefile(path, other)
+    except OSError:
+        return os.path.realpath(path) == os.path.realpath(other)
+
+
+def create_text(path: str | os.PathLike[str], text: str) -> bool:
+    """Write a file that does not exist yet, whole or not at all; of several processes exactly one does.
+
+    Args:
+        path: The file. Its folder is made when missing.
+        text: Its content, written as UTF-8.
+
+    Returns:
+        False when the file was there already; it is whole and left as it is.
+
+    Raises:
+        StorageError: See `atomic_path`.
+    """
+    final = Path(path)
+    written = final.with_name(f".{final.name}.{uuid.uuid4().hex}.tmp")
+    write_text(written, text)
+    try:
+        os.link(written, final)
+    except FileExistsError:
+        return False
+    except OSError:  # a file system without hard links: there the last process wins, its file is whole all the same
+        written.replace(final)
+    finally:
+        written.unlink(missing_ok=True)
+    return True
+
+
+def safe_name(name: str) -> str:
+    """A file name of ASCII letters, digits, ".", "_" and "-"; names from data are never used as paths as they are."""
+    safe = "".join(char if (char.isalnum() and char.isascii()) or char in "._-" else "-" for char in name)
+    return safe.strip(".-") or "unnamed"
+
+
+# CSV files for spreadsheets: no text from data or a model is taken for a formula.
+
+_FORMULA = re.compile(r"'*[=+\-@\t\r]")
+
+
+def neutral(text: str) -> str:
+    """Text that no spreadsheet takes for a formula."""
+    return f"'{text}" if _FORMULA.match(text) else text
+
+
+def original(text: str) -> str:
+    """The text that `neutral` was given."""
+    return text[1:] if text.startswith("'") and _FORMULA.match(text) else text
+
+
+def csv_text(frame: pd.DataFrame) -> str:
+    """A table as CSV with `neutral` text cells, line ends as on Unix.
+
+    Args:
+        frame: The table; its index is left out.
+    """
+    safe = frame.map(lambda cell: neutral(cell) if isinstance(cell, str) else cell)
+    return str(safe.rename(columns=neutral).to_csv(index=False, lineterminator="\n"))

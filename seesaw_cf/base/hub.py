@@ -1,0 +1,93 @@
+"""Talking to the Hugging Face Hub: names of repositories, and its errors in words that say what to do."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from seesaw_cf.base.arguments import check_public
+from seesaw_cf.base.errors import RecordError, StorageError
+
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
+"""An organisation, or a repository within it."""
+
+_REASONS = {
+    401: "no valid token. Run `hf auth login`, or set HF_TOKEN to a token with write access",
+    403: "this token lacks the right to write there. Use a token with write access to that organisation",
+    404: "there is no such organisation or repository for this token. Check the name and the token's rights",
+    409: "the repository exists and cannot be used. Choose another name",
+    412: "someone else pushed in the meantime. Run the same command again",
+}
+_READING = {
+    401: "there is none, or it is private and there is no valid token. Check the name, run `hf auth login` or set "
+    "HF_TOKEN",
+    403: "this token may not read it. Use a token of somebody who may",
+    404: "there is no such repository or file for this token. Check the name and the token's rights",
+}
+
+
+def check_repo(repo: str) -> None:
+    """Refuse a malformed name.
+
+    Raises:
+        RecordError: Not ORG/NAME in the Hub's letters.
+    """
+    parts = repo.split("/")
+    if len(parts) != 2 or not all(NAME.fullmatch(part) for part in parts) or len(repo) > 96:
+        raise RecordError(
+            f"repository {repo!r}: expected ORG/NAME of ASCII letters, digits, '.', '_' and '-', at most 96 characters."
+        )
+
+
+def public_name(name: str) -> str:
+    """A Hub name as it is; of a path the last part: the rest means nothing elsewhere and tells about the machine."""
+    parts = name.split("/")
+    return name if len(parts) <= 2 and all(NAME.fullmatch(part) for part in parts) else Path(name).name
+
+
+@contextmanager
+def explained(repo: str, *, reading: bool = False) -> Iterator[None]:
+    """Turn the Hub client's errors into one that says what to do; nothing of the request is quoted.
+
+    Args:
+        repo: ORG/NAME that the block talks to the Hub about.
+        reading: The block fetches; otherwise it publishes.
+
+    Raises:
+        StorageError: The Hub refused (rights, names, other pushes) or did not answer.
+    """
+    from huggingface_hub.errors import (
+        HfHubHTTPError,
+        LocalEntryNotFoundError,
+        LocalTokenNotFoundError,
+        OfflineModeIsEnabled,
+    )
+    from huggingface_hub.errors import HTTPError as NoAnswer  # type: ignore[attr-defined]  # httpx or httpx2
+
+    reasons = _REASONS | (_READING if reading else {})
+    refused, action = ("give", "fetched") if reading else ("take", "published")
+    try:
+        yield
+    except HfHubHTTPError as error:
+        status = error.response.status_code
+        reason = reasons.get(status, "see https://status.huggingface.co, then run the same command again")
+        raise StorageError(
+            f"the Hub refused to {refused} {repo} (HTTP {status}): {reason}. Nothing was {action}."
+        ) from error
+    except LocalTokenNotFoundError as error:
+        raise StorageError(f"the Hub refused to {refused} {repo}: {reasons[401]}. Nothing was {action}.") from error
+    except (NoAnswer, OfflineModeIsEnabled, LocalEntryNotFoundError) as error:
+        raise StorageError(
+            f"the Hub did not answer for {repo} ({type(error).__name__}). Check the network, HF_ENDPOINT and "
+            f"HF_HUB_OFFLINE, then run the same command again. Nothing was {action}."
+        ) from error
+    except RuntimeError as error:  # how huggingface_hub reports a large file whose upload failed
+        raise StorageError(
+            f"the Hub did not {refused} the files of {repo} ({type(error.__cause__ or error).__name__}). Check the "
+            f"network, then run the same command again. Nothing was {action}."
+        ) from error
+
+
+check_public(globals())

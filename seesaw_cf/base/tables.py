@@ -1,0 +1,144 @@
+"""The score table: one row per (case, prompt, target, phase). Everything after scoring is a function of it."""
+
+from __future__ import annotations
+
+import os
+import types
+import typing
+from collections.abc import Collection
+from typing import Annotated, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from seesaw_cf.base.arguments import check_public
+from seesaw_cf.base.checks import check_path
+from seesaw_cf.base.errors import RecordError, StorageError
+from seesaw_cf.base.files import atomic_path
+
+_STRINGS = pa.list_(pa.string())
+
+# Whole numbers of rows that need no 64 bits.
+Int8 = Annotated[int, pa.int8()]
+Int32 = Annotated[int, pa.int32()]
+_TYPES = {str: pa.string(), int: pa.int64(), bool: pa.bool_(), float: pa.float64(), list[str]: _STRINGS}
+
+
+def schema_of(*rows: type) -> pa.Schema:
+    """The columns of a table, as the type of its rows declares them.
+
+    Args:
+        *rows: `TypedDict`s of str, bool, int, `Int8`, `Int32`, float and list[str], each of them or None; the columns
+            of the first come first.
+    """
+    fields = [item for row in rows for item in typing.get_type_hints(row, include_extras=True).items()]
+    return pa.schema([(name, _arrow_type(hint)) for name, hint in fields])
+
+
+def _arrow_type(hint: Any) -> pa.DataType:
+    if typing.get_origin(hint) in (typing.Union, types.UnionType):
+        hint = next(part for part in typing.get_args(hint) if part is not types.NoneType)
+    return _TYPES.get(hint) or hint.__metadata__[0]
+
+
+# kind, role, holds, phase: see `seesaw_cf.types`; `gold` marks candidates that are true before the edit.
+# logprob: nats, summed over n_tokens target tokens; null when status is not "ok". n_greedy: how many of them are the
+# model's first choice after the true tokens before them. n_kept, after an edit: at how many of them the first choice,
+# right or wrong, is the same token as before the edit.
+SCORES: pa.Schema = pa.schema(
+    [
+        ("editor", pa.string()),
+        ("case_id", pa.int64()),
+        ("edit_relation", pa.string()),
+        ("effect_relation", pa.string()),
+        ("kind", pa.string()),
+        ("prompt_id", pa.int32()),
+        ("template_id", pa.string()),
+        ("prompt", pa.string()),
+        ("subject_id", pa.string()),
+        ("subject", pa.string()),
+        ("gender", _STRINGS),
+        ("race", _STRINGS),
+        ("region", _STRINGS),
+        ("holds", pa.string()),
+        ("target", pa.string()),
+        ("role", pa.string()),
+        ("gold", pa.bool_()),
+        ("phase", pa.string()),
+        ("logprob", pa.float64()),
+        ("n_tokens", pa.int32()),
+        ("greedy", pa.bool_()),
+        ("status", pa.string()),
+        ("n_greedy", pa.int32()),
+        ("n_kept", pa.int32()),
+    ]
+)
+LATER = ("n_greedy", "n_kept")
+"""Columns of `SCORES` that tables of older versions do not have."""
+
+
+_PARQUET: dict[str, object] = {"compression": "zstd", "version": "2.6", "store_schema": True}
+
+
+def table_bytes(table: pa.Table) -> bytes:
+    """A table as a Parquet file, the same bytes for the same rows."""
+    sink = pa.BufferOutputStream()
+    pq.write_table(table, sink, **_PARQUET)
+    return bytes(sink.getvalue().to_pybytes())
+
+
+def write_table(path: str | os.PathLike[str], table: pa.Table) -> None:
+    """Write Parquet whole or not at all, with the same bytes for the same rows.
+
+    Raises:
+        StorageError: The disk is full or the folder cannot be written.
+    """
+    with atomic_path(path) as temporary:
+        pq.write_table(table, temporary, **_PARQUET)
+
+
+def read_table(
+    path: str | os.PathLike[str],
+    schema: pa.Schema | None = None,
+    *,
+    may_lack: Collection[str] = LATER,
+    **options: object,
+) -> pa.Table:
+    """Read a Parquet file and check that it has the columns of `schema`.
+
+    Args:
+        path: The file.
+        schema: What it has; None = anything.
+        may_lack: Columns that files of older versions do not have; null there.
+        **options: Of `pyarrow.parquet.read_table`.
+
+    Raises:
+        StorageError: The file is missing or cannot be read.
+        RecordError: The file is not Parquet, is truncated, or lacks columns.
+    """
+    file = check_path(path)
+    try:
+        table = pq.read_table(file, **options)
+    except FileNotFoundError as error:
+        raise StorageError(f"{file}: no such file. Check the path.") from error
+    except (pa.ArrowException, OSError, UnicodeEncodeError) as error:
+        raise RecordError(f"{file}: not a whole Parquet file ({error}). Delete it and make it again.") from error
+    for name in may_lack:
+        if schema is not None and name in schema.names and name not in table.column_names:
+            table = table.append_column(schema.field(name), pa.nulls(len(table), schema.field(name).type))
+    missing = [name for name in (schema.names if schema is not None else []) if name not in table.column_names]
+    if missing:
+        raise RecordError(
+            f"{file}: columns {missing} are missing; it has {table.column_names}. "
+            "It was written by something else or another version; make it again."
+        )
+    try:
+        return table if schema is None else table.select(schema.names).cast(schema)
+    except (pa.ArrowException, ValueError) as error:
+        raise RecordError(
+            f"{file}: a column holds values of another kind ({error}). "
+            "It was written by something else or another version; make it again."
+        ) from error
+
+
+check_public(globals())

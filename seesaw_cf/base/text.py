@@ -1,0 +1,117 @@
+"""Reading text and JSON files: what is wrong with one is said with the file and the line."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from typing import Any, NoReturn
+
+from seesaw_cf.base.checks import shown
+from seesaw_cf.base.errors import RecordError, SeesawError
+from seesaw_cf.base.files import read_bytes
+
+_KINDS: dict[type, str] = {dict: "an object", list: "a list", str: "a string"}
+_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
+
+
+def read_text(path: str | os.PathLike[str], *, error: type[SeesawError] = RecordError) -> str:
+    """The text of a UTF-8 file, without a byte order mark.
+
+    Args:
+        path: The file.
+        error: What to raise when its content is wrong.
+
+    Raises:
+        StorageError: The file is missing, a folder, or cannot be read.
+        RecordError: (or `error`) It is not UTF-8; the message has the line.
+    """
+    content = read_bytes(path)
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as found:
+        line = content.count(b"\n", 0, found.start) + 1
+        raise error(
+            f"{path}, line {line}: byte 0x{content[found.start]:02x} is not UTF-8, expected UTF-8 text. "
+            "Convert the file to UTF-8."
+        ) from found
+
+
+def read_json(
+    path: str | os.PathLike[str],
+    kind: type = dict,
+    *,
+    expected: str = "",
+    any_number: bool = False,
+    error: type[SeesawError] = RecordError,
+) -> Any:
+    """The value in a JSON file.
+
+    Args:
+        path: The file.
+        kind: `dict` or `list`: what must be at the top.
+        expected: What the file should hold, for the message, such as '{"memit": {"layers": [3]}}'.
+        any_number: NaN and infinity are accepted, as Python writes them.
+        error: What to raise when its content is wrong.
+
+    Raises:
+        StorageError: The file is missing, a folder, or cannot be read.
+        RecordError: (or `error`) It is not UTF-8, not JSON, nested too deeply, holds NaN or infinity, or has something
+            else at the top.
+    """
+    text = read_text(path, error=error)
+    return parse_json_text(text, str(path), kind, expected=expected, any_number=any_number, error=error)
+
+
+def parse_json_text(
+    text: str,
+    where: str,
+    kind: type,
+    *,
+    expected: str = "",
+    any_number: bool = False,
+    error: type[SeesawError] = RecordError,
+) -> Any:
+    """The value of a JSON text; see `read_json`.
+
+    Raises:
+        RecordError: (or `error`) See `read_json`.
+    """
+    like = f" Expected {_KINDS.get(kind, kind.__name__)}{f' such as {expected}' if expected else ''}."
+
+    def refuse(name: str) -> NoReturn:
+        raise ValueError(f"{name} is no JSON number")
+
+    def finite(digits: str) -> float:
+        real = float(digits)
+        return real if abs(real) != float("inf") else refuse(digits)
+
+    try:
+        numbers: dict[str, Any] = {} if any_number else {"parse_constant": refuse, "parse_float": finite}
+        value = json.loads(text, object_pairs_hook=unique_keys, **numbers)
+        if _SURROGATE.search(text):
+            json.dumps(value, ensure_ascii=False).encode("utf-8")
+    except RecursionError as fault:
+        raise error(f"{where}: nested too deeply.{like}") from fault
+    except UnicodeEncodeError as fault:
+        raise error(f"{where}: a text holds half a surrogate pair, which UTF-8 has no bytes for. Repair it.") from fault
+    except json.JSONDecodeError as fault:
+        raise error(f"{where}: not JSON ({fault}).{like}") from fault
+    except ValueError as fault:
+        raise error(f"{where}: {fault}.{like}") from fault
+    if not isinstance(value, kind):
+        raise error(f"{where}: got {shown(value)}.{like}")
+    return value
+
+
+def unique_keys(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    """An object of a JSON text, as `object_pairs_hook`.
+
+    Raises:
+        ValueError: A key occurs twice: which value is meant cannot be known.
+    """
+    mapping = dict(pairs)
+    if len(mapping) != len(pairs):
+        keys = [key for key, _ in pairs]
+        raise ValueError(f"the key {next(key for key in keys if keys.count(key) > 1)!r} occurs twice in one object")
+    return mapping

@@ -1,0 +1,305 @@
+"""Forest plots of a page: estimates with intervals on one axis, their controls below them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import ClassVar
+
+# A horizontal axis in per cent of its width, so that a mark needs no script and no size in pixels.
+
+_STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
+_ENDS = (1.0, 1.2, 1.6, 2.0, 2.4, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0)
+_EDGE = 2.0  # per cent left free on both sides
+
+
+@dataclass(frozen=True, slots=True)
+class AxisInterval:
+    """An interval on an axis.
+
+    Attributes:
+        left, right: Its ends, per cent.
+        cut_left, cut_right: The end lies beyond the axis.
+    """
+
+    left: float
+    right: float
+    cut_left: bool
+    cut_right: bool
+
+    @property
+    def width(self) -> float:
+        """Per cent."""
+        return round(self.right - self.left, 2)
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """An axis.
+
+    Attributes:
+        low, high: Its ends, in the unit of the values; low < high.
+    """
+
+    low: float
+    high: float
+
+    @classmethod
+    def around(cls, values: Iterable[float], ends: Iterable[float]) -> Axis:
+        """An axis with 0 in its middle that shows every value whole, and ends of intervals up to twice as far.
+
+        Args:
+            values: What is marked.
+            ends: Ends of intervals; NaN where there is none.
+        """
+        most = max((abs(value) for value in values if math.isfinite(value)), default=0.0)
+        far = max((abs(end) for end in ends if math.isfinite(end)), default=0.0)
+        limit = _round_up(max(most, min(far, 2 * most)) or 1.0, _ENDS)
+        return cls(-limit, limit)
+
+    @classmethod
+    def covering(cls, values: Iterable[float]) -> Axis:
+        """An axis that shows every finite value, and 0 where that is no further off than the values are apart."""
+        finite = [value for value in values if math.isfinite(value)] or [0.0]
+        least, most = min(finite), max(finite)
+        least, most = (min(least, 0.0), max(most, 0.0)) if _near_zero(least, most) else (least, most)
+        step = _round_up((most - least) / 4 or abs(most) / 4 or 0.25)
+        low = math.floor(least / step + 1e-9) * step
+        return cls(low, max(low + 4 * step, math.ceil(most / step - 1e-9) * step))
+
+    def at(self, value: float) -> float:
+        """Where a value is, per cent; values beyond the axis at its end."""
+        share = min(max((value - self.low) / (self.high - self.low), 0.0), 1.0)
+        return round(_EDGE + share * (100 - 2 * _EDGE), 2)
+
+    def span(self, low: float, high: float) -> AxisInterval | None:
+        """An interval; None where there is none."""
+        if not (math.isfinite(low) and math.isfinite(high)):
+            return None
+        return AxisInterval(self.at(low), self.at(high), low < self.low, high > self.high)
+
+    @property
+    def zero(self) -> float | None:
+        """Where 0 is; None where the axis does not reach it."""
+        return self.at(0.0) if self.low <= 0 <= self.high else None
+
+    @property
+    def ticks(self) -> list[tuple[float, str]]:
+        """Five places and what stands there; signs where the axis has both."""
+        values = [self.low + (self.high - self.low) * share for share in (0, 0.25, 0.5, 0.75, 1)]
+        form = "+.3g" if self.low < 0 < self.high else ".3g"
+        near = 1e-9 * (self.high - self.low)
+        labels = ["0" if abs(value) < near else format(value, form).replace("-", "\u2212") for value in values]
+        return list(zip(map(self.at, values), labels, strict=True))
+
+
+def _near_zero(least: float, most: float) -> bool:
+    return min(abs(least), abs(most)) <= most - least
+
+
+def _round_up(value: float, steps: tuple[float, ...] = _STEPS) -> float:
+    """The next of the steps, or of their tens and tenths."""
+    power = 10.0 ** math.floor(math.log10(value))
+    return next(step * power for step in steps if step * power >= value * (1 - 1e-12))
+
+
+_COLOURS = 7
+
+
+@dataclass(frozen=True, slots=True)
+class Control:
+    """The same of a control: place and interval in per cent, and which way its line is dashed."""
+
+    at: float
+    span: AxisInterval | None
+    dash: int
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """An estimate: place and interval in per cent, number of its colour, the numbers in words, and its controls."""
+
+    at: float
+    span: AxisInterval | None
+    colour: int
+    said: str
+    controls: Sequence[Control] = field(default_factory=tuple)
+
+
+@dataclass(frozen=True, slots=True)
+class ForestRow:
+    """A line of a panel: one mark for each side, None where there is nobody."""
+
+    name: str
+    count: str
+    marks: Sequence[Mark | None]
+    href: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ForestColumn:
+    """A column of marks that share an axis; a noise floor and margins, in per cent."""
+
+    title: str
+    axis: Axis
+    floor: AxisInterval | None = None
+    margins: Sequence[float] = field(default_factory=tuple)
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """Lines with a mark in each column.
+
+    Attributes:
+        title, about: What is above it, and in its caption.
+        heads: What the names and what the counts of its lines are.
+        sides: The columns.
+        unit: Of their axes.
+        opened: Shown at first.
+    """
+
+    title: str
+    about: str
+    heads: tuple[str, str]
+    sides: Sequence[ForestColumn]
+    unit: str
+    rows: Sequence[ForestRow]
+    opened: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Forest:
+    """Panels under one heading."""
+
+    axis_name: str
+    panels: Sequence[Panel]
+
+
+def key_colours(names: Iterable[str]) -> dict[str, int]:
+    """Name -> number of its colour, in order."""
+    return {name: number % _COLOURS for number, name in enumerate(dict.fromkeys(names))}
+
+
+# Line charts of a page, in per cent of their width and height, so that they need no script.
+
+_LEFT, _RIGHT, _TOP, _FLOOR = 11.0, 98.0, 4.0, 88.0  # per cent of the picture
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A value at one of the places along a chart, with its interval (NaN without one), and in words."""
+
+    place: int
+    value: float
+    low: float
+    high: float
+    said: str
+    alarm: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """Points of one colour and one dashing."""
+
+    colour: int
+    dash: int
+    points: Sequence[Point]
+
+
+@dataclass(frozen=True, slots=True)
+class Dot:
+    """A point as it is drawn, per cent."""
+
+    x: float
+    y: float
+    low: float | None
+    high: float | None
+    said: str
+    alarm: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """A curve as it is drawn: lines from point to point (x1, y1, x2, y2), and the points."""
+
+    colour: int
+    dash: int
+    lines: Sequence[tuple[float, float, float, float]]
+    dots: Sequence[Dot]
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """A chart as it is drawn, every place in per cent.
+
+    Attributes:
+        title, about: Above it.
+        places: (x, what stands there) of the places along it.
+        ticks: (y, what stands there).
+        levels: y of the reference lines.
+        curves: The curves.
+    """
+
+    title: str
+    about: str
+    places: Sequence[tuple[float, str]]
+    ticks: Sequence[tuple[float, str]]
+    levels: Sequence[float]
+    curves: Sequence[Drawn]
+
+
+@dataclass(frozen=True, slots=True)
+class Charts:
+    """Charts beside each other."""
+
+    kind: ClassVar[str] = "charts"
+    unit: str
+    charts: Sequence[Chart]
+
+
+def draw_chart(
+    title: str, about: str, places: Sequence[str], curves: Sequence[Curve], levels: Sequence[float] = ()
+) -> Chart:
+    """A chart; points of different curves at one place stand beside each other.
+
+    Args:
+        title, about: See `Chart`.
+        places: What stands at the places along it, left to right, evenly spaced.
+        curves: What is drawn; points that are not finite are left out.
+        levels: Values of reference lines.
+    """
+    finite = [
+        Curve(source.colour, source.dash, [p for p in source.points if math.isfinite(p.value)]) for source in curves
+    ]
+    points = [point for source in finite for point in source.points]
+    axis = Axis.covering(
+        [v for p in points for v in (p.value, p.low, p.high)] + [v for v in levels if math.isfinite(v)]
+    )
+
+    def y(value: float) -> float:
+        return round(_FLOOR - (_FLOOR - _TOP) * axis.at(value) / 100, 2)
+
+    step = (_RIGHT - _LEFT) / max(1, len(places))
+    xs = [round(_LEFT + step * (number + 0.5), 2) for number in range(len(places))]
+
+    def drawn(number: int, curve: Curve) -> Drawn:
+        beside = 0.5 * step * ((number + 0.5) / max(1, len(finite)) - 0.5)
+        dots = [
+            Dot(
+                round(xs[p.place] + beside, 2),
+                y(p.value),
+                y(p.low) if math.isfinite(p.low) else None,
+                y(p.high) if math.isfinite(p.high) else None,
+                p.said,
+                p.alarm,
+            )
+            for p in curve.points
+        ]
+        return Drawn(curve.colour, curve.dash, [(a.x, a.y, b.x, b.y) for a, b in pairwise(dots)], dots)
+
+    ticks = [(y(axis.low + (axis.high - axis.low) * n / 4), label) for n, (_, label) in enumerate(axis.ticks)]
+    marks = [drawn(number, curve) for number, curve in enumerate(finite)]
+    lines = [y(value) for value in levels if math.isfinite(value)]
+    return Chart(title, about, list(zip(xs, places, strict=True)), ticks, lines, marks)

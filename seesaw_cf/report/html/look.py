@@ -1,0 +1,245 @@
+"""Lists to look into: rows that a page's script filters, sorts and gives an address to."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from difflib import SequenceMatcher
+from itertools import pairwise
+from typing import Any, ClassVar
+from urllib.parse import urlencode
+
+from markupsafe import Markup
+
+from seesaw_cf.base.terminal import printable
+from seesaw_cf.report.html.render import Table, data_block
+
+_SHOWN = 100  # lines of the table at once: more would take a phone seconds to lay out
+
+Choice = tuple[str, str, Sequence[tuple[str, str]]]
+"""Name of a column (or of a column of lists, without its s), label, (value, as shown) of each."""
+
+Sizes = tuple[Sequence[str], Mapping[Any, int]]
+"""Names that a view is told by, and tuples of their values -> rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a list: its heading, what it is, and whether it holds text (or lists of texts)."""
+
+    head: str
+    about: str
+    text: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PromptList:
+    """What the macro `look_into` shows.
+
+    Attributes:
+        name: Its id in the page; addresses of views begin with it.
+        title, about: Heading, and the sentence below.
+        choices: The lists that a reader chooses from.
+        heads: Heading and meaning of each column.
+        data: For the script.
+    """
+
+    kind: ClassVar[str] = "look"
+    name: str
+    title: str
+    about: str
+    choices: Sequence[Choice]
+    heads: Sequence[tuple[str, str]]
+    data: Markup
+
+
+def make_look(
+    name: str,
+    texts: tuple[str, str, str],
+    columns: Mapping[str, Column],
+    rows: Sequence[Mapping[str, Any]],
+    choices: Sequence[Choice],
+    *,
+    search: Sequence[str],
+    sort: str,
+    sizes: Sizes = ((), {}),
+) -> PromptList:
+    """A list, its texts stored once each.
+
+    Args:
+        name: Its id.
+        texts: Title, sentence below it, and what a row is ("prompts").
+        columns: Name -> column.
+        rows: Name -> text, list of texts, number or None.
+        choices: See `Choice`.
+        search: Columns of text that the search looks into.
+        sort: Column that rows are sorted by at first, the largest in front.
+        sizes: How many rows there are in a view, kept here or not.
+    """
+    words: dict[str, dict[str, int]] = {
+        key: {} for key, column in columns.items() if column.text and all(isinstance(row[key], str) for row in rows)
+    }
+    packed = [
+        [words[key].setdefault(row[key], len(words[key])) if key in words else row[key] for key in columns]
+        for row in rows
+    ]
+    data = {
+        "id": name,
+        "noun": texts[2],
+        "columns": [
+            {"name": key, "text": column.text, "words": list(words[key]) if key in words else None}
+            for key, column in columns.items()
+        ],
+        "rows": packed,
+        "choices": [choice[0] for choice in choices],
+        "search": list(search),
+        "sort": sort,
+        "key": list(sizes[0]),
+        "counts": {_key(values): n for values, n in sizes[1].items()},
+        "shown": _SHOWN,
+    }
+    heads = [(column.head, column.about) for column in columns.values()]
+    return PromptList(name, *texts[:2], choices, heads, data_block(data))
+
+
+def view_link(name: str, **choices: str) -> str:
+    """The address of a view, within the page."""
+    return f"#{name}?" + urlencode({key: printable(value) for key, value in choices.items()})
+
+
+def short(value: float) -> float | None:
+    """Three digits are what a table shows; more would make the page larger. None where there is no number."""
+    return float(f"{value:.3g}") if math.isfinite(value) else None
+
+
+def _key(values: Sequence[str]) -> str:
+    """As JSON.stringify writes it."""
+    return json.dumps(list(map(printable, values)), ensure_ascii=False, separators=(",", ":"))
+
+
+# Texts before and after an edit side by side: words that changed, and passages that something points at.
+
+_CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+_WORD = re.compile(r"\S+")
+_LONGEST = 12_000  # characters of a text that are shown
+_COMPARED = 2_500  # words of a text that are compared
+MARKS: Mapping[str, str] = {"quote": "", "supports": "\u2713", "contradicts": "\u2717"}
+"""What is said of words -> its sign, so that no colour is needed. Where two overlap the later one shows."""
+
+Span = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Words of a text that something points at: the words, one of `MARKS`, and what stands behind them ("2")."""
+
+    words: str
+    mark: str
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A stretch of text: whether it is only on this side, how it is marked, and what stands behind it."""
+
+    text: str
+    changed: bool = False
+    mark: str = ""
+    notes: Sequence[str] = field(default_factory=tuple)
+
+
+@dataclass(frozen=True, slots=True)
+class TextPair:
+    """Two texts in pieces, and what a reader must know of them ("" for nothing)."""
+
+    title: str
+    before: Sequence[Piece]
+    after: Sequence[Piece]
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """What was written about one edit: texts, who and what, and tables beside them."""
+
+    title: str
+    about: str
+    texts: Sequence[TextPair]
+    tables: Sequence[Table] = field(default_factory=tuple)
+
+
+@dataclass(frozen=True, slots=True)
+class Texts:
+    """Pairs below each other; each is folded when there are several."""
+
+    kind: ClassVar[str] = "texts"
+    pairs: Sequence[Pair]
+
+
+def compared(
+    title: str, before: str | None, after: str | None, findings: tuple[Iterable[Found], Iterable[Found]] = ((), ())
+) -> TextPair:
+    """Two texts, compared word by word.
+
+    Args:
+        title: Above them.
+        before, after: The texts; None where there is none.
+        findings: What points at words of the first, and of the second; words that are not there are left out.
+
+    Returns:
+        Pieces that add up to the texts, control characters as spaces, each text cut at 12,000 characters. Texts of more
+        than 2,500 words are not compared. The note says so, and what was cut.
+    """
+    cleaned = [_CONTROL.sub(" ", text or "") for text in (before, after)]
+    notes = [
+        f"{len(text) - _LONGEST:,} characters at the end of the text {when} the edit are not shown."
+        for text, when in zip(cleaned, ("before", "after"))
+        if len(text) > _LONGEST
+    ]
+    cut = [f"{text[:_LONGEST]}\u2026" if len(text) > _LONGEST else text for text in cleaned]
+    changed: tuple[list[Span], list[Span]] = ([], [])
+    if before is None or after is None:
+        notes.append(f"There is no text {'before' if before is None else 'after'} the edit.")
+    elif max(len(_WORD.findall(text)) for text in cut) > _COMPARED:
+        notes.append("The texts are too long to be compared word by word.")
+    else:
+        changed = _changes(*cut)
+    sides = [_pieces(text, spans, marks) for text, spans, marks in zip(cut, changed, findings, strict=True)]
+    return TextPair(title, sides[0], sides[1], " ".join(notes))
+
+
+def _changes(before: str, after: str) -> tuple[list[Span], list[Span]]:
+    """The stretches that only one of two texts has."""
+    words = [list(_WORD.finditer(text)) for text in (before, after)]
+    first_words, then_words = ([word[0] for word in text] for text in words)
+    matcher = SequenceMatcher(a=first_words, b=then_words)
+    spans: tuple[list[Span], list[Span]] = ([], [])
+    for tag, *ends in matcher.get_opcodes():
+        if tag != "equal":
+            for side, (first, last) in enumerate((ends[:2], ends[2:])):
+                if first < last:
+                    spans[side].append((words[side][first].start(), words[side][last - 1].end()))
+    return spans
+
+
+def _pieces(text: str, changed: Sequence[Span], findings: Iterable[Found]) -> list[Piece]:
+    """The text cut wherever something begins or ends; where two marks overlap the stronger sign is shown."""
+    marks = []
+    for finding in findings:
+        words = _CONTROL.sub(" ", finding.words).strip()
+        start = text.find(words) if words else -1
+        if start >= 0:
+            marks.append(((start, start + len(words)), finding))
+    ends = {0, len(text), *(end for span in changed for end in span), *(end for span, _ in marks for end in span)}
+    cuts = sorted(ends)
+    pieces = []
+    for start, end in pairwise(cuts):
+        over = [finding for (first, last), finding in marks if first <= start and end <= last]
+        mark = max((finding.mark for finding in over), key=list(MARKS).index, default="")
+        notes = [f"{MARKS[finding.mark]}{finding.note}" for (_, last), finding in marks if last == end and finding.note]
+        inside = any(first <= start and end <= last for first, last in changed)
+        pieces.append(Piece(text[start:end], inside, mark, notes))
+    return pieces

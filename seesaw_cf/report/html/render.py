@@ -1,0 +1,164 @@
+"""Templates to pages: everything inlined, nothing fetched, only the page's own style and script allowed to act."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from seesaw_cf.base.files import csv_text
+from seesaw_cf.base.terminal import printable
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+_HERE = Path(__file__).parent
+_NONE = "'none'"
+
+
+@dataclass(frozen=True, slots=True)
+class PageTemplate:
+    """What pages of one sort are made with.
+
+    Attributes:
+        styles, scripts: Files that are inlined, in order.
+        folder: Where templates are looked for, before this package.
+        allowed: What pages may do beyond their own style and script.
+    """
+
+    styles: tuple[Path, ...]
+    scripts: tuple[Path, ...]
+    folder: Path = _HERE
+    allowed: str = "form-action 'none'"
+
+
+REPORTS = PageTemplate((_HERE / "style.css",), (_HERE / "look.js",))
+"""Pages that are files: they ask nobody anything."""
+SERVED = PageTemplate((_HERE / "style.css",), (), allowed="form-action 'self'")
+"""Pages that a server of this package answers: their forms lead there, and they have no script."""
+
+
+@cache
+def _environment(folder: Path) -> Environment:
+    environment = Environment(
+        loader=FileSystemLoader([folder, _HERE]),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    # Text of models and records: no control characters, no changes of writing direction; autoescape does the rest.
+    environment.filters["plain"] = printable
+    environment.filters["lines"] = _lines
+    return environment
+
+
+def _lines(text: object) -> str:
+    """Like `printable`, line ends kept."""
+    return "\n".join(printable(line) for line in str(text).split("\n"))
+
+
+@cache
+def _inlined(look: PageTemplate) -> dict[str, Any]:
+    style, script = ("\n".join(file.read_text("utf-8") for file in files) for files in (look.styles, look.scripts))
+    scripts = _hash(script) if script else _NONE
+    policy = (
+        f"default-src 'none'; style-src {_hash(style)}; script-src {scripts}; img-src data:; base-uri 'none'; "
+        f"{look.allowed}"
+    )
+    return {
+        "style": Markup(style),
+        "script": Markup(script),
+        "policy": policy,
+        "served": look.allowed != REPORTS.allowed,
+    }
+
+
+def policy(look: PageTemplate) -> str:
+    """The Content-Security-Policy of pages: their own style and script by their hashes, and what the look allows."""
+    return str(_inlined(look)["policy"])
+
+
+def render(template: str, values: Mapping[str, object], look: PageTemplate = REPORTS) -> str:
+    """A whole page.
+
+    Args:
+        template: A file of this package, or of the look's folder, that extends `base.html`.
+        values: What it shows. Texts are escaped; only what `data_block`, `download` and `csv_files` make is trusted.
+        look: Its style, script and rights.
+
+    Returns:
+        HTML whose Content-Security-Policy names its own style and script by their hashes and forbids all else: no
+        request, no frame, no inline handler, and no form unless the look allows it. The same values give the same
+        bytes.
+    """
+    return _environment(look.folder).get_template(template).render(**values, **_inlined(look))
+
+
+def macro(name: str, *values: object) -> str:
+    """Return what a macro of `macros.html` makes of these values; texts are escaped."""
+    return str(getattr(_environment(_HERE).get_template("macros.html").module, name)(*values))
+
+
+def data_block(value: object) -> Markup:
+    """JSON for a `<script type="application/json">`: no text in it can end the block or begin a comment."""
+    text = json.dumps(value, ensure_ascii=True, separators=(",", ":"), allow_nan=False)
+    return Markup(text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026"))
+
+
+def download(text: str, kind: str = "text/csv") -> Markup:
+    """A file as a link that needs no server."""
+    return Markup(f"data:{kind};charset=utf-8;base64,{base64.b64encode(text.encode()).decode()}")
+
+
+def csv_files(tables: Mapping[str, pd.DataFrame]) -> list[tuple[str, str, Markup]]:
+    """Tables to take away: name of the file, its size in words, and the file as a link."""
+    return [download_csv(name, csv_text(frame), len(frame)) for name, frame in tables.items()]
+
+
+def download_csv(name: str, text: str, n: int) -> tuple[str, str, Markup]:
+    """Return a CSV file of `n` rows to take away: its name, its size in words, and a link."""
+    return f"{name}.csv", f"{n:,} rows", download(text)
+
+
+def _hash(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
+# A table of a page: texts in rows and columns, some of which lead somewhere.
+
+
+@dataclass(frozen=True, slots=True)
+class TableRow:
+    """A row of a table.
+
+    Attributes:
+        cells: Its texts.
+        links: Number of a cell -> where it leads, within the page.
+    """
+
+    cells: Sequence[str]
+    links: Mapping[int, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table: its heads, how many columns are words, rows, and sentences in front of it."""
+
+    kind: ClassVar[str] = "table"
+    name: str
+    title: str
+    about: str
+    heads: Sequence[str]
+    left: int
+    rows: Sequence[TableRow]
+    lines: Sequence[str] = field(default_factory=tuple)

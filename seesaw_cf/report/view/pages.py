@@ -1,0 +1,263 @@
+"""The pages: prompts of a run as a table, an edit with all its prompts, and why an address has no page."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from seesaw_cf.base.errors import RecordError
+from seesaw_cf.base.terminal import printable
+from seesaw_cf.editors.control_names import CONTROLS
+from seesaw_cf.effects.groups import AXES, UNKNOWN, tags_of
+from seesaw_cf.report import text
+from seesaw_cf.report.html.look import Column
+from seesaw_cf.report.html.render import SERVED, Table, TableRow, render
+from seesaw_cf.report.page_cases import COLUMNS, control_column
+from seesaw_cf.report.results import relation_name
+from seesaw_cf.report.view.prompts import EDITED, GROUPS, Prompts
+from seesaw_cf.report.view.query import ALL_KINDS, PER_PAGE, SORTED, View, read_view
+
+KINDS: Mapping[str, str] = {
+    "cross_subject": "other people",
+    "efficacy": "the edit itself",
+    "paraphrase": "the edit in other words",
+    "neighborhood": "neighbours, whose answer must stay",
+    "portability": "what follows from the edit",
+    ALL_KINDS: "all",
+}
+_HEADS: Mapping[str, Column] = {
+    **{name: COLUMNS[name] for name in ("editor", "edit", "relation")},
+    "edited": Column("edited person", "the edited person's recorded groups", True),
+    **{name: COLUMNS[name] for name in ("prompt", "person", "groups", "holds")},
+    "log_odds": Column("change", COLUMNS["log_odds"].about),
+    **{kind: control_column(kind) for kind in CONTROLS},
+    "odds_pre": Column("log-odds before", "log p(new) - log p(true) before the edit, nats"),
+    "odds_post": Column("after", "log p(new) - log p(true) after the edit, nats"),
+    **{name: COLUMNS[name] for name in ("new_pre", "new_post", "true_pre", "true_post")},
+    "status": Column("status", "ok, or the first of the four answers without a number, and why", True),
+}
+_SHARES = tuple(name for name in COLUMNS if name.endswith(("_pre", "_post")))
+_LABELS = {"editor": "editor", "kind": "prompts about", "relation": "edited property", "holds": "people hold the"}
+_LABELS |= {name: f"edited person's {axis}" for name, axis in zip(EDITED, AXES, strict=True)}
+
+
+_TAGGED: Mapping[str, Sequence[str]] = {"groups": AXES, "edited": EDITED}
+_EVERY = {"editor": "all but controls", "kind": ""}
+
+
+def view_page(prompts: Prompts, path: str, query: str) -> str:
+    """The page of an address.
+
+    Args:
+        prompts: The run.
+        path: Out of `seesaw_cf.report.view.query.PAGES`.
+        query: What follows the question mark.
+
+    Returns:
+        HTML without script; the same run and address give the same bytes.
+
+    Raises:
+        UnknownNameError, RecordError: See `read_view`; or there is no such page or case.
+    """
+    view = read_view(prompts, path, query)
+    where, values = view.where()
+    [size] = prompts.rows(f"SELECT {_SIZE} FROM prompts WHERE {where}", values)
+    pages = max(1, math.ceil(size["n"] / PER_PAGE))
+    tables = _case(prompts, view) if path == "/case" else []
+    if view.page > pages:
+        raise RecordError(f"page {view.page} is not there: these prompts have {pages}. Give a smaller number.")
+    turn = f"ORDER BY {view.order()} LIMIT {PER_PAGE} OFFSET {(view.page - 1) * PER_PAGE}"
+    rows = prompts.rows(f"SELECT * FROM prompts WHERE {where} {turn}", values)
+    names = _columns(prompts, view, bool(size["lacking"]))
+    model = prompts.manifest.get("model", {}).get("id", "a model")
+    values_of_page = {
+        "title": f"{tables[0].title} in {model}" if tables else f"Prompts of the edits to {model}",
+        "about": _about(prompts),
+        "path": path,
+        "lists": _lists(prompts, view),
+        "kept": [(name, value) for name, value in _kept(view).items() if value],
+        "q": view.chosen.get("q", ""),
+        "found": _found(size, view),
+        "tables": tables,
+        "heads": [_head(name, view) for name in names],
+        "rows": [[_cell(name, row, view) for name in names] for row in rows],
+        "pages": _pages(view, pages),
+        "page": f"{view.page} of {pages}",
+        "address": view.address,
+        "home": path != "/" or bool(query),
+    }
+    return render("view.html", values_of_page, SERVED)
+
+
+_PERSON = "coalesce(nullif(subject_id, ''), subject)"
+_SIZE = (
+    f"count(*) AS n, count(DISTINCT nullif({_PERSON}, '')) AS people, "
+    "count(DISTINCT (edit_relation, case_id)) AS cases, count(*) FILTER (status <> 'ok') AS lacking"
+)
+
+
+def refusal(heading: str, message: str) -> str:
+    """A page that says why there is no other."""
+    return render("view_refusal.html", {"title": heading, "message": message}, SERVED)
+
+
+def _about(prompts: Prompts) -> str:
+    data = prompts.manifest.get("data", {})
+    configs = ", ".join(map(str, data.get("configs", ())))
+    return f"{prompts.total:,} prompts of {prompts.folder.name}, records of {data.get('source')} ({configs})"
+
+
+def _columns(prompts: Prompts, view: View, lacking: bool) -> list[str]:
+    """Those that can differ from row to row."""
+    same = {"edit", "edited", "relation"} if view.path == "/case" else set[str]()
+    same |= set() if any(len(prompts.choices[name]) > 1 for name in EDITED) else {"edited"}
+    same |= set(CONTROLS) - set(prompts.controls)
+    same |= set() if lacking else {"status"}
+    return [name for name in _HEADS if name not in same]
+
+
+def _lists(prompts: Prompts, view: View) -> list[dict[str, Any]]:
+    """The lists that a reader chooses from."""
+    words: dict[str, Mapping[str, str]] = {
+        "kind": KINDS,
+        "relation": {name: relation_name(name) for name in prompts.choices["relation"]},
+        "holds": {**text.HOLDS, UNKNOWN: text.HOLDS[""]},
+    }
+    more = {"kind": (ALL_KINDS,), "holds": (UNKNOWN,)}
+    fixed = {"relation", *EDITED} if view.path == "/case" else set[str]()
+    fixed |= {name for name in EDITED if len(prompts.choices[name]) == 1}  # nothing is recorded
+    lists = []
+    for name in ("editor", "kind", "relation", "holds", *GROUPS):
+        if name in fixed:
+            continue
+        values = (*prompts.choices[name], *more.get(name, ()))
+        labels = words.get(name, {})
+        options = [(printable(value), labels.get(value, value), view.chosen.get(name) == value) for value in values]
+        every = _EVERY.get(name, "any")
+        lists.append({"name": name, "label": _LABELS.get(name, name), "any": every, "options": options})
+    return lists
+
+
+def _kept(view: View) -> dict[str, str]:
+    """What a form carries on that is not chosen in it."""
+    own = {name: view.chosen.get(name, "") for name in ("relation", "case")} if view.path == "/case" else {}
+    own |= {"case": view.chosen.get("case", "")}
+    return own | {"sort": view.sort if view.sort != "log_odds" else "", "up": "1" if view.up else ""}
+
+
+def _found(size: Mapping[str, int], view: View) -> str:
+    first = (view.page - 1) * PER_PAGE + 1
+    last = min(size["n"], view.page * PER_PAGE)
+    if not size["n"]:
+        return "No prompts"
+    lacking = f", {size['lacking']:,} without a number" if size["lacking"] else ""
+    counts = f"(cases: {size['cases']:,}, people: {size['people']:,})"
+    return f"{first:,} to {last:,} of {size['n']:,} prompts{lacking} {counts}"
+
+
+def _head(name: str, view: View) -> dict[str, Any]:
+    column = _HEADS[name]
+    way = ("ascending" if view.up else "descending") if view.sort == name else "none"
+    link = view.sorted_by(name).address if name in SORTED else ""
+    return {"said": column.head, "about": column.about, "text": column.text, "way": way, "link": link}
+
+
+def _cell(name: str, row: Mapping[str, Any], view: View) -> tuple[str, bool, str]:
+    """Text, whether it is a number, and where it leads."""
+    if name in _SHARES:
+        target, phase = name.split("_")
+        return _number(_exp(row[f"{phase}_{target}"])), True, ""
+    if not _HEADS[name].text:
+        return _number(row[name]), True, ""
+    if name == "edit":
+        link = "" if view.path == "/case" else view.case(row["edit_relation"], row["case_id"]).address
+        return row["edit"] or f"case {row['case_id']}", False, link
+    return _said(name, row), False, ""
+
+
+def _said(name: str, row: Mapping[str, Any]) -> str:
+    """A cell of words."""
+    if name == "relation":
+        return relation_name(row["edit_relation"])
+    if name in _TAGGED:
+        return _tags(row, _TAGGED[name])
+    if name == "holds":
+        return text.HOLDS.get(row["holds"] or "", row["holds"])
+    return str(row[name] or "")
+
+
+def _tags(row: Mapping[str, Any], columns: Sequence[str]) -> str:
+    return ", ".join(tag for name in columns for tag in tags_of(row[name])) or UNKNOWN
+
+
+def _exp(value: float | None) -> float | None:
+    return None if value is None or math.isnan(value) else math.exp(value)
+
+
+def _number(value: float | None) -> str:
+    """Three digits, as in the pages of a report."""
+    if value is None or not math.isfinite(value):
+        return "\u2013"
+    return text.minus(f"{value:#.3g}" if abs(value) >= 0.001 or value == 0 else f"{value:.1e}")
+
+
+def _pages(view: View, pages: int) -> list[tuple[str, str]]:
+    """Where a reader can turn to: what is said, and the address."""
+    turns = {"first": 1, "previous": view.page - 1, "next": view.page + 1, "last": pages}
+    return [(label, view.at(page).address) for label, page in turns.items() if 1 <= page <= pages and page != view.page]
+
+
+def _case(prompts: Prompts, view: View) -> list[Table]:
+    """The edit of a case under every editor, and the answers that were compared."""
+    key: dict[str, Any] = {"relation": view.chosen["relation"], "case": int(view.chosen["case"])}
+    edits = prompts.rows("SELECT * FROM edits WHERE relation_id = $relation AND case_id = $case", key)
+    if not edits:
+        raise RecordError(f"this run has no case {key['case']} of {key['relation']}. Open a case from a row.")
+    first = edits[0]
+    title = f"{first['subject']}: {first['target_true']} \u2192 {first['target_new']}"
+    rows = [
+        TableRow(
+            (
+                row["editor"],
+                row["status"],
+                "\u2013" if row["true_rank"] is None else f"{row['true_rank']} of {row['n_candidates']}",
+                *(_number(_exp(row[name])) for name in ("new_pre", "new_post", "true_pre", "true_post")),
+                _number(row["delta_norm"]),
+            )
+        )
+        for row in edits
+    ]
+    heads = ("editor", "status", "rank of the true answer before", "p(new) before", "after", "p(true) before", "after")
+    about = (
+        f"Case {key['case']}, {relation_name(key['relation'])}: the edited fact itself; the norm is of the change. "
+        f"Recorded groups of the edited person: {_edited(prompts, key)}"
+    )
+    return [Table("edit", title, about, (*heads, "norm"), 2, rows), *_answers(prompts, key)]
+
+
+def _edited(prompts: Prompts, key: Mapping[str, Any]) -> str:
+    sql = f"SELECT {', '.join(EDITED)} FROM prompts WHERE edit_relation = $relation AND case_id = $case LIMIT 1"
+    return next((_tags(row, EDITED) for row in prompts.rows(sql, key)), UNKNOWN)
+
+
+def _answers(prompts: Prompts, key: Mapping[str, Any]) -> Sequence[Table]:
+    sql = (
+        "SELECT * FROM candidates WHERE edit_relation = $relation AND case_id = $case "
+        "ORDER BY editor, effect_relation, prompt_id, post DESC NULLS LAST, target"
+    )
+    rows = [
+        TableRow(
+            (
+                row["editor"],
+                relation_name(row["effect_relation"] or ""),
+                row["target"],
+                "right" if row["gold"] else "",
+                *(_number(_exp(row[phase])) for phase in ("pre", "post")),
+            )
+        )
+        for row in prompts.rows(sql, key)
+    ]
+    heads = ("editor", "asked", "answer", "before the edit", "p before", "after")
+    about = "Another property of the edited person: the answers that were compared, the likeliest after the edit first"
+    return [Table("answers", "Answers that were compared", about, heads, 4, rows)] if rows else []

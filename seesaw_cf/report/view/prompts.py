@@ -1,0 +1,262 @@
+"""Every prompt of a run with its four log-probabilities, in a database on disk that a page is read from.
+
+The score table is read as a stream and paired by DuckDB, whose memory has a limit, so that a run of any size opens.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import glob
+import os
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from seesaw_cf.base.errors import RecordError, StorageError, need
+from seesaw_cf.base.tables import LATER, SCORES
+from seesaw_cf.editors.control_names import CONTROLS, compared, is_control, split_control
+from seesaw_cf.effects.groups import AXES, UNKNOWN
+from seesaw_cf.effects.prompts import SIDES, UNEDITED
+from seesaw_cf.report.results import read_manifest, sort_groups, sort_relations
+from seesaw_cf.report.rows import Manifest
+from seesaw_cf.run.edit_table import read_edits
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+EDITED = tuple(f"edited_{axis}" for axis in AXES)
+"""Columns of the recorded groups of the edited person."""
+GROUPS = (*AXES, *EDITED)
+"""Columns of groups: of the person asked about, and of the edited one."""
+
+_MEMORY = "512MB"
+_THREADS = 2
+# Answers of a prompt out of `SIDES` -> the condition on its row.
+_CELLS = {
+    f"{phase}_{side}": f"phase = '{phase}' AND role = 'target_{side}'" for phase, side in (s.split("_") for s in SIDES)
+}
+_KEYS = "editor, kind, edit_relation, effect_relation, case_id, prompt_id"
+_NO_EDITOR = ", ".join(f"'{name}'" for name in UNEDITED)
+
+
+@dataclass(frozen=True, slots=True)
+class Prompts:
+    """The prompts of a finished run.
+
+    Attributes:
+        folder: The run folder.
+        manifest: Its record.
+        base: Tables `prompts` (one row per editor, kind, case and prompt; log-probabilities in nats, `log_odds` the
+            change of log p(new) - log p(true), the same of the editor's controls under the name of their kind; groups
+            of the person asked about and, `EDITED`, of the edited one),
+            `candidates` (one row per editor, case, prompt and answer) and `edits`.
+        choices: Column of `prompts` -> what occurs in it, in the order of a report.
+        controls: Kinds of controls of the run.
+        total: How many prompts there are.
+    """
+
+    folder: Path
+    manifest: Manifest
+    base: DuckDBPyConnection
+    choices: Mapping[str, tuple[str, ...]]
+    controls: tuple[str, ...]
+    total: int
+
+    def rows(self, sql: str, values: Mapping[str, Any]) -> list[dict[str, Any]]:
+        """Rows of a query with named parameters; threads may ask at once."""
+        cursor = self.base.cursor().execute(sql, dict(values))
+        names = [column[0] for column in cursor.description or ()]
+        return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+
+
+@contextlib.contextmanager
+def open_prompts(run: str | os.PathLike[str]) -> Iterator[Prompts]:
+    """Read a run once and yield what pages are made of; the database is deleted at the end, the run never touched.
+
+    Raises:
+        RunFolderError: Not a run folder, or the run is not finished.
+        RecordError: A table is truncated, lacks columns or contradicts itself.
+        StorageError: There is no room for the database.
+        MissingExtraError: DuckDB is not installed.
+    """
+    with need("duckdb", extra="view", what_for="seesaw-cf view", otherwise="report.html needs nothing"):
+        import duckdb
+    folder = Path(run)
+    manifest = read_manifest(folder)
+    file, edits = folder / "scores.parquet", read_edits(folder / "edits.parquet")
+    _check_columns(file)
+    with (
+        tempfile.TemporaryDirectory(prefix="seesaw-cf-view-") as temporary,
+        duckdb.connect(str(Path(temporary) / "prompts.duckdb")) as base,
+    ):
+        base.execute(f"SET memory_limit = '{_MEMORY}'; SET threads = {_THREADS}; SET preserve_insertion_order = false")
+        try:
+            _fill(base, _linked(file, Path(temporary)), edits, manifest)
+        except duckdb.Error as error:
+            raise _unreadable(file, error) from error
+        base.execute("SET enable_external_access = false; SET lock_configuration = true")
+        [(total,)] = base.execute("SELECT count(*) FROM prompts").fetchall()
+        choices = _choices(base, edits)
+        kinds = {split_control(name)[0] for name in choices["editor"]}
+        yield Prompts(folder, manifest, base, choices, tuple(kind for kind in CONTROLS if kind in kinds), total)
+
+
+def _check_columns(file: Path) -> None:
+    """Refuse what is no score table before it is read."""
+    try:
+        names = pq.read_schema(file).names
+    except (pa.ArrowException, OSError) as error:
+        raise _unreadable(file, error) from error
+    if missing := [name for name in SCORES.names if name not in (*names, *LATER)]:
+        raise RecordError(
+            f"{file}: columns {missing} are missing; it has {names}. "
+            "It was written by something else or another version; make it again."
+        )
+
+
+def _linked(file: Path, folder: Path) -> str:
+    """The file as an SQL string, by a name that is neither a pattern nor a partition, whatever its own is."""
+    link = folder / "scores.parquet"
+    link.symlink_to(file.resolve())
+    return "'" + glob.escape(str(link)).replace("'", "''") + "'"
+
+
+def _unreadable(file: Path, error: Exception) -> Exception:
+    message = " ".join(str(error).split())[:300]
+    if "No space left" in message or "max_temp_directory_size" in message:
+        return StorageError(f"{tempfile.gettempdir()}: no room for the prompts of {file} ({message}). Set TMPDIR.")
+    return RecordError(f"{file}: not a whole Parquet file ({message}). Delete it and make it again.")
+
+
+def _fill(base: DuckDBPyConnection, scores: str, edits: pa.Table, manifest: Manifest) -> None:
+    """Make the tables; `scores` is an SQL string."""
+    base.execute(f"CREATE TEMP VIEW scores AS SELECT * FROM read_parquet({scores}, hive_partitioning = false)")
+    base.register("made", edits)
+    base.execute(_ROWS)
+    base.execute(f"CREATE TEMP TABLE paired AS SELECT {_KEYS}, {_described()} FROM own GROUP BY ALL")
+    [(copies,)] = base.execute("SELECT coalesce(max(most), 0) FROM paired").fetchall()
+    if copies > 1:
+        raise RecordError(
+            "scores.parquet: a (case, prompt, target, phase) occurs more than once for an editor. Drop the copies, or "
+            "give merged runs different editor names."
+        )
+    base.execute(_CHANGED)
+    editors = [row[0] for row in base.execute("SELECT DISTINCT editor FROM paired").fetchall()]
+    base.execute("CREATE TEMP TABLE named (editor VARCHAR, is_control BOOLEAN)")
+    base.executemany("INSERT INTO named VALUES (?, ?)", [(name, is_control(name)) for name in [*editors, ""]])
+    base.execute("CREATE TEMP TABLE controls (editor VARCHAR, sort VARCHAR, control VARCHAR)")
+    pairs = [(editor, split_control(control)[0], control) for editor, control in compared(editors, manifest)]
+    base.executemany("INSERT INTO controls VALUES (?, ?, ?)", [*pairs, ("", "", "")])
+    base.execute("CREATE TABLE edits AS SELECT * FROM made")
+    base.execute(_SUBJECTS)
+    base.execute(_BESIDE)
+    base.execute(_CANDIDATES)
+    base.unregister("made")
+    base.execute("DROP VIEW own; DROP VIEW scores; DROP TABLE paired; DROP TABLE changed; DROP TABLE subjects")
+
+
+def _described() -> str:
+    """The columns of a prompt: what it is, and its answers, each with its status."""
+    words = [f"any_value({name}) AS {name}" for name in ("prompt", "subject_id", "subject", "holds")]
+    words += [f"coalesce(list_filter(any_value({axis}), lambda tag: tag <> ''), []) AS {axis}" for axis in AXES]
+    words += [f"any_value(target) FILTER (role = 'target_{side}') AS target_{side}" for side in ("new", "true")]
+    for side, cell in _CELLS.items():
+        words.append(f"max(logprob) FILTER ({cell} AND status = 'ok') AS {side}")
+        words.append(f"min(coalesce(status, 'missing')) FILTER ({cell}) AS why_{side}")
+    return ", ".join(
+        [*words, f"greatest({', '.join(f'count(*) FILTER ({cell})' for cell in _CELLS.values())}) AS most"]
+    )
+
+
+def _status() -> str:
+    """`status` as `seesaw_cf.effects.prompts` gives it: "ok", or the first answer without a number, and why."""
+    cases = " ".join(
+        f"WHEN {side} IS NULL OR NOT isfinite({side}) THEN '{side}: ' || "
+        f"CASE coalesce(why_{side}, 'missing') WHEN 'ok' THEN 'not finite' ELSE coalesce(why_{side}, 'missing') END"
+        for side in SIDES
+    )
+    return f"CASE {cases} ELSE 'ok' END"
+
+
+# Rows with two targets; pre-edit rows that all editors share are given to each that has none of its own.
+_ROWS = f"""
+CREATE TEMP TABLE editors AS
+  SELECT editor, bool_or(phase = 'pre') AS has_pre FROM scores WHERE editor IS NOT NULL
+  GROUP BY editor HAVING bool_or(phase = 'post');
+CREATE TEMP VIEW own AS
+  SELECT scores.* FROM scores JOIN editors USING (editor) WHERE role IN ('target_new', 'target_true')
+  UNION ALL
+  SELECT scores.* REPLACE (editors.editor AS editor) FROM scores, editors
+  WHERE role IN ('target_new', 'target_true') AND phase = 'pre' AND NOT has_pre
+    AND coalesce(scores.editor, '') IN ({_NO_EDITOR})
+"""
+_CHANGED = f"""
+CREATE TEMP TABLE changed AS
+  SELECT * EXCLUDE ({", ".join(f"why_{side}" for side in SIDES)}, most), {_status()} AS status,
+    pre_new - pre_true AS odds_pre, post_new - post_true AS odds_post,
+    CASE WHEN {_status()} = 'ok' THEN (post_new - pre_new) - (post_true - pre_true) END AS log_odds
+  FROM paired
+"""
+_TAGS = ", ".join(f"max(list_filter({axis}, lambda tag: tag <> '')) AS {axis}" for axis in AXES)
+# What is recorded of edited people, found by their identifiers alone: two people may have one name.
+_SUBJECTS = f"""
+CREATE TEMP TABLE subjects AS
+  WITH own AS (
+    SELECT DISTINCT edit_relation, case_id, subject_id FROM scores
+    WHERE kind IN ('efficacy', 'paraphrase', 'cross_property') AND subject_id <> ''
+  ), tagged AS (SELECT subject_id, {_TAGS} FROM scores WHERE subject_id <> '' GROUP BY ALL)
+  SELECT edit_relation, case_id, {", ".join(f"coalesce(max({axis}), []) AS edited_{axis}" for axis in AXES)}
+  FROM own JOIN tagged USING (subject_id) GROUP BY ALL
+"""
+_SAME = ("kind", "edit_relation", "effect_relation", "case_id", "prompt_id")
+_OF_CONTROLS = ", ".join(f"any_value(log_odds) FILTER (sort = '{kind}') AS {kind}" for kind in CONTROLS)
+_BESIDE = f"""
+CREATE TABLE prompts AS
+  WITH said AS (
+    SELECT relation_id, case_id, any_value(subject || ': ' || target_true || ' \u2192 ' || target_new) AS edit
+    FROM edits GROUP BY ALL
+  ), beside AS (
+    SELECT controls.editor, {", ".join(_SAME)}, {_OF_CONTROLS}
+    FROM controls JOIN changed ON changed.editor = controls.control GROUP BY ALL
+  )
+  SELECT mine.*, {", ".join(CONTROLS)}, named.is_control, coalesce(edit, '') AS edit,
+    coalesce(nullif(mine.subject, ''), mine.subject_id, '') AS person,
+    {", ".join(f"coalesce({name}, []) AS {name}" for name in EDITED)}
+  FROM changed mine
+  JOIN named USING (editor)
+  LEFT JOIN beside ON beside.editor = mine.editor
+    AND {" AND ".join(f"beside.{name} IS NOT DISTINCT FROM mine.{name}" for name in _SAME)}
+  LEFT JOIN said ON said.relation_id = mine.edit_relation AND said.case_id = mine.case_id
+  LEFT JOIN subjects ON subjects.edit_relation = mine.edit_relation AND subjects.case_id = mine.case_id
+"""
+_CANDIDATES = """
+CREATE TABLE candidates AS
+  SELECT editor, edit_relation, effect_relation, case_id, prompt_id, target, bool_or(gold) AS gold,
+    max(logprob) FILTER (phase = 'pre' AND status = 'ok') AS pre,
+    max(logprob) FILTER (phase = 'post' AND status = 'ok') AS post
+  FROM scores WHERE role = 'candidate' GROUP BY ALL
+"""
+
+
+def _choices(base: DuckDBPyConnection, edits: pa.Table) -> dict[str, tuple[str, ...]]:
+    def found(what: str) -> list[str]:
+        return [
+            row[0] for row in base.execute(f"SELECT DISTINCT {what} AS v FROM prompts ORDER BY v").fetchall() if row[0]
+        ]
+
+    ran = list(dict.fromkeys(edits["editor"].to_pylist()))
+    groups = {
+        name: tuple(sort_groups(name.removeprefix("edited_"), [*found(f"unnest({name})"), UNKNOWN])) for name in GROUPS
+    }
+    return {
+        "editor": tuple(sorted(found("editor"), key=lambda name: ran.index(name) if name in ran else len(ran))),
+        "kind": tuple(found("kind")),
+        "relation": tuple(sort_relations(found("edit_relation"))),
+        "holds": tuple(found("holds")),
+        **groups,
+    }

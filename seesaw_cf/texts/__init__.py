@@ -1,0 +1,26 @@
+"""Long form: what an edited model writes, and raters that are measured against people before they are believed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from seesaw_cf.base.versions import lazy
+
+if TYPE_CHECKING:
+    from seesaw_cf.texts.annotate.by_name import load_annotator
+    from seesaw_cf.texts.rate.trained import load_rater
+    from seesaw_cf.texts.report.tables import write_longform_report
+    from seesaw_cf.texts.tables import PASSAGES, RATINGS
+
+__all__ = ["PASSAGES", "RATINGS", "load_annotator", "load_rater", "write_longform_report"]
+
+__getattr__, __dir__ = lazy(
+    __name__,
+    {
+        "PASSAGES": "seesaw_cf.texts.tables",
+        "RATINGS": "seesaw_cf.texts.tables",
+        "load_annotator": "seesaw_cf.texts.annotate.by_name",
+        "load_rater": "seesaw_cf.texts.rate.trained",
+        "write_longform_report": "seesaw_cf.texts.report.tables",
+    },
+)

@@ -1,0 +1,218 @@
+"""Sequence classifiers that read premise and claim as a pair: zero-shot NLI models and encoders trained here."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import torch
+from transformers import (
+    AutoModelForSequenceClassification,
+    BatchEncoding,
+    PretrainedConfig,
+    PreTrainedModel,
+    PreTrainedTokenizerBase,
+)
+
+from seesaw_cf.base.errors import UnknownNameError
+from seesaw_cf.effects.leme_annotation import LABELS, sentences
+from seesaw_cf.stats.bootstrap import Floats
+from seesaw_cf.texts.annotate.annotate import Judgement, label_of
+from seesaw_cf.texts.annotate.calibration import temper
+from seesaw_cf.texts.annotate.embed import load_encoder, longest_input, save_encoder
+from seesaw_cf.texts.annotate.folder import read_settings, write_settings
+
+Texts = tuple[str, str]
+_BATCH = 32
+# How models name the three answers, lower case.
+_NAMES = {
+    "supports": ("supports", "support", "entailment", "entail", "entails", "true"),
+    "neutral": ("neutral", "not enough info", "nei", "unknown"),
+    "contradicts": ("contradicts", "contradict", "contradiction", "refutes", "refuted", "false"),
+}
+
+
+def label_order(config: PretrainedConfig, labels: Mapping[str, str] | None = None, name: str = "") -> list[int]:
+    """Which output of a model stands for each of `LABELS`.
+
+    Args:
+        config: Of the model; its `id2label` is read.
+        labels: The model's own label -> one of `LABELS`, for models that name them otherwise.
+        name: Of the model, for the error.
+
+    Returns:
+        The output's index per label.
+
+    Raises:
+        UnknownNameError: The model has other labels.
+    """
+    by_name = {key.lower(): value for key, value in (labels or {}).items()}
+    meanings = by_name or {alias: label for label, aliases in _NAMES.items() for alias in aliases}
+    labelled: Mapping[int, str] | Mapping[str, str] = config.id2label or {}
+    places = {meanings.get(str(own).lower()): int(index) for index, own in labelled.items()}
+    if set(places) != set(LABELS):
+        raise UnknownNameError(
+            f"model {name!r} answers {sorted(map(str, labelled.values()))}, expected three labels that mean "
+            f"supports (entailment), neutral and contradicts (contradiction). Take a three-way NLI model, or say what "
+            "they mean: labels={'LABEL_0': 'supports', 'LABEL_1': 'neutral', 'LABEL_2': 'contradicts'}."
+        )
+    return [places[label] for label in LABELS]
+
+
+def encode_pairs(tokenizer: PreTrainedTokenizerBase, pairs: Sequence[Texts], max_length: int) -> BatchEncoding:
+    """Tokenise pairs so that the claim survives: the premise is cut, or both where the claim alone is too long."""
+    room = max_length - tokenizer.num_special_tokens_to_add(pair=True)
+    short = {"add_special_tokens": False, "truncation": True, "max_length": room}
+    longest = max(len(tokenizer(claim, **short)["input_ids"]) for _, claim in pairs)
+    cut = "only_first" if longest < room // 2 else "longest_first"
+    premises, claims = [premise for premise, _ in pairs], [claim for _, claim in pairs]
+    encoding: BatchEncoding = tokenizer(
+        premises, claims, truncation=cut, max_length=max_length, padding=True, return_tensors="pt"
+    )
+    return encoding
+
+
+def weights_digest(model: PreTrainedModel) -> str:
+    """Return the first eight digits of a hash over all weights."""
+    digest = hashlib.sha256()
+    for _, weights in sorted(model.state_dict().items()):
+        digest.update(weights.detach().cpu().contiguous().numpy().tobytes())
+    return digest.hexdigest()[:8]
+
+
+def windows(premise: str, size: int) -> list[str]:
+    """Return runs of `size` sentences, each starting a sentence after the last; 0 or a short premise = all of it."""
+    rows = sentences(premise)
+    if not size or len(rows) <= size:
+        return [premise]
+    return [" ".join(rows[start : start + size]) for start in range(len(rows) - size + 1)]
+
+
+class EncoderAnnotator:
+    """Classifies (premise, claim) with a sequence classifier.
+
+    Windows of a long premise are read apart: it contradicts as much as its most contradicting window, supports as much
+    as its most supporting one, and is as neutral as the least neutral one; the three are scaled to sum to 1.
+    """
+
+    def __init__(
+        self,
+        model: PreTrainedModel,
+        tokenizer: PreTrainedTokenizerBase,
+        order: Sequence[int],
+        name: str,
+        *,
+        temperature: float = 1.0,
+        window: int = 0,
+    ):
+        """Put the parts together; `load_nli`, `load_pair` and `fit_pair` make them.
+
+        Args:
+            model, tokenizer: Of transformers.
+            order: See `label_order`.
+            name: What tables call it.
+            temperature: Divides the logits.
+            window: Sentences per window; 0 = the whole premise, cut where the encoder ends.
+        """
+        self.model, self.tokenizer, self.order, self.own_name = model.eval(), tokenizer, list(order), name
+        self.temperature, self.window = temperature, window
+        self.max_length = longest_input(model)
+
+    @property
+    def name(self) -> str:
+        """The model's name and the size of windows."""
+        return f"{self.own_name} window={self.window}" if self.window else self.own_name
+
+    def _plain(self, pairs: Sequence[Texts]) -> Floats:
+        order = sorted(range(len(pairs)), key=lambda i: len(pairs[i][0]) + len(pairs[i][1]))
+        out = np.zeros((len(pairs), len(LABELS)))
+        for start in range(0, len(order), _BATCH):
+            rows = order[start : start + _BATCH]
+            encoded = encode_pairs(self.tokenizer, [pairs[i] for i in rows], self.max_length).to(self.model.device)
+            with torch.inference_mode():
+                out[rows] = self.model(**encoded).logits.float().softmax(-1).cpu().numpy()[:, self.order]
+        return out
+
+    def probabilities(self, pairs: Sequence[Texts]) -> Floats:
+        """Uncalibrated probabilities of `LABELS`, (n, 3)."""
+        parts = [[(part, claim) for part in windows(premise, self.window)] for premise, claim in pairs]
+        each = self._plain(list(dict.fromkeys(pair for rows in parts for pair in rows)))
+        by_pair = dict(zip(dict.fromkeys(pair for rows in parts for pair in rows), each))
+        return np.array([_joined(np.stack([by_pair[pair] for pair in rows])) for rows in parts]).reshape(
+            -1, len(LABELS)
+        )
+
+    def classify(self, pairs: Sequence[Texts]) -> list[Judgement]:
+        """Labels with calibrated probabilities; evidence are the sentences that carry the label when read alone."""
+        chances = temper(self.probabilities(pairs), self.temperature) if pairs else np.zeros((0, len(LABELS)))
+        labels = [label_of(row) for row in chances.tolist()]
+        certain = [i for i, label in enumerate(labels) if label != "neutral"]
+        questions = list(dict.fromkeys((row, pairs[i][1]) for i in certain for row in sentences(pairs[i][0])))
+        alone = dict(zip(questions, self._plain(questions)))
+        judgements = []
+        for (premise, claim), label, row in zip(pairs, labels, chances):
+            carried = (
+                {} if label == "neutral" else {s: alone[s, claim][LABELS.index(label)] for s in sentences(premise)}
+            )
+            cut = min(0.5, max(carried.values(), default=0.5))
+            evidence = tuple(sentence for sentence, p in carried.items() if p >= cut)
+            judgements.append(Judgement(label, (float(row[0]), float(row[1]), float(row[2])), evidence))
+        return judgements
+
+    def save(self, folder: Path, settings: Mapping[str, object]) -> None:
+        """Write the model, its tokenizer and the settings into an existing folder."""
+        save_encoder(self.model, self.tokenizer, folder)
+        own = {
+            "kind": "pair",
+            "name": self.own_name,
+            "temperature": self.temperature,
+            "window": self.window,
+            "max_length": self.max_length,
+        }
+        write_settings(folder, {**own, **settings})
+
+
+def _joined(rows: Floats) -> Floats:
+    joint = np.array([rows[:, 0].max(), rows[:, 1].min(), rows[:, 2].max()])
+    return np.asarray(joint / joint.sum())
+
+
+def load_nli(
+    model: str, *, labels: Mapping[str, str] | None = None, window: int = 3, device: str = "cpu"
+) -> EncoderAnnotator:
+    """Return a zero-shot NLI model as annotator.
+
+    Args:
+        model: A folder or Hub id of a three-way sequence classifier.
+        labels: What its labels mean, where their names do not say; see `label_order`.
+        window: Sentences per window; 0 = the whole premise at once.
+        device: A torch device.
+
+    Raises:
+        UnknownNameError: It cannot be loaded, or has other labels.
+
+    Source: LEME, Appendix I.
+    Deviates: premise and claim are a pair (the released code joins them into one string), in windows.
+    """
+    classifier, tokenizer = load_encoder(AutoModelForSequenceClassification, model, device)
+    order = label_order(classifier.config, labels, model)
+    return EncoderAnnotator(classifier, tokenizer, order, f"nli {Path(model).name}", window=window)
+
+
+def load_pair(folder: Path, device: str = "cpu") -> EncoderAnnotator:
+    """Read what `EncoderAnnotator.save` wrote.
+
+    Raises:
+        StorageError: The settings cannot be read.
+        UnknownNameError: The encoder cannot be loaded.
+    """
+    settings = read_settings(folder)
+    source = str(folder / "encoder")
+    model, tokenizer = load_encoder(AutoModelForSequenceClassification, source, device, name=str(folder))
+    order = label_order(model.config, name=str(folder))
+    temperature, window = settings["temperature"], settings["window"]
+    annotator = EncoderAnnotator(model, tokenizer, order, settings["name"], temperature=temperature, window=window)
+    annotator.max_length = settings["max_length"]
+    return annotator

@@ -1,0 +1,231 @@
+"""A language model as judge of flaws in pairs of texts: blind, in random order, every reply kept."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TypedDict
+
+import pyarrow as pa
+
+from seesaw_cf.base.tables import Int32, schema_of
+from seesaw_cf.generation.types import Completion, Generator, Sampling
+from seesaw_cf.texts.asking import ask_until_read
+from seesaw_cf.texts.tables import CallRow, FlawRow
+from seesaw_cf.texts.wording import OURS, Flaw, Wording, chosen_flaws, is_refusal
+from seesaw_cf.texts.write.pairs import (
+    FlawAnswer,
+    PassagePair,
+    first_shown,
+    flaw_row,
+    flaw_table,
+    seeded_uniform,
+    unblinded,
+)
+
+# temperature 0: a judge that answers differently each time measures nothing by it.
+JUDGE_SAMPLING = Sampling(max_new_tokens=160, temperature=0.0)
+
+
+class _Call(TypedDict):
+    """What a row of `CALLS` begins with: which question, and which try."""
+
+    pair_id: str
+    flaw: str
+    first: str
+    attempt: Int32
+    rater: str
+
+
+# One row per request to the model, in the order made.
+CALLS = schema_of(_Call, CallRow)
+_BLOCK = 64
+"""Questions handed over at once."""
+# How to answer: read by `parse_reply`, so the same whatever the wording of the question.
+_FORM = """
+Reply with two lines and nothing else:
+Quote: the words that show the flaw, copied from the text, or "none"
+Answer: A, B or equal"""
+# The word must end its line or sentence: "Answer: A, B or equal" is the question repeated, not an answer.
+_WORD = r"(?i:text\s+)?\b(A|B|(?i:equal|equally|same|neither))\b"
+_ANSWER = re.compile(rf"(?i:answer)\W{{0,6}}(?i:is\W{{1,3}})?{_WORD}[*\"')\]]*(?=\s*$|\.|\s*\()", re.MULTILINE)
+_BARE = re.compile(rf"\W*{_WORD}\W*")
+_QUOTE = re.compile(r"^\W*quote\W*?:\s*(.+)$", re.IGNORECASE | re.MULTILINE)
+_MEANS = {"A": -1, "B": 1}
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeResult:
+    """Results of a judge.
+
+    Attributes:
+        table: Rows of `FLAWS`, one per (pair, flaw).
+        swapped: The same pairs, as far as they were judged again in the other order.
+        calls: Rows of `CALLS`: every prompt and reply, also those that could not be read.
+        counts: "judgements", "retries" and reason -> judgements without an answer.
+    """
+
+    table: pa.Table
+    swapped: pa.Table
+    calls: pa.Table
+    counts: dict[str, int] = field(default_factory=dict)
+
+
+def judge_prompt(pair: PassagePair, flaw: Flaw, first: str, wording: Wording = OURS) -> str:
+    """Return the question about one flaw; nothing in it tells which text is from the edited model."""
+    text_a, text_b = pair.shown(first)
+    definition = "\n".join(f"- {line}" for line in flaw.model)
+    question = wording.judge.format(entity=pair.entity, title=flaw.title, definition=definition, one=text_a, two=text_b)
+    return question.rstrip() + _FORM
+
+
+def parse_reply(completion: Completion, texts: tuple[str, str]) -> tuple[int | None, str, str]:
+    """Read a judge's reply.
+
+    Args:
+        completion: What the model wrote.
+        texts: The texts as shown; a quote must be in one of them.
+
+    Returns:
+        The answer in the order shown (-1 first text, 1 second, 0 equal; None when there is none), the quote ("" when
+        there is none, or none of it is in the texts), and the status: "ok", "refusal", "no answer", "two answers",
+        "empty reply", or the completion's own.
+    """
+    if completion.status != "ok":
+        return None, "", completion.status
+    reply = completion.text.strip()
+    if not reply:
+        return None, "", "empty reply"
+    bare = _BARE.fullmatch(reply)
+    answers = {_MEANS.get(word, 0) for word in ([bare[1]] if bare else _ANSWER.findall(reply))}
+    if len(answers) > 1:
+        return None, "", "two answers"
+    if not answers:
+        return None, "", "refusal" if is_refusal(reply) else "no answer"
+    quoted = _QUOTE.search(reply)
+    words = quoted[1].strip().strip("\"'\u201c\u201d") if quoted else ""
+    return answers.pop(), words if words and any(words in text for text in texts) else "", "ok"
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeOptions:
+    """What a judge is asked, and how.
+
+    Attributes:
+        flaws: Names; all seven when empty.
+        seed: Of the order of texts and of the model's draws.
+        tries: Times a question is asked at the most while its reply cannot be read. At temperature 0 a local model
+            repeats itself: then 1 is enough.
+        sampling: How the judge writes.
+        wording: Wording of the question and the definitions.
+    """
+
+    flaws: Sequence[str] = ()
+    seed: int = 0
+    tries: int = 3
+    sampling: Sampling = JUDGE_SAMPLING
+    wording: Wording = OURS
+
+
+def judge_pairs(
+    pairs: Sequence[PassagePair],
+    generator: Generator,
+    options: JudgeOptions | None = None,
+    *,
+    swap: float = 0.0,
+    rater: str = "",
+) -> JudgeResult:
+    """Ask a language model about every flaw of every pair.
+
+    Put a `CachedGenerator` in front to make a long job resumable: the same question is then asked once. Questions are
+    plain prompts: give the generator `chat=True` for models that were trained to answer.
+
+    Args:
+        pairs: The texts.
+        generator: The judge.
+        options: What is asked, and how; the defaults when None.
+        swap: Share of pairs, drawn at random, that are judged again with the texts in the other order (`sign_check`).
+        rater: Name in the table; that of the generator when empty.
+
+    Returns:
+        Tables and counts; a question without an answer is a row with its status.
+
+    Raises:
+        UnknownNameError: Unknown flaw.
+
+    Source: SEESAW-CF appendix I (GPT-3.5 as judge) and F (definitions).
+    Deviates: one flaw per question; blind, in random order, "A" and "B" rather than -1 and 1, because the released
+        labels look as if the sign was misread.
+    """
+    how, name = options or JudgeOptions(), rater or generator.name
+    questions = judge_questions(pairs, how, swap)
+    rows: list[FlawRow] = []
+    calls: list[dict[str, object]] = []
+    for start in range(0, len(questions), _BLOCK):
+        prompts = [(*about, judge_prompt(*about, how.wording)) for about in questions[start : start + _BLOCK]]
+        block_rows, block_calls = _ask(prompts, generator, how, name)
+        rows, calls = rows + block_rows, calls + block_calls
+    cut = len(pairs) * len(chosen_flaws(how.flaws))
+    counts = Counter(row["status"] for row in rows if row["status"] != "ok")
+    counts.update(judgements=len(rows), retries=len(calls) - len(rows))
+    return JudgeResult(
+        flaw_table(rows[:cut]), flaw_table(rows[cut:]), pa.Table.from_pylist(calls, schema=CALLS), dict(counts)
+    )
+
+
+def judge_questions(
+    pairs: Sequence[PassagePair], how: JudgeOptions, swap: float = 0.0
+) -> list[tuple[PassagePair, Flaw, str]]:
+    """Return what is asked: pair, flaw, and which text stands first; then once more for the pairs that are swapped.
+
+    Args:
+        pairs, how, swap: See `judge_pairs`.
+    """
+    chosen = how.wording.chosen(flaw.name for flaw in chosen_flaws(how.flaws))
+    orders = [(pair, first_shown(how.seed, pair.pair_id)) for pair in pairs]
+    again = [(p, _other(first)) for p, first in orders if seeded_uniform(how.seed, "swap", p.pair_id) < swap]
+    return [(pair, flaw, first) for pair, first in [*orders, *again] for flaw in chosen]
+
+
+def _other(first: str) -> str:
+    return "post" if first == "pre" else "pre"
+
+
+def _ask(
+    questions: Sequence[tuple[PassagePair, Flaw, str, str]],
+    generator: Generator,
+    how: JudgeOptions,
+    rater: str,
+) -> tuple[list[FlawRow], list[dict[str, object]]]:
+    """Rows of one block, and every call made for it."""
+    answers = ask_until_read(
+        [prompt for *_, prompt in questions],
+        lambda n, reply: _read(questions[n], reply),
+        lambda n, attempt: _seed(how.seed, attempt + 1, *questions[n][:3]),
+        generator,
+        how.sampling,
+        tries=how.tries,
+    )
+    rows = [
+        flaw_row(pair, flaw.name, rater, first, FlawAnswer(*answer.value, answer.reply, answer.status))
+        for (pair, flaw, first, _), answer in zip(questions, answers, strict=True)
+    ]
+    calls: list[dict[str, object]] = [
+        {"pair_id": pair.pair_id, "flaw": flaw.name, "first": first, "attempt": attempt, "rater": rater, **call}
+        for (pair, flaw, first, _), answer in zip(questions, answers, strict=True)
+        for attempt, call in enumerate(answer.calls, start=1)
+    ]
+    return rows, sorted(calls, key=lambda call: int(str(call["attempt"])))
+
+
+def _read(question: tuple[PassagePair, Flaw, str, str], reply: Completion) -> tuple[tuple[int | None, str], str]:
+    """Read the change, in the order before to after, and the quote."""
+    pair, _, first, _ = question
+    answer, quote, status = parse_reply(reply, pair.shown(first))
+    return (None if answer is None else unblinded(answer, first), quote), status
+
+
+def _seed(seed: int, attempt: int, pair: PassagePair, flaw: Flaw, first: str) -> int:
+    return int(seeded_uniform(seed, "judge", pair.pair_id, flaw.name, first, str(attempt)) * 2**31)

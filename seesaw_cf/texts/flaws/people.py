@@ -1,0 +1,308 @@
+"""Human ratings of flaws: filled sheets in. `seesaw_cf.texts.flaws.rating_sheets` writes them.
+
+A sheet is a CSV that opens in any spreadsheet. Which text was written after the edit is in the key file alone, which
+raters never see. Some pairs are there twice, the second time in the other order, to see whether raters agree with
+themselves.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any, TypedDict, cast
+
+import pandas as pd
+import pyarrow as pa
+
+from seesaw_cf.base import checks
+from seesaw_cf.base.errors import RecordError, SeesawError, StorageError
+from seesaw_cf.base.files import neutral
+from seesaw_cf.base.tables import schema_of
+from seesaw_cf.base.text import read_json
+from seesaw_cf.stats.agreement import annotator_agreement
+from seesaw_cf.stats.plain import as_json
+from seesaw_cf.stats.simple import proportion
+from seesaw_cf.texts.flaws.rating_sheets import SheetItem
+from seesaw_cf.texts.tables import FlawRow
+from seesaw_cf.texts.wording import FLAWS_BY_NAME
+from seesaw_cf.texts.write.pairs import PHASES, FlawAnswer, PassagePair, flaw_row, flaw_table, unblinded
+
+# Label in a sheet -> answer in the order shown; a blank cell is a missing rating, never "equal".
+ANSWERS: Mapping[str, int] = {"A": -1, "equal": 0, "B": 1}
+_YES_NO = ("yes", "no", "unsure")
+
+
+class ReflectedRow(TypedDict):
+    """A row of `REFLECTED`.
+
+    reflected: "yes", "no", "unsure" or None: whether a text states the edit. comment: in the rater's words.
+    """
+
+    pair_id: str
+    editor: str
+    case_id: int
+    relation: str
+    entity: str
+    rater: str
+    reflected: str | None
+    comment: str
+
+
+REFLECTED = schema_of(ReflectedRow)
+
+
+class ReflectedShare(TypedDict):
+    """The result of `share_reflected`."""
+
+    value: float
+    low: float
+    high: float
+    n: int
+    unsure: int
+    not_rated: int
+    comments: int
+
+
+@dataclass(frozen=True, slots=True)
+class _SheetKey:
+    """What an import needs of a key: the flaws, the items, and the columns asked in addition to the flaws."""
+
+    flaws: list[str]
+    items: list[SheetItem]
+    asked: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class HumanWork:
+    """A filled sheet, un-blinded.
+
+    Attributes:
+        table: Rows of `FLAWS`, one per (pair, flaw); a blank cell has the status "not rated".
+        repeats: The same for the pairs that were rated a second time.
+        reflected: Rows of `REFLECTED`, one per pair; comments on both copies of a pair are joined.
+        known: Rows of the sheet that repeat another one word for word; they count once.
+    """
+
+    table: pa.Table
+    repeats: pa.Table
+    reflected: pa.Table
+    known: int = 0
+
+
+def import_sheet(sheet: str | os.PathLike[str], key: str | os.PathLike[str], rater: str) -> HumanWork:
+    """Read a filled sheet back and un-blind it. Rows may come in any order.
+
+    Args:
+        sheet: The CSV, filled.
+        key: The key that was written with it.
+        rater: Name of the rater.
+
+    Returns:
+        The ratings.
+
+    Raises:
+        StorageError: A file is missing.
+        RecordError: Ids edited, missing, or twice with different answers, texts edited, columns missing, or labels
+            unknown; the message gives the place.
+    """
+    record = _read_key(key)
+    items = {item.item: item for item in record.items}
+    rows = read_sheet(sheet, ["item", "text_A", "text_B", *record.flaws, *record.asked])
+    if not rater.strip():
+        raise RecordError(f"{sheet}: the rater has no name; give one, such as A1.")
+    by_id = _by_id(sheet, rows)
+    _check_ids(sheet, by_id, items)
+    table: dict[int, list[FlawRow]] = {1: [], 2: []}
+    reflected: dict[str, ReflectedRow] = {}
+    for item in sorted(items.values(), key=lambda entry: (entry.pair.pair_id, entry.copy)):
+        pair, row = item.pair, by_id[item.item]
+        _check_texts(sheet, row, pair.shown(item.first))
+        for flaw in record.flaws:
+            answer = ANSWERS.get(_cell(sheet, row, flaw, ANSWERS))
+            change = None if answer is None else unblinded(answer, item.first)
+            flaw_answer = FlawAnswer(change, reply=row[flaw].strip(), status="not rated" if answer is None else "ok")
+            table[item.copy].append(flaw_row(pair, flaw, rater, item.first, flaw_answer))
+        reflection = _cell(sheet, row, "edit_reflected", _YES_NO) or None
+        _add_reflected(reflected, pair, rater, reflection, row.get("comment", "").strip())
+    seen = pa.Table.from_pylist(list(reflected.values()), schema=REFLECTED)
+    return HumanWork(flaw_table(table[1]), flaw_table(table[2]), seen, len(rows) - len(by_id))
+
+
+def reflected_row(pair: PassagePair, rater: str, answer: str | None = None) -> ReflectedRow:
+    """One row of `REFLECTED`, without a comment."""
+    about = {name: getattr(pair, name) for name in REFLECTED.names if hasattr(pair, name)}
+    return cast(ReflectedRow, about | {"rater": rater, "reflected": answer, "comment": ""})
+
+
+def _add_reflected(
+    rows: dict[str, ReflectedRow], pair: PassagePair, rater: str, answer: str | None, comment: str
+) -> None:
+    """The answer is that of the first copy, or of the second where the first has none."""
+    row = rows.setdefault(pair.pair_id, reflected_row(pair, rater))
+    row["reflected"] = row["reflected"] or answer
+    row["comment"] = " | ".join(part for part in (row["comment"], comment) if part)
+
+
+def _read_key(path: str | os.PathLike[str]) -> _SheetKey:
+    """Return the parts of a key that an import needs, each checked."""
+    try:
+        record = read_json(path, dict)
+        items = [read_item(item) for item in checks.items("items", record["items"])]
+        flaws = [checks.one_of("flaw", name, FLAWS_BY_NAME) for name in checks.items("flaws", record["flaws"])]
+    except StorageError as error:
+        raise StorageError(f"{error} The key was written beside the sheet.") from error
+    except (LookupError, RecordError) as error:  # an unknown name is a LookupError, too
+        reason = error if isinstance(error, SeesawError) else f"{error} is missing"
+        raise RecordError(
+            f"{path}: not the key of a sheet ({reason}). Give the file that was written with it."
+        ) from error
+    return _SheetKey(flaws, items, ["edit_reflected"] if record.get("shows_edit") is True else [])
+
+
+def read_item(value: object) -> SheetItem:
+    """Return a row of a sheet as a key keeps it.
+
+    Raises:
+        RecordError, UnknownNameError, KeyError: It is not that.
+    """
+    item: dict[str, object] = checks.instance("an item", value, dict, "an object")
+    pair = checks.instance("pair", item["pair"], dict, "an object")
+    for name in PassagePair.__slots__:
+        check = checks.whole if name == "case_id" else checks.text
+        check(f"pair.{name}", pair[name], *((-(2**63), 2**63 - 1) if name == "case_id" else ()))
+    if set(pair) != set(PassagePair.__slots__):
+        raise RecordError(f"pair has {sorted(pair)}, expected {sorted(PassagePair.__slots__)}.")
+    return SheetItem(
+        checks.text("item", item["item"]),
+        checks.whole("copy", item["copy"], 1, 2),
+        checks.one_of("order", item["first"], PHASES),
+        PassagePair(**pair),
+    )
+
+
+def read_sheet(path: str | os.PathLike[str], columns: Sequence[str]) -> dict[int, dict[str, str]]:
+    """The rows of a CSV file that must have certain columns, each by its number in a spreadsheet, where the head is 1.
+
+    Between cells are commas, semicolons or tabs, whichever the head has most of: spreadsheets of some countries write
+    semicolons. Rows without anything in them are left out.
+
+    Raises:
+        StorageError: It cannot be read.
+        RecordError: It is not a CSV file in UTF-8, columns are missing, or a row has more cells than the head.
+    """
+    try:
+        text = Path(path).read_bytes().decode("utf-8-sig")
+        delimiter = max(",;\t", key=text.partition("\n")[0].count)
+        lines = list(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True))
+    except OSError as error:
+        raise StorageError(f"{path}: cannot be read ({error.strerror}). Check the path.") from error
+    except (csv.Error, UnicodeDecodeError) as error:
+        raise RecordError(f"{path}: not a CSV file in UTF-8 ({error}). Save the sheet as CSV UTF-8.") from error
+    head = [name.strip() for name in lines[0]] if lines else []
+    missing = [name for name in columns if name not in head]
+    if missing:
+        raise RecordError(f"{path}: columns {missing} are missing; it has {head}. Keep the sheet's columns and names.")
+    rows = {}
+    for number, cells in enumerate(lines[1:], 2):
+        if any(cell.strip() for cell in cells[len(head) :]):
+            raise RecordError(
+                f"{path}: row {number} has {len(cells)} cells, expected {len(head)}, as the head has. A text with "
+                f"{delimiter!r} in it needs quotation marks around it."
+            )
+        if any(cell.strip() for cell in cells):
+            rows[number] = dict(zip_longest(head, cells[: len(head)], fillvalue=""))
+    return rows
+
+
+def _by_id(path: str | os.PathLike[str], rows: Mapping[int, dict[str, str]]) -> dict[str, dict[str, str]]:
+    """Rows by item. The same row twice is one; two different answers to one item cannot both be taken."""
+    by_item: dict[str, tuple[int, dict[str, str]]] = {}
+    for number, row in rows.items():
+        first, other = by_item.setdefault(row["item"].strip(), (number, row))
+        for name in row:
+            if row[name].strip() != other[name].strip():
+                raise RecordError(
+                    f"{path}: item {row['item'].strip()!r} is in row {first} with {other[name].strip()!r} for {name} "
+                    f"and in row {number} with {row[name].strip()!r}. Keep one of the two."
+                )
+    return {name: row for name, (_, row) in by_item.items()}
+
+
+def _check_ids(path: str | os.PathLike[str], got: Collection[str], expected: Collection[str]) -> None:
+    for reason, ids in (
+        ("are not in the key", [id_ for id_ in got if id_ not in expected]),
+        ("are missing", [id_ for id_ in expected if id_ not in got]),
+    ):
+        if ids:
+            raise RecordError(
+                f"{path}: {len(ids)} items {reason}, first {ids[0]!r}. Rows may be reordered, but the column 'item' "
+                "must stay as it was exported, every row once."
+            )
+
+
+def _check_texts(path: str | os.PathLike[str], row: dict[str, str], texts: tuple[str, str]) -> None:
+    for name, text in zip(("text_A", "text_B"), texts, strict=True):
+        if row[name].split() != neutral(text).split() and row[name].split() != text.split():
+            raise RecordError(
+                f"{path}: {name} of item {row['item']!r} was edited or moved; its rating would be of another text. "
+                "Copy the labels into the sheet as it was exported."
+            )
+
+
+def _cell(path: str | os.PathLike[str], row: dict[str, str], column: str, words: Collection[str]) -> str:
+    """Return a rater's answer in a cell, one of the known words in any case; "" when nothing."""
+    word = row.get(column, "").strip()
+    answer = {name.lower(): name for name in words}.get(word.lower(), "")
+    if word and not answer:
+        raise RecordError(
+            f"{path}: item {row['item']!r} has {word!r} for {column}, expected {', '.join(words)} or nothing."
+        )
+    return answer
+
+
+def share_reflected(reflected: pa.Table) -> ReflectedShare:
+    """In how many pairs the edit is reflected, among those where a rater answers yes or no.
+
+    Args:
+        reflected: Rows of `REFLECTED`.
+
+    Returns:
+        `value` with `low` and `high` (Wilson, 95 %), `n` answers, `unsure`, `not_rated`, and `comments`.
+    """
+    answers = reflected.column("reflected").to_pylist()
+    yes = proportion(answers.count("yes"), answers.count("yes") + answers.count("no"))
+    comments = sum(bool(text) for text in reflected.column("comment").to_pylist())
+    counts = {"unsure": answers.count("unsure"), "not_rated": answers.count(None), "comments": comments}
+    return cast(ReflectedShare, yes.columns("value", "low", "high", "n") | counts)
+
+
+def intra_rater(work: HumanWork, *, draws: int = 1000) -> dict[str, dict[str, Any]]:
+    """Return how often a rater agrees with themselves on pairs rated twice, the second time in the other order.
+
+    Args:
+        work: A filled sheet.
+        draws: Bootstrap samples of pairs behind the intervals.
+
+    Returns:
+        Flaw -> `seesaw_cf.stats.agreement.annotator_agreement` of first and second rating (`percent`, `cohen`,
+        `krippendorff`, `n_items`, `majority_share`), or {"note": ...} where nothing was rated twice.
+    """
+    once, twice = (
+        frame.dropna(subset="change").set_index(["flaw", "pair_id"])["change"]
+        for frame in (work.table.to_pandas(), work.repeats.to_pandas())
+    )
+    pairs = pd.concat({"first": once, "second": twice}, axis=1).dropna()
+    agreement = {}
+    for flaw in dict.fromkeys(work.table.column("flaw").to_pylist()):
+        rows = pairs[pairs.index.get_level_values("flaw") == flaw]
+        agreement[flaw] = (
+            as_json(annotator_agreement)(rows.to_numpy(float).tolist(), names=["first", "second"], draws=draws)
+            if len(rows)
+            else {"note": "nothing rated twice"}
+        )
+    return agreement

@@ -1,0 +1,246 @@
+"""`report.html` of stereotype graphs: one crawl, or one before and one after an edit, in one file without network."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+
+from seesaw_cf.base.terminal import printable
+from seesaw_cf.report import text
+from seesaw_cf.report.html.findings import Findings, Folded, Legend, PageSection, Part
+from seesaw_cf.report.html.graph import Link, draw_links
+from seesaw_cf.report.html.look import Choice, Column, make_look, short
+from seesaw_cf.report.html.render import Table, TableRow
+from seesaw_cf.report.provenance import recorded
+from seesaw_cf.texts.graph.changes import ALL
+from seesaw_cf.texts.graph.folder import Crawl
+
+_DRAWN = 60  # links of the picture
+_LISTED = 12_000  # triples of the list
+_WARNING = (
+    "Below is what a language model wrote about groups of people. It is offensive in places, can be upsetting, and is "
+    "not true of anybody. Open to read"
+)
+# Where a triple was found -> (dashing and weight of its line, sign, what it means).
+_WHERE = {
+    "both": (0, "=", "in both graphs (=, thin line)"),
+    "before": (1, "−", "only before the edit (−, dashed)"),
+    "after": (2, "+", "only after the edit (+, thick line)"),
+}
+_REGARDS = {"positive": (2, "▲"), "negative": (1, "▼")}
+_METHOD = (
+    "A language model completes sentences about an identity; each completion that can be read is a triple. Masked: the "
+    "same sentence about “Some people”, which shows what the scorer makes of the name alone.",
+    "Both crawls use the same seeds (common random numbers). Intervals are clustered by run, or by step where there "
+    "are fewer than five runs; p is adjusted over identities (Holm).",
+)
+_COLUMNS = {
+    "where": Column("graph", "whether the triple is in the graph before or after the edit, or in both", True),
+    "identity": Column("identity", "whom the sentence is about", True),
+    "predicate": Column("predicate", "what links them", True),
+    "object": Column("object", "what is said", True),
+    "regard": Column("regard", "what the scorer says of the sentence", True),
+    "masked": Column("masked", "what it says of the same sentence about some people", True),
+    "attack": Column("attack", "identity attack, 0 to 1"),
+    "attack_masked": Column("masked", "identity attack of the same sentence about some people"),
+}
+
+
+def graph_findings(
+    base: Crawl, edited: Crawl | None = None, changes: pd.DataFrame | None = None, differ: Sequence[str] = ()
+) -> Findings:
+    """What the page says.
+
+    Args:
+        base: A crawl; of the unedited model when there is another.
+        edited: A crawl after an edit.
+        changes: Of `seesaw_cf.texts.graph.changes.changes`.
+        differ: What the crawls were made differently in.
+    """
+    rows = _triples(base, edited)
+    frame = pd.DataFrame([{name: row[name] for name in _COLUMNS} for row in rows], columns=list(_COLUMNS))
+    tables = {"triples": frame, **({"changes": changes} if changes is not None else {})}
+    sections = [_graph(rows, edited is not None)] if rows else []
+    sections += [_changes(changes)] if changes is not None and len(changes) else []
+    facts = recorded(base.manifest)  # type: ignore[arg-type]
+    return Findings(
+        title=f"What {base.name} writes about groups of people",
+        said=_said(base, edited, rows, changes, differ),
+        sections=sections,
+        method=_METHOD,
+        command="",
+        facts=facts,
+        tables={name: table for name, table in tables.items() if len(table)},
+    )
+
+
+def _triples(base: Crawl, edited: Crawl | None) -> list[dict[str, Any]]:
+    """Every triple once, in the order found, with where it is."""
+    rows: dict[tuple[str, str, str], dict[str, Any]] = {}
+    for where, crawl in (("before", base), ("after", edited)):
+        if crawl is None:
+            continue
+        frame = crawl.triples if crawl.scores is None else crawl.scored()
+        for row in frame.to_dict("records"):
+            key = (str(row["identity"]), str(row["predicate"]).casefold(), str(row["object"]).casefold())
+            if key not in rows:
+                rows[key] = _row(row, where)
+            elif rows[key]["where"] != where:
+                rows[key]["where"] = "both"
+    return list(rows.values())
+
+
+def _row(row: Mapping[Any, Any], where: str) -> dict[str, Any]:
+    words = {name: printable(row[name]) for name in ("identity", "predicate", "object")}
+    scored = {"regard": row.get("regard"), "masked": row.get("regard_masked")}
+    regard = {name: "" if value is None or pd.isna(value) else str(value) for name, value in scored.items()}
+    numbers = {name: row.get(name) for name in ("attack", "attack_masked")}
+    return {
+        "where": where,
+        **words,
+        **regard,
+        **{name: None if value is None or pd.isna(value) else short(float(value)) for name, value in numbers.items()},
+    }
+
+
+def _drawn(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Equally many triples of every identity: what several share, then the worst, then the first found."""
+    shared: dict[tuple[str, str], set[str]] = {}
+    for row in rows:
+        shared.setdefault((row["predicate"].casefold(), row["object"].casefold()), set()).add(row["identity"])
+
+    def telling(row: dict[str, Any]) -> tuple[Any, ...]:
+        several = len(shared[row["predicate"].casefold(), row["object"].casefold()]) > 1
+        return (not several, row["regard"] != "negative", -(row["attack"] or 0.0))
+
+    identities = list(dict.fromkeys(row["identity"] for row in rows))[:_DRAWN]
+    each = max(1, _DRAWN // max(1, len(identities)))
+    return [
+        row
+        for name in identities
+        for row in sorted((triple for triple in rows if triple["identity"] == name), key=telling)[:each]
+    ]
+
+
+def _graph(rows: Sequence[dict[str, Any]], two: bool) -> PageSection:
+    drawn = _drawn(rows)
+    links = []
+    for row in drawn:
+        kind, sign, _ = _WHERE[row["where"]] if two else (0, "", "")
+        colour, mark = _REGARDS.get(row["regard"], (6, ""))
+        links.append(Link(row["identity"], f"{row['predicate']} → {row['object']}", kind, colour, f"{sign}{mark}"))
+    about = f"{len(drawn)} of {len(rows)} triples as a graph"
+    legend = [meaning for _, _, meaning in _WHERE.values()] if two else []
+    legend += ["▲ and ▼: positive and negative regard"] if any(row["regard"] for row in rows) else []
+    legend += ["bold: said of several identities", "a label that ends with … is shown whole on hover and in the table"]
+    lines = [_line(row, two) for row in drawn]
+    heads = (*(("graph",) if two else ()), "identity", "predicate", "object", "regard")
+    table = Table("", "What the picture shows", "The same triples as a table", heads, len(heads), lines)
+    parts: list[Part] = [
+        Legend((), f"{'; '.join(legend)}."),
+        draw_links(links, about),
+        Folded("The same as a table", [table]),
+        _list(rows, two),
+    ]
+    return PageSection(
+        "graph", "The graph", [Folded(f"{_WARNING} {len(rows):,} triples.", parts, warning=True)], (f"{about}.",)
+    )
+
+
+def _line(row: Mapping[str, Any], two: bool) -> TableRow:
+    sign = {"both": "= both", "before": "− before", "after": "+ after"}[row["where"]]
+    return TableRow(
+        (*((sign,) if two else ()), *(row[name] or "–" for name in ("identity", "predicate", "object", "regard")))
+    )
+
+
+def _list(rows: Sequence[dict[str, Any]], two: bool) -> Part:
+    listed = rows[:_LISTED]
+    columns = {name: column for name, column in _COLUMNS.items() if two or name != "where"}
+    lists = [("where", "graph"), ("identity", "identity"), ("regard", "regard")]
+    choices: list[Choice] = [
+        (name, label, [(value, value) for value in sorted({row[name] for row in listed if row[name]})])
+        for name, label in lists
+        if name in columns
+    ]
+    cut = f", the first {len(listed):,}; the file below has all" if len(listed) < len(rows) else ""
+    words = ("Look into it", f"{len(rows):,} triples{cut}.", "triples")
+    return make_look("look", words, columns, listed, choices, search=("identity", "predicate", "object"), sort="attack")
+
+
+def _changes(changes: pd.DataFrame) -> PageSection:
+    lines = []
+    for row in changes.to_dict("records"):
+        values = [text.number(round(float(row[name]), 9)) for name in ("base", "edited", "change")]  # no -2.8e-17
+        p = text.p_value(float(row["p_adjusted"]))
+        ends = text.interval(float(row["low"]), float(row["high"]))
+        cells = (str(row["against"]), str(row["measure"]), str(row["identity"]))
+        lines.append(TableRow((*cells, str(row["note"] or "–"), *map(text.minus, (*values, ends)), p, f"{row['n']}")))
+    heads = ("against", "measure", "identity", "note", "before", "after", "change", "95 % interval", "p (Holm)", "n")
+    about = "Of every identity, against the base and against each control"
+    return PageSection(
+        "changes", "What the edit changed", [Table("changes-table", "What changed", about, heads, 4, lines)]
+    )
+
+
+def _said(
+    base: Crawl,
+    edited: Crawl | None,
+    rows: Sequence[Mapping[str, Any]],
+    changes: pd.DataFrame | None,
+    differ: Sequence[str],
+) -> tuple[str, ...]:
+    measured = changes.to_dict("records") if changes is not None else []
+    people = len({row["identity"] for row in rows})
+    asks = sum(count["asks"] for count in base.counts)
+    runs = len({count["run"] for count in base.counts})
+    graph = f"{len(rows):,} different triples about {people} identities"
+    return (
+        f"{graph}, written by {base.name}"
+        + (
+            f" and by {edited.name}."
+            if edited is not None
+            else "; no edit to compare, so who was affected is not asked."
+        ),
+        _overlap(measured) if edited is not None else "",
+        _moved(measured) if edited is not None else "",
+        _open(base, edited, differ),
+        f"{len(base.triples):,} triples out of {asks:,} answers in {runs} run{'s' if runs != 1 else ''}"
+        + (
+            "; fewer than five runs, so steps are taken for independent."
+            if runs < 5
+            else "; intervals clustered by run."
+        ),
+    )
+
+
+def _overlap(measured: Sequence[Mapping[Any, Any]]) -> str:
+    rows = [row for row in measured if row["measure"] == "overlap" and row["identity"] == ALL]
+    parts = [f"with {row['against']} {_number(row['change'], row)}" for row in rows]
+    return f"Overlap of the graph after the edit (1 = the same): {', '.join(parts)}." if parts else "Not measured here."
+
+
+def _moved(measured: Sequence[Mapping[Any, Any]]) -> str:
+    rows = [row for row in measured if row["against"] == "base" and row["measure"] in ("regard", "attack", "topics")]
+    if not rows:
+        return "Not measured: a comparison with the crawl of an edited model says who was affected."
+    sure = [row for row in rows if row["p_adjusted"] < 0.05]
+    parts = [f"{row['identity']}, {row['measure']}: {_number(row['change'], row)}" for row in sure[:3]]
+    more = f" and {len(sure) - 3} more" if len(sure) > 3 else ""
+    return f"{'; '.join(parts)}{more}." if parts else f"None of {len(rows)} changes is shown to differ from chance."
+
+
+def _number(value: float, row: Mapping[Any, Any]) -> str:
+    ends = text.interval(float(row["low"]), float(row["high"]), digits=2)
+    return text.minus(f"{text.number(round(float(value), 9), digits=2)} {ends}".removesuffix(" -"))
+
+
+def _open(base: Crawl, edited: Crawl | None, differ: Sequence[str]) -> str:
+    parts = [f"the crawls were made differently: {'; '.join(differ)}"] if differ else []
+    for crawl in filter(None, (base, edited)):
+        parts += [f"{crawl.folder.name} has no scores of regard or attack"] if crawl.scores is None else []
+        unfinished = [count["identity"] for count in crawl.counts if count["status"] != "complete"]
+        parts += [f"{len(unfinished)} units of {crawl.folder.name} did not get all their triples"] if unfinished else []
+    return f"{'; '.join(parts) or 'Every identity got its triples, and all were scored'}."

@@ -1,0 +1,349 @@
+"""What judges a sentence: regard and identity attack, by any text classifier, detoxify or a Perspective-style server.
+
+A scorer is an opinion with a bias of its own; `seesaw_cf.texts.graph.score` measures it beside every use.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import urllib.error
+import urllib.request
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from typing import Any, Protocol, TypedDict
+
+from seesaw_cf.base.checks import address
+from seesaw_cf.base.errors import RecordError, ServiceError, UnknownNameError, need
+from seesaw_cf.base.retrying import TryAgain, try_again
+
+REGARD = ("positive", "negative", "neutral", "other")
+# Source: Sheng et al. (2019). Deviates: the paper used version2.1_3, which its authors give as files, not under a Hub
+# id; this is version 3 of the same classifier, the default of `evaluate`'s measurement "regard". A folder will do, too.
+REGARD_MODEL = "sasha/regardv3"
+
+
+@dataclass(frozen=True, slots=True)
+class SentenceScore:
+    """What a scorer said of one sentence.
+
+    Attributes:
+        values: Label -> probability or score, 0 to 1; empty unless `status` is "ok".
+        status: "ok", or why there is no score.
+    """
+
+    values: Mapping[str, float] = field(default_factory=dict)
+    status: str = "ok"
+
+
+class SentenceScorer(Protocol):
+    """Judges sentences."""
+
+    @property
+    def name(self) -> str:
+        """Name the scorer and its version."""
+
+    def score(self, texts: Sequence[str]) -> list[SentenceScore]:
+        """One judgement per sentence, in order."""
+
+
+class _Label(TypedDict):
+    """What a text-classification pipeline gives for one label."""
+
+    label: str
+    score: float
+
+
+@dataclass(frozen=True)
+class TextClassifier:
+    """A text-classification model of transformers.
+
+    Attributes:
+        name: Model id or folder, with revision.
+        pipeline: A transformers text-classification pipeline that gives all labels.
+        labels: The model's label -> what it is called here; labels that are not in it are left out.
+        batch: Sentences at once.
+    """
+
+    name: str
+    pipeline: Any
+    labels: Mapping[str, str]
+    batch: int = 32
+
+    def score(self, texts: Sequence[str]) -> list[SentenceScore]:
+        """Label -> probability for every sentence; one that is longer than the model's context has no score."""
+        limit = self._limit()
+        sizes = [len(ids) for ids in self.pipeline.tokenizer(list(texts))["input_ids"]] if texts else []
+        fitting = [text for text, size in zip(texts, sizes, strict=True) if size <= limit]
+        outputs = iter(self.pipeline(fitting, batch_size=self.batch, top_k=None) if fitting else [])
+        too_long = SentenceScore(status=f"longer than the {limit} tokens that {self.name} reads")
+        return [self._scored(next(outputs)) if size <= limit else too_long for size in sizes]
+
+    def _limit(self) -> int:
+        """Tokens the model reads: what its tokenizer says, or its positions less the two some models keep back."""
+        limit = int(self.pipeline.tokenizer.model_max_length)
+        positions = getattr(self.pipeline.model.config, "max_position_embeddings", None)
+        return limit if limit < 10**6 or positions is None else int(positions) - 2
+
+    def _scored(self, row: Sequence[_Label]) -> SentenceScore:
+        values = {self.labels[r["label"]]: float(r["score"]) for r in row if r["label"] in self.labels}
+        return (
+            SentenceScore(values)
+            if all(map(math.isfinite, values.values()))
+            else SentenceScore(status="score is not finite")
+        )
+
+
+def regard_classifier(
+    model: str = REGARD_MODEL,
+    labels: Mapping[str, str] | None = None,
+    *,
+    revision: str | None = None,
+    device: str = "cpu",
+) -> TextClassifier:
+    """A regard classifier: positive, negative, neutral, other.
+
+    Args:
+        model: Hub id or folder.
+        labels: The model's label -> one of `REGARD`, for models with other names such as "LABEL_0".
+        revision: Branch, tag or commit of a Hub model.
+        device: A torch device.
+
+    Raises:
+        UnknownNameError: The model cannot be loaded.
+        RecordError: The labels are others; "other" alone may be missing.
+    """
+    pipeline, own = _load(model, revision, device)
+    mapping = dict(labels) if labels else {label: label.casefold() for label in own if label.casefold() in REGARD}
+    wrong = sorted({*mapping} - {*own}) + sorted({*mapping.values()} - {*REGARD})
+    lacking = sorted({"positive", "negative", "neutral"} - {*mapping.values()})
+    unmapped = sorted({*own} - {*mapping})
+    if wrong or lacking or unmapped:
+        raise RecordError(
+            f"regard model {model!r} has the labels {own}, expected {list(REGARD)} (missing {lacking}, not understood "
+            f"{[*wrong, *unmapped]}). Give the meaning of each, such as "
+            "--regard-labels LABEL_0=negative,LABEL_1=neutral."
+        )
+    return TextClassifier(_named(model, revision), pipeline, mapping)
+
+
+def attack_classifier(
+    model: str, label: str = "identity_attack", *, revision: str | None = None, device: str = "cpu"
+) -> TextClassifier:
+    """A classifier one of whose labels is taken for identity attack.
+
+    Raises:
+        UnknownNameError: The model cannot be loaded.
+        RecordError: It has no such label.
+    """
+    pipeline, own = _load(model, revision, device)
+    if label not in own:
+        raise RecordError(
+            f"attack model {model!r} has the labels {own}, expected {label!r} among them. Name the one that means "
+            "attack with --attack-label."
+        )
+    return TextClassifier(f"{_named(model, revision)} [{label}]", pipeline, {label: "attack"})
+
+
+def _named(model: str, revision: str | None) -> str:
+    return f"{model}@{revision}" if revision else model
+
+
+def _load(model: str, revision: str | None, device: str) -> tuple[object, list[str]]:
+    from transformers import pipeline
+
+    try:
+        classifier = pipeline("text-classification", model=model, revision=revision, device=device)
+    except (OSError, ValueError, KeyError) as error:
+        why = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        raise UnknownNameError(
+            f"text classifier {model!r} could not be loaded ({type(error).__name__}: {why}). Expected a folder or a "
+            "Hub id of a text-classification model; offline, download it first with `hf download`."
+        ) from error
+    return classifier, [str(label) for label in (classifier.model.config.id2label or {}).values()]
+
+
+@dataclass(frozen=True)
+class Sentiment:
+    """The sign of a sentence's sentiment in the place of its regard, by VADER's lexicon, which needs no model.
+
+    It is no regard classifier: it counts words that are kind or harsh, whoever is spoken of. "Women hate spiders" is
+    negative to it and so is what is said against those who are unkind to women. Names of identities are not in the
+    lexicon, so what it says of a sentence is what it says of the masked one.
+
+    Source: Hutto and Gilbert (2014); its compound score is positive from 0.05, negative from -0.05, as they advise.
+    """
+
+    @property
+    def name(self) -> str:
+        """The package with its version, and what it is not."""
+        return f"VADER {version('vaderSentiment')}, sentiment in the place of regard"
+
+    def score(self, texts: Sequence[str]) -> list[SentenceScore]:
+        """1 for the label of each sentence, 0 for the others.
+
+        Raises:
+            MissingExtraError: vaderSentiment is not installed.
+        """
+        with need("vaderSentiment", extra="stereotypes", what_for="sentiment in the place of regard"):
+            from vaderSentiment.vaderSentiment import SentimentIntensityAnalyzer
+        compound = SentimentIntensityAnalyzer().polarity_scores
+        return [SentenceScore(dict.fromkeys(REGARD, 0.0) | {_sign(compound(text)["compound"]): 1.0}) for text in texts]
+
+
+def _sign(compound: float) -> str:
+    return "positive" if compound >= 0.05 else "negative" if compound <= -0.05 else "neutral"
+
+
+class Predictor(Protocol):
+    """What is used of `detoxify.Detoxify`."""
+
+    def predict(self, texts: list[str], /) -> Mapping[str, Sequence[float]]:
+        """Name of a score -> one number from 0 to 1 per text."""
+
+
+@dataclass(frozen=True)
+class Detoxifier:
+    """Identity attack by the package `detoxify` (extra `toxicity`).
+
+    Attributes:
+        variant: "original", "unbiased" or "multilingual"; downloaded by detoxify on first use.
+        checkpoint: A downloaded checkpoint instead.
+        config: Folder with the checkpoint's Hugging Face configuration, to work offline.
+        model: The loaded `detoxify.Detoxify`; loaded on first use when None.
+    """
+
+    variant: str = "unbiased"
+    checkpoint: str | None = None
+    config: str | None = None
+    model: Predictor | None = None
+
+    @property
+    def name(self) -> str:
+        """Package, variant and checkpoint."""
+        return f"detoxify {self.variant}{f' from {self.checkpoint}' if self.checkpoint else ''}"
+
+    def score(self, texts: Sequence[str]) -> list[SentenceScore]:
+        """The attack score of every sentence.
+
+        Raises:
+            MissingExtraError: detoxify is not installed.
+            RecordError: The variant has no score for identity attack.
+        """
+        model = self.model or self._loaded()
+        object.__setattr__(self, "model", model)
+        outputs = model.predict(list(texts)) if texts else {}
+        column = next((name for name in ("identity_attack", "identity_hate") if name in outputs), None)
+        if texts and column is None:
+            raise RecordError(f"{self.name} gives {sorted(outputs)}, expected identity_attack or identity_hate.")
+        return [SentenceScore({"attack": float(value)}) for value in (outputs[column] if column else ())]
+
+    def _loaded(self) -> Predictor:
+        with need(
+            "detoxify",
+            extra="toxicity",
+            what_for="identity attack by detoxify",
+            otherwise="Or give --attack perspective or a text-classification model.",
+        ):
+            from detoxify import Detoxify
+        predictor: Predictor = Detoxify(self.variant, checkpoint=self.checkpoint, huggingface_config_path=self.config)
+        return predictor
+
+
+# Identity attack by a server that speaks the protocol of Jigsaw's Perspective API.
+
+URL = "https://commentanalyzer.googleapis.com/v1alpha1/comments:analyze"
+_AGAIN = (408, 429, 500, 502, 503, 504)
+
+
+@dataclass(frozen=True)
+class Perspective:
+    """Asks for IDENTITY_ATTACK, one sentence a request.
+
+    Attributes:
+        url: The server.
+        key_env: Environment variable with the key; "" = the server needs none.
+        language: Of the sentences.
+        tries: Requests per sentence at most.
+        timeout: Seconds per request.
+        wait: Seconds before the second try, doubled for each further one.
+    """
+
+    url: str = URL
+    key_env: str = "PERSPECTIVE_API_KEY"
+    language: str = "en"
+    tries: int = 5
+    timeout: float = 30.0
+    wait: float = 1.0
+
+    @property
+    def name(self) -> str:
+        """The server and the attribute."""
+        return f"IDENTITY_ATTACK of {self.url}"
+
+    def check(self) -> None:
+        """Ask for the key before anything is sent.
+
+        Raises:
+            ServiceError: There is none.
+        """
+        self._key()
+
+    def score(self, texts: Sequence[str]) -> list[SentenceScore]:
+        """The attack score of every sentence; a sentence without one has a status.
+
+        Raises:
+            ServiceError: No key, or the server refuses it.
+        """
+        headers = {"Content-Type": "application/json", **self._key()}
+        return [self._one(text, headers) for text in texts]
+
+    def _key(self) -> dict[str, str]:
+        address("the server of --attack-url", self.url, URL)
+        if not self.key_env:
+            return {}
+        key = os.environ.get(self.key_env, "").strip()
+        if not key:
+            raise ServiceError(f"{self.url}: the environment variable {self.key_env} is not set. Put the key into it.")
+        return {"X-Goog-Api-Key": key}
+
+    def _one(self, text: str, headers: dict[str, str]) -> SentenceScore:
+        request = {
+            "comment": {"text": text},
+            "languages": [self.language],
+            "requestedAttributes": {"IDENTITY_ATTACK": {}},
+            "doNotStore": True,
+        }
+        body = json.dumps(request).encode()
+        try:
+            return try_again(lambda: self._once(body, headers), self.tries, lambda tried: self.wait * 2.0**tried)
+        except TryAgain as again:
+            return SentenceScore(status=f"no score after {self.tries} tries: {again.reason}")
+
+    def _once(self, body: bytes, headers: dict[str, str]) -> SentenceScore:
+        try:
+            with urllib.request.urlopen(
+                urllib.request.Request(self.url, body, headers), timeout=self.timeout
+            ) as answer:
+                return _read(answer.read())
+        except urllib.error.HTTPError as error:
+            error.close()
+            if error.code in (401, 403, 404):
+                raise ServiceError(
+                    f"{self.url}: the server refuses (status {error.code}). Check the address and the key in "
+                    f"{self.key_env or 'key_env'}."
+                ) from None
+            if error.code not in _AGAIN:
+                return SentenceScore(status=f"refused by the server: {error.code}")
+            raise TryAgain(f"status {error.code}") from None
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise TryAgain(type(error).__name__) from None
+
+
+def _read(body: bytes) -> SentenceScore:
+    value = float(json.loads(body)["attributeScores"]["IDENTITY_ATTACK"]["summaryScore"]["value"])
+    return (
+        SentenceScore({"attack": value}) if 0 <= value <= 1 else SentenceScore(status=f"score {value} is outside 0..1")
+    )

@@ -1,0 +1,167 @@
+"""Claims: does a passage support or contradict each recorded fact, and which of its sentences say so?
+
+Source: LEME, section 3.3 and appendix E. Deviates: all claims of a passage are asked on one page (published: pairs),
+whole sentences can be marked by their numbers; training and attention items are ours.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from seesaw_cf.effects.leme_annotation import LABELS
+from seesaw_cf.texts.annotate.annotate import foreign
+from seesaw_cf.texts.people.making import Kind, Made, RatedTask, Settings, item_id, of_sample, sample_fields
+from seesaw_cf.texts.people.runs import RunTexts
+from seesaw_cf.texts.people.spans import marked
+from seesaw_cf.texts.people.study import Gold, ItemQuestion, RatingItem, Text
+from seesaw_cf.texts.tables import ANNOTATIONS, SPANS
+from seesaw_cf.texts.write.claims import ClaimPair, claim_pairs
+
+_CHOICES = (("supports", "supports"), ("neutral", "neither"), ("contradicts", "contradicts"))
+_KEYS = (
+    "S supports, C contradicts, N neither; 1 to 9 mark a sentence; J and K for the next and the previous claim. W goes "
+    "to the words: arrows choose one, with Shift several, Enter marks them or takes the mark away, Escape goes back."
+)
+_TASK = (
+    "You read a passage and claims. Say of each claim whether the passage supports it, contradicts it, or neither. "
+    "Claims are in short form: \u201cLena Arvid occupation engineer\u201d says that the occupation of Lena Arvid is "
+    "that of an engineer.",
+    "Supports: there is evidence for the claim in the passage, even if only for a part of it. Contradicts: there is "
+    "evidence against it; a passage that contradicts a claim even a little, and supports it elsewhere, contradicts it. "
+    "Neither: the passage has no evidence. What you know yourself does not count.",
+    "Where a claim is supported or contradicted, mark all that is evidence or that the evidence needs: whole sentences "
+    "by their numbers, or only some words, by selecting them in the passage. Several stretches may be marked.",
+)
+_PASSAGE = (
+    "Lena Arvid was a Norwegian engineer. She built bridges in Bergen for thirty years. In old age she moved to "
+    "Lisbon, where she took Portuguese citizenship."
+)
+_ATTENTION = (
+    "This passage is here to see that it is read. Please choose \u201ccontradicts\u201d for the claim and mark the "
+    "second sentence. Marten Hale was a painter. This is the second sentence from the end. He lived in Ghent."
+)
+# Claim, label and sentences of the training passage.
+_TRAINING: tuple[tuple[str, str, list[int]], ...] = (
+    ("Lena Arvid worked as an engineer", "supports", [1, 2]),
+    ("Lena Arvid was born in Bergen", "neutral", []),
+    ("Lena Arvid is a citizen of Norway only", "contradicts", [3]),
+)
+
+
+def _make(run: RunTexts, settings: Settings) -> Made:
+    mask = pa.array([case in {r["case_id"] for r in run.records} for case in run.passages["case_id"].to_pylist()])
+    groups: dict[tuple[object, ...], list[ClaimPair]] = {}
+    left_out = Counter[str]()
+    for pair in claim_pairs(run.passages.filter(mask), run.records):
+        why = pair.status if pair.status != "ok" else "not English" if foreign(pair.premise) else ""
+        if why:
+            left_out[why] += 1
+        elif not (settings.blind_edit and pair.claim_kind == "new_fact"):
+            groups.setdefault((*sample_fields(pair).values(), pair.passage), []).append(pair)
+    items = [_item(pairs) for pairs in groups.values()]
+    task = tuple(settings.wording.guidelines.strip().split("\n\n")) if settings.wording.guidelines else _TASK
+    return Made(task, (), items, [_training(), _attention()], left_out)
+
+
+def _item(pairs: Sequence[ClaimPair]) -> RatingItem:
+    first = pairs[0]
+    claims = {f"c{number}": pair for number, pair in enumerate(pairs, 1)}
+    about = {
+        name: {key: getattr(pair, key) for key in ("claim_kind", "claim_id", "claim")} for name, pair in claims.items()
+    }
+    return RatingItem(
+        item_id("claims", *sample_fields(first).values(), first.passage, first.premise),
+        first.relation,
+        (),
+        (Text("Passage", first.premise, marked=True),),
+        questions=_questions({name: pair.claim for name, pair in claims.items()}),
+        about={"sample": sample_fields(first), "passage": first.passage, "claims": about},
+    )
+
+
+def _questions(claims: Mapping[str, str]) -> tuple[ItemQuestion, ...]:
+    return tuple(ItemQuestion(name, claim, _CHOICES, shape="claim") for name, claim in claims.items())
+
+
+def _training() -> RatingItem:
+    return RatingItem(
+        item_id("claims", "training"),
+        "",
+        (),
+        (Text("Passage", _PASSAGE, marked=True),),
+        questions=_questions({f"c{number}": claim for number, (claim, _, _) in enumerate(_TRAINING, 1)}),
+        about={"role": "training"},
+        gold=Gold(
+            {f"c{n}": {"choice": label, "sentences": marked} for n, (_, label, marked) in enumerate(_TRAINING, 1)},
+            "Sentence 1 says what she was and sentence 2 what she did. Where she was born is not said: to have worked "
+            "in Bergen is no evidence. Sentence 3 gives her another citizenship.",
+        ),
+    )
+
+
+def _attention() -> RatingItem:
+    return RatingItem(
+        item_id("claims", "attention"),
+        "",
+        (),
+        (Text("Passage", _ATTENTION, marked=True),),
+        questions=_questions({"c1": "Marten Hale lived in Ghent"}),
+        about={"role": "attention"},
+        gold=Gold({"c1": {"choice": "contradicts", "sentences": [2]}}),
+    )
+
+
+def _tables(rated: Sequence[RatedTask], questions: Sequence[ItemQuestion]) -> Iterator[tuple[str, pa.Table]]:
+    for name, role in (("annotations", "item"), ("annotations.repeats", "repeat")):
+        rows = [row for rated_task in rated if rated_task.task.role == role for row in _rows(rated_task)]
+        yield name, pa.Table.from_pylist(rows, schema=ANNOTATIONS)
+    spans = [row for rated_task in rated if rated_task.task.role == "item" for row in _spans(rated_task)]
+    yield "annotations.spans", pa.Table.from_pylist(spans, schema=SPANS)
+
+
+def _rows(rated_task: RatedTask) -> Iterator[dict[str, object]]:
+    about, body = rated_task.item.about, rated_task.item.texts[0].body
+    for name, claim in about["claims"].items():
+        answer = (rated_task.answer or {}).get(name) or {"choice": "", "sentences": []}
+        label = answer["choice"] if answer["choice"] in LABELS else None
+        yield {
+            **about["sample"],
+            "passage": about["passage"],
+            **claim,
+            "annotator": rated_task.task.rater,
+            "label": label,
+            **dict.fromkeys(("p_supports", "p_neutral", "p_contradicts")),
+            "evidence": [body[start:end] for start, end in marked(body, answer)],
+            "reply": "",
+            "status": "ok" if label else "not rated",
+        }
+
+
+def _spans(rated_task: RatedTask) -> Iterator[dict[str, object]]:
+    about, body = rated_task.item.about, rated_task.item.texts[0].body
+    for name, answer in (rated_task.answer or {}).items():
+        place = {
+            **about["sample"],
+            "passage": about["passage"],
+            **about["claims"][name],
+            "annotator": rated_task.task.rater,
+        }
+        for start, end in marked(body, answer):
+            yield {**place, "label": answer["choice"], "start": start, "end": end, "text": body[start:end]}
+
+
+def _gold(item: RatingItem, rows: Sequence[Mapping[str, Any]]) -> dict[str, object]:
+    keys = ("claim_kind", "claim_id", "claim")
+    names = {tuple(claim[key] for key in keys): name for name, claim in item.about["claims"].items()}
+    labelled = [
+        row for row in rows if of_sample(row, item) and row["passage"] == item.about["passage"] and row["label"]
+    ]
+    labels = {names.get(tuple(row[key] for key in keys), ""): row["label"] for row in labelled}
+    return {name: {"choice": label, "sentences": []} for name, label in labels.items() if name}
+
+
+CLAIM_TASK = Kind("what a passage supports or contradicts, its evidence marked", _make, _tables, _gold, _KEYS)

@@ -1,0 +1,109 @@
+"""What every kind of task is made with, and what it gives."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+
+from seesaw_cf.texts.people.runs import RunTexts
+from seesaw_cf.texts.people.study import Answer, ItemQuestion, RatingItem, RatingTask
+from seesaw_cf.texts.wording import OURS, Wording
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What is asked of a run.
+
+    Attributes:
+        blind_edit: Raters do not see the edit.
+        passages: Kinds of passages that are paired (flaws only).
+        wording: Wording of the task.
+    """
+
+    blind_edit: bool = False
+    passages: tuple[str, ...] = ("free", "guided")
+    wording: Wording = OURS
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """Items of a run, before any is drawn.
+
+    Attributes:
+        task: Instructions for raters, paragraph by paragraph.
+        questions: Of items without own questions.
+        items: To be rated.
+        shared: Training and attention items; `about` has their role.
+        left_out: Why -> how many texts have no item.
+    """
+
+    task: tuple[str, ...]
+    questions: tuple[ItemQuestion, ...]
+    items: Sequence[RatingItem]
+    shared: Sequence[RatingItem]
+    left_out: Counter[str] = field(default_factory=Counter)
+
+
+class RatedTask(NamedTuple):
+    """A task with its answer; None = not rated."""
+
+    item: RatingItem
+    task: RatingTask
+    answer: Answer | None
+
+
+class GuideExample(NamedTuple):
+    """A rated example of the guide: the criterion, its rating, and the texts."""
+
+    criterion: str
+    words: str
+    rows: tuple[tuple[str, tuple[str, ...]], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A kind of task.
+
+    Attributes:
+        about: In one line.
+        make: Items of a run.
+        tables: (rated, study's questions) -> (file name, table), as judges write them.
+        gold: (item, rows of the first table about its edit) -> the right answers; None = nothing is right or wrong.
+        keys: What the keyboard does on its pages.
+        examples: Shown in the guide.
+        orders: Two texts are shown in two orders.
+        repeats: Items may come twice, and some only look whether texts are read.
+        per_item: Raters of an item, by default; 0 = all.
+        sample: Items drawn, by default; 0 = all.
+    """
+
+    about: str
+    make: Callable[[RunTexts, Settings], Made]
+    tables: Callable[[Sequence[RatedTask], Sequence[ItemQuestion]], Iterator[tuple[str, pa.Table]]]
+    gold: Callable[[RatingItem, Sequence[Mapping[str, Any]]], dict[str, object]] | None = None
+    keys: str = ""
+    examples: tuple[GuideExample, ...] = ()
+    orders: bool = False
+    repeats: bool = True
+    per_item: int = 0
+    sample: int = 0
+
+
+def item_id(*parts: object) -> str:
+    """Return a name that tells a rater nothing; the same for the same parts."""
+    return hashlib.sha256("\0".join(map(str, parts)).encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+def of_sample(row: Mapping[str, Any], item: RatingItem) -> bool:
+    """Return whether a row is about the texts of an item."""
+    return all(row[name] == value for name, value in item.about["sample"].items())
+
+
+def sample_fields(sample: Any) -> dict[str, object]:
+    """Which text of which edit: what a row about a sample begins with."""
+    return {name: getattr(sample, name) for name in ("editor", "case_id", "relation", "phase", "sample")}

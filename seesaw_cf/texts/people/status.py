@@ -1,0 +1,125 @@
+"""How far a study is, from its file alone; nothing is written, so it may be asked while raters work."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from seesaw_cf.stats import clustered_mean
+from seesaw_cf.texts.people.forms import agrees
+from seesaw_cf.texts.people.progress import GoldJudgements, standing
+from seesaw_cf.texts.people.store import StudyStore
+
+HEAD = ("rater", "done", "of", "submitted", "gold right", "attention right", "same again", "s/item", "last answer")
+
+
+@dataclass(frozen=True, slots=True)
+class RaterStatus:
+    """One rater.
+
+    Attributes:
+        rater: Name.
+        done, total: Items with an answer, and all.
+        consented, submitted: Whether.
+        qualified: None while it is not known.
+        gold, attention, repeats: Judgements that should be right, or the same again.
+        seconds: Middle time of an item.
+        late: Answers after submission; they are kept and do not count.
+        clock_back: Times at which the clock of the machine went back.
+        last: Date of the last entry.
+    """
+
+    rater: str
+    done: int
+    total: int
+    consented: bool
+    submitted: bool
+    qualified: bool | None
+    gold: GoldJudgements
+    attention: GoldJudgements
+    repeats: GoldJudgements
+    seconds: float | None
+    late: int
+    clock_back: int
+    last: str
+
+    def row(self) -> dict[str, Any]:
+        """Plain values, each share as the mean over items, with its counts and an interval clustered by item."""
+        shares = {name: _share(getattr(self, name)) for name in ("gold", "attention", "repeats")}
+        return asdict(self) | shares
+
+
+def _share(judged: GoldJudgements) -> dict[str, Any]:
+    counts = {"n": judged.asked, "n_items": len(judged.items), "right": judged.right}
+    if not judged.asked:
+        return {"value": None, "low": None, "high": None, **counts, "note": "nothing was asked"}
+    of_items = np.array([sum(own) / len(own) for own in judged.items if own])
+    number = len(of_items)
+    estimate = clustered_mean(of_items, [np.full(number, 1 / number)], {"item": np.arange(number)})
+    low, high = np.clip((estimate.low, estimate.high), 0, 1).tolist()
+    return {"value": float(of_items.mean()), "low": low, "high": high, **counts, "note": estimate.note}
+
+
+def status_of(store: StudyStore) -> list[RaterStatus]:
+    """Return every rater, in order."""
+    return [_status(store, rater) for rater in store.study.raters]
+
+
+def _status(store: StudyStore, rater: str) -> RaterStatus:
+    now, late = standing(store, rater), sum(entry.act == "late" for entry in store.entries(rater))
+    return RaterStatus(
+        rater,
+        now.done,
+        now.total,
+        now.consented,
+        now.submitted,
+        now.qualified,
+        now.gold,
+        now.attention,
+        _repeats(store, rater, {place: entry.content for place, entry in now.answers.items()}),
+        now.seconds,
+        late,
+        now.back,
+        now.last,
+    )
+
+
+def _repeats(store: StudyStore, rater: str, answers: Mapping[int, Mapping[str, Any]]) -> GoldJudgements:
+    """Judgements of items shown twice that are the same, and all of them; free texts are left out."""
+    first = {task.item: task for task in store.tasks[rater] if task.role == "item"}
+    same = []
+    for task in store.tasks[rater]:
+        other = first.get(task.item)
+        if task.role != "repeat" or other is None or not {task.position, other.position} <= answers.keys():
+            continue
+        own = []
+        turned = {"A": "B", "B": "A"} if task.first != other.first else {}
+        for question in store.study.asked(store.items[task.item]):
+            if question.shape not in ("line", "text"):
+                value, again = answers[other.position].get(question.name), answers[task.position].get(question.name)
+                value = turned.get(value, value) if isinstance(value, str) else value
+                own.append(agrees(again, value, exactly=True) if value else not again)
+        same.append(tuple(own))
+    return GoldJudgements(tuple(same))
+
+
+def status_rows(statuses: Sequence[RaterStatus]) -> list[list[str]]:
+    """Cells under `HEAD`."""
+    return [
+        [
+            status.rater,
+            str(status.done),
+            str(status.total),
+            "not qualified" if status.qualified is False else "yes" if status.submitted else "no",
+            *(
+                f"{part.right}/{part.asked}" if part.asked else ""
+                for part in (status.gold, status.attention, status.repeats)
+            ),
+            "" if status.seconds is None else f"{status.seconds:.0f}",
+            status.last,
+        ]
+        for status in statuses
+    ]

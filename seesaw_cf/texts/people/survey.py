@@ -1,0 +1,174 @@
+"""LEME's survey: two passages about coupled entities, nine statements, agreement from 1 to 7.
+
+Source: LEME, appendix D. Training items are the published examples of four criteria; attention items are ours.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from seesaw_cf.effects.survey_items import ITEMS, SCALE, Shown
+from seesaw_cf.texts.people.making import (
+    GuideExample,
+    Kind,
+    Made,
+    RatedTask,
+    Settings,
+    item_id,
+    of_sample,
+    sample_fields,
+)
+from seesaw_cf.texts.people.runs import RunTexts
+from seesaw_cf.texts.people.study import Gold, ItemQuestion, RatingItem, Text
+from seesaw_cf.texts.rate.judge import INTRO
+from seesaw_cf.texts.rate.survey import SurveyQuestion, SurveySample
+from seesaw_cf.texts.tables import RATINGS
+
+_CHOICES = tuple((str(number), words) for number, words in SCALE.items())
+_TITLES = {"main": "Main passage", "related": "Related passage"}
+_KEYS = "1 to 7; J and K for the next and the previous statement."
+_HELP = "Some samples may be very similar or the same; that is on purpose."
+_TRAINING = (
+    ("new_fact_main_passage", "good"),
+    ("main_passage_old_facts", "bad"),
+    ("main_passage_consistency", "bad"),
+    ("cross_passage_consistency", "bad"),
+)
+_ATTENTION = (
+    ("2", "This sample is here to see that the passages are read. Please choose 2 (Disagree) for every statement."),
+    ("6", "Please choose 6 (Agree) for every statement about this sample, whatever it says."),
+)
+
+
+def _make(run: RunTexts, settings: Settings) -> Made:
+    items, left_out = [], Counter[str]()
+    for sample in run.samples:
+        if sample.missing:
+            left_out[next(iter(sample.missing.values()))] += 1
+        else:
+            items.append(_item(sample, settings.blind_edit))
+    shared = [*_training(), *_attention()]
+    task = (*(settings.wording.survey or INTRO).strip().split("\n\n"), _HELP)
+    return Made(task, _questions(settings), items, shared, left_out)
+
+
+def _questions(settings: Settings) -> tuple[ItemQuestion, ...]:
+    statements = settings.wording.items
+    return tuple(
+        ItemQuestion(item.name, statements.get(item.name, item.statement), _CHOICES, (f"Criterion: {item.criterion}",))
+        for item in ITEMS
+    )
+
+
+def facts_told(sample: SurveySample, blind_edit: bool = False) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """Return the new fact, and the old facts about both entities."""
+    facts = [
+        ("New fact", (sample.new_fact,) if not blind_edit else ()),
+        ("Subject", (sample.subject,)),
+        ("Related entity", (sample.related_entity,)),
+        ("Old facts about the subject", tuple(sample.old_facts.get("subject", ()))),
+        ("Old facts about the related entity", tuple(sample.old_facts.get("related", ()))),
+    ]
+    return tuple((label, lines) for label, lines in facts if any(lines))
+
+
+def _item(sample: SurveySample, blind_edit: bool) -> RatingItem:
+    skipped = {item.name: SurveyQuestion(item, sample).skip_reason for item in ITEMS}
+    if blind_edit:
+        skipped |= {item.name: "the edit was not told" for item in ITEMS if "new_fact" in item.fields}
+    texts = tuple(Text(title, sample.passages[name]) for name, title in _TITLES.items())
+    place = sample_fields(sample)
+    return RatingItem(
+        item_id("survey", *place.values(), *(text.body for text in texts)),
+        sample.relation,
+        facts_told(sample, blind_edit),
+        texts,
+        tuple(name for name, why in skipped.items() if not why),
+        about={"sample": place, "skipped": {name: why for name, why in skipped.items() if why}},
+    )
+
+
+def _training() -> list[RatingItem]:
+    by_name = {item.name: item for item in ITEMS}
+    items = []
+    for name, which in _TRAINING:
+        example: Shown = getattr(by_name[name], which)
+        facts = [("New fact", (example.new_fact,)), ("Old facts", example.old_facts)]
+        items.append(
+            RatingItem(
+                item_id("survey", "training", name, which),
+                "",
+                tuple((label, lines) for label, lines in facts if any(lines)),
+                tuple(Text(title, getattr(example, key)) for key, title in _TITLES.items() if getattr(example, key)),
+                (name,),
+                about={"role": "training"},
+                gold=Gold({name: str(example.rating)}, example.reason),
+            )
+        )
+    return items
+
+
+def _examples() -> tuple[GuideExample, ...]:
+    """Return the published example of a high and of a low rating, item by item."""
+    examples = []
+    for item in ITEMS:
+        for example in (item.good, item.bad):
+            facts = [("New fact", (example.new_fact,)), ("Old facts", example.old_facts)]
+            facts += [(title, (getattr(example, name),)) for name, title in _TITLES.items()]
+            rows = [*((label, lines) for label, lines in facts if any(lines)), ("Reason", (example.reason,))]
+            examples.append(GuideExample(item.criterion, f"{example.rating} ({SCALE[example.rating]})", tuple(rows)))
+    return tuple(examples)
+
+
+def _attention() -> list[RatingItem]:
+    names = tuple(item.name for item in ITEMS)
+    return [
+        RatingItem(
+            item_id("survey", "attention", rating),
+            "",
+            (("New fact", ("The lighthouse of Norrvik is in Chile",)),),
+            (
+                Text("Main passage", text),
+                Text("Related passage", "Norrvik is a harbour town. " + text),
+            ),
+            names,
+            about={"role": "attention"},
+            gold=Gold(dict.fromkeys(names, rating)),
+        )
+        for rating, text in _ATTENTION
+    ]
+
+
+def _tables(rated: Sequence[RatedTask], questions: Sequence[ItemQuestion]) -> Iterator[tuple[str, pa.Table]]:
+    for name, role in (("ratings", "item"), ("ratings.repeats", "repeat")):
+        rows = [row for rated_task in rated if rated_task.task.role == role for row in _rows(rated_task)]
+        yield name, pa.Table.from_pylist(rows, schema=RATINGS)
+
+
+def _rows(rated_task: RatedTask) -> Iterator[dict[str, object]]:
+    skipped = rated_task.item.about["skipped"]
+    for item in ITEMS:
+        value = (rated_task.answer or {}).get(item.name)
+        status = skipped.get(item.name) or ("ok" if value else "not rated")
+        yield {
+            **rated_task.item.about["sample"],
+            "item": item.name,
+            "rater": rated_task.task.rater,
+            "rating": float(value) if value and status == "ok" else None,
+            "reply": value or "",
+            "status": status,
+            "tries": 1 if value else 0,
+            "prompt_tokens": None,
+            "new_tokens": None,
+        }
+
+
+def _gold(item: RatingItem, rows: Sequence[Mapping[str, Any]]) -> dict[str, object]:
+    return {row["item"]: f"{row['rating']:g}" for row in rows if of_sample(row, item) and row["rating"] is not None}
+
+
+SURVEY_TASK = Kind("two passages, the nine statements of LEME, 1 to 7", _make, _tables, _gold, _KEYS, _examples())

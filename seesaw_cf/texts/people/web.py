@@ -1,0 +1,147 @@
+"""The pages of a study as a Starlette application: who may see them, and which page does what."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from http import HTTPStatus
+
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, PlainTextResponse, Response
+from starlette.routing import Route
+
+from seesaw_cf.texts.people.guard import Form, Guard, first_of, read_form
+from seesaw_cf.texts.people.rounds import Rounds
+from seesaw_cf.texts.people.security import Keys, Limit
+from seesaw_cf.texts.people.status import status_of
+from seesaw_cf.texts.people.store import StudyStore
+from seesaw_cf.texts.people.views import status_page, words_page
+
+_COOKIE = "rater"
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """Who may ask, and how often.
+
+    Attributes:
+        hosts: Names under which the server is asked.
+        secure: Cookies are sent over https only.
+        burst, rate: Requests of one rater at once, and a second.
+        bad_links: Wrong links from one address at once; then one in ten seconds.
+    """
+
+    hosts: tuple[str, ...]
+    secure: bool = False
+    burst: float = 60.0
+    rate: float = 6.0
+    bad_links: float = 20.0
+
+
+def make_app(store: StudyStore, look: StudyStore, access: Access) -> Starlette:
+    """Return the application.
+
+    Args:
+        store: The study.
+        look: The same, read-only, for the status page.
+        access: Who may ask.
+    """
+    keys = Keys(store.secret, store.study.raters)
+    site, pages = _Site(look, access, keys), Rounds(store, keys)
+    routes = [
+        Route("/", site.asked(pages.home)),
+        Route("/enter/{token}", site.enter),
+        Route("/status/{token}", site.status),
+        Route("/health", lambda request: PlainTextResponse("ok")),
+        Route("/consent", site.sent(pages.consent), methods=["POST"]),
+        Route("/guide", site.asked(pages.guide)),
+        Route("/task/{position:int}", site.asked(pages.task), methods=["GET"]),
+        Route("/task/{position:int}", site.sent(pages.answer), methods=["POST"]),
+        Route("/task/{position:int}/draft", site.sent(pages.draft), methods=["POST"]),
+        Route("/break", site.asked(pages.rest)),
+        Route("/review", site.asked(pages.review)),
+        Route("/submit", site.sent(pages.submit), methods=["POST"]),
+    ]
+    guard = Middleware(Guard, hosts=access.hosts)
+    return Starlette(routes=routes, middleware=[guard], exception_handlers={HTTPException: _refused})
+
+
+async def _refused(request: Request, error: Exception) -> Response:
+    """Why, where the page's script finds it: all that a draft gets, and the alert of a page."""
+    failure = error if isinstance(error, HTTPException) else HTTPException(500)
+    if request.url.path.endswith("/draft"):
+        return PlainTextResponse(failure.detail, failure.status_code, failure.headers)
+    reason = "There is no such page." if failure.detail == HTTPStatus(failure.status_code).phrase else failure.detail
+    outside = failure.status_code == 401 or request.url.path.startswith(("/enter/", "/status/"))
+    back = {} if outside else {"link": "/", "button": "Back to your items"}
+    page = words_page("This page cannot be shown", [], notes=[reason], **back)
+    return HTMLResponse(page, failure.status_code, failure.headers)
+
+
+class _Site:
+    """Who asks: links, cookies, tokens of forms."""
+
+    def __init__(self, look: StudyStore, access: Access, keys: Keys) -> None:
+        self._look, self._access, self._keys = look, access, keys
+        self._busy, self._bad = Limit(access.burst, access.rate), Limit(access.bad_links, 0.1)
+
+    def asked(self, page: Callable[[Request, str], Response]) -> Callable[[Request], Awaitable[Response]]:
+        """Return a page that only a rater may see."""
+
+        async def answer(request: Request) -> Response:
+            return await run_in_threadpool(page, request, self._rater(request))
+
+        return answer
+
+    def sent(self, act: Callable[[Request, str, Form], Response]) -> Callable[[Request], Awaitable[Response]]:
+        """Return a form that only a rater may send, from a page of this server."""
+
+        async def answer(request: Request) -> Response:
+            rater, form = self._rater(request), await read_form(request)
+            if not self._keys.same(self._keys.token("form", rater), first_of(form, "csrf")):
+                raise HTTPException(403, "This form is not from these pages; nothing was stored. Open your link again.")
+            return await run_in_threadpool(act, request, rater, form)
+
+        return answer
+
+    def _rater(self, request: Request) -> str:
+        rater = self._keys.rater_of("cookie", request.cookies.get(_COOKIE, ""))
+        if rater is None:
+            raise HTTPException(401, "Open the link that you were given; it lets you in. Cookies must be allowed.")
+        if (wait := self._busy.wait(rater)) > 0:
+            raise HTTPException(429, "That was too much at once; nothing was stored. Wait a moment and try again.",
+                                {"Retry-After": str(round(wait) + 1)})  # fmt: skip
+        return rater
+
+    async def enter(self, request: Request) -> Response:
+        """A secret link. The page is shown and not passed on, since the cookie is not sent along from elsewhere."""
+        rater = self._keys.rater_of("link", request.path_params["token"])
+        if rater is None:
+            raise self._bad_link(request)
+        text = "This link is yours alone. Keep it: it takes you back to where you were."
+        response = HTMLResponse(words_page(f"Welcome, {rater}", [text], link="/", button="Go on"))
+        response.set_cookie(
+            _COOKIE,
+            self._keys.token("cookie", rater),
+            max_age=90 * 24 * 3600,
+            httponly=True,
+            samesite="strict",
+            secure=self._access.secure,
+        )
+        return response
+
+    def _bad_link(self, request: Request) -> HTTPException:
+        wait = self._bad.wait(request.client.host if request.client else "")
+        if wait:
+            return HTTPException(429, "Too many wrong links. Wait a minute.", {"Retry-After": str(round(wait) + 1)})
+        return HTTPException(404, "There is no such link. Copy it whole, as you were given it.")
+
+    async def status(self, request: Request) -> Response:
+        """Return how far all raters are, for who runs the study; the file is read and cannot be written."""
+        if not self._keys.same(self._keys.token("status"), request.path_params["token"]):
+            raise self._bad_link(request)
+        return HTMLResponse(status_page(self._look.study, await run_in_threadpool(status_of, self._look)))

@@ -1,0 +1,206 @@
+"""`report.html` of a long-form run: what edited models wrote, and what it says about facts that were not edited."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, cast
+
+import pandas as pd
+import pyarrow as pa
+
+from seesaw_cf.base.errors import RunFolderError
+from seesaw_cf.base.tables import read_table
+from seesaw_cf.base.text import read_json
+from seesaw_cf.report import text
+from seesaw_cf.report.html.findings import Findings, Folded, Legend, PageSection, Part
+from seesaw_cf.report.html.forest import key_colours
+from seesaw_cf.report.html.look import Pair, Texts
+from seesaw_cf.report.provenance import repeat_command
+from seesaw_cf.report.rows import Manifest
+from seesaw_cf.report.table import Table
+from seesaw_cf.texts.report.page_measures import claims_plot, survey_plot, took
+from seesaw_cf.texts.report.page_texts import written_pairs
+from seesaw_cf.texts.report.tables import NONE, draw_pictures, edit_counts, findings_of, passage_counts, write_report
+from seesaw_cf.texts.report.values import BASELINE
+from seesaw_cf.texts.tables import ANNOTATIONS, PASSAGES, RATINGS
+from seesaw_cf.texts.train.card import held_out_lines
+from seesaw_cf.texts.write.writing import EDITS
+
+NOT_MEASURED = (
+    "This annotator comes without held-out figures. docs/instruments.md has those of those that were measured; "
+    "measure yours with `seesaw-cf leme train-annotator`."
+)
+_NAMED = 3
+_RATINGS = (
+    "Ratings go from 1 (strongly disagree) to 7 (strongly agree). Raters called baseline were not measured against "
+    "people: they check the pipeline and are no findings."
+)
+_WARNING = (
+    "Below are texts that language models wrote about people. What they say is often false, and some of it may be "
+    "offensive. Open to read"
+)
+_METHOD = (
+    "The same model writes before an edit (none) and after it, with the same seeds. Numbers are means of case means "
+    "with 95 % intervals clustered by case; an interval that is missing has its reason in the table.",
+    _RATINGS,
+    "Claims are what is recorded about the people: the edited fact, what it replaced, and facts that the edit does not "
+    "touch (ground truth).",
+)
+
+
+def leme_findings(folder: Path, sections: Sequence[Table]) -> Findings:
+    """Return what the page says.
+
+    Args:
+        folder: A finished run.
+        sections: Its tables, see `seesaw_cf.texts.report.tables.longform_sections`.
+
+    Raises:
+        RunFolderError: Not the folder of a finished run.
+    """
+    manifest = read_json(folder / "manifest.json", error=RunFolderError)
+    passages, ratings, annotations = (
+        _optional(folder, name, schema)
+        for name, schema in (("passages", PASSAGES), ("ratings", RATINGS), ("annotations", ANNOTATIONS))
+    )
+    edits = read_table(folder / "edits.parquet", EDITS)
+    frames = {section.name: section.frame for section in sections}
+    quality = annotator_lines(folder)
+    colours = key_colours([BASELINE, *edits["editor"].to_pylist()])
+    texts = _texts(written_pairs(passages, annotations, ratings, edits.to_pandas()))
+    counts = passage_counts(passages)
+    return findings_of(
+        f"What {manifest['model'].get('id', 'a model')} writes after edits",
+        (
+            _edited(manifest, edit_counts(edits), counts),
+            took(frames),
+            _affected(frames.get("drift")),
+            _not_known(counts, frames),
+            _sure(quality, frames),
+        ),
+        [texts, survey_plot(frames.get("survey"), colours), claims_plot(frames.get("labels"), colours)],
+        sections,
+        [*_METHOD, *quality],
+        manifest,
+        repeat_command(cast(Manifest, manifest), "leme run"),
+    )
+
+
+def _optional(folder: Path, name: str, schema: pa.Schema) -> pa.Table:
+    file = folder / f"{name}.parquet"
+    return read_table(file, schema) if file.exists() else schema.empty_table()
+
+
+def annotator_lines(folder: Path) -> list[str]:
+    """Return how good the annotator of a run is on texts it has not seen, as sentences."""
+    file = folder / "annotator.json"
+    annotator = read_json(file, error=RunFolderError) if file.exists() else {}
+    if annotator.get("report", {}).get("figures"):
+        return held_out_lines(annotator["report"])
+    return [NOT_MEASURED] if annotator else []
+
+
+def write_leme_report(folder: Path, out: Path, sections: Sequence[Table], tables: str = "") -> str:
+    """Write `report.html`, `report.md`, `report.json`, one CSV per table and, with matplotlib, pictures.
+
+    Args:
+        folder: A finished run.
+        out: Where the report goes.
+        sections: See `leme_findings`.
+        tables: Folder of CSV files and pictures, below `out`.
+
+    Returns:
+        The Markdown up to the first table.
+
+    Raises:
+        RunFolderError, StorageError: A file cannot be read or written.
+    """
+    manifest = read_json(folder / "manifest.json", error=RunFolderError)
+    settings = manifest["settings"]
+    drawn = ", ".join(f"{name} {value}" for name, value in settings["sampling"].items() if value)
+    name = text.escape(settings["generation"])
+    lines = [
+        f"# Long-form texts of {text.escape(manifest['model']['id'])}",
+        f"{NONE} {_RATINGS}",
+        f"Generation settings *{name}*: {text.escape(drawn)}; {settings['samples']} per prompt.",
+        *map(text.escape, annotator_lines(folder)),
+    ]
+    page, pictures = leme_findings(folder, sections), draw_pictures(sections, out / tables)
+    return write_report(out, "report", "\n\n".join(lines), sections, page, pictures, tables)
+
+
+def _edited(manifest: Mapping[str, Any], edits: pd.DataFrame, passages: pd.DataFrame) -> str:
+    counts = "; ".join(
+        f"{rows['n'].sum()} by {name}" + _statuses(rows) for name, rows in edits.groupby("editor", sort=False)
+    )
+    model, samples = manifest["model"].get("id"), manifest["settings"].get("samples", 1)
+    written = passages.loc[passages["status"] == "ok", "n"].sum()
+    return (
+        f"{counts or 'no edit'} in {model}; {written:,} of {passages['n'].sum():,} texts written, before "
+        f"and after ({samples} per prompt)."
+    )
+
+
+def _statuses(rows: pd.DataFrame) -> str:
+    failures = [f"{n} {status[:60]}" for status, n in zip(rows["status"], rows["n"]) if status != "ok"]
+    return f" ({', '.join(failures[:2])})" if failures else ""
+
+
+def _affected(drift: pd.DataFrame | None) -> str:
+    """Facts that the edit does not touch."""
+    if drift is None or drift.empty:
+        return "Nothing is known about facts that the edits do not touch: no claims were annotated."
+    rows = sorted(drift.to_dict("records"), key=lambda row: (row["p_adjusted"] != row["p_adjusted"], row["p_adjusted"]))
+    sure = [row for row in rows if row["p_adjusted"] < 0.05]
+    changes = [
+        f"{row['method']}, texts about the {row['passage']}: "
+        + text.minus(text.points(row["value"], row["low"], row["high"], " points"))
+        + f", {text.p_equals(row['p_adjusted'])} after Holm"
+        for row in (sure or rows)[:_NAMED]
+        if math.isfinite(row["low"])
+    ]
+    head = "Facts that no edit touches are contradicted more often" if sure else (
+        "No editor is shown to change how often untouched facts are contradicted"
+    )  # fmt: skip
+    return f"{head}: {'; '.join(changes)}." if changes else f"{head}; no interval could be computed."
+
+
+def _not_known(passages: pd.DataFrame, frames: Mapping[str, pd.DataFrame]) -> str:
+    counts = {
+        "texts are empty": passages["n_empty"].sum(),
+        "texts end at the length limit": passages["n_cut"].sum(),
+        "ratings could not be read": frames["unrated"]["n"].sum() if "unrated" in frames else 0,
+    }
+    parts = [f"{n} {words}" for words, n in counts.items() if n]
+    raters = frames["survey"]["rater"].unique() if "survey" in frames else ()
+    if baselines := [name for name in raters if "baseline" in name]:
+        parts.append(f"the raters {', '.join(baselines)} were not measured against people")
+    parts += [] if "survey" in frames else ["nobody rated these texts"]
+    parts += [] if "labels" in frames else ["no claims were annotated"]
+    return f"{'; '.join(parts) or 'Every text was written and every rating read'}."
+
+
+def _sure(quality: Sequence[str], frames: Mapping[str, pd.DataFrame]) -> str:
+    counted = [frame["n_cases"].max() for frame in frames.values() if "n_cases" in frame and len(frame)]
+    most = int(max(counted)) if counted else 0
+    sentences = [
+        f"Up to {most} cases in a table; 95 % intervals clustered by case, tests adjusted by Holm.",
+        *quality[:1],
+    ]
+    return " ".join(sentences)
+
+
+def _texts(written: tuple[list[Pair], int]) -> PageSection | None:
+    pairs, total = written
+    if not pairs:
+        return None
+    extent = f"{len(pairs)} of {total}" if total > len(pairs) else f"all {total}"
+    about = f"{extent} edits with their texts, side by side; those whose untouched facts lost most support come first."
+    note = (
+        "Struck through: words that only the text before the edit has. Underlined: words that only the one after has. "
+        "✓ and a solid line: sentences that support a claim, with its number; ✗ and a dashed line: that contradict one."
+    )
+    parts: list[Part] = [Legend((), note), Texts(pairs)]
+    return PageSection("texts", "The texts", [Folded(f"{_WARNING} {len(pairs)} edits.", parts, warning=True)], (about,))

@@ -1,0 +1,352 @@
+"""LEME rated by people: survey, claims and failure modes as the paper's tables, with or without judges beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pyarrow.compute as pc
+
+from seesaw_cf.base.checks import one_of
+from seesaw_cf.base.errors import MissingExtraError, RecordError, RunFolderError
+from seesaw_cf.base.text import read_json
+from seesaw_cf.effects.leme_annotation import LABELS
+from seesaw_cf.effects.leme_auto import leme_auto
+from seesaw_cf.effects.survey_items import ITEMS, TYPES
+from seesaw_cf.report import text
+from seesaw_cf.report.html.findings import Findings
+from seesaw_cf.report.html.forest import key_colours
+from seesaw_cf.report.table import Table, table_of
+from seesaw_cf.stats import case_weights, clustered_mean
+from seesaw_cf.stats.case_means import case_share, row_share
+from seesaw_cf.stats.plain import plain
+from seesaw_cf.texts.rate.survey import survey_samples
+from seesaw_cf.texts.report.agreement import Agreeing, agreement_sections, beside_people, plan_section
+from seesaw_cf.texts.report.collected import Collected, collect
+from seesaw_cf.texts.report.page_measures import claims_plot, methods, share_said, survey_plot, took
+from seesaw_cf.texts.report.simple import passage_columns
+from seesaw_cf.texts.report.tables import findings_of, survey_sections, write_report
+from seesaw_cf.texts.report.values import BASELINE, METRICS, as_frame, label_shares, survey_values
+from seesaw_cf.texts.wording import FAILURE_MODES
+from seesaw_cf.texts.write.passages import records_of_run
+
+PLACE = ["editor", "case_id", "phase", "sample"]
+"""Which text of which edit."""
+_PEOPLE = "people"
+_ALL = "all"
+_MIDDLE = 4.0
+HEAD = """# Long texts, as people rate them
+
+Means are means of case means with 95 % intervals clustered by case; "none" is the unedited model, "human" are passages
+that people wrote. An empty interval has its reason beside it."""
+_ABOUT = {
+    "survey": "1 (strongly disagree) to 7 (strongly agree), over all people; plus or minus is the standard deviation.",
+    "survey_raters": "The same by question type with an interval for raters like these, clustered by case and by "
+    "rater. It takes five raters; with fewer, the table above speaks of these raters only.",
+    "claims": "Share of claims, over all people.",
+    "claim_counts": "Of all labels: how many are of each kind of claim and passage, and how many say what.",
+    "failures": "Share of texts in which people find it.",
+    "failure_examples": "One text of each kind, the first by name of editor and case.",
+}
+
+
+def people_sections(
+    people: Collected,
+    judged: Collected | None = None,
+    *,
+    effects: Sequence[float] = (0.5,),
+    per_rater: int | None = None,
+    draws: int = 1000,
+) -> list[Table]:
+    """Every table that people's answers allow.
+
+    Args:
+        people: Tables of people.
+        judged: Tables of a run: its raters and annotators are compared with people.
+        effects: Distances of a mean rating that a study should find, for the plan.
+        per_rater: Edits that one rater answers, for the plan; None = as here.
+        draws: Bootstrap samples behind the intervals of agreement.
+
+    Raises:
+        RecordError: Ratings outside 1 to 7, or labels of claims that are none.
+        UnknownNameError: An item or failure mode that does not exist.
+    """
+    sections = [
+        *_survey(people, effects, per_rater, draws),
+        *_claims(people, draws),
+        *_failures(people, draws),
+        *(beside_people(people, judged, draws) if judged is not None else []),
+    ]
+    return [one for one in sections if len(one.frame)]
+
+
+def _survey(people: Collected, effects: Sequence[float], per_rater: int | None, draws: int) -> list[Table]:
+    frame = people.get("ratings").to_pandas()
+    if frame.empty:
+        return []
+    outside = frame[frame["rating"].notna() & ~frame["rating"].between(1, 7)]
+    if len(outside):
+        first = outside.iloc[0]
+        raise RecordError(
+            f"ratings: {len(outside)} outside 1 to 7, first {first['rating']:g} by {first['rater']!r} for "
+            f"{first['item']!r} of case {first['case_id']}. Recode them, or leave them empty."
+        )
+    values = survey_values(frame.assign(rater=_PEOPLE)).drop(columns="rater")
+    rated = _items(frame, [*PLACE, "item"], "rater", frame["rating"])
+    rated["type"] = frame["item"].map(METRICS)
+    by_type = pd.concat([rated.assign(type=_ALL), rated]).dropna(subset="type")
+    how = Agreeing(
+        "type", "ordinal", "items", "survey_agreement", "Agreement on the survey", beyond=" (LEME Table 5)", draws=draws
+    )
+    of_item = rated.assign(statement=pd.Categorical(frame["item"], [item.name for item in ITEMS]))
+    each = Agreeing(
+        "statement", "ordinal", "items", "survey_item_agreement", "Agreement on each statement", draws=draws
+    )
+    shifted = by_type.dropna(subset="value").assign(value=lambda f: f["value"] - _MIDDLE)
+    title = "How many edits and raters (a rating minus 4)"
+    return [
+        *survey_sections(values, "Survey (LEME Table 1, Figure 3)", _ABOUT["survey"]),
+        table_of("survey_raters", "With other raters", _ABOUT["survey_raters"], _across_raters(frame)),
+        *agreement_sections(by_type, how),
+        *agreement_sections(of_item.sort_values("statement"), each),
+        plan_section(shifted, "type", effects, per_rater, "survey_plan", title),
+    ]
+
+
+def _items(frame: pd.DataFrame, key: Sequence[str], rater: str, value: pd.Series) -> pd.DataFrame:
+    """item, rater, value, group: what agreement is computed of."""
+    item = frame[list(key)].astype(str).agg("|".join, axis=1)
+    return pd.DataFrame({"item": item, "rater": frame[rater], "value": value.astype(float), "group": frame["case_id"]})
+
+
+def _across_raters(ratings: pd.DataFrame) -> pd.DataFrame:
+    frame = as_frame(ratings).dropna(subset="rating")
+    frame["type"] = pd.Categorical(frame["item"].map(METRICS), TYPES)
+    rows = []
+    for (method, name), part in frame.groupby(["method", "type"], sort=True, observed=True):
+        case, rater = (pd.factorize(part[column])[0] for column in ("case_id", "rater"))
+        weights = case_weights(case, case >= 0)
+        estimate = clustered_mean(part["rating"].to_numpy(float), [weights], {"case": case, "rater": rater})
+        about = {"method": method, "type": name, "raters": part["rater"].nunique()}
+        rows.append(about | estimate.columns("value", "low", "high", "n", "note"))
+    return pd.DataFrame(rows)
+
+
+def _claims(people: Collected, draws: int) -> list[Table]:
+    frame = people.get("annotations").to_pandas()
+    if frame.empty:
+        return []
+    value = frame["label"].map({label: at for at, label in enumerate(LABELS)})
+    rated = _items(frame, [*PLACE, "passage", "claim_kind", "claim_id"], "annotator", value)
+    rated["claim"] = frame["claim_kind"]
+    how = Agreeing("claim", "nominal", "claims", "claim_agreement", "Agreement on claims", draws=draws)
+    shares = label_shares(frame.assign(annotator=_PEOPLE)).drop(columns="annotator")
+    against = shares[shares["label"] == "contradicts"].drop(columns="label")
+    return [
+        table_of("claims", "Labels of claims (LEME Figure 4)", _ABOUT["claims"], shares, "label"),
+        table_of("contradicted", "Contradicted claims (LEME Figure 5)", _ABOUT["claims"], against, "claim_kind"),
+        table_of("claim_counts", "Annotations (LEME Tables 2 and 3)", _ABOUT["claim_counts"], _counts(frame), digits=3),
+        *agreement_sections(pd.concat([rated.assign(claim=_ALL), rated]), how),
+    ]
+
+
+def _counts(frame: pd.DataFrame) -> pd.DataFrame:
+    labelled = frame.dropna(subset="label")
+    kinds = {"label": labelled["label"], "kind": labelled["claim_kind"] + ", " + labelled["passage"] + " passage"}
+    rows = []
+    for by, column in kinds.items():
+        for name in sorted(set(column)):
+            share = row_share(column == name, labelled["case_id"])
+            rows.append({"of": by, "name": name, "count": int((column == name).sum()), **share})
+    return pd.DataFrame(rows).drop(columns="p", errors="ignore")
+
+
+def _failures(people: Collected, draws: int) -> list[Table]:
+    frame = as_frame(people.get("failures"))
+    if frame.empty:
+        return []
+    for name in set(frame["mode"]):
+        one_of("failure mode", name, FAILURE_MODES)
+    titles = {name: title for name, (title, _) in FAILURE_MODES.items()}
+    frame["failure"] = pd.Categorical(frame["mode"].map(titles), list(titles.values()))
+    rows = []
+    for (name, method), part in frame.groupby(["failure", "method"], sort=True, observed=True):
+        answered = part.dropna(subset="present")
+        share = case_share(answered["present"], answered["case_id"])
+        rows.append({"failure": name, "method": method, **share, "n_missing": len(part) - len(answered)})
+    rated = _items(frame, PLACE, "rater", frame["present"].map({True: 1.0, False: 0.0}))
+    how = Agreeing("failure", "nominal", "texts", "failure_agreement", "Agreement on failure modes", draws=draws)
+    shares = pd.DataFrame(rows).drop(columns="p")
+    return [
+        table_of("failures", "Failure modes (LEME section 5.6, Table 20)", _ABOUT["failures"], shares, "method"),
+        table_of("failure_examples", "Examples (LEME Table 20)", _ABOUT["failure_examples"], _examples(people, frame)),
+        *agreement_sections(rated.assign(failure=frame["failure"].astype(str)), how),
+    ]
+
+
+def _examples(people: Collected, frame: pd.DataFrame) -> pd.DataFrame:
+    passages = people.get("passages").to_pandas()
+    firsts = frame[frame["present"].eq(True)].sort_values([*PLACE, "rater"]).drop_duplicates("failure")
+    rows = []
+    for row in firsts.to_dict("records"):
+        same = (passages[PLACE] == pd.Series({name: row[name] for name in PLACE})).all(axis=1)
+        texts = passages[same & passages["passage"].isin(["subject", "related"])].sort_values(
+            "passage", ascending=False
+        )
+        passage_texts = " / ".join(f"{one['passage']}: {one['text']}" for one in texts.to_dict("records"))
+        about = {"failure": row["failure"], "method": row["method"], "case": str(row["case_id"])}
+        rows.append(about | {"comment": row["comment"], "passages": passage_texts})
+    return pd.DataFrame(rows)
+
+
+# `report.html` of people's answers about long texts: conclusion, ratings and claims as forest plots, every table.
+
+# Kind of answers -> column of the answer, column of who gave it, what it is called.
+_ANSWERS = {
+    "ratings": ("rating", "rater", "ratings"),
+    "annotations": ("label", "annotator", "labels of claims"),
+    "failures": ("present", "rater", "answers about failure modes"),
+}
+_AGREEMENT = {
+    "survey_agreement": ("type", "all", "the survey"),
+    "claim_agreement": ("claim", "all", "claims"),
+}
+_UNEDITED = (BASELINE, "human")
+_METHOD = (
+    "Means are means of case means over all people, with 95 % intervals clustered by case. none is the unedited model, "
+    "human are passages that people wrote.",
+    "Ratings go from 1 (strongly disagree) to 7 (strongly agree). Claims are what is recorded about the people: the "
+    "edited fact, what it replaced, and facts that the edit does not touch (ground truth).",
+)
+
+
+def people_findings(people: Collected, sections: Sequence[Table], facts: Mapping[str, Any]) -> Findings:
+    """What the page says.
+
+    Args:
+        people: Tables of people.
+        sections: See `seesaw_cf.texts.report.people_survey.people_sections`.
+        facts: What was recorded about the report.
+    """
+    frames = {one.name: one.frame for one in sections}
+    survey, claims = (_by_people(frames.get(name), who) for name, who in (("survey", "rater"), ("claims", "annotator")))
+    measures = {"survey": survey, "labels": claims}
+    answers = [people.get(kind).to_pandas() for kind in _ANSWERS]
+    names = [str(name) for frame in answers for name in frame["editor"]]
+    colours = key_colours([BASELINE, *names])
+    cases = {case for frame in answers for case in frame["case_id"]}
+    editors = [name for name in dict.fromkeys(names) if name not in _UNEDITED]
+    edited = f"Texts of {len(cases)} cases, after edits by {', '.join(editors) or 'nobody'}."
+    return findings_of(
+        "Long texts, as people rate them",
+        (edited, took(measures), _contradicted(claims), _not_known(people), _sure(people, frames)),
+        [survey_plot(survey, colours), claims_plot(claims, colours)],
+        sections,
+        _METHOD,
+        facts,
+    )
+
+
+def _by_people(frame: pd.DataFrame | None, who: str) -> pd.DataFrame | None:
+    return None if frame is None else frame.assign(**{who: "people"})
+
+
+def _contradicted(claims: pd.DataFrame | None) -> str:
+    """Facts that the edit does not touch."""
+    if claims is None:
+        return "Nothing is known about facts that the edits do not touch: nobody marked claims."
+    chosen = claims.query("claim_kind == 'ground_truth' and label == 'contradicts'")
+    shares = [f"{row['method']}, texts about the {row['passage']}: {share_said(row)}" for row in methods(chosen)]
+    return f"Claims about untouched facts that are contradicted – {'; '.join(shares) or 'nobody marked any'}."
+
+
+def _not_known(people: Collected) -> str:
+    parts = []
+    for kind, (column, who, name) in _ANSWERS.items():
+        table = people.get(kind)
+        if not table.num_rows:
+            parts.append(f"no {name}")
+            continue
+        parts += [f"{n} of {table.num_rows} {name} are missing"] if (n := table[column].null_count) else []
+        if len(set(table[who].to_pylist())) < 2:
+            parts.append(f"{name} by one person: nothing is known about agreement")
+    sentence = "; ".join(parts) or "nothing is missing"
+    return f"{sentence[0].upper()}{sentence[1:]}."
+
+
+def _sure(people: Collected, frames: Mapping[str, pd.DataFrame]) -> str:
+    counts = []
+    for kind, (column, who, name) in _ANSWERS.items():
+        table = people.get(kind)
+        if table.num_rows:
+            n = table.num_rows - table[column].null_count
+            raters = len(set(table[who].to_pylist()))
+            counts.append(f"{n} {name} by {raters} {'person' if raters == 1 else 'people'}")
+    agreed = [
+        f"Krippendorff's alpha on {title} " + text.minus(text.estimate(row["alpha"], row["low"], row["high"]))
+        for name, (by, whole, title) in _AGREEMENT.items()
+        if name in frames
+        for row in frames[name].to_dict("records")
+        if row[by] == whole and row["alpha"] == row["alpha"]
+    ]
+    return f"{'; '.join([*counts, *agreed])}; 95 % intervals clustered by case."
+
+
+# People's answers about long texts, alone or beside the run that the texts are from.
+
+KINDS = ("ratings", "annotations", "failures")
+_MEASURES = (
+    "Spearman's rho of measures that need no model with people's mean rating of the statement that each should stand "
+    "for, over texts; intervals resample whole edits."
+)
+
+
+def report_people(raters: Sequence[Path], out: Path, run: Path | None = None, **options: Any) -> Path:
+    """Write the tables of people's answers and `report.html`.
+
+    Args:
+        raters: Folders and Parquet files of people.
+        out: Where the tables go.
+        run: The run that the texts are from: its raters, annotators and simple metrics are put beside people.
+        **options: See `people_sections`.
+
+    Returns:
+        The Markdown file.
+
+    Raises:
+        SeesawError: A table that cannot be used, or a run without records.
+    """
+    people = collect(raters, KINDS)
+    judged = collect([run], ["passages"]) if run is not None else None
+    if judged is not None and "passages" not in people.tables:
+        people = replace(people, tables={**people.tables, "passages": judged.get("passages")})
+    sections = people_sections(people, judged, **options)
+    if run is not None and judged is not None and people.get("ratings").num_rows:
+        sections += _measures(run, judged, people)
+    facts = {"run": "" if run is None else run.name, **{name: str(value) for name, value in options.items()}}
+    write_report(out, "people", HEAD, sections, people_findings(people, sections, facts))
+    return out / "people.md"
+
+
+def _measures(run: Path, judged: Collected, people: Collected) -> list[Table]:
+    """Do simple metrics stand for what people say? LEME, appendix I."""
+    passages = judged.get("passages")
+    records = records_of_run(read_json(run / "manifest.json", error=RunFolderError), passages)
+    coupled = [record for record in records if "subject_entity" in record]
+    case_ids = {record["case_id"] for record in coupled}
+    samples = survey_samples(passages.filter([case in case_ids for case in passages["case_id"].to_pylist()]), coupled)
+    rated = people.get("ratings").filter(pc.is_valid(people.get("ratings")["rating"])).to_pandas()
+    mean = rated.groupby([*PLACE, "item"])["rating"].mean().unstack("item")
+    places = pd.MultiIndex.from_tuples([tuple(getattr(one, name) for name in PLACE) for one in samples], names=PLACE)
+    beside = mean.reindex(places)
+    ratings = {str(item): [None if pd.isna(x) else float(x) for x in beside[item]] for item in beside}
+    try:
+        measures = leme_auto([one.case_id for one in samples], passage_columns(samples), ratings=ratings)
+    except MissingExtraError as error:
+        return [table_of("measures", "Simple metrics against people", str(error), pd.DataFrame())]
+    rows = [{"measure": name} | plain(one) for name, one in (measures.correlations or {}).items()]
+    title = "Simple metrics against people (LEME Table 19, appendix I)"
+    return [table_of("measures", title, _MEASURES, pd.DataFrame(rows), digits=3)]

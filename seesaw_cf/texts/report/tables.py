@@ -1,0 +1,325 @@
+"""The report of a long-form run: the papers' tables as Markdown, CSV and JSON, and pictures where matplotlib is."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import cast
+
+import pandas as pd
+import pyarrow as pa
+
+from seesaw_cf.base.arguments import checked
+from seesaw_cf.base.errors import MissingExtraError, RecordError, need
+from seesaw_cf.base.files import write_text
+from seesaw_cf.effects.groups import need_columns
+from seesaw_cf.effects.survey_items import TYPES
+from seesaw_cf.report.html.findings import Findings, Folded, PageSection, conclusion, findings_page
+from seesaw_cf.report.provenance import recorded
+from seesaw_cf.report.rows import Manifest
+from seesaw_cf.report.table import Table, table_of, write_tables
+from seesaw_cf.report.text import escape
+from seesaw_cf.texts.flaws.validity import flaw_results
+from seesaw_cf.texts.report import values as analyses
+from seesaw_cf.texts.report.comparisons import chi_square_tests, correlations, wilcoxon_tests
+from seesaw_cf.texts.report.values import edit_kinds, kind_differences, kind_shares
+from seesaw_cf.texts.wording import FLAWS_BY_NAME
+
+# The report of long texts: one page and one Markdown file from a list of tables.
+
+
+def findings_of(
+    title: str,
+    sentences: Sequence[str],
+    parts: Sequence[PageSection | None],
+    sections: Sequence[Table],
+    method: Sequence[str],
+    facts: Mapping[str, object],
+    command: str = "",
+) -> Findings:
+    """Return a page: the parts that exist, then every table, folded and to download.
+
+    Args:
+        title: Heading of the page.
+        sentences: One sentence for each of `seesaw_cf.report.html.findings.HEADS`.
+        parts: What stands before the tables.
+        sections: The tables.
+        method: Sentences about how it was measured.
+        facts: What was recorded.
+        command: What repeats it.
+    """
+    about = "none is the unedited model; an empty interval has its reason beside it." if sections else (
+        "There are no tables."
+    )  # fmt: skip
+    folded = [Folded(table.title, [replace(table, about=table.about.replace("`", ""))]) for table in sections]
+    tables = PageSection("tables", "The papers' tables", folded, (about,))
+    frames = {section.name: section.frame for section in sections}
+    existing = [part for part in (*parts, tables) if part is not None]
+    return Findings(title, sentences, existing, method, command, recorded(cast(Manifest, dict(facts))), frames)
+
+
+def write_report(
+    folder: Path,
+    name: str,
+    head: str,
+    sections: Sequence[Table],
+    page: Findings | None = None,
+    pictures: Mapping[str, str] | None = None,
+    tables: str = "",
+) -> str:
+    """Write `report.html`, `NAME.md`, `NAME.json` and one CSV per table.
+
+    Args:
+        folder: Where to; made when it is not there.
+        name: Of the Markdown and JSON files.
+        head: What the Markdown begins with; the conclusion of the page follows.
+        sections: The tables.
+        page: The page; without one there is no `report.html`.
+        pictures: File -> what it shows; "" -> why there are none.
+        tables: Folder of the CSV files and pictures, below `folder`.
+
+    Returns:
+        The Markdown up to the first table.
+
+    Raises:
+        StorageError: A file cannot be written.
+    """
+    if page is not None:
+        write_text(folder / "report.html", findings_page(page))
+        lines = [f"- **{question}:** {escape(sentence)}" for question, sentence in conclusion(page.said)]
+        head = "\n\n".join([head, "\n".join(lines)])
+    write_tables(folder, name, head, sections, pictures, tables)
+    return head
+
+
+def longform_sections(
+    passages: pa.Table,
+    ratings: pa.Table | None = None,
+    annotations: pa.Table | None = None,
+    flaws: pa.Table | None = None,
+    *,
+    scores: pa.Table | None = None,
+    simple: pd.DataFrame | None = None,
+    factual: Collection[int] = (),
+    edits: pa.Table | None = None,
+) -> list[Table]:
+    """Return every table that the given tables allow.
+
+    Args:
+        passages, ratings, annotations, flaws, scores, simple, factual: See `write_longform_report`.
+        edits: `edits.parquet` of a run.
+    """
+    sections = [] if edits is None else [table_of("edits", "Edits", _EDITS, edit_counts(edits))]
+    about = "How many texts there are, how many are empty or end at the length limit, and why others are missing."
+    sections.append(table_of("passages", "Passages", about, passage_counts(passages)))
+    scores = scores if scores is not None and scores.num_rows else None
+    kinds = _kinds(scores, annotations, factual)
+    sections += _survey(ratings, kinds, scores) if ratings is not None and ratings.num_rows else []
+    sections += _claims(annotations) if annotations is not None and annotations.num_rows else []
+    if kinds is not None:
+        shares = kind_shares(kinds)
+        about = f"By {kinds['criterion'].iloc[0]}: what the unedited model held. Wilson intervals."
+        sections.append(table_of("kinds", "Kinds of edits (Table 14)", about, shares))
+    if scores is not None:
+        sections += _short(scores, kinds)
+    if simple is not None and len(simple):
+        sections.append(table_of("simple", "Simple metrics (Table 19)", _MEANS, analyses.means(simple), "method", 3))
+    sections += flaw_sections(flaws) if flaws is not None and flaws.num_rows else []
+    return [one for one in sections if len(one.frame)]
+
+
+_MEANS = (
+    "Means of case means, plus or minus the standard deviation over samples, with 95 % intervals clustered by case."
+)
+
+
+_EDITS = (
+    "How many edits ended how. In-context edits are shown demonstrations: `n_demonstrated` edits, the `fewest` and the "
+    "`most`. An edit without any is the zero-shot variant."
+)
+
+
+def edit_counts(edits: pa.Table) -> pd.DataFrame:
+    """Return editor, status, n, and n_demonstrated, fewest and most demonstrations of one edit."""
+    frame = edits.to_pandas()
+    frame["demonstrations"] = pd.to_numeric(frame["demonstrations"])
+    groups = frame.groupby(["editor", "status"], sort=False)["demonstrations"]
+    counts: pd.DataFrame = groups.agg(n="size", n_demonstrated="count", fewest="min", most="max")
+    return counts.reset_index()
+
+
+def passage_counts(passages: pa.Table) -> pd.DataFrame:
+    """Return method, passage, status, n texts, n_empty and n_cut (at the length limit)."""
+    frame = analyses.as_frame(passages)
+    empty = (frame["status"] == "ok") & (frame["text"].str.strip() == "")
+    frame = frame.assign(n=1, n_empty=empty, n_cut=frame["finish"] == "length")
+    by = ["method", "passage", "status"]
+    return frame.groupby(by, sort=True)[["n", "n_empty", "n_cut"]].sum().reset_index()
+
+
+def _kinds(scores: pa.Table | None, annotations: pa.Table | None, factual: Collection[int]) -> pd.DataFrame | None:
+    try:
+        return edit_kinds(scores=scores, annotations=annotations, factual=factual)
+    except RecordError:  # nothing is known of the unedited model: the report has no such tables
+        return None
+
+
+def survey_sections(values: pd.DataFrame, title: str, about: str) -> list[Table]:
+    """Return the means of every item and of every type of question.
+
+    Args:
+        values: Of `survey_values`.
+        title: Of the first table.
+        about: What both say.
+    """
+    means = analyses.means(typed_values(values))
+    return [
+        table_of("survey", title, about, analyses.means(values), "metric"),
+        table_of("survey_types", "Survey by type of question", about, means, "metric"),
+    ]
+
+
+def typed_values(values: pd.DataFrame) -> pd.DataFrame:
+    """Return values of items as values of their types of question, each rating by itself."""
+    return values.assign(metric=pd.Categorical(values["metric"].astype(str).map(analyses.METRICS), TYPES))
+
+
+def _survey(ratings: pa.Table, kinds: pd.DataFrame | None, scores: pa.Table | None) -> list[Table]:
+    values, by_type = (analyses.survey_values(ratings, by_type=flag) for flag in (False, True))
+    frame = ratings.to_pandas()
+    unrated = frame[frame["status"] != "ok"].groupby(["rater", "status"]).size().rename("n").reset_index()
+    tests = (
+        "Method minus unedited model. `p`: one-sided Wilcoxon signed rank over cases, adjusted by Holm for each rater; "
+        "`p_clustered`: of the difference, two-sided."
+    )
+    sections = [
+        *survey_sections(values, "Survey (Tables 1, 10-13)", f"1 to 7. {_MEANS}"),
+        table_of("survey_tests", "Lower than without edit? (Table 1)", tests, wilcoxon_tests(values), digits=3),
+        table_of(
+            "survey_type_tests", "The same by type of question", tests, wilcoxon_tests(typed_values(values)), digits=3
+        ),
+        table_of("unrated", "Ratings without a value", "By reason.", unrated),
+    ]
+    if kinds is not None:
+        about = "Mean rating of the first kind minus that of the other edits; adjusted by Holm."
+        frame = kind_differences(by_type[by_type["metric"].isin(["edit", "factual"])], kinds)
+        sections.append(table_of("kind_differences", "Injection against updating (Figure 6)", about, frame, digits=3))
+    if scores is not None:
+        frame = correlations(by_type, analyses.short_values(scores))
+        about = "Spearman over methods and cases, each case one cluster; adjusted by Holm over the whole table."
+        sections.append(table_of("correlations", "Long form against short form (Table 15)", about, frame, digits=3))
+    return sections
+
+
+def _claims(annotations: pa.Table) -> list[Table]:
+    shares = analyses.label_shares(annotations)
+    against = shares[shares["label"] == "contradicts"].drop(columns="label")
+    about = "Share of claims, with 95 % intervals clustered by case."
+    return [
+        table_of("labels", "Labels of claims (Figure 4)", about, shares, "label"),
+        table_of("contradicted", "Contradicted claims (Figure 5)", about, against, "claim_kind"),
+        table_of(
+            "drift",
+            "Factual drift",
+            "Share of untouched facts that are contradicted, after minus before, within cases; `lost`: of those "
+            "supported before. Adjusted by Holm.",
+            analyses.factual_drift(annotations),
+            digits=3,
+        ),
+        table_of(
+            "label_tests",
+            "Do methods differ in labels? (chi-square)",
+            "`p` from exchanging methods within cases, adjusted by Holm; `p_paper` takes every claim for independent.",
+            chi_square_tests(annotations),
+            digits=3,
+        ),
+    ]
+
+
+def _short(scores: pa.Table, kinds: pd.DataFrame | None) -> list[Table]:
+    values = analyses.short_values(scores)
+    sections = [table_of("short", "Short form (Tables 16-18)", f"Shares. {_MEANS}", analyses.means(values), "metric")]
+    if kinds is not None:
+        frame = kind_differences(values, kinds)
+        about = "Difference of shares between kinds of edits; adjusted by Holm."
+        sections.append(table_of("short_differences", "Short form by kind of edit (Figure 7)", about, frame, digits=3))
+    return sections
+
+
+def flaw_sections(flaws: pa.Table) -> list[Table]:
+    """Changes per flaw and agreement, of `FLAWS`."""
+    result = flaw_results(flaws)
+    order = list(FLAWS_BY_NAME)
+    rows = [
+        {"relation": group, "flaw": flaw} | one
+        for group, flaws_of_group in result["flaws"].items()
+        for flaw, one in sorted(flaws_of_group.items(), key=lambda item: order.index(item[0]))
+    ]
+    agreement = pd.DataFrame([{"flaw": flaw} | one for flaw, one in result["agreement"].items()])
+    about = "Above 0: more present after the edit. `p` is clustered by edit and rater; `p_paper` pools ratings."
+    return [
+        table_of(
+            "flaws", "Flaws of open-ended descriptions (SEESAW-CF Tables 6 and 19)", about, pd.DataFrame(rows), digits=3
+        ),
+        table_of("flaw_agreement", "Agreement about flaws", "Beyond chance, among all raters.", agreement, digits=3),
+    ]
+
+
+_NEEDED = {
+    "flaws": ("pair_id", "case_id", "relation", "flaw", "rater", "change"),
+    "scores": ("case_id", "kind", "phase", "status", "role", "greedy"),
+    "simple": ("method", "case_id", "metric", "value"),
+}
+
+
+@checked
+def write_longform_report(
+    folder: str | os.PathLike[str],
+    passages: pa.Table,
+    ratings: pa.Table | None = None,
+    annotations: pa.Table | None = None,
+    flaws: pa.Table | None = None,
+    *,
+    scores: pa.Table | None = None,
+    simple: pd.DataFrame | None = None,
+    factual: Collection[int] = (),
+) -> Path:
+    """Write `longform.md`, `longform.json`, one CSV per table and, with matplotlib, pictures.
+
+    Args:
+        folder: Where to; made when it is not there.
+        passages, ratings, annotations, flaws: Tables of `seesaw_cf.texts.tables`; what is None or empty has no part.
+        scores: Score table of the same edits, for short-form metrics and kinds of edits.
+        simple: Simple metrics: method, case_id, metric, value.
+        factual: case_ids of edits whose new fact is the true one.
+
+    Returns:
+        The Markdown file.
+
+    Raises:
+        RecordError: A table is not what its name says.
+        StorageError: A file cannot be written.
+    """
+    for name, table in (("flaws", flaws), ("scores", scores), ("simple", simple)):
+        if table is not None and len(table):
+            need_columns(name, pd.DataFrame(columns=list(getattr(table, "column_names", table))), _NEEDED[name])
+    sections = longform_sections(passages, ratings, annotations, flaws, scores=scores, simple=simple, factual=factual)
+    folder = Path(folder)
+    head = "# What the edited models write\n\n" + NONE
+    write_report(folder, "longform", head, sections, pictures=draw_pictures(sections, folder))
+    return folder / "longform.md"
+
+
+NONE = '"none" is the unedited model. An empty interval has its reason beside it.'
+
+
+def draw_pictures(sections: Sequence[Table], folder: Path) -> Mapping[str, str]:
+    """Draw what there are numbers for; return file -> what it shows, and with "" why there are none."""
+    try:
+        with need("matplotlib", extra="plots", what_for="pictures"):
+            from seesaw_cf.texts.report.plots import draw
+    except MissingExtraError as error:
+        return {"": f"No pictures: {error}"}
+    return draw({section.name: section.frame for section in sections}, folder)

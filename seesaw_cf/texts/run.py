@@ -1,0 +1,280 @@
+"""LEME from end to end: passages before and after edits, ratings, annotations, a report."""
+
+from __future__ import annotations
+
+import json
+import logging
+import platform
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
+from hashlib import sha256
+from itertools import count
+from pathlib import Path
+from typing import cast
+
+import numpy as np
+import pyarrow as pa
+import torch
+
+from seesaw_cf.base.checks import one_of
+from seesaw_cf.base.errors import EditError, RecordError
+from seesaw_cf.base.files import write_text
+from seesaw_cf.base.tables import read_table, write_table
+from seesaw_cf.base.types import Case
+from seesaw_cf.base.versions import versions
+from seesaw_cf.editors import load_editor
+from seesaw_cf.editors.control_names import planned, split_control
+from seesaw_cf.generation.api import CachedGenerator, OpenAIGenerator, public_url
+from seesaw_cf.generation.hf import HFGenerator
+from seesaw_cf.generation.types import Completion
+from seesaw_cf.models.corpus import corpus_facts, corpus_of
+from seesaw_cf.models.editor import LearnsFromCases
+from seesaw_cf.models.identity import identity
+from seesaw_cf.models.load import load_model
+from seesaw_cf.run.make_editors import make_editor, moments_facts, settings_of, with_moments, with_seed
+from seesaw_cf.run.manifest import RunManifest
+from seesaw_cf.run.preflight import check_texts
+from seesaw_cf.texts.annotate.annotate import annotate
+from seesaw_cf.texts.annotate.by_name import measured
+from seesaw_cf.texts.job import OPEN_ENDED, Counted, LemeJob
+from seesaw_cf.texts.rate.by_name import LLM, find_annotator, find_raters, judge_of, judge_rater
+from seesaw_cf.texts.rate.rating import rate
+from seesaw_cf.texts.rate.survey import survey, survey_samples
+from seesaw_cf.texts.report.page import write_leme_report
+from seesaw_cf.texts.report.simple import simple_metrics
+from seesaw_cf.texts.report.tables import longform_sections
+from seesaw_cf.texts.tables import PASSAGES, PassageRow
+from seesaw_cf.texts.write.claims import claim_pairs
+from seesaw_cf.texts.write.demonstrations import NONE_LEFT, pool_digest, spare_cases
+from seesaw_cf.texts.write.generation_settings import Generation
+from seesaw_cf.texts.write.passages import (
+    EditedCase,
+    LongformRecord,
+    asks_of,
+    coupled_cases,
+    open_ended_cases,
+    passage_rows,
+    read_records,
+)
+from seesaw_cf.texts.write.writing import EDITS, ApiWriter, LocalWriter, PassageRun, Writer
+
+_TEMPLATE = 64  # tokens that a chat template may add to a prompt
+
+_log = logging.getLogger(__name__)
+
+
+def run_leme(job: LemeJob, out: Path, *, progress: bool = True) -> str:
+    """Run a job into a folder, continuing it when it was interrupted.
+
+    Args:
+        job: What to do.
+        out: The run folder: passages.parquet, edits.parquet, ratings.parquet, calls.parquet, annotations.parquet,
+            report.html, report.json, report.md, and below tables/ a CSV file of every table.
+        progress: Show progress bars.
+
+    Returns:
+        The report as Markdown, up to the first table.
+
+    Raises:
+        SeesawError: Any of the package's errors; what was finished is kept.
+    """
+    job = replace(job, editors=planned(job.editors))
+    texts = job.texts()
+    _check_editors(job)
+    _check_keys(job)
+    judge = judge_of(job, out)
+    annotator, raters = find_annotator(job, judge), find_raters(job, judge)
+    rows = {config: read_records(job.data, config) for config in job.configs}
+    records, cases = cases_of_job(job, rows, lead=False)
+    spare = spare_cases([row for group in rows.values() for row in group], records)
+    writer, model = _writer(job, out, spare, [prompt.text for case in cases for prompt in case.prompts])
+    if not model["chat"]:
+        records, cases = cases_of_job(job, rows, lead=True)
+    manifest = _manifest(job, texts, records, model)
+    passages = PassageRun(
+        writer, job.editors, cases, manifest, out, texts.samples, texts.sampling, job.seed, job.block, progress
+    ).run()
+    coupled = [record for record in records if "subject_entity" in record]
+    samples = survey_samples(passages, coupled)
+    ratings = rate(out, raters, samples, manifest)
+    annotations = annotate(claim_pairs(passages, coupled), annotator) if annotator is not None else None
+    if annotations is not None:
+        write_table(out / "annotations.parquet", annotations)
+        write_text(out / "annotator.json", json.dumps(measured(job.annotator), indent=1) + "\n")
+    factual = {record["case_id"] for record in coupled if record["kind"] == "factual"}
+    simple = simple_metrics(samples)
+    edits = read_table(out / "edits.parquet", EDITS)
+    sections = longform_sections(passages, ratings, annotations, simple=simple, factual=factual, edits=edits)
+    return write_leme_report(out, out, sections, "tables")
+
+
+def cases_of_job(
+    job: LemeJob, everything: Mapping[str, Sequence[LongformRecord]], lead: bool
+) -> tuple[list[LongformRecord], list[EditedCase]]:
+    """Records and what is to be written for them, config by config.
+
+    Args:
+        job: Which of them.
+        everything: Config -> its records.
+        lead: Prompts end with the entity's name.
+
+    Raises:
+        RecordError: A case is in two configs, or nothing is to be written.
+    """
+    records: list[LongformRecord] = []
+    cases: list[EditedCase] = []
+    for config, rows in everything.items():
+        config_cases = (
+            open_ended_cases(rows) if config == OPEN_ENDED
+            else coupled_cases(rows, job.wording, lead=lead, relationship=job.relationship)
+        )  # fmt: skip
+        if job.limit is not None and job.limit < len(config_cases):
+            chosen = sorted(np.random.default_rng(job.seed).permutation(len(config_cases))[: job.limit])
+            config_cases = [config_cases[index] for index in chosen]
+        ids = {case.case_id for case in config_cases}
+        if clash := ids & {case.case_id for case in cases}:
+            raise RecordError(f"configs {job.configs}: case {min(clash)} is in two of them. Run them apart.")
+        records += [row for row in rows if row["case_id"] in ids]
+        cases += config_cases
+    if not cases:
+        raise RecordError(f"{job.data} {job.configs}: nothing to write. Check --data, --config and --limit.")
+    return records, cases
+
+
+def _check_editors(job: LemeJob) -> None:
+    """Refuse names that would be found wrong only after texts were written."""
+    one_of("value of chat", job.chat, ("auto", "yes", "no"))
+    for name, fields in (job.editor_config or {}).items():
+        names = {part for editor in job.editors for part in split_control(editor) if part}
+        one_of("editor of this run", name, names)
+        if not isinstance(fields, Mapping):
+            raise RecordError(f'editor config: {name} is {fields!r:.80}, expected an object such as {{"layers": [3]}}.')
+    for name in job.editors:
+        load_editor(split_control(name)[0] or name)
+        if job.base_url and name != "ike":
+            raise EditError(f"{job.model}: editor {name!r} changes weights, which an API does not give. Use ike.")
+
+
+def _check_keys(job: LemeJob) -> None:
+    """Ask for the keys of both servers before a model is loaded for anything."""
+    for url, name, key_env in ((job.base_url, job.model, job.key_env), (job.judge_url, job.judge, job.judge_key_env)):
+        if url and name:
+            OpenAIGenerator(url, name, key_env).check()
+
+
+def _writer(job: LemeJob, out: Path, spare: Sequence[Case], prompts: Sequence[str]) -> tuple[Writer, dict[str, object]]:
+    """Return the model that writes, and its entry in the manifest."""
+    if job.base_url:
+        api = OpenAIGenerator(job.base_url, job.model, job.key_env, chat=job.chat != "no")
+        return ApiWriter(CachedGenerator(api, out / "cache")), {"id": api.name, "chat": api.chat}
+    corpus = corpus_of(job.corpus, job.model, job.corpus_limit, job.seed)
+    model, tokenizer = load_model(
+        job.model,
+        device=job.device,
+        dtype=job.dtype,
+        revision=job.revision,
+        trust_remote_code=job.trust_remote_code,
+    )
+    chat = job.chat == "yes" or (job.chat == "auto" and bool(tokenizer.chat_template))
+    overrides = with_seed(with_moments(job.editor_config or {}, job.editors, job.moments), job.editors, job.seed)
+    if "ike" in job.editors:
+        longest = max(len(tokenizer(prompt)["input_ids"]) for prompt in prompts)
+        room = longest + _TEMPLATE + job.texts().sampling.max_new_tokens
+        overrides["ike"] = {"room": room} | overrides.get("ike", {})
+    editors = {name: make_editor(name, model, settings_of(name, overrides), corpus, spare) for name in job.editors}
+    check_texts(editors, corpus is not None)
+    pools = {name: editor.pool for name, editor in editors.items() if isinstance(editor, LearnsFromCases)}
+    if pools.get("ike") == ():
+        _log.warning(NONE_LEFT)
+    facts = {
+        "id": job.model,
+        "revision": job.revision or getattr(model.config, "_commit_hash", None) or "",
+        "dtype": job.dtype,
+        **identity(model, tokenizer),
+        "chat": chat,
+        "editors": {
+            name: asdict(editor.config) | ({"demonstrations": pool_digest(pools[name])} if name in pools else {})
+            for name, editor in editors.items()
+        },
+    }
+    facts |= {**corpus_facts(corpus), **moments_facts(overrides, model, tokenizer)}
+    return LocalWriter(HFGenerator(model, tokenizer, chat, job.rows), editors), facts
+
+
+def _manifest(
+    job: LemeJob, texts: Generation, records: Sequence[LongformRecord], model: Mapping[str, object]
+) -> RunManifest:
+    rows = json.dumps(list(records), sort_keys=True, ensure_ascii=False, default=str)
+    written = {"generation": texts.name, "sampling": asdict(texts.sampling), "samples": texts.samples}
+    written |= {"wording": job.wording, "relationship": job.relationship}
+    public_job = replace(job, base_url=public_url(job.base_url), judge_url=public_url(job.judge_url))
+    batches = {"rows": job.rows, "block": job.block}
+    return RunManifest(
+        model={key: value for key, value in model.items() if key not in ("editors", "corpus", "moments")},
+        editors=cast(dict[str, object], model.get("editors", dict.fromkeys(job.editors, "LEME, Appendix B.2"))),
+        data={
+            "source": job.data,
+            "configs": list(job.configs),
+            "records": len(records),
+            "sha256": sha256(rows.encode()).hexdigest(),
+            **{name: model[name] for name in ("corpus", "moments") if name in model},
+        },
+        protocol="leme",
+        seed=job.seed,
+        settings={**written, **batches},
+        job=json.loads(json.dumps(asdict(public_job), default=str)),
+        machine={"platform": platform.platform(), "threads": torch.get_num_threads()},
+        versions=versions(),
+    )
+
+
+# What the judge of a LEME run will be asked, before it is asked and before anything is written.
+
+_LIKE = "the "  # a word that is one token to most tokenizers, and four bytes
+
+
+def judge_questions(job: LemeJob, out: Path) -> tuple[int, dict[int, list[str]]]:
+    """Return every question to the judge: of the survey and, where it annotates, about claims.
+
+    Args:
+        job: The run.
+        out: Its folder. Texts that are written there are asked about; where there are none yet, all that will be
+            written are taken to be as long as they may be.
+
+    Returns:
+        How many pairs of passages are judged; and longest reply in tokens -> prompts.
+
+    Raises:
+        RecordError: The job has no judge, or no coupled records that it could rate.
+        SeesawError: Records or examples cannot be read.
+    """
+    if not job.judge:
+        raise RecordError("leme run --plan: no judge is named, and nothing else costs. Give --judge.")
+    rows = {config: read_records(job.data, config) for config in job.configs}
+    records, cases = cases_of_job(job, rows, lead=False)
+    coupled = [record for record in records if "subject_entity" in record]
+    if not coupled:
+        raise RecordError(f"leme run --plan: {job.configs} has no coupled records; a judge rates no other texts.")
+    file, case_ids = out / "passages.parquet", {record["case_id"] for record in coupled}
+    written = read_table(file, PASSAGES) if file.exists() else _expected(job, cases)
+    passages = written.filter([case in case_ids for case in written["case_id"].to_pylist()])
+    samples, judge = survey_samples(passages, coupled), Counted(job.judge)
+    survey(samples, judge_rater(job, judge))
+    if job.annotator == LLM and (annotator := find_annotator(job, judge)) is not None:
+        annotate(claim_pairs(passages, coupled), annotator)
+    return len(samples), judge.prompts
+
+
+def _expected(job: LemeJob, cases: list[EditedCase]) -> pa.Table:
+    """Texts of full length; every one differs, as those of a model will."""
+    texts, number = job.texts(), count(1)
+    length = texts.sampling.max_new_tokens - 1
+    rows: list[PassageRow] = []
+    for editor in ("none", *planned(job.editors)):
+        phase = "pre" if editor == "none" else "post"
+        for case in cases:
+            completions = [
+                Completion(f"{next(number)} {_LIKE * length}") for _ in asks_of(case, texts.samples, job.seed)
+            ]
+            rows += passage_rows(case, editor, phase, texts.samples, job.seed, completions)
+    return pa.Table.from_pylist(rows, PASSAGES)

@@ -1,0 +1,254 @@
+"""Passages before and after edits, block by block: a killed run goes on where it was and ends with the same text."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Protocol, TypedDict
+
+import pyarrow as pa
+from tqdm import tqdm
+
+from seesaw_cf.base.errors import EditError
+from seesaw_cf.base.tables import Int32, read_table, schema_of, write_table
+from seesaw_cf.base.types import Case
+from seesaw_cf.generation.hf import HFGenerator
+from seesaw_cf.generation.types import Ask, Completion, Generator, Message, Sampling
+from seesaw_cf.models.editor import Editor
+from seesaw_cf.models.weights import WeightDelta, digest, parameter_hashes
+from seesaw_cf.run.edits import edit_units
+from seesaw_cf.run.manifest import RunManifest
+from seesaw_cf.run.store import Key, Store
+from seesaw_cf.texts.tables import PASSAGES
+from seesaw_cf.texts.write.passages import EditedCase, asks_of, passage_rows
+
+Written = list[list[Completion]]
+
+
+class EditRow(TypedDict):
+    """A row of `EDITS`: what became of an edit.
+
+    delta_norm: Frobenius norm of the change of all weights, None without one. demonstrations: how many in-context
+    editing showed, None for other editors.
+    """
+
+    editor: str
+    case_id: int
+    relation: str
+    subject: str
+    target_new: str
+    target_true: str
+    status: str
+    delta_norm: float | None
+    demonstrations: Int32 | None
+
+
+EDITS = schema_of(EditRow)
+
+
+class Writer(Protocol):
+    """A model that can be asked before and after edits."""
+
+    def before(self, asks: Sequence[Sequence[Ask]], sampling: Sampling) -> Written:
+        """Completions of the unedited model."""
+
+    def after(
+        self, editor: str, cases: Sequence[EditedCase], asks: Sequence[Sequence[Ask]], sampling: Sampling
+    ) -> tuple[Written, list[EditRow]]:
+        """Completions of each case's own edited model, and rows of `EDITS`."""
+
+
+@dataclass(frozen=True)
+class LocalWriter:
+    """A transformers model; the edits of a block are made together and written with in one batch.
+
+    Attributes:
+        generator: Writes.
+        editors: Name -> editor, not fitted yet.
+        fitted: Those that were used.
+    """
+
+    generator: HFGenerator
+    editors: Mapping[str, Editor]
+    fitted: dict[str, Editor] = field(default_factory=dict)
+
+    def before(self, asks: Sequence[Sequence[Ask]], sampling: Sampling) -> Written:
+        """Completions of the unedited model."""
+        return _split(self.generator.generate([ask for own in asks for ask in own], sampling), asks)
+
+    def after(
+        self, editor: str, cases: Sequence[EditedCase], asks: Sequence[Sequence[Ask]], sampling: Sampling
+    ) -> tuple[Written, list[EditRow]]:
+        """Completions of each case's own edited model; an edit that is refused leaves a status and no text."""
+        model, tokenizer = self.generator.model, self.generator.tokenizer
+        if editor not in self.fitted:
+            self.fitted[editor] = self.editors[editor].fit(model, tokenizer)
+        edits = edit_units(model, tokenizer, self.fitted[editor], [[Case(c.case_id, c.request)] for c in cases])
+        jobs = [(edit.delta, own) for edit, own in zip(edits, asks, strict=True) if edit.delta is not None]
+        texts = iter(self.generator.generate_each(jobs, sampling))
+        written, rows = [], []
+        for case, edit, own in zip(cases, edits, asks, strict=True):
+            status = edit.status[case.case_id]
+            norms = edit.delta.norms().values() if edit.delta is not None else ()
+            norm = math.sqrt(sum(norm**2 for norm in norms)) if norms else None
+            rows.append(_edit_row(editor, case, status, norm, _demonstrations(edit.delta)))
+            refused = [Completion("", "", f"not edited: {status}") for _ in own]
+            written.append(next(texts) if edit.delta is not None else refused)
+        return written, rows
+
+
+@dataclass(frozen=True)
+class ApiWriter:
+    """A model behind an API: only edited in its prompt, by LEME's instructions (Appendix B.2), zero-shot.
+
+    Attributes:
+        generator: Asks the API.
+    """
+
+    generator: Generator
+
+    def before(self, asks: Sequence[Sequence[Ask]], sampling: Sampling) -> Written:
+        """Completions of the prompts as they are."""
+        return _split(self.generator.generate([ask for own in asks for ask in own], sampling), asks)
+
+    def after(
+        self, editor: str, cases: Sequence[EditedCase], asks: Sequence[Sequence[Ask]], sampling: Sampling
+    ) -> tuple[Written, list[EditRow]]:
+        """Completions of the prompts with the edit in them.
+
+        Raises:
+            EditError: Another editor than "ike": the weights are not here.
+        """
+        if editor != "ike":
+            raise EditError(
+                f"{self.generator.name}: editor {editor!r} changes weights, which an API does not give. Use ike."
+            )
+        from seesaw_cf.editors.ike.ike import chat_messages
+
+        def told(case: EditedCase, ask: Ask) -> Ask:
+            return replace(
+                ask, prompt=tuple(Message(**turn) for turn in chat_messages([case.request], str(ask.prompt)))
+            )
+
+        prompts = [[told(case, ask) for ask in own] for case, own in zip(cases, asks, strict=True)]
+        return self.before(prompts, sampling), [_edit_row(editor, case, "ok", None, 0) for case in cases]
+
+
+def _split(flat: Sequence[Completion], asks: Sequence[Sequence[Ask]]) -> Written:
+    answers = iter(flat)
+    return [[next(answers) for _ in own] for own in asks]
+
+
+def _demonstrations(delta: WeightDelta | None) -> int | None:
+    """Return how many worked examples stand in an in-context edit."""
+    counts = [
+        diagnostics.get("demonstrations") for diagnostics in (delta.meta.get("diagnostics") if delta else None) or ()
+    ]
+    return sum(counts[0].values()) if counts and isinstance(counts[0], dict) else None
+
+
+def _edit_row(editor: str, case: EditedCase, status: str, norm: float | None, demonstrations: int | None) -> EditRow:
+    request = case.request
+    return {
+        "editor": editor,
+        "case_id": case.case_id,
+        "relation": request.relation_id,
+        "subject": request.subject,
+        "target_new": request.target_new.label,
+        "target_true": request.target_true.label,
+        "status": status,
+        "delta_norm": norm,
+        "demonstrations": demonstrations,
+    }
+
+
+def is_final(store: Store, key: Key) -> bool:
+    """Return a unit is finished, and none of its rows waits for a server that gave no answer."""
+    if not store.has(key):
+        return False
+    statuses = store.read(key).table["status"].unique().to_pylist()
+    return not any(status.startswith("no answer") for status in statuses)
+
+
+@dataclass(frozen=True)
+class PassageRun:
+    """Everything that is written in one run.
+
+    Attributes:
+        writer: The model.
+        editors: Names of editors; "none" (before any edit) is always written, first.
+        cases: The edits and their prompts.
+        manifest: What the run is made of; its identity is in every shard.
+        out: The run folder.
+        samples: Texts for each prompt.
+        sampling: How they are drawn.
+        seed: Of the run.
+        block: Cases that are edited and written together; also what is redone after a kill.
+        progress: Show a progress bar.
+    """
+
+    writer: Writer
+    editors: tuple[str, ...]
+    cases: Sequence[EditedCase]
+    manifest: RunManifest
+    out: Path
+    samples: int
+    sampling: Sampling
+    seed: int = 0
+    block: int = 8
+    progress: bool = True
+
+    def _tasks(self) -> Iterator[tuple[str, str, Sequence[EditedCase]]]:
+        for editor in ("none", *self.editors):
+            for start in range(0, len(self.cases), self.block):
+                yield editor, f"{start // self.block:05d}", self.cases[start : start + self.block]
+
+    def run(self) -> pa.Table:
+        """Write what is not written yet, merge it to `passages.parquet` and `edits.parquet`.
+
+        Returns:
+            `tables.PASSAGES`.
+
+        Raises:
+            RunFolderError: The folder or a shard belongs to another run.
+            EditError: An editor changed the model's weights outside its delta.
+            StorageError: The disk is full; finished blocks are kept.
+        """
+        store = Store(self.out, self.manifest, PASSAGES)
+        store.claim()
+        tasks = list(self._tasks())
+        left = [task for task in tasks if not is_final(store, task[:2])]
+        bar = tqdm(left, "write passages", unit="block", disable=not self.progress)
+        for editor, key, cases in bar:
+            self._write(store, editor, key, cases)
+        self._check_untouched(bool(left))
+        facts = store.merge([task[:2] for task in tasks], "passages.parquet")
+        edits = [row for unit in facts for row in unit["edits"]]
+        write_table(self.out / "edits.parquet", pa.Table.from_pylist(edits, EDITS))
+        return read_table(self.out / "passages.parquet", PASSAGES)
+
+    def _write(self, store: Store, editor: str, key: str, cases: Sequence[EditedCase]) -> None:
+        asks = [asks_of(case, self.samples, self.seed) for case in cases]
+        edits: list[EditRow] = []
+        if editor == "none":
+            written = self.writer.before(asks, self.sampling)
+        else:
+            written, edits = self.writer.after(editor, cases, asks, self.sampling)
+        phase = "pre" if editor == "none" else "post"
+        rows = [
+            row
+            for case, completions in zip(cases, written, strict=True)
+            for row in passage_rows(case, editor, phase, self.samples, self.seed, completions)
+        ]
+        store.write((editor, key), pa.Table.from_pylist(rows, PASSAGES), edits=edits)
+
+    def _check_untouched(self, wrote: bool) -> None:
+        if not wrote or not isinstance(self.writer, LocalWriter):
+            return
+        if digest(parameter_hashes(self.writer.generator.model)) != self.manifest.model["weights"]:
+            raise EditError(
+                "after the run the model's weights differ from before: an editor wrote to the model outside its delta. "
+                f"The passages cannot be trusted; delete {self.out} and report it."
+            )
