@@ -25,7 +25,7 @@ from seesaw_cf.effects.success import success_of_scores
 BAND = 0.90
 MOST_SHARED = 0.5
 """Share of facts that two draws have in common, above which repeated draws say nothing about other facts: no band."""
-# The columns that a dose run's score table has beside those of `seesaw_cf.base.tables.SCORES`: which sample a row is of.
+# The columns of a dose run's score table that are not among `seesaw_cf.base.tables.SCORES`: which sample a row is of.
 SAMPLE: pa.Schema = pa.schema([("mix", pa.string()), ("dose", pa.int64()), ("repeat", pa.int64())])
 # Measures that are averaged over repeated samples.
 MEASURES = ("ES", "PS", "NS", "S", "D", "perplexity", "entropy")

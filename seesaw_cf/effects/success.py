@@ -183,8 +183,8 @@ def success_of_scores(
     Args:
         scores: A score table with rows of kind "efficacy", and "paraphrase", "neighborhood" and "portability" where
             they were asked.
-        edits: (editor, case) -> the case that stands for its edit, see `seesaw_cf.effects.success`: cases about one edit
-            are one. None: every case is an edit of its own.
+        edits: (editor, case) -> the case that stands for its edit: cases about one edit are one. None: every
+            case is one edit.
         phase: "pre" counts the same in the unedited model, which has no EasyEdit locality.
         nats: See `edit_success`.
 

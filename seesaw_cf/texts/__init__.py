@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 from seesaw_cf.base.versions import lazy
 
 if TYPE_CHECKING:
+    from seesaw_cf.base.tables import read_table, write_table
     from seesaw_cf.texts.annotate.by_name import load_annotator
     from seesaw_cf.texts.rate.trained import load_rater
     from seesaw_cf.texts.report.tables import write_longform_report
     from seesaw_cf.texts.tables import PASSAGES, RATINGS
 
-__all__ = ["PASSAGES", "RATINGS", "load_annotator", "load_rater", "write_longform_report"]
+__all__ = ["PASSAGES", "RATINGS", "load_annotator", "load_rater", "read_table", "write_longform_report", "write_table"]
 
 __getattr__, __dir__ = lazy(
     __name__,
@@ -21,6 +22,8 @@ __getattr__, __dir__ = lazy(
         "RATINGS": "seesaw_cf.texts.tables",
         "load_annotator": "seesaw_cf.texts.annotate.by_name",
         "load_rater": "seesaw_cf.texts.rate.trained",
+        "read_table": "seesaw_cf.base.tables",
         "write_longform_report": "seesaw_cf.texts.report.tables",
+        "write_table": "seesaw_cf.base.tables",
     },
 )

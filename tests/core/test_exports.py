@@ -12,7 +12,7 @@ from seesaw_cf.editors import EDITORS, load_editor
 
 from ..conftest import ROOT
 
-LAZY = [f"seesaw_cf.{room}" for room in ("editors", "generation", "longform", "models", "stereotypes")] + ["seesaw_cf"]
+LAZY = [f"seesaw_cf.{room}" for room in ("editors", "generation", "models", "texts", "texts.graph")] + ["seesaw_cf"]
 LIGHT = [*LAZY, "seesaw_cf.types", "seesaw_cf.records", "seesaw_cf.effects", "seesaw_cf.metrics"]
 
 

@@ -13,7 +13,6 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from seesaw_cf.texts.graph.filters import parse
 
 from seesaw_cf.errors import RecordError, RunFolderError
 from seesaw_cf.generation.types import Completion
@@ -26,7 +25,7 @@ from seesaw_cf.texts.graph.graph import export_graphml, to_graph
 from seesaw_cf.texts.graph.identities import CLASSES, IDENTITIES, Identity, find
 from seesaw_cf.texts.graph.page import graph_findings
 from seesaw_cf.texts.graph.scorers import Detoxifier
-from seesaw_cf.texts.graph.settings import KEPT, CrawlSettings, refusals_for, verdict
+from seesaw_cf.texts.graph.settings import KEPT, CrawlSettings, parse, refusals_for, verdict
 from seesaw_cf.texts.graph.tables import SCORES, TRIPLES
 from seesaw_cf.texts.graph.templates import Triple, draw_examples, question, start
 from tests.stereotypes.fakes import FakeGenerator

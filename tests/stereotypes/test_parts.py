@@ -9,13 +9,12 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from seesaw_cf.texts.graph.filters import parse
 
 from seesaw_cf.errors import RecordError, StorageError, UnknownNameError
 from seesaw_cf.generation.types import Completion
 from seesaw_cf.texts.graph.choose import choose, read_list
 from seesaw_cf.texts.graph.identities import IDENTITIES, Identity, find
-from seesaw_cf.texts.graph.settings import KEPT, read_refusals, refusals_for, verdict
+from seesaw_cf.texts.graph.settings import KEPT, parse, read_refusals, refusals_for, verdict
 from seesaw_cf.texts.graph.templates import Triple, draw_examples, question
 from tests.stereotypes.fakes import FakeGenerator
 
