@@ -24,7 +24,7 @@ from seesaw_cf.report.html.forest import (
     draw_chart,
     key_colours,
 )
-from seesaw_cf.report.html.render import Table, TableRow
+from seesaw_cf.report.html.render import PageTable, TableRow
 from seesaw_cf.report.provenance import recorded, repeat_command
 from seesaw_cf.report.results import relation_name, sort_groups
 from seesaw_cf.report.rows import DoseRow, Manifest, number_of, records, with_limits
@@ -211,7 +211,7 @@ def _table(rows: Sequence[DoseRow]) -> PageSection | None:
         for row in rows
     ]
     about = f"Mean of samples with {BAND:.0%} bands"
-    return PageSection("numbers", "The numbers", [Table("numbers-table", "The numbers", about, heads, 2, lines)])
+    return PageSection("numbers", "The numbers", [PageTable("numbers-table", "The numbers", about, heads, 2, lines)])
 
 
 def _groups(groups: pd.DataFrame) -> PageSection | None:

@@ -9,7 +9,7 @@ from seesaw_cf.editors.control_names import compared, is_control, split_control
 from seesaw_cf.effects.groups import ALL, UNKNOWN
 from seesaw_cf.report import notes, text
 from seesaw_cf.report.conclusion import conclude, lacking
-from seesaw_cf.report.html.render import Table, TableRow, download_csv, render
+from seesaw_cf.report.html.render import PageTable, TableRow, download_csv, render
 from seesaw_cf.report.page_answers import look_answers
 from seesaw_cf.report.page_cases import cell_link, look_prompts
 from seesaw_cf.report.page_forest import EFFECTS, about_controls, colours_of, forests, scale_of
@@ -24,7 +24,7 @@ _SHOWN = 8  # of each editor
 _Key = tuple[str, str, str, str]
 
 
-def most_affected(results: Results, controls: Mapping[str, Sequence[str]]) -> Table | None:
+def most_affected(results: Results, controls: Mapping[str, Sequence[str]]) -> PageTable | None:
     """Of every editor the groups that lost most confidence in what is right about them, each beside its controls.
 
     Args:
@@ -66,7 +66,7 @@ def most_affected(results: Results, controls: Mapping[str, Sequence[str]]) -> Ta
     ]  # fmt: skip
     heads = ("group", "editor", "property", "effect, interval", "more than its control", "edits", "people")
     about = f"{unit}; people who hold the new target; 95 % intervals; below 0 in the next column: lost more than that"
-    return Table("most", "Who lost most", about if controls else unit, heads, 3, rows, lines)
+    return PageTable("most", "Who lost most", about if controls else unit, heads, 3, rows, lines)
 
 
 def _line(row: EffectRow, effect: str, beside: Mapping[_Key, Sequence[str]]) -> TableRow:

@@ -12,7 +12,7 @@ from scipy.special import expit
 
 from seesaw_cf.base.terminal import printable
 from seesaw_cf.effects.groups import ALL
-from seesaw_cf.report.html.look import Choice, Column, PromptList, make_look, short, view_link
+from seesaw_cf.report.html.look import Choice, ListColumn, PromptList, make_look, short, view_link
 from seesaw_cf.report.page_cases import edited_facts
 from seesaw_cf.report.results import Results, relation_name
 
@@ -20,21 +20,21 @@ _KEPT = 12  # of each cell
 _MOST = 6_000  # rows of a page
 _KEY = ("editor", "edited", "asked", "outcome")
 _OUTCOMES = {(True, False): "lost", (False, True): "gained", (True, True): "right both times"}
-_COLUMNS: Mapping[str, Column] = {
-    "editor": Column("editor", "who edited the model", True),
-    "edit": Column("edit", "the fact that was edited: subject, true answer, new answer", True),
-    "edited": Column("edited", "the edited property", True),
-    "asked": Column("asked", "the property that was asked about", True),
-    "prompt": Column("prompt", "what the model was given", True),
-    "gold": Column("right", "the right answers among the candidates", True),
-    "before": Column("answer before", "the likeliest candidate before the edit", True),
-    "after": Column("answer after", "the likeliest candidate after the edit", True),
-    "outcome": Column("outcome", "whether the right answer came first before and after", True),
-    "rank_pre": Column("rank before", "place of the right answer among the candidates"),
-    "rank_post": Column("rank after", "place of the right answer among the candidates after the edit"),
-    "share_pre": Column("share before", "the right answers' part of the candidates' probability"),
-    "share_post": Column("share after", "the right answers' part of the candidates' probability after the edit"),
-    "change": Column("change", "change of that share's log-odds, nats"),
+_COLUMNS: Mapping[str, ListColumn] = {
+    "editor": ListColumn("editor", "who edited the model", True),
+    "edit": ListColumn("edit", "the fact that was edited: subject, true answer, new answer", True),
+    "edited": ListColumn("edited", "the edited property", True),
+    "asked": ListColumn("asked", "the property that was asked about", True),
+    "prompt": ListColumn("prompt", "what the model was given", True),
+    "gold": ListColumn("right", "the right answers among the candidates", True),
+    "before": ListColumn("answer before", "the likeliest candidate before the edit", True),
+    "after": ListColumn("answer after", "the likeliest candidate after the edit", True),
+    "outcome": ListColumn("outcome", "whether the right answer came first before and after", True),
+    "rank_pre": ListColumn("rank before", "place of the right answer among the candidates"),
+    "rank_post": ListColumn("rank after", "place of the right answer among the candidates after the edit"),
+    "share_pre": ListColumn("share before", "the right answers' part of the candidates' probability"),
+    "share_post": ListColumn("share after", "the right answers' part of the candidates' probability after the edit"),
+    "change": ListColumn("change", "change of that share's log-odds, nats"),
 }
 
 

@@ -13,7 +13,7 @@ from seesaw_cf.base.terminal import printable
 from seesaw_cf.editors.control_names import is_control, split_control
 from seesaw_cf.effects.groups import ALL, AXES, members, tags_of
 from seesaw_cf.report import text
-from seesaw_cf.report.html.look import Choice, Column, PromptList, make_look, short, view_link
+from seesaw_cf.report.html.look import Choice, ListColumn, PromptList, make_look, short, view_link
 from seesaw_cf.report.intersections import CROSSED, crossed
 from seesaw_cf.report.results import relation_name
 
@@ -23,25 +23,25 @@ _CHOICES = ("editor", "relation", "holds", "axis", "group")
 _KEPT = 12  # of each cell
 _MOST = 12_000  # rows of a page: some 3 MB
 # What a reader sees of a prompt, in this file's lists and in `seesaw_cf.report.view`.
-COLUMNS: Mapping[str, Column] = {
-    "editor": Column("editor", "who edited the model", True),
-    "edit": Column("edit", "the fact that was edited: subject, true answer, new answer", True),
-    "relation": Column("property", "the edited property", True),
-    "person": Column("person", "whom the prompt is about", True),
-    "groups": Column("groups", "the person's recorded groups", True),
-    "holds": Column("holds", "which of the two answers is right about the person", True),
-    "prompt": Column("prompt", "what the model was given", True),
-    "new_pre": Column("p(new) before", "probability of the new answer before the edit"),
-    "new_post": Column("p(new) after", "probability of the new answer after the edit"),
-    "true_pre": Column("p(true) before", "probability of the true answer before the edit"),
-    "true_post": Column("p(true) after", "probability of the true answer after the edit"),
-    "log_odds": Column("log-odds", "change of log p(new) - log p(true), nats"),
+COLUMNS: Mapping[str, ListColumn] = {
+    "editor": ListColumn("editor", "who edited the model", True),
+    "edit": ListColumn("edit", "the fact that was edited: subject, true answer, new answer", True),
+    "relation": ListColumn("property", "the edited property", True),
+    "person": ListColumn("person", "whom the prompt is about", True),
+    "groups": ListColumn("groups", "the person's recorded groups", True),
+    "holds": ListColumn("holds", "which of the two answers is right about the person", True),
+    "prompt": ListColumn("prompt", "what the model was given", True),
+    "new_pre": ListColumn("p(new) before", "probability of the new answer before the edit"),
+    "new_post": ListColumn("p(new) after", "probability of the new answer after the edit"),
+    "true_pre": ListColumn("p(true) before", "probability of the true answer before the edit"),
+    "true_post": ListColumn("p(true) after", "probability of the true answer after the edit"),
+    "log_odds": ListColumn("log-odds", "change of log p(new) - log p(true), nats"),
 }
 
 
-def control_column(kind: str) -> Column:
+def control_column(kind: str) -> ListColumn:
     """The column of a kind of control."""
-    return Column(kind, f"the same change after the {kind} control, nats")
+    return ListColumn(kind, f"the same change after the {kind} control, nats")
 
 
 def cell_link(cell: Cell) -> str:

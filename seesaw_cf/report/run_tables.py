@@ -17,13 +17,13 @@ from seesaw_cf.report.page_answers import case_link
 from seesaw_cf.report.page_cases import cell_link
 from seesaw_cf.report.results import HOLDER, Results, relation_name, sort_groups, sort_pairs, sort_relations
 from seesaw_cf.report.success import ABOUT_SUCCESS, success_table
-from seesaw_cf.report.table import Cell, Column, Estimate, Row, Table, rows_of
+from seesaw_cf.report.table import Cell, Column, EstimateColumn, Row, Table, rows_of
 from seesaw_cf.report.verdicts import about_verdicts, ordered_claims, second_look
 
 _REASONS, _CLAIMS = 30, 40
 _NOTHING = pd.DataFrame()
-_share = partial(Estimate, scale=100, digits=1, unit="%")
-_points = partial(Estimate, scale=100, digits=1, sign=True)
+_share = partial(EstimateColumn, scale=100, digits=1, unit="%")
+_points = partial(EstimateColumn, scale=100, digits=1, sign=True)
 _p = partial(Column, cell=lambda row: text.p_value(row["p_adjusted"]))
 _TESTS = {
     "crossed": "Newcombe, clustered by person, none below 5; p: exact McNemar test, clustered where people repeat",
@@ -120,7 +120,7 @@ def _success(results: Results) -> Table:
     frame = success_table(results.success)
     columns = (
         *(_EDITOR, _named("counted")),
-        Estimate("share", "value", low="low", scale=100, digits=1, unit="%", n=lambda row: f"n={row['n_cases']}"),
+        EstimateColumn("share", "value", low="low", scale=100, digits=1, unit="%", n=lambda row: f"n={row['n_cases']}"),
     )
     view = _where(frame, "counted")
     view = view if len(view) and view["asked"].nunique() > 1 else view.iloc[:0]
@@ -172,16 +172,16 @@ def _effects(results: Results) -> Iterator[Table]:
         yield Table("effects_known", "Effects among known facts", notes.SCALES, known, frame, view=view)
 
 
-def _scales(results: Results) -> list[Estimate]:
+def _scales(results: Results) -> list[EstimateColumn]:
     def reason(row: Row) -> str:
         return text.no_interval(row) if row["n_cases"] else "none could be scored"  # type: ignore[arg-type]
 
     floor = results.floor
-    scales = [Estimate("D_d", "D", low="low", zero=floor.zero_limit(results.score), star="marked", note=reason)]
+    scales = [EstimateColumn("D_d", "D", low="low", zero=floor.zero_limit(results.score), star="marked", note=reason)]
     if results.mode == "crossed":
-        nats = Estimate("log-odds", "log_odds", digits=2, zero=floor.zero_limit_log_odds, star="log_odds_marked")
+        nats = EstimateColumn("log-odds", "log_odds", digits=2, zero=floor.zero_limit_log_odds, star="log_odds_marked")
         scales += [nats] if results.score != "log_odds" else []
-        scales.append(Estimate("part", "share", digits=2, zero=floor.zero_limit_share, star="share_marked"))
+        scales.append(EstimateColumn("part", "share", digits=2, zero=floor.zero_limit_share, star="share_marked"))
     return scales
 
 
@@ -228,7 +228,7 @@ def _verdict_columns() -> tuple[Column, ...]:
         return cell_link((row["editor"], row["relation"], HOLDER, row["axis"], row["group"]))
 
     contrast = Column("contrast", lambda row: f"{row['group']} - {row['reference']}", words=True, link=link)
-    family = Estimate("difference, family-wise interval", "value", low="low_family", zero=0.0)
+    family = EstimateColumn("difference, family-wise interval", "value", low="low_family", zero=0.0)
     reason = _named(
         "why", lambda row: (row["note"] or row["rule"]) if row["verdict"] == "undetermined" else row["rule"]
     )
@@ -238,8 +238,9 @@ def _verdict_columns() -> tuple[Column, ...]:
 
 def _differences(results: Results) -> tuple[Column, ...]:
     floor = results.floor
-    value = Estimate("difference of D_d", "value", low="low", zero=floor.zero_limit(results.score), note="note")
-    return (value, Estimate("in log-odds", "log_odds", digits=2, zero=floor.zero_limit_log_odds), _p("corrected p"))
+    value = EstimateColumn("difference of D_d", "value", low="low", zero=floor.zero_limit(results.score), note="note")
+    nats = EstimateColumn("in log-odds", "log_odds", digits=2, zero=floor.zero_limit_log_odds)
+    return (value, nats, _p("corrected p"))
 
 
 def _counts() -> Iterator[Column]:
@@ -290,8 +291,8 @@ def _accuracy(results: Results) -> Iterator[Table]:
         yield Table("accuracy_known", title, notes.ACCURACY_KNOWN, known, frame, view=view)
 
 
-def _change(head: str, name: str, digits: int) -> Estimate:
-    return Estimate(head, name, digits=digits, zero=0.0)
+def _change(head: str, name: str, digits: int) -> EstimateColumn:
+    return EstimateColumn(head, name, digits=digits, zero=0.0)
 
 
 def _coverage(results: Results) -> Table:
@@ -316,7 +317,7 @@ def _intersections(results: Results) -> Table:
 
     columns = (
         *(_EDITOR, _PROPERTY, Column(CROSSED, "group", words=True, link=link)),
-        Estimate("log-odds", "log_odds", zero=0.0, note="note"),
+        EstimateColumn("log-odds", "log_odds", zero=0.0, note="note"),
         *(Column("edits", "n_cases"), Column("people", "n_subjects")),
     )
     return Table("intersections", "Intersections", notes.INTERSECTIONS, columns, intersections(results))

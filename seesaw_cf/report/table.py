@@ -52,7 +52,7 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate(Column):
+class EstimateColumn(Column):
     """A column of estimates: value, star, unit, interval or why there is none, and n, in one cell.
 
     Attributes:
@@ -237,7 +237,7 @@ def table_of(
     def marked(row: Row) -> bool:
         return bool(row.get("p_adjusted", 1.0) < _LEVEL)
 
-    value = Estimate("shown", "value", digits=digits, low="low", spread="sd", star=marked, n=counts)
+    value = EstimateColumn("shown", "value", digits=digits, low="low", spread="sd", star=marked, n=counts)
     return Table(name, title, about, [*names, value], frame, across)
 
 

@@ -14,7 +14,7 @@ from seesaw_cf.report import notes, text
 from seesaw_cf.report.html.findings import HEADS
 from seesaw_cf.report.results import HOLDER, relation_name, sort_relations
 from seesaw_cf.report.rows import EfficacyRow, number_of, records, with_limits
-from seesaw_cf.report.table import Column, Estimate, Row, Table
+from seesaw_cf.report.table import Column, EstimateColumn, Row, Table
 from seesaw_cf.stats.verdicts import VERDICTS
 from seesaw_cf.study.conclusion import conclude
 from seesaw_cf.study.members import NAMES, ComparedEditor, disagreements
@@ -41,7 +41,7 @@ over edits of the mean over prompts, 95 % intervals. Star: the interval excludes
 _GROUPS = """What the editors, or models, did to groups of people is in tables.md, in the layout of the papers' tables.
 Every number with its counts is in effects_by_group.csv."""
 
-_share = partial(Estimate, scale=100, digits=1)
+_share = partial(EstimateColumn, scale=100, digits=1)
 
 
 def comparison_page(
@@ -184,8 +184,9 @@ def effect_texts(row: Row, line: ComparedEditor) -> tuple[str, str]:
     if not row["n_cases"]:
         return f"unscored ({row['n_unscored']} prompts)", "-"
     reason = text.no_interval(row)  # type: ignore[arg-type]
-    value = Estimate("D", low="low", zero=results.floor.zero_limit(results.score), star="marked", note=lambda _: reason)
-    nats = Estimate("log_odds", digits=2, zero=results.floor.zero_limit_log_odds, star="log_odds_marked")
+    limit = results.floor.zero_limit(results.score)
+    value = EstimateColumn("D", low="low", zero=limit, star="marked", note=lambda _: reason)
+    nats = EstimateColumn("log_odds", digits=2, zero=results.floor.zero_limit_log_odds, star="log_odds_marked")
     return value.text(row), "-" if results.score == "log_odds" else nats.text(row)
 
 
@@ -221,7 +222,7 @@ def _differences(comparison: Comparison) -> list[Table]:
         *(Column(name, words=True) for name in ("first", "second", "measure")),
         Column("property", lambda row: "/".join(map(relation_name, row["relation"].split("/"))), words=True),
         Column("group", lambda row: "all people" if row["group"] == ALL else row["group"], words=True),
-        Estimate("first − second", "value", low="low", zero=0.0),
+        EstimateColumn("first − second", "value", low="low", zero=0.0),
         Column("corrected p", lambda row: text.p_value(row["p_adjusted"])),
         Column("n", "n_cases"),
     ]

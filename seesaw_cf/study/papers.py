@@ -19,7 +19,7 @@ from seesaw_cf.records import groups
 from seesaw_cf.report import text
 from seesaw_cf.report.results import HOLDER, relation_name, sort_pairs, sort_relations
 from seesaw_cf.report.rows import AccuracyRow, records, with_limits
-from seesaw_cf.report.table import Column, Estimate, Row, Table
+from seesaw_cf.report.table import Column, EstimateColumn, Row, Table
 from seesaw_cf.study.members import NAMES, ComparedEditor, lines_of
 from seesaw_cf.study.page import effect_texts, of_line
 from seesaw_cf.study.tables import Comparison
@@ -40,7 +40,7 @@ same numbers, one row a cell: `tables.csv`."""
 
 
 _Cell = dict[str, Any]  # row, column, value, low, high, n, papers (the star or count of the papers' own test), text
-_share = partial(Estimate, "share", "value", low="low", scale=100, digits=1)
+_share = partial(EstimateColumn, "share", "value", low="low", scale=100, digits=1)
 
 
 def _count(row: Row) -> str:

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from seesaw_cf.base.files import original
 from seesaw_cf.base.terminal import printable
-from seesaw_cf.report.table import Column, Estimate, Table, table_of, write_tables
+from seesaw_cf.report.table import Column, EstimateColumn, Table, table_of, write_tables
 
 _NAMES = st.text(min_size=1, max_size=12).filter(
     lambda name: printable(name) == name and name == " ".join(name.split())
@@ -38,8 +38,8 @@ _ROWS = st.fixed_dictionaries(
 )
 _COLUMNS = (
     Column("name of it", "who", words=True),
-    Estimate("change", "effect", zero=1e-9, star="star", note="reason", n=lambda row: f"n={row['edits']}"),
-    Estimate("part", "share", scale=100, digits=1, unit="%"),
+    EstimateColumn("change", "effect", zero=1e-9, star="star", note="reason", n=lambda row: f"n={row['edits']}"),
+    EstimateColumn("part", "share", scale=100, digits=1, unit="%"),
     Column("edits"),
 )
 
@@ -128,8 +128,8 @@ def test_values_of_a_column_become_columns() -> None:
 @pytest.mark.parametrize("value", [None, math.nan, pd.NA])
 def test_a_missing_value_is_a_dash(value: object) -> None:
     assert Column("n").text({"n": value}) == "-"
-    assert Estimate("n", note="why").text({"n": value, "why": "unscored"}) == "unscored"
-    assert Estimate("n").text({"n": value}) == "-"
+    assert EstimateColumn("n", note="why").text({"n": value, "why": "unscored"}) == "unscored"
+    assert EstimateColumn("n").text({"n": value}) == "-"
 
 
 def test_tables_are_written_as_one_markdown_one_json_and_csvs(tmp_path: Path) -> None:

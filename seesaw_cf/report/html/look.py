@@ -15,7 +15,7 @@ from urllib.parse import urlencode
 from markupsafe import Markup
 
 from seesaw_cf.base.terminal import printable
-from seesaw_cf.report.html.render import Table, data_block
+from seesaw_cf.report.html.render import PageTable, data_block
 
 _SHOWN = 100  # lines of the table at once: more would take a phone seconds to lay out
 
@@ -27,7 +27,7 @@ Sizes = tuple[Sequence[str], Mapping[Any, int]]
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class ListColumn:
     """A column of a list: its heading, what it is, and whether it holds text (or lists of texts)."""
 
     head: str
@@ -59,7 +59,7 @@ class PromptList:
 def make_look(
     name: str,
     texts: tuple[str, str, str],
-    columns: Mapping[str, Column],
+    columns: Mapping[str, ListColumn],
     rows: Sequence[Mapping[str, Any]],
     choices: Sequence[Choice],
     *,
@@ -168,7 +168,7 @@ class Pair:
     title: str
     about: str
     texts: Sequence[TextPair]
-    tables: Sequence[Table] = field(default_factory=tuple)
+    tables: Sequence[PageTable] = field(default_factory=tuple)
 
 
 @dataclass(frozen=True, slots=True)

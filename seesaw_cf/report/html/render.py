@@ -151,7 +151,7 @@ class TableRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class PageTable:
     """A table: its heads, how many columns are words, rows, and sentences in front of it."""
 
     kind: ClassVar[str] = "table"

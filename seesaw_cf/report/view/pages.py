@@ -11,8 +11,8 @@ from seesaw_cf.base.terminal import printable
 from seesaw_cf.editors.control_names import CONTROLS
 from seesaw_cf.effects.groups import AXES, UNKNOWN, tags_of
 from seesaw_cf.report import text
-from seesaw_cf.report.html.look import Column
-from seesaw_cf.report.html.render import SERVED, Table, TableRow, render
+from seesaw_cf.report.html.look import ListColumn
+from seesaw_cf.report.html.render import SERVED, PageTable, TableRow, render
 from seesaw_cf.report.page_cases import COLUMNS, control_column
 from seesaw_cf.report.results import relation_name
 from seesaw_cf.report.view.prompts import EDITED, GROUPS, Prompts
@@ -26,16 +26,16 @@ KINDS: Mapping[str, str] = {
     "portability": "what follows from the edit",
     ALL_KINDS: "all",
 }
-_HEADS: Mapping[str, Column] = {
+_HEADS: Mapping[str, ListColumn] = {
     **{name: COLUMNS[name] for name in ("editor", "edit", "relation")},
-    "edited": Column("edited person", "the edited person's recorded groups", True),
+    "edited": ListColumn("edited person", "the edited person's recorded groups", True),
     **{name: COLUMNS[name] for name in ("prompt", "person", "groups", "holds")},
-    "log_odds": Column("change", COLUMNS["log_odds"].about),
+    "log_odds": ListColumn("change", COLUMNS["log_odds"].about),
     **{kind: control_column(kind) for kind in CONTROLS},
-    "odds_pre": Column("log-odds before", "log p(new) - log p(true) before the edit, nats"),
-    "odds_post": Column("after", "log p(new) - log p(true) after the edit, nats"),
+    "odds_pre": ListColumn("log-odds before", "log p(new) - log p(true) before the edit, nats"),
+    "odds_post": ListColumn("after", "log p(new) - log p(true) after the edit, nats"),
     **{name: COLUMNS[name] for name in ("new_pre", "new_post", "true_pre", "true_post")},
-    "status": Column("status", "ok, or the first of the four answers without a number, and why", True),
+    "status": ListColumn("status", "ok, or the first of the four answers without a number, and why", True),
 }
 _SHARES = tuple(name for name in COLUMNS if name.endswith(("_pre", "_post")))
 _LABELS = {"editor": "editor", "kind": "prompts about", "relation": "edited property", "holds": "people hold the"}
@@ -208,7 +208,7 @@ def _pages(view: View, pages: int) -> list[tuple[str, str]]:
     return [(label, view.at(page).address) for label, page in turns.items() if 1 <= page <= pages and page != view.page]
 
 
-def _case(prompts: Prompts, view: View) -> list[Table]:
+def _case(prompts: Prompts, view: View) -> list[PageTable]:
     """The edit of a case under every editor, and the answers that were compared."""
     key: dict[str, Any] = {"relation": view.chosen["relation"], "case": int(view.chosen["case"])}
     edits = prompts.rows("SELECT * FROM edits WHERE relation_id = $relation AND case_id = $case", key)
@@ -233,7 +233,7 @@ def _case(prompts: Prompts, view: View) -> list[Table]:
         f"Case {key['case']}, {relation_name(key['relation'])}: the edited fact itself; the norm is of the change. "
         f"Recorded groups of the edited person: {_edited(prompts, key)}"
     )
-    return [Table("edit", title, about, (*heads, "norm"), 2, rows), *_answers(prompts, key)]
+    return [PageTable("edit", title, about, (*heads, "norm"), 2, rows), *_answers(prompts, key)]
 
 
 def _edited(prompts: Prompts, key: Mapping[str, Any]) -> str:
@@ -241,7 +241,7 @@ def _edited(prompts: Prompts, key: Mapping[str, Any]) -> str:
     return next((_tags(row, EDITED) for row in prompts.rows(sql, key)), UNKNOWN)
 
 
-def _answers(prompts: Prompts, key: Mapping[str, Any]) -> Sequence[Table]:
+def _answers(prompts: Prompts, key: Mapping[str, Any]) -> Sequence[PageTable]:
     sql = (
         "SELECT * FROM candidates WHERE edit_relation = $relation AND case_id = $case "
         "ORDER BY editor, effect_relation, prompt_id, post DESC NULLS LAST, target"
@@ -260,4 +260,4 @@ def _answers(prompts: Prompts, key: Mapping[str, Any]) -> Sequence[Table]:
     ]
     heads = ("editor", "asked", "answer", "before the edit", "p before", "after")
     about = "Another property of the edited person: the answers that were compared, the likeliest after the edit first"
-    return [Table("answers", "Answers that were compared", about, heads, 4, rows)] if rows else []
+    return [PageTable("answers", "Answers that were compared", about, heads, 4, rows)] if rows else []

@@ -11,8 +11,8 @@ from seesaw_cf.base.terminal import printable
 from seesaw_cf.report import text
 from seesaw_cf.report.html.findings import Findings, Folded, Legend, PageSection, Part
 from seesaw_cf.report.html.graph import Link, draw_links
-from seesaw_cf.report.html.look import Choice, Column, make_look, short
-from seesaw_cf.report.html.render import Table, TableRow
+from seesaw_cf.report.html.look import Choice, ListColumn, make_look, short
+from seesaw_cf.report.html.render import PageTable, TableRow
 from seesaw_cf.report.provenance import recorded
 from seesaw_cf.texts.graph.changes import ALL
 from seesaw_cf.texts.graph.folder import Crawl
@@ -37,14 +37,14 @@ _METHOD = (
     "are fewer than five runs; p is adjusted over identities (Holm).",
 )
 _COLUMNS = {
-    "where": Column("graph", "whether the triple is in the graph before or after the edit, or in both", True),
-    "identity": Column("identity", "whom the sentence is about", True),
-    "predicate": Column("predicate", "what links them", True),
-    "object": Column("object", "what is said", True),
-    "regard": Column("regard", "what the scorer says of the sentence", True),
-    "masked": Column("masked", "what it says of the same sentence about some people", True),
-    "attack": Column("attack", "identity attack, 0 to 1"),
-    "attack_masked": Column("masked", "identity attack of the same sentence about some people"),
+    "where": ListColumn("graph", "whether the triple is in the graph before or after the edit, or in both", True),
+    "identity": ListColumn("identity", "whom the sentence is about", True),
+    "predicate": ListColumn("predicate", "what links them", True),
+    "object": ListColumn("object", "what is said", True),
+    "regard": ListColumn("regard", "what the scorer says of the sentence", True),
+    "masked": ListColumn("masked", "what it says of the same sentence about some people", True),
+    "attack": ListColumn("attack", "identity attack, 0 to 1"),
+    "attack_masked": ListColumn("masked", "identity attack of the same sentence about some people"),
 }
 
 
@@ -137,7 +137,7 @@ def _graph(rows: Sequence[dict[str, Any]], two: bool) -> PageSection:
     legend += ["bold: said of several identities", "a label that ends with … is shown whole on hover and in the table"]
     lines = [_line(row, two) for row in drawn]
     heads = (*(("graph",) if two else ()), "identity", "predicate", "object", "regard")
-    table = Table("", "What the picture shows", "The same triples as a table", heads, len(heads), lines)
+    table = PageTable("", "What the picture shows", "The same triples as a table", heads, len(heads), lines)
     parts: list[Part] = [
         Legend((), f"{'; '.join(legend)}."),
         draw_links(links, about),
@@ -181,7 +181,7 @@ def _changes(changes: pd.DataFrame) -> PageSection:
     heads = ("against", "measure", "identity", "note", "before", "after", "change", "95 % interval", "p (Holm)", "n")
     about = "Of every identity, against the base and against each control"
     return PageSection(
-        "changes", "What the edit changed", [Table("changes-table", "What changed", about, heads, 4, lines)]
+        "changes", "What the edit changed", [PageTable("changes-table", "What changed", about, heads, 4, lines)]
     )
 
 

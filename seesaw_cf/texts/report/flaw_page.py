@@ -16,9 +16,9 @@ from seesaw_cf.report import text
 from seesaw_cf.report.html.findings import Findings, Folded, PageSection, Panels, findings_page
 from seesaw_cf.report.html.forest import Axis, ForestColumn, ForestRow, Mark, Panel
 from seesaw_cf.report.html.look import Found, Pair, Texts, compared
-from seesaw_cf.report.html.render import Table, TableRow
+from seesaw_cf.report.html.render import PageTable, TableRow
 from seesaw_cf.report.results import relation_name
-from seesaw_cf.report.table import Table as ReportTable
+from seesaw_cf.report.table import Table
 from seesaw_cf.stats import adjust
 from seesaw_cf.texts.report.tables import findings_of
 from seesaw_cf.texts.wording import FLAWS_BY_NAME
@@ -37,7 +37,7 @@ _METHOD = (
 
 
 def write_flaw_page(
-    folder: Path, table: pa.Table, sections: Sequence[ReportTable], facts: Mapping[str, Any], took: str = ""
+    folder: Path, table: pa.Table, sections: Sequence[Table], facts: Mapping[str, Any], took: str = ""
 ) -> Findings:
     """Write `report.html`.
 
@@ -59,9 +59,7 @@ def write_flaw_page(
     return page
 
 
-def flaw_findings(
-    table: pa.Table, sections: Sequence[ReportTable], facts: Mapping[str, Any], took: str = ""
-) -> Findings:
+def flaw_findings(table: pa.Table, sections: Sequence[Table], facts: Mapping[str, Any], took: str = "") -> Findings:
     """What the page says; see `write_flaw_page` for the arguments."""
     frame = table.to_pandas()
     means = _means(sections)
@@ -78,7 +76,7 @@ def flaw_findings(
     return findings_of(title, sentences, [_plot(means), _texts(table)], sections, _METHOD, facts)
 
 
-def _means(sections: Sequence[ReportTable]) -> pd.DataFrame:
+def _means(sections: Sequence[Table]) -> pd.DataFrame:
     """Mean per flaw; the table of judges' ratings has other names and no corrected p."""
     frame = next((one.frame for one in sections if one.name == "flaws"), pd.DataFrame())
     if "mean" not in frame:
@@ -189,7 +187,7 @@ def _pair(rows: Sequence[Mapping[str, Any]]) -> Pair:
         )
         for row in rows
     ]
-    table = Table(
+    table = PageTable(
         "", "Ratings", "Every rating of these texts", ("flaw", "rater", "rating", "words that show it"), 4, lines
     )
     return Pair(

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from seesaw_cf.effects.survey_items import ITEMS
 from seesaw_cf.report.html.look import MARKS, Found, Pair, TextPair, compared
-from seesaw_cf.report.html.render import Table, TableRow
+from seesaw_cf.report.html.render import PageTable, TableRow
 from seesaw_cf.texts.write.pairs import PassagePair, passage_pairs
 
 _KEPT = 60  # edits with their texts
@@ -149,7 +149,7 @@ def _texts(passage: str, pair: PassagePair, edit: EditTexts, numbers: Mapping[tu
     return compared(title, pair.pre, pair.post, (marks("pre"), marks("post")))
 
 
-def _claims(claims: Sequence[tuple[tuple[str, str], Labels]]) -> Table:
+def _claims(claims: Sequence[tuple[tuple[str, str], Labels]]) -> PageTable:
     def label(labels: Labels, phase: str) -> str:
         name = labels[phase]["label"] if phase in labels else "\u2013"
         return f"{MARKS.get(name, '')} {name}".strip()
@@ -164,10 +164,10 @@ def _claims(claims: Sequence[tuple[tuple[str, str], Labels]]) -> Table:
         for number, ((passage, claim), labels) in enumerate(claims, 1)
     ]
     about = "What the texts support and contradict; the numbers stand behind the sentences"
-    return Table("", "Claims", about, ("no.", "claim", "before", "after", "text", "kind"), 6, rows)
+    return PageTable("", "Claims", about, ("no.", "claim", "before", "after", "text", "kind"), 6, rows)
 
 
-def _ratings(edit: EditTexts) -> Table:
+def _ratings(edit: EditTexts) -> PageTable:
     order = {item.name: number for number, item in enumerate(ITEMS)}
     statements = {item.name: item.statement for item in ITEMS}
     keys = sorted(edit.ratings, key=lambda key: (key[0], order.get(key[1], len(order))))
@@ -180,4 +180,4 @@ def _ratings(edit: EditTexts) -> Table:
         TableRow((statements.get(item, item), rater, *(rating((rater, item), phase) for phase in ("pre", "post"))))
         for rater, item in keys
     ]
-    return Table("", "Ratings", "Ratings of the texts, 1 to 7", ("statement", "rater", "before", "after"), 2, rows)
+    return PageTable("", "Ratings", "Ratings of the texts, 1 to 7", ("statement", "rater", "before", "after"), 2, rows)

@@ -15,9 +15,8 @@ from seesaw_cf.effects.flaws import middle_rating
 from seesaw_cf.report import text
 from seesaw_cf.report.html.findings import Findings, Folded, PageSection, Panels, Part
 from seesaw_cf.report.html.forest import Axis, ForestColumn, ForestRow, Mark, Panel
-from seesaw_cf.report.html.render import Table, TableRow
-from seesaw_cf.report.table import Table as ReportTable
-from seesaw_cf.report.table import table_of
+from seesaw_cf.report.html.render import PageTable, TableRow
+from seesaw_cf.report.table import Table, table_of
 from seesaw_cf.stats.case_means import row_share
 from seesaw_cf.texts.flaws.validity import JudgeValidity, validate_judge
 from seesaw_cf.texts.wording import FLAWS_BY_NAME
@@ -121,11 +120,12 @@ def _parts(by_flaw: Mapping[str, JudgeValidity]) -> list[Part]:
     panel = Panel("Cohen's kappa", about, ("flaw", "pairs"), [ForestColumn("kappa", axis)], "−1 to 1", lines)
     heads = ("flaw", "right (median)", "“equal” (median)", "right (any person)", "“equal” (any person)")
     about_rights = "Share of pairs in which the judge is right, and in which “equal” to everything would be"
-    table = Table(
+    table = PageTable(
         "validity", "Accuracy", about_rights, (*heads, "sign turned round", "kappa", "pairs", "split"), 1, rows
     )
     verdicts = [TableRow((_title(flaw), validity["verdict"], f"{validity['n']}")) for flaw, validity in by_flaw.items()]
-    first = Table("verdicts", "Verdicts", "What can be said of the judge", ("flaw", "verdict", "pairs"), 2, verdicts)
+    words = ("verdicts", "Verdicts", "What can be said of the judge", ("flaw", "verdict", "pairs"))
+    first = PageTable(*words, 2, verdicts)
     return [first, Panels([panel]), table]
 
 
@@ -141,7 +141,7 @@ def _confusions(by_flaw: Mapping[str, JudgeValidity]) -> PageSection:
         counts = {key: [str(validity["confusion"][key][other]) for other in _ANSWERS] for key in _ANSWERS}
         rows = [TableRow((answer, *counts[key])) for key, answer in _ANSWERS.items()]
         about = f"{_title(flaw)}: pairs by what people and judge say"
-        tables.append(Table(f"confusion-{flaw}", _title(flaw), about, heads, 1, rows))
+        tables.append(PageTable(f"confusion-{flaw}", _title(flaw), about, heads, 1, rows))
     return PageSection("confusion", "Who said what", [Folded(table.title, [table]) for table in tables])
 
 
@@ -154,7 +154,7 @@ _ABOUT = (
 )
 
 
-def judge_sections(table: pa.Table, judges: Sequence[str], draws: int = 1000) -> list[ReportTable]:
+def judge_sections(table: pa.Table, judges: Sequence[str], draws: int = 1000) -> list[Table]:
     """Table 20, and what it hides: each judge beside one that says "equal" to everything.
 
     Args:
