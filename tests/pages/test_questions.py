@@ -115,6 +115,7 @@ def test_what_does_the_control_do_to_the_same_prompts(page: Any, asked: pd.DataF
 def test_a_view_is_passed_on_by_its_address(browser: Any, page: Any) -> None:
     _opened_at(page, "women")
     page.fill("#look-q", "person 1")
+    page.wait_for_url(re.compile(r"[?&]q=person\+1"))
     with opened(browser, page.url) as other:
         assert other.inner_text("#look-found") == page.inner_text("#look-found")
         assert _shown(other) == _shown(page)
