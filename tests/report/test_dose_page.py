@@ -70,8 +70,8 @@ def test_groups_are_means_of_samples() -> None:
 def test_the_command_that_the_page_names_is_one() -> None:
     command = dose_findings(curves()).command
     args = parser("dose").parse_args(shlex.split(command)[1:])
-    assert (args.dose, args.pair, args.repeats, args.people) == ([1, 8], [("P27", "P101")], 3, 5)
-    assert args.editor == ["ft", "memit"]
+    assert (args.doses, args.pairs, args.repeats, args.people) == ([1, 8], [("P27", "P101")], 3, 5)
+    assert args.editors == ["ft", "memit"]
 
 
 @pytest.mark.parametrize("kind", HOSTILE)
