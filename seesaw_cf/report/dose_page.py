@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, cast
 
 import numpy as np
@@ -24,10 +25,10 @@ from seesaw_cf.report.html.forest import (
     draw_chart,
     key_colours,
 )
-from seesaw_cf.report.html.render import PageTable, TableRow
 from seesaw_cf.report.provenance import recorded, repeat_command
 from seesaw_cf.report.results import relation_name, sort_groups
 from seesaw_cf.report.rows import DoseRow, Manifest, number_of, records, with_limits
+from seesaw_cf.report.table import Column, Row, Table
 
 _NAMED = 2  # lines that a sentence spells out
 _MEASURES: Mapping[str, tuple[str, str]] = {
@@ -48,7 +49,9 @@ POSSIBLE: Mapping[str, tuple[float, float]] = dict.fromkeys(("S", "ES", "PS", "N
 _METHOD = (
     f"Facts are edited together, on samples that are drawn again for every repeat; a number is the mean over samples "
     f"with a {BAND:.0%} band for facts like these (t over samples, widened by what they share). There is none for one "
-    f"sample, nor where two samples have more than {MOST_SHARED:.0%} of their facts in common.",
+    f"sample, nor where two samples have more than {MOST_SHARED:.0%} of their facts in common. Shown bands end where "
+    "values do, those of dose.csv do not.",
+    "Score: harmonic mean of the shares of edits, paraphrases and neighbourhood prompts that come out as wanted.",
     "D_d is the change of p(new) − p(true) after prompts about other people who hold the new target.",
     "The collapse alarm is raised when the perplexity of fixed texts doubles or the entropy of the answers to fixed "
     "questions halves: scores of a collapsed model say nothing about bias.",
@@ -62,12 +65,13 @@ def dose_findings(curves: Curves) -> Findings:
     groups = group_doses(curves)
     rows = records(table, DoseRow) if len(table) else []
     manifest = cast(Manifest, curves.manifest)
+    numbers = PageSection("numbers", "The numbers", [dose_table(table)]) if rows else None
     settings = dict(curves.manifest.get("settings") or {})  # type: ignore[call-overload]
     model = manifest.get("model", {}).get("id", "a model")
     return Findings(
         title=f"Editing many facts of {model} together",
         said=(_edited(rows, str(model)), _took(rows), _affected(rows), _not_known(rows, groups), _sure(rows)),
-        sections=[section for section in (_charts(rows, curves), _table(rows), _groups(groups)) if section],
+        sections=[section for section in (_charts(rows, curves), numbers, _groups(groups)) if section],
         method=_METHOD,
         command=repeat_command(manifest, "dose", _options(settings)),
         facts=recorded(manifest),
@@ -149,14 +153,14 @@ def _sure(rows: Sequence[DoseRow]) -> str:
     return f"{n} samples in {len(rows)} cells; {BAND:.0%} bands over samples, without correction for many of them."
 
 
-def _band(row: DoseRow, name: str) -> tuple[float, float, float]:
+def _band(row: Row, name: str) -> tuple[float, float, float]:
     """A mean and its band, cut to what there can be: bands of few samples are wide."""
     value, low, high = with_limits(row, name)
     least, most = POSSIBLE[name]
     return value, max(low, least) if math.isfinite(low) else low, min(high, most) if math.isfinite(high) else high
 
 
-def _value(row: DoseRow, name: str) -> str:
+def _value(row: Row, name: str) -> str:
     return text.minus(text.estimate(*_band(row, name), ".3g", missing=f"({no_band(row['repeats'])})"))
 
 
@@ -195,23 +199,18 @@ def _charts(rows: Sequence[DoseRow], curves: Curves) -> PageSection | None:
     return PageSection("curves", "By number of facts", [Legend(names, note), Charts("facts edited together", charts)])
 
 
-def _table(rows: Sequence[DoseRow]) -> PageSection | None:
-    if not rows:
-        return None
-    heads = ("editor", "properties", "facts", "edits / samples", *(name for name, _ in _MEASURES.values()), "alarm")
-    lines = [
-        TableRow(
-            (
-                *(row["editor"], ": ".join(filter(None, (mix_name(row["mix"]), row["kind"])))),
-                *(f"{row['dose']:,}", f"{row['edits']:.4g} / {row['repeats']}"),
-                *(_value(row, name) for name in _MEASURES),
-                row["alarm"] or "–",
-            )
-        )
-        for row in rows
+def dose_table(frame: pd.DataFrame) -> Table:
+    """Return every measure of each editor, mix and dose; `frame` is that of `summarise_curves`."""
+    columns = [
+        Column("editor", words=True),
+        Column("properties", lambda row: ": ".join(filter(None, (mix_name(row["mix"]), row["kind"]))), words=True),
+        Column("facts", lambda row: f"{row['dose']:,}"),
+        Column("edits / samples", lambda row: f"{row['edits']:.4g} / {row['repeats']}"),
+        *(Column(head, partial(_value, name=name)) for name, (head, _) in _MEASURES.items()),
+        Column("alarm", lambda row: row["alarm"] or None),
     ]
     about = f"Mean of samples with {BAND:.0%} bands"
-    return PageSection("numbers", "The numbers", [PageTable("numbers-table", "The numbers", about, heads, 2, lines)])
+    return Table("dose", "Dose and response", about, columns, frame, lines=_METHOD)
 
 
 def _groups(groups: pd.DataFrame) -> PageSection | None:

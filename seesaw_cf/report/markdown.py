@@ -4,17 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import pandas as pd
-
 from seesaw_cf.effects.dose import Curves
-from seesaw_cf.effects.prompts import ScoreForm
 from seesaw_cf.report import notes, text
 from seesaw_cf.report.conclusion import conclusion_markdown
 from seesaw_cf.report.dose import dose_section
-from seesaw_cf.report.floor import Floor
 from seesaw_cf.report.provenance import recorded, repeat_command
 from seesaw_cf.report.results import Results
-from seesaw_cf.report.rows import EffectRow
 from seesaw_cf.report.run_tables import run_tables
 
 # Table -> the beginning of the names of its pictures.
@@ -54,34 +49,6 @@ def markdown_report(
         _provenance(results),
     ]
     return "\n\n".join(filter(None, parts)) + "\n"
-
-
-def effect_cell(row: EffectRow | None, floor: Floor, score: ScoreForm) -> str:
-    """D and its change in log-odds with intervals and n, or why there is no number; "" where nobody was asked.
-
-    Args:
-        row: Of `Results.effects`.
-        floor: Effects up to it print as 0.
-        score: The form of D.
-    """
-    if row is None:
-        return ""
-    if row["n_cases"] == 0:
-        return f"unscored ({row['n_unscored']} prompts)"
-    why = text.no_interval(row)
-    zero_limit, nats = floor.zero_limit(score), floor.zero_limit_log_odds
-    cells = [_marked(row["D"], (row["low"], row["high"]), row["marked"], zero_limit, 3)]
-    if score != "log_odds":
-        limits = (row["log_odds_low"], row["log_odds_high"])
-        cells.append(f"log-odds {_marked(row['log_odds'], limits, row['log_odds_marked'], nats, 2)}")
-    return "<br>".join([*cells, *([why] if why else [])]) + f" n={row['n_cases']}"
-
-
-def _marked(number: float, limits: tuple[float, float], marked: bool, zero_limit: float, digits: int) -> str:
-    """A number, bold with a star when it is marked, and its interval when there is one."""
-    value = text.minus(text.number(number, zero_limit, digits))
-    value = f"**{value}**\\*" if marked else value
-    return value if pd.isna(limits[0]) else f"{value} {text.minus(text.interval(*limits, zero_limit, digits))}"
 
 
 def _provenance(results: Results) -> str:

@@ -31,7 +31,7 @@ def test_end_to_end_resumed_and_reported(tmp_path: Path, capsys: pytest.CaptureF
     out = tmp_path / "dose"
     assert main(["dose", *SMALL, "--out", str(out)]) == 0
     shown = capsys.readouterr().out
-    assert "citizenship+work" in shown
+    assert "citizenship + work" in shown
     assert max(len(line) for line in shown.split("\n") if str(tmp_path) not in line) <= 110
     curves = read_curves(out)
     assert len(curves.units) == (2 * 2 + 1) * 2  # P27, P101 at doses 1 and 8, both at 8; two samples
