@@ -5,16 +5,22 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
 from seesaw_cf.base.errors import RunFolderError
 from seesaw_cf.base.files import write_text
-from seesaw_cf.base.terminal import column_table, printable, wrap
+from seesaw_cf.base.terminal import printable, wrap
 from seesaw_cf.base.text import read_json
 from seesaw_cf.report import text
+from seesaw_cf.report.table import Column, Row, Table
 
-_PARTS = {"efficacy": "Takes", "paraphrase": "Paraphrases", "neighborhood": "Neighbours", "fluency": "Fluency"}
+_PARTS = {"efficacy": "takes", "paraphrase": "paraphrases", "neighborhood": "neighbours", "fluency": "fluency"}
+_words = partial(Column, words=True)
 
 
 def write_tune_report(folder: str | os.PathLike[str]) -> str:
@@ -32,15 +38,16 @@ def write_tune_report(folder: str | os.PathLike[str]) -> str:
         raise RunFolderError(f"{out}: there is no tune.json, expected a finished search. Run `seesaw-cf tune` again.")
     search: dict[str, Any] = read_json(out / "tune.json")
     write_text(out / "tune.md", _page(search))
-    final = [row for row in search["trials"] if row["round"] == "final"]
-    heads = ("trial", "score", *(name.lower() for name in _PARTS.values()), "edits", "refused")
-    rows = [[*_result(row, ""), str(row["n"]), str(sum(row["refused"].values()))] for row in final]
+    trials = _trials(search)
+    final = trials.frame[trials.frame["round"] == "final"]
+    about = "All on the same edits."
+    finalists = replace(trials, title="Finalists", about=about, columns=trials.columns[2:], frame=final)
     editor, model = search["editor"], printable(search["model"]["id"])
     settings = json.dumps({editor: search["settings"]}, ensure_ascii=False)
     return "\n".join(
         [
-            f"SETTINGS FOR {editor} ON {model}: the finalists, all on the same edits",
-            column_table(heads, rows, left=1),
+            f"SETTINGS FOR {editor} ON {model}",
+            finalists.terminal(),
             wrap(f"Best: {printable(settings)}"),
             wrap("Its numbers are those it was chosen by, so a little too good. On other people's edits:"),
             f"  seesaw-cf run --model {model} --editor {editor} --leave-out-tuned --out RUN \\",
@@ -52,6 +59,7 @@ def write_tune_report(folder: str | os.PathLike[str]) -> str:
 
 def _page(search: Mapping[str, Any]) -> str:
     plan = search["plan"]
+    space = [{"setting": name, "values": json.dumps(values)} for name, values in plan["space"].items()]
     facts = [
         f"# Settings for {text.escape(search['editor'])} on {text.escape(search['model']['id'])}",
         f"**Objective**: {text.escape(search['objective'])}.",
@@ -62,36 +70,31 @@ def _page(search: Mapping[str, Any]) -> str:
         f"**Edits**: {len(search['subjects'])} people of {text.escape(search['data'].get('source', ''))}, who are "
         "left out of, or refused in, a run with these settings.",
         text.fence(json.dumps({search["editor"]: search["settings"]}, indent=1)),
-        "## Trials",
-        text.markdown_table(
-            ("Round", "Settings", "Trial", "Score", *_PARTS.values(), "Edits", "Refused"),
-            [
-                [row["round"], _settings(row), *_result(row), str(row["n"]), str(sum(row["refused"].values()))]
-                for row in sorted(search["trials"], key=lambda row: (row["round"], -row["score"], row["trial"]))
-            ],
-            left=2,
-        ),
-        "## Space",
-        text.markdown_table(
-            ("Setting", "Values"),
-            [[text.escape(name), text.escape(json.dumps(values))] for name, values in plan["space"].items()],
-            left=2,
-        ),
+        _trials(search).markdown(),
+        Table("space", "Space", "", [_words("setting"), _words("values")], pd.DataFrame(space)).markdown(),
     ]
     return "\n\n".join(facts) + "\n"
 
 
-def _result(row: Mapping[str, Any], counts: str = " (n={n})") -> list[str]:
-    """Trial, score and the parts of the objective with their intervals and numbers of prompts."""
-    name = "preset" if row["trial"] == 0 else str(row["trial"])
-    return [name, f"{row['score']:.3f}", *(_cell(row[part], counts) for part in _PARTS)]
+def _trials(search: Mapping[str, Any]) -> Table:
+    """Return every trial: its score and the parts of the objective with their intervals and numbers of prompts."""
+    columns = [
+        _words("round"),
+        _words(
+            "settings",
+            lambda row: ", ".join(f"{name} {json.dumps(value)}" for name, value in row["settings"].items()) or None,
+        ),
+        _words("trial", lambda row: row["trial"] or "preset"),
+        Column("score"),
+        *(Column(head, partial(_part, name)) for name, head in _PARTS.items()),
+        Column("edits", "n"),
+        Column("refused", lambda row: sum(row["refused"].values())),
+    ]
+    rows = sorted(search["trials"], key=lambda row: (row["round"], -row["score"], row["trial"]))
+    return Table("trials", "Trials", "", columns, pd.DataFrame(rows))
 
 
-def _settings(row: Mapping[str, Any]) -> str:
-    return text.escape(", ".join(f"{name} {json.dumps(value)}" for name, value in row["settings"].items())) or "–"
-
-
-def _cell(part: Mapping[str, Any], counts: str) -> str:
-    if part["value"] is None:
-        return "–"
-    return f"{text.estimate(part['value'], part['low'], part['high'])}{counts.format(n=part['n'])}"
+def _part(name: str, row: Row) -> str:
+    part = row[name]
+    count = "" if part["value"] is None else f" (n={part['n']})"
+    return text.estimate(part["value"], part["low"], part["high"]) + count
