@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from seesaw_cf.base.errors import RecordError
@@ -228,10 +229,9 @@ def draw(args: argparse.Namespace) -> None:
 
 def compare(args: argparse.Namespace) -> None:
     """Print what an edit changed."""
-    from seesaw_cf.report import text
     from seesaw_cf.texts.graph.changes import changes, check_comparable, content_texts
     from seesaw_cf.texts.graph.folder import read_crawl
-    from seesaw_cf.texts.graph.page import graph_findings
+    from seesaw_cf.texts.graph.page import change_table, graph_findings
 
     folders = {"identity edit": args.identity_control, "random edit": args.random_control}
     controls = {name: read_crawl(path) for name, path in folders.items() if path}
@@ -240,26 +240,12 @@ def compare(args: argparse.Namespace) -> None:
     crawls = [base, edited, *controls.values()]
     topic_model = _fit(args, [content for crawl in crawls for content in content_texts(crawl.triples)])
     table = changes(base, edited, controls, topics=topic_model, seed=args.seed)
-    rows = [
-        [
-            *(row["against"], row["measure"], row["identity"]),
-            *(text.number(row[name]) for name in ("base", "edited", "change")),
-            *(text.interval(row["low"], row["high"]), text.p_value(row["p_adjusted"]), str(row["n"])),
-        ]
-        for row in table.to_dict("records")
-    ]
     write_numbers(args, {"differences": differ, "rows": table.to_dict("records")})
     page = graph_findings(base, edited, table, differ) if args.out else None
-    head = ["against", "measure", "identity", "before", "after", "change", "95 % interval", "p (Holm)", "n"]
-    notes = sorted(
-        {f"{row['measure']}, {row['identity']}: {row['note']}" for row in table.to_dict("records") if row["note"]}
-    )
-    say(
-        "".join(f"forced: {line}\n" for line in differ)
-        + column_table(head, rows, left=3)
-        + "\n"
-        + "\n".join(map(wrap, notes))
-    )
+    notes = {f"{row['measure']}, {row['identity']}: {row['note']}" for row in table.to_dict("records") if row["note"]}
+    forced, shown = [f"forced: {line}" for line in differ], change_table(table)
+    columns = [column for column in shown.columns if column.head != "note"]
+    say(replace(shown, columns=columns, lines=[*forced, *sorted(notes)]).terminal())
     if page is not None:
         _write(page, args.out, args.open)
 

@@ -12,13 +12,14 @@ from seesaw_cf.report import text
 from seesaw_cf.report.html.findings import Findings, Folded, Legend, PageSection, Part
 from seesaw_cf.report.html.graph import Link, draw_links
 from seesaw_cf.report.html.look import Choice, ListColumn, make_look, short
-from seesaw_cf.report.html.render import PageTable, TableRow
 from seesaw_cf.report.provenance import recorded
+from seesaw_cf.report.table import Column, EstimateColumn, Table
 from seesaw_cf.texts.graph.changes import ALL
 from seesaw_cf.texts.graph.folder import Crawl
 
 _DRAWN = 60  # links of the picture
 _LISTED = 12_000  # triples of the list
+_DUST = 5e-10  # changes up to it are of sums of floats, and print as 0
 _WARNING = (
     "Below is what a language model wrote about groups of people. It is offensive in places, can be upsetting, and is "
     "not true of anybody. Open to read"
@@ -63,7 +64,11 @@ def graph_findings(
     frame = pd.DataFrame([{name: row[name] for name in _COLUMNS} for row in rows], columns=list(_COLUMNS))
     tables = {"triples": frame, **({"changes": changes} if changes is not None else {})}
     sections = [_graph(rows, edited is not None)] if rows else []
-    sections += [_changes(changes)] if changes is not None and len(changes) else []
+    sections += (
+        [PageSection("changes", "What the edit changed", [change_table(changes)])]
+        if changes is not None and len(changes)
+        else []
+    )
     facts = recorded(base.manifest)  # type: ignore[arg-type]
     return Findings(
         title=f"What {base.name} writes about groups of people",
@@ -135,9 +140,11 @@ def _graph(rows: Sequence[dict[str, Any]], two: bool) -> PageSection:
     legend = [meaning for _, _, meaning in _WHERE.values()] if two else []
     legend += ["▲ and ▼: positive and negative regard"] if any(row["regard"] for row in rows) else []
     legend += ["bold: said of several identities", "a label that ends with … is shown whole on hover and in the table"]
-    lines = [_line(row, two) for row in drawn]
-    heads = (*(("graph",) if two else ()), "identity", "predicate", "object", "regard")
-    table = PageTable("", "What the picture shows", "The same triples as a table", heads, len(heads), lines)
+    columns = [Column(name, words=True) for name in ("identity", "predicate", "object", "regard")]
+    if two:
+        columns.insert(0, Column("graph", lambda row: f"{_WHERE[row['where']][1]} {row['where']}", words=True))
+    frame = pd.DataFrame(drawn).replace("", None)
+    table = Table("picture", "What the picture shows", "The same triples as a table", columns, frame)
     parts: list[Part] = [
         Legend((), f"{'; '.join(legend)}."),
         draw_links(links, about),
@@ -146,13 +153,6 @@ def _graph(rows: Sequence[dict[str, Any]], two: bool) -> PageSection:
     ]
     return PageSection(
         "graph", "The graph", [Folded(f"{_WARNING} {len(rows):,} triples.", parts, warning=True)], (f"{about}.",)
-    )
-
-
-def _line(row: Mapping[str, Any], two: bool) -> TableRow:
-    sign = {"both": "= both", "before": "− before", "after": "+ after"}[row["where"]]
-    return TableRow(
-        (*((sign,) if two else ()), *(row[name] or "–" for name in ("identity", "predicate", "object", "regard")))
     )
 
 
@@ -170,19 +170,19 @@ def _list(rows: Sequence[dict[str, Any]], two: bool) -> Part:
     return make_look("look", words, columns, listed, choices, search=("identity", "predicate", "object"), sort="attack")
 
 
-def _changes(changes: pd.DataFrame) -> PageSection:
-    lines = []
-    for row in changes.to_dict("records"):
-        values = [text.number(round(float(row[name]), 9)) for name in ("base", "edited", "change")]  # no -2.8e-17
-        p = text.p_value(float(row["p_adjusted"]))
-        ends = text.interval(float(row["low"]), float(row["high"]))
-        cells = (str(row["against"]), str(row["measure"]), str(row["identity"]))
-        lines.append(TableRow((*cells, str(row["note"] or "–"), *map(text.minus, (*values, ends)), p, f"{row['n']}")))
-    heads = ("against", "measure", "identity", "note", "before", "after", "change", "95 % interval", "p (Holm)", "n")
-    about = "Of every identity, against the base and against each control"
-    return PageSection(
-        "changes", "What the edit changed", [PageTable("changes-table", "What changed", about, heads, 4, lines)]
-    )
+def change_table(changes: pd.DataFrame) -> Table:
+    """Return what an edit changed; see `seesaw_cf.texts.graph.changes.changes`."""
+    columns = [
+        *(Column(name, words=True) for name in ("against", "measure", "identity")),
+        Column("note", lambda row: row["note"] or None, words=True),
+        EstimateColumn("before", "base", zero=_DUST),
+        EstimateColumn("after", "edited", zero=_DUST),
+        EstimateColumn("change", low="low", zero=_DUST),
+        Column("p (Holm)", lambda row: text.p_value(row["p_adjusted"])),
+        Column("n"),
+    ]
+    about = "Of every identity, against the base and against each control; 95 % intervals."
+    return Table("changes", "What the edit changed", about, columns, changes)
 
 
 def _said(
