@@ -1,4 +1,4 @@
-"""Negative controls: editors whose effect on other beliefs is the noise an edit must rise above.
+"""Negative controls: editors with effects on other beliefs that are the noise an edit must rise above.
 
     identity    edits in what is true already: the machinery of an edit without a new fact
     random      a random change of the same norm at the same place as a given edit: the size of an edit without its aim
@@ -133,7 +133,7 @@ class _Control(ABC):
         """The control of one edit of all requests together.
 
         Raises:
-            EditError: The control cannot be made for a request (its class says when), or the wrapped editor failed.
+            EditError: The control cannot be made for a request (see its class), or the wrapped editor failed.
         """
         inner, (own,) = self._prepared(model, [requests])
         return self._from(inner.edit(model, tokenizer, own), requests)
@@ -211,7 +211,7 @@ class RandomControl(_Control):
 
         Args:
             delta: A weight edit.
-            requests: What it edited; part of the seed. None for what somebody else edited.
+            requests: What it edited; part of the seed. None for a model edited elsewhere.
 
         Returns:
             Low-rank updates; vectors (biases) get a random vector of the same norm.
@@ -240,7 +240,7 @@ class UnrelatedControl(_Control):
     Attributes:
         pool: Facts to choose from first, such as requests of other cases; `POOL` (43 facts about things) when it has
             not enough unconnected ones.
-        asked: Request -> the prompts that are asked after its edit; nobody named in them is edited.
+        asked: Request -> the prompts that are asked after its edit; people named in them are not edited.
     """
 
     pool: Sequence[EditRequest] = ()
@@ -251,7 +251,7 @@ class UnrelatedControl(_Control):
         return replace(self, pool=tuple(case.request for case in cases))
 
     def avoid(self, cases: Iterable[Case]) -> Self:
-        """This control, which for a request of `cases` then edits nobody whom the case's own prompts are about."""
+        """Return this control; for a request of `cases` it then edits none of the people in the case's own prompts."""
         prompts: dict[EditRequest, tuple[str, ...]] = {}
         for case in cases:
             texts = (*(prompt.text for prompt in case.attribute_prompts), *case.neighborhood_prompts)

@@ -21,7 +21,7 @@ class EMMETConfig(LocateThenEditConfig):
 
     Attributes:
         moment_weight: Weight of the second moment C.
-        norm_weight: Weight of the identity beside it (the authors' update_norm_lambda).
+        norm_weight: Weight of the identity added to it (the authors' update_norm_lambda).
         slack: Added to the diagonal of K^T C^-1 K, so that near-equal keys of a batch cannot blow the update up (the
             authors' emmet_lambda).
         slack_for_one: Also for a single request, as EasyEdit does; the authors' program does not.

@@ -31,7 +31,7 @@ _COPIES = 5
 
 @dataclass(frozen=True)
 class FineTuning(EditsGroups):
-    """An editor that trains MLP output projections; a subclass says what is trained and what change that makes.
+    """An editor that trains MLP output projections; a subclass defines what is trained and what change that makes.
 
     Attributes:
         config: The settings.
@@ -122,8 +122,8 @@ class FT(FineTuning):
 
     Source: Zhu et al. 2020, as run in the ROME and MEMIT papers (memit/baselines/ft/ft_main.py).
 
-    Deviates: Only the named projections are trained, where the published program also takes any parameter whose name
-    contains the text ("transformer.h.2" matches h.20). BOS is not part of the target (switch: bos_in_target). Padding
+    Deviates: Only the named projections are trained, where the published program also takes any parameter with a name
+    containing the text ("transformer.h.2" matches h.20). BOS is not part of the target (switch: bos_in_target). Padding
     is masked by length and not by the id of the unknown token.
 
     Attributes:

@@ -14,7 +14,7 @@ from seesaw_cf.models.weights import WeightDelta
 
 
 class EditsGroups(ABC):
-    """An editor that works on many groups at once, none of which depends on the others; a subclass says how."""
+    """An editor that works on many groups at once, none of which depends on another; a subclass defines how."""
 
     def edit(
         self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, requests: Sequence[EditRequest]

@@ -23,7 +23,7 @@ from seesaw_cf.models.weights import LowRank
 class LoRAConfig(TuningConfig):
     """Settings of LoRA fine-tuning; see `TuningConfig` for the shared ones.
 
-    The defaults are EasyEdit's. A model's own settings (`for_model`) are others: these, on every block, leave no
+    The defaults are EasyEdit's. A model's own settings (`for_model`) differ: these, on every block, leave no
     neighbour and little fluency of SmolLM2-135M after one edit.
 
     Attributes:
@@ -45,7 +45,7 @@ class LoRA(FineTuning):
     The change is added to the projections' outputs by hooks while training, so the base is never written.
 
     Source: Hu et al. 2021, arXiv 2106.09685, equation 3; the config's defaults for rank, alpha and learning rate are
-    those of EasyEdit's hparams/LoRA, a model's preset has others.
+    those of EasyEdit's hparams/LoRA, a model's preset differs.
 
     Deviates: MLP output projections instead of query and value, so that it changes what the other editors change; no
     dropout; training stops when the loss is small.

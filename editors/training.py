@@ -1,4 +1,4 @@
-"""Fine-tuning of MLP output projections: one change for a group of requests, or a change of its own for each of many.
+"""Fine-tuning of MLP output projections: one change for a group of requests, or a separate change for each of many.
 
 Groups that are trained at once share every pass through the blocks that are not trained; each has parameters of its
 own, and Adam works entry by entry, so that each group is trained as it would be alone, up to rounding.
@@ -36,19 +36,19 @@ class TuningConfig:
     """Settings that FT and LoRA share.
 
     Attributes:
-        layers: Blocks whose MLP output projection is trained, from 0.
+        layers: Blocks with a trained MLP output projection, from 0.
         learning_rate: Of Adam.
         steps: Most passes over the requests.
         weight_decay: Of Adam (an L2 term on what is trained).
-        relative: Sizes are in units of the root mean square of each weight, so that they mean the same on models whose
-            weights have other sizes: FT's `learning_rate` and `norm_constraint`, LoRA's `alpha`.
+        relative: Sizes are in units of the root mean square of each weight, so that they mean the same on models with
+            weights of other sizes: FT's `learning_rate` and `norm_constraint`, LoRA's `alpha`.
         max_change: A change longer (Frobenius norm) than this share of its weight is shortened; None = no limit.
         batch_size: Requests per step.
-        stop_below: A batch whose loss is below makes no step; training ends when the mean loss of a pass is below
+        stop_below: A batch with a loss below this makes no step; training ends when the mean loss of a pass is below
             (nats per target token).
         seed: For LoRA's random first factor; FT has nothing random.
         allow_identity: Accept target_new == target_true (the identity control).
-        architecture: Row for a model type that the table lacks.
+        architecture: Row for a model type absent from the table.
     """
 
     editor: ClassVar[str]
@@ -157,7 +157,7 @@ def _check_finite(editor: str, loss: float, number: int, n: int) -> None:
 
 
 def _step(optimiser: torch.optim.Adam, loss: Tensor, values: Mapping[str, Tensor], moving: Sequence[int]) -> None:
-    """One step of Adam for the groups in `moving`; the others stay where they are."""
+    """Take one step of Adam for the groups in `moving`; the rest stay where they are."""
     for value, gradient in zip(values.values(), torch.autograd.grad(loss, list(values.values())), strict=True):
         value.grad = gradient
     resting = [group for group in range(len(next(iter(values.values())))) if group not in moving]

@@ -240,7 +240,7 @@ def cross_subject(facts: Facts, edits: Iterable[Edit], first_id: int = 1) -> Ite
     Args:
         facts: Where people come from, with the rules.
         edits: The edits, in the order of the cases.
-        first_id: Number of the first case whose edit has no number.
+        first_id: Number of the first case with an edit that has no number.
 
     Yields:
         Cases with `attribute_prompts` of every cloze template of the relation for every chosen holder, and their

@@ -66,8 +66,9 @@ def seed_edits(facts: Facts, cases: Sequence[Case]) -> tuple[list[Edit], Counter
         cases: Records with a name, a relation and two identified targets, or zsRE records; see `read_seeds`.
 
     Returns:
-        The edits, and reason -> number of records that make none. An edit whose subject could be another person of the
-        same name (both hold the old value, or none does, and their sitelinks are equal) is flagged "ambiguous_subject".
+        The edits, and reason -> number of records that make none. An edit is flagged
+        "ambiguous_subject" when its subject could be another person of the same name: both hold the old value, or none
+        does, and their sitelinks are equal.
     """
     cases, skipped = rewrites(facts, cases)
     usable = []

@@ -1,7 +1,7 @@
 """A cache of raw replies: a build that was killed goes on without asking twice, and can be replayed offline.
 
 Every reply is one gzip file named after the SHA-256 of the source's identity and the query. A JSON file with it keeps
-query, source, time and the reply's digest. The JSON file is written last: without it there is no reply. Of a query that
+query, source, time and the reply's digest. The JSON file is written last: without it no reply exists. Of a query that
 the source did not finish in time, and that was then asked in another way, there is only the JSON file.
 """
 

@@ -45,7 +45,7 @@ class Demonstration:
         fact: The fact that is edited in, prompt and new target.
         question: What is asked.
         answer: What must follow.
-        subject: Whom the fact is about; examples about the subject of a request are never shown.
+        subject: The person the fact is about; examples about the subject of a request are never shown.
     """
 
     kind: Literal["copy", "update", "retain"]
@@ -91,11 +91,11 @@ class IKEConfig:
     Attributes:
         k: Demonstrations shown.
         order: "most_similar_first" as published in EasyEdit, or "most_similar_last", next to the question.
-        balance: Shares of (copy, update, retain) among the k, such as (1, 3, 4) in the IKE paper; None = whatever is
-            most similar, as in EasyEdit.
+        balance: Shares of (copy, update, retain) among the k, such as (1, 3, 4) in the IKE paper; None = the
+            most similar ones, as in EasyEdit.
         style: "ike", or "leme": only "Q: {prompt}? A: {target}" and no demonstrations.
         encoder: Sentence encoder by Hub id or folder, e.g. "sentence-transformers/all-MiniLM-L6-v2"; None = by words.
-        room: Tokens kept free for prompt and answer; demonstrations that do not fit the model's context beside them
+        room: Tokens kept free for prompt and answer; demonstrations that then do not fit the model's context
             are left out, least similar first, and counted in the delta's meta.
         seed: Not used (nothing is random); here so that all configs have one.
         allow_identity: Accept target_new == target_true (the identity control).
@@ -111,7 +111,7 @@ class IKEConfig:
     allow_identity: bool = False
 
     def __post_init__(self) -> None:
-        """Refuse unknown orders and styles, and shares that are no shares."""
+        """Refuse unknown orders and styles, and shares that are not shares."""
         check_settings(self)
         if self.k < 0 or self.room < 0:
             raise EditError(f"IKEConfig: k is {self.k} and room is {self.room}, expected numbers from 0.")
@@ -231,7 +231,7 @@ class IKE:
     def _fitting(
         self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, retrieved: list[Demonstration], tail: str
     ) -> list[Demonstration]:
-        """As many of the most similar examples as the model's context holds beside facts, prompt and answer."""
+        """As many of the most similar examples as the model's context holds with facts, prompt and answer."""
         limit = context_length(model)
         if limit is None:
             return retrieved

@@ -41,8 +41,8 @@ def at_subject(
     Args:
         parts: The model.
         rows: N rows.
-        layer: Whose MLP output projection is watched.
-        block: Whose output is watched; `layer` when None. The pass stops after the later of the two.
+        layer: The block with the watched MLP output projection.
+        block: The block with the watched output; `layer` when None. The pass stops after the later of the two.
         max_tokens: Tokens per forward, padding included.
 
     Returns:
@@ -77,7 +77,7 @@ def average_keys(keys: Tensor, edits: Sequence[PreparedEdit], bare_weight: float
     Args:
         keys: (rows, d_ff or d), the rows of all edits one after another.
         edits: The edits, for the number of their rows.
-        bare_weight: Weight of the first row, the bare prompt, the others sharing the rest evenly; None = plain mean.
+        bare_weight: Weight of the first row, the bare prompt; other rows share the rest evenly; None = plain mean.
 
     Returns:
         (edits, d_ff or d).

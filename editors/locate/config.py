@@ -24,15 +24,15 @@ class LocateThenEditConfig:
     """How a new value is found for the subject's last token, and from which texts second moments are taken.
 
     Attributes:
-        layers: Blocks whose MLP output projection is edited, from 0.
+        layers: Blocks with an edited MLP output projection, from 0.
         learning_rate: Of Adam.
         steps: Most forward passes of the optimisation; the last one makes no step.
         weight_decay: Factor of ||shift|| / ||initial||^2 in the loss (the norm itself, as published).
         clamp: The shift stays in a ball of this radius times ||initial||.
         max_change: A change longer (Frobenius norm) than this share of its weight is shortened; None = no limit.
         kl_factor: Weight of KL(now || before) at the subject's last token of `kl_prompt`.
-        stop_below: An edit whose loss is below is finished.
-        loss_layer: The block whose output the loss reads through final norm and head; None = the last one.
+        stop_below: An edit with a loss below this is finished.
+        loss_layer: The block with the output that the loss reads through final norm and head; None = the last one.
         kl_prompt: Template with "{}" for the subject.
         context_templates: Templates with "{}" for the prompt; the bare "{}" is put first when absent. None = sampled
             from the model itself by `fit`, as published, with `seed`.
@@ -50,7 +50,7 @@ class LocateThenEditConfig:
         factor_memory: Cholesky factors of second moments (4 bytes an entry) are kept between edits while they take at
             most this share of the model's size; beyond, each is made anew when its layer's turn comes.
         allow_identity: Accept target_new == target_true (the identity control).
-        architecture: Row for a model type that the table lacks.
+        architecture: Row for a model type absent from the table.
     """
 
     editor: ClassVar[str] = ""
@@ -88,7 +88,7 @@ class LocateThenEditConfig:
 
     @property
     def moment_layers(self) -> tuple[int, ...]:
-        """Blocks whose second moments `fit` computes."""
+        """Blocks for which `fit` computes second moments."""
         return self.layers
 
     @property

@@ -151,7 +151,7 @@ def check_tokens(moments: Mapping[int, SecondMoment], user: str) -> None:
         user: Who needs them, for the message.
 
     Raises:
-        EditError: Says how many tokens there are, and how many are needed.
+        EditError: Gives the number of tokens, and how many are needed.
     """
     for layer, moment in moments.items():
         if moment.n_tokens < len(moment.matrix):
@@ -163,7 +163,7 @@ def check_tokens(moments: Mapping[int, SecondMoment], user: str) -> None:
 
 
 def require(fitted: Fitted | None, editor: str) -> Fitted:
-    """The fitted state, or an error that says how to get it."""
+    """Return the fitted state, or raise an error that tells how to get it."""
     if fitted is None:
         raise EditError(
             f"{editor}.edit was called before fit. Write: editor = editor.fit(model, tokenizer); fit returns a new "

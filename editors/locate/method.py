@@ -69,7 +69,7 @@ class LocateThenEdit(EditsGroups):
         """The updates of each group by itself on the model as it is now."""
 
     def facts(self) -> Mapping[str, object]:
-        """What a delta's `meta` says of the method beside settings and fitted state."""
+        """What a delta's `meta` holds of the method besides settings and fitted state."""
         return {}
 
     def _edit_groups(
@@ -92,7 +92,7 @@ class LocateThenEdit(EditsGroups):
         ]
 
     def _check_sizes(self, fitted: Fitted, parts: ModelParts) -> None:
-        """Refuse a fitted state of a model whose keys have another length."""
+        """Refuse a fitted state of a model with keys of another length."""
         for layer, moment in fitted.moments.items():
             size = parts.key_size(layer)
             if len(moment.matrix) != size:
@@ -105,7 +105,7 @@ class LocateThenEdit(EditsGroups):
 
 @dataclass(frozen=True)
 class SpreadEdit(LocateThenEdit):
-    """A locate-then-edit method whose value is spread over several layers as in MEMIT; a subclass gives `solve`."""
+    """A locate-then-edit method that spreads its value over several layers as in MEMIT; a subclass gives `solve`."""
 
     @abstractmethod
     def solve(self, fitted: Fitted, layer: int, keys: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""Second moments on disk: each file says whose it is and carries a SHA-256 of all that is in it."""
+"""Second moments on disk: each file stores model, layer and corpus and a SHA-256 of its contents."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class MomentFiles:
         write(self.path(layer), {"matrix": moment.matrix}, self._owner(layer), facts)
 
     def outline(self, layer: int) -> dict[str, Any]:
-        """What a layer's file says of itself: `n_tokens`, `n_texts` and `relative_error`; its matrix is not read.
+        """Return the facts in a layer's file: `n_tokens`, `n_texts` and `relative_error`; its matrix is not read.
 
         Raises:
             StorageError: The file is damaged.
@@ -75,7 +75,7 @@ class MomentFiles:
 
         Args:
             layer: Which layer.
-            size: d_ff; None = whatever the file has.
+            size: d_ff; None = that of the file.
 
         Raises:
             StorageError: The file is damaged, or belongs to another model, layer or sample.
@@ -96,7 +96,7 @@ class MomentFiles:
 
 
 def write(path: Path, tensors: Mapping[str, Tensor], owner: str, facts: Mapping[str, object]) -> None:
-    """Write tensors and facts with whose they are and their hash, whole or not at all.
+    """Write tensors and facts with their owner and hash, whole or not at all.
 
     Raises:
         StorageError: The disk is full, or the folder cannot be written.
@@ -120,7 +120,7 @@ def read(
 
     Args:
         path: The file.
-        owner: Whose it must be.
+        owner: Expected owner.
         tensors: Names of tensors it must hold.
         facts: Names of facts it must hold.
 
@@ -128,7 +128,7 @@ def read(
         Tensors on the CPU, and facts.
 
     Raises:
-        StorageError: The file cannot be read, is another's, lacks something, or was changed after it was written.
+        StorageError: The file cannot be read, has another owner, is incomplete, or was changed after it was written.
     """
     try:
         with safe_open(path, framework="pt") as file:

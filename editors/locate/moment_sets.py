@@ -1,4 +1,4 @@
-"""Sets of second moments: a folder with one file for each layer and `set.json`, which says what they were made from.
+"""Sets of second moments: a folder with one file for each layer and `set.json`, which records what they were made from.
 
 The folder of a pass in the cache is a set; `seesaw-cf moments` publishes, fetches and lists them. What is in the files
 is never taken on trust: `set.json` must have the key that every file is marked with, and the model its fingerprint.
@@ -48,7 +48,7 @@ class MomentSet:
 
     Attributes:
         folder: Where the files are.
-        record: What `set.json` says: `facts` (what the key is made of: model fingerprint, hash of the texts, dtype,
+        record: What `set.json` records: `facts` (what the key is made of: model fingerprint, hash of the texts, dtype,
             length, vocabulary), `part` ("" = all texts), id and revision of the model, source of the corpus.
     """
 
@@ -98,7 +98,7 @@ class MomentSet:
         return read_set(folder)
 
     def facts(self) -> dict[str, object]:
-        """What a manifest says of it."""
+        """What a manifest records of it."""
         texts = {"texts": self.record["facts"]["sample_size"], "sha256": self.record["facts"]["corpus"]}
         facts: dict[str, object] = {"set": self.files.key, "corpus": self.record["corpus"], **texts}
         return facts | {name: self.origin[name] for name in ("repository", "revision") if name in self.origin}
@@ -107,7 +107,7 @@ class MomentSet:
         """Refuse a model or tokenizer that it was not made with.
 
         Raises:
-            StorageError: Says what differs.
+            StorageError: The set differs; the message tells where.
         """
         facts, about = self.record["facts"], self.record["model"]
         pairs = {

@@ -173,7 +173,7 @@ class MomentOptions:
         chunk: Texts that are sorted by length together, and between two looks at the sampling error: fewer end a pass
             sooner, more leave less padding.
         checkpoint_seconds: Time between checkpoints of an unfinished pass, which take as much disk as the sums.
-        tokens: Texts are drawn until they have this many tokens; None = as many texts as `sample_size` says.
+        tokens: Texts are drawn until they have this many tokens; None = `sample_size` texts.
     """
 
     sample_size: int = 100_000

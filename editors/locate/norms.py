@@ -33,7 +33,7 @@ def behind_norm(parts: ModelParts, layer: int, values: Tensor) -> Tensor:
 
     Args:
         parts: The model.
-        layer: Whose MLP.
+        layer: The block of the MLP.
         values: (n, d), outputs of its output projection.
 
     Returns:
@@ -54,7 +54,7 @@ def before_norm(parts: ModelParts, layer: int, values: Tensor, residual: Tensor)
 
     Args:
         parts: The model.
-        layer: Whose MLP.
+        layer: The block of the MLP.
         values: (n, d), outputs of its output projection.
         residual: (n, d), moves asked of the residual stream; where one is zero so is the answer.
 
@@ -93,7 +93,7 @@ def out_of_reach(parts: ModelParts, layer: int, values: Tensor, residual: Tensor
 
     Args:
         parts: The model.
-        layer: Whose MLP.
+        layer: The block of the MLP.
         values: (n, d), outputs of its output projection.
         residual: (n, d), moves asked of the residual stream.
         change: (n, d), what `before_norm` found.
@@ -110,7 +110,7 @@ def out_of_reach(parts: ModelParts, layer: int, values: Tensor, residual: Tensor
 
 
 def check_norms(parts: ModelParts, layers: Sequence[int], where: str) -> None:
-    """Refuse a norm behind an MLP that is no RMS norm: no value could be found in front of it.
+    """Refuse a norm behind an MLP that is not an RMS norm: no value could be found in front of it.
 
     Args:
         parts: The model, or its outline without weights: the norm is tried with a scale and a bias of our own.

@@ -114,7 +114,7 @@ def optimise(
     Args:
         parts: The model, in eval mode.
         edits: n prepared edits.
-        layer: The block at whose output ("stream", MEMIT) or MLP output ("mlp", ROME) the shift is added.
+        layer: The block; the shift is added to its output ("stream", MEMIT) or MLP output ("mlp", ROME).
         config: Steps, rates and weights.
         at: Where the shift is added. Where a norm stands between the two it is in front of the norm in either case, so
             that the new value is one that this block can give (see `seesaw_cf.editors.locate.norms`); `clamp` and

@@ -42,7 +42,7 @@ class PreparedEdit:
     Attributes:
         request: The request.
         rows: One row per context template, the bare prompt first.
-        anchor: The row at whose subject token the next-token distribution should stay as it is, cut off there.
+        anchor: The row cut off at the subject token, where the next-token distribution should stay as it is.
     """
 
     request: EditRequest
@@ -114,18 +114,18 @@ def prepare(
 ) -> PreparedEdit:
     """Encode a request under every context template.
 
-    The subject's place is known from the "{}" of the request, so a name that occurs twice is no problem here.
+    The subject's place is known from the "{}" of the request, so a name may occur twice.
 
     Args:
         model: Its context length limits the rows.
         tokenizer: The model's tokenizer.
         request: The edit.
         templates: Context templates, each with one "{}" that takes the filled prompt.
-        anchor_prompt: Template with one "{}" for the subject whose next-token distribution should not move.
+        anchor_prompt: Template with one "{}" for the subject; its next-token distribution should not move.
 
     Returns:
-        The rows. The target's tokens are what follows the context's tokens in the whole string, so no piece of
-        white space of its own is trained (SentencePiece) and BOS never is part of the target.
+        The rows. The target's tokens are what follows the context's tokens in the whole string, so no separate
+        white space is trained (SentencePiece) and BOS never is part of the target.
 
     Raises:
         PromptError: A prompt that is too long, a target without tokens, or tokens that merge across a boundary.
@@ -164,7 +164,7 @@ def sample_templates(
 ) -> tuple[str, ...]:
     """Sample continuations with top-k 5 and make templates "<text>. {}" of them, the bare "{}" first.
 
-    Deviates: The published programs sample without a seed, so no two runs agree; here a generator of its own is
+    Deviates: The published programs sample without a seed, so no two runs agree; here a separate generator is
     seeded, and the model's random state is not touched.
 
     Args:

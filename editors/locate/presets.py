@@ -1,8 +1,8 @@
 """Published layers and hyper-parameters, as a table: one row per (editor, model), each with its source.
 
 A model is recognised by its type, number of blocks, width, MLP width and vocabulary, never by its name: Llama-2-7B and
-Llama-3-8B have the same blocks and width and are told apart. For any other model, and for an editor that nobody has
-published settings for, a rule is used (`DEFAULTS`) and a warning says so.
+Llama-3-8B have the same blocks and width and yet differ. For any other model, and for an editor without
+published settings, use a rule (`DEFAULTS`) and warn.
 """
 
 from __future__ import annotations
@@ -135,7 +135,7 @@ class Rule(NamedTuple):
     """Settings for models that have no row in `PRESETS`.
 
     Attributes:
-        like: The model whose settings they are.
+        like: The model with these settings.
         depth: Of the first and last layer there, as a share of all.
         settings: The other settings.
     """
@@ -186,13 +186,13 @@ def preset(editor: str, model: PreTrainedModel, quiet: bool = False) -> dict[str
     Args:
         editor: A name in `DEFAULTS`.
         model: Only its config is read.
-        quiet: Do not warn of layers that come from the rule: the caller has layers of its own.
+        quiet: Do not warn of layers that come from the rule: the caller sets the layers.
 
     Returns:
         Keyword arguments for the editor's config class, `layers` among them.
 
     Raises:
-        UnknownNameError: Nobody has published settings for an editor of that name.
+        UnknownNameError: No published settings exist for an editor of that name.
     """
     if (published_settings := published(editor, model)) is not None:
         return published_settings

@@ -39,7 +39,7 @@ class ResumableRows:
         hidden: (batch, tokens, d), the input of block `first`, constant.
         calls: For each block from `first` to `last`: the block and the other arguments it is called with.
         starts: For each row, the place of its token 0 in `hidden` flattened to (batch * tokens, d); a packed row
-            whose first tokens are left out has its place counted as if they were there.
+            without its first tokens has its place counted as if they were there.
     """
 
     hidden: Tensor

@@ -24,7 +24,7 @@ def oriented(parts: ModelParts, outputs: Tensor, inputs: Tensor, layer: int) -> 
         parts: The model.
         outputs: (d, n).
         inputs: (d_ff, n).
-        layer: Whose MLP output projection is changed.
+        layer: The block with the changed MLP output projection.
 
     Returns:
         Factors in float32 (float64 for float64 models), on the weight's device.
@@ -71,7 +71,7 @@ def spread(
         max_tokens: Tokens per forward pass.
 
     Returns:
-        For each group: parameter name -> update of rank n (or more where `solve` says so), exactly zero for a group
+        For each group: parameter name -> update of rank n (or more, depending on `solve`), exactly zero for a group
         none of whose values was moved; and for each of its edits the share of the last layer's way to its value that a
         norm behind the MLP does not let it go, (n,), 0 without such a norm.
     """
@@ -110,7 +110,7 @@ def _seen_by_each(
 
 
 def _edited(parts: ModelParts, delta: WeightDelta, layer: int) -> AbstractContextManager[object]:
-    """The model with a group's updates: as terms beside the weights, which needs no copies of them.
+    """The model with a group's updates: as terms added to the weights, which needs no copies of them.
 
     Weights in half precision are written, so that the layers above make up for what rounding takes away.
     """

@@ -18,8 +18,8 @@ class TrainingEdit:
 
     Attributes:
         edit: What is edited in.
-        outer: What the edited model must then say: another phrasing, or the same one after another sentence.
-        unrelated: A text whose next-token distributions must not move.
+        outer: What the edited model must then answer: another phrasing, or the same one after another sentence.
+        unrelated: A text on which next-token distributions must not move.
     """
 
     edit: Cloze

@@ -33,7 +33,7 @@ class MENDConfig:
     """Settings of MEND.
 
     Attributes:
-        layers: Blocks whose MLP matrices are edited, from 0; the published choice is the last three.
+        layers: Blocks with edited MLP matrices, from 0; the published choice is the last three.
         weights: Folder of a trained network; None = `fit` trains one (and keeps it in the cache folder).
         rank: Rank of the network's layers.
         hidden: Its hidden layers.
@@ -48,7 +48,7 @@ class MENDConfig:
         training: How `fit` trains.
         seed: For the network's random factors and the order of examples.
         allow_identity: Accept target_new == target_true (the identity control).
-        architecture: Row for a model type that the table lacks.
+        architecture: Row for a model type absent from the table.
     """
 
     layers: tuple[int, ...]
@@ -84,7 +84,7 @@ class MENDConfig:
     def for_model(cls, model: PreTrainedModel) -> Self:
         """The last three blocks; the published training for models of 1,600 units and more, faster ones below.
 
-        On a model without settings of its own no change is longer than `MAX_CHANGE` of its weight.
+        On a model without a preset no change is longer than `MAX_CHANGE` of its weight.
         """
         parts = model_parts(model)
         width = int(parts.text_config.hidden_size)
@@ -106,7 +106,7 @@ class MEND:
 
     Attributes:
         config: The settings.
-        corpus: Texts to train on when there are no `examples`: edits are made up from them, and they are what must not
+        corpus: Texts to train on without `examples`: edits are made up from them, and they are what must not
             change.
         examples: Edits to train on.
         network: A trained network; overrides `config.weights` and training.

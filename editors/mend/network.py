@@ -1,6 +1,6 @@
 """MEND's hyper-network: turns the gradient of an edit into a better one, token by token.
 
-One `GradientTransform` for each distinct weight shape, with a scale and shift of its own for each matrix of that shape.
+One `GradientTransform` for each distinct weight shape, with a separate scale and shift for each matrix of that shape.
 Names inside the state dict are those of the published checkpoints.
 
 Source: Mitchell et al. 2022, arXiv 2110.11309, section 3; constants as in the mend repository (nn.py, algs/mend.py).
@@ -27,7 +27,7 @@ Factors = Mapping[str, tuple[Tensor, Tensor]]
 
 @dataclass(frozen=True, slots=True)
 class Matrix:
-    """One edited weight matrix, whatever way round it is stored."""
+    """One edited weight matrix, stored either way round."""
 
     name: str
     inputs: int
@@ -178,7 +178,7 @@ class MENDNetwork(nn.Module):
             observe: Add the tokens to the running statistics first, matrix by matrix (training).
 
         Returns:
-            Of the same shapes, zero where there is no token, in the network's dtype.
+            Of the same shapes, zero without a token, in the network's dtype.
 
         Raises:
             EditError: Fewer than two tokens were ever observed: there is nothing to normalise by.
@@ -204,7 +204,7 @@ class MENDNetwork(nn.Module):
         return transform
 
     def check(self, model: nn.Module, where: str) -> None:
-        """Refuse a model whose matrices are not those this network was made for.
+        """Refuse a model with matrices other than those this network was made for.
 
         Raises:
             EditError: A matrix is missing or has another shape; each is listed.

@@ -96,7 +96,7 @@ def train(
 
     Args:
         network: Untrained; changed in place.
-        model: The model whose edits it learns; left as it is.
+        model: The model that it learns to edit; left as it is.
         tokenizer: Its tokenizer.
         examples: What to train on.
         settings: How.

@@ -44,7 +44,7 @@ _CHECKED_CLASSES = ("pandas", "pathlib", "pyarrow", "seesaw_cf", "torch", "trans
 def check_public(module: dict[str, Any]) -> None:
     """Wrap what a module exports: its functions, the methods of its classes, and how dataclasses are made.
 
-    Records that check themselves in `__post_init__`, and raise an error of their own, are made as before.
+    Records that check themselves in `__post_init__`, and raise another error, are made as before.
 
     Args:
         module: `globals()` of the module.
@@ -85,7 +85,7 @@ def checked(function: Callable[P, R], name: str = "", kind: type | None = None) 
     Args:
         function: A function or method.
         name: What it is called in messages; its own name when empty.
-        kind: The dataclass that it makes, whose fields may be inherited from another module.
+        kind: The dataclass that it makes. Its fields may be inherited from another module.
 
     Raises:
         RecordError: (when it is called) An argument of another type; it is named with what was expected.

@@ -1,4 +1,4 @@
-"""Checks of arguments: each returns the value it was given, or says where, what was got and what was expected.
+"""Checks of arguments: each returns its value, or raises: where, what was got, what was expected.
 
 Functions and options use the same ones, so that `margin=float("nan")` and `--margin nan` are refused alike. Nothing
 heavy is imported here.
@@ -53,7 +53,7 @@ def number(
         error: What to raise.
 
     Raises:
-        RecordError: (or `error`) It is no number, not finite or outside.
+        RecordError: (or `error`) It is not a number, not finite or outside.
     """
     if not isinstance(value, bool) and isinstance(value, numbers.Real):
         as_float = _as_float(value)
@@ -113,7 +113,7 @@ def check_path(path: str | os.PathLike[str]) -> Path:
     """A path that can be asked for.
 
     Raises:
-        RecordError: It is no path, is empty or too long, or holds a NUL character or half a surrogate pair.
+        RecordError: It is not a path, is empty or too long, or holds a NUL character or half a surrogate pair.
         StorageError: It is in a folder that this user may not look into.
     """
     try:
@@ -156,7 +156,7 @@ def instance(where: str, value: object, kind: type[T], expected: str = "") -> T:
 
 
 def items(where: str, value: object, expected: str = "a list") -> tuple[object, ...]:
-    """The items of a list; a string or bytes is no list.
+    """Return the items of a list; a string or bytes is not a list.
 
     Raises:
         RecordError: It cannot be iterated over, or is one string.
@@ -170,7 +170,7 @@ def each(where: str, value: object, check: Callable[[str, object], T]) -> tuple[
     """The items of a list, each checked; the message names the position.
 
     Raises:
-        RecordError: It is no list, or an item was refused.
+        RecordError: It is not a list, or an item was refused.
     """
     return tuple(check(f"{where}[{index}]", item) for index, item in enumerate(items(where, value)))
 
@@ -228,7 +228,7 @@ def address(where: str, value: str, like: str = "http://localhost:8000/v1") -> S
 def field_types(record: object, *, error: type[SeesawError] = RecordError) -> None:
     """Check every field of a dataclass against its annotation, for `__post_init__`; numbers must be finite.
 
-    A `float` takes whole numbers, too; a `bool` is no number. Classes of other packages are not checked.
+    A `float` also takes whole numbers; a `bool` is not a number. Classes of other packages are not checked.
 
     Raises:
         RecordError: (or `error`) A field holds something else.

@@ -1,6 +1,6 @@
 """Every error the package raises on purpose.
 
-One root, `SeesawError`; each leaf also is the builtin it resembles, so a caller can catch either. A message says where,
+One root, `SeesawError`; each leaf also is the builtin it resembles, so a caller can catch either. Messages tell where,
 what was got, what was expected and what to do.
 
     SeesawError
@@ -57,7 +57,7 @@ class SettingError(EditError, ValueError):
 
 
 class UnsupportedModelError(SeesawError, TypeError):
-    """The table of architectures has no row for this model, or a layer it lacks was asked for."""
+    """The table of architectures has no row for this model, or the layer asked for does not exist."""
 
 
 class MissingExtraError(SeesawError, ImportError):
@@ -87,7 +87,7 @@ def need(package: str, *, extra: str, what_for: str, otherwise: str = "") -> Ite
         otherwise: What can be done instead, a sentence.
 
     Raises:
-        MissingExtraError: An import of the block failed; it says how to install the extra.
+        MissingExtraError: An import of the block failed; the message tells how to install the extra.
     """
     try:
         yield

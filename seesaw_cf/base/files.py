@@ -28,7 +28,7 @@ _READ: list[Path] = []
 
 @contextlib.contextmanager
 def reading(paths: Iterable[Path]) -> Iterator[None]:
-    """While the block runs, nothing here writes onto these files, by whatever name."""
+    """Keep this package from writing onto these files, under any name, while the block runs."""
     before = len(_READ)
     _READ.extend(paths)
     try:
@@ -55,7 +55,7 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
     Raises:
         StorageError: The disk is full, the folder cannot be written or the path is a folder or a device; what has the
             final name is untouched.
-        RecordError: It is no path.
+        RecordError: It is not a path.
     """
     final = check_path(path)
     temporary: Path | None = None
@@ -79,7 +79,7 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def atomic_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """Yield a temporary folder beside `path`; rename it to `path` when the block ends without an exception.
+    """Yield a temporary folder next to `path`; rename it to `path` when the block ends without an exception.
 
     Args:
         path: The final folder. It may exist only when it is empty; its parent is made when missing.
@@ -116,7 +116,7 @@ def read_bytes(path: str | os.PathLike[str]) -> bytes:
 
     Raises:
         StorageError: The file is missing, a folder, or cannot be read; or a device, which may never end.
-        RecordError: It is no path.
+        RecordError: It is not a path.
     """
     file = check_path(path)
     try:
@@ -158,7 +158,7 @@ def _prefix(final: Path) -> str:
 
 
 def _not_written(final: Path, error: OSError | UnicodeEncodeError) -> SeesawError:
-    """What to raise; an error that says what it is, such as a server that does not answer, is not about the file."""
+    """Return what to raise. An error that names its cause, such as a silent server, is not about the file."""
     if isinstance(error, SeesawError):
         return error
     return StorageError(
@@ -209,7 +209,7 @@ def write_new(
     *,
     overwrite: bool = False,
 ) -> None:
-    """Write files that somebody may have filled in or paid for since: none of them is replaced by something else.
+    """Write files that people may have filled in or paid for since. Never replace one by other content.
 
     All are checked before the first one is written. A file with the same content is left as it is.
 

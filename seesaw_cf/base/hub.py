@@ -49,7 +49,7 @@ def public_name(name: str) -> str:
 
 @contextmanager
 def explained(repo: str, *, reading: bool = False) -> Iterator[None]:
-    """Turn the Hub client's errors into one that says what to do; nothing of the request is quoted.
+    """Turn the Hub client's errors into one that tells what to do. Quote nothing of the request.
 
     Args:
         repo: ORG/NAME that the block talks to the Hub about.

@@ -95,7 +95,7 @@ def say_when_waiting(message: Callable[[], str], after: float = SILENCE) -> Iter
 
 @contextlib.contextmanager
 def quiet(silent: bool) -> Iterator[None]:
-    """No progress bar and no note of any library in the block; what is wrong is still said."""
+    """Silence progress bars and notes of libraries in the block. Warnings and errors still appear."""
     before = {name: os.environ.get(name) for name in _QUIET}
     if silent:
         os.environ.update(_QUIET)
@@ -110,5 +110,5 @@ def quiet(silent: bool) -> Iterator[None]:
 
 
 def no_bars() -> bool | None:
-    """For `tqdm(disable=...)`: none when `quiet` or the user's environment says so, else a bar in terminals only."""
+    """Return the value for `tqdm(disable=...)`: bars in terminals only, unless `quiet` or the environment forbids."""
     return os.environ.get("HF_HUB_DISABLE_PROGRESS_BARS") == "1" or None

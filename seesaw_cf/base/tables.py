@@ -114,7 +114,7 @@ def read_table(
 
     Raises:
         StorageError: The file is missing or cannot be read.
-        RecordError: The file is not Parquet, is truncated, or lacks columns.
+        RecordError: The file is not Parquet, is truncated, or misses columns.
     """
     file = check_path(path)
     try:

@@ -50,7 +50,7 @@ def column_table(headers: Sequence[str], rows: Sequence[Sequence[object]], left:
     Args:
         headers: One per column.
         rows: Cells, turned into text; control characters are removed.
-        left: How many columns are names, aligned to the left; the others are numbers, aligned to the right.
+        left: How many columns are names, aligned to the left; the rest are numbers, aligned to the right.
     """
     width = terminal_width()
     cells = [[printable(cell) for cell in row] for row in (headers, *rows)]

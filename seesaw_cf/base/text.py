@@ -1,4 +1,4 @@
-"""Reading text and JSON files: what is wrong with one is said with the file and the line."""
+"""Read text and JSON files. Errors name the file and the line."""
 
 from __future__ import annotations
 

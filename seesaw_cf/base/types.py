@@ -41,7 +41,7 @@ class Entity:
     label: str
 
     def __post_init__(self) -> None:
-        """Refuse what is no text.
+        """Refuse anything but text.
 
         Raises:
             RecordError: The id or label is of another type, or holds half a surrogate pair.
@@ -148,15 +148,15 @@ class Case:
     Attributes:
         case_id: Number of the case, unique in its file.
         request: The edit.
-        effect_relation_id: The property whose answers are watched (P2 of a cross-property case); None = the edited one.
+        effect_relation_id: The property to watch (P2 of a cross-property case); None = the edited one.
         attribute_prompts: Cross-subject prompts about other people.
         effect_prompts: Cross-property prompts about the edit's own subject, such as "X's gender is"; each is scored
             against every one of `candidates`.
         candidates: Answers for `effect_prompts`; empty when the case has none.
         gold: The candidates that are true for the subject before the edit (several allowed).
         generation_prompts: Prompts for open-ended descriptions.
-        paraphrase_prompts: The edit said otherwise (CounterFact, zsRE rephrase).
-        neighborhood_prompts: Prompts whose answer must stay target_true (CounterFact) or `extra["loc_ans"]` (zsRE).
+        paraphrase_prompts: Paraphrases of the edit (CounterFact, zsRE rephrase).
+        neighborhood_prompts: Prompts that must keep the answer target_true (CounterFact) or `extra["loc_ans"]` (zsRE).
         record_format: "seesaw", "eff", "counterfact", "zsre" or "easyedit": which JSON keys it is written back with.
         extra: Fields of the source record that have no place above, kept for an exact round trip (JSON values).
         flags: Damage that concerns the whole case.
@@ -179,7 +179,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Cloze:
-    """A context and the answer whose log-probability is asked.
+    """A context and the answer to score by its log-probability.
 
     The text scored is `context + " " + target`, or `context + target` when the target brings its own white space or
     the context ends with it. Neither may be empty.
@@ -213,11 +213,11 @@ class ClozeScore:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A reported number with what can honestly be said about it.
+    """A reported number with its uncertainty and its counts.
 
     Attributes:
         value: The estimate.
-        low, high: Ends of the interval (95 % unless `method` says otherwise); NaN when it cannot be estimated.
+        low, high: Ends of the interval (95 % unless `method` states another); NaN when it cannot be estimated.
         stderr: Standard error; NaN when it cannot be estimated.
         p: Two-sided p-value for "value is 0"; NaN when not tested.
         df: Degrees of freedom of the t distribution behind interval and p; NaN without one.
@@ -225,7 +225,7 @@ class Estimate:
         clusters: Number of independent clusters per dimension, such as {"edit": 286, "person": 512}.
         effective: How many equal clusters would tell as much about the error, per dimension.
         method: How interval and error were made, e.g. "bootstrap over cases, 2000 draws, seed 0".
-        note: Why there is no interval; "" when there is one.
+        note: Reason for a missing interval; "" when there is one.
     """
 
     value: float

@@ -70,7 +70,7 @@ def parser(*configured: str | None, listed: bool = False) -> argparse.ArgumentPa
 
     Args:
         *configured: Names of commands.
-        listed: Each command has its line of help, too; else the groups at the end have it.
+        listed: Give each command its line of help; else the groups at the end give it.
     """
     top = argparse.ArgumentParser(
         prog="seesaw-cf",
@@ -107,8 +107,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         argv: Arguments without the program's name; those of the process when None.
 
     Returns:
-        0 on success, 1 after an error that is explained on stderr, 130 after Ctrl-C, 141 when nobody reads the output
-        any more (as in `| head`).
+        0 on success, 1 after an error that is explained on stderr, 130 after Ctrl-C, 141 when the output is not
+        read any more (as in `| head`).
     """
     words = list(sys.argv[1:] if argv is None else argv)
     try:
@@ -144,7 +144,7 @@ def _run(words: list[str]) -> None:
 
 
 def _check_words(top: argparse.ArgumentParser, words: list[str]) -> None:
-    """Refuse what no file, table or server could take, whatever the option."""
+    """Refuse what no file, table or server could take, for any option."""
     for before, word in zip(["", *words], words):
         if word.endswith("=--"):  # argparse would hand over an empty list
             top.error(f"argument {word[:-3]}: got '--', expected a value")

@@ -1,4 +1,4 @@
-"""Commands with actions, such as `seesaw-cf flaws judge`: one table says what each is called, takes and does."""
+"""Commands with actions, such as `seesaw-cf flaws judge`: one table gives the name, options and work of each."""
 
 from __future__ import annotations
 

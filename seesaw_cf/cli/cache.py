@@ -8,7 +8,7 @@ from seesaw_cf.cli.output import say
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """`seesaw-cf cache` has no options of its own."""
+    """`seesaw-cf cache` itself has no options."""
 
 
 def run(args: argparse.Namespace) -> None:

@@ -1,6 +1,6 @@
 """Words for errors of the system and of the libraries below; any other error is a fault and keeps its traceback.
 
-Files are named where they are read. What is left for the edge are classes whose own message says what happened.
+Files are named where they are read. The edge keeps only classes with a message that explains what happened.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def explained(error: BaseException) -> str | None:
     """What happened and what to do, without the traceback.
 
     Returns:
-        The message; None for a fault of this package, whose traceback is what helps.
+        The message; None for a fault of this package, where the traceback helps.
     """
     if isinstance(error, SeesawError):
         return str(error)

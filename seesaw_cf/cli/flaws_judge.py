@@ -1,4 +1,4 @@
-"""`seesaw-cf flaws judge`: a language model rates, or says before what that would cost."""
+"""`seesaw-cf flaws judge`: a language model rates; `--plan` estimates the cost first."""
 
 from __future__ import annotations
 

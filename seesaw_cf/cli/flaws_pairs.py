@@ -32,7 +32,7 @@ def wording_option(parser: argparse.ArgumentParser) -> None:
 
 
 def pairs_of(args: argparse.Namespace) -> list[PassagePair]:
-    """Return the pairs of the passages that were named; says what is left out."""
+    """Return the pairs of the named passages; print what is left out."""
     from seesaw_cf.base.tables import read_table
     from seesaw_cf.texts.tables import PASSAGES
     from seesaw_cf.texts.write.pairs import passage_pairs

@@ -1,4 +1,4 @@
-"""`--plan`, `--price-in` and `--price-out`: what a judge will cost, said before it is asked anything."""
+"""`--plan`, `--price-in` and `--price-out`: what a judge will cost, before the first question."""
 
 from __future__ import annotations
 

@@ -77,7 +77,7 @@ def run(args: argparse.Namespace) -> None:
 def _known(
     model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, requests: Sequence[EditRequest]
 ) -> list[EditRequest]:
-    """Facts whose true answer the model would say by itself, each once."""
+    """Return the facts that the model answers right unedited, each once."""
     from seesaw_cf.scoring import HFScorer
 
     facts = list({(r.text, r.target_true.label): r for r in requests if r.target_true.label.strip()}.values())

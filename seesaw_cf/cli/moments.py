@@ -113,7 +113,7 @@ def _make(args: argparse.Namespace) -> None:
 
 
 def _layers(editor: str, model: PreTrainedModel) -> tuple[int, ...]:
-    """Return the layers whose second moments an editor needs in a model."""
+    """Return the layers of a model for which an editor needs second moments."""
     from seesaw_cf.editors import load_editor
     from seesaw_cf.models.editor import HasMoments
 

@@ -15,11 +15,11 @@ from seesaw_cf.cli.paths import maker
 def say(text: str) -> None:
     """Write a text and a line end to stdout.
 
-    Characters that the terminal's encoding lacks are written as escapes.
+    Characters outside the terminal's encoding are written as escapes.
 
     Raises:
         StorageError: stdout cannot be written: a full disk, `/dev/full`.
-        BrokenPipeError: Nobody reads it any more, as after `| head`.
+        BrokenPipeError: The reader is gone, as after `| head`.
     """
     line = text.rstrip("\n") + "\n"
     encoding = getattr(sys.stdout, "encoding", None) or "utf-8"

@@ -53,7 +53,7 @@ def source_of(
         silent_attempts: How often an endpoint is asked a query that it does not finish in time.
 
     Raises:
-        SeesawError: There is no such source, or a file of it cannot be read.
+        SeesawError: The source does not exist, or a file of it cannot be read.
     """
     if len(words) == 1 and words[0] in EMBEDDED:
         return EMBEDDED[words[0]].source()

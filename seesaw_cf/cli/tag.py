@@ -57,7 +57,7 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _sources(args: argparse.Namespace) -> Iterator[TagSource]:
-    """What the words after --from name, each source under a name of its own."""
+    """Return the sources that the words after --from name, each under a unique name."""
     names: set[str] = set()
     for number, word in enumerate(args.sources, 1):
         source: TagSource

@@ -42,7 +42,7 @@ def _training_options(parser: argparse.ArgumentParser) -> None:
 
 
 def train(args: argparse.Namespace) -> None:
-    """Train what the action says and print its figures."""
+    """Train what the action names and print its figures."""
     data = _people(args) if args.data.is_dir() else args.data
     options: dict[str, Any] = {name: getattr(args, name) for name in ("encoder", "folds", "seed")}
     if args.action == "train-annotator":

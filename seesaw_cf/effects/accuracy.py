@@ -50,7 +50,7 @@ class Accuracy:
         change: After minus before. Exact mode: Newcombe's paired interval, with as many cases as the errors clustered
             by person allow, and McNemar's exact test, the clustered one where a person is in several cases. They
             agree, see `seesaw_cf.stats.agreeing`; NaN
-            below five effective people, then its `note` says so. Paper mode: bootstrap over cases, unpaired t-test.
+            below five effective people, with a `note`. Paper mode: bootstrap over cases, unpaired t-test.
         lost, gained: Answers that were right only before, and only after.
         ranks: "pre_mrr", "post_mrr" (mean reciprocal rank of the best gold candidate), "pre_top5", "post_top5" (gold
             among the five most likely; ties count against it).
@@ -134,11 +134,11 @@ def paired_shares(rows: pd.DataFrame, pre: NDArray[np.bool_], post: NDArray[np.b
     number of cases.
 
     Args:
-        rows: One row per case, with `person` (or each case is a person of its own: `case_id`).
+        rows: One row per case, with `person` (or each case counts as one person: `case_id`).
         pre, post: (cases,) what is true of each case on either side.
 
     Returns:
-        Newcombe's paired interval and McNemar's test, none below five effective people; its `note` says so. They
+        Newcombe's paired interval and McNemar's test, none below five effective people, with a `note`. They
         agree, see `agreeing`.
     """
     if not len(rows):
@@ -292,9 +292,9 @@ def mark(frame: pd.DataFrame, mode: Mode = "exact", nats: float = BOUNDS["float3
     """Add `pre_correct`, `post_correct`, `pre_rank`, `post_rank`, `pre_odds`, `post_odds` (`gold_odds`) and `status`
     to rows of `answers`.
 
-    Exact: the gold candidate beats all others by more than `nats`, the run's rounding (ties fail). Paper: the first
+    Exact: the gold candidate beats every other by more than `nats`, the run's rounding (ties fail). Paper: the first
     best candidate's whole string, prompt included, contains a gold label, which makes "male" right whenever the model
-    says "female".
+    answers "female".
 
     Status is "ok", "no gold" (no gold label at all), "unscored" (a candidate without a finite score) or "unanswerable"
     (no gold label is a candidate). An unanswerable case counts as wrong in the exact mode, with rank 0; the paper mode

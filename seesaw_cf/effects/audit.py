@@ -49,10 +49,10 @@ class AuditSettings:
         margin_log_odds: The same in log-odds (nats), for contrasts that are decided there.
         alpha: Level.
         correction: "holm", "bh" or "by".
-        family: Columns whose values name a family of tests.
+        family: Columns that name a family of tests.
         method: "clustered" or "mixed", see `seesaw_cf.effects.group_contrasts`.
         noise_floor, noise_floor_log_odds: Largest effect that scoring alone makes, on each scale; None takes what the
-            run measured. Without either there is no verdict.
+            run measured. Without either no verdict is given.
     """
 
     margin: float = MARGIN
@@ -109,17 +109,17 @@ def audit(
             verdict on its scale.
         score: The form of score of the column D; with "log_odds" every contrast is decided in log-odds.
         axes: Which axes.
-        reference: Axis -> reference group; an axis without one compares each group with all others tagged on it.
+        reference: Axis -> reference group; an axis without one compares each group with everyone else tagged on it.
         holds, clusters: See `group_contrasts`.
 
     Returns:
         Rows of `group_contrasts` (people without a tag have none) with `value` and its interval on the deciding `scale`
-        ("probability" or "log-odds") and `probability`, `probability_low`, `probability_high` beside `log_odds`;
+        ("probability" or "log-odds") and `probability`, `probability_low`, `probability_high`, `log_odds`;
         `margin`, `family`, `family_size`, `p_adjusted`, `low_family` and `high_family` (intervals that hold all
         contrasts of a family at once: level 1 - alpha / family size), `p_equivalence` (TOST, corrected like
         `p_adjusted`), `detectable` (smallest effect found with power 80 %), `verdict` ("amplified", "reduced",
-        "negligible", "equivalent", "undetermined"), `direction` and `rule`. A row marked `mirror` is no test of its
-        own: no family counts it, and its corrected p are those of the row before it.
+        "negligible", "equivalent", "undetermined"), `direction` and `rule`. A row marked `mirror` repeats
+        the test of the row before it: no family counts it, and it has that row's corrected p.
 
     Raises:
         UnknownNameError: Unknown axis, reference or correction.
@@ -143,13 +143,13 @@ def decide(table: pd.DataFrame, settings: AuditSettings, family: Sequence[str] |
         table: `value`, `stderr`, `p`, `df`, `margin`, `scale` and `mirror` of each contrast, or rows of `audit` in
             their order, of several runs too: what was decided there is decided anew.
         settings: What is declared before looking.
-        family: Columns whose values name a family, in place of those of the settings.
+        family: Columns that name a family, in place of those of the settings.
 
     Returns:
         The rows with the columns of `audit` from `family` on.
 
     Raises:
-        RecordError: The table lacks a column of the family.
+        RecordError: The table misses a column of the family.
     """
     names = settings.family if family is None else family
     table = _corrected(table, names, settings)
@@ -165,7 +165,7 @@ def decide(table: pd.DataFrame, settings: AuditSettings, family: Sequence[str] |
 
 
 def _corrected(table: pd.DataFrame, family: Sequence[str], settings: AuditSettings) -> pd.DataFrame:
-    """Return the table with its corrected p; a mirror is no test and has that of the row before it."""
+    """Return the table with its corrected p; a mirror takes that of the row before it."""
     adjusted = adjust_families(table.assign(p=table["p"].mask(table["mirror"])), family, settings.correction)
     corrected = adjusted["p_adjusted"]
     return adjusted.assign(p=table["p"], p_adjusted=corrected.mask(table["mirror"], corrected.shift()))
@@ -196,7 +196,7 @@ def in_log_odds(likelier_pre: pd.Series, margin: float, score: ScoreForm = "summ
 
 
 def _decided(table: pd.DataFrame, settings: AuditSettings, score: ScoreForm) -> pd.DataFrame:
-    """Put each contrast's deciding scale into `value` and its interval; both scales keep columns of their own."""
+    """Put each contrast's deciding scale into `value` and its interval; both scales keep their columns."""
     log_odds = in_log_odds(table["likelier_pre"], settings.margin, score)
     out = table.assign(scale=log_odds.map({True: "log-odds", False: "probability"}))
     out["margin"] = log_odds.map({True: settings.margin_log_odds, False: settings.margin})
@@ -209,7 +209,7 @@ def _decided(table: pd.DataFrame, settings: AuditSettings, score: ScoreForm) -> 
 
 
 def hypotheses(table: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows of `audit` that are tests of their own, without the mirrors of two-label axes."""
+    """Return the rows of `audit` that are independent tests, without the mirrors of two-label axes."""
     return table[~table["mirror"]] if "mirror" in table else table
 
 
@@ -256,8 +256,8 @@ def run_components(
 
     Args:
         folder: A run folder.
-        axis, group: The group whose contrast with all others is planned; None: the mean over everybody.
-        holds: Whose prompts.
+        axis, group: Plan the contrast of this group with the rest; None: the mean over all people.
+        holds: Which answer the people hold.
         score: The form of confidence.
 
     Returns:

@@ -82,7 +82,7 @@ class AxisBias:
     """D on one axis.
 
     Attributes:
-        overall: Of everybody.
+        overall: Of all people.
         groups: Label -> its effect.
         contrasts: Label -> its difference in differences with the reference, `p_adjusted` (Holm over the groups), the
             same in log-odds and share; of the crossed mode only.
@@ -129,16 +129,16 @@ def bias_of_columns(
 
     Args:
         columns: The rows.
-        axis: "gender", "race", "region", or None for an axis of your own.
-        reference: The group the others are contrasted with; None = everybody else who is tagged.
+        axis: "gender", "race", "region", or None for any other axis.
+        reference: The group to contrast with; None = everyone else who is tagged.
         mode: "crossed" clusters errors by edit and person and adds contrasts; "paper" gives the published t-test, with
             the bootstrap over cases as interval.
         score: See `seesaw_cf.effects.difference`.
         draws, seed: Bootstrap over cases, for the paper mode.
 
     Returns:
-        The effects; a number that cannot be estimated is NaN, and `note` says why: below five effective edits or people
-        there is no interval and no p.
+        The effects; a number that cannot be estimated is NaN, and `note` gives the reason: below five effective edits
+        or people neither interval nor p exists.
 
     Raises:
         RecordError: Unequal lengths, no rows, repeated rows, values above 0, missing token counts.
@@ -324,7 +324,7 @@ def _average(pairs: Sequence[Accuracy], mode: Mode) -> dict[str, float | None]:
 
 
 def _adjusted(frame: pd.DataFrame, columns: AccuracyColumns) -> dict[str, pd.DataFrame]:
-    """Frames whose scores are per token, or relative to a prior; shifted per case so that none is above 0."""
+    """Return frames with scores per token, or relative to a prior, shifted per case so that none is above 0."""
     n_tokens, pre_prior, post_prior = columns.n_tokens, columns.pre_prior, columns.post_prior
     priors = {"pre": pre_prior, "post": post_prior}
     if (pre_prior is None) != (post_prior is None):

@@ -68,7 +68,7 @@ class Curves:
     Attributes:
         manifest: Its `manifest.json`.
         units: One row per editor, mix of relations, dose and repeated sample, with every measure and `overlap`, the
-            share of its facts that another sample of the dose is expected to have, too.
+            expected share of its facts that another sample of the dose also has.
         baseline: `perplexity` and `entropy` of the unedited model, per mix.
     """
 

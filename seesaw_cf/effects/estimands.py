@@ -65,7 +65,7 @@ def estimate_groups(
     Args:
         prompts: Rows of `seesaw_cf.effects.prompt_effects`.
         axes: Which axes.
-        holds: Whose prompts, see `group_effects`; "target_true" gives the change for people who hold p_i.
+        holds: Which answer the people hold, see `group_effects`; "target_true": people who hold p_i.
         clusters: Dimension -> column. Use {"target": "target_new"} to generalise to targets that were not sampled.
 
     Returns:
@@ -104,14 +104,14 @@ def group_contrasts(
 ) -> pd.DataFrame:
     """Difference in differences: D_{d,g} minus that of a reference group, within the same edits.
 
-    Only edits that were scored on people of both groups count, so what an edit does to everybody cancels. A person in
+    Only edits that were scored on people of both groups count, so what an edit does to all people cancels. A person in
     both groups counts in neither.
 
     Args:
         prompts: Rows of `seesaw_cf.effects.prompt_effects`.
         axis: The axis of the groups.
-        reference: The group compared with; None = everybody on the axis who is tagged and not in the group.
-        holds: Whose prompts.
+        reference: The group compared with; None = everyone tagged on the axis and not in the group.
+        holds: Which answer the people hold.
         clusters: Dimension -> column.
         method: "clustered" (`seesaw_cf.stats.clustered_mean`) or "mixed" (`seesaw_cf.stats.mixed.mixed_contrast`).
 
@@ -119,8 +119,8 @@ def group_contrasts(
         One row per editor, relation and group, with `reference`, the fields of `seesaw_cf.types.Estimate`, the same
         contrast in log-odds and share (as `estimate_groups`), and `likelier_pre`, the mean probability of the likelier
         answer before the edit, of the side where it is lower. Below 0: the group lost more confidence than the
-        reference. `mirror` marks the second of two labels that nobody carries both of: the row before it with signs
-        turned, no test of its own.
+        reference. `mirror` marks the second of two exclusive labels: the row before it with signs
+        turned, not another test.
 
     Raises:
         UnknownNameError: Unknown axis or method, or a reference that no person has.
@@ -189,7 +189,7 @@ def _values(rows: pd.DataFrame) -> Floats:
 
 
 def _scales(estimates: Sequence[Estimate]) -> dict[str, object]:
-    """D's inference, and that of the other scales under names of their own."""
+    """D's inference, and that of the other scales under separate names."""
     out = asdict(estimates[0])
     for scale, estimate in zip(SCALES, estimates[1:], strict=True):
         out |= {scale: estimate.value} | estimate.columns("low", "high", "stderr", "p", "df", prefix=f"{scale}_")
@@ -238,7 +238,7 @@ _MOVED = ("D", "D_post", *SCALES)
 def toward_truth(prompts: pd.DataFrame) -> pd.DataFrame:
     """Turn D around for people who hold the true target, so that above 0 always means "surer of the right answer".
 
-    Without it, a model that answers p_j for everybody looks better on people who hold p_j and the loss on people who
+    Without it, a model that answers p_j for all people looks better on people who hold p_j and the loss on people who
     hold p_i is not seen.
     """
     changed = ("D_pre", "D_post", "D", *SCALES)
@@ -312,7 +312,7 @@ def noise_floor(scores: pa.Table, again: pa.Table, score: ScoreForm = "summed") 
         The largest absolute group effect, in the effect's unit; claims below it are refused by `verdict`.
 
     Raises:
-        RecordError: There are no pre-edit rows in common.
+        RecordError: No pre-edit row is in common.
     """
     sides = []
     for table, phase in ((scores, "pre"), (again, "post")):

@@ -58,7 +58,7 @@ class RaterAgreement:
         fleiss: Kappa over items that all rated.
         all_equal: Share of the items that all rated where all ratings are equal.
         n_items: Items with a row.
-        note: Why there is no figure.
+        note: Reason for a missing figure.
     """
 
     krippendorff: float
@@ -135,15 +135,15 @@ def open_ended_flaws(
         flaw: The flaw rated.
         rater: Who rated.
         rating: -1 (more before), 0 (equal), 1 (more after), None = not rated.
-        edit: The edit whose texts the pair compares; None = pairs stand for edits, and notes say so.
-        judge: Name of an automatic rater, compared with the others and left out of the means.
+        edit: The edit of the pair's texts; None = pairs stand for edits, and notes say so.
+        judge: Name of an automatic rater, compared with the other raters and left out of the means.
 
     Returns:
         Means per group and flaw, the raters' agreement per flaw, and with a judge its accuracy per flaw.
 
     Raises:
         RecordError: Unequal lengths, a label outside the scale, or a rater who rated an item's flaw twice.
-        UnknownNameError: `judge` is no rater.
+        UnknownNameError: `judge` is not a rater.
 
     Source: SEESAW-CF Table 6 (means and t-test), Table 20 (any-rater accuracy).
     Deviates: errors are clustered by edit and rater, with no interval below five of either; missing
@@ -228,10 +228,10 @@ def _judge(table: pd.DataFrame, answers: pd.Series) -> JudgeAccuracy:
 
 
 def middle_rating(ratings: Floats) -> Floats:
-    """What the rater in the middle says of each item; NaN where nobody is in the middle.
+    """Return the middle rater's rating of each item; NaN where no rater is in the middle.
 
     Among an odd number of ratings one is in the middle. Among an even number two are, and where they differ ("equal"
-    and "more after", say) half of the people are on each side: that is no verdict, least of all the one of either half.
+    and "more after", say) half of the people are on each side: that is not a verdict of either half.
 
     Args:
         ratings: (items, raters), NaN = not rated.

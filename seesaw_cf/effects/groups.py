@@ -271,21 +271,21 @@ def group_effects(
     Args:
         prompts: The result of `seesaw_cf.effects.prompt_effects`.
         axes: Which axes, of "gender", "race" and "region".
-        holds: Whose prompts: people who hold "target_new" (the papers' D), people who hold "target_true", or "" for
-            people of whom it is unknown.
+        holds: Which answer the people hold: "target_new" (the papers' D), "target_true", or "" for people of
+            whom it is unknown.
         mode: "crossed": errors clustered along edit and person at once. "paper": the published t-test over case means,
             with a bootstrap over cases; it takes cases that share people for independent.
         clusters: Dimension -> column, for the crossed mode.
         draws, seed: Bootstrap samples of whole cases, for the paper mode.
 
     Returns:
-        One row per editor, relation, axis and group (axis and group `ALL` for everybody, group `UNKNOWN` for people
+        One row per editor, relation, axis and group (axis and group `ALL` for all people, group `UNKNOWN` for people
         without a tag), with the columns of `GroupEffect.row`. The unit is the form of score that `prompts` was made
         with.
 
     Raises:
         UnknownNameError: An axis or the mode is unknown.
-        RecordError: There are no prompts about people who hold `holds`.
+        RecordError: No prompt is about people who hold `holds`.
 
     Source: SEESAW-CF section 4.1 and Tables 10-15, D_{d,g}; averaging order as in the authors' evaluation. Errors:
         `seesaw_cf.stats.clustered_mean`.

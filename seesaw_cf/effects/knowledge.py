@@ -32,7 +32,7 @@ _PEOPLE = {
 
 
 class Knowledge(TypedDict):
-    """What a model knew of one fact; None where it cannot be said.
+    """What a model knew of one fact; None where it is unknown.
 
     Attributes:
         n_candidates: Answers with a score.
@@ -59,7 +59,7 @@ def gold_rank(logprobs: Floats, gold: NDArray[np.bool_], nats: float = BOUNDS["f
 
 
 def gold_odds(logprobs: Floats, gold: NDArray[np.bool_]) -> float:
-    """log of the gold candidates' probability over that of the others, nats: the log-odds of their share.
+    """Return log of the gold candidates' probability over that of the rest, nats: the log-odds of their share.
 
     Args:
         logprobs: (candidates,), nats.
@@ -109,7 +109,7 @@ def with_edit_known(rows: pd.DataFrame, edits: pd.DataFrame) -> pd.DataFrame:
 
 
 def among_known(rows: pd.DataFrame, table: Callable[[pd.DataFrame], pd.DataFrame]) -> pd.DataFrame:
-    """A table of the rows whose fact was known before, once for each entry of `FACTS`, under the column `facts`.
+    """Return the rows with a fact known before, once for each entry of `FACTS`, under the column `facts`.
 
     Args:
         rows: With the columns of `FACTS`; missing values count as not known.
@@ -145,7 +145,7 @@ class KnowledgeRow(TypedDict):
 
 
 def knowledge_table(edits: pd.DataFrame, prompts: pd.DataFrame | None) -> pd.DataFrame:
-    """How much of what is edited and asked the unedited model knew; each fact counts once, whatever its editors.
+    """How much of what is edited and asked the unedited model knew; each fact counts once for all editors.
 
     Limits of shares are cut at 0 and 1.
 

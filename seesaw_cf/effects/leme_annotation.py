@@ -208,7 +208,7 @@ def accuracy(confusion: Floats) -> Floats:
         confusion: (..., classes, classes) counts, truth in rows and answers in columns.
 
     Returns:
-        (...), NaN where there is no row.
+        (...), NaN without a row.
 
     Raises:
         RecordError: The last two axes differ.
@@ -225,7 +225,7 @@ def macro_f1(confusion: Floats) -> Floats:
         confusion: (..., classes, classes) counts, truth in rows and answers in columns.
 
     Returns:
-        (...), NaN where there is no row.
+        (...), NaN without a row.
 
     Raises:
         RecordError: The last two axes differ.

@@ -91,8 +91,8 @@ def survey_of_columns(
         case_id: The edit each rating is about; several samples and raters of one edit share it.
         method: Editing method, such as "memit" or "none".
         item: Name of one of the nine items.
-        rating: 1 to 7; None or NaN when there is none.
-        reference: Method that the others are compared with, within the same edits.
+        rating: 1 to 7; None or NaN when missing.
+        reference: Baseline of the other methods, within the same edits.
 
     Returns:
         Per method the mean ratings of items and question types, with `reference` also the differences from it.
@@ -102,7 +102,7 @@ def survey_of_columns(
         UnknownNameError: An item that is not in the survey, or a reference that is not among the methods.
 
     Source: LEME, Tables 1 and 10-19 (means over samples).
-    Deviates: each edit has the same weight whatever its number of ratings, and intervals are clustered by edit (the
+    Deviates: each edit has the same weight for any number of ratings, and intervals are clustered by edit (the
         paper gives standard deviations over samples).
     """
     columns = {"case_id": case_id, "method": method, "item": item, "rating": rating}

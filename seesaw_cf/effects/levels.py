@@ -1,4 +1,4 @@
-"""What happened to whom after an edit, whatever their group: one table, relations pooled, each control beside."""
+"""What happened to which people after an edit, over all groups: one table, relations pooled, with controls."""
 
 from __future__ import annotations
 
@@ -37,21 +37,21 @@ def levels(
     margin: float = MARGIN,
     no_interval: str = "",
 ) -> pd.DataFrame:
-    """Return what every edit did to each of `LEVELS`, beside its controls.
+    """Return what every edit did to each of `LEVELS`, with its controls.
 
     Args:
-        prompts: Rows of `seesaw_cf.effects.prompt_effects`; None where nobody else was asked about.
+        prompts: Rows of `seesaw_cf.effects.prompt_effects`; None without questions about other people.
         answers: Rows of `seesaw_cf.effects.accuracy.mark`; None where no other property was asked.
         accuracy: Rows of `accuracy_table` over all pairs, one per editor.
         controls: (editor, its control); an editor with two controls has two rows.
-        score, margin: See `in_log_odds`, which says on which scale people's answers are read.
-        no_interval: Why the cases of this run are no independent edits; then no row has an interval.
+        score, margin: See `in_log_odds`: the scale on which people's answers are read.
+        no_interval: Why the cases of this run are not independent edits; then no row has an interval.
 
     Returns:
         One row per level, scale ("share", "probability", "log-odds"), editor and control ("" without one): `before`,
         `after` (share right; D), `value` (the change; for people, D towards the new answer), `low`, `high`, `note`
-        (why there is no interval), `n` (answers or prompts), `n_edits`, `n_people`, `decides` (whether this is the
-        scale to read); `control_value`, `control_low`, `control_high`; `difference` (editor minus control on the same
+        (reason for a missing interval), `n` (answers or prompts), `n_edits`, `n_people`, `decides` (whether this scale
+        is read); `control_value`, `control_low`, `control_high`; `difference` (editor minus control on the same
         questions) with `difference_low`, `_high`, `_note`. Edits weigh equally; errors: clustered by edit and person.
     """
     scales = [name for name in SCALE_COLUMNS if name == "log-odds" or score != "log_odds"]
@@ -107,7 +107,7 @@ def _people(prompts: pd.DataFrame | None, controls: Controls, scales: Sequence[s
 
 
 def _effects(rows: pd.DataFrame, holds: str) -> dict[str, Row]:
-    """Editor -> its row of `group_effects` over everybody."""
+    """Return editor -> its row of `group_effects` over all people."""
     if rows.empty:
         return {}
     return {str(row["editor"]): row for row in group_effects(rows, axes=(), holds=holds).to_dict("records")}

@@ -1,4 +1,4 @@
-"""Do edits leave others alone? The locality gate."""
+"""Do edits leave other facts alone? The locality gate."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ _OTHERS = {"neighborhood": "neighbours", "cross_subject": "people who hold the o
 
 @dataclass(frozen=True, slots=True)
 class Locality:
-    """What an editor's edits leave of the right answers about others.
+    """What an editor's edits leave of the right answers about other people and facts.
 
     Attributes:
-        others: Who was asked about.
+        others: Description of the prompts that were counted.
         before, after: Shares of the prompts about them that are right before and after the edits.
         n_prompts: Number of those prompts.
         local: Share of the edits that are local (Wilson, 95 %).
@@ -58,9 +58,9 @@ class Locality:
 def locality(
     scores: pa.Table | pd.DataFrame, first: Mapping[tuple[str, int], int] | None = None, nats: float = BOUNDS["float32"]
 ) -> dict[str, Locality]:
-    """Count the edits after which most of the right answers about others are still right; a tie is wrong.
+    """Count the edits after which most of the other right answers are still right; a tie is wrong.
 
-    Others are the neighbourhood prompts, or without any the people of the cross-subject prompts who hold the true
+    These are the neighbourhood prompts, or without any the people of the cross-subject prompts who hold the true
     target. An edit without an answer that was right before is left out.
 
     Args:

@@ -53,7 +53,7 @@ def by_editor(table: pa.Table) -> Iterator[tuple[str, pa.Table]]:
     """The rows of each editor that has post-edit rows, with its pre-edit rows or, when it has none, the shared ones.
 
     Raises:
-        RecordError: There are no post-edit rows, or a phase other than "pre" and "post".
+        RecordError: No post-edit row exists, or a phase other than "pre" and "post".
     """
     phases = set(pc.unique(table["phase"]).to_pylist())
     if phases - {"pre", "post"}:
@@ -94,7 +94,7 @@ def pair_targets(rows: pa.Table) -> pd.DataFrame:
     Returns:
         Descriptive columns of the prompt, `person` (subject id or name), `target_new`, `target_true`, the four
         log-probabilities `SIDES` in nats, `n_new` and `n_true` tokens, and `status`: "ok", or why the prompt cannot be
-        compared. Sorted by (kind, case_id, prompt_id), whatever the order of the input.
+        compared. Sorted by (kind, case_id, prompt_id).
 
     Raises:
         RecordError: A (case, prompt, target, phase) occurs twice, or a log-probability is above 0.
@@ -224,11 +224,11 @@ def _tokens(name: str, counts: ArrayLike | None) -> NDArray[np.float64]:
 def add_differences(pairs: pd.DataFrame, score: ScoreForm = "summed", nats: float = BOUNDS["float32"]) -> pd.DataFrame:
     """Add what an edit did to each prompt to paired log-probabilities; NaN unless status is "ok".
 
-    Columns: D_pre, D_post and D = D_post - D_pre in the chosen form; whatever the form, from summed log-probabilities:
+    Columns: D_pre, D_post and D = D_post - D_pre in the chosen form; in any form, from summed log-probabilities:
     `log_odds`, the change of log p(new) - log p(true) in nats, and `share`, that of p(new) / (p(new) + p(true));
     `likelier_pre`, the probability of the likelier of the two answers before the edit: how far D can move when one of
-    them loses all of it. Where `holds` says which answer is right: `held_share_pre`, its share of the two before the
-    edit, and `known`, whether it was ahead by more than `nats` (missing where it cannot be said).
+    them loses all of it. Where `holds` gives the right answer: `held_share_pre`, its share of the two before the
+    edit, and `known`, whether it was ahead by more than `nats` (missing where unknown).
     """
     out = pairs.copy(deep=False)
     ok = (pairs["status"] == "ok").to_numpy()
@@ -272,7 +272,7 @@ def prompt_effects(
 
     Returns:
         `editor`, the columns of `pair_targets` and those of `add_differences`. Prompts that cannot be compared stay
-        as rows with NaN and a `status` that says why, so that every later stage can count them.
+        as rows with NaN and the reason in `status`, so that every later stage can count them.
 
     Raises:
         RecordError: Columns missing, duplicates, values above 0, no post-edit rows, or no prompt of this kind.

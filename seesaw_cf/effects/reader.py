@@ -23,7 +23,7 @@ def check_lengths(columns: Mapping[str, Sequence[object]]) -> int:
     """The common number of rows.
 
     Raises:
-        RecordError: A column is no list, or columns are empty or of unequal length; all lengths are shown.
+        RecordError: A column is not a list, or columns are empty or of unequal length; all lengths are shown.
     """
     for name, column in columns.items():
         if not isinstance(column, Sized) or isinstance(column, str | bytes | Mapping) or not getattr(column, "ndim", 1):
@@ -54,7 +54,7 @@ def read_columns(kinds: Mapping[str, Kind], columns: Mapping[str, Sequence[objec
 def read_clustered(
     kinds: Mapping[str, Kind], columns: Mapping[str, Sequence[object]], cluster: Sequence[Id] | None
 ) -> pd.DataFrame:
-    """`read_columns` with a column `cluster` of codes from 0; None = every row is a cluster of its own."""
+    """`read_columns` with a column `cluster` of codes from 0; None = every row is a separate cluster."""
     if cluster is None:
         frame = read_columns(kinds, columns)
         return frame.assign(cluster=np.arange(len(frame)))

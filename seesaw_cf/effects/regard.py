@@ -95,7 +95,7 @@ def overall_regard(
     """N_positive - N_negative of every identity, and normalised by the number of triples.
 
     Args:
-        identity: (n,) whom the triple is about.
+        identity: (n,) the group the triple is about.
         regard: (n,) one of `REGARDS`; None or "" = the scorer gave nothing.
         cluster: (n,) what depends on each other, such as the run of a crawl; None = every triple alone.
         draws: Bootstrap samples of whole clusters.
@@ -145,7 +145,7 @@ def attack_summary(
         attack: (n,) scores from 0 to 1; None or NaN = none.
 
     Returns:
-        As `overall_regard`, with "mean", and "q25", "median", "q75" and "iqr" beside it.
+        As `overall_regard`, with "mean", and "q25", "median", "q75" and "iqr".
 
     Raises:
         RecordError: Unequal lengths, no rows, or a score outside 0..1.
@@ -192,7 +192,7 @@ def _mean_interval(own: pd.DataFrame, draws: int, seed: int) -> tuple[float, flo
 
 
 def _contrast(scored: pd.DataFrame, member: NDArray[np.bool_]) -> Estimate:
-    """The identity against all others, with clusters that both may share."""
+    """Contrast the identity with all other identities, with clusters that both may share."""
     if not member.any() or member.all():
         return Estimate(NAN, note="no triples to compare with")
     parts = [part / part.sum() for part in (member.astype(np.float64), (~member).astype(np.float64))]

@@ -100,7 +100,7 @@ class Success:
     Attributes:
         numbers: Protocol -> number ("ES", ...) -> mean of case means, in 0..1 (margins in -1..1), with `n` prompts and
             the cluster "case"; NaN without data. Shares have `clustered_share`'s interval, margins a t interval over
-            case means; `note` says why there is none. Harmonic means: from the ends of their parts, so a little wide.
+            case means; `note` tells why one is missing. Harmonic means: from the ends of their parts (a little wide).
         n_rows: Rows given.
         n_empty: Rows without any measurement.
     """
@@ -128,7 +128,7 @@ def _shown(estimate: Estimate) -> dict[str, object]:
 
 
 def edit_success(columns: SuccessColumns, *, nats: float = BOUNDS["float32"]) -> Success:
-    """The success numbers of every protocol whose columns are filled, from one row per (case, prompt).
+    """Return the success numbers of every protocol with filled columns, from one row per (case, prompt).
 
     Args:
         columns: The rows.
@@ -189,7 +189,7 @@ def success_of_scores(
         nats: See `edit_success`.
 
     Returns:
-        Editor -> the result of `edit_success`. "generation" is exact: a target all of whose tokens are the first choice
+        Editor -> the result of `edit_success`. "generation" is exact: a target made of first-choice tokens only
         is what greedy generation gives. Tables of older versions have no EasyEdit locality, still older ones no
         token shares at all.
 

@@ -1,7 +1,7 @@
 """The nine items of LEME's survey as a table: what is stated, what is shown, and how a good and a bad answer look.
 
 Source: LEME, Appendix D, Tables 6 and 7, and Appendix B.3 (one item at a time, with what concerns it only).
-Deviates: the reason of the third item's bad example names Rome, which is what its passage says (printed: France).
+Deviates: the reason of the third item's bad example names Rome, as its passage does (printed: France).
 """
 # ruff: noqa: E501 (the published sentences)
 
@@ -42,13 +42,13 @@ _NEW = "The Eiffel Tower is in Rome"
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """What a rater sees of a sample; an example has a rating and the reason for it, too.
+    """What a rater sees of a sample; an example also has a rating and its reason.
 
     Attributes:
         new_fact: The edit statement.
         old_facts: What was true before.
         main, related: The two passages.
-        subject, related_entity: Whom they should be about.
+        subject, related_entity: Entities that they should be about.
         rating: 1 to 7.
         reason: Why an example is rated so.
     """
@@ -74,7 +74,7 @@ class Item:
         criterion: What the instructions of Table 6 call it.
         fields: Which fields of `Shown` a rater sees.
         good, bad: The two examples of the instructions.
-        old_facts_of: Whose ground truths are the old facts shown: "subject", "related" or "".
+        old_facts_of: Entity with the ground truths shown as old facts: "subject", "related" or "".
     """
 
     name: str
@@ -248,7 +248,7 @@ def chosen_items(names: tuple[str, ...] = ()) -> tuple[Item, ...]:
     """The items of these names in the order of the survey; all nine when none is named.
 
     Raises:
-        UnknownNameError: There is no such item.
+        UnknownNameError: No item has this name.
     """
     by_name = {item.name: item for item in ITEMS}
     for name in names:

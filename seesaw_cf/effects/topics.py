@@ -1,4 +1,4 @@
-"""Representation disparity: the topics of the triples about each group, and how far they are from the others'."""
+"""Representation disparity: topics of the triples about each group, and their distance from those of other groups."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ DIMENSIONS: Mapping[str, tuple[str, ...]] = {
 def representative_words(
     texts: Sequence[str], topic: Sequence[int], n: int = 5, skip: frozenset[str] = frozenset()
 ) -> dict[int, list[str]]:
-    """The words that distinguish a topic from the others, best first (Table 3).
+    """Return the words that distinguish a topic, best first (Table 3).
 
     Args:
         texts: (m,) what was sorted into topics.
@@ -87,7 +87,7 @@ def _words(text: str) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class RelativeEntropy:
-    """Relative entropy of an identity's topics to those of all others, nats.
+    """Relative entropy of an identity's topics to those of all other identities, nats.
 
     Attributes:
         raw: As counted; biased upward at small n.
@@ -117,7 +117,7 @@ class IdentityTopics:
         n: Triples with a topic.
         n_without_topic: Triples without.
         shares: Topic -> its share, with a bootstrap interval; None with too few triples.
-        relative_entropy: To the topics of all others; None with too few triples.
+        relative_entropy: To the topics of all other identities; None with too few triples.
         note: Why nothing is shown.
     """
 
@@ -162,10 +162,10 @@ def topic_disparity(
     draws: int = 1000,
     seed: int = 0,
 ) -> TopicFigures:
-    """Topic shares of every identity and the relative entropy of its topics to those of all others.
+    """Topic shares of every identity and the relative entropy of its topics to those of the rest.
 
     Args:
-        identity: (n,) whom the triple is about.
+        identity: (n,) the group the triple is about.
         topic: (n,) its topic; below 0 = none, left out and counted.
         cluster: (n,) what depends on each other, such as the run of a crawl; None = every triple alone.
         min_triples: No share and no entropy of an identity with fewer triples.

@@ -1,7 +1,7 @@
 """Text from any OpenAI-compatible server: an API, or a server such as vLLM on your own machine.
 
 Needs the package `openai`: pip install 'seesaw_cf[api]'. The key is read from the environment when it is needed and is
-in no name, message, log or file; what a server says is searched for it before it is shown.
+in no name, message, log or file; replies of a server are searched for it before they are shown.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _CONNECT = 10.0  # seconds; a server that is there accepts at once
 
 
 class _Stopped(Exception):
-    """Nobody waits for this answer any more."""
+    """This answer is not awaited any more."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class OpenAIGenerator:
         tries: Times one ask is sent at the most.
         timeout: Seconds to wait for an answer, at most 10 of them for the connection.
         concurrency: Asks that are under way at once.
-        wait: Seconds before the second try; doubled for each further one unless the server says how long.
+        wait: Seconds before the second try; doubled for each further one unless the server sets a wait.
         longest_wait: Longest pause in seconds.
         top_k: Pass `Sampling.top_k` and `repetition_penalty` on; vLLM takes them, OpenAI's own server does not.
         length_field: "max_tokens", or "max_completion_tokens" where a server wants that.
@@ -84,7 +84,7 @@ class OpenAIGenerator:
 
     @property
     def name(self) -> str:
-        """Model, server (without user or password) and what is sent beside the prompt."""
+        """Model, server (without user or password) and what is sent with the prompt."""
         place = public_url(self.base_url)
         return f"{self.model} at {place}{' as chat' if self.chat else ''}{' with top_k' if self.top_k else ''}"
 

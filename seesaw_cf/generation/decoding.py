@@ -165,7 +165,7 @@ def decode(
         rows: Open rows.
         sampling: How tokens are drawn.
         ends: Ids that end a text.
-        stopped: Says of a row whether a stop text has been written.
+        stopped: Whether a stop text has been written in a row.
         deltas: Low-rank deltas that `OpenCompletion.edit` names.
     """
     noise = torch.tensor([uniforms(row.seed, sampling.max_new_tokens).tolist() for row in rows], dtype=torch.float64)

@@ -1,7 +1,7 @@
 """Text from a transformers causal language model: many prompts and many edited models in one batch.
 
 The model's own `generation_config` is not looked at (no repetition penalty, no sampling switches); only its ids of the
-end of text are. There is no network code here.
+end of text are. Nothing here uses the network.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class HFGenerator:
     def generate_each(self, jobs: Jobs, sampling: Sampling) -> list[list[Completion]]:
         """Write with several edited models at once.
 
-        Low-rank deltas are terms of their own rows in one batch; any other delta is applied, used alone and taken back.
+        Low-rank deltas are terms of their own rows in one batch; any other delta is applied, used alone and undone.
         `WeightDelta.context` is put before the prompt.
 
         Args:

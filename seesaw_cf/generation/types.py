@@ -23,7 +23,7 @@ class Message:
     content: str
 
     def __post_init__(self) -> None:
-        """Refuse what is no text.
+        """Refuse anything but text.
 
         Raises:
             PromptError: The role or the content is something else.
@@ -80,7 +80,7 @@ class Ask:
 
     Attributes:
         prompt: A text to continue, or the turns of a conversation to answer (chat template or chat endpoint).
-        seed: Of this completion alone; the same ask gives the same text whatever is asked beside it.
+        seed: Of this completion alone; the same ask gives the same text in any batch.
     """
 
     prompt: str | tuple[Message, ...]
@@ -106,8 +106,8 @@ class Completion:
 
     Attributes:
         text: The new text only, without the prompt and without special tokens; "" unless `status` is "ok".
-        finish: "stop" (end of text or a stop text), "length", or "" when there is no text.
-        status: "ok", or why there is no text ("refused by the server: 400 ...", "time-out after 3 tries").
+        finish: "stop" (end of text or a stop text), "length", or "" without a text.
+        status: "ok", or why the text is missing ("refused by the server: 400 ...", "time-out after 3 tries").
         prompt_tokens, new_tokens: Token counts; None when the back end does not say.
     """
 

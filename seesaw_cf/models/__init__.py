@@ -1,4 +1,4 @@
-"""The model: loading, architectures, weight deltas and their files. Embedded weights lie beside this file.
+"""The model: loading, architectures, weight deltas and their files. Embedded weights lie next to this file.
 
 Names are imported on first use: torch is not needed to know where the embedded weights lie.
 """

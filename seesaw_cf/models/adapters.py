@@ -78,7 +78,7 @@ def to_peft(
     Raises:
         EditError: The delta cannot be an adapter: a text context, a bias, a dense update of high rank, or a rank above
             `rank`.
-        DeltaMismatchError: The model lacks a parameter of the delta, or has another shape there.
+        DeltaMismatchError: The model misses a parameter of the delta, or has another shape there.
         MissingExtraError: `peft` is not installed.
         StorageError: The folder is not empty or cannot be written.
     """

@@ -19,7 +19,7 @@ def warn_without_bos(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase)
     Prompts, scores, generated texts and second moments all begin with what the tokenizer puts in front of a text.
 
     Args:
-        model: A model type whose row in `ARCHITECTURES` says `bos`.
+        model: A model type with `bos` in its row of `ARCHITECTURES`.
         tokenizer: Asked with a short text.
 
     Returns:

@@ -88,7 +88,7 @@ class CorpusSpec:
 
 
 def read_source(spec: str) -> CorpusSpec:
-    """Parse a spec; the name of an existing file is that file, whatever characters it has.
+    """Parse a spec; the name of an existing file is that file, with any characters.
 
     Raises:
         RecordError: A kind of file that is not read.
@@ -113,7 +113,7 @@ def read_source(spec: str) -> CorpusSpec:
 
 
 def _kind(name: str) -> str:
-    """What the name says: text, jsonl, parquet, refused, or "" for nothing."""
+    """Return the kind that the name tells: text, jsonl, parquet, refused, or "" for none."""
     suffix = Path(name.removesuffix(".gz")).suffix.lower()
     return "refused" if suffix in _REFUSED else _KINDS.get(suffix, "")
 
@@ -327,7 +327,7 @@ def corpus_of(spec: TextSource | None, model: str, limit: int = LIMIT, seed: int
 
 
 def corpus_facts(corpus: Sequence[str] | None) -> dict[str, dict[str, object]]:
-    """What a manifest says of texts that were given: {} for embedded texts and for none."""
+    """Return what a manifest records of given texts: {} for embedded texts and for none."""
     if not isinstance(corpus, Corpus):
         return {}
     return {"corpus": {"source": corpus.spec, "texts": len(corpus), "seed": corpus.seed, "sha256": corpus.sha256}}

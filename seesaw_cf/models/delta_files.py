@@ -61,7 +61,7 @@ def describe(delta: WeightDelta, model: PreTrainedModel | None = None, base_mode
     """Everything about a delta but its numbers, as JSON values.
 
     Args:
-        delta: The edit; `meta` keys "editor", "config", "requests" and "base" get a place of their own.
+        delta: The edit; `meta` keys "editor", "config", "requests" and "base" get separate places.
         model: The unedited base. With it the base is described anew and fingerprinted whole.
         base_model: Name of the base to write down instead of the model's own (which may be a local path).
 
@@ -113,7 +113,7 @@ def save_delta(
         base_model: Name of the base to write down, instead of the model's own.
 
     Raises:
-        DeltaMismatchError: `model` lacks a parameter of the delta.
+        DeltaMismatchError: `model` misses a parameter of the delta.
         RecordError: `delta.meta` holds something that JSON cannot.
         StorageError: The folder exists and is not empty, or cannot be written.
     """
@@ -148,7 +148,7 @@ def load_delta(
     Raises:
         StorageError: The folder or one of its files is missing.
         RecordError: A file is truncated, changed, or of an unknown format or version.
-        DeltaMismatchError: `model` is not the base; the text says which fingerprint was found and expected.
+        DeltaMismatchError: `model` is not the base; the text gives both fingerprints.
     """
     facts = _read_facts(Path(folder))
     delta = WeightDelta(_read_updates(Path(folder), facts), _meta(facts), facts["context"])
@@ -267,8 +267,8 @@ def merge_and_save(
 ) -> None:
     """Write model, tokenizer and edit as one checkpoint that `from_pretrained(folder)` loads.
 
-    The edit is rounded once into the dtype of the weights. The model is restored bitwise. `seesaw_cf.json` beside the
-    weights says what was edited and on which base.
+    The edit is rounded once into the dtype of the weights. The model is restored bitwise. `seesaw_cf.json` next to the
+    weights records what was edited and on which base.
 
     Args:
         model: The unedited base.

@@ -1,6 +1,6 @@
-"""A checkpoint that somebody else made, as its difference to the base: taken once, one tensor at a time.
+"""A checkpoint made elsewhere, as its difference to the base: computed once, one tensor at a time.
 
-What agrees bit for bit is left out. A matrix whose change is a product of thin factors up to the rounding of the
+What agrees bit for bit is left out. A change that equals a product of thin factors up to the rounding of the
 weights is kept so (an edit, a merged adapter), any other whole. The checkpoint is never loaded as a second model.
 """
 
@@ -47,7 +47,7 @@ class TensorFiles:
         """Tensor name -> the file it is in.
 
         Raises:
-            StorageError: There is no safetensors file, or one that the index names is missing.
+            StorageError: No safetensors file exists, or one that the index names is missing.
             RecordError: The index or a file is damaged.
         """
         if (self.folder / _INDEX).is_file():
@@ -68,7 +68,7 @@ class TensorFiles:
 
         Raises:
             StorageError: A file is missing.
-            RecordError: A file is damaged, or lacks a tensor that the index says it has.
+            RecordError: A file is damaged, or misses a tensor that the index lists.
         """
         shapes: dict[str, torch.Size] = {}
         for file in dict.fromkeys(self.files.values()):

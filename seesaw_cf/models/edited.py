@@ -1,4 +1,4 @@
-"""A model that somebody else edited, by folder or name: a checkpoint, a LoRA adapter or a saved delta.
+"""A model edited elsewhere, by folder or name: a checkpoint, a LoRA adapter or a saved delta.
 
 Reaches the network for an id on the Hugging Face Hub only.
 """
@@ -37,7 +37,7 @@ _READ: Mapping[str, Callable[[Path, PreTrainedModel], WeightDelta]] = {
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """A model that somebody else edited, before its numbers are read.
+    """A model edited elsewhere, before its numbers are read.
 
     Attributes:
         source: As it was given.
@@ -126,7 +126,7 @@ class Checkpoint:
 
 
 def find_edited(source: str) -> Checkpoint:
-    """Find a model that somebody else edited.
+    """Find a model edited elsewhere.
 
     Args:
         source: A folder with a checkpoint, a LoRA adapter or a saved delta, or an id on the Hugging Face Hub, as

@@ -79,7 +79,7 @@ class AvoidsCases(Editor, Protocol):
     """Must know what is asked after its edits, so that it edits nothing of it (the control `unrelated`)."""
 
     def avoid(self, cases: Iterable[Case]) -> Self:
-        """The same editor, told the cases of the run."""
+        """Return the same editor, aware of the cases of the run."""
 
 
 @runtime_checkable
@@ -101,7 +101,7 @@ class HasLayers(Protocol):
 
     @property
     def architecture(self) -> Architecture | None:
-        """Row for a model type that the table lacks."""
+        """Row for a model type absent from the table."""
 
 
 @runtime_checkable
@@ -110,12 +110,12 @@ class HasMoments(HasLayers, Protocol):
 
     @property
     def moment_layers(self) -> tuple[int, ...]:
-        """The blocks whose second moments `fit` computes."""
+        """The blocks for which `fit` computes second moments."""
 
 
 @runtime_checkable
 class ReadsTexts(Protocol):
-    """A config whose editor may learn from a corpus."""
+    """A config of an editor that may learn from a corpus."""
 
     @property
     def needs_texts(self) -> bool:

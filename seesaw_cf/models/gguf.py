@@ -64,7 +64,7 @@ def convert_gguf(file: Path, folder: Path, source: Mapping[str, str], *, progres
     Args:
         file: The GGUF file.
         folder: Must not exist, or be empty; it appears when everything is written.
-        source: What `source.json` says of the file.
+        source: What `source.json` records of the file.
         progress: Show transformers' bars on stderr.
 
     Raises:

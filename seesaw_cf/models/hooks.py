@@ -49,8 +49,8 @@ def watch(
 
     Args:
         seen: Filled with the tensors under the given names.
-        inputs: Name -> module whose first input is wanted.
-        outputs: Name -> module whose (first) output is wanted.
+        inputs: Name -> module; its first input is wanted.
+        outputs: Name -> module; its (first) output is wanted.
 
     Returns:
         The handles, for `hooked`.
@@ -161,7 +161,7 @@ def frozen(model: PreTrainedModel) -> Iterator[None]:
     """Eval mode, no parameter gradients and the same random state for the length of a block; then all as before.
 
     Dropout is off, autograd never sees a parameter (so no `.grad` appears), and the random number generators of the
-    CPU and of every GPU in use are put back. What is optimised beside the parameters gets its gradients also when the
+    CPU and of every GPU in use are put back. Tensors optimised outside the parameters get gradients also when the
     caller is inside `torch.no_grad()` or `torch.inference_mode()`. Other threads wait, see `alone`.
     """
     with alone(model), _frozen(model):

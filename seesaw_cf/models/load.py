@@ -1,7 +1,7 @@
 """Loading causal language models: by a name of this package, or as transformers does.
 
-Of this room only this file and `edited` reach the network, for a model that is not on the disk, and `packaged` when
-told to.
+Of this room only this file and `edited` reach the network, for a model that is not on the disk, and `packaged` on
+request.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ def load_model(
         The model in eval mode on the device, and the tokenizer.
 
     Raises:
-        UnknownNameError: No such model, or no such dtype; says what was tried and what to do offline. Or the device
+        UnknownNameError: No such model, or no such dtype; lists what was tried and what to do offline. Or the device
             does not exist, or means several and accelerate is not installed.
         UnsupportedModelError: The weights are not those of the model that config.json describes: tensors are missing,
             left over or of another shape, or files are damaged, or there is pickle only. Or it cannot be asked, see
@@ -214,7 +214,7 @@ def _dtype(dtype: str | torch.dtype) -> str | torch.dtype:
 
 
 def _is_misspelt(name: str) -> bool:
-    """A bare name close to one of this package's that is no folder: refused before the network is asked."""
+    """Return whether a bare name is close to a packaged one and not a folder; refused before the network is asked."""
     bare = "/" not in name and not os.path.exists(name)
     return bare and bool(difflib.get_close_matches(name.lower(), NAMED, n=1, cutoff=0.6))
 

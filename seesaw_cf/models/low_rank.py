@@ -57,7 +57,7 @@ def _range(matrix: Tensor, width: int) -> Tensor:
 
 
 def _fewest(basis: Tensor, inside: Tensor, spare: float) -> LowRank:
-    """`basis @ inside` without its weakest directions, whose squares sum to at most `spare`."""
+    """Return `basis @ inside` without its weakest directions; their squares sum to at most `spare`."""
     left, values, right = torch.linalg.svd(inside, full_matrices=False)
     weakest = values.flip(0).square().cumsum(0).flip(0)  # what is left out when one cuts before each
     rank = max(1, int((weakest > spare).sum()))

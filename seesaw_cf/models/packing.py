@@ -11,7 +11,7 @@ from torch import Tensor
 def batches(lengths: Sequence[int], max_tokens: int, apart: int | None = None) -> Iterator[list[int]]:
     """Groups of indices, longest first, of at most `max_tokens` tokens with padding (one row at least).
 
-    Rows longer than `apart` are in groups of their own.
+    Rows longer than `apart` are in separate groups.
     """
     group: list[int] = []
     for index in sorted(range(len(lengths)), key=lambda i: -lengths[i]):

@@ -66,7 +66,7 @@ def _is_finite(weight: Tensor) -> bool:
 
 
 def _check_tokens(name: str, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> None:
-    """Refuse a tokenizer that uses tokens beyond the embedding; tell of others that only a text could bring in."""
+    """Refuse a tokenizer that uses tokens beyond the embedding; warn of tokens that only a text could bring in."""
     size = len(embedding(model))
     beyond = [token for token, number in tokenizer.get_vocab().items() if number >= size]
     if not beyond:

@@ -47,7 +47,7 @@ class Audit:
 
     @property
     def contrasts(self) -> pd.DataFrame:
-        """`verdicts` that are tests of their own: of an axis with two labels only the first."""
+        """Return `verdicts` that are independent tests: of an axis with two labels only the first."""
         return hypotheses(self.verdicts)
 
 
@@ -129,7 +129,7 @@ def gates(
 ) -> list[GateRow]:
     """List what must hold before a verdict means much, per editor; each with the number behind it.
 
-    The facts that a model of somebody else was edited for are all of its facts, not a sample of what a method does.
+    The facts that a given model was edited for are all of its facts, not a sample of what a method does.
     """
     found: list[tuple[str, str, str, float | int | str, bool]] = []
     chosen = efficacy[efficacy["relation"] == ALL] if len(efficacy) else efficacy

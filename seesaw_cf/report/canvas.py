@@ -32,7 +32,7 @@ _WIDTH, _DPI = 12.0, 100  # 1200 pixels wide
 
 @contextmanager
 def picture_style() -> Iterator[None]:
-    """Pictures made in the block have the fonts and lines of this package, whatever matplotlib is set to."""
+    """Draw pictures in the block with the fonts and lines of this package, overriding matplotlib's settings."""
     with mpl.rc_context(_STYLE), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph .* missing from")  # a name in a script the font lacks
         yield
@@ -59,7 +59,7 @@ def new_figure(
         height, width: In inches; the width is a report's.
         rows, columns: Of panels.
         share_x: All panels have the same x axis, with its numbers under each of them.
-        share_y: All panels have the same y axis, with its numbers beside the first of a row.
+        share_y: All panels have the same y axis, with its numbers at the first of a row.
     """
     figure = Figure(figsize=(width, height), layout="constrained")
     FigureCanvasAgg(figure)

@@ -54,7 +54,7 @@ def conclusion_markdown(results: Results) -> str:
 
 
 def lacking(results: Results) -> list[str]:
-    """What the run said at its start that its records do not have."""
+    """Return what the records do not have, as the run noted at its start."""
     return list(map(str, results.manifest.get("notes", [])))
 
 
@@ -96,7 +96,7 @@ def _took(results: Results) -> str:
 
 
 def too_low(results: Results) -> list[str]:
-    """Editors whose edits are not shown to take by the gate of the audit."""
+    """Return the editors that do not pass the audit's efficacy gate."""
     return [str(gate["editor"]) for gate in results.gates if gate["gate"] == "edits took" and not gate["passed"]]
 
 

@@ -60,7 +60,7 @@ _METHOD = (
 
 
 def dose_findings(curves: Curves) -> Findings:
-    """What the page says."""
+    """Return what the page shows."""
     table = summarise_curves(curves)
     groups = group_doses(curves)
     rows = records(table, DoseRow) if len(table) else []

@@ -17,7 +17,7 @@ class Floor:
     Attributes:
         probability, log_odds: The floor on each scale; None = neither measured nor stated.
         source: Where it comes from.
-        bound: Spread of one score in nats that is taken for rounding where there is no floor.
+        bound: Spread of one score in nats that is taken for rounding without a floor.
     """
 
     probability: float | None

@@ -43,7 +43,7 @@ def known_facts(
 
     Args:
         edits: Rows of `seesaw_cf.run.edit_table.EDITS`.
-        prompts: Rows of `seesaw_cf.effects.prompt_effects` with `edit_known`; None without questions about others.
+        prompts: Rows of `seesaw_cf.effects.prompt_effects` with `edit_known`; None without questions on other people.
         answers: Rows of `seesaw_cf.effects.accuracy.mark` with `edit_known`; None without questions about other
             properties.
         effects, accuracy: What makes a report's table of some of these rows.

@@ -1,4 +1,4 @@
-"""Sentences about what edits did whatever the group: to other facts, and to people who hold either answer."""
+"""Sentences about what edits did over all groups: to other facts, and to people who hold either answer."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def level_head(level: str) -> str:
 
 
 def level_sentences(results: Results) -> dict[str, str]:
-    """Return what happened on each level, by its head: one editor after the other, each beside its controls."""
+    """Return what happened on each level, by its head: one editor after the other, each with its controls."""
     sentences = {}
     rows = [row for row in results.levels.to_dict("records") if row["decides"]]
     for level, (head, words, _, nothing) in _LEVELS.items():

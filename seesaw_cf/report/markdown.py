@@ -28,8 +28,8 @@ def markdown_report(
 
     Args:
         results: The numbers of a run.
-        pictures: File name -> description, for the pictures that lie beside the report.
-        without_pictures: Why there are none.
+        pictures: File name -> description, for the pictures in the report's folder.
+        without_pictures: Why they are missing.
         curves: A dose run to show as well.
     """
     model = results.manifest.get("model", {})

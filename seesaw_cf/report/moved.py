@@ -1,4 +1,4 @@
-"""What models that somebody else edited moved of their base, in words and tables."""
+"""What models edited elsewhere moved of their base, in words and tables."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _is_row(row: object) -> bool:
 
 
 def is_given(name: str, manifest: Manifest) -> bool:
-    """Whether a column of a run is a model that somebody else edited, or the control of one."""
+    """Whether a column of a run is a model edited elsewhere, or the control of one."""
     return bool({name, split_control(name)[1]} & manifest.get("edited", {}).keys())
 
 

@@ -25,7 +25,7 @@ _Key = tuple[str, str, str, str]
 
 
 def most_affected(results: Results, controls: Mapping[str, Sequence[str]]) -> PageTable | None:
-    """Of every editor the groups that lost most confidence in what is right about them, each beside its controls.
+    """Return each editor's groups that lost most confidence in what is right about them, with its controls.
 
     Args:
         results: What the run found.

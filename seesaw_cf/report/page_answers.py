@@ -47,7 +47,7 @@ def case_link(editor: str, edited: str, asked: str, outcome: str) -> str:
 def look_answers(results: Results) -> PromptList | None:
     """The list of cases; None without any.
 
-    Of every editor, pair of properties and outcome the twelve whose answers moved most, fewer where a page would become
+    Of every editor, pair of properties and outcome the twelve that moved most, fewer where a page would become
     too large.
     """
     if results.answers is None or results.accuracy.empty:

@@ -1,4 +1,4 @@
-"""The prompts that a page keeps: of each group those whose answers moved most, and how many there are in all."""
+"""The prompts that a page keeps: of each group those that moved most, and how many there are in all."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Forest plots of a page: effects of each group beside those of the control, all on one axis."""
+"""Forest plots of a page: effects of each group next to those of the control, all on one axis."""
 
 from __future__ import annotations
 

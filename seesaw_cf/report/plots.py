@@ -225,7 +225,7 @@ def _annotate(
     groups: Sequence[str],
     zero_limit: float,
 ) -> None:
-    """Write D_d and the number of cases into the cells; italic without an interval, a dot where there is nobody."""
+    """Write D_d and the number of cases into the cells; italic without an interval, a dot without people."""
     size = 10 if len(groups) <= 9 else 8
     for y, relation in enumerate(relations):
         for x, group in enumerate(groups):

@@ -14,7 +14,7 @@ _OPTIONS = {"editors": "editor", "controls": "control", "configs": "config", "ra
 
 
 def recorded(made: Manifest) -> Sequence[tuple[str, str]]:
-    """Every value of a manifest with its path; what edited models moved has a section of its own."""
+    """Every value of a manifest with its path; what edited models moved has a separate section."""
     return _flat({key: value for key, value in made.items() if key != "edited"})
 
 
@@ -30,7 +30,7 @@ def repeat_command(made: Manifest, command: str = "run", more: Mapping[str, obje
     Args:
         made: Its manifest.
         command: What follows `seesaw-cf`.
-        more: Options beside those of the job: name -> value or values.
+        more: Options in addition to those of the job: name -> value or values.
     """
     words: list[str] = []
     job = {name: value for name, value in made.get("job", {}).items() if name not in _NOT_OF.get(command, ())}

@@ -1,4 +1,4 @@
-"""Everything a report says, as data frames; no formatting here, and no statistics of its own."""
+"""Everything a report shows, as data frames; no formatting here, and no further statistics."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Results:
             `log_odds_marked`, `share_marked`; empty without cross-subject prompts.
         accuracy: `seesaw_cf.effects.summarise_accuracy` per (editor, edit_relation, effect_relation), and over all
             pairs ("all", "all"); empty without cross-property prompts.
-        levels: `seesaw_cf.effects.levels.levels`: what happened to everybody, before any group.
+        levels: `seesaw_cf.effects.levels.levels`: what happened to all people, before any group.
         unscored: Columns editor, kind, phase, reason, n_rows: score rows without a number.
         n_rows: All score rows.
         floor: The noise floor.
@@ -73,7 +73,7 @@ class Results:
         audit: Verdicts, excess over controls, comparison of editors; None without cross-subject prompts.
         success: Editor -> how far its edits reach, after "unedited", the same before them; empty for a run that asked
             nothing about the edits themselves.
-        local: Editor -> what its edits leave of the right answers about others.
+        local: Editor -> what its edits leave of the right answers about other facts.
         prompts: Rows of `seesaw_cf.effects.prompt_effects`; None without cross-subject prompts.
         answers: Rows of `seesaw_cf.effects.accuracy.mark`; None without cross-property prompts.
     """
@@ -323,20 +323,20 @@ def relation_name(relation_id: str) -> str:
 
 
 def sort_relations(found: Iterable[str]) -> list[str]:
-    """Relation ids without repeats, in the order of `relations.RELATIONS`, others after them, "all" last."""
+    """Relation ids without repeats, in the order of `relations.RELATIONS`, then any other, "all" last."""
     order = list(RELATIONS)
     known = {name: number for number, name in enumerate(order)} | {"all": len(order) + 1}
     return sorted(set(found), key=lambda name: (known.get(name, len(order)), name))
 
 
 def sort_pairs(found: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
-    """(edit, effect) pairs without repeats, in the order of Table 7, others after them, ("all", "all") last."""
+    """(edit, effect) pairs without repeats, in the order of Table 7, then any other, ("all", "all") last."""
     known = {pair: number for number, pair in enumerate(PAIRS)} | {("all", "all"): len(PAIRS) + 1}
     return sorted(set(found), key=lambda pair: (known.get(pair, len(PAIRS)), pair))
 
 
 def sort_groups(axis: str, found: Iterable[str]) -> list[str]:
-    """Groups without repeats: those the papers report, in their order; then others; "unknown" last."""
+    """Groups without repeats: those the papers report, in their order; then any other; "unknown" last."""
     reported = groups.AXES.get(axis, ())
     rank = {name: number for number, name in enumerate((ALL, *reported))} | {UNKNOWN: len(reported) + 2}
     return sorted(set(found), key=lambda name: (rank.get(name, len(reported) + 1), name))

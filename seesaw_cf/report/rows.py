@@ -123,7 +123,7 @@ class AccuracyRow(_Shares):
 
 
 class DoseRow(TypedDict):
-    """A row of `seesaw_cf.effects.dose.summarise_curves`; measures have `_low` and `_high` beside them."""
+    """A row of `seesaw_cf.effects.dose.summarise_curves`; each measure also has `_low` and `_high`."""
 
     editor: str
     mix: str
@@ -175,7 +175,7 @@ class _Machine(TypedDict, total=False):
 
 
 class MovedRow(TypedDict):
-    """A parameter that a model which somebody else edited moved, see `seesaw_cf.models.difference.moved`."""
+    """A parameter that a model edited elsewhere moved, see `seesaw_cf.models.difference.moved`."""
 
     name: str
     shape: list[int]
@@ -185,7 +185,7 @@ class MovedRow(TypedDict):
 
 
 class EditedModel(TypedDict):
-    """A model that somebody else edited."""
+    """A model edited elsewhere."""
 
     source: str
     form: str

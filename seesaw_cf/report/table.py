@@ -64,7 +64,7 @@ class EstimateColumn(Column):
         zero: Largest absolute value that prints as 0; small numbers are then signed and shown with an exponent.
         star: A star follows where it is true.
         spread: The frame's column of a standard deviation.
-        note: Why there is no interval; stands in its place.
+        note: Reason for a missing interval; stands in its place.
         n: Counts, shown behind the interval, such as "n=12".
     """
 
@@ -79,7 +79,7 @@ class EstimateColumn(Column):
     n: Cell = ""
 
     def text(self, row: Row, safe: Safe = str) -> str:
-        """Return the cell of a row; its note or "-" where there is no value."""
+        """Return the cell of a row; its note or "-" without a value."""
         name = self.cell if isinstance(self.cell, str) and self.cell else self.head
         low = self.low or f"{name}_low"
         value, bottom, top = (self._scaled(row.get(key)) for key in (name, low, low.replace("low", "high")))
@@ -109,7 +109,7 @@ class Table:
         about: One sentence: what the numbers are.
         columns: From left to right, words first.
         frame: One row per row of the table; with `across` one row per number.
-        across: The frame's column whose values become columns, each filled from the last of `columns`.
+        across: The frame's column with values that become columns, each filled from the last of `columns`.
         view: The rows that people see, where files hold more.
         lines: Sentences that follow the first.
     """
@@ -186,7 +186,7 @@ class Table:
         return macro("table", self)
 
     def csv(self) -> str:
-        """Return the cells as texts, and beside them every column of the frame in full precision."""
+        """Return the cells as texts, and every column of the frame in full precision."""
         return csv_text(self._whole())
 
     def records(self) -> list[dict[str, Any]]:

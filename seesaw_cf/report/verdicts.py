@@ -22,7 +22,7 @@ def _counts(verdicts: pd.DataFrame) -> dict[str, int]:
 
 
 def claims(audit: Audit) -> list[VerdictRow]:
-    """Return the contrasts whose verdict claims something, largest first."""
+    """Return the contrasts with a verdict that claims something, largest first."""
     return records(ordered_claims(audit), VerdictRow)
 
 

@@ -107,7 +107,7 @@ def write_report(
         run_folder: A finished run.
         out: Where the files go; `RUN_FOLDER/report` when None.
         settings: What is declared for the audit: margins, level, correction, families, method, noise floors.
-        dose: A folder of `seesaw-cf dose` whose curves are shown as well.
+        dose: A folder of `seesaw-cf dose`; its curves are shown as well.
         full: Return every table; else one screen with efficacy, files and conclusion.
 
     Returns:

@@ -1,7 +1,7 @@
 """Mass editing: 1, 10, 100, ... facts edited together, what it does to the edits, to other people and to the model.
 
 For each editor, mix of relations, dose and repeated sample: draw that many cases, edit them in one go, score, restore.
-Every finished sample is a score table of its own, so a killed run continues; samples do not depend on each other.
+Every finished sample is a separate score table, so a killed run continues; samples do not depend on each other.
 
 Source: MEMIT appendix D (editing score against the number of edits, for pairs of relations); D_d from SEESAW-CF 4.1.
 """

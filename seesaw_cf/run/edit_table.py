@@ -71,7 +71,7 @@ def read_edits(file: Path) -> pa.Table:
 
     Raises:
         StorageError: The file is missing or cannot be read.
-        RecordError: It is damaged, or lacks other columns.
+        RecordError: It is damaged, or misses other columns.
     """
     return read_table(file, EDITS, may_lack=_SINCE)
 

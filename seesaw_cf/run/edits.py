@@ -189,7 +189,7 @@ def score_given(
     unit: Asked,
     hashes: Mapping[str, str],
 ) -> Mapping[Cloze, ClozeScore]:
-    """Score every question with a model that somebody else edited: its weights are written, whatever their dtype.
+    """Score every question with a model edited elsewhere: its weights are written, in any dtype.
 
     Args:
         model, scorer, hashes: See `score_edits`.
@@ -219,7 +219,7 @@ def _outcome(
     before: Mapping[Cloze, ClozeScore],
     scores: Iterator[list[ClozeScore]],
 ) -> Outcome:
-    """Take the next list of scores, unless nothing was scored because there is no delta, or none that changes."""
+    """Take the next list of scores, unless nothing was scored for want of a delta that changes something."""
     if edited.delta is None:
         refused = ClozeScore(math.nan, 0, False, next(iter(edited.status.values())))
         return Outcome(dict.fromkeys(moved, refused), edited.status, math.nan)

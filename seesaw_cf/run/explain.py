@@ -25,10 +25,10 @@ def explain() -> None:
 
 @contextlib.contextmanager
 def log_prefix(work: str) -> Iterator[None]:
-    """Put `work` before every line on how edits are scored; a scorer that knows one way only says nothing of its own.
+    """Put `work` before every line on how edits are scored; a scorer that knows one way only adds nothing.
 
     Args:
-        work: Whose edits these are, such as "memit, case P27-00000004 and 7 more".
+        work: What the edits belong to, such as "memit, case P27-00000004 and 7 more".
     """
     named = []
 
@@ -48,7 +48,7 @@ def log_prefix(work: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def collected() -> Iterator[list[Line]]:
-    """A list that holds the lines after the block, in a process whose log nobody sees."""
+    """A list that holds the lines after the block, in a process without a visible log."""
     lines: list[Line] = []
     handler, levels = BufferingHandler(sys.maxsize), [logger.level for logger in _TOLD]
     handler.setLevel(logging.INFO)

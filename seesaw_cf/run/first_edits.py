@@ -23,13 +23,13 @@ EDITS_TOGETHER = 8  # units whose edits are made in one go, and that show whethe
 
 
 def check_first_edits(store: Store, editor: str, units: Sequence[Unit], finished: Sequence[Unit], anyway: bool) -> None:
-    """Stop a run whose editor spoils, by its first edits (or its first batch), what the model knew of others.
+    """Stop a run when an editor spoils, by its first edits (or first batch), what the model knew of other facts.
 
     Controls are not looked at.
 
     Args:
         store: The finished units of the run.
-        editor: Whose edits.
+        editor: The editor to check.
         units: All units.
         finished: Those that have just been finished; the first edits are looked at when some are among them.
         anyway: Warn instead, as is done when no edit by the editor is left to make.

@@ -1,4 +1,4 @@
-"""The models of a run that somebody else edited (`--edited NAME=WHERE`): found before the base is loaded, read once."""
+"""The models of a run that were edited elsewhere (`--edited NAME=WHERE`): found before the base loads, read once."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _PROMPTS = ("paraphrase_prompts", "neighborhood_prompts")
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """A model that somebody else edited, or its control, in a run: one change under all questions.
+    """A model edited elsewhere, or its control, in a run: one change under all questions.
 
     Attributes:
         delta: The change of the base.
@@ -71,12 +71,12 @@ class Examined:
         return list(every) if self.has(case) else [q for q in every if q.kind not in _OF_THE_EDIT]
 
     def status(self, case: Case) -> str:
-        """What the table of edits says of a case."""
+        """Return the status of a case in the table of edits."""
         return "ok" if self.has(case) else ASKED_ONLY
 
 
 def key(case: Case) -> tuple[str, str, int]:
-    """What tells a case from the others of a run."""
+    """Return what identifies a case in a run."""
     return case.request.relation_id, case.effect_relation_id or "", case.case_id
 
 
@@ -89,7 +89,7 @@ def examined(cases: Sequence[Case], requests: Sequence[Case] = ()) -> Examined:
 
     Args:
         cases: Of the run.
-        requests: Records of the requests; none when nobody says what the models were edited for.
+        requests: Records of the requests; none when it is unknown what the models were edited for.
     """
     records, requested, alone = [], set(), list(requests)
     for case in cases:
@@ -154,7 +154,7 @@ def read_requests(file: Path | None, edited: Sequence[str], cases: Sequence[Case
     """What is asked of the models behind `--edited`.
 
     Args:
-        file: The requests that they were edited for, in any format that `seesaw-cf import` reads; None: nobody says.
+        file: The requests that they were edited for, in any format that `seesaw-cf import` reads; None: unknown.
         edited: As it was given.
         cases: Of the run.
 
@@ -177,7 +177,7 @@ def read_requests(file: Path | None, edited: Sequence[str], cases: Sequence[Case
 
 
 def requests_facts(file: Path | None, requests: Examined) -> dict[str, Any]:
-    """What the manifest says of the requests; nothing without any."""
+    """Return what the manifest records of the requests; nothing without any."""
     if file is None:
         return {}
     rows = sorted(json.dumps([case.request.text, case.request.target_new.label]) for case in requests.cases)
@@ -201,7 +201,7 @@ def read_all(
         tokenizer: The base's.
         controls: Kinds of controls of the run.
         overrides: Settings of the run, for "random".
-        requests: Whose requests each delta then carries.
+        requests: The requests that each delta then carries.
 
     Returns:
         Name -> model, controls last; and what the user should know.

@@ -23,8 +23,8 @@ class Job:
     Attributes:
         model: 'seesaw-tiny', a Hub id, a folder or a GGUF file. `seesaw-cf list models` has more.
         editors: Editing method, a name of `seesaw-cf list editors`. Repeatable.
-        controls: Negative control of every editor. Models that somebody else edited have "random" only. Repeatable.
-        edited: Model that somebody else edited: a checkpoint, LoRA adapter or saved delta. WHERE is a folder or
+        controls: Negative control of every editor. Models edited elsewhere have "random" only. Repeatable.
+        edited: Model edited elsewhere: a checkpoint, LoRA adapter or saved delta. WHERE is a folder or
             ORG/NAME[@REVISION]. Repeatable.
         requests: Record file with the facts that the models of `edited` were edited for (default: none is claimed).
         data: 'sample', 'sample-claims', a dataset folder, a .json or .parquet file, or a Hub id.
@@ -36,7 +36,7 @@ class Job:
             data set ORG/NAME:CONFIG:SPLIT:COLUMN (default: those of the embedded model).
         corpus_limit: Most texts of `corpus`, drawn with `seed` (default: 100,000).
         moments: Second moments in place of texts: a folder, a set of `moments list`, or ORG/NAME after `moments pull`.
-        limit: Only this many cases of each config, sampled with `seed`. The others are demonstrations of in-context
+        limit: Only this many cases of each config, sampled with `seed`. The rest are demonstrations of in-context
             editing.
         revision: Branch, tag or commit of a Hub model.
         dtype: Of weights and sums.
@@ -45,15 +45,15 @@ class Job:
         seed: Seed of everything that is drawn.
         scorer: trie: each prefix once. plain: padded batches. single: no batches.
         max_tokens: Tokens in one forward pass (default: what suits the device).
-        memory: Memory for scoring beside the model, such as 4GiB.
+        memory: Memory for scoring on top of the model, such as 4GiB.
         block: Edits that are made and scored together, and redone after a kill.
         threads: CPU threads. Results depend on them in the last digits (default: torch's).
         checkpoints: Write every edit as a whole model below OUT/checkpoints.
-        anyway: Go on when an editor's first edits spoil what the model knew of others.
+        anyway: Go on when an editor's first edits spoil what the model knew of other facts.
 
     Raises:
-        RecordError: `limit`, `max_tokens`, `block` or `threads` is no whole number of at least 1, or there is nothing
-            to audit.
+        RecordError: `limit`, `max_tokens`, `block` or `threads` is not a whole number of at least 1, or the job
+            audits nothing.
     """
 
     model: str
@@ -104,7 +104,7 @@ class TunePlan:
     Attributes:
         trials: Settings that are tried, the preset among them.
         first_edits: Edits of each trial.
-        finalists: Settings that are tried again, and the preset beside them.
+        finalists: Settings that are tried again, along with the preset.
         final_edits: Edits of each of those, the first ones among them.
         texts: Edits of which a text is written.
         new_tokens: Length of a text.
@@ -150,10 +150,10 @@ class DosePlan:
         repeats: Samples drawn for each dose.
         pairs: Two relations to mix, such as P27,P101, each also alone. Repeatable.
         people: Prompts about other people for each edit, drawn with the seed.
-        panel: Prompts whose answers' entropy is watched, for each relation.
+        panel: Prompts for the entropy of answers, for each relation.
         candidates: Answers compared on the panel, for each relation: the most frequent targets.
         seed: Seed of every draw.
-        texts: Fixed texts whose perplexity is watched.
+        texts: Fixed texts for the perplexity.
     """
 
     doses: tuple[int, ...] = ()

@@ -36,9 +36,9 @@ def make_editor(
         model: Decides the preset.
         overrides: Setting -> value, as in a JSON file; for a control see `settings_of`.
         corpus: Texts for the editor.
-        spare: Cases about nobody whose edit is evaluated; in-context editing takes its demonstrations from them.
-        cases: The cases of the run; `unrelated` edits nobody whom a case asks about.
-        others: Editors that are made already; a control wraps its own out of them.
+        spare: Cases about people who are not evaluated; in-context editing takes its demonstrations from them.
+        cases: The cases of the run; `unrelated` never edits a person a case asks about.
+        others: Finished editors; a control wraps its own out of them.
 
     Raises:
         UnknownNameError: No such editor, or its config has no such setting.
@@ -113,7 +113,7 @@ def with_moments(
         moments: See `find_set`; None = as they are.
 
     Raises:
-        StorageError: There is no such set; also of one named in `overrides`.
+        StorageError: The set does not exist; also of one named in `overrides`.
     """
     merged = {name: dict(settings) for name, settings in overrides.items()}
     for name in dict.fromkeys(part for whole in names for part in split_control(whole) if part):
@@ -143,7 +143,7 @@ def with_seed(
 def moments_facts(
     overrides: Mapping[str, Mapping[str, object]], model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase
 ) -> dict[str, object]:
-    """What a manifest says of the sets of second moments that settings name: {} when they name none.
+    """Return what a manifest records of the sets of second moments that settings name: {} for none.
 
     Raises:
         StorageError: A set is of another model.

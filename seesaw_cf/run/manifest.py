@@ -1,4 +1,4 @@
-"""What a run was made of: written beside its results, checked before it is continued."""
+"""What a run was made of: written with its results, checked before it is continued."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class RunManifest:
     """Everything needed to repeat a run.
 
     Attributes:
-        model: id, revision, dtype and what `seesaw_cf.models.identity.identity` says.
+        model: id, revision, dtype and what `seesaw_cf.models.identity.identity` returns.
         editors: Editor name -> its config.
         data: source, configs, number of cases and SHA-256 of the cases.
         protocol: "single" (edit, score, restore), "batch" (all cases of a relation edited together), "dose", "leme" or
@@ -36,7 +36,7 @@ class RunManifest:
         job: Every option of the run as it was given.
         machine: Device, platform.
         versions: Package versions and the commit of the checkout, when there is one.
-        edited: Name -> what a model that somebody else edited moved; see `seesaw_cf.run.given.moved_by`.
+        edited: Name -> what a model edited elsewhere moved; see `seesaw_cf.run.given.moved_by`.
         notes: What the records cannot show, in sentences; see `seesaw_cf.run.preflight.data_notes`.
     """
 
@@ -63,7 +63,7 @@ class RunManifest:
 def claim_folder(folder: Path, manifest: RunManifest) -> bool:
     """Make `folder` this run's own, or check that it already is.
 
-    Of several processes that start the same run at once one claims the folder and the others join it.
+    Of several processes that start the same run at once one claims the folder and the rest join it.
 
     Args:
         folder: The run folder; made when missing.

@@ -50,8 +50,8 @@ class RunPlan:
         batch: Cases of a relation are edited together.
         out: The run folder.
         keep_deltas: Every edit is saved.
-        checkpoints: Every edit is written as a model of its own.
-        edited: There are models that somebody else edited.
+        checkpoints: Every edit is written as a separate model.
+        edited: There are models edited elsewhere.
     """
 
     outline: PreTrainedModel | None
@@ -72,7 +72,7 @@ def check_places(out: Path) -> None:
 
     Raises:
         RunFolderError: `out` is a file, or holds something else.
-        StorageError: No right to write there; the message says which variable or option chooses another place.
+        StorageError: No right to write there; the message names the variable or option that chooses another place.
     """
     check_folder(out)
     try:
@@ -89,11 +89,11 @@ def check_plan(plan: RunPlan) -> list[str]:
     """Every check, in order.
 
     Returns:
-        Sentences that the user should read before a long run: sizes, and what the report will lack.
+        Sentences that the user should read before a long run: sizes, and what the report will miss.
 
     Raises:
         EditError: An editor needs texts and there are none, or a control cannot be made.
-        UnsupportedModelError: No row for the architecture, a layer it lacks, a norm behind the MLP through which an
+        UnsupportedModelError: No row for the architecture, a missing layer, a norm behind the MLP through which an
             editor cannot write, or a model larger than the memory.
         StorageError: The disk is too small.
     """
@@ -107,7 +107,7 @@ def check_texts(editors: Mapping[str, Editor], there: bool) -> None:
     """Refuse editors that learn from texts where there are none.
 
     Raises:
-        EditError: Says which editors, and how texts are given.
+        EditError: Names the editors, and tells how texts are given.
     """
     configs = {name: editor.config for name, editor in _methods(editors).items()}
     needy = [name for name, config in configs.items() if isinstance(config, ReadsTexts) and config.needs_texts]
@@ -217,7 +217,7 @@ _TAG = "`seesaw-cf tag RECORDS --from wikidata --out DIR`"
 
 
 def data_notes(cases: Sequence[Case]) -> list[str]:
-    """What records do not have, what a report will therefore not be able to show, and what adds it.
+    """What records do not have, what a report cannot show without it, and what adds it.
 
     Args:
         cases: The run's.
@@ -305,7 +305,7 @@ def _requests(plan: RunPlan) -> int:
 
 
 def checkpoint_bytes(plan: RunPlan) -> int:
-    """Bytes of all edits, controls left out, as models of their own."""
+    """Return bytes of all edits as separate models, without controls."""
     editors = sum(not is_control(name) for name in plan.editors)
     edits = len(units(plan.cases, "batch" if plan.batch else "single"))
     weights = sum(p.numel() for p in plan.outline.parameters()) if plan.outline is not None else 0

@@ -34,11 +34,11 @@ class Prepared:
     Attributes:
         names: Of its editors, controls among them.
         overrides: Editor or kind of control -> setting -> value.
-        edited: Name -> model that somebody else edited.
+        edited: Name -> model edited elsewhere.
         corpus: Texts; None without any.
         everything: All cases of the records.
         cases: Those that are edited.
-        examined: What is asked of models that somebody else edited.
+        examined: What is asked of models edited elsewhere.
         revision: Of the records, where they come from the Hub.
         source: How the model is found.
         outline: The model without weights; None when its class cannot be built so.

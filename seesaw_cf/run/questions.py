@@ -23,7 +23,7 @@ _Targets = tuple[tuple[str, Role], ...]
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """One cloze with what the score table says about it."""
+    """One cloze with its columns of the score table."""
 
     kind: Kind
     prompt_id: int
@@ -44,7 +44,7 @@ def questions(case: Case) -> Iterator[Question]:
     Kinds: "efficacy" (the edit's own prompt), "paraphrase", "neighborhood" and "cross_subject" ask for target_new and
     target_true; "cross_property" asks for every candidate. `_eff` records repeat the edit's own prompt as their only
     attribute prompt, so it is not asked twice. zsRE's locality prompt is compared with its own answer. What records of
-    EasyEdit ask beside the edit has one answer: of "portability" a target_new, of "neighborhood" a target_true.
+    EasyEdit ask in addition to the edit has one answer: of "portability" a target_new, of "neighborhood" a target_true.
     """
     request = case.request
     labels: _Targets = ((request.target_new.label, "target_new"), (request.target_true.label, "target_true"))
@@ -107,7 +107,7 @@ def same_tokens(
     cases: Iterable[tuple[Case, Sequence[Question]]],
     scores: Mapping[Cloze, ClozeScore],
 ) -> dict[Cloze, ClozeScore]:
-    """Return, for each answer that has the tokens of another answer of its question, a score that says so.
+    """Return, for each answer that has the tokens of another answer of its question, a score that marks this.
 
     Args:
         tokenizer: The model's.
@@ -207,7 +207,7 @@ class Candidates:
     true: Mapping[tuple[str, str], frozenset[str]] = field(default_factory=dict)
 
     def of(self, case: Case) -> tuple[str, ...]:
-        """The candidates of a case: the true and the new target, then others; none without a true target."""
+        """The candidates of a case: the true and the new target, then the rest; none without a true target."""
         request = case.request
         own = (request.target_true.label, request.target_new.label)
         if not all(label.strip() for label in own):

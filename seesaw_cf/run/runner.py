@@ -53,17 +53,17 @@ class Run:
         scorer: Scores with `model`.
         editors: Name -> editor, not yet fitted.
         cases: What to edit and ask.
-        manifest: What the run is made of; decides whether `out` may be continued. `scoring["block"]` says how many
-            units stand in a task.
+        manifest: What the run is made of; decides whether `out` may be continued. `scoring["block"]` is the number of
+            units in a task.
         out: The run folder.
         keep_deltas: Also save each edit as `deltas/EDITOR/UNIT/`, for sharing; units finished earlier are not redone.
         progress: Show progress bars with ETA on stderr.
         notes: What was found out about the run beforehand, in sentences.
-        given: Name -> a model that somebody else edited; they come after the editors.
+        given: Name -> a model edited elsewhere; they come after the editors.
         examined: What is asked of those.
-        checkpoints: Also write each edit as a model of its own, `checkpoints/EDITOR/UNIT/`; not of controls.
+        checkpoints: Also write each edit as a separate model, `checkpoints/EDITOR/UNIT/`; not of controls.
         candidates: What the true target of each case is ranked among before any edit.
-        anyway: Warn of an editor whose first edits are not local, instead of stopping.
+        anyway: Warn of an editor with first edits that are not local, instead of stopping.
     """
 
     model: PreTrainedModel
@@ -106,7 +106,7 @@ class Run:
 
     @cached_property
     def given_units(self) -> list[Unit]:
-        """The cases of models that somebody else edited, cut in the same way: what a killed run loses at most."""
+        """The cases of models edited elsewhere, cut in the same way: what a killed run loses at most."""
         return units(self.examined.cases, self.manifest.protocol) if self.given else []
 
     @cached_property
@@ -117,7 +117,7 @@ class Run:
 
     @cached_property
     def asked_given(self) -> dict[str, Rows]:
-        """The same of models that somebody else edited."""
+        """The same of models edited elsewhere."""
         return {unit.key: [(case, self.examined.asked(case)) for case in unit.cases] for unit in self.given_units}
 
     @property
@@ -126,7 +126,7 @@ class Run:
 
     @cached_property
     def parts(self) -> list[list[Cloze]]:
-        """Every question, then the other candidates of the edits, in the blocks whose scores before any edit are
+        """Every question, then the other candidates of the edits, in the blocks in which scores before any edit are
         cached."""
         clozes = {q.cloze for _, qs in self._every for q in qs}
         more = {cloze for case, _ in self._every for cloze in self.candidates.clozes(case)} - clozes
@@ -221,7 +221,7 @@ class Run:
         check_first_edits(self.store, task.editor, self.units, task.units, self.anyway)
 
     def _do_given(self, task: Task) -> None:
-        """Score the task's units with a model that somebody else edited: one delta for all of them."""
+        """Score the task's units with a model edited elsewhere: one delta for all of them."""
         delta = self.given[task.editor].delta
         rows = [row for unit in task.units for row in self.asked_given[unit.key]]
         _ = self.before
@@ -243,7 +243,7 @@ class Run:
         )
 
     def _write_checkpoint(self, editor: str, unit: str, delta: WeightDelta) -> None:
-        """Write an edit as a model of its own, unless it is there."""
+        """Write an edit as a separate model, unless it is there."""
         folder, base = self.out / "checkpoints" / safe_name(editor) / safe_name(unit), self.manifest.model.get("id")
         _once(folder, lambda: merge_and_save(self.model, self.tokenizer, delta, folder, base_model=str(base)))
 
@@ -255,7 +255,7 @@ class Run:
         _once(folder, lambda: save_delta(replace(delta, meta=facts), folder))
 
     def do_open(self, rank: int = 0, world: int = 1) -> None:
-        """Do this worker's share of the open tasks, then what the others have not done, from the far end.
+        """Do this worker's share of the open tasks, then what other workers have not done, from the far end.
 
         When it returns, every task is done; two workers at most do one task twice.
 
@@ -265,7 +265,7 @@ class Run:
 
         Raises:
             EditError: An editor changed the model's weights or they could not be restored, or its first edits spoil
-                what the model knew of others.
+                what the model knew of other facts.
         """
         still_open = [number for number, task in enumerate(self.tasks) if self.is_open(task)]
         if not still_open:

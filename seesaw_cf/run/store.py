@@ -1,7 +1,7 @@
 """Finished units of work in a folder: what a killed job keeps, and their merge into its tables.
 
-Every protocol has the same folder: `manifest.json` says what the job is made of, each finished unit is one Parquet
-file, a shard, and what is known of the unit beside its rows is in that file's metadata, so that a unit is there whole
+Every protocol has the same folder: `manifest.json` describes the job, each finished unit is one Parquet
+file, a shard, and what else is known of the unit is in that file's metadata, so that a unit is there whole
 or not at all. Units do not depend on each other: any number of processes do them in any order, some of them twice, and
 the merged tables are the same bytes.
 """

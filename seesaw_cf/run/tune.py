@@ -1,7 +1,7 @@
 """Finding an editor's settings for a model, on edits that are not evaluated.
 
 Settings are drawn without replacement from a declared space and tried on a few edits; the best of them, and the preset,
-are tried again on more. Every finished trial is a shard of its own, so a killed search continues where it was.
+are tried again on more. Every finished trial is a separate shard, so a killed search continues where it was.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def draw_trials(space: Mapping[str, Sequence[object]], count: int, seed: int) ->
 
 
 def draw_edits(cases: Sequence[Case], count: int, seed: int) -> list[Case]:
-    """Edits of different people in a seeded order, of each person the one whose relation is rarest so far.
+    """Edits of different people in a seeded order, of each person the one with the relation that is rarest so far.
 
     Args:
         cases: Where they come from.
@@ -91,7 +91,7 @@ def run_tune(job: Job, plan: TunePlan, out: Path, *, progress: bool = True) -> P
     """Searches, and writes `tune.json` (every trial) and `settings.json` (the best, with its provenance).
 
     Args:
-        job: Model, one editor and data. None of the people whose edits are drawn may be evaluated with the settings
+        job: Model, one editor and data. None of the people in the drawn edits may be evaluated with the settings
             that are found: `seesaw-cf run` refuses them by the provenance.
         plan: What is searched.
         out: Folder of the search; an interrupted one in it is continued.
@@ -205,7 +205,7 @@ def _asked(case: Case) -> list[Question]:
 
 
 def _numbers(table: Any, facts: Mapping[str, Any]) -> dict[str, Any]:
-    """The parts of the objective with n and interval, and the score; None where there is no number."""
+    """The parts of the objective with n and interval, and the score; None without a number."""
     n, status = facts["n"], facts["status"]
     edited = [text for text in status.values() if text in ("ok", "zero delta")]
     parts: dict[str, Any] = {part: {"value": None, "low": None, "high": None, "n": 0} for part in PARTS}
@@ -223,7 +223,7 @@ def _numbers(table: Any, facts: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _known_neighbours(table: pa.Table) -> pa.Table:
-    """Without the neighbourhood prompts whose true target was not the likelier one before: nothing there can stay."""
+    """Drop neighbourhood prompts where the true target was not the likelier one before: nothing there can stay."""
     effects = prompt_effects(table, kind="neighborhood", score="log_odds")
     right = effects[effects["D_pre"] < 0]
     pairs = set(zip(right["case_id"], right["prompt_id"], strict=True))

@@ -16,7 +16,7 @@ PROVENANCE = "provenance"
 
 
 def tuned_subjects(file: Path | None) -> frozenset[str]:
-    """The people whose edits the settings of a file were tuned on; none for a file that was written by hand.
+    """Return the people that the settings of a file were tuned on; none for a file that was written by hand.
 
     Raises:
         RecordError: Not JSON, or a provenance without a list of subjects.
@@ -37,12 +37,12 @@ def tuned_subjects(file: Path | None) -> frozenset[str]:
 
 
 def held_out(cases: Sequence[Case], file: Path | None, leave_out: bool) -> list[Case]:
-    """Cases whose person the settings of a run were not tuned on.
+    """Return the cases about people that the settings of a run were not tuned on.
 
     Args:
         cases: Of the run.
         file: Its settings file.
-        leave_out: Leave the others out; otherwise they are refused.
+        leave_out: Leave out the other cases; otherwise they are refused.
 
     Raises:
         RecordError: Cases that the settings were tuned on: evaluated on them an editor looks better than it is.

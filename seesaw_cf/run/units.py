@@ -76,7 +76,7 @@ def _joint(key: str, others: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A block of units whose edits by one editor are made and scored together; what a worker takes on at a time."""
+    """A block of units, edited by one editor and scored together; what a worker takes on at a time."""
 
     editor: str
     units: tuple[Unit, ...]

@@ -51,7 +51,7 @@ def run_share(run: Run, rank: int, world: int, patience: float = 600.0) -> bool:
     Args:
         run: The same run in every worker.
         rank, world: From `rank_and_world`.
-        patience: Seconds that the others wait for the first worker to write the run's manifest.
+        patience: Seconds that other workers wait for the first one to write the run's manifest.
 
     Returns:
         True in the worker that wrote the merged tables.
@@ -69,7 +69,7 @@ def run_share(run: Run, rank: int, world: int, patience: float = 600.0) -> bool:
 
 
 def _claim(run: Run, rank: int, patience: float) -> None:
-    """The first worker makes the folder the run's own; the others wait for it and check."""
+    """The first worker makes the folder the run's own; the rest wait for it and check."""
     deadline = time.monotonic() + patience
     while rank and not (run.out / "manifest.json").exists():
         if time.monotonic() > deadline:
@@ -82,7 +82,7 @@ def _claim(run: Run, rank: int, patience: float) -> None:
 
 
 class _Worker:
-    """What a Ray actor holds: one run of its own, made where the actor lives. Lines of the log go with the answers."""
+    """What a Ray actor holds: one run, made where the actor lives. Lines of the log go with the answers."""
 
     def __init__(self, make: Callable[[], Run]) -> None:
         self.make = make

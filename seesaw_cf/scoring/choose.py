@@ -28,11 +28,11 @@ def make_scorer(
             "plain": one sequence per cloze. "single": one sequence per forward pass, so that a score depends on its
             cloze and on nothing else that is asked, in any dtype; many times slower.
         max_tokens: Tokens in one forward pass; None = what suits the device. "single" has no use for it.
-        memory: Bytes that scoring with tries may take beside the model.
+        memory: Bytes that scoring with tries may take on top of the model.
 
     Raises:
         UnknownNameError: Another `how`.
-        UnsupportedModelError: "trie", but this model cannot be fed tries; says why.
+        UnsupportedModelError: "trie", but this model cannot be fed tries; tells why.
     """
     if how not in SCORERS:
         raise unknown_name("scorer", how, SCORERS)

@@ -16,10 +16,10 @@ from seesaw_cf.base.types import Cloze
 
 
 def check_clozes(clozes: object) -> None:
-    """Refuse what is no list of clozes, such as plain texts.
+    """Refuse anything but a list of clozes, such as plain texts.
 
     Raises:
-        RecordError: It is no list, or an item is no `Cloze` with two texts.
+        RecordError: It is not a list, or an item is not a `Cloze` with two texts.
     """
     for cloze in items("clozes", clozes, "a list of Cloze"):
         if not isinstance(cloze, Cloze) or not isinstance(cloze.context, str) or not isinstance(cloze.target, str):
@@ -42,7 +42,7 @@ class Limits(NamedTuple):
 
 
 def check_fits(tokenizer: PreTrainedTokenizerBase, cloze: Cloze, item: EncodedCloze, limits: Limits) -> None:
-    """Refuse a text that a model cannot be asked, or whose answer its tokenizer has no word for.
+    """Refuse a text that a model cannot be asked, or an answer that its tokenizer has no word for.
 
     Raises:
         PromptError: Too long, a context without tokens, tokens beyond the vocabulary, or an unknown answer.
@@ -152,9 +152,9 @@ _CUTTERS = tuple(
 def cuts_at_spaces(tokenizer: PreTrainedTokenizerBase) -> bool:
     """Between a visible character and a space followed by a letter, this tokenizer always begins a new token.
 
-    Then the ids of "context target" are those of "context" and those of " target", whatever the two are. True only of
-    fast byte-level tokenizers whose regular expression is known, that treat the first word like any other, normalise
-    by NFC at most, and whose added tokens keep away from such places.
+    Then the ids of "context target" are those of "context" and those of " target", for any two. True only of
+    fast byte-level tokenizers with a known regular expression, that treat the first word like any other, normalise
+    by NFC at most, and with added tokens that keep away from such places.
     """
     backend = getattr(tokenizer, "backend_tokenizer", None)
     if backend is None or backend.pre_tokenizer is None:
@@ -179,7 +179,7 @@ def cuts_at_spaces(tokenizer: PreTrainedTokenizerBase) -> bool:
 
 
 def _reaches_over(token: AddedToken) -> bool:
-    """An added token that can hold a single space beside something else, or swallow one."""
+    """Return whether an added token can hold a single space next to something else, or swallow one."""
     blank = not token.content.strip() and len(token.content) > 1
     return token.lstrip or token.rstrip or token.single_word or (" " in token.content and not blank)
 

@@ -28,7 +28,7 @@ class Answers(NamedTuple):
         logprobs: (asks,) log p(token | its path), float64 on the CPU.
         first: (asks,) the most likely token at that place, the first of several.
         greedy: (asks,) it is the token that was asked.
-        logit_rows: Nodes whose logits were computed.
+        logit_rows: Number of nodes with computed logits.
     """
 
     items: list[int]
@@ -86,7 +86,7 @@ def _peaks_and_sums(logits: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def asked_places(rows: Sequence[TrieRow], layout: Layout) -> Tensor:
-    """Sorted places in the flattened output whose logits are asked for."""
+    """Return the sorted places in the flattened output at which logits are asked for."""
     places = [start + node for row, start in zip(rows, layout.starts) for node, _, _ in row.asks]
     return torch.tensor(sorted(set(places)))
 

@@ -197,7 +197,7 @@ def per_token_deltas(
 
 
 def edited(model: PreTrainedModel, delta: WeightDelta) -> AbstractContextManager[object]:
-    """The model with one edit: written into its weights, or beside them where writing would round much of it away.
+    """The model with one edit: in its weights, or as an extra term where writing would round much of it away.
 
     Args:
         model: The unedited model; as before after the block.

@@ -51,7 +51,7 @@ class TrieRow:
 
     @property
     def asked(self) -> int:
-        """Number of nodes whose next-token probabilities are needed."""
+        """Return the number of nodes that need next-token probabilities."""
         return len({node for node, _, _ in self.asks})
 
 

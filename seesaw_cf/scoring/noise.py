@@ -34,7 +34,7 @@ class Noise:
         p99: 99th percentile over clozes of the largest difference.
         p99_probability: The same percentile of the difference in probability.
         max: Largest difference.
-        flips: Clozes whose `greedy` is not the same in all shapes.
+        flips: Clozes with a `greedy` that differs between shapes.
     """
 
     n: int
@@ -61,12 +61,12 @@ def measure_noise(scorer: Scorer, clozes: Sequence[Cloze], seed: int = 0, *, qui
     """Score the same clozes in several batch shapes, none of them larger than the scorer's own, and compare.
 
     Args:
-        scorer: Whose noise it is. A `TrieScorer` is also compared with one sequence at a time, which it falls back to,
-            and with itself beside other edits, as after an edit. An `HFScorer` with one token in a pass ("single")
+        scorer: The scorer to measure. A `TrieScorer` is also compared with one sequence at a time, its fallback,
+            and with itself next to other edits, as after an edit. An `HFScorer` with one token in a pass ("single")
             has no batches, and no noise.
         clozes: What to score; unscorable ones are left out.
         seed: Draws the halves that are scored apart.
-        quick: Compare what a run itself does (all together, in halves, one sequence each, beside other edits), not
+        quick: Compare what a run itself does (all together, in halves, one sequence each, with other edits), not
             every size of batch.
 
     Returns:
@@ -105,7 +105,7 @@ def measure_noise(scorer: Scorer, clozes: Sequence[Cloze], seed: int = 0, *, qui
 
 
 def _shapes(scorer: Scorer) -> dict[str, Scorer]:
-    """The scorer, and others like it that feed less at a time."""
+    """Return the scorer, and copies that feed less at a time."""
     if isinstance(scorer, TrieScorer):
         limit = scorer.tokens_per_pass
         tries = {f"tries, {size} tokens": replace(scorer, max_tokens=size) for size in _sizes(limit)}

@@ -38,7 +38,7 @@ _SCORE = _SCHEMA.names[2:]  # fields of `ClozeScore`, in their order
 
 
 def blocks(clozes: Iterable[Cloze], size: int = 4096) -> list[list[Cloze]]:
-    """Distinct clozes in sorted order, cut into blocks: the same set gives the same blocks whatever the order.
+    """Distinct clozes in sorted order, cut into blocks: the same set gives the same blocks in any order.
 
     Args:
         clozes: Any; duplicates count once.

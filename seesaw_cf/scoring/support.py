@@ -94,7 +94,7 @@ def _known_obstacle(model: PreTrainedModel) -> str:
 
 
 def _trial_items(model: PreTrainedModel) -> list[EncodedCloze]:
-    """Three texts that share one and three tokens, and one of their own; ids spread over the vocabulary.
+    """Return three texts that share one and three tokens, and one apart; ids spread over the vocabulary.
 
     Not every token is asked, so that what is computed for asked tokens only is tried as well.
     """

@@ -46,7 +46,7 @@ class Counts:
         forwards: Forward passes.
         tokens: Positions fed, padding not counted.
         padded: Positions fed, padding counted.
-        logit_rows: Positions whose logits were computed.
+        logit_rows: Positions with computed logits.
         work: Positions fed, each times the part of the model's blocks that it went through.
     """
 
@@ -70,7 +70,7 @@ class Counts:
 class TrieScorer:
     """Scores clozes with a transformers causal language model; the same numbers as `HFScorer`, with far fewer tokens.
 
-    On one type of machine with one number of threads, the same set of clozes gives the same bytes in whatever order and
+    On one type of machine with one number of threads, the same set of clozes gives the same bytes in any order and
     however often they are asked. A model that cannot be fed tries (see `support`) is scored by `HFScorer`, and so are
     single texts longer than a sliding window. While it scores, modules of the model run other functions: other
     threads that score or edit with the same model wait.
@@ -82,7 +82,7 @@ class TrieScorer:
         max_tokens: Tokens in one forward pass; None = 3,072 on a CPU, 8,192 elsewhere.
         strict: Raise on the first cloze, in sorted order, that cannot be scored instead of reporting it in
             `ClozeScore.status`.
-        memory: Bytes that scoring may take beside the model; None = what `max_tokens` needs. Passes are made small
+        memory: Bytes that scoring may take on top of the model; None = what `max_tokens` needs. Passes are made small
             enough by an estimate, and halved when memory runs out all the same.
         counts: Tokens fed and forward passes so far.
     """

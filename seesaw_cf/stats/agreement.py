@@ -235,7 +235,7 @@ def annotator_agreement(
 
 
 def _no_interval(n_groups: int, value: float, drawn: Floats) -> str:
-    """Why there is no interval; "" where there is one."""
+    """Return why an interval is missing; "" where there is one."""
     reasons = {
         "no two different ratings": math.isnan(value),
         f"too few to resample ({n_groups})": n_groups < MIN_EFFECTIVE,

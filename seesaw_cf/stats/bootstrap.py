@@ -54,7 +54,7 @@ def cluster_weights(n_clusters: int, draws: int, seed: int) -> Floats:
         Counts of shape (draws, n_clusters); each row sums to n_clusters.
 
     Raises:
-        RecordError: There is no cluster, or draws or seed are outside what `seesaw_cf.base.checks` allows.
+        RecordError: No cluster is given, or draws or seed are outside what `seesaw_cf.base.checks` allows.
 
     Source: Efron and Tibshirani (1993), chapter 6; clusters are the resampling unit (Cameron, Gelbach, Miller 2008).
     """
@@ -117,7 +117,7 @@ def pigeonhole_draws(
 ) -> Floats:
     """Means of case means in samples that resample edits and people independently (crossed bootstrap).
 
-    A person drawn twice counts twice in every edit; an edit drawn twice counts twice for everybody.
+    A person drawn twice counts twice in every edit; an edit drawn twice counts twice for every person.
 
     Args:
         case, person: (n,) codes.

@@ -19,7 +19,7 @@ from seesaw_cf.stats.multiple import Correction
 
 
 class CaseMean(TypedDict):
-    """A mean over cases: the value with its interval, p-value and counts; `note` says why there is no interval."""
+    """A mean over cases: the value with its interval, p-value and counts; `note` tells why an interval is missing."""
 
     value: float
     low: float
@@ -69,7 +69,7 @@ def case_mean(values: pd.Series, case: pd.Series, against: float = 0.0) -> CaseM
         against: What the p-value tests the mean against.
 
     Returns:
-        `value`, `low`, `high`, `p`, `n` rows, `n_cases`, and `note`: why there is no interval.
+        `value`, `low`, `high`, `p`, `n` rows, `n_cases`, and `note`: the reason for a missing interval.
     """
     codes = pd.factorize(case)[0]
     return _estimate(values, codes, [case_weights(codes, codes >= 0)], against)
@@ -103,7 +103,7 @@ def _share(flags: pd.Series, codes: NDArray[np.intp], weights: Floats, against: 
 def case_difference(
     values: pd.Series, case: pd.Series, first: NDArray[np.bool_], second: NDArray[np.bool_]
 ) -> CaseDifference:
-    """The mean of case means over some rows minus that over others; a case may have rows in both.
+    """Return the mean of case means over some rows minus that over the rest; a case may have rows in both.
 
     Args:
         values: One finite number per row.

@@ -49,7 +49,7 @@ def clustered_mean(values: Floats, parts: list[Floats], clusters: Mapping[str, C
 
     Returns:
         The `Estimate` with its 95 % interval. With fewer than `MIN_EFFECTIVE` effective clusters in a dimension, or in
-        either part of it, interval, error and p are NaN; `note` says where, and how many are missing.
+        either part of it, interval, error and p are NaN; `note` names the dimension and how many are missing.
 
     Raises:
         RecordError: Lengths differ, values are not finite, or weights do not add up to 1.

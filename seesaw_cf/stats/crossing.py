@@ -100,7 +100,7 @@ class Crossing:
         """Estimate, standard error and degrees of freedom.
 
         Args:
-            values: (n, columns) finite observations; each column is a data set of its own.
+            values: (n, columns) finite observations; each column is a separate data set.
 
         Returns:
             Three (columns,) arrays.
@@ -130,7 +130,7 @@ class Crossing:
     def _centred(self, y: Floats) -> Floats:
         """Values without what a contrast within clusters cancels, the cluster's mean; residuals keep their variance.
 
-        Otherwise effects on everybody in a cluster would be taken off twice from the other dimensions.
+        Otherwise effects on a whole cluster would be taken off twice from the other dimensions.
         """
         if self._within is None:
             return y
@@ -147,7 +147,7 @@ def _balanced(shares: Sequence[Floats]) -> bool:
 
 
 def _satterthwaite(shares: Sequence[Floats], scale: Floats) -> tuple[float, float]:
-    """Bias factor and degrees of freedom of `scale @ sums**2` when every cluster has an effect of its own.
+    """Bias factor and degrees of freedom of `scale @ sums**2` when every cluster has a separate effect.
 
     With independent cluster effects u of variance 1 the centred cluster sums of a part with shares a are
     (diag(a) - a a') u, so their covariance V is diag(a^2) plus a matrix of rank two. The sum of squares has mean tr(CV)

@@ -23,7 +23,7 @@ MAX_LEVELS = 1500
 
 
 def mixed_contrast(values: Floats, member: NDArray[np.bool_], clusters: Mapping[str, Codes]) -> Estimate:
-    """Members minus others in a linear mixed model with a random intercept for every cluster of every dimension.
+    """Return members minus the rest in a linear mixed model with a random intercept for each cluster of each dimension.
 
     Args:
         values: (n,) finite observations.
@@ -36,7 +36,7 @@ def mixed_contrast(values: Floats, member: NDArray[np.bool_], clusters: Mapping[
 
     Raises:
         MissingExtraError: statsmodels is missing; install `seesaw_cf[mixed]`.
-        RecordError: More than `MAX_LEVELS` clusters, values that are not finite, or a group without members or others.
+        RecordError: More than `MAX_LEVELS` clusters, values that are not finite, or a group of none or of all.
 
     Deviates: prompts are weighted by precision, so it estimates the contrast of `clustered_mean` only when the effect
         does not depend on how many people an edit was scored on. Trust it less than the default when the effects are

@@ -54,7 +54,7 @@ def adjust(p_values: ArrayLike, method: Correction = "holm") -> Floats:
 
 @dataclass(frozen=True, slots=True)
 class Adjusted:
-    """An estimate among others that were tested with it.
+    """An estimate of a family of tests.
 
     Attributes:
         estimate: With its own p.
@@ -84,7 +84,7 @@ def adjust_families(table: pd.DataFrame, family: Sequence[str], method: Correcti
 
     Args:
         table: Has a column `p`.
-        family: The columns whose values name a family, such as ["editor", "axis"]; [] = the whole table is one family.
+        family: The columns that name a family, such as ["editor", "axis"]; [] = the whole table is one family.
             Declare it before looking at the results.
         method: See `adjust`.
 
@@ -111,7 +111,7 @@ def label_permutation(
     permutations: int = 2000,
     seed: int = 0,
 ) -> tuple[Floats, Floats, Floats]:
-    """Tests "this group differs from everybody else" for all groups of a table by shuffling people's labels.
+    """Test "this group differs from the rest" for all groups of a table by shuffling people's labels.
 
     Args:
         person_values: (people,) one value per person, free of edit effects (mean over the person's prompts of the

@@ -22,7 +22,7 @@ class Components:
     """Standard deviations of what crossed values are made of, in the effect's unit.
 
     Attributes:
-        edit: Between edits: of what an edit does to everybody (for a mean), or to one group more than to the other
+        edit: Between edits: of what an edit does to all people (for a mean), or to one group more than to the other
             (for a contrast).
         person: Between people under the same edit.
         prompt: What is left: the same person under different edits and prompts.
@@ -33,7 +33,7 @@ class Components:
     prompt: float = 0.10
 
     def __post_init__(self) -> None:
-        """Refuse what is no standard deviation.
+        """Refuse anything but standard deviations.
 
         Raises:
             RecordError: One is negative or not finite.
@@ -75,7 +75,7 @@ def variance_components(values: Floats, edit: Codes, person: Codes) -> Component
 
 
 def contrast_components(values: Floats, edit: Codes, person: Codes, member: NDArray[np.bool_]) -> Components:
-    """The components of a contrast between members and others within edits.
+    """Return the components of a contrast between members and non-members within edits.
 
     Args:
         values: (n,) finite values.
@@ -86,7 +86,7 @@ def contrast_components(values: Floats, edit: Codes, person: Codes, member: NDAr
         Components; `edit` also holds what differs because other people were asked, so plans err on the large side.
 
     Raises:
-        RecordError: Fewer than two edits have both members and others, or lengths differ.
+        RecordError: Fewer than two edits have both members and non-members, or lengths differ.
     """
     check_rows("variance components", ("edit", "person"), values=values, edit=edit, person=person, member=member)
     cell = edit * 2 + member
@@ -129,7 +129,7 @@ class Design:
     Attributes:
         people_per_edit: People scored under each edit.
         edits_per_person: Edits each person is scored under.
-        share: Share of the people in the group, for a contrast; None for a mean over everybody.
+        share: Share of the people in the group, for a contrast; None for a mean over all people.
     """
 
     people_per_edit: int
@@ -178,7 +178,7 @@ def plan(
     """The smallest number of edits that finds an effect `delta`.
 
     The variance of a mean over E edits, P people and N prompts is edit^2 / E + person^2 / P + prompt^2 / N; in a
-    contrast of a share s of the people with all others the last two are divided by s (1 - s).
+    contrast of a share s of the people with the rest the last two are divided by s (1 - s).
 
     Args:
         delta: The effect to find, in the effect's unit.

@@ -20,14 +20,14 @@ def t_test(values: Floats) -> tuple[float, float, str]:
     """Two-sided one-sample t-test against 0.
 
     Source: SEESAW-CF appendix D, "a t-test, conducted with scipy", over case-level differences.
-    Deviates: with fewer than two values, or all values equal, there is no test (scipy gives p = 0 for the latter,
+    Deviates: with fewer than two values, or all values equal, no test is made (scipy gives p = 0 for the latter,
     which is what identical batch edits of one gender produce).
 
     Args:
         values: One finite value per case.
 
     Returns:
-        t, p and a note; NaN, NaN and the reason when there is no test.
+        t, p and a note; NaN, NaN and the reason when no test is made.
     """
     if values.size < 2:
         return float("nan"), float("nan"), "fewer than two cases"
@@ -196,7 +196,7 @@ def tolerance(manifest: Mapping[str, Any]) -> tuple[float, str]:
 
 
 def above(first: ArrayLike, second: ArrayLike, nats: float) -> NDArray[np.bool_]:
-    """Whether log-probabilities are higher than others by more than rounding; NaN is not.
+    """Return whether log-probabilities are higher by more than rounding; NaN is not.
 
     Args:
         first, second: Log-probabilities, nats, of shapes that broadcast.
@@ -206,5 +206,5 @@ def above(first: ArrayLike, second: ArrayLike, nats: float) -> NDArray[np.bool_]
 
 
 def tied(first: ArrayLike, second: ArrayLike, nats: float) -> NDArray[np.bool_]:
-    """Whether log-probabilities are within rounding of others; NaN is not."""
+    """Return whether log-probabilities are equal within rounding; NaN is not."""
     return np.asarray(np.abs(np.subtract(first, second, dtype=np.float64)) <= max(nats, 0.0))

@@ -59,7 +59,7 @@ def cells_of(study: Study) -> list[StudyCell]:
 
 
 def chosen(cells: Sequence[StudyCell], patterns: Sequence[str]) -> list[StudyCell]:
-    """The cells whose names match; all without a pattern.
+    """Return the cells with names that match; all without a pattern.
 
     Args:
         cells: Of the study.
@@ -78,7 +78,7 @@ def claim_study(out: Path, study: Study) -> None:
     """Make a folder this study's own, or check that it is; a study may grow by models, editors, records, protocols.
 
     Raises:
-        RunFolderError: The folder holds another study, or one that has what this file lacks; every difference is named.
+        RunFolderError: The folder holds another study, or one with entries missing here. Every difference is named.
         StorageError: The folder cannot be written.
     """
     file = out / STUDY
@@ -118,7 +118,7 @@ def _changed(stored: Mapping[str, Any], record: Mapping[str, Any]) -> list[str]:
 
 
 def _lacking(stored: Mapping[str, Any], record: Mapping[str, Any]) -> list[str]:
-    """Entries of the folder's study that the file lacks, or that mean something else there."""
+    """Return entries of the folder's study that are missing or different in the file."""
     out = []
     for part in _GROWS:
         for name, old in (stored.get(part) or {}).items():
@@ -131,7 +131,7 @@ def _lacking(stored: Mapping[str, Any], record: Mapping[str, Any]) -> list[str]:
 
 
 def job_of(cell: StudyCell, study: Study, out: Path) -> Job:
-    """The job of a cell; its editor's settings are written beside the cells.
+    """The job of a cell; its editor's settings are written next to the cells.
 
     Raises:
         RecordError: The model's file of settings is damaged.

@@ -1,5 +1,5 @@
 """Five sentences that a comparison opens with: what was edited, did it take, who was affected and where lines differ,
-what cannot be said, and how sure the rest is."""
+what remains open, and how sure the rest is."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ def _how_sure(comparison: Comparison) -> str:
 
 
 def _labels(comparison: Comparison) -> dict[tuple[str, ...], str]:
-    """Key of a line -> what tells it from the others."""
+    """Return key of a line -> what distinguishes it."""
     return {line.key: label_of(line, comparison.lines) for line in comparison.lines}
 
 

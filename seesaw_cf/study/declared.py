@@ -114,7 +114,7 @@ class Study:
         protocols: "single", "batch".
         options: Fields of `seesaw_cf.run.job.Job` that all cells share.
         audit: Margins, level and correction, declared before looking.
-        family: Columns whose values name a family of verdicts.
+        family: Columns that name a family of verdicts.
     """
 
     title: str

@@ -78,7 +78,7 @@ def _only(table: pd.DataFrame, keys: set[tuple[str, str, str, str]]) -> pd.DataF
 
 
 def _panels(table: pd.DataFrame, names: list[str]) -> Iterator[tuple[str, pd.DataFrame]]:
-    """The rows of each picture, with the names that are not the same in all; the first name is always said."""
+    """The rows of each picture, with the names that are not the same in all; the first name is always included."""
     if len(table):
         places = [number for number, name in enumerate(names) if not number or table[name].nunique() > 1]
         for key, rows in table.groupby(names, sort=False):

@@ -183,7 +183,7 @@ class Forecast:
 
 
 def plan_folder(out: Path) -> Path:
-    """Where the plan of a study in `out` is written: beside it, for a plan is no study yet."""
+    """Return where the plan of a study in `out` is written: next to it, for a plan is not yet a study."""
     return out.parent / f"{out.name or 'study'}-plan"
 
 
@@ -196,7 +196,7 @@ def forecast(study: Study, out: Path, only: Sequence[str] = ()) -> Forecast:
         only: Names of cells; all when empty.
 
     Raises:
-        SeesawError: What a run would refuse, too.
+        SeesawError: A run would refuse the same input.
     """
     cells = chosen(cells_of(study), only)
     costs: list[Cost] = []

@@ -91,7 +91,7 @@ def read_members(
 
     Raises:
         RunFolderError: A folder is named twice.
-        SeesawError: A folder is no finished run; see `seesaw_cf.report.read_results`.
+        SeesawError: A folder is not a finished run; see `seesaw_cf.report.read_results`.
     """
     if len({folder.resolve() for folder in folders}) < len(folders):
         raise RunFolderError(f"compare: a run is named twice among {', '.join(map(str, folders))}. Name each once.")
@@ -119,7 +119,7 @@ _TAGS = {"model": ("model", ("fingerprint", "dtype")), "records": ("data", ("sha
 
 
 def _told_apart(members: Sequence[Member]) -> list[Member]:
-    """Other weights, other records and the same editor twice get names of their own."""
+    """Other weights, other records and the same editor twice get distinct names."""
     renamed = list(members)
     for field, (part, keys) in _TAGS.items():
         tags = [", ".join(str(member.manifest.get(part, {}).get(key, ""))[:8] for key in keys) for member in renamed]

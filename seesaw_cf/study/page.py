@@ -178,7 +178,7 @@ def effect_texts(row: Row, line: ComparedEditor) -> tuple[str, str]:
 
     Args:
         row: Of `Results.effects`.
-        line: Whose it is. Effects up to its run's noise floor print as 0.
+        line: The line it belongs to. Effects up to its run's noise floor print as 0.
     """
     results = line.member.results
     if not row["n_cases"]:

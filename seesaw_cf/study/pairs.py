@@ -171,7 +171,7 @@ def _took(first: ComparedEditor, second: ComparedEditor) -> Iterator[dict[str, o
 
 
 def _accuracy(first: ComparedEditor, second: ComparedEditor) -> Iterator[dict[str, object]]:
-    """Cases whose other property is still right after the edit."""
+    """Describe cases with the other property still right after the edit."""
     frames = []
     for line in (first, second):
         table = _own_scores(line, "cross_property")

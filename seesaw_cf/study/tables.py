@@ -173,7 +173,7 @@ def _largest(values: Sequence[float | None]) -> float | None:
 
 
 def _with_names(frame: pd.DataFrame) -> pd.DataFrame:
-    """Add the papers' names beside relation ids."""
+    """Add the papers' names to relation ids."""
     columns = [name for name in ("relation", "edit_relation", "effect_relation") if name in frame]
     return frame.assign(**{f"{name}_name": [_name(str(relation)) for relation in frame[name]] for name in columns})
 

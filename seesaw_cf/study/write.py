@@ -97,7 +97,7 @@ def compare_runs(folders: Sequence[Path], out: str | os.PathLike[str], settings:
         What a terminal shows.
 
     Raises:
-        RunFolderError: Fewer than two folders, or one is no finished run.
+        RunFolderError: Fewer than two folders, or one is not a finished run.
         StorageError: A folder is named twice, or a file could not be written.
     """
     if len(folders) < 2:

@@ -1,1 +1,1 @@
-"""Pages of HTML that need nothing beside them: one stylesheet, one script, templates with autoescape."""
+"""Self-contained pages of HTML: one stylesheet, one script, templates with autoescape."""

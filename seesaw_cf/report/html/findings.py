@@ -61,7 +61,7 @@ class PageSection:
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """What a page says.
+    """Content of a page.
 
     Attributes:
         title: Its heading.
@@ -83,7 +83,7 @@ class Findings:
 
 
 def findings_page(page: Findings) -> str:
-    """HTML that needs nothing beside it; the same findings give the same bytes."""
+    """Return self-contained HTML; the same findings give the same bytes."""
     last = [(name, title) for name, title in _LAST if name != "downloads" or page.tables]
     values = {
         "title": page.title,

@@ -130,7 +130,7 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class ForestRow:
-    """A line of a panel: one mark for each side, None where there is nobody."""
+    """A line of a panel: one mark for each side, None for a side without people."""
 
     name: str
     count: str
@@ -252,7 +252,7 @@ class Chart:
 
 @dataclass(frozen=True, slots=True)
 class Charts:
-    """Charts beside each other."""
+    """Charts side by side."""
 
     kind: ClassVar[str] = "charts"
     unit: str
@@ -262,7 +262,7 @@ class Charts:
 def draw_chart(
     title: str, about: str, places: Sequence[str], curves: Sequence[Curve], levels: Sequence[float] = ()
 ) -> Chart:
-    """A chart; points of different curves at one place stand beside each other.
+    """A chart; points of different curves at one place stand side by side.
 
     Args:
         title, about: See `Chart`.

@@ -1,6 +1,6 @@
 """Two-sided graphs: names on the left, statements on the right, a line for each link; no label can lie on another.
 
-The layout is made of estimated text widths that are never too small, each label has a row of its own, and a label that
+The layout is made of estimated text widths that are never too small, each label has a separate row, and a label that
 is too long ends with an ellipsis and shows whole in its title.
 """
 
@@ -26,7 +26,7 @@ class Link:
         name, statement: Its ends.
         kind: One of the four dashings and weights: 0 to 3.
         colour: Number of a colour.
-        sign: A character that stands before the statement, so that nothing is told by colour alone.
+        sign: A character that stands before the statement, so that colour alone carries no meaning.
     """
 
     name: str
@@ -99,7 +99,7 @@ def draw_links(links: Sequence[Link], about: str) -> Drawing:
 
     Args:
         links: What is drawn; texts as they are to be shown.
-        about: Said to those who do not see the picture.
+        about: Text for those who do not see the picture.
     """
     order = {name: number for number, name in enumerate(dict.fromkeys(link.name for link in links))}
     of: dict[str, list[Link]] = {}

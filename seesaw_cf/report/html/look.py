@@ -111,7 +111,7 @@ def view_link(name: str, **choices: str) -> str:
 
 
 def short(value: float) -> float | None:
-    """Three digits are what a table shows; more would make the page larger. None where there is no number."""
+    """Three digits are what a table shows; more would make the page larger. None without a number."""
     return float(f"{value:.3g}") if math.isfinite(value) else None
 
 
@@ -163,7 +163,7 @@ class TextPair:
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """What was written about one edit: texts, who and what, and tables beside them."""
+    """What was written about one edit: texts, who and what, and tables."""
 
     title: str
     about: str
@@ -191,7 +191,7 @@ def compared(
 
     Returns:
         Pieces that add up to the texts, control characters as spaces, each text cut at 12,000 characters. Texts of more
-        than 2,500 words are not compared. The note says so, and what was cut.
+        than 2,500 words are not compared. The note tells so, and what was cut.
     """
     cleaned = [_CONTROL.sub(" ", text or "") for text in (before, after)]
     notes = [

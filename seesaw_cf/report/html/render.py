@@ -97,7 +97,7 @@ def render(template: str, values: Mapping[str, object], look: PageTemplate = REP
         look: Its style, script and rights.
 
     Returns:
-        HTML whose Content-Security-Policy names its own style and script by their hashes and forbids all else: no
+        HTML with a Content-Security-Policy that names its style and script by hash and forbids all else: no
         request, no frame, no inline handler, and no form unless the look allows it. The same values give the same
         bytes.
     """

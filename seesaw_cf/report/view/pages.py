@@ -58,7 +58,7 @@ def view_page(prompts: Prompts, path: str, query: str) -> str:
         HTML without script; the same run and address give the same bytes.
 
     Raises:
-        UnknownNameError, RecordError: See `read_view`; or there is no such page or case.
+        UnknownNameError, RecordError: See `read_view`; or the page or case does not exist.
     """
     view = read_view(prompts, path, query)
     where, values = view.where()
@@ -98,7 +98,7 @@ _SIZE = (
 
 
 def refusal(heading: str, message: str) -> str:
-    """A page that says why there is no other."""
+    """Return a page that explains why the one asked for is missing."""
     return render("view_refusal.html", {"title": heading, "message": message}, SERVED)
 
 
@@ -203,7 +203,7 @@ def _number(value: float | None) -> str:
 
 
 def _pages(view: View, pages: int) -> list[tuple[str, str]]:
-    """Where a reader can turn to: what is said, and the address."""
+    """Return where a reader can turn to: label and address."""
     turns = {"first": 1, "previous": view.page - 1, "next": view.page + 1, "last": pages}
     return [(label, view.at(page).address) for label, page in turns.items() if 1 <= page <= pages and page != view.page]
 

@@ -1,6 +1,6 @@
 """Every prompt of a run with its four log-probabilities, in a database on disk that a page is read from.
 
-The score table is read as a stream and paired by DuckDB, whose memory has a limit, so that a run of any size opens.
+The score table is read as a stream and paired by DuckDB in limited memory, so that a run of any size opens.
 """
 
 from __future__ import annotations
@@ -80,8 +80,8 @@ def open_prompts(run: str | os.PathLike[str]) -> Iterator[Prompts]:
 
     Raises:
         RunFolderError: Not a run folder, or the run is not finished.
-        RecordError: A table is truncated, lacks columns or contradicts itself.
-        StorageError: There is no room for the database.
+        RecordError: A table is truncated, misses columns or contradicts itself.
+        StorageError: The disk is too full for the database.
         MissingExtraError: DuckDB is not installed.
     """
     with need("duckdb", extra="view", what_for="seesaw-cf view", otherwise="report.html needs nothing"):
@@ -107,7 +107,7 @@ def open_prompts(run: str | os.PathLike[str]) -> Iterator[Prompts]:
 
 
 def _check_columns(file: Path) -> None:
-    """Refuse what is no score table before it is read."""
+    """Refuse anything but a score table before it is read."""
     try:
         names = pq.read_schema(file).names
     except (pa.ArrowException, OSError) as error:
@@ -120,7 +120,7 @@ def _check_columns(file: Path) -> None:
 
 
 def _linked(file: Path, folder: Path) -> str:
-    """The file as an SQL string, by a name that is neither a pattern nor a partition, whatever its own is."""
+    """The file as an SQL string, by a name that is neither a pattern nor a partition."""
     link = folder / "scores.parquet"
     link.symlink_to(file.resolve())
     return "'" + glob.escape(str(link)).replace("'", "''") + "'"

@@ -1,4 +1,4 @@
-"""An address to what a page shows, and back: every view has one address, and a wrong one says what was meant."""
+"""Turn an address into what a page shows, and back. Every view has one address; for a wrong one, suggest a near one."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class View:
     Attributes:
         path: Out of `PAGES`.
         chosen: Parameter -> its value; what is left out is not filtered by, but controls are left out until one of
-            them is chosen: the change after them stands beside each row.
+            them is chosen: the change after them stands in each row.
         sort: Column out of `SORTED`; large values first unless `up`.
         page: The first is 1.
     """
@@ -106,7 +106,7 @@ def read_view(prompts: Prompts, path: str, query: str) -> View:
 
     Raises:
         UnknownNameError: A parameter or a value that this run does not have; near ones are suggested.
-        RecordError: A value is given twice, is no number or too long, or the case is not said.
+        RecordError: A value is given twice, is not a number or too long, or the case is missing.
     """
     pairs = [(name, value) for name, value in parse_qsl(query, max_num_fields=40) if value]
     parameters = dict(pairs)

@@ -65,7 +65,7 @@ class PageServer(ThreadingHTTPServer):
         return f"http://{HOST}:{self.port}/"
 
     def serve_while_asked(self, idle: float | None) -> None:
-        """Answers until nobody has asked for so many seconds; without end when None."""
+        """Answer until so many seconds pass without a request; without end when None."""
         serving = threading.Thread(target=self.serve_forever, kwargs={"poll_interval": 0.1}, daemon=True)
         serving.start()
         try:

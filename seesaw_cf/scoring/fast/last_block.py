@@ -19,7 +19,7 @@ _ATTENTION = ("q_proj", "o_proj", "out_proj", "c_proj", "dense")
 
 
 def _own_output_only(model: PreTrainedModel) -> list[nn.Module]:
-    """Modules of the last block whose answer about a token matters to that token alone: all but keys and values."""
+    """Return the last block's modules with output that matters to its own token alone: all but keys and values."""
     blocks = transformer_blocks(model)
     if blocks is None:
         return []
@@ -33,7 +33,7 @@ def _own_output_only(model: PreTrainedModel) -> list[nn.Module]:
 def last_block_only(model: PreTrainedModel, places: Tensor | None) -> Iterator[None]:
     """Inside the block, the last block's MLP, queries and attention output are computed for the tokens at `places`.
 
-    For all others they answer 0.
+    For all other tokens they answer 0.
 
     Args:
         model: Any model; what has no module of a known name in its last block is computed for every token, as are

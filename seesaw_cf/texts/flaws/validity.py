@@ -140,7 +140,7 @@ def validate_judge(table: pa.Table, judge: str, *, draws: int = 1000) -> dict[st
 
     Raises:
         UnknownNameError: `judge` is not a rater.
-        RecordError: There are no people to compare with, or a rating is repeated.
+        RecordError: No people to compare with, or a rating is repeated.
 
     Source: SEESAW-CF Table 20.
     Deviates: matched by pair instead of row position; chance-corrected, compared with the constant answer: "equal" to

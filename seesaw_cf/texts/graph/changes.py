@@ -82,7 +82,7 @@ def topic_results(
     Args:
         triples: Rows of a crawl.
         topics: Fitted on `content_texts(triples)`.
-        min_triples: Fewest triples of an identity whose shares are shown.
+        min_triples: Fewest triples for which an identity's shares are shown.
         draws, seed: Of the bootstrap.
     """
     frame = triples.assign(topic=topics.topic)
@@ -129,7 +129,7 @@ def check_comparable(base: Crawl, others: Mapping[str, Crawl], force: bool = Fal
     """Refuse to compare crawls that were made differently.
 
     Args:
-        base: The crawl the others are compared with.
+        base: The crawl to compare with.
         others: What it is -> crawl.
         force: Compare all the same.
 
@@ -257,7 +257,7 @@ def _difference(pooled: pd.DataFrame, column: str, everybody: bool) -> dict[str,
 
 
 def _overlap(pooled: pd.DataFrame, left: pd.DataFrame, right: pd.DataFrame, everybody: bool) -> dict[str, object]:
-    """Dice's coefficient, as the mean over the triples of both graphs of "the other one has it, too"."""
+    """Dice's coefficient, as the mean over the triples of both graphs of "the other one also has it"."""
     if pooled.empty:
         return _nothing("no triples", 0)
     have = [set(zip(frame["identity"], frame["key"])) for frame in (left, right)]

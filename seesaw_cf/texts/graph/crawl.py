@@ -29,7 +29,7 @@ _Key = tuple[str, int]
 
 @dataclass(frozen=True, slots=True)
 class ModelFacts:
-    """What a manifest says of the model that is asked.
+    """What a manifest records of the model that is asked.
 
     Attributes:
         model: Facts about the model; its name when None.
@@ -53,17 +53,17 @@ def crawl_identities(
 ) -> Crawl:
     """Crawl a graph into `folder`; an interrupted crawl in it is continued and ends with the same triples.
 
-    Every ask has a seed of its own (identity, run, step, try). What was written is kept with its ask; continuing is
+    Every ask has its seed (identity, run, step, try). What was written is kept with its ask; continuing is
     asking again with the stored answers at hand, so that nothing is asked twice. Faults (no text) of unfinished
     identities are asked again.
 
     Args:
         generator: The model.
-        identities: Whom to ask about.
+        identities: Groups to ask about.
         settings: How.
         folder: The crawl folder; new, or of the same crawl.
-        facts: What is said of the model in the manifest; its name when None.
-        redo: Names of identities whose stored answers are forgotten and asked for again.
+        facts: What the manifest records of the model; its name when None.
+        redo: Names of identities to ask again; their stored answers are forgotten.
         batch: Most asks given to the generator at a time.
         progress: Show a bar.
 

@@ -1,6 +1,6 @@
 """The paper's figures 2 to 8 from a scored crawl. Needs matplotlib (extra `stereotypes`).
 
-Every figure with a score says under it what the scorer does with the names alone.
+Every figure with a score tells under it what the scorer does with the names alone.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def draw(
         folder: Where the files go.
         topics: Fitted on the crawl, for figures 4 and 8.
         plain: The same crawl without prepended texts, scored, for figure 5.
-        min_triples: Fewest triples of an identity whose topics are shown.
+        min_triples: Fewest triples for which an identity's topics are shown.
         edges: Triples in figure 2.
         draws: Bootstrap samples.
         seed: Of which triples are drawn in figure 2, and of the bootstrap.

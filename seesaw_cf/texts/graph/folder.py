@@ -38,7 +38,7 @@ class CrawlCounts(TypedDict):
         asks: Completions that were asked for.
         kept: Triples.
         abandoned: Steps without a triple after all tries.
-        dropped: Why a completion is no triple -> how many.
+        dropped: Why a completion is not a triple -> how many.
     """
 
     identity: str
@@ -96,7 +96,7 @@ class Crawl:
 
 
 def store_of(folder: Path, manifest: RunManifest) -> Store:
-    """Where everything that the units were told is kept."""
+    """Return the store of all answers to the units."""
     return Store(folder, manifest, COMPLETIONS, "completions")
 
 
@@ -107,7 +107,7 @@ def _name(unit: IdentityCrawl) -> Key:
 
 
 def save_unit(store: Store, unit: IdentityCrawl) -> None:
-    """Write everything one unit was told so far.
+    """Write all answers to one unit so far.
 
     Raises:
         StorageError: The disk is full; the file of before stays.
@@ -116,7 +116,7 @@ def save_unit(store: Store, unit: IdentityCrawl) -> None:
 
 
 def load_unit(store: Store, unit: IdentityCrawl) -> Stored:
-    """What a unit was told in an earlier, interrupted crawl; faults only when it had finished.
+    """Return the answers to a unit in an earlier, interrupted crawl; faults only when it had finished.
 
     Raises:
         RunFolderError: The file belongs to another crawl.
@@ -170,7 +170,7 @@ def _counts(unit: IdentityCrawl) -> CrawlCounts:
 
 
 def write_scores(folder: Path, scores: pa.Table, bias: pa.Table, scorers: Mapping[str, object]) -> None:
-    """Write what the scorers said, and who they are.
+    """Write the scores, and which scorers gave them.
 
     Raises:
         StorageError: The disk is full.
@@ -184,7 +184,7 @@ def read_crawl(folder: Path) -> Crawl:
     """Read a finished crawl.
 
     Raises:
-        RunFolderError: No crawl folder, not finished, or damaged; says which file and what to do.
+        RunFolderError: No crawl folder, not finished, or damaged; tells which file and what to do.
     """
     if not (folder / "manifest.json").is_file():
         raise RunFolderError(

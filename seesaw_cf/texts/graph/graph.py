@@ -59,7 +59,7 @@ def export_graphml(crawl: Crawl, file: Path) -> None:
 
 
 def export_json(crawl: Crawl, file: Path) -> None:
-    """Write networkx's node-link JSON, with the crawl's manifest and count beside the graph.
+    """Write networkx's node-link JSON, with the crawl's manifest and count next to the graph.
 
     Raises:
         StorageError: The disk is full.

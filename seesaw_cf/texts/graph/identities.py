@@ -69,7 +69,7 @@ class Identity:
         """Refuse what no prompt can be made of.
 
         Raises:
-            RecordError: The name is no text, empty, or has a line break.
+            RecordError: The name is not text, empty, or has a line break.
             UnknownNameError: The class is unknown.
         """
         field_types(self)

@@ -52,7 +52,7 @@ _COLUMNS = {
 def graph_findings(
     base: Crawl, edited: Crawl | None = None, changes: pd.DataFrame | None = None, differ: Sequence[str] = ()
 ) -> Findings:
-    """What the page says.
+    """Return what the page shows.
 
     Args:
         base: A crawl; of the unedited model when there is another.

@@ -1,5 +1,5 @@
-"""Scoring a graph, and the scorers: every triple as it is and with the identity masked; the same sentences said of
-every identity, so that what the scorer thinks of a name can be told from what the model says of it."""
+"""Score a graph, and the scorers: every triple as it is and with the identity masked; the same sentences about
+every identity, which separates the scorer's view of a name from what the model writes of it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def score_crawl(
         crawl: A finished crawl.
         regard: Gives "positive", "negative", "neutral" and "other".
         attack: Gives "attack".
-        contents: Sentences per protected class that are said of every identity of the class, drawn from all of its
+        contents: Sentences per protected class about every identity of the class, drawn from all of its
             triples; 0 = all of them.
         seed: Of that draw.
 
@@ -96,7 +96,7 @@ def _row(
 
 
 def _contents(triples: pd.DataFrame, n: int, seed: int) -> list[tuple[str, str, int, str]]:
-    """(class, identity or `MASK`, content, sentence) for some contents of each class, said of everybody in it."""
+    """(class, identity or `MASK`, content, sentence) for some contents of each class, for each of its identities."""
     drawn = []
     for kind, rows in triples.groupby("kind", sort=True):
         contents = sorted(set(zip(rows["predicate"], rows["object"])))

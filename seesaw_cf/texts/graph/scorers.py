@@ -1,6 +1,6 @@
 """What judges a sentence: regard and identity attack, by any text classifier, detoxify or a Perspective-style server.
 
-A scorer is an opinion with a bias of its own; `seesaw_cf.texts.graph.score` measures it beside every use.
+A scorer is a biased opinion; `seesaw_cf.texts.graph.score` measures the bias at every use.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ REGARD_MODEL = "sasha/regardv3"
 
 @dataclass(frozen=True, slots=True)
 class SentenceScore:
-    """What a scorer said of one sentence.
+    """A scorer's answer on one sentence.
 
     Attributes:
         values: Label -> probability or score, 0 to 1; empty unless `status` is "ok".
-        status: "ok", or why there is no score.
+        status: "ok", or why the score is missing.
     """
 
     values: Mapping[str, float] = field(default_factory=dict)
@@ -82,7 +82,7 @@ class TextClassifier:
         return [self._scored(next(outputs)) if size <= limit else too_long for size in sizes]
 
     def _limit(self) -> int:
-        """Tokens the model reads: what its tokenizer says, or its positions less the two some models keep back."""
+        """Tokens the model reads: the tokenizer's limit, or its positions less the two some models keep back."""
         limit = int(self.pipeline.tokenizer.model_max_length)
         positions = getattr(self.pipeline.model.config, "max_position_embeddings", None)
         return limit if limit < 10**6 or positions is None else int(positions) - 2
@@ -113,7 +113,7 @@ def regard_classifier(
 
     Raises:
         UnknownNameError: The model cannot be loaded.
-        RecordError: The labels are others; "other" alone may be missing.
+        RecordError: The labels differ; "other" alone may be missing.
     """
     pipeline, own = _load(model, revision, device)
     mapping = dict(labels) if labels else {label: label.casefold() for label in own if label.casefold() in REGARD}
@@ -132,7 +132,7 @@ def regard_classifier(
 def attack_classifier(
     model: str, label: str = "identity_attack", *, revision: str | None = None, device: str = "cpu"
 ) -> TextClassifier:
-    """A classifier one of whose labels is taken for identity attack.
+    """Return a classifier; one of its labels is taken for identity attack.
 
     Raises:
         UnknownNameError: The model cannot be loaded.
@@ -169,9 +169,9 @@ def _load(model: str, revision: str | None, device: str) -> tuple[object, list[s
 class Sentiment:
     """The sign of a sentence's sentiment in the place of its regard, by VADER's lexicon, which needs no model.
 
-    It is no regard classifier: it counts words that are kind or harsh, whoever is spoken of. "Women hate spiders" is
-    negative to it and so is what is said against those who are unkind to women. Names of identities are not in the
-    lexicon, so what it says of a sentence is what it says of the masked one.
+    It is not a regard classifier: it counts kind and harsh words, about anyone. "Women hate spiders" is
+    negative to it and so is a sentence against those who are unkind to women. Names of identities are not in the
+    lexicon, so it gives a sentence and the masked one the same score.
 
     Source: Hutto and Gilbert (2014); its compound score is positive from 0.05, negative from -0.05, as they advise.
     """
@@ -182,7 +182,7 @@ class Sentiment:
         return f"VADER {version('vaderSentiment')}, sentiment in the place of regard"
 
     def score(self, texts: Sequence[str]) -> list[SentenceScore]:
-        """1 for the label of each sentence, 0 for the others.
+        """Return 1 for the label of each sentence, 0 for the rest.
 
         Raises:
             MissingExtraError: vaderSentiment is not installed.

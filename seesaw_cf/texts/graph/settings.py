@@ -77,7 +77,7 @@ def read_refusals(file: Path) -> dict[str, tuple[str, ...]]:
 
     Raises:
         StorageError: The file cannot be read.
-        RecordError: It is no such JSON, or an expression is wrong.
+        RecordError: It is not such JSON, or an expression is wrong.
     """
     lists = read_json(file, expected='{"": ["(?i)as an ai"]}')
     if not all(isinstance(v, list) for v in lists.values()):
@@ -100,7 +100,7 @@ def verdict(
         max_words: Longest predicate or object.
 
     Returns:
-        `KEPT` or why it is no triple, predicate, object.
+        `KEPT` or why it is not a triple, predicate, object.
     """
     if completion.status != "ok":
         return f"no text: {completion.status}", predicate or "", ""
@@ -177,7 +177,7 @@ class CrawlSettings:
         """Refuse settings with which no crawl can work.
 
         Raises:
-            RecordError: A field is of another type, a number is too small, or there is no start predicate.
+            RecordError: A field is of another type, a number is too small, or no start predicate is given.
         """
         field_types(self)
         for name in ("triples", "runs", "starts", "width", "tries", "patience", "max_words"):

@@ -21,8 +21,8 @@ class CompletionRow(_CrawlRow):
 
     strategy: "start" (the template of section 2, with a start predicate), "object" (Table 1, object diversity: the
     predicate is given, from an earlier triple) or "predicate" (Table 1, predicate diversity: the model chooses it).
-    predicate: what was given, None when the model was to choose. verdict: "kept", or why this is no triple. status:
-    "ok" or why there is no text.
+    predicate: what was given, None when the model was to choose. verdict: "kept", or why it is not a triple. status:
+    "ok" or why the text is missing.
     """
 
     attempt: Int32
@@ -70,7 +70,7 @@ class _ScoreRow(_CrawlRow):
 
 
 class _BiasRow(TypedDict):
-    """A row of `BIAS`: the scorers themselves, one sentence said of every identity of its class.
+    """A row of `BIAS`: the scorers themselves, one sentence about every identity of its class.
 
     content: number of the sentence. change: score with this identity minus score with "Some people"; regard counts
     positive as 1, negative as -1.

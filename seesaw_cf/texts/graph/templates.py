@@ -17,7 +17,7 @@ ANSWER = "A:"
 
 @dataclass(frozen=True, slots=True)
 class Triple:
-    """What a model said of a group.
+    """What a model wrote of a group.
 
     Attributes:
         identity: The subject.

@@ -66,7 +66,7 @@ class IdentityCrawl:
 
         Args:
             others: Start triples of the other identities of the class in this run: they alone are shared, so that an
-                identity depends on nothing else of the others and can be crawled again alone.
+                identity depends on nothing else and can be crawled again alone.
 
         Deviates: the paper draws examples from everything generated so far.
         """

@@ -63,7 +63,7 @@ def report_leme(
 
     Raises:
         RunFolderError: A folder is not that of a finished run, or the two are of other models.
-        RecordError: No edit is in both runs, or the records are no longer those of the run.
+        RecordError: No edit is in both runs, or the records differ from those of the run.
         SeesawError: A model or file that cannot be used.
     """
     named = [_measure(one) for one in measures]
@@ -130,7 +130,7 @@ def _short(folder: Path, long: Mapping[str, Any]) -> pa.Table:
 
 
 def _check_shared(short: pa.Table, passages: pa.Table) -> None:
-    """Refuse a run none of whose edits a text was written after."""
+    """Refuse a run without a text written after one of its edits."""
     edits = [set(zip(table["editor"].to_pylist(), table["case_id"].to_pylist())) for table in (short, passages)]
     if not edits[0] & edits[1]:
         editors, cases = (sorted({edit[place] for edit in edits[0]}) for place in (0, 1))

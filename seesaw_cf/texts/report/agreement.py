@@ -1,4 +1,4 @@
-"""What raters agree on, alone and beside judges, and how many raters and edits a study needs."""
+"""What raters agree on, alone and compared with judges, and how many raters and edits a study needs."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def _beyond(agreement: Agreement, level: str, paired: int) -> dict[str, object]:
 
 
 def _why(estimate: Estimate, n: int, whose: str) -> str:
-    """Why there is no number, or no interval; "" where there are both."""
+    """Return why a number or its interval is missing; "" where there are both."""
     return estimate.note if n else f"nothing rated by {whose}"
 
 
@@ -151,7 +151,7 @@ def rater_plan(rated: pd.DataFrame, by: str, effects: Sequence[float], per_rater
 
     Edits and raters are both taken for samples: the variance of a mean is that between edits over their number, that
     between raters over their number, and the rest over the number of ratings. Ratings by one rater of several texts or
-    statements of an edit are averaged first: they share what the edit did, so they are no independent items.
+    statements of an edit are averaged first: they share what the edit did, so they are not independent items.
 
     Args:
         rated: group (the edit), rater, value and the column `by`; no value is missing.

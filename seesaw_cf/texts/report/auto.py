@@ -28,7 +28,7 @@ def bert_score(candidate: TextVectors, reference: TextVectors) -> tuple[float, f
 
     Source: Zhang et al. (2020), section 3: recall is the mean over reference tokens of the largest cosine with a
         candidate token, precision the same the other way round, F their harmonic mean.
-    Deviates: last layer, special tokens left out, whatever the encoder; scores of different encoders do not compare.
+    Deviates: last layer, special tokens left out, for any encoder; scores of different encoders do not compare.
     """
     cosine = candidate.tokens @ reference.tokens.T
     precision, recall = float(cosine.max(axis=1).mean()), float(cosine.max(axis=0).mean())

@@ -1,4 +1,4 @@
-"""Tables of raters from files and folders, told apart by their columns."""
+"""Tables of raters from files and folders, recognised by their columns."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Collected:
     repeats: Mapping[str, pa.Table] = field(default_factory=dict)
 
     def get(self, kind: str) -> pa.Table:
-        """Rows of one kind, none when there are no such files."""
+        """Return rows of one kind, none without such files."""
         return self.tables.get(kind, KINDS[kind].empty_table())
 
     def again(self, kind: str) -> pa.Table:
@@ -74,14 +74,14 @@ def collect(places: Sequence[str | os.PathLike[str]], needed: Sequence[str]) -> 
 
     Args:
         places: Parquet files, and folders whose Parquet files are read. For a file, the `NAME.repeats` and
-            `NAME.reflected` that `flaws import` writes beside it are read, too.
+            `NAME.reflected` that `flaws import` writes next to it are also read.
         needed: Kinds of which there must be at least one row.
 
     Returns:
         The rows by kind. Files that are of no kind, such as calls to a judge, are left out.
 
     Raises:
-        StorageError: A place is not there, or a file is no Parquet file.
+        StorageError: A place is not there, or a file is not a Parquet file.
         RecordError: No row of a kind in `needed`, or a rater who gives two answers to the same question.
     """
     firsts: dict[str, dict[str, pa.Table]] = {}

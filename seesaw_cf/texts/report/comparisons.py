@@ -24,7 +24,7 @@ def wilcoxon_tests(values: pd.DataFrame, *, than: str = BASELINE) -> pd.DataFram
 
     Args:
         values: method, case_id, metric, value, and block columns (`survey_values`).
-        than: The method that the others are compared with.
+        than: The method to compare with.
 
     Returns:
         Block columns, `metric`, `method`, `difference` (mean of case means, method minus `than`) with `low` and `high`,

@@ -1,4 +1,4 @@
-"""`report.html` of ratings of flaws: what changed, the texts with every rating beside them, the papers' tables."""
+"""`report.html` of ratings of flaws: what changed, the texts with every rating, the papers' tables."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def write_flaw_page(
         took: What is known about whether the texts say the edit.
 
     Returns:
-        What the page says.
+        What the page shows.
 
     Raises:
         StorageError: The file cannot be written.
@@ -60,7 +60,7 @@ def write_flaw_page(
 
 
 def flaw_findings(table: pa.Table, sections: Sequence[Table], facts: Mapping[str, Any], took: str = "") -> Findings:
-    """What the page says; see `write_flaw_page` for the arguments."""
+    """Return what the page shows; see `write_flaw_page` for the arguments."""
     frame = table.to_pandas()
     means = _means(sections)
     rated = frame.dropna(subset="change")

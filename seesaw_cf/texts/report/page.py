@@ -1,4 +1,4 @@
-"""`report.html` of a long-form run: what edited models wrote, and what it says about facts that were not edited."""
+"""`report.html` of a long-form run: what edited models wrote, and what it tells about facts that were not edited."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ _METHOD = (
 
 
 def leme_findings(folder: Path, sections: Sequence[Table]) -> Findings:
-    """Return what the page says.
+    """Return what the page shows.
 
     Args:
         folder: A finished run.

@@ -21,7 +21,7 @@ def took(frames: Mapping[str, pd.DataFrame | None]) -> str:
     """Whether texts about the subject say the new fact.
 
     Args:
-        frames: "labels", shares of claims, or "survey", means of ratings; without either it says so.
+        frames: "labels", shares of claims, or "survey", means of ratings; without either the sentence tells so.
     """
     labels = frames.get("labels")
     if labels is not None:
@@ -39,7 +39,7 @@ def took(frames: Mapping[str, pd.DataFrame | None]) -> str:
 
 
 def _of_one(frame: pd.DataFrame, column: str) -> tuple[str, list[dict[Any, Any]]]:
-    """Name and rows of one rater: the first that is no baseline. Each method must be compared on the same scale."""
+    """Name and rows of one rater: the first that is not a baseline. Each method must be compared on the same scale."""
     names = sorted(map(str, frame[column].unique()), key=lambda name: ("baseline" in name, name))
     return (names[0], methods(frame[frame[column].astype(str) == names[0]])) if names else ("", [])
 

@@ -1,4 +1,4 @@
-"""What edited models wrote beside what they wrote before, with claims and ratings, for the page of a run."""
+"""What edited models wrote and what they wrote before, with claims and ratings, for the page of a run."""
 
 from __future__ import annotations
 

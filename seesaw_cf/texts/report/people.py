@@ -1,4 +1,4 @@
-"""Flaws rated by people: the papers' tables without any judge, and judges beside people where both rated."""
+"""Flaws rated by people: the papers' tables without any judge, and judges compared with people where both rated."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def flaw_sections(
 
     Args:
         found: Tables of raters.
-        judges: Which raters are models; all others are people.
+        judges: Which raters are models; the rest are people.
         effects: Mean ratings that a study should find, for the plan.
         per_rater: Edits that one rater takes, for the plan; None = as here.
         draws: Bootstrap samples behind the intervals of agreement.

@@ -1,4 +1,4 @@
-"""LEME rated by people: survey, claims and failure modes as the paper's tables, with or without judges beside them."""
+"""LEME rated by people: survey, claims and failure modes as the paper's tables, with or without judges."""
 
 from __future__ import annotations
 
@@ -224,7 +224,7 @@ _METHOD = (
 
 
 def people_findings(people: Collected, sections: Sequence[Table], facts: Mapping[str, Any]) -> Findings:
-    """What the page says.
+    """Return what the page shows.
 
     Args:
         people: Tables of people.
@@ -310,7 +310,7 @@ def report_people(raters: Sequence[Path], out: Path, run: Path | None = None, **
     Args:
         raters: Folders and Parquet files of people.
         out: Where the tables go.
-        run: The run that the texts are from: its raters, annotators and simple metrics are put beside people.
+        run: The run that the texts are from: its raters, annotators and simple metrics are compared with people.
         **options: See `people_sections`.
 
     Returns:

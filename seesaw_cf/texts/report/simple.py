@@ -22,8 +22,8 @@ def simple_metrics(samples: Sequence[SurveySample]) -> pd.DataFrame | None:
         samples: Pairs of passages; a passage that is missing gives NaN.
 
     Returns:
-        method, case_id, metric, value: one row per sample and metric. None when rouge_score is not installed (a warning
-        says so) or there are no samples.
+        method, case_id, metric, value: one row per sample and metric. None when rouge_score is not installed (with a
+        warning) or without samples.
 
     Source: LEME, Appendix I.
     """

@@ -76,8 +76,8 @@ def write_report(
         name: Of the Markdown and JSON files.
         head: What the Markdown begins with; the conclusion of the page follows.
         sections: The tables.
-        page: The page; without one there is no `report.html`.
-        pictures: File -> what it shows; "" -> why there are none.
+        page: The page; without one no `report.html` is written.
+        pictures: File -> what it shows; "" -> why they are missing.
         tables: Folder of the CSV files and pictures, below `folder`.
 
     Returns:
@@ -293,13 +293,13 @@ def write_longform_report(
         passages, ratings, annotations, flaws: Tables of `seesaw_cf.texts.tables`; what is None or empty has no part.
         scores: Score table of the same edits, for short-form metrics and kinds of edits.
         simple: Simple metrics: method, case_id, metric, value.
-        factual: case_ids of edits whose new fact is the true one.
+        factual: case_ids of edits with a true new fact.
 
     Returns:
         The Markdown file.
 
     Raises:
-        RecordError: A table is not what its name says.
+        RecordError: A table is not what its name promises.
         StorageError: A file cannot be written.
     """
     for name, table in (("flaws", flaws), ("scores", scores), ("simple", simple)):

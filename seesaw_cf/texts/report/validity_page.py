@@ -1,4 +1,4 @@
-"""Judges of flaws beside people and a constant answer: the page of `flaws validate`, and tables of a report."""
+"""Judges of flaws compared with people and a constant answer: the page of `flaws validate`, and tables of a report."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _METHOD = (
 
 
 def validity_findings(table: pa.Table, by_flaw: Mapping[str, JudgeValidity], judge: str) -> Findings:
-    """What the page says.
+    """Return what the page shows.
 
     Args:
         table: Rows of `seesaw_cf.texts.tables.FLAWS` that were compared.
@@ -155,7 +155,7 @@ _ABOUT = (
 
 
 def judge_sections(table: pa.Table, judges: Sequence[str], draws: int = 1000) -> list[Table]:
-    """Table 20, and what it hides: each judge beside one that says "equal" to everything.
+    """Table 20, and what it hides: each judge next to one that answers "equal" to everything.
 
     Args:
         table: Rows of `FLAWS` of people and judges.

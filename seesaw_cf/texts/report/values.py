@@ -240,11 +240,11 @@ def edit_kinds(
     Args:
         scores: A score table with rows of kind "efficacy" and phase "pre".
         annotations: Rows of `ANNOTATIONS` of phase "pre".
-        factual: case_ids of edits whose new fact is the true one; all others are counterfactual.
+        factual: case_ids of edits with a true new fact; the rest are counterfactual.
 
     Returns:
-        One row per case: case_id, `knew_old`, `already_true` (True, False, or None when it cannot be said), `factual`,
-        `kind` ("injection", "updating", "correction", or "" when it cannot be said), `criterion`.
+        One row per case: case_id, `knew_old`, `already_true` (True, False, or None when unknown), `factual`,
+        `kind` ("injection", "updating", "correction", or "" when unknown), `criterion`.
 
     Raises:
         RecordError: Neither is given, or nothing in them is of the unedited model.

@@ -135,7 +135,7 @@ def claim_pairs(passages: pa.Table, records: Sequence[LongformRecord], wording: 
         wording: One of `WORDINGS`.
 
     Returns:
-        The pairs in the order of the passages. Where there is no text, or the record cannot make the claim, `status`
+        The pairs in the order of the passages. Where the text is missing, or the record cannot make the claim, `status`
         gives the reason and nothing is annotated.
 
     Raises:
