@@ -1,22 +1,26 @@
-"""The plan of a study in words and as a table."""
+"""The plan of a study in words and as tables."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
+from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 
 import pandas as pd
 
 from seesaw_cf.base.files import csv_text, write_text
-from seesaw_cf.base.terminal import column_table, wrap
+from seesaw_cf.base.terminal import wrap
+from seesaw_cf.report.table import Column, Row, Table
 from seesaw_cf.run.preflight import size
-from seesaw_cf.study.forecast import Cost, Forecast, plan_folder
+from seesaw_cf.study.forecast import Forecast, plan_folder
 
-_SIZES = """EDITS AND PEOPLE for a contrast as large as the declared margin: a group of middle size with all others,
-two-sided level over the groups of its axis (Holm's first step), power 80 %. Edits are of one relation; where fewer are
-there than needed, an effect of that size will more likely stay undetermined."""
-_COSTS = """COSTS of each cell, its controls included; hours of open cells at the measured rate."""
-_SPREAD = "Spread of effects: {}."
+_SIZES = """For a contrast as large as the declared margin: a group of middle size with all others, two-sided level over
+the groups of its axis (Holm's first step), power 80 %. Edits are of one relation; where fewer are there than needed, an
+effect of that size will more likely stay undetermined."""
+_NOBODY = "No prompt about other people with tags: how many edits a contrast needs cannot be said."
+_COSTS = "Of each cell, its controls included; hours of open cells at the measured rate."
+_COUNTED = ("edits", "prompts", "tokens", "editing", "texts")
+_SUMMED = (*_COUNTED, "flops", "disk", "hours")
 
 
 def write_forecast(plan: Forecast, out: Path) -> str:
@@ -33,58 +37,54 @@ def write_forecast(plan: Forecast, out: Path) -> str:
         StorageError: A file could not be written.
     """
     folder = plan_folder(out)
-    write_text(folder / "costs.csv", csv_text(pd.DataFrame([asdict(cost) for cost in plan.costs])))
-    parts = []
-    if len(plan.sizes):
-        write_text(folder / "sizes.csv", csv_text(plan.sizes))
-        sources = ", ".join(dict.fromkeys(plan.sizes["spread"]))
-        parts.append(f"{wrap(_SIZES)}\n{_sizes(plan.sizes)}\n{wrap(_SPREAD.format(sources))}")
-    else:
-        parts.append(wrap("No prompt about other people with tags: how many edits a contrast needs cannot be said."))
-    parts.append(f"{wrap(_COSTS)}\n{_costs(plan)}")
-    parts.append("\n".join(wrap(str(rate) + ".") for rate in plan.rates))
-    parts.append("\n".join(map(wrap, plan.notes)))
-    return "\n\n".join([*parts, f"Written to {folder}: costs.csv{', sizes.csv' if len(plan.sizes) else ''}."])
+    files = {"costs.csv": pd.DataFrame(map(asdict, plan.costs))} | (
+        {"sizes.csv": plan.sizes} if len(plan.sizes) else {}
+    )
+    for name, frame in files.items():
+        write_text(folder / name, csv_text(frame))
+    rates = "\n".join(wrap(f"{rate}.") for rate in plan.rates)
+    notes = "\n".join(map(wrap, plan.notes))
+    written = f"Written to {folder}: {', '.join(files)}."
+    return "\n\n".join([_sizes(plan.sizes).terminal(), _costs(plan).terminal(), rates, notes, written])
 
 
-def _sizes(sizes: pd.DataFrame) -> str:
-    heads = ("records", "axis", "group", "share", "tests", "edits needed", "there", "people needed", "there")
-    rows = []
-    for row in sizes.astype(object).where(sizes.notna(), None).to_dict("records"):
-        needed = [f"{row[name]:,.0f}" if row[name] is not None else "not reached" for name in _NEEDED]
-        most = f" to {row['most_edits']:,}" if row["most_edits"] > row["edits_there"] else ""
-        there = f"{row['edits_there']:,}{most}"
-        people = f"{row['people_there']:,}"
-        names = [row["records"], row["axis"], row["group"], f"{row['share']:.1%}", row["tests"]]
-        rows.append([*names, needed[0], there, needed[1], people])
-    return column_table(heads, rows, left=3)
+def _sizes(sizes: pd.DataFrame) -> Table:
+    columns = [
+        *(Column(name, words=True) for name in ("records", "axis", "group")),
+        Column("share", lambda row: f"{row['share']:.1%}"),
+        Column("tests"),
+        Column("edits needed", _count("edits_needed")),
+        Column(
+            "edits there", lambda row: " to ".join(f"{n:,}" for n in sorted({row["edits_there"], row["most_edits"]}))
+        ),
+        Column("people needed", _count("people_needed")),
+        Column("people there", _count("people_there")),
+    ]
+    spread = [f"Spread of effects: {', '.join(dict.fromkeys(sizes['spread']))}."] if len(sizes) else []
+    return Table("sizes", "Edits and people", _SIZES if len(sizes) else _NOBODY, columns, sizes, lines=spread)
 
 
-_NEEDED = ("edits_needed", "people_needed")
+def _count(name: str) -> Callable[[Row], str]:
+    return lambda row: "not reached" if pd.isna(row[name]) else f"{row[name]:,.0f}"
 
 
-def _costs(plan: Forecast) -> str:
+def _costs(plan: Forecast) -> Table:
+    """Return what each cell costs, named by what tells it apart, and all open cells: sums, and the largest memory."""
     parts = [cost.cell.split("/") for cost in plan.costs]
     places = [place for place in range(4) if len({part[place] for part in parts}) > 1] or [3]
     names = ["/".join(part[place] for place in places) for part in parts]
-    open_ones = [cost for cost in plan.costs if cost.state != "finished"]
-    rows = [[name, *_row(cost)] for name, cost in zip(names, plan.costs)]
-    if len(open_ones) > 1:
-        rows.append(["all open cells", *_row(_total(open_ones))])
-    heads = ("cell", "edits", "prompts", "tokens", "editing", "texts", "FLOP", "memory", "disk", "hours")
-    return column_table(heads, rows)
-
-
-def _total(costs: list[Cost]) -> Cost:
-    """All open cells: sums, and the largest memory."""
-    summed = {name: sum(getattr(cost, name) for cost in costs) for name in _SUMMED}
-    return replace(costs[0], memory=max(cost.memory for cost in costs), **summed)
-
-
-_SUMMED = ("edits", "prompts", "tokens", "editing", "texts", "flops", "disk", "hours")
-
-
-def _row(cost: Cost) -> list[str]:
-    counts = [f"{getattr(cost, name):,}" for name in ("edits", "prompts", "tokens", "editing", "texts")]
-    hours = "done" if cost.state == "finished" else f"{cost.hours:.2g}"
-    return [*counts, f"{cost.flops:.2g}", size(cost.memory), size(cost.disk), hours]
+    rows = [asdict(cost) | {"cell": name} for name, cost in zip(names, plan.costs)]
+    pending = [row for row in rows if row["state"] != "finished"]
+    if len(pending) > 1:
+        total = {name: sum(row[name] for row in pending) for name in _SUMMED}
+        total |= {"cell": "all open cells", "state": "open", "memory": max(row["memory"] for row in pending)}
+        rows.append(total)
+    columns = [
+        Column("cell", words=True),
+        *(Column(name, _count(name)) for name in _COUNTED),
+        Column("FLOP", lambda row: f"{row['flops']:.2g}"),
+        Column("memory", lambda row: size(row["memory"])),
+        Column("disk", lambda row: size(row["disk"])),
+        Column("hours", lambda row: "done" if row["state"] == "finished" else f"{row['hours']:.2g}"),
+    ]
+    return Table("costs", "Costs", _COSTS, columns, pd.DataFrame(rows))
