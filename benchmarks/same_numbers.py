@@ -134,6 +134,8 @@ RETIRED: dict[str, str] = {
     "*/manifest.json": "times, versions and paths of the run itself",
     "*/shards/*": "parts of the score table, compared whole",
     "run/exported/*": "records carry identifiers made anew",
+    "run/report/accuracy*.csv": "the edited and the asked property are one label, work/gender",
+    "leme/*/report.json": "one list of tables, whose CSV files are compared",
 }
 # Label of the old tree -> label of the new one.
 RENAMED: dict[str, str] = {}
