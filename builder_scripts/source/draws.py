@@ -60,7 +60,7 @@ class SampleRequest:
 
 
 class Draws:
-    """Draws samples from a source, and remembers which way each was drawn.
+    """Draw samples from a source, and remember which way each was drawn.
 
     Attributes:
         limited: The source may not finish a query.

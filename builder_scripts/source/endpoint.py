@@ -74,7 +74,7 @@ class RequestPolicy:
 
 
 class EndpointSource(Source):
-    """Answers the query files from a SPARQL endpoint."""
+    """Answer the query files from a SPARQL endpoint."""
 
     limited = True
 

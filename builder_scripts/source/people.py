@@ -31,7 +31,7 @@ _YEAR = re.compile(r"[+-]?\d+")
 
 
 class Progress(Protocol):
-    """Shows how far a long list of queries is."""
+    """Show how far a long list of queries is."""
 
     def __call__(self, steps: Sequence[T], what: str, /) -> Iterable[T]:
         """Pass `steps` through, one after the other; `what` names the steps."""

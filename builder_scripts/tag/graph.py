@@ -19,7 +19,7 @@ _TAGGED = ("P21", "P31", "P172", "P569", "P570", SITELINKS)
 
 
 class GraphSource(TagSource):
-    """Knows the people of a source of facts in Wikidata's shape."""
+    """Source of people from facts in Wikidata's shape."""
 
     def __init__(self, name: str, source: Source, language: str = "en", progress: Progress = silent):
         """Remember who is asked; nothing is asked yet.

@@ -31,7 +31,7 @@ _GROUPS = {
 
 
 class TableSource(TagSource):
-    """Knows the people of a Parquet file with the columns `id` and some tags."""
+    """Source of people from a Parquet file with the columns `id` and some tags."""
 
     def __init__(self, path: str | os.PathLike[str]):
         """Read the table.

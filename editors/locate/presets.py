@@ -1,7 +1,7 @@
 """Published layers and hyper-parameters, as a table: one row per (editor, model), each with its source.
 
 A model is recognised by its type, number of blocks, width, MLP width and vocabulary, never by its name: Llama-2-7B and
-Llama-3-8B have the same blocks and width and yet differ. For any other model, and for an editor without
+Llama-3-8B have the same blocks and width and are kept apart. For any other model, and for an editor without
 published settings, use a rule (`DEFAULTS`) and warn.
 """
 

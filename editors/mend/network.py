@@ -86,7 +86,7 @@ class _IdentityMLP(nn.Module):
 
 
 class GradientTransform(nn.Module):
-    """Normalises (input, gradient) of each token by running statistics and sends both through one MLP.
+    """Normalise (input, gradient) of each token by running statistics; send both through one MLP.
 
     Attributes:
         u_mean, u_std, u_s: Mean, standard deviation and sum of squared deviations of inputs, (in,).

@@ -41,12 +41,12 @@ _CONNECT = 10.0  # seconds; a server that is there accepts at once
 
 
 class _Stopped(Exception):
-    """This answer is not awaited any more."""
+    """Raised when an answer is not awaited any more."""
 
 
 @dataclass(frozen=True)
 class OpenAIGenerator:
-    """Writes through `/chat/completions` (conversations) and `/completions` (plain prompts).
+    """Generator that writes through `/chat/completions` (conversations) and `/completions` (plain prompts).
 
     A seed is passed on; whether it is honoured is the server's affair. Too many requests, server errors, time-outs,
     broken and empty answers are tried again with growing pauses, a stated number of times, and counted. A server that
@@ -316,7 +316,7 @@ def _retry_after(headers: Mapping[str, str]) -> float | None:
 
 @dataclass(frozen=True)
 class CachedGenerator:
-    """Keeps each completion in a file named by the SHA-256 of generator, ask and sampling.
+    """Generator that keeps each completion in a file named by the SHA-256 of generator, ask and sampling.
 
     Files are written whole or not at all, block by block, so a killed job goes on where it was. Only completions with
     status "ok" are kept: what failed is asked again.

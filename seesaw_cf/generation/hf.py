@@ -35,7 +35,7 @@ Jobs = Sequence[tuple[WeightDelta, Sequence[Ask]]]
 
 @dataclass(frozen=True)
 class HFGenerator:
-    """Writes with a transformers model; weights, random state, hooks and training mode are left as they were.
+    """Generator with a transformers model; weights, random state, hooks and training mode are left as they were.
 
     The noise of a completion comes from its own seed, so the same ask gives the same text in any batch.
     Batches of another shape round logits differently (about 1e-6 in float32), which can in principle turn a draw that

@@ -46,7 +46,7 @@ class Editor(Protocol):
 
 @runtime_checkable
 class EditsEach(Editor, Protocol):
-    """Makes many edits, each by itself, in less time than one after another."""
+    """Editor that makes many edits, each by itself, in less time than one after another."""
 
     def edit_each(
         self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, requests: Sequence[EditRequest]
@@ -64,7 +64,7 @@ class Example(Protocol):
 
 @runtime_checkable
 class LearnsFromCases(Editor, Protocol):
-    """Takes examples from cases that are not evaluated (in-context editing, the control `unrelated`)."""
+    """Editor that takes examples from cases that are not evaluated (in-context editing, the control `unrelated`)."""
 
     @property
     def pool(self) -> Sequence[Example]:

@@ -19,7 +19,7 @@ _MAKING = threading.Lock()
 
 
 class StopForward(BaseException):
-    """Ends a forward pass once everything asked for has been seen; caught by `hooked`."""
+    """Raised to end a forward pass once everything asked for has been seen; caught by `hooked`."""
 
 
 def first_tensor(output: object) -> Tensor:

@@ -61,7 +61,7 @@ class _EditedRow(TrieRow):
 
 @dataclass(frozen=True)
 class EditedScorer:
-    """Scores what several edited models say.
+    """Scorer of several edited models.
 
     Attributes:
         scorer: Scores with the unedited model; its limits hold here too.

@@ -51,7 +51,7 @@ def limits_of(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> Lim
 
 @dataclass(frozen=True)
 class HFScorer:
-    """Scores clozes with a transformers causal language model.
+    """Scorer of clozes with a transformers causal language model.
 
     Other threads that score or edit with the same model wait while it scores.
 

@@ -68,7 +68,7 @@ class Counts:
 
 @dataclass(frozen=True)
 class TrieScorer:
-    """Scores clozes with a transformers causal language model; the same numbers as `HFScorer`, with far fewer tokens.
+    """Scorer of clozes with a transformers causal language model; the numbers of `HFScorer` from far fewer tokens.
 
     On one type of machine with one number of threads, the same set of clozes gives the same bytes in any order and
     however often they are asked. A model that cannot be fed tries (see `support`) is scored by `HFScorer`, and so are

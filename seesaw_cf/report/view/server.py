@@ -31,7 +31,7 @@ _HEADERS = {
 
 
 class PageServer(ThreadingHTTPServer):
-    """Answers with the pages of a run.
+    """Server of the pages of a run.
 
     Args:
         prompts: The run.

@@ -91,7 +91,7 @@ def windows(premise: str, size: int) -> list[str]:
 
 
 class EncoderAnnotator:
-    """Classifies (premise, claim) with a sequence classifier.
+    """Annotator of (premise, claim) with a sequence classifier.
 
     Windows of a long premise are read apart: it contradicts as much as its most contradicting window, supports as much
     as its most supporting one, and is as neutral as the least neutral one; the three are scaled to sum to 1.

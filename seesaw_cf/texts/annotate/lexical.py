@@ -10,7 +10,7 @@ from seesaw_cf.texts.annotate.features import claim_parts, known_share, stems
 
 
 class LexicalAnnotator:
-    """Reads words only.
+    """Annotator that reads words only.
 
     A passage supports a claim when one of its sentences holds half of the content words of one of the claim's values.
     Otherwise it contradicts the claim when one of its sentences holds half of the words of the relation ("place of

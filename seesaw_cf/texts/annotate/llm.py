@@ -74,7 +74,7 @@ def parse_label(text: str) -> tuple[str, str]:
 
 @dataclass(frozen=True)
 class LLMAnnotator:
-    """Asks a model for a label and the sentences behind it.
+    """Annotator that asks a model for a label and the sentences behind it.
 
     Source: LEME, Appendix B.4 and E.
     Deviates: labels are checked (the released code takes any word), evidence counts only when it stands in the passage,

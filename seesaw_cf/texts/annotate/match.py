@@ -203,7 +203,7 @@ class Featurizer:
 
 
 class MatchAnnotator:
-    """Classifies pairs by what premise and claim share."""
+    """Annotator of pairs by what premise and claim share."""
 
     def __init__(self, featurizer: PairFeatures, forest: TreeEnsemble, temperature: float):
         """Put the parts together; `seesaw_cf.texts.train.match.fit_match` and `load_match` make them."""

@@ -29,7 +29,7 @@ class Backend:
 
 @dataclass(frozen=True)
 class _WithContext:
-    """Puts the text of an in-context edit before every prompt."""
+    """Generator that puts the text of an in-context edit before every prompt."""
 
     inner: Generator
     context: str

@@ -39,7 +39,7 @@ class SentenceScore:
 
 
 class SentenceScorer(Protocol):
-    """Judges sentences."""
+    """Scorer of sentences."""
 
     @property
     def name(self) -> str:
@@ -260,7 +260,7 @@ _AGAIN = (408, 429, 500, 502, 503, 504)
 
 @dataclass(frozen=True)
 class Perspective:
-    """Asks for IDENTITY_ATTACK, one sentence a request.
+    """Scorer that asks for IDENTITY_ATTACK, one sentence a request.
 
     Attributes:
         url: The server.

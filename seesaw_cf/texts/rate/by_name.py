@@ -46,7 +46,7 @@ _SAME_TOPIC = 0.6
 
 
 class LexicalRater:
-    """Reads words only; every rating can be followed by hand.
+    """Rater that reads words only; every rating can be followed by hand.
 
     - edit: 7 when the passage names the new target and not the old one, 1 for the reverse, 4 for both; for neither 3
       ("is written as if") or 5 ("does not contradict").
@@ -151,7 +151,7 @@ _LEXICAL = {
 
 
 class MiniLMRater:
-    """Compares vectors of sentences (all-MiniLM-L6-v2); ratings are 1 + 6 x a number from 0 to 1.
+    """Rater that compares vectors of sentences (all-MiniLM-L6-v2); ratings are 1 + 6 x a number from 0 to 1.
 
     - edit: logistic of 10 x (best cosine of a sentence with the new statement - with the old one).
     - factual: mean over old facts of the best cosine of a sentence, 0.3 and below as 0, 0.9 and above as 1.

@@ -48,7 +48,7 @@ class Exemplar:
 
 @dataclass(frozen=True)
 class LLMJudge:
-    """Asks a model one item at a time.
+    """Rater that asks a model one item at a time.
 
     Source: LEME, Appendix B.3.
     Deviates: temperature 0 by default (published: 1, where a judge disagrees with itself); a reply is read

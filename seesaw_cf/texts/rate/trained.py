@@ -52,7 +52,7 @@ class RaterReport(TypedDict, total=False):
 
 
 class EncoderRater:
-    """Rates with an encoder; see `survey.Rater`."""
+    """Rater with an encoder; see `survey.Rater`."""
 
     def __init__(
         self,
