@@ -91,9 +91,9 @@ class _Control(ABC):
 
     def fit(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> Self:
         """Make and fit the wrapped editor."""
-        return replace(self, inner=self._made(model).fit(model, tokenizer))
+        return replace(self, inner=self._inner_editor(model).fit(model, tokenizer))
 
-    def _made(self, model: PreTrainedModel) -> Editor:
+    def _inner_editor(self, model: PreTrainedModel) -> Editor:
         """The wrapped editor with its preset for `model`, changed by `settings`."""
         if self.inner is not None:
             return self.inner
@@ -178,7 +178,7 @@ class IdentityControl(_Control):
                     f"identity: request {request.text!r} has no target_true, so there is nothing true to edit in. "
                     "Use the 'random' or 'unrelated' control, or fill it in."
                 )
-        inner = self._made(model)
+        inner = self._inner_editor(model)
         if isinstance(inner.config, AllowsIdentity):
             inner = replace(inner, config=replace(inner.config, allow_identity=True))  # type: ignore[type-var]
         return inner, [[replace(request, target_new=request.target_true) for request in group] for group in groups]
@@ -197,7 +197,7 @@ class RandomControl(_Control):
     def _prepared(
         self, model: PreTrainedModel, groups: Sequence[Sequence[EditRequest]]
     ) -> tuple[Editor, list[Sequence[EditRequest]]]:
-        return self._made(model), list(groups)
+        return self._inner_editor(model), list(groups)
 
     def _from(self, delta: WeightDelta, requests: Sequence[EditRequest]) -> WeightDelta:
         return self.like(delta, requests)
@@ -261,7 +261,7 @@ class UnrelatedControl(_Control):
     def _prepared(
         self, model: PreTrainedModel, groups: Sequence[Sequence[EditRequest]]
     ) -> tuple[Editor, list[Sequence[EditRequest]]]:
-        return self._made(model), [self.chosen(group) for group in groups]
+        return self._inner_editor(model), [self.chosen(group) for group in groups]
 
     def _from(self, delta: WeightDelta, requests: Sequence[EditRequest]) -> WeightDelta:
         return self._control_delta("unrelated", delta.updates, requests, delta)

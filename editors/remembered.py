@@ -23,7 +23,7 @@ class Remembered:
 
     editor: EditsEach
     limit: int
-    _kept: dict[tuple[str, tuple[EditRequest, ...]], list[WeightDelta]] = field(default_factory=dict, repr=False)
+    _deltas: dict[tuple[str, tuple[EditRequest, ...]], list[WeightDelta]] = field(default_factory=dict, repr=False)
 
     @property
     def config(self) -> EditorConfig:
@@ -38,23 +38,23 @@ class Remembered:
         self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, requests: Sequence[EditRequest]
     ) -> WeightDelta:
         """See `seesaw_cf.models.editor.Editor`."""
-        return self._kept_or("edit", requests, lambda: [self.editor.edit(model, tokenizer, requests)])[0]
+        return self._remember("edit", requests, lambda: [self.editor.edit(model, tokenizer, requests)])[0]
 
     def edit_each(
         self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, requests: Sequence[EditRequest]
     ) -> list[WeightDelta]:
         """See `seesaw_cf.models.editor.EditsEach`."""
-        return self._kept_or("edit_each", requests, lambda: self.editor.edit_each(model, tokenizer, requests))
+        return self._remember("edit_each", requests, lambda: self.editor.edit_each(model, tokenizer, requests))
 
-    def _kept_or(
+    def _remember(
         self, how: str, requests: Sequence[EditRequest], make: Callable[[], list[WeightDelta]]
     ) -> list[WeightDelta]:
         key = how, tuple(requests)
-        if key in self._kept:
-            return self._kept[key]
+        if key in self._deltas:
+            return self._deltas[key]
         value = make()
-        if _size(value) + sum(map(_size, self._kept.values())) <= self.limit:
-            self._kept[key] = value
+        if _size(value) + sum(map(_size, self._deltas.values())) <= self.limit:
+            self._deltas[key] = value
         return value
 
 

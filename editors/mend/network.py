@@ -264,7 +264,7 @@ class Upper:
 
     names: Sequence[str]
     limit: int
-    _kept: dict[tuple[int, ...], Tensor] = field(default_factory=dict)
+    _states: dict[tuple[int, ...], Tensor] = field(default_factory=dict)
     _form: object = None
 
     def __call__(self, model: PreTrainedModel, batch: Batch) -> Tensor:
@@ -275,14 +275,14 @@ class Upper:
         if blocks is None or None in numbers or first == 0:
             return forward(model, batch)
         rows = [tuple(ids[:n].tolist()) for ids, n in zip(batch.ids, batch.mask.sum(1).tolist(), strict=True)]
-        missing = [index for index, row in enumerate(rows) if row not in self._kept]
-        states = self._kept
+        missing = [index for index, row in enumerate(rows) if row not in self._states]
+        states = self._states
         if missing:
             new = self._run(model, blocks[first - 1], batch, missing, [rows[index] for index in missing])
-            room = self.limit - sum(tensor.nbytes for tensor in self._kept.values())
-            states = self._kept | new
+            room = self.limit - sum(tensor.nbytes for tensor in self._states.values())
+            states = self._states | new
             if sum(tensor.nbytes for tensor in new.values()) <= room:
-                self._kept = states
+                self._states = states
         hidden = torch.nn.utils.rnn.pad_sequence([states[row] for row in rows], batch_first=True)
         hidden = torch.nn.functional.pad(hidden, (0, 0, 0, batch.ids.shape[1] - hidden.shape[1]))
         with enter_at(blocks, first, hidden.to(batch.ids.device), self._form):

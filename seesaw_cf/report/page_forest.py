@@ -109,12 +109,12 @@ def forests_of(
         row = cells.get((editor, *key, holds))
         if row is None or not math.isfinite(_value(row, column)):
             return None
-        said = f"{editor}: {_said(row, column, limits)}; {row['n_cases']} edits, {row['n_subjects']} people"
+        said = f"{editor}: {_effect_text(row, column, limits)}; {row['n_cases']} edits, {row['n_subjects']} people"
         beside = []
         for name in controls.get(editor, ()):
             control = cells.get((name, *key, holds))
             if control is not None and math.isfinite(_value(control, column)):
-                said += f"; control {name}: {_said(control, column, limits)}"
+                said += f"; control {name}: {_effect_text(control, column, limits)}"
                 span = axis.span(*_limits(control, limits))
                 dash = CONTROLS.index(split_control(name)[0])
                 beside.append(Control(axis.at(_value(control, column)), span, dash))
@@ -168,7 +168,7 @@ def _limits(row: EffectRow, limits: str) -> tuple[float, float]:
     return _value(row, f"{limits}low"), _value(row, f"{limits}high")
 
 
-def _said(row: EffectRow, column: str, limits: str) -> str:
+def _effect_text(row: EffectRow, column: str, limits: str) -> str:
     low, high = _limits(row, limits)
     shown = text.number(_value(row, column))
     return f"{shown} {text.interval(low, high)}" if math.isfinite(low) else f"{shown} (no interval: {row['note']})"

@@ -90,4 +90,4 @@ def test_nothing_is_kept_beyond_the_limit() -> None:
     batch = Batch(*(torch.ones(1, 4, dtype=torch.long) for _ in range(3)))
     with torch.no_grad():
         torch.testing.assert_close(upper(model, batch), forward(model, batch))
-    assert not upper._kept
+    assert not upper._states

@@ -76,9 +76,9 @@ def view_page(prompts: Prompts, path: str, query: str) -> str:
         "about": _about(prompts),
         "path": path,
         "lists": _lists(prompts, view),
-        "kept": [(name, value) for name, value in _kept(view).items() if value],
+        "kept": [(name, value) for name, value in _hidden_fields(view).items() if value],
         "q": view.chosen.get("q", ""),
-        "found": _found(size, view),
+        "found": _count_line(size, view),
         "tables": tables,
         "heads": [_head(name, view) for name in names],
         "rows": [[_cell(name, row, view) for name in names] for row in rows],
@@ -139,14 +139,14 @@ def _lists(prompts: Prompts, view: View) -> list[dict[str, Any]]:
     return lists
 
 
-def _kept(view: View) -> dict[str, str]:
+def _hidden_fields(view: View) -> dict[str, str]:
     """What a form carries on that is not chosen in it."""
     own = {name: view.chosen.get(name, "") for name in ("relation", "case")} if view.path == "/case" else {}
     own |= {"case": view.chosen.get("case", "")}
     return own | {"sort": view.sort if view.sort != "log_odds" else "", "up": "1" if view.up else ""}
 
 
-def _found(size: Mapping[str, int], view: View) -> str:
+def _count_line(size: Mapping[str, int], view: View) -> str:
     first = (view.page - 1) * PER_PAGE + 1
     last = min(size["n"], view.page * PER_PAGE)
     if not size["n"]:
@@ -173,10 +173,10 @@ def _cell(name: str, row: Mapping[str, Any], view: View) -> tuple[str, bool, str
     if name == "edit":
         link = "" if view.path == "/case" else view.case(row["edit_relation"], row["case_id"]).address
         return row["edit"] or f"case {row['case_id']}", False, link
-    return _said(name, row), False, ""
+    return _cell_text(name, row), False, ""
 
 
-def _said(name: str, row: Mapping[str, Any]) -> str:
+def _cell_text(name: str, row: Mapping[str, Any]) -> str:
     """A cell of words."""
     if name == "relation":
         return relation_name(row["edit_relation"])
