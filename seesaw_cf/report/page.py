@@ -16,7 +16,7 @@ from seesaw_cf.report.page_forest import EFFECTS, about_controls, colours_of, fo
 from seesaw_cf.report.provenance import recorded, repeat_command
 from seesaw_cf.report.results import HOLDER, Results, relation_name
 from seesaw_cf.report.rows import DifferenceRow, EffectRow, number_of, records
-from seesaw_cf.report.run_tables import page_tables
+from seesaw_cf.report.run_tables import run_tables
 
 # The first question of a reader: which groups lost most, and was it more than a control edit made them lose?
 
@@ -102,7 +102,7 @@ def report_page(results: Results) -> str:
         HTML; the same run gives the same bytes.
     """
     run = results.manifest
-    tables = page_tables(results)
+    tables = run_tables(results)
     controls: dict[str, list[str]] = {}
     for editor, control in compared(results.editors, run):
         controls.setdefault(editor, []).append(control)

@@ -49,11 +49,6 @@ def run_tables(results: Results) -> list[Table]:
     return [table for table in tables if len(table.frame.columns)]
 
 
-def page_tables(results: Results) -> list[Table]:
-    """Return the tables of a page, which has room for every verdict with its reason."""
-    return [replace(table, view=None) if table.name == "verdicts" else table for table in run_tables(results)]
-
-
 def _named(head: str, cell: Cell = "") -> Column:
     return Column(head, cell, words=True)
 
@@ -65,13 +60,14 @@ _PROPERTY = _named("property", lambda row: relation_name(row["relation"]))
 def _moved(results: Results) -> Table:
     columns = [
         *(_named("model"), _named("parameter", "name"), _named("shape")),
-        Column("rank", lambda row: "whole" if pd.isna(row["rank"]) else int(row["rank"])),
-        Column("norm", lambda row: f"{row['norm']:.3g}"),
-        Column("relative", lambda row: "-" if pd.isna(row["relative"]) else f"{row['relative']:.3g}"),
+        Column("rank of the change", lambda row: "whole" if pd.isna(row["rank"]) else int(row["rank"])),
+        Column("its norm", lambda row: f"{row['norm']:.3g}"),
+        Column("relative norm", lambda row: "-" if pd.isna(row["relative"]) else f"{row['relative']:.3g}"),
     ]
     frame = view = moved_table(results.manifest)
     if len(frame):
-        view = frame.sort_values("relative", ascending=False, kind="stable").groupby("model", sort=False).head(MOST)
+        frame = frame.sort_values("relative", ascending=False, kind="stable")
+        view = frame.groupby("model", sort=False).head(MOST)
     return Table("moved", "What the edited models moved", ABOUT_MOVED, columns, frame, view=view)
 
 
@@ -103,13 +99,13 @@ def _levels(results: Results) -> Table:
 
     columns = (
         *(
-            _named("level", lambda row: level_head(row["level"])),
+            _named("answers", lambda row: level_head(row["level"])),
             _EDITOR,
-            _named("control", lambda r: r["control"] or "-"),
+            _named("beside", lambda r: r["control"] or "-"),
         ),
         _named("the edit is", lambda row: level_verdict(row, results) if row["control"] else "-"),
         *(change("change", "value", ""), change("change of the control", "control_value", "control_")),
-        change("difference", "difference", "difference_"),
+        change("more than the control", "difference", "difference_"),
         *(Column("asked", "n"), Column("edits", "n_edits"), Column("people", "n_people")),
     )
     frame = results.levels
@@ -190,9 +186,10 @@ def _audit(results: Results) -> Iterator[Table]:
     if audit is None or "verdict" not in audit.verdicts:
         return
     lines = about_verdicts(results)
-    view = ordered_claims(audit).head(_CLAIMS)
-    title = "What can be claimed about groups"
-    yield Table("verdicts", title, notes.VERDICTS, _verdict_columns(), audit.verdicts, view=view, lines=lines)
+    claims = ordered_claims(audit)
+    frame = audit.verdicts.loc[[*claims.index, *audit.verdicts.index.difference(claims.index)]]
+    view, title = claims.head(_CLAIMS), "What can be claimed about groups"
+    yield Table("verdicts", title, notes.VERDICTS, _verdict_columns(), frame, view=view, lines=lines)
     if len(audit.known.columns):
         columns = (_named("facts"), *_verdict_columns())
         view, title = audit.known.iloc[:0], "Verdicts among known facts"
@@ -214,7 +211,7 @@ def _audit(results: Results) -> Iterator[Table]:
             yield Table(name, title, about, columns, frame, view=everybody)
     columns = (
         _named("of", lambda row: row["editor"] or "run"),
-        *(_named("gate"), _named("rule"), _named("passed", lambda row: "yes" if row["passed"] else "no")),
+        *(_named("gate"), _named("rule"), _named("held", lambda row: "yes" if row["passed"] else "no")),
         Column("number", lambda row: f"{row['value']:.3g}" if isinstance(row["value"], float) else row["value"]),
     )
     yield Table("gates", "Gates", notes.GATES, columns, pd.DataFrame(results.gates))
@@ -266,10 +263,10 @@ def _accuracy(results: Results) -> Iterator[Table]:
         return row["note"] if row["n"] else "none could be scored"
 
     columns = (
-        *(_EDITOR, _named("edited/asked", pair), Column("chance", guess("chance"))),
+        *(_EDITOR, _named("edited/asked", pair), Column("by chance", guess("chance"))),
         *(Column("best constant", guess("majority")), _share("before", "pre"), _share("after", "post")),
         _points("change in points", "change", low="low", note=reason),
-        Column("p", lambda row: text.p_value(row["p"])),
+        Column("p-value", lambda row: text.p_value(row["p"])),
         *(cases("lost", "lost", "lost"), cases("gained", "gained", "gained"), cases("cases", "n", "")),
         *(_change("part", "share", 3), _change("log-odds", "log_odds", 2)),
     )

@@ -171,7 +171,7 @@ class Table:
 
     def terminal(self) -> str:
         """Return plain text as wide as the terminal."""
-        lines = [wrap(printable(line)) for line in self._sentences]
+        lines = [wrap(printable(line)) for line in self.sentences]
         table = [column_table(self.heads, self.cells(), self.left)] if self._rows else []
         return "\n".join([self.title.upper(), *lines, *table])
 
@@ -179,7 +179,7 @@ class Table:
         """Return a section of Markdown with a heading of this level."""
         heads = [escape(head) for head in self.heads]
         table = [markdown_table(heads, self.cells(escape), self.left)] if self._rows else []
-        return "\n\n".join([f"{'#' * level} {escape(self.title)}", *map(escape, self._sentences), *table])
+        return "\n\n".join([f"{'#' * level} {escape(self.title)}", *map(escape, self.sentences), *table])
 
     def html(self) -> str:
         """Return a `<table>` as a page shows it."""
@@ -199,7 +199,8 @@ class Table:
         return pd.DataFrame(texts | {str(name): self.frame[name].tolist() for name in self.frame})
 
     @property
-    def _sentences(self) -> list[str]:
+    def sentences(self) -> list[str]:
+        """What the numbers are, notes, and how many rows files hold beside those that people see."""
         more = len(self.frame) - len(self._rows)
         files = f"{more:,} more rows are in {self.name}.csv." if more else ""
         return [" ".join(line.split()) for line in (self.about, *self.lines, files) if line]

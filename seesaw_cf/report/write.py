@@ -23,7 +23,7 @@ from seesaw_cf.report.page import report_page
 from seesaw_cf.report.pictures import drawn
 from seesaw_cf.report.provenance import recorded, repeat_command
 from seesaw_cf.report.results import Results, read_results, relation_name
-from seesaw_cf.report.run_tables import page_tables, run_tables
+from seesaw_cf.report.run_tables import run_tables
 from seesaw_cf.report.table import Column, Table
 from seesaw_cf.report.terminal import terminal_report
 from seesaw_cf.stats.plain import json_text
@@ -33,7 +33,7 @@ from seesaw_cf.stats.plain import json_text
 _LIMITS = (
     "Effects are of the edited facts, prompts and people of this run. They say nothing about another model, another "
     "method or another setting, and nothing about how the model is used.",
-    "A contrast that is undetermined is not evidence that nothing happened; the reason stands beside it.",
+    "A contrast that is undetermined is not evidence that nothing happened; its reason is in verdicts.csv.",
 )
 
 
@@ -51,7 +51,7 @@ def audit_page(results: Results) -> str:
         "conclusion": list(conclude(results).items()),
         "lacking": lacking(results),
         "scope": _scope(results),
-        "tables": [_unlinked(table) for table in page_tables(results)],
+        "tables": [_unlinked(table) for table in run_tables(results)],
         "method": [*notes.CAUTION, *_LIMITS],
         "command": repeat_command(results.manifest),
         "crosswalk": crosswalk(),

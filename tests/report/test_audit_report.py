@@ -34,8 +34,11 @@ def test_verdicts_are_those_of_the_effects_module(controlled: tuple[Path, Path, 
     prompts = prompt_effects(read_table(folder / "scores.parquet"))
     expected = audit(prompts, AuditSettings(margin=0.02, noise_floor=2e-7, noise_floor_log_odds=2e-6))
     found = pd.read_csv(out / "verdicts.csv", keep_default_na=False, na_values=[""])
-    assert found["verdict"].tolist() == expected["verdict"].tolist()
-    assert found["p_adjusted"].to_numpy() == pytest.approx(expected["p_adjusted"].to_numpy(), nan_ok=True)
+    keys = ["editor", "relation", "axis", "group", "reference"]  # claims come first in the file
+    both = found[[*keys, "verdict", "p_adjusted"]].merge(expected, on=keys, validate="one_to_one")
+    assert len(both) == len(found) == len(expected)
+    assert both["verdict_x"].tolist() == both["verdict_y"].tolist()
+    assert both["p_adjusted_x"].to_numpy() == pytest.approx(both["p_adjusted_y"].to_numpy(), nan_ok=True)
     assert set(found["verdict"]) <= set(VERDICTS)
     assert (found["rule"] != "").all()
     wide = found[found["low_family"].notna()]

@@ -1,0 +1,140 @@
+"""Every table of one run, read in a terminal, in Markdown, on its two pages, as CSV and as JSON."""
+
+from __future__ import annotations
+
+import csv
+import html
+import io
+import json
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from seesaw_cf.base.files import original
+from seesaw_cf.report import AuditSettings, read_results, terminal_report, write_report
+from seesaw_cf.report.run_tables import run_tables
+from seesaw_cf.report.table import Table
+from tests.report.runs import cases, property_cases, write_run
+
+_TABLES = (
+    *("moved", "efficacy", "levels", "success", "knowledge", "effects_by_group", "effects_known", "verdicts"),
+    *("verdicts_known", "excess", "editors", "gates", "accuracy", "accuracy_known", "coverage", "intersections"),
+    "unscored",
+)
+_MOVED = [{"name": f"w{at}", "shape": [8, 8], "rank": at or None, "norm": 0.5, "relative": at / 64} for at in range(14)]
+_WIDE = AuditSettings(margin=0.5, margin_log_odds=5.0)  # a margin that supports claims in a small run
+Rows = Sequence[Sequence[str]]
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = cases(("P27", "P101"), 16, 24, holds=("target_new", "target_true")) + property_cases(4)
+    return write_run(
+        tmp_path_factory.mktemp("forms") / "run",
+        made,
+        ("memit", "ft", "random(memit)"),
+        refused=1,
+        edited={"mine": {"source": "a folder", "form": "model", "moved": _MOVED}},
+    )
+
+
+@pytest.fixture(scope="module")
+def tables(run: Path) -> dict[str, Table]:
+    return {table.name: table for table in run_tables(read_results(run, settings=_WIDE))}
+
+
+@pytest.fixture(scope="module")
+def terminal(run: Path) -> str:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("COLUMNS", "2000")
+        return terminal_report(read_results(run, settings=_WIDE))
+
+
+@pytest.fixture(scope="module")
+def out(run: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("written")
+    write_report(run, folder, settings=_WIDE)
+    return folder
+
+
+def test_a_run_with_everything_has_every_table(tables: dict[str, Table]) -> None:
+    assert set(tables) == set(_TABLES)
+    assert all(len(table.frame) for table in tables.values())
+    assert 0 < len(tables["verdicts"].cells()) < len(tables["verdicts"].frame)
+
+
+def _words(text: str) -> str:
+    return " ".join(text.split())
+
+
+@pytest.mark.parametrize("name", _TABLES)
+def test_the_terminal_shows_the_table(name: str, tables: dict[str, Table], terminal: str) -> None:
+    table = tables[name]
+    lines = [_words(line) for line in terminal.split(f"{table.title.upper()}\n")[1].split("\n\n")[0].split("\n")]
+    rows = [_words(" ".join(row)) for row in table.cells()]
+    if rows:
+        heads, rule = lines[-len(rows) - 2 : -len(rows)]
+        assert heads == _words(" ".join(table.heads))
+        assert set(rule) == {"-"}
+        assert lines[-len(rows) :] == rows
+    assert _words(" ".join(lines)).startswith(_words(" ".join(table.sentences)))
+
+
+@pytest.mark.parametrize("name", _TABLES)
+def test_markdown_shows_the_table(name: str, tables: dict[str, Table], out: Path) -> None:
+    table = tables[name]
+    section = (out / "report.md").read_text("utf-8").split(f"\n## {table.title}\n")[1].split("\n## ")[0]
+    lines = [line for line in section.splitlines() if line.startswith("| ")]
+    rows = [[_plain(cell) for cell in re.split(r"(?<!\\)\|", line)[1:-1]] for line in lines]
+    assert rows[:1] + rows[2:] == ([table.heads, *table.cells()] if table.cells() else [])
+    assert all(_words(line) in _words(_plain(section)) for line in table.sentences)
+
+
+def _plain(cell: str) -> str:
+    return html.unescape(re.sub(r"\\([\\`*_\[\]|~$#])", r"\1", cell)).strip()
+
+
+@pytest.mark.parametrize("file", ["report.html", "audit.html"])
+@pytest.mark.parametrize("name", _TABLES)
+def test_a_page_shows_the_table(name: str, file: str, tables: dict[str, Table], out: Path) -> None:
+    table = tables[name]
+    page = (out / file).read_text("utf-8")
+    section = page.split(f'<section id="{name}">')[1].split("</section>")[0]
+    rows = [re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", line) for line in section.split("<tr>")[1:]]
+    assert [[_text(cell) for cell in row] for row in rows] == ([table.heads, *table.cells()] if table.cells() else [])
+    assert all(_words(line) in _words(_text(section)) for line in (table.title, *table.sentences))
+
+
+def _text(markup: str) -> str:
+    return html.unescape(re.sub(r"<[^>]+>", "", markup)).strip()
+
+
+@pytest.mark.parametrize("name", _TABLES)
+def test_csv_holds_the_table_and_the_rows_behind_it(name: str, tables: dict[str, Table], out: Path) -> None:
+    table = tables[name]
+    sheet = csv.reader(io.StringIO((out / f"{name}.csv").read_text("utf-8")))
+    heads, *rows = [[original(cell) for cell in row] for row in sheet]
+    assert len(rows) == len(table.frame)
+    _check_texts(table, heads, rows)
+
+
+@pytest.mark.parametrize("name", _TABLES)
+def test_json_holds_the_table(name: str, tables: dict[str, Table], out: Path) -> None:
+    records = json.loads((out / "report.json").read_text("utf-8"))[name]
+    heads = [*records[0]]
+    _check_texts(tables[name], heads, [[str(record[head]) for head in heads] for record in records])
+
+
+def _check_texts(table: Table, heads: Sequence[str], rows: Rows) -> None:
+    """The first columns are the table's; its rows are there in its order, perhaps with others between and after."""
+    own = [column.head for column in table.columns]
+    texts = [list(row[: len(own)]) for row in rows]
+    assert list(heads[: len(own)]) == own
+    if table.across:
+        cells = {cell for row in table.cells() for cell in row if cell}
+        assert cells <= {cell for row in texts for cell in row}
+        return
+    left = iter(texts)
+    assert all(row in left for row in table.cells())
