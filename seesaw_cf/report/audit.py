@@ -106,7 +106,7 @@ def paired_differences(
         settings: For the correction, over everything that a comparison tests.
         estimates: `seesaw_cf.effects.estimate_groups` with its axes and clusters.
     """
-    found = []
+    differences = []
     for first, second in sides:
         rows = excess_over_control(prompts[prompts["editor"].isin((first, second))], second)
         missing = int((rows["status"] != "ok").sum())
@@ -118,10 +118,10 @@ def paired_differences(
             table = table.drop(columns="editor")
             table.insert(0, names[0], first)
             table.insert(1, names[1], second)
-            found.append(table[table["group"] != UNKNOWN].assign(n_left_out=missing))
-    if not found:
+            differences.append(table[table["group"] != UNKNOWN].assign(n_left_out=missing))
+    if not differences:
         return pd.DataFrame()
-    return adjust_families(pd.concat(found, ignore_index=True), names, settings.correction)
+    return adjust_families(pd.concat(differences, ignore_index=True), names, settings.correction)
 
 
 def gates(
@@ -131,7 +131,7 @@ def gates(
 
     The facts that a given model was edited for are all of its facts, not a sample of what a method does.
     """
-    found: list[tuple[str, str, str, float | int | str, bool]] = []
+    checks: list[tuple[str, str, str, float | int | str, bool]] = []
     chosen = efficacy[efficacy["relation"] == ALL] if len(efficacy) else efficacy
     for row in records(chosen, EfficacyRow):
         took = number_of(row, "post_low")
@@ -140,42 +140,42 @@ def gates(
             continue
         if is_given(row["editor"], manifest):
             rule, took = f"share of its facts with p(new) > p(true) above {_TOOK:g}", number_of(row, "post")
-            found.append((row["editor"], "edits took", rule, took, took > _TOOK))
+            checks.append((row["editor"], "edits took", rule, took, took > _TOOK))
         else:
             rule = f"lower end of the share of edits with p(new) > p(true) above {_TOOK:g}"
-            found.append((row["editor"], "edits took", rule, took, took > _TOOK))
+            checks.append((row["editor"], "edits took", rule, took, took > _TOOK))
             rule = "no edit refused, zero or not finite"
-            found.append((row["editor"], "edits made", rule, refused, not refused))
+            checks.append((row["editor"], "edits made", rule, refused, not refused))
     rule = f"upper end of the share of edits after which half of the others are still right at least {LEAST_LOCAL:g}"
     for editor, one in local.items():
         if not is_control(editor):
-            found.append((editor, "edits are local", rule, one.local.high, not one.collapsed))
+            checks.append((editor, "edits are local", rule, one.local.high, not one.collapsed))
     scored = 1 - int(unscored["n_rows"].sum()) / max(1, n_rows) if len(unscored) else 1.0
     rule = f"share of score rows with a number at least {_SCORED:g}"
-    found.append(("", "scored", rule, scored, scored >= _SCORED))
+    checks.append(("", "scored", rule, scored, scored >= _SCORED))
     rule, protocol = "edits are made one at a time, so that cases are independent edits", str(manifest.get("protocol"))
-    found.append(("", "protocol", rule, protocol, protocol == "single"))
-    return [{"editor": e, "gate": g, "rule": r, "value": v, "passed": p} for e, g, r, v, p in found]
+    checks.append(("", "protocol", rule, protocol, protocol == "single"))
+    return [{"editor": e, "gate": g, "rule": r, "value": v, "passed": p} for e, g, r, v, p in checks]
 
 
-def audit_summary(made: Audit, manifest: Manifest, score: str, gates: list[GateRow]) -> AuditRecord:
+def audit_summary(audit: Audit, manifest: Manifest, score: str, gates: list[GateRow]) -> AuditRecord:
     """The content of `audit.json`."""
     from seesaw_cf.stats.plain import plain
 
-    verdicts = made.verdicts
+    verdicts = audit.verdicts
     empty: dict[str, object] = {"estimand": "", "method": [], "settings": {}, "counts": {}, "rows": []}
     record = audit_record(verdicts) if "verdict" in verdicts else empty
     families = verdicts.groupby("family")["family_size"].first().to_dict() if "family" in verdicts else {}
-    record["settings"] = asdict(made.settings) | {"score": score}
+    record["settings"] = asdict(audit.settings) | {"score": score}
     found: AuditRecord = plain(
         record
         | {
-            "noise_floor": made.floor.record(),
+            "noise_floor": audit.floor.record(),
             "families": families,
             "gates": gates,
             "seeds": {"run": manifest.get("seed")},
-            "excess_over_control": made.excess.to_dict("records"),
-            "editors_compared": made.pairs.to_dict("records"),
+            "excess_over_control": audit.excess.to_dict("records"),
+            "editors_compared": audit.pairs.to_dict("records"),
             "manifest": dict(manifest),
         }
     )

@@ -48,7 +48,7 @@ def conclusion_text(results: Results, without: Sequence[str] = ()) -> str:
 
 def conclusion_markdown(results: Results) -> str:
     """The conclusion as the first section of `report.md`."""
-    lines = [f"- **{head}:** {text.escape(said)}" for head, said in conclude(results).items()]
+    lines = [f"- **{head}:** {text.escape(sentence)}" for head, sentence in conclude(results).items()]
     missing = [f"- **The records lack something:** {text.escape(note)}" for note in lacking(results)]
     return "\n".join(["## Conclusion", "", *lines, *missing])
 
@@ -59,16 +59,16 @@ def lacking(results: Results) -> list[str]:
 
 
 def _edited(results: Results) -> str:
-    made = results.manifest
-    model, data = made.get("model", {}), made.get("data", {})
-    edits = results.distinct[[not is_given(name, made) for name in results.distinct["editor"]]]
+    manifest = results.manifest
+    model, data = manifest.get("model", {}), manifest.get("data", {})
+    edits = results.distinct[[not is_given(name, manifest) for name in results.distinct["editor"]]]
     counts = edits.groupby("editor", sort=False).size()
     editors = ", ".join(f"{count} by {editor}" for editor, count in counts.items())
-    given = [moved_phrase(name, found) for name, found in made.get("edited", {}).items()]
-    what = [f"{len(edits)} edits ({editors or 'none'})"] if len(edits) or not given else []
+    phrases = [moved_phrase(name, facts) for name, facts in manifest.get("edited", {}).items()]
+    what = [f"{len(edits)} edits ({editors or 'none'})"] if len(edits) or not phrases else []
     return (
-        f"{_list([*what, *given])} in {model.get('id')} ({model.get('dtype')}), facts of "
-        f"{data.get('source')} {'/'.join(map(str, data.get('configs', ())))}, protocol {made.get('protocol')}."
+        f"{_list([*what, *phrases])} in {model.get('id')} ({model.get('dtype')}), facts of "
+        f"{data.get('source')} {'/'.join(map(str, data.get('configs', ())))}, protocol {manifest.get('protocol')}."
     )
 
 
@@ -91,8 +91,8 @@ def _took(results: Results) -> str:
         f"{name}: {one}" for name, one in results.local.items() if one.collapsed and not is_control(name)
     )
     harm = f" EDITS ARE NOT LOCAL, so the numbers of side effects are those of a broken model: {spoilt}."
-    said = f"p(new) > p(true) after {shares} of the edits.{warning if low else ''}{harm if spoilt else ''}"
-    return f"{said} {unsaid}" if unsaid else said
+    sentence = f"p(new) > p(true) after {shares} of the edits.{warning if low else ''}{harm if spoilt else ''}"
+    return f"{sentence} {unsaid}" if unsaid else sentence
 
 
 def too_low(results: Results) -> list[str]:
@@ -105,16 +105,16 @@ def _affected(results: Results) -> str:
     if audit is None or "verdict" not in audit.verdicts:
         return "Nobody was compared: no contrast between groups of other people could be computed in this run."
     edits, controls = (replace(audit, verdicts=part) for part in _without_controls(audit.contrasts))
-    found = [row for row in claims(edits) if row["verdict"] in AFFECTED]
+    affected_rows = [row for row in claims(edits) if row["verdict"] in AFFECTED]
     others = ", ".join(f"{n} {name}" for name, n in verdict_counts(edits).items() if n and name not in AFFECTED)
     beside = f" Other contrasts: {others}." if others else ""
     if len(controls.verdicts):
         moved = sum(verdict_counts(controls)[name] for name in AFFECTED)
         beside += f" After control edits {moved} of {len(controls.verdicts)} contrasts are amplified or reduced."
-    if not found:
+    if not affected_rows:
         return f"No group is shown to be affected more or less than the others.{beside}"
-    more = f", and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
-    return f"{'; '.join(map(claim, found[:_NAMED]))}{more}.{beside}"
+    more = f", and {len(affected_rows) - _NAMED} more" if len(affected_rows) > _NAMED else ""
+    return f"{'; '.join(map(claim, affected_rows[:_NAMED]))}{more}.{beside}"
 
 
 def _without_controls(verdicts: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -145,8 +145,8 @@ def _not_known(results: Results) -> str:
         parts.append(f"{missing:,} of {results.n_rows:,} score rows have no number")
     if results.manifest.get("protocol") == "batch":
         parts.append("protocol batch: the cases of a relation are one edit, so no interval holds")
-    said = "; ".join(parts) or "every contrast has a verdict, every person a group and every question a score"
-    return f"{said}."
+    sentence = "; ".join(parts) or "every contrast has a verdict, every person a group and every question a score"
+    return f"{sentence}."
 
 
 def _untagged(results: Results) -> str:

@@ -68,8 +68,8 @@ def floor_of(manifest: Manifest, probability: float | None, log_odds: float | No
     nats, share = _number(noise.get("p99")), _number(noise.get("p99_probability"))
     if nats is not None and share is None:
         share = math.expm1(nats)  # a probability is at most 1
-    found = {"probability": share, "log_odds": nats}
-    measured = {name: None if value is None else 2 * value for name, value in found.items()}
+    floors = {"probability": share, "log_odds": nats}
+    measured = {name: None if value is None else 2 * value for name, value in floors.items()}
     stated = {"probability": probability, "log_odds": log_odds}
     kinds = {name: "stated" if value is not None else "measured" for name, value in stated.items()}
     values = {name: measured[name] if value is None else value for name, value in stated.items()}

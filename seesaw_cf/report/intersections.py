@@ -28,13 +28,13 @@ def intersections(results: Results) -> pd.DataFrame:
     if prompts is None or results.manifest.get("protocol") == "batch":
         return pd.DataFrame()
     chosen = prompts[~prompts["editor"].map(is_control) & (prompts["holds"].fillna("") == HOLDER)]
-    both = [crossed(*tags) for tags in zip(chosen["gender"], chosen["race"], strict=True)]
-    if not any(both):
+    pairs = [crossed(*tags) for tags in zip(chosen["gender"], chosen["race"], strict=True)]
+    if not any(pairs):
         return pd.DataFrame()
-    found = group_effects(
-        chosen.assign(race=pd.Series(both, chosen.index, dtype=object)), axes=("race",), clusters=CLUSTERS
+    effects = group_effects(
+        chosen.assign(race=pd.Series(pairs, chosen.index, dtype=object)), axes=("race",), clusters=CLUSTERS
     )
-    return found[~found["group"].isin((ALL, UNKNOWN)) & (found["n_subjects"] >= _FEWEST)].reset_index(drop=True)
+    return effects[~effects["group"].isin((ALL, UNKNOWN)) & (effects["n_subjects"] >= _FEWEST)].reset_index(drop=True)
 
 
 def crossed(genders: object, races: object) -> list[str]:

@@ -13,12 +13,12 @@ _LIMIT = "First among candidates is less than knowledge in general."
 
 def knew(results: Results) -> str:
     """One sentence for the conclusion: how much of what was edited and asked the model knew."""
-    said = []
+    sentences = []
     for row in records(results.known.facts, KnowledgeRow):
         if row["relation"] == ALL and row["n"]:
             median = f"median {row['median_candidates']:g} candidates, share {row['median_share']:.2g}"
-            said.append(f"{_share(row)} of {row['n']} {row['facts']} ({median})")
-    first = f"the right answer was first of its candidates for {'; '.join(said)}. {_LIMIT}" if said else ""
+            sentences.append(f"{_share(row)} of {row['n']} {row['facts']} ({median})")
+    first = f"the right answer was first of its candidates for {'; '.join(sentences)}. {_LIMIT}" if sentences else ""
     return " ".join(filter(None, [results.known.note, first]))
 
 

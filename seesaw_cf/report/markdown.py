@@ -39,8 +39,8 @@ def markdown_report(
         notes.READING,
     ]
     for table in run_tables(results):
-        shown = [text.pictures(pictures, start) for start in _PICTURES.get(table.name, ())]
-        parts += [table.markdown(), *(line for lines in shown for line in lines)]
+        images = [text.pictures(pictures, start) for start in _PICTURES.get(table.name, ())]
+        parts += [table.markdown(), *(line for lines in images for line in lines)]
     parts += [
         dose_section(curves, pictures) if curves is not None else "",
         f"> {text.escape(without_pictures)}" if without_pictures else "",

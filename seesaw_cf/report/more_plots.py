@@ -43,15 +43,15 @@ _SUCCESS = (
 def draw_verdicts(results: Results, folder: Path) -> dict[str, str]:
     """Draw `verdicts_AXIS.png` for every axis with an interval; return file name -> description."""
     audit = results.audit
-    made: dict[str, str] = {}
+    files: dict[str, str] = {}
     if audit is None or "verdict" not in audit.verdicts:
-        return made
-    shown = audit.verdicts[audit.verdicts["low_family"].notna()]
-    for axis in dict.fromkeys(shown["axis"]):
+        return files
+    verdicts = audit.verdicts[audit.verdicts["low_family"].notna()]
+    for axis in dict.fromkeys(verdicts["axis"]):
         name = f"verdicts_{axis}.png"
-        save_picture(_verdicts(shown[shown["axis"] == axis], str(axis), results), folder / name)
-        made[name] = f"Contrasts by {axis} with intervals that hold for a whole family, and their verdicts"
-    return made
+        save_picture(_verdicts(verdicts[verdicts["axis"] == axis], str(axis), results), folder / name)
+        files[name] = f"Contrasts by {axis} with intervals that hold for a whole family, and their verdicts"
+    return files
 
 
 def _verdicts(rows: pd.DataFrame, axis: str, results: Results) -> Figure:

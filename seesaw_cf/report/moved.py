@@ -20,10 +20,10 @@ a rank to pay. Relative: Frobenius norm of the change over that of the base's we
 
 def check_moved(edited: Mapping[str, object]) -> bool:
     """Whether the manifest's part about edited models is what a run writes there."""
-    for found in edited.values():
-        if not isinstance(found, dict) or not all(isinstance(found.get(key), str) for key in ("source", "form")):
+    for facts in edited.values():
+        if not isinstance(facts, dict) or not all(isinstance(facts.get(key), str) for key in ("source", "form")):
             return False
-        rows = found.get("moved")
+        rows = facts.get("moved")
         if not isinstance(rows, list) or not all(map(_is_row, rows)):
             return False
     return True
@@ -45,21 +45,21 @@ def moved_table(manifest: Manifest) -> pd.DataFrame:
     """One row for each model and parameter: model, name, shape, rank (missing: whole), norm, relative."""
     rows = [
         {"model": model, **row, "shape": "x".join(map(str, row["shape"]))}
-        for model, found in manifest.get("edited", {}).items()
-        for row in found["moved"]
+        for model, facts in manifest.get("edited", {}).items()
+        for row in facts["moved"]
     ]
     return pd.DataFrame(rows)
 
 
-def moved_phrase(name: str, found: EditedModel) -> str:
+def moved_phrase(name: str, facts: EditedModel) -> str:
     """A model in a few words: "the adapter mine (2 tensors moved, ranks 1 to 8, norm 0.9)"."""
-    rows = found["moved"]
+    rows = facts["moved"]
     ranks = [row["rank"] for row in rows if row["rank"] is not None]
     kinds = [_ranks(ranks)] if ranks else []
     kinds += [f"{len(rows) - len(ranks)} whole"] if len(ranks) < len(rows) and ranks else []
     norm = math.sqrt(sum(row["norm"] ** 2 for row in rows))
-    said = ", ".join([f"{len(rows)} {'tensor' if len(rows) == 1 else 'tensors'} moved", *kinds, f"norm {norm:.3g}"])
-    return f"the {found['form']} {name} ({said})"
+    phrase = ", ".join([f"{len(rows)} {'tensor' if len(rows) == 1 else 'tensors'} moved", *kinds, f"norm {norm:.3g}"])
+    return f"the {facts['form']} {name} ({phrase})"
 
 
 def _ranks(ranks: Sequence[int]) -> str:

@@ -38,8 +38,8 @@ def most_affected(results: Results, controls: Mapping[str, Sequence[str]]) -> Pa
     if effects.empty or audit is None:
         return None
     column, limits, unit = EFFECTS[scale_of(audit.verdicts)]
-    asked = effects[(effects["holds"] == HOLDER) & ~effects["editor"].map(is_control) & (effects["group"] != UNKNOWN)]
-    there = asked[asked[f"{limits}low"].notna()].sort_values(column, kind="stable")
+    people = effects[(effects["holds"] == HOLDER) & ~effects["editor"].map(is_control) & (effects["group"] != UNKNOWN)]
+    there = people[people[f"{limits}low"].notna()].sort_values(column, kind="stable")
     if there.empty:
         return None
     lost = there[there[column] < 0]
@@ -47,15 +47,15 @@ def most_affected(results: Results, controls: Mapping[str, Sequence[str]]) -> Pa
     value = column if limits else "value"  # how the table of differences calls it
     beside: dict[_Key, list[str]] = {}
     for row in records(audit.excess, DifferenceRow) if len(audit.excess) else []:
-        said = f"{_estimate(row, value, limits)} ({split_control(row['control'])[0]})"
-        beside.setdefault((row["editor"], row["relation"], row["axis"], row["group"]), []).append(said)
+        effect = f"{_estimate(row, value, limits)} ({split_control(row['control'])[0]})"
+        beside.setdefault((row["editor"], row["relation"], row["axis"], row["group"]), []).append(effect)
     order = {editor: place for place, editor in enumerate(results.editors)}
-    shown = lost.groupby("editor", sort=False).head(_SHOWN)
-    shown = shown.sort_values("editor", key=lambda column: column.map(order), kind="stable")
-    rows = [_line(row, _estimate(row, column, limits), beside) for row in records(shown, EffectRow)]
+    largest = lost.groupby("editor", sort=False).head(_SHOWN)
+    largest = largest.sort_values("editor", key=lambda column: column.map(order), kind="stable")
+    rows = [_line(row, _estimate(row, column, limits), beside) for row in records(largest, EffectRow)]
     lines = [
         f"Of each editor the {_SHOWN} groups with the lowest estimate among {len(there):,} that have an interval "
-        f"({len(asked) - len(there):,} have none: too few edits or people, or all alike). Below 0 the model became "
+        f"({len(people) - len(there):,} have none: too few edits or people, or all alike). Below 0 the model became "
         "less sure of the new target, which is right about these people. A place in this list is no verdict: some "
         "group is always first."
     ]
@@ -124,9 +124,9 @@ def report_page(results: Results) -> str:
         "downloads": [download_csv(table.name, table.csv(), len(table.frame)) for table in tables if len(table.frame)],
     }
     parts = {"most": values["most"], "groups": values["forests"], "look": values["look"]}
-    shown = {name: _SECTIONS[name] for name, part in parts.items() if part}
-    shown |= {table.name: table.title for table in tables}
-    values["sections"] = [*shown.items(), *((name, _SECTIONS[name]) for name in ("method", "downloads"))]
+    titles = {name: _SECTIONS[name] for name, part in parts.items() if part}
+    titles |= {table.name: table.title for table in tables}
+    values["sections"] = [*titles.items(), *((name, _SECTIONS[name]) for name in ("method", "downloads"))]
     return render("report.html", values)
 
 

@@ -40,8 +40,8 @@ _COLUMNS: Mapping[str, ListColumn] = {
 
 def case_link(editor: str, edited: str, asked: str, outcome: str) -> str:
     """The address of a view, within the page; "all" and "" mean any."""
-    wanted = dict(zip(_KEY, (editor, edited, asked, outcome), strict=True))
-    return view_link("cases", **{name: value for name, value in wanted.items() if value not in ("", ALL)})
+    filters = dict(zip(_KEY, (editor, edited, asked, outcome), strict=True))
+    return view_link("cases", **{name: value for name, value in filters.items() if value not in ("", ALL)})
 
 
 def look_answers(results: Results) -> PromptList | None:
@@ -57,32 +57,32 @@ def look_answers(results: Results) -> PromptList | None:
         return None
     right = zip(frame["pre_correct"], frame["post_correct"], strict=True)
     frame = frame.assign(
-        outcome=[_OUTCOMES.get(both, "wrong both times") for both in right],
+        outcome=[_OUTCOMES.get(change, "wrong both times") for change in right],
         change=frame["post_odds"].astype(float) - frame["pre_odds"].astype(float),
     )
     cells = ["editor", "edit_relation", "effect_relation", "outcome"]
     each = max(1, min(_KEPT, _MOST // frame.groupby(cells).ngroups))
     size = np.nan_to_num(frame["change"].abs().to_numpy(float), nan=-1.0)
     order = frame.iloc[np.argsort(-size, kind="stable")]
-    kept = order[order.groupby(cells, sort=False).cumcount() < each].sort_index()
+    examples = order[order.groupby(cells, sort=False).cumcount() < each].sort_index()
     facts = edited_facts(results.edits)
-    rows = [_row(row, facts) for row in kept.to_dict("records")]
-    about = f"{len(kept):,} of {len(frame):,} cases, of each outcome those whose answers moved most."
-    said = ("The cases behind these shares", about, "cases")
+    rows = [_row(row, facts) for row in examples.to_dict("records")]
+    about = f"{len(examples):,} of {len(frame):,} cases, of each outcome those whose answers moved most."
+    texts = ("The cases behind these shares", about, "cases")
     search = ("edit", "prompt", "gold", "before", "after")
     sizes = (_KEY, _counts(frame, cells))
-    return make_look("cases", said, _COLUMNS, rows, _choices(kept), search=search, sort="change", sizes=sizes)
+    return make_look("cases", texts, _COLUMNS, rows, _choices(examples), search=search, sort="change", sizes=sizes)
 
 
 def _counts(frame: pd.DataFrame, cells: list[str]) -> dict[tuple[str, ...], int]:
     """Size of every view that a table links to: with and without an outcome, of a pair and of all."""
-    found: dict[tuple[str, ...], int] = {}
+    counts: dict[tuple[str, ...], int] = {}
     for key, n in frame.groupby(cells, sort=True).size().items():
         editor, edited, asked, outcome = map(str, key)  # type: ignore[call-overload]
         for pair in ((edited, asked), ("", "")):
             for result in (outcome, ""):
-                found[editor, *pair, result] = found.get((editor, *pair, result), 0) + int(n)
-    return found
+                counts[editor, *pair, result] = counts.get((editor, *pair, result), 0) + int(n)
+    return counts
 
 
 def _row(row: Mapping[Any, Any], facts: Mapping[tuple[str, int], str]) -> dict[str, Any]:
@@ -105,12 +105,12 @@ def _row(row: Mapping[Any, Any], facts: Mapping[tuple[str, int], str]) -> dict[s
     }
 
 
-def _choices(kept: pd.DataFrame) -> list[Choice]:
+def _choices(examples: pd.DataFrame) -> list[Choice]:
     def named(column: str) -> list[tuple[str, str]]:
-        return [(name, relation_name(name)) for name in dict.fromkeys(kept[column])]
+        return [(name, relation_name(name)) for name in dict.fromkeys(examples[column])]
 
-    editors = [(name, name) for name in dict.fromkeys(map(printable, kept["editor"]))]
-    outcomes = [(name, name) for name in dict.fromkeys(kept["outcome"])]
+    editors = [(name, name) for name in dict.fromkeys(map(printable, examples["editor"]))]
+    outcomes = [(name, name) for name in dict.fromkeys(examples["outcome"])]
     return [
         ("editor", "editor", editors),
         ("edited", "edited property", named("edit_relation")),

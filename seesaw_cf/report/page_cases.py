@@ -98,16 +98,16 @@ def look_prompts(
     about = (
         f"The prompts behind the numbers: {len(kept):,} of {scored:,}, of each group those whose answers moved most."
     )
-    said = ("Look into it", about, "prompts")
+    texts = ("Look into it", about, "prompts")
     search = ("edit", "prompt", "person")
     lists = _choices(kept)
-    return make_look("look", said, columns, rows, lists, search=search, sort="log_odds", sizes=(_CHOICES, counts))
+    return make_look("look", texts, columns, rows, lists, search=search, sort="log_odds", sizes=(_CHOICES, counts))
 
 
 def edited_facts(edits: pd.DataFrame) -> dict[tuple[str, int], str]:
     """(Relation, case) -> the edit in words."""
-    said = edits["subject"] + ": " + edits["target_true"] + " \u2192 " + edits["target_new"]
-    return dict(zip(zip(edits["relation_id"], edits["case_id"], strict=True), map(printable, said), strict=True))
+    facts = edits["subject"] + ": " + edits["target_true"] + " \u2192 " + edits["target_new"]
+    return dict(zip(zip(edits["relation_id"], edits["case_id"], strict=True), map(printable, facts), strict=True))
 
 
 def _of_control(
@@ -143,12 +143,12 @@ def _row(row: Mapping[Any, Any], facts: Mapping[tuple[str, int], str]) -> dict[s
 
 def _choices(prompts: pd.DataFrame) -> list[Choice]:
     groups = {printable(tag) for axis in AXES for tags in prompts[axis] for tag in tags_of(tags)}
-    both = {printable(name) for tags in zip(prompts["gender"], prompts["race"]) for name in crossed(*tags)}
+    names = {printable(name) for tags in zip(prompts["gender"], prompts["race"]) for name in crossed(*tags)}
     relations = list(dict.fromkeys(prompts["edit_relation"]))
     holds = sorted(set(prompts["holds"].fillna("")), key=lambda value: ("target_new", "target_true", "").index(value))
     return [
         ("editor", "editor", [(name, name) for name in dict.fromkeys(map(printable, prompts["editor"]))]),
         ("relation", "edited property", [(name, relation_name(name)) for name in relations]),
         ("holds", "people hold the", [(name, text.HOLDS[name]) for name in holds if name]),
-        ("group", "group", [(name, name) for name in [*sorted(groups), *sorted(both)]]),
+        ("group", "group", [(name, name) for name in [*sorted(groups), *sorted(names)]]),
     ]

@@ -141,11 +141,11 @@ def forests_of(
         return Panel(title, about, heads, columns, unit, rows, opened)
 
     largest = max(relations, key=lambda name: real.loc[real["relation"] == name, "n_cases"].max())
-    found = []
+    forests = []
     for by in (name for name in AXES if name in set(real["axis"])):
         panels = [panel(relation, by, relation == largest) for relation in relations]
-        found.append(Forest(by, panels))
-    return found
+        forests.append(Forest(by, panels))
+    return forests
 
 
 def _side(title: str, axis: Axis, lines: tuple[float, float]) -> ForestColumn:

@@ -84,9 +84,9 @@ def _panel(panel: Axes, rows: pd.DataFrame, results: Results) -> None:
         panel.margins(x=0.15)
 
 
-def _beside(panel: Axes, y: float, shown: str, colour: str) -> None:
+def _beside(panel: Axes, y: float, label: str, colour: str) -> None:
     place = ("axes fraction", "data")
-    panel.annotate(shown, (1.01, y), xycoords=place, va="center", color=colour, fontsize=10, annotation_clip=False)
+    panel.annotate(label, (1.01, y), xycoords=place, va="center", color=colour, fontsize=10, annotation_clip=False)
 
 
 _DIRECTION = "0 is best: others left alone.  Below 0: less confident in what is right about them.  Above 0: more."
@@ -106,27 +106,27 @@ def draw(results: Results, folder: Path, curves: Curves | None = None) -> dict[s
     Raises:
         StorageError: A file could not be written.
     """
-    made: dict[str, str] = {}
+    files: dict[str, str] = {}
     effects = results.effects[results.effects["holds"] == HOLDER] if len(results.effects) else results.effects
     with picture_style():
-        made |= draw_levels(results, folder)
+        files |= draw_levels(results, folder)
         for axis in [name for name in dict.fromkeys(effects.get("axis", ())) if name != ALL]:
             frame = effects[effects["axis"].isin((axis, ALL)) & (effects["n_cases"] > 0)]
             if frame.empty:
                 continue
             save_picture(_forest(frame, axis, results), folder / f"forest_{axis}.png")
-            made[f"forest_{axis}.png"] = f"D_d by {axis} with 95 % intervals, one panel per edited relation"
+            files[f"forest_{axis}.png"] = f"D_d by {axis} with 95 % intervals, one panel per edited relation"
             save_picture(_heatmap(frame, axis, results), folder / f"heatmap_{axis}.png")
-            made[f"heatmap_{axis}.png"] = f"D_d by edited relation and {axis}, one panel per method"
+            files[f"heatmap_{axis}.png"] = f"D_d by edited relation and {axis}, one panel per method"
         if results.audit is not None:
-            made |= draw_verdicts(results, folder)
+            files |= draw_verdicts(results, folder)
         if curves is not None:
             save_picture(dose_figure(curves), folder / "dose.png")
-            made["dose.png"] = "Editing score, D_d, perplexity and entropy of answers by number of edits, 90 % bands"
+            files["dose.png"] = "Editing score, D_d, perplexity and entropy of answers by number of edits, 90 % bands"
         if len(results.accuracy) and results.accuracy["n"].sum():
             save_picture(_accuracy(results), folder / "accuracy.png")
-            made["accuracy.png"] = "Accuracy of other properties before and after the edit, with 95 % intervals"
-    return made
+            files["accuracy.png"] = "Accuracy of other properties before and after the edit, with 95 % intervals"
+    return files
 
 
 def _title(figure: Figure, results: Results, what: str, direction: str) -> None:
@@ -139,8 +139,8 @@ def _unit(results: Results) -> str:
     return "D_d in nats" if results.score == "log_odds" else "D_d in probability"
 
 
-def _editors(results: Results, found: Iterable[str]) -> list[str]:
-    there = set(found)
+def _editors(results: Results, names: Iterable[str]) -> list[str]:
+    there = set(names)
     return [name for name in results.editors if name in there]
 
 
@@ -233,9 +233,9 @@ def _annotate(
             if row is None:
                 panel.text(x, y, "·", ha="center", va="center", color=GREY)
                 continue
-            shown = f"{text.minus(text.number(row['D'], zero_limit))}\nn={row['n_cases']}"
+            label = f"{text.minus(text.number(row['D'], zero_limit))}\nn={row['n_cases']}"
             style = "italic" if row["low"] != row["low"] else "normal"
-            inside = panel.text(x, y, shown, ha="center", va="center", fontsize=size, style=style)
+            inside = panel.text(x, y, label, ha="center", va="center", fontsize=size, style=style)
             inside.set_in_layout(False)  # measuring it would only take time
 
 

@@ -13,9 +13,9 @@ from seesaw_cf.report.rows import Manifest
 _OPTIONS = {"editors": "editor", "controls": "control", "configs": "config", "raters": "rater", "wording": "prompt"}
 
 
-def recorded(made: Manifest) -> Sequence[tuple[str, str]]:
+def recorded(manifest: Manifest) -> Sequence[tuple[str, str]]:
     """Every value of a manifest with its path; what edited models moved has a separate section."""
-    return _flat({key: value for key, value in made.items() if key != "edited"})
+    return _flat({key: value for key, value in manifest.items() if key != "edited"})
 
 
 # Fields of a job that other commands than `run` have no option for.
@@ -24,21 +24,21 @@ _ONLY_RUN |= {"requests", "scorer"}
 _NOT_OF: Mapping[str, Collection[str]] = {"dose": _ONLY_RUN, "leme run": {"relationship", "editor_config", "threads"}}
 
 
-def repeat_command(made: Manifest, command: str = "run", more: Mapping[str, object] | None = None) -> str:
+def repeat_command(manifest: Manifest, command: str = "run", more: Mapping[str, object] | None = None) -> str:
     """The command that repeats a run: every option that was given.
 
     Args:
-        made: Its manifest.
+        manifest: Its manifest.
         command: What follows `seesaw-cf`.
         more: Options in addition to those of the job: name -> value or values.
     """
     words: list[str] = []
-    job = {name: value for name, value in made.get("job", {}).items() if name not in _NOT_OF.get(command, ())}
+    job = {name: value for name, value in manifest.get("job", {}).items() if name not in _NOT_OF.get(command, ())}
     for field, value in {**job, **(more or {})}.items():
         option = "--" + _OPTIONS.get(field, field).replace("_", "-")
-        for one in value if isinstance(value, list) else [value]:
-            if one not in (None, False, ""):
-                words += [option] if one is True else [option, str(one)]
+        for entry in value if isinstance(value, list) else [value]:
+            if entry not in (None, False, ""):
+                words += [option] if entry is True else [option, str(entry)]
     return printable(shlex.join(["seesaw-cf", *command.split(), *words, "--out", "RUN"]))
 
 

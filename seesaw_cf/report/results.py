@@ -226,20 +226,20 @@ def read_manifest(folder: Path) -> Manifest:
             f"{folder}: the run is not finished ({' and '.join(missing)} missing, {done} units done). "
             "Repeat the `seesaw-cf run` command that began it; it continues where it was."
         )
-    found: dict[str, object] = read_json(file, error=RunFolderError)
+    manifest: dict[str, object] = read_json(file, error=RunFolderError)
     for key, kind in _SECTIONS.items():
-        if key in found and not isinstance(found[key], kind):
+        if key in manifest and not isinstance(manifest[key], kind):
             raise RunFolderError(
-                f"{file} is damaged: {key} is {shown(found[key])}, expected {kind.__name__}. "
+                f"{file} is damaged: {key} is {shown(manifest[key])}, expected {kind.__name__}. "
                 "Run again into a new folder with --out."
             )
-    edited = found.get("edited")
+    edited = manifest.get("edited")
     if isinstance(edited, dict) and not check_moved(edited):
         raise RunFolderError(
             f"{file} is damaged: edited is {shown(edited)}, expected what each model moved. Run again into a new "
             "folder with --out."
         )
-    return cast(Manifest, found)
+    return cast(Manifest, manifest)
 
 
 def _of(scores: pa.Table, edits: pd.DataFrame) -> pd.DataFrame:
@@ -322,17 +322,17 @@ def relation_name(relation_id: str) -> str:
     return RELATIONS[relation_id].name if relation_id in RELATIONS else relation_id
 
 
-def sort_relations(found: Iterable[str]) -> list[str]:
+def sort_relations(relations: Iterable[str]) -> list[str]:
     """Relation ids without repeats, in the order of `relations.RELATIONS`, then any other, "all" last."""
     order = list(RELATIONS)
-    known = {name: number for number, name in enumerate(order)} | {"all": len(order) + 1}
-    return sorted(set(found), key=lambda name: (known.get(name, len(order)), name))
+    places = {name: number for number, name in enumerate(order)} | {"all": len(order) + 1}
+    return sorted(set(relations), key=lambda name: (places.get(name, len(order)), name))
 
 
-def sort_pairs(found: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
+def sort_pairs(pairs: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
     """(edit, effect) pairs without repeats, in the order of Table 7, then any other, ("all", "all") last."""
-    known = {pair: number for number, pair in enumerate(PAIRS)} | {("all", "all"): len(PAIRS) + 1}
-    return sorted(set(found), key=lambda pair: (known.get(pair, len(PAIRS)), pair))
+    places = {pair: number for number, pair in enumerate(PAIRS)} | {("all", "all"): len(PAIRS) + 1}
+    return sorted(set(pairs), key=lambda pair: (places.get(pair, len(PAIRS)), pair))
 
 
 def sort_groups(axis: str, found: Iterable[str]) -> list[str]:

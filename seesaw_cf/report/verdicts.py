@@ -17,8 +17,8 @@ def verdict_counts(audit: Audit) -> dict[str, int]:
 
 
 def _counts(verdicts: pd.DataFrame) -> dict[str, int]:
-    found = verdicts["verdict"].value_counts() if "verdict" in verdicts else pd.Series(dtype=int)
-    return {label: int(found.get(label, 0)) for label in VERDICTS}
+    counts = verdicts["verdict"].value_counts() if "verdict" in verdicts else pd.Series(dtype=int)
+    return {label: int(counts.get(label, 0)) for label in VERDICTS}
 
 
 def claims(audit: Audit) -> list[VerdictRow]:
@@ -87,4 +87,4 @@ def second_look(audit: Audit) -> str:
 
 
 def _detectable(rows: pd.DataFrame) -> str:
-    return " and ".join(f"{found['detectable'].median():.2g} in {scale}" for scale, found in rows.groupby("scale"))
+    return " and ".join(f"{part['detectable'].median():.2g} in {scale}" for scale, part in rows.groupby("scale"))

@@ -61,8 +61,8 @@ def audit_page(results: Results) -> str:
 
 
 def _scope(results: Results) -> list[tuple[str, str]]:
-    made = results.manifest
-    model, data = made.get("model", {}), made.get("data", {})
+    manifest = results.manifest
+    model, data = manifest.get("model", {}), manifest.get("data", {})
     relations = dict.fromkeys(results.edits["relation_id"])
     return [
         ("model", f"{model.get('id')}, {model.get('dtype')}, weights {str(model.get('fingerprint', ''))[:16]}"),
@@ -70,7 +70,7 @@ def _scope(results: Results) -> list[tuple[str, str]]:
         ("edited properties", ", ".join(map(relation_name, relations))),
         ("edits", f"{len(results.distinct):,}"),
         ("records", f"{data.get('source')} ({', '.join(map(str, data.get('configs', ())))})"),
-        ("protocol", str(made.get("protocol"))),
+        ("protocol", str(manifest.get("protocol"))),
         ("scores", f"{results.n_rows:,}"),
     ]
 
