@@ -186,7 +186,7 @@ FITTING: dict[str, Made] = {
     "prompt:types.EditRequest": lambda: REQUEST.prompt,
     "prompts": prompts,
     "record": lambda: samples.COUNTERFACT,
-    "regard:stereotypes.score_crawl": lambda: KnownRegard(lambda text: "neutral"),
+    "regard:texts.graph.score_crawl": lambda: KnownRegard(lambda text: "neutral"),
     "repo": lambda: "ada/edit",
     "requests": lambda: [REQUEST],
     "results:terminal": results,

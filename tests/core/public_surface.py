@@ -32,6 +32,16 @@ def documented() -> set[str]:
     return set(re.findall(r"^(?:from|import) (seesaw_cf[\w.]*)", text, re.MULTILINE))
 
 
+# Helpers of a room, in a module that has public functions too; their callers check what they are given.
+INTERNAL = {
+    "models.corpus.CorpusSpec",
+    "sharing.every_eval.contrasts_of",
+    "sharing.every_eval.numbers_of",
+    "texts.graph.settings.read_refusals",
+    "texts.graph.settings.refusals_for",
+}
+
+
 def surface() -> dict[str, Any]:
     """Name -> function, class, or method of an object out of `OBJECTS`."""
     found: dict[str, Any] = {}
@@ -44,6 +54,8 @@ def surface() -> dict[str, Any]:
                 continue
             seen.add(id(thing))
             short = f"{module.removeprefix('seesaw_cf.')}.{name}"
+            if short in INTERNAL:
+                continue
             if inspect.isfunction(thing):
                 found[short] = thing
             elif inspect.isclass(thing) and not _is_only_declared(thing):

@@ -86,7 +86,7 @@ def test_print_opens_what_is_folded_without_a_warning(browser: Any, address: Add
     with opened(browser, address("report")) as page:
         shown = "all => all.map(one => one.checkVisibility({ contentVisibilityAuto: true }))"
         tables = page.locator("details:not([open]) > :not(summary)")
-        assert tables.count() > 1
+        assert tables.count() > 0
         assert not any(tables.evaluate_all(shown))
         page.emulate_media(media="print")
         assert all(tables.evaluate_all(shown))
