@@ -29,10 +29,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def address(folder: Path) -> Iterator[Address]:
     """Name of a page -> where it is; files are made when asked for."""
     with open_prompts(run_folder(folder)) as prompts, PageServer(prompts, 0) as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+        thread = threading.Thread(target=server.serve)
         thread.start()
         yield lambda name: f"{server.url}{SERVED[name]}" if name in SERVED else _file(folder, name)
-        server.shutdown()
+        server.stop()
         thread.join()
 
 

@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import math
-import signal
-import socket
-import threading
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlsplit
 
 from seesaw_cf.base.checks import address
-from seesaw_cf.base.errors import RecordError, ServiceError, need
+from seesaw_cf.base.errors import RecordError, need
 from seesaw_cf.texts.people.security import Keys
 from seesaw_cf.texts.people.store import StudyStore
 
@@ -69,31 +64,6 @@ def links(store: StudyStore, place: Place) -> dict[str, str]:
     return addresses | {"status": f"{place.base}/status/{keys.token('status')}"}
 
 
-def _bound(place: Place) -> socket.socket:
-    """Return the port, bound before its address is printed."""
-    try:
-        return socket.create_server(
-            (place.host, place.port), family=socket.AF_INET6 if ":" in place.host else socket.AF_INET, backlog=256
-        )
-    except OSError as error:
-        why = str(error.strerror or error).partition(" (while")[0]
-        raise ServiceError(
-            f"annotate serve: {place.host}:{place.port} cannot be listened on ({why}). Choose another --port, stop "
-            "what has it, or give an address of this machine with --host."
-        ) from error
-
-
-def _stops_by_signals(server: Any) -> None:
-    """What a container or a closed terminal sends stops the server and lets the study be closed whole.
-
-    Uvicorn stops by itself at SIGTERM, and then sends it once more to whoever had it before.
-    """
-    if threading.current_thread() is threading.main_thread():
-        for name in ("SIGTERM", "SIGHUP"):
-            if hasattr(signal, name):
-                signal.signal(getattr(signal, name), lambda *_: setattr(server, "should_exit", True))
-
-
 def serve(file: Path, place: Place, tell: Callable[[dict[str, str]], None], *, idle: float = math.inf) -> None:
     """Serve a study until it is stopped.
 
@@ -111,33 +81,16 @@ def serve(file: Path, place: Place, tell: Callable[[dict[str, str]], None], *, i
     with need("starlette", extra="annotate", what_for="the pages of raters"):
         import starlette  # noqa: F401
     with need("uvicorn", extra="annotate", what_for="serving the pages of raters"):
-        import uvicorn
+        import uvicorn  # noqa: F401
+    from seesaw_cf.base.web import Server
     from seesaw_cf.texts.people.web import Access, make_app
 
-    with StudyStore(file) as store, StudyStore(file, readonly=True) as look, _bound(place) as bound:
-        own = replace(place, port=bound.getsockname()[1])
+    with (
+        StudyStore(file) as store,
+        StudyStore(file, readonly=True) as look,
+        Server("annotate serve: ", place.host, place.port) as server,
+    ):
+        own = replace(place, port=server.port)
         app = make_app(store, look, Access(own.hosts, own.url.startswith("https:"), own.burst, own.rate))
-        last = [time.monotonic()]
-
-        async def noted(scope: Any, receive: Any, send: Any) -> None:
-            last[0] = time.monotonic()
-            await app(scope, receive, send)
-
-        async def check() -> None:
-            server.should_exit |= time.monotonic() - last[0] > idle
-
-        # No access log: links are secret, addresses are nobody's business.
-        config = uvicorn.Config(
-            noted,
-            access_log=False,
-            log_level="warning",
-            server_header=False,
-            timeout_keep_alive=30,
-            limit_concurrency=500,
-            callback_notify=check,
-            timeout_notify=0,
-        )
-        server = uvicorn.Server(config)
-        _stops_by_signals(server)
         tell(links(store, own))
-        server.run(sockets=[bound])
+        server.run(app, idle)

@@ -14,12 +14,13 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
-from seesaw_cf.texts.people.guard import Form, Guard, first_of, read_form
+from seesaw_cf.base.web import Guard
+from seesaw_cf.texts.people.guard import Form, first_of, read_form
 from seesaw_cf.texts.people.rounds import Rounds
 from seesaw_cf.texts.people.security import Keys, Limit
 from seesaw_cf.texts.people.status import status_of
 from seesaw_cf.texts.people.store import StudyStore
-from seesaw_cf.texts.people.views import status_page, words_page
+from seesaw_cf.texts.people.views import POLICY, status_page, words_page
 
 _COOKIE = "rater"
 
@@ -66,7 +67,9 @@ def make_app(store: StudyStore, look: StudyStore, access: Access) -> Starlette:
         Route("/review", site.asked(pages.review)),
         Route("/submit", site.sent(pages.submit), methods=["POST"]),
     ]
-    guard = Middleware(Guard, hosts=access.hosts)
+    reason = "This server is not known under that name. Open it as the link you were given says."
+    headers = {"content-security-policy": POLICY, "referrer-policy": "same-origin"}
+    guard = Middleware(Guard, access.hosts, headers, PlainTextResponse(reason, 421))
     return Starlette(routes=routes, middleware=[guard], exception_handlers={HTTPException: _refused})
 
 
