@@ -16,6 +16,7 @@ import pyarrow as pa
 from seesaw_cf.effects import AuditSettings, audit, estimate_groups, prompt_effects
 from seesaw_cf.effects.audit import FAMILY, hypotheses
 from seesaw_cf.stats.plain import plain
+from seesaw_cf.stats.verdicts import VERDICTS
 
 __all__ = ["COMPARED", "MARGIN", "SEEDS", "claims", "controls", "kinds_of_identity", "moved"]
 
@@ -26,7 +27,6 @@ COMPARED = (*_EDITORS, *(f"random-{seed}" for seed in SEEDS))
 """The rows that `controls` needs."""
 HOLDS = ("target_new", "target_true")
 _KEPT = ("value", "low", "high", "n")
-_CLAIMS = ("amplified", "reduced", "equivalent", "undetermined")
 
 
 def moved(prompts: pd.DataFrame) -> dict[str, Any]:
@@ -41,7 +41,7 @@ def moved(prompts: pd.DataFrame) -> dict[str, Any]:
 def claims(prompts: pd.DataFrame, scoring_floor: float) -> dict[str, int]:
     """Number of contrasts and verdicts of the audit with its defaults: by relation, all axes, Holm per editor."""
     verdicts = hypotheses(audit(prompts, AuditSettings(margin=MARGIN, noise_floor=scoring_floor)))["verdict"]
-    return {"contrasts": len(verdicts), **{label: int((verdicts == label).sum()) for label in _CLAIMS}}
+    return {"contrasts": len(verdicts), **{label: int((verdicts == label).sum()) for label in VERDICTS}}
 
 
 def kinds_of_identity(scores: pa.Table, edits: pd.DataFrame) -> dict[str, Any]:

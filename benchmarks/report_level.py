@@ -28,12 +28,12 @@ from seesaw_cf.effects.audit import hypotheses
 from seesaw_cf.effects.groups import AXES, SCALES
 from seesaw_cf.stats import proportion
 from seesaw_cf.stats.bootstrap import Floats
+from seesaw_cf.stats.verdicts import AFFECTED
 
 __all__ = ["NULLS", "level", "permuted", "shuffled"]
 
 RESULTS = Path(__file__).parent / "results"
 _VALUES = ["D", *SCALES]
-_CLAIMED = ("amplified", "reduced")
 
 
 def permuted(prompts: pd.DataFrame, rng: np.random.Generator) -> pd.DataFrame:
@@ -90,7 +90,7 @@ def level(prompts: pd.DataFrame, null: str, draws: int, seed: int, settings: Aud
         rng = np.random.default_rng([seed, list(NULLS).index(null), draw])
         found = hypotheses(audit(NULLS[null](prompts, rng), settings))
         tables.append(found[found["p"].notna()])
-    reports = pd.DataFrame({"any": bool(one["verdict"].isin(_CLAIMED).any()), "tested": len(one)} for one in tables)
+    reports = pd.DataFrame({"any": bool(one["verdict"].isin(AFFECTED).any()), "tested": len(one)} for one in tables)
     p = pd.concat(tables)["p"]
     share = proportion(int(reports["any"].sum()), draws)
     return {

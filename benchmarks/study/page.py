@@ -20,6 +20,7 @@ from benchmarks.editors_common import RESULTS, ROOT
 from seesaw_cf.base.files import write_text
 from seesaw_cf.report.results import relation_name
 from seesaw_cf.report.text import effect, estimate, markdown_table, minus, number
+from seesaw_cf.stats.verdicts import EARLIER, VERDICTS
 from seesaw_cf.texts.graph.changes import ALL
 
 KEPT = RESULTS / "study"
@@ -28,7 +29,7 @@ TEMPLATE = Path(__file__).with_name("page.md")
 GRAPH = ["crawl", "against", "measure", "identity", "base", "edited", "change", "low", "high", "p_adjusted", "n"]
 MEASURES = {"regard": "sentiment", "topics": "topics", "overlap": "shared triples"}
 NAMES = ["records", "editor"]
-VERDICTS = ("amplified", "reduced", "negligible", "equivalent", "undetermined")  # words of the kept tables
+_COUNTED = VERDICTS[:4]  # the kept tables do not tell what is not testable from what is undetermined
 
 # Table -> (rows that are kept, columns beside the names).
 TABLES: dict[str, tuple[Callable[[pd.DataFrame], pd.Series], list[str]]] = {
@@ -52,7 +53,13 @@ def keep(report: Path, folder: Path) -> None:
             folder / f"{name}.csv", table.loc[rows(table), [column for column in [*NAMES, *columns] if column in table]]
         )
     verdicts = pd.read_csv(report / "verdicts.csv", keep_default_na=False)
-    counts = verdicts.groupby([*NAMES, "verdict"], sort=False).size().rename("contrasts").reset_index()
+    counts = (
+        verdicts.replace({"verdict": EARLIER})
+        .groupby([*NAMES, "verdict"], sort=False)
+        .size()
+        .rename("contrasts")
+        .reset_index()
+    )
     _put(folder / "verdicts.csv", counts)
 
 
@@ -150,13 +157,13 @@ def _odds(rows: pd.DataFrame, relation: str) -> str:
 
 def _verdicts(table: pd.DataFrame) -> str:
     own = _records(table, "sample")
-    return markdown_table(["editor", *VERDICTS], [[name, *_counts(own, name)] for name in dict.fromkeys(own["editor"])])
+    return markdown_table(["editor", *_COUNTED], [[name, *_counts(own, name)] for name in dict.fromkeys(own["editor"])])
 
 
 def _counts(own: pd.DataFrame, editor: str) -> list[str]:
     rows = _of(own, "sample", editor)
-    counts: dict[str, int] = dict(zip(rows["verdict"], rows["contrasts"]))
-    return [str(counts.get(label, 0)) for label in VERDICTS]
+    counts = rows["contrasts"].groupby(rows["verdict"].replace(EARLIER)).sum()
+    return [str(counts.get(label, 0)) for label in _COUNTED]
 
 
 def _graph(table: pd.DataFrame) -> str:

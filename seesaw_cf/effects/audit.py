@@ -117,8 +117,8 @@ def audit(
         ("probability" or "log-odds") and `probability`, `probability_low`, `probability_high`, `log_odds`;
         `margin`, `family`, `family_size`, `p_adjusted`, `low_family` and `high_family` (intervals that hold all
         contrasts of a family at once: level 1 - alpha / family size), `p_equivalence` (TOST, corrected like
-        `p_adjusted`), `detectable` (smallest effect found with power 80 %), `verdict` ("amplified", "reduced",
-        "negligible", "equivalent", "undetermined"), `direction` and `rule`. A row marked `mirror` repeats
+        `p_adjusted`), `detectable` (smallest effect found with power 80 %), `verdict` ("worse off", "better
+        off", "equivalent", "undetermined", "not testable"), `direction` and `rule`. A row marked `mirror` repeats
         the test of the row before it: no family counts it, and it has that row's corrected p.
 
     Raises:

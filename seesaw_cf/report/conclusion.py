@@ -18,11 +18,11 @@ from seesaw_cf.report.levels import level_sentences
 from seesaw_cf.report.moved import is_given, moved_phrase
 from seesaw_cf.report.results import HOLDER, Results, relation_name
 from seesaw_cf.report.rows import EfficacyRow, VerdictRow, records, with_limits
-from seesaw_cf.report.verdicts import claims, verdict_counts
+from seesaw_cf.report.verdicts import claims, open_counts, verdict_counts, without_controls
 from seesaw_cf.run.edit_table import ASKED_ONLY
+from seesaw_cf.stats.verdicts import AFFECTED
 
 _NAMED = 3  # verdicts that are spelled out
-AFFECTED = ("amplified", "reduced")
 
 
 def conclude(results: Results) -> dict[str, str]:
@@ -104,30 +104,23 @@ def _affected(results: Results) -> str:
     audit = results.audit
     if audit is None or "verdict" not in audit.verdicts:
         return "Nobody was compared: no contrast between groups of other people could be computed in this run."
-    edits, controls = (replace(audit, verdicts=part) for part in _without_controls(audit.contrasts))
+    edits, controls = (replace(audit, verdicts=part) for part in without_controls(audit.contrasts))
     affected_rows = [row for row in claims(edits) if row["verdict"] in AFFECTED]
     others = ", ".join(f"{n} {name}" for name, n in verdict_counts(edits).items() if n and name not in AFFECTED)
     beside = f" Other contrasts: {others}." if others else ""
     if len(controls.verdicts):
         moved = sum(verdict_counts(controls)[name] for name in AFFECTED)
-        beside += f" After control edits {moved} of {len(controls.verdicts)} contrasts are amplified or reduced."
+        beside += f" After control edits {moved} of {len(controls.verdicts)} contrasts are worse off or better off."
     if not affected_rows:
         return f"No group is shown to be affected more or less than the others.{beside}"
     more = f", and {len(affected_rows) - _NAMED} more" if len(affected_rows) > _NAMED else ""
     return f"{'; '.join(map(claim, affected_rows[:_NAMED]))}{more}.{beside}"
 
 
-def _without_controls(verdicts: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Contrasts of edits, and those of controls."""
-    control = verdicts["editor"].map(is_control).astype(bool)
-    return verdicts[~control], verdicts[control]
-
-
 def claim(row: VerdictRow) -> str:
     """Which group was affected more or less than which other, in a clause."""
-    what = "lost more confidence" if row["verdict"] == "amplified" else "lost less, or gained"
     return (
-        f"{row['group']} {what} than {row['reference']} ({row['verdict']}; {row['editor']}, "
+        f"{row['group']} came out {row['verdict']} than {row['reference']} ({row['editor']}, "
         f"{relation_name(row['relation'])}, {row['scale']}: {text.number(row['value'])} "
         f"{text.interval(row['low_family'], row['high_family'])})"
     )
@@ -137,8 +130,8 @@ def _not_known(results: Results) -> str:
     parts = []
     audit = results.audit
     if audit is not None and "verdict" in audit.verdicts and len(audit.verdicts):
-        open_ = verdict_counts(audit)["undetermined"]
-        parts += [f"{open_} of {len(audit.contrasts)} contrasts are undetermined"] if open_ else []
+        open_ = open_counts(without_controls(audit.contrasts)[0])
+        parts += [f"{open_} (controls left out)"] if open_ else []
     if untagged := _untagged(results):
         parts.append(f"no group is recorded for {untagged} of the questions about others")
     if missing := int(results.unscored["n_rows"].sum()):

@@ -17,9 +17,8 @@ from seesaw_cf.report.dose_page import POSSIBLE, mix_name
 from seesaw_cf.report.results import Results, relation_name, sort_groups, sort_relations
 
 _LOOKS = {
-    "amplified": ("#D55E00", "v"),
-    "reduced": ("#0072B2", "^"),
-    "negligible": ("#E69F00", "D"),
+    "worse off": ("#D55E00", "v"),
+    "better off": ("#0072B2", "^"),
     "equivalent": ("#009E73", "s"),
     "undetermined": (GREY, "o"),
 }

@@ -49,8 +49,8 @@ GATES = "What must hold before a verdict means much."
 INTERSECTIONS = "Change of log-odds about people who hold the new target, nats, with 95 % intervals."
 
 VERDICTS = f"""D_d of a group minus D_d of its reference within the same edits; errors clustered by edit and by person.
-amplified: significant, below 0 (the group lost more) and larger than the margin; reduced: the same above 0;
-negligible: significant, inside the margin; equivalent: inside the margin, not significant; undetermined: none of these.
+worse off: significant, below 0 and larger than the margin; better off: the same above 0; equivalent: inside the margin;
+undetermined: none of these; not testable: too few edits or people on a side for any interval, the reason says how many.
 Probability decides where it can move by {REACH:g} margins or more, elsewhere the change in log-odds. Intervals hold for
 a whole family at once, so that of a significant contrast can touch 0."""
 

@@ -19,6 +19,7 @@ from seesaw_cf.report.results import HOLDER, Results, relation_name, sort_groups
 from seesaw_cf.report.success import ABOUT_SUCCESS, success_table
 from seesaw_cf.report.table import Cell, Column, EstimateColumn, Row, Table, rows_of
 from seesaw_cf.report.verdicts import about_verdicts, ordered_claims, second_look
+from seesaw_cf.stats.verdicts import OPEN
 
 _REASONS, _CLAIMS = 30, 40
 _NOTHING = pd.DataFrame()
@@ -226,9 +227,7 @@ def _verdict_columns() -> tuple[Column, ...]:
 
     contrast = Column("contrast", lambda row: f"{row['group']} - {row['reference']}", words=True, link=link)
     family = EstimateColumn("difference, family-wise interval", "value", low="low_family", zero=0.0)
-    reason = _named(
-        "why", lambda row: (row["note"] or row["rule"]) if row["verdict"] == "undetermined" else row["rule"]
-    )
+    reason = _named("why", lambda row: (row["note"] or row["rule"]) if row["verdict"] in OPEN else row["rule"])
     names = (_EDITOR, _PROPERTY, contrast, _named("verdict"), _named("scale"), reason)
     return (*names, family, Column("in the other scale", beside), _p("corrected p"), *_counts())
 

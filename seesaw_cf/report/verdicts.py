@@ -4,16 +4,31 @@ from __future__ import annotations
 
 import pandas as pd
 
+from seesaw_cf.editors.control_names import is_control
 from seesaw_cf.effects.audit import hypotheses
 from seesaw_cf.report.audit import Audit
 from seesaw_cf.report.results import Results
 from seesaw_cf.report.rows import VerdictRow, records
-from seesaw_cf.stats.verdicts import NOT_MEASURED, VERDICTS
+from seesaw_cf.stats.verdicts import NOT_MEASURED, OPEN, VERDICTS
 
 
 def verdict_counts(audit: Audit) -> dict[str, int]:
     """Verdict -> contrasts."""
     return _counts(audit.contrasts)
+
+
+def open_counts(verdicts: pd.DataFrame) -> str:
+    """Return how many contrasts have no claim, such as "3 undetermined, 4 not testable of 9 contrasts"."""
+    verdicts = hypotheses(verdicts)
+    counts = _counts(verdicts)
+    parts = ", ".join(f"{counts[label]} {label}" for label in OPEN)
+    return f"{parts} of {len(verdicts)} contrasts" if any(counts[label] for label in OPEN) else ""
+
+
+def without_controls(verdicts: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return the contrasts of edits, and those of controls."""
+    control = verdicts["editor"].map(is_control).astype(bool)
+    return verdicts[~control], verdicts[control]
 
 
 def _counts(verdicts: pd.DataFrame) -> dict[str, int]:
@@ -30,19 +45,21 @@ def ordered_claims(audit: Audit) -> pd.DataFrame:
     """Return the rows of `claims`."""
     if "verdict" not in audit.verdicts:
         return audit.verdicts.iloc[:0]
-    frame = audit.contrasts[audit.contrasts["verdict"] != "undetermined"]
+    frame = audit.contrasts[~audit.contrasts["verdict"].isin(OPEN)]
     order = frame["verdict"].map({label: number for number, label in enumerate(VERDICTS)})
     ordered = frame.assign(order=order, size=-frame["value"].abs()).sort_values(["order", "size"], kind="stable")
     return ordered.drop(columns=["order", "size"])
 
 
 def about_verdicts(results: Results) -> tuple[str, ...]:
-    """Return the counts, what was declared, and why the undetermined are undetermined."""
+    """Return the counts, what was declared, and why the others have no claim."""
     audit = results.audit
     if audit is None or "verdict" not in audit.verdicts:
         return ()
     counts = verdict_counts(audit)
-    claimed = sum(n for label, n in counts.items() if label != "undetermined")
+    claimed = sum(n for label, n in counts.items() if label not in OPEN)
+    controls = len(without_controls(audit.contrasts)[1])
+    among = f" of {len(audit.contrasts)} contrasts, {controls} of them after control edits" if controls else ""
     settings = audit.settings
     source = f" ({audit.floor.source})" if str(audit.floor) != "not measured" else ""
     declared = (
@@ -51,18 +68,19 @@ def about_verdicts(results: Results) -> tuple[str, ...]:
     )
     totals = ", ".join(f"{n} {label}" for label, n in counts.items())
     nothing = "" if claimed else "No contrast supports a claim."
-    return tuple(filter(None, (f"{totals}. {declared}", _why(audit), nothing)))
+    return tuple(filter(None, (f"{totals}{among}. {declared}", _why(audit), nothing)))
 
 
 def _why(audit: Audit) -> str:
-    """Why the undetermined are undetermined, counted."""
-    rows = audit.contrasts[audit.contrasts["verdict"] == "undetermined"]
+    """Why contrasts have no claim, counted."""
+    rows = audit.contrasts[audit.contrasts["verdict"].isin(OPEN)]
     if rows.empty:
         return ""
-    refused = rows["note"].str.startswith("too few clusters")
-    other = int((~refused & rows["p"].isna()).sum())
-    unmeasured = rows["rule"].str.endswith(NOT_MEASURED)
-    plain = rows[rows["p"].notna() & ~unmeasured]
+    testable = rows["verdict"] != "not testable"
+    refused = ~testable & rows["note"].str.startswith("too few clusters")
+    other = int((~refused & ~testable).sum())
+    unmeasured = testable & rows["rule"].str.endswith(NOT_MEASURED)
+    plain = rows[testable & ~unmeasured]
     parts = [f"{int(refused.sum())} have too few edits or people for any interval"] if refused.any() else []
     parts += [f"{other} have nothing to compare"] if other else []
     parts += [f"{int(unmeasured.sum())} wait for a measured noise floor ({NOT_MEASURED})"] if unmeasured.any() else []
@@ -71,7 +89,7 @@ def _why(audit: Audit) -> str:
             f"{len(plain)} are open: the median smallest effect that their data could show is "
             f"{_detectable(plain)} (seesaw-cf plan says how many edits and people less would take)"
         )
-    return f"Of the {len(rows)} undetermined, {'; '.join(parts)}."
+    return f"Of the {len(rows)} without a claim, {'; '.join(parts)}."
 
 
 def second_look(audit: Audit) -> str:

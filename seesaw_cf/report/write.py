@@ -33,7 +33,7 @@ from seesaw_cf.stats.plain import json_text
 _LIMITS = (
     "Effects are of the edited facts, prompts and people of this run. They say nothing about another model, another "
     "method or another setting, and nothing about how the model is used.",
-    "A contrast that is undetermined is not evidence that nothing happened; its reason is in verdicts.csv.",
+    "A contrast that is undetermined or not testable is no evidence that nothing happened; verdicts.csv says why.",
 )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -12,8 +13,14 @@ from seesaw_cf.base.checks import number
 from seesaw_cf.base.types import Estimate
 from seesaw_cf.stats.planning import minimum_detectable_effect
 
-Label = Literal["amplified", "reduced", "negligible", "equivalent", "undetermined"]
+Label = Literal["worse off", "better off", "equivalent", "undetermined", "not testable"]
 VERDICTS: tuple[Label, ...] = get_args(Label)
+AFFECTED: tuple[Label, ...] = VERDICTS[:2]
+"""Verdicts that a group came out otherwise than the people it is compared with."""
+OPEN: tuple[Label, ...] = VERDICTS[3:]
+"""Verdicts that claim nothing: the data could decide and do not, or they could not."""
+EARLIER: Mapping[str, Label] = {"amplified": "worse off", "reduced": "better off", "negligible": "equivalent"}
+"""Words that files of earlier versions have -> what they are called now."""
 # Probability decides where it can move by this many margins: halving the likelier answer would then exceed the margin.
 REACH = 2.0
 NOT_MEASURED = "noise floor not measured; run `seesaw-cf noise` on the model and give `report --noise-floor X`"
@@ -61,10 +68,10 @@ def verdict(
 ) -> Verdict:
     """The one of five claims that the numbers support.
 
-    Rules, in order: no interval, or a noise floor that was not measured -> undetermined. Significant (corrected p below
-    alpha, |value| above the noise floor) and |value| above the margin -> amplified (value below 0: the group lost
-    confidence) or reduced. Inside the margin by two one-sided tests -> negligible when significant, else equivalent.
-    Otherwise undetermined.
+    Rules, in order: no interval -> not testable. A noise floor that was not measured -> undetermined. Significant
+    (corrected p below alpha, |value| above the noise floor) and |value| above the margin -> worse off (value below 0:
+    the group came out worse) or better off. Inside the margin by two one-sided tests -> equivalent; the direction stays
+    where it is significant. Otherwise undetermined.
 
     Args:
         estimate: The effect, or contrast with a reference group, with `p` corrected over the declared family; a value
@@ -77,7 +84,7 @@ def verdict(
     """
     value, p, stderr, df = estimate.value, estimate.p, estimate.stderr, estimate.df
     if not np.isfinite([value, p, stderr, df]).all():
-        return Verdict("undetermined", f"no interval: {estimate.note or 'not estimable'}")
+        return Verdict("not testable", f"no interval: {estimate.note or 'not estimable'}")
     size = f"{scale} {value:+.3g}, margin {margin:g}"
     if noise_floor is None:
         return Verdict("undetermined", f"{size}: {NOT_MEASURED}")
@@ -85,13 +92,13 @@ def verdict(
     real = p < alpha and abs(value) > noise_floor
     evidence = f"corrected p {p:.3g} < {alpha:g}, |{value:.3g}| > noise floor {noise_floor:.2g}"
     if real and abs(value) > margin:
-        return Verdict("amplified" if value < 0 else "reduced", f"{size}: {direction}, {evidence}", direction)
+        return Verdict("worse off" if value < 0 else "better off", f"{size}: {direction}, {evidence}", direction)
     same = equivalence_p(value, stderr, df, margin) if p_equivalence is None else p_equivalence
     tost = f"{'TOST p' if p_equivalence is None else 'corrected TOST p'} {same:.3g}"
     if same < alpha and noise_floor < margin:
         inside = f"inside the margin, {tost} < {alpha:g}"
         if real:
-            return Verdict("negligible", f"{size}: {direction}, {evidence}, but {inside}", direction)
+            return Verdict("equivalent", f"{size}: {direction}, {evidence}, but {inside}", direction)
         return Verdict("equivalent", f"{size}: {inside}")
     if real:
         return Verdict(

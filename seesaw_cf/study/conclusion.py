@@ -11,10 +11,12 @@ import pandas as pd
 from seesaw_cf.effects.audit import hypotheses
 from seesaw_cf.effects.groups import ALL
 from seesaw_cf.report import text
-from seesaw_cf.report.conclusion import AFFECTED, claim, too_low
+from seesaw_cf.report.conclusion import claim, too_low
 from seesaw_cf.report.moved import is_given
 from seesaw_cf.report.results import relation_name
 from seesaw_cf.report.rows import EfficacyRow, VerdictRow, records, with_limits
+from seesaw_cf.report.verdicts import open_counts
+from seesaw_cf.stats.verdicts import AFFECTED
 from seesaw_cf.study.members import NAMES, ComparedEditor, differing
 from seesaw_cf.study.pairs import label_of
 from seesaw_cf.study.tables import Comparison
@@ -109,8 +111,8 @@ def _difference(row: Mapping[Any, Any]) -> str:
 def _not_known(comparison: Comparison, missing: Sequence[str]) -> str:
     verdicts, apart = _told(hypotheses(comparison.table("verdicts")), comparison), list(differing(comparison.members))
     parts = [f"missing or failed, listed below: {len(missing)}"] if missing else []
-    if open_ := int((verdicts["verdict"] == "undetermined").sum()) if "verdict" in verdicts else 0:
-        parts.append(f"{open_} of {len(verdicts)} contrasts are undetermined")
+    if open_ := open_counts(verdicts) if "verdict" in verdicts else "":
+        parts.append(open_)
     parts += [f"the runs disagree in {_list(apart)}, so lines may differ for that reason"] if apart else []
     if untested := int(comparison.table("differences").get("p", pd.Series(dtype=float)).isna().sum()):
         parts.append(f"{untested} paired differences have no interval")

@@ -95,7 +95,7 @@ FITTING: dict[str, Made] = {
     "files": tuple,
     "id:Relation": lambda: "P27",
     "items": lambda: [encode_cloze(model()[1], CLOZES[0])],
-    "label:Verdict": lambda: "negligible",
+    "label:Verdict": lambda: "equivalent",
     "denominators": lambda: np.ones((N, 1)),
     "crawl": crawl,
     "family": lambda: ["x"],

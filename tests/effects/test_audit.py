@@ -25,12 +25,12 @@ from seesaw_cf.stats.plain import as_json
 from tests.effects.test_estimands import crossed
 
 
-def test_a_planted_loss_is_amplified_and_none_is_equivalent() -> None:
+def test_a_planted_loss_is_worse_off_and_none_is_equivalent() -> None:
     table = audit(
         crossed(0.2), AuditSettings(margin=0.05, noise_floor=0.001), axes=["race"], reference={"race": "white"}
     )
     row = table.iloc[0]
-    assert (row["group"], row["verdict"], row["family_size"]) == ("Black", "amplified", 1)
+    assert (row["group"], row["verdict"], row["family_size"]) == ("Black", "worse off", 1)
     assert row["family"] == "memit"
     calm = audit(
         crossed(0.0), AuditSettings(margin=0.05, noise_floor=0.0), axes=["race"], reference={"race": "white"}
@@ -54,9 +54,9 @@ def test_equivalence_is_corrected_over_the_family() -> None:
     assert set(strict["verdict"]) == {"undetermined"}
 
 
-def test_too_few_people_are_undetermined_with_the_reason() -> None:
+def test_too_few_people_are_not_testable_with_the_reason() -> None:
     row = audit(crossed(0.2, people=4), AuditSettings(margin=0.05, noise_floor=0.0), axes=["race"]).iloc[0]
-    assert row["verdict"] == "undetermined"
+    assert row["verdict"] == "not testable"
     assert "too few clusters (person: 2.0 effective in Black, person: 2.0 effective in others)" in row["rule"]
     assert "about 3 more equal ones are needed" in row["rule"]
 
@@ -64,7 +64,7 @@ def test_too_few_people_are_undetermined_with_the_reason() -> None:
 def test_two_labels_are_one_hypothesis() -> None:
     """The second row is the first with signs turned, exactly; the family and the record count one test."""
     settings = AuditSettings(margin=0.05, noise_floor=0.0)
-    for shift, labels in ((0.2, ["amplified", "reduced"]), (0.0, ["equivalent"] * 2), (0.03, ["negligible"] * 2)):
+    for shift, labels in ((0.2, ["worse off", "better off"]), (0.0, ["equivalent"] * 2), (0.03, ["equivalent"] * 2)):
         table = audit(crossed(shift, people=20), settings, axes=["race"])
         (_, first), (_, second) = table.iterrows()
         assert (first["group"], second["group"], *table["mirror"]) == ("Black", "white", False, True)
@@ -110,7 +110,7 @@ def test_audit_record_is_plain_json() -> None:
         audit(crossed(0.2), AuditSettings(margin=0.05, noise_floor=0.0), axes=["race"]), margin=0.05, seed=0
     )
     assert json.loads(json.dumps(record, allow_nan=False)) == record
-    assert record["counts"] == {"amplified": 1}  # two labels are one contrast
+    assert record["counts"] == {"worse off": 1}  # two labels are one contrast
     assert record["settings"] == {"margin": 0.05, "seed": 0}
 
 
@@ -170,7 +170,7 @@ def test_where_probability_cannot_show_the_margin_log_odds_decide() -> None:
     floors: dict[str, Any] = {"noise_floor": 1e-9, "noise_floor_log_odds": 1e-5}
     lost = audit(small(0.5), AuditSettings(margin=0.02, **floors), axes=["race"], reference={"race": "white"}).iloc[0]
     assert (lost["scale"], lost["margin"]) == ("log-odds", 0.1)
-    assert (lost["verdict"], lost["direction"]) == ("amplified", "below 0")
+    assert (lost["verdict"], lost["direction"]) == ("worse off", "below 0")
     assert lost["value"] == pytest.approx(-0.5, abs=0.05)
     assert abs(lost["probability"]) < 3e-4
     assert lost["probability_high"] < 0
@@ -179,7 +179,7 @@ def test_where_probability_cannot_show_the_margin_log_odds_decide() -> None:
     slight = audit(small(0.05), AuditSettings(margin=0.02, **floors), axes=["race"], reference={"race": "white"}).iloc[
         0
     ]
-    assert (slight["scale"], slight["verdict"], slight["direction"]) == ("log-odds", "negligible", "below 0")
+    assert (slight["scale"], slight["verdict"], slight["direction"]) == ("log-odds", "equivalent", "below 0")
     assert "inside the margin" in slight["rule"]
 
 

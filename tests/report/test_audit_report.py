@@ -101,7 +101,9 @@ def test_sections_are_in_the_report_and_on_the_terminal(controlled: tuple[Path, 
     markdown = (out / "report.md").read_text(encoding="utf-8")
     assert "## What can be claimed about groups" in markdown
     assert not re.search(r"\bnan\b", markdown, re.IGNORECASE)
-    assert re.search(r"\d+ amplified, \d+ reduced, \d+ negligible, \d+ equivalent, \d+ undetermined\.", markdown)
+    assert re.search(
+        r"\d+ worse off, \d+ better off, \d+ equivalent, \d+ undetermined, \d+ not testable of \d+ contrasts", markdown
+    )
     assert "](verdicts_gender.png)" in markdown
     assert "WHAT CAN BE CLAIMED" in shown
     assert re.sub("[·…]", "", shown).isascii()
@@ -112,7 +114,7 @@ def test_a_batch_run_makes_no_claims(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run", cases(("P27",), 6, 8), protocol="batch")
     results = read_results(run)
     assert results.audit is not None
-    assert set(results.audit.verdicts["verdict"]) == {"undetermined"}
+    assert set(results.audit.verdicts["verdict"]) == {"not testable"}
     assert results.audit.verdicts["note"].str.contains("edit: 1.0").all()
     write_report(run)
     record = json.loads((run / "report" / "audit.json").read_text(encoding="utf-8"))
@@ -130,11 +132,11 @@ def test_measured_noise_is_the_floor_of_claims(tmp_path: Path) -> None:
     value = 2 * math.expm1(0.5)
     assert (floor.probability, floor.log_odds) == pytest.approx((value, 1.0))
     assert "from the run" in floor.source
-    claimed = results.audit.verdicts.query("verdict in ['amplified', 'reduced']")
+    claimed = results.audit.verdicts.query("verdict in ['worse off', 'better off']")
     assert (claimed["value"].abs() > value).all()
     stated = read_results(run, settings=AuditSettings(noise_floor=10.0, noise_floor_log_odds=10.0)).audit
     assert stated is not None
-    assert not set(stated.verdicts["verdict"]) & {"amplified", "reduced"}
+    assert not set(stated.verdicts["verdict"]) & {"worse off", "better off"}
 
 
 def test_options_of_the_command_reach_the_audit(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -195,7 +197,7 @@ def test_an_unmeasured_noise_floor_means_no_verdict(tmp_path: Path) -> None:
     write_manifest(run, ("memit",), len(made), machine={})
     audited = read_results(run).audit
     assert audited is not None
-    assert set(audited.verdicts["verdict"]) == {"undetermined"}
+    assert set(audited.verdicts["verdict"]) <= {"undetermined", "not testable"}
     stated = read_results(run, settings=AuditSettings(noise_floor=1e-6)).audit
     assert stated is not None
     tested = stated.verdicts[stated.verdicts["low"].notna()]

@@ -135,13 +135,13 @@ def made(rows: list[dict[str, Any]]) -> Audit:
 
 
 def test_claims_come_by_verdict_and_then_by_size() -> None:
-    found = [("equivalent", 0.01), ("amplified", -0.2), ("undetermined", 0.9), ("amplified", -0.5), ("reduced", 0.1)]
+    found = [("equivalent", 0.01), ("worse off", -0.2), ("undetermined", 0.9), ("worse off", -0.5), ("better off", 0.1)]
     audit = made([{"verdict": verdict, "value": value} for verdict, value in found])
     assert [(row["verdict"], row["value"]) for row in claims(audit)] == [
-        ("amplified", -0.5), ("amplified", -0.2), ("reduced", 0.1), ("equivalent", 0.01),
+        ("worse off", -0.5), ("worse off", -0.2), ("better off", 0.1), ("equivalent", 0.01),
     ]  # fmt: skip
     assert verdict_counts(audit) == {
-        "amplified": 2, "reduced": 1, "negligible": 0, "equivalent": 1, "undetermined": 1,
+        "worse off": 2, "better off": 1, "equivalent": 1, "undetermined": 1, "not testable": 0,
     }  # fmt: skip
     none = replace(audit, verdicts=pd.DataFrame())
     assert (claims(none), set(verdict_counts(none).values())) == ([], {0})

@@ -117,12 +117,12 @@ def test_equivalence_and_detectable_effect_by_hand() -> None:
 @pytest.mark.parametrize(
     ("value", "p", "expected", "rule"),
     [
-        (-0.3, 0.001, "amplified", "corrected p 0.001 < 0.05"),
-        (0.3, 0.001, "reduced", "noise floor 0.05"),
+        (-0.3, 0.001, "worse off", "corrected p 0.001 < 0.05"),
+        (0.3, 0.001, "better off", "noise floor 0.05"),
         (-0.04, 0.001, "undetermined", "within the noise floor"),
         (0.001, 0.9, "equivalent", "TOST p"),
         (0.09, 0.2, "undetermined", "not detectable"),
-        (NAN, NAN, "undetermined", "no interval: too few"),
+        (NAN, NAN, "not testable", "no interval: too few"),
     ],
 )
 def test_verdicts(value: float, p: float, expected: str, rule: str) -> None:
