@@ -10,8 +10,9 @@ import os
 import re
 import shutil
 import tempfile
+import time
 import uuid
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+_TEMPORARY = ".tmp"
+_DAY = 86_400.0
 # What the running command reads: `atomic_path` never replaces it.
 _READ: list[Path] = []
 
@@ -58,23 +61,9 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
         RecordError: It is not a path.
     """
     final = check_path(path)
-    temporary: Path | None = None
-    try:
-        check_target(final)
-        final.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(prefix=_prefix(final), suffix=".tmp", dir=final.parent)
-        os.close(handle)
-        temporary = Path(name)
-        temporary.chmod(0o644)
+    with _renamed(final, check_target, _temporary_file) as temporary:
         yield temporary
-        with temporary.open("rb") as stream:
-            os.fsync(stream.fileno())
-        temporary.replace(final)
-    except (OSError, UnicodeEncodeError) as error:  # Parquet takes no file names with half surrogate pairs
-        raise _not_written(final, error) from error
-    finally:
-        if temporary is not None:
-            temporary.unlink(missing_ok=True)
+        _flush([temporary])
 
 
 @contextlib.contextmanager
@@ -91,24 +80,81 @@ def atomic_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
         StorageError: The folder holds something already, or cannot be written; the final name is untouched.
     """
     final = check_path(path)
+    with _renamed(final, _check_empty, _temporary_folder) as temporary:
+        yield temporary
+        _flush(file for file in temporary.rglob("*") if file.is_file())
+
+
+@contextlib.contextmanager
+def _renamed(final: Path, check: Callable[[Path], None], make: Callable[[Path], Path]) -> Iterator[Path]:
+    """Yield what `make` made beside `final`, and rename it to `final` when the block ends well; else remove it."""
     temporary: Path | None = None
     try:
-        if _exists(final) and (not final.is_dir() or any(final.iterdir())):
-            raise StorageError(f"{final} exists and is not an empty folder. Choose another name or delete it first.")
+        check(final)
         final.parent.mkdir(parents=True, exist_ok=True)
-        temporary = Path(tempfile.mkdtemp(prefix=_prefix(final), suffix=".tmp", dir=final.parent))
-        temporary.chmod(0o755)
+        temporary = make(final)
         yield temporary
-        for file in temporary.rglob("*"):
-            if file.is_file():
-                with file.open("rb") as stream:
-                    os.fsync(stream.fileno())
         temporary.replace(final)
     except (OSError, UnicodeEncodeError) as error:  # Parquet takes no file names with half surrogate pairs
         raise _not_written(final, error) from error
     finally:
         if temporary is not None:
-            shutil.rmtree(temporary, ignore_errors=True)
+            remove(temporary)
+
+
+def _temporary_file(final: Path) -> Path:
+    handle, name = tempfile.mkstemp(prefix=_prefix(final), suffix=_TEMPORARY, dir=final.parent)
+    os.close(handle)
+    Path(name).chmod(0o644)
+    return Path(name)
+
+
+def _temporary_folder(final: Path) -> Path:
+    folder = Path(tempfile.mkdtemp(prefix=_prefix(final), suffix=_TEMPORARY, dir=final.parent))
+    folder.chmod(0o755)
+    return folder
+
+
+def _check_empty(final: Path) -> None:
+    if _exists(final) and (not final.is_dir() or any(final.iterdir())):
+        raise StorageError(f"{final} exists and is not an empty folder. Choose another name or delete it first.")
+
+
+def _flush(files: Iterable[Path]) -> None:
+    for file in files:
+        with file.open("rb") as stream:
+            os.fsync(stream.fileno())
+
+
+def remove(path: Path) -> None:
+    """Delete a file or a folder with all that is in it, as far as that is allowed."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def last_use(path: Path) -> float:
+    """Return when a file, or the youngest file in a folder, was last read or written, in seconds since 1970."""
+    files = [path] if path.is_file() else [file for file in path.rglob("*") if file.is_file()]
+    stats = [file.stat() for file in files]
+    return max((max(stat.st_atime, stat.st_mtime) for stat in stats), default=path.stat().st_mtime)
+
+
+def sweep(folder: Path) -> None:
+    """Delete what killed processes left in a folder: temporary files and folders nobody has touched for a day."""
+    for path in folder.glob(f".*{_TEMPORARY}"):
+        if time.time() - last_use(path) > _DAY:
+            remove(path)
+
+
+def size(amount: float) -> str:
+    """Bytes for people: "8.2 GB"."""
+    for unit in ("bytes", "kB", "MB"):
+        if amount < 1000:
+            return f"{amount:.3g} {unit}"
+        amount /= 1000
+    return f"{amount:,.1f} GB"
 
 
 def read_bytes(path: str | os.PathLike[str]) -> bytes:
@@ -254,7 +300,7 @@ def create_text(path: str | os.PathLike[str], text: str) -> bool:
         StorageError: See `atomic_path`.
     """
     final = Path(path)
-    written = final.with_name(f".{final.name}.{uuid.uuid4().hex}.tmp")
+    written = final.with_name(f".{final.name}.{uuid.uuid4().hex}{_TEMPORARY}")
     write_text(written, text)
     try:
         os.link(written, final)

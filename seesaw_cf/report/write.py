@@ -11,7 +11,7 @@ from typing import Any
 
 import pandas as pd
 
-from seesaw_cf.base.files import csv_text, write_text
+from seesaw_cf.base.files import csv_text, sweep, write_text
 from seesaw_cf.effects.audit import AuditSettings
 from seesaw_cf.effects.dose import Curves, read_curves
 from seesaw_cf.report import notes
@@ -121,6 +121,7 @@ def write_report(
     results = read_results(run_folder, settings=settings)
     curves = None if dose is None else read_curves(dose)
     folder = Path(run_folder) / "report" if out is None else Path(out)
+    sweep(folder)
     tables = run_tables(results)
     write_text(folder / "edits.csv", csv_text(results.edits.drop(columns=["candidates", "candidates_pre"])))
     for table in tables:

@@ -11,7 +11,7 @@ from typing import Any
 
 from seesaw_cf.base.checks import shown
 from seesaw_cf.base.errors import RecordError, RunFolderError, StorageError
-from seesaw_cf.base.files import create_text
+from seesaw_cf.base.files import create_text, sweep
 from seesaw_cf.base.text import read_json
 
 # What must agree before a run is continued; other versions than the model's and the machine are only recorded.
@@ -106,6 +106,7 @@ def check_folder(folder: Path) -> None:
         ) from error
     except (OSError, ValueError) as error:
         raise StorageError(f"{folder}: cannot be read ({error}). Choose another folder with --out.") from error
+    sweep(folder)
     # Looked at after the listing: what another process writes meanwhile, it writes after its manifest.
     strange = [name for name in there if not (name.startswith(".") and name.endswith(".tmp"))]
     if strange and not (folder / "manifest.json").exists():

@@ -18,7 +18,7 @@ import torch
 from transformers import PreTrainedModel
 
 from seesaw_cf.base.errors import EditError, StorageError, UnsupportedModelError
-from seesaw_cf.base.files import cache_folder
+from seesaw_cf.base.files import cache_folder, size
 from seesaw_cf.base.types import Case
 from seesaw_cf.editors.control_names import is_control, split_control
 from seesaw_cf.editors.locate.method import LocateThenEdit
@@ -263,15 +263,6 @@ def moment_bytes(plan: RunPlan) -> tuple[int, int]:
             parts, layers = model_parts(plan.outline, config.architecture), config.moment_layers
             sizes.append((sum(_SUM * parts.key_size(layer) ** 2 for layer in layers), len(layers)))
     return max(sizes)
-
-
-def size(amount: float) -> str:
-    """Bytes for people: "8.2 GB"."""
-    for unit in ("bytes", "kB", "MB"):
-        if amount < 1000:
-            return f"{amount:.3g} {unit}"
-        amount /= 1000
-    return f"{amount:,.1f} GB"
 
 
 def _methods(editors: Mapping[str, Editor]) -> dict[str, Editor]:

@@ -8,10 +8,9 @@ from pathlib import Path
 
 import pandas as pd
 
-from seesaw_cf.base.files import csv_text, write_text
+from seesaw_cf.base.files import csv_text, size, write_text
 from seesaw_cf.base.terminal import wrap
 from seesaw_cf.report.table import Column, Row, Table
-from seesaw_cf.run.preflight import size
 from seesaw_cf.study.forecast import Forecast, plan_folder
 
 _SIZES = """For a contrast as large as the declared margin: a group of middle size with all others, two-sided level over

@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -185,3 +186,23 @@ print(evaluate.load("edit_bias").name)
     said = _elsewhere(tmp_path, code)
     assert 'evaluate.load("edit_bias")' in said
     assert said.strip().split("\n")[-1] == "edit_bias"
+
+
+def test_cache_drops_what_nobody_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("SEESAW_CF_CACHE", str(tmp_path))
+    files = {
+        name: tmp_path / name for name in ("pre/old.parquet", "pre/new.parquet", "mend/key/a", "mend/key/b", "own")
+    }
+    for file in files.values():
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(b"x" * 1000)
+    month_ago = time.time() - 40 * 86_400
+    for name in ("pre/old.parquet", "mend/key/a", "own"):
+        os.utime(files[name], (month_ago, month_ago))
+    assert call("cache", "--prune", 30) == 0
+    assert "1 kB deleted, unused for 30 days; 3 kB left" in capsys.readouterr().out
+    assert [name for name, file in files.items() if not file.exists()] == ["pre/old.parquet"]
+    assert call("cache", "--prune", 0) == 0
+    assert [name for name, file in files.items() if file.exists()] == ["own"]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import resource
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -14,7 +16,7 @@ from hypothesis import strategies as st
 from seesaw_cf.base import errors
 from seesaw_cf.base.arguments import public_names
 from seesaw_cf.base.errors import RecordError, SeesawError, StorageError, unknown_name
-from seesaw_cf.base.files import atomic_path, safe_name, write_text
+from seesaw_cf.base.files import atomic_path, safe_name, sweep, write_text
 from seesaw_cf.types import EditRequest, Entity
 
 
@@ -99,3 +101,15 @@ def test_requests_nobody_could_edit_are_refused(prompt: str, subject: str, targe
 def test_braces_in_a_name_are_kept() -> None:
     request = EditRequest("{} was born in", "A{}B", "P19", Entity(None, "London"), Entity(None, "Paris"))
     assert request.text == "A{}B was born in"
+
+
+def test_what_killed_writers_left_is_swept_after_a_day(tmp_path: Path) -> None:
+    day_ago = time.time() - 90_000
+    left, folder, recent, own = (tmp_path / name for name in (".a.png.x1.tmp", ".b.x2.tmp", ".c.x3.tmp", "d.tmp"))
+    folder.mkdir()
+    for file in (left, folder / "part", recent, own):
+        file.write_text("half")
+    for path in (left, folder / "part", folder, own):
+        os.utime(path, (day_ago, day_ago))
+    sweep(tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".c.x3.tmp", "d.tmp"]

@@ -14,6 +14,7 @@ import pytest
 import torch
 from transformers import LlamaConfig
 
+from seesaw_cf.base.files import size
 from seesaw_cf.cli import main
 from seesaw_cf.editors.control_names import CONTROLS, compared, control_name, is_control, planned, split_control
 from seesaw_cf.editors.controls import ControlConfig, IdentityControl, RandomControl
@@ -160,7 +161,7 @@ def test_disk_and_memory_are_checked_with_the_sizes_of_the_plan(
     wide_config.save_pretrained(tmp_path / "wide")
     said = " ".join(preflight.check_plan(replace(plan, outline=outline_model(str(tmp_path / "wide")))))
     assert "Second moments of 1 layers take 537 MB of memory while they are summed and 268 MB afterwards" in said
-    assert [preflight.size(n) for n in (5, 8.22e9, 1.5e6)] == ["5 bytes", "8.2 GB", "1.5 MB"]
+    assert [size(n) for n in (5, 8.22e9, 1.5e6)] == ["5 bytes", "8.2 GB", "1.5 MB"]
 
 
 def _with_tags(case: Case, **tags: tuple[str, ...]) -> Case:
