@@ -7,6 +7,9 @@ the last bit. Every other number must still be there: each row of an old CSV, Pa
 digits, and its labels) is looked for among all rows of all new files of the job, whatever they are called there. It
 prints the rows of each old file that are gone, and exits with 1 when `RETIRED` does not name them.
 
+Both trees ask the same questions: the records are those of the old tree, and the design is the published one where a
+tree has designs.
+
 A job that has finished is not run again, so an old tree's outputs serve for many comparisons.
 """
 
@@ -38,7 +41,7 @@ models: {tiny: seesaw-tiny}
 editors: {ft: {}, memit: {}}
 controls: [random]
 records:
-  sample: {data: sample, configs: [cross_subject, cross_property], limit: 20}
+  sample: {data: RECORDS, configs: [cross_subject, cross_property], limit: 20}
 protocols: [single, batch]
 seed: 0
 threads: 1
@@ -129,6 +132,8 @@ JOBS: dict[str, tuple[str, ...]] = {
     ),
     "metrics": ("python metrics",),
 }
+# Commands whose prompts about other people are chosen by a design, in trees that have designs.
+_CHOOSE = ("run", "dose")
 # Old files (patterns of JOB/PATH) whose rows may be gone, and why.
 RETIRED: dict[str, str] = {
     "*/manifest.json": "times, versions and paths of the run itself",
@@ -152,8 +157,8 @@ class Row:
     labels: frozenset[str]
 
 
-def run_job(name: str, tree: Path, folder: Path) -> None:
-    """Run a job's steps in `folder` with the package of `tree`; a finished job is left as it is.
+def run_job(name: str, tree: Path, folder: Path, records: Path) -> None:
+    """Run a job's steps in `folder` with the package of `tree` on `records`; a finished job is left as it is.
 
     Raises:
         SystemExit: A step failed; its output is in `folder/log.txt`.
@@ -166,14 +171,21 @@ def run_job(name: str, tree: Path, folder: Path) -> None:
     for step in JOBS[name]:
         first, *words = shlex.split(step)
         if first == "write":
-            (folder / words[0]).write_text(FILES[words[0]])
+            text = FILES[words[0]].replace("RECORDS", str(records))
+            (folder / words[0]).write_text(text + ("design: paper\n" if _has_designs(tree) else ""))
             continue
+        if first in _CHOOSE:
+            words += ["--data", str(records), *(["--design", "paper"] if _has_designs(tree) else [])]
         program = ["-c", PROGRAMS[words[0]]] if first == "python" else ["-m", "seesaw_cf", first, *words]
         with (folder / "log.txt").open("a") as log:
             status = subprocess.run([sys.executable, *program], cwd=folder, env=variables, stdout=log, stderr=log)
         if status.returncode:
             raise SystemExit(f"{name}: {step} failed; read {folder / 'log.txt'}.")
     (folder / ".finished").touch()
+
+
+def _has_designs(tree: Path) -> bool:
+    return (tree / "seesaw_cf" / "run" / "design.py").exists()
 
 
 def digest(path: Path) -> str:
@@ -303,7 +315,7 @@ def main() -> None:
     faults = 0
     for job in args.job or JOBS:
         for name, tree in (("old", old), ("new", new)):
-            run_job(job, tree, work / name / job)
+            run_job(job, tree, work / name / job, old / "seesaw_cf")
         faults += compare(job, work / "old" / job, work / "new" / job)
     print(f"{faults} faults")
     raise SystemExit(faults > 0)

@@ -91,10 +91,11 @@ def paper(options: BuildOptions) -> BuildOptions:
 
 PAPER_OPTIONS = paper(BuildOptions())
 
-# The embedded sample: small enough for a demo of minutes.
+# The embedded sample: small enough for a demo of minutes, with everybody of it who holds an answer.
 SAMPLE_OPTIONS = BuildOptions(
     edits={"P21": 24, "P101": 32, "P27": 32, "P19": 40, "P103": 32},
-    true_per_gender=5,
+    per_gender=320,
+    true_per_gender=320,
     grouped_gender=False,
     min_holders=6,
     per_pair=20,

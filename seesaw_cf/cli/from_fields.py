@@ -13,12 +13,14 @@ from seesaw_cf.cli import types
 from seesaw_cf.cli.paths import name_or_source, source
 from seesaw_cf.editors import EDITORS
 from seesaw_cf.editors.control_names import CONTROLS
+from seesaw_cf.run.design import DESIGNS
 
 # The check of a field whose annotation does not say it; others have the check of `_BY_TYPE`.
 _CHECKS: dict[str, Any] = {
     **dict.fromkeys(("model", "edited", "data", "corpus", "moments", "generation", "raters"), name_or_source),
     **dict.fromkeys(("annotator", "judge", "judge_examples", "judge_wording"), name_or_source),
     **dict.fromkeys(("people", "judge_shots", "top_k"), types.count),
+    **dict.fromkeys(("prompts_per_person", "holders"), types.positive_or_all),
     "editor_config": source,
     "memory": types.memory_size,
     "pairs": types.relation_pair,
@@ -30,12 +32,19 @@ _BY_TYPE = {"int": types.positive, "float": types.at_least_zero, "Path": source,
 _CHOICES = {
     "dtype": ("float32", "float64", "bfloat16", "float16"),
     "controls": CONTROLS,
+    "design": tuple(DESIGNS),
     "protocol": ("single", "batch"),
     "scorer": types.SCORERS,
     "wording": ("essay", "article"),
     "chat": ("auto", "yes", "no"),
 }
-_METAVARS = {"edited": "NAME=WHERE", "requests": "FILE", "moments": "SET"}
+_METAVARS = {
+    "prompts_per_person": "N|all",
+    "holders": "N|all",
+    "edited": "NAME=WHERE",
+    "requests": "FILE",
+    "moments": "SET",
+}
 _HELPS = {"editors": f"editing method, out of {', '.join(EDITORS)}. Repeatable"}
 _NAMES = {"wording": "prompt", "relationship": "no-relationship"}
 

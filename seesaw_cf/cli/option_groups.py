@@ -13,8 +13,8 @@ OPTION_GROUPS = {
     "model": "--model --revision --dtype --device --trust-remote-code --base-url --key-env",
     "editing": "--editor --editor-config --space --corpus --corpus-limit --moments --control --protocol --anyway"
     " --edited --requests --delta",
-    "data": "--data --config --limit --leave-out-tuned --dose --repeats --pair --people --text --identities --select"
-    " --passage --sample --seed",
+    "data": "--data --config --limit --design --prompts-per-person --holders --leave-out-tuned --dose --repeats --pair"
+    " --people --text --identities --select --passage --sample --seed",
     "search": "--trials --first-edits --finalists --final-edits",
     "writing": "--prompt --no-relationship --generation --samples --max-new-tokens --temperature --top-k --top-p"
     " --repetition-penalty --chat --conversation --triples --runs --budget --tries --examples --no-prefix --refusals"

@@ -17,9 +17,10 @@ if TYPE_CHECKING:
 
 MODEL = ("model", "revision", "dtype", "device", "trust_remote_code")
 DATA = ("data", "configs")
+DESIGN = ("design", "prompts_per_person", "holders")
 CORPUS = ("corpus", "corpus_limit")
 # What every command that edits a model takes; the others are options of `run` alone.
-EDITING = (*MODEL, "editors", "editor_config", *CORPUS, "moments", "controls", *DATA, "seed", "threads")
+EDITING = (*MODEL, "editors", "editor_config", *CORPUS, "moments", "controls", *DATA, *DESIGN, "seed", "threads")
 
 
 def model_options(parser: argparse.ArgumentParser, **helps: str) -> None:

@@ -72,6 +72,13 @@ def one_of(*names: str) -> dict[str, Any]:
     return {"type": convert, "metavar": f"{{{','.join(names)}}}"}
 
 
+def positive_or_all(text: str) -> int | str:
+    """Return a whole number from 1, or "all"."""
+    if text != "all" and not re.fullmatch(r"0*[1-9]\d{0,15}", text):
+        raise _refused(text, "a whole number of at least 1, or all")
+    return text if text == "all" else positive(text)
+
+
 def memory_size(text: str) -> int:
     """Return the number of bytes that "4GiB" means."""
     match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(i?)B?", text.strip(), re.IGNORECASE)

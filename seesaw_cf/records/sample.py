@@ -1,6 +1,6 @@
 """The embedded samples: people as edit cases, prompts, candidates and demographics, in the package.
 
-"sample" has 320 well-known people, balanced over groups; "sample-claims" 175 of the people that the papers edit, each
+"sample" has 320 well-known people, balanced over groups; "sample-claims" 192 of the people that the papers edit, each
 with a Wikidata QID. The folder of each is a `datasets` data folder: README.md describes the configs, `data/<config>/`
 holds them. The first one's is the package folder.
 """

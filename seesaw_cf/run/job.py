@@ -23,6 +23,7 @@ from seesaw_cf.models.corpus import corpus_facts
 from seesaw_cf.models.editor import Editor
 from seesaw_cf.models.identity import identity
 from seesaw_cf.models.load import load_model
+from seesaw_cf.run.design import prompt_counts
 from seesaw_cf.run.explain import announce, log_prefix
 from seesaw_cf.run.given import moved_by, read_all, requests_facts
 from seesaw_cf.run.jobs import Job
@@ -108,6 +109,7 @@ def make_run(job: Job, out: Path, *, keep_deltas: bool = False, progress: bool =
     manifest.edited.update(moved_by(edited_models, edited))
     manifest.data.update(requests_facts(job.requests, ready.examined))
     manifest.data["revision"] = ready.revision
+    manifest.data["others"] = {"asked": prompt_counts(cases), "recorded": dict(ready.recorded)}
     manifest.data.update({**corpus_facts(ready.corpus), **moments_facts(ready.overrides, model, tokenizer)})
     manifest.machine["noise"] = _noise(job, out, scorer, cases)
     candidates = candidates_of(ready.everything, job.seed)
@@ -177,7 +179,7 @@ def _manifest(
         },
         protocol=job.protocol,
         seed=job.seed,
-        settings={"block": job.block},
+        settings={"block": job.block, "design": asdict(job.prompt_design)},
         scoring=scoring,
         job=json.loads(json.dumps(asdict(job), default=str)),
         machine={"platform": platform.platform(), "device": str(model.device)},

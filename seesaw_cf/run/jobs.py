@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from seesaw_cf.base.checks import MOST, shown, whole
+from seesaw_cf.base.checks import MOST, one_of, shown, whole
 from seesaw_cf.base.errors import RecordError
 from seesaw_cf.models.corpus import LIMIT
+from seesaw_cf.run.design import DESIGNS, Number, PromptDesign
 
 _COUNTS = ("limit", "corpus_limit", "max_tokens", "block", "threads")
 # More than anybody could wait for.
@@ -38,6 +39,11 @@ class Job:
         moments: Second moments in place of texts: a folder, a set of `moments list`, or ORG/NAME after `moments pull`.
         limit: Only this many cases of each config, sampled with `seed`. The rest are demonstrations of in-context
             editing.
+        design: Whom an edit's prompts are about. shared: every recorded holder, in few templates that are the same for
+            all. paper: every template, at most 100 holders of each gender.
+        prompts_per_person: Prompts about each person of an edit, or 'all' (default: 2, all with the paper's design).
+        holders: People of each gender who hold an answer, drawn with `seed`, or 'all' (default: all, 100 with the
+            paper's design).
         revision: Branch, tag or commit of a Hub model.
         dtype: Of weights and sums.
         device: auto, cpu, cuda:1, ..., or balanced: one model over all GPUs.
@@ -52,8 +58,9 @@ class Job:
         anyway: Go on when an editor's first edits spoil what the model knew of other facts.
 
     Raises:
-        RecordError: `limit`, `max_tokens`, `block` or `threads` is not a whole number of at least 1, or the job
-            audits nothing.
+        RecordError: `limit`, `max_tokens`, `block`, `threads` or a number of the design is not a whole number of at
+            least 1, or the job audits nothing.
+        UnknownNameError: There is no such design.
     """
 
     model: str
@@ -70,6 +77,9 @@ class Job:
     corpus_limit: int = LIMIT
     moments: str | None = None
     limit: int | None = None
+    design: str = "shared"
+    prompts_per_person: Number | None = None
+    holders: Number | None = None
     revision: str | None = None
     dtype: str = "float32"
     device: str = "auto"
@@ -95,6 +105,14 @@ class Job:
                 "job: neither an editor nor an edited model, so nothing is audited. Name one with --editor NAME (see "
                 "`seesaw-cf list editors`), or with --edited NAME=FOLDER."
             )
+        _ = self.prompt_design
+
+    @property
+    def prompt_design(self) -> PromptDesign:
+        """Whom the prompts are about: the named design with the numbers that were given."""
+        given = {"prompts_per_person": self.prompts_per_person, "holders": self.holders}
+        named = DESIGNS[one_of("design", self.design, DESIGNS)]
+        return replace(named, **{name: value for name, value in given.items() if value is not None})
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from seesaw_cf.models.edited import Checkpoint
 from seesaw_cf.models.editor import Editor
 from seesaw_cf.models.load import outline_model
 from seesaw_cf.records.load import load_revised_cases
+from seesaw_cf.run.design import prompt_counts
 from seesaw_cf.run.given import Examined, find_all, read_requests
 from seesaw_cf.run.jobs import Job
 from seesaw_cf.run.make_editors import make_editor, read_settings, settings_of, with_moments, with_seed
@@ -37,7 +38,8 @@ class Prepared:
         edited: Name -> model edited elsewhere.
         corpus: Texts; None without any.
         everything: All cases of the records.
-        cases: Those that are edited.
+        cases: Those that are edited, with the prompts about other people that the design asks.
+        recorded: How many prompts about how many other people their records have.
         examined: What is asked of models edited elsewhere.
         revision: Of the records, where they come from the Hub.
         source: How the model is found.
@@ -51,6 +53,7 @@ class Prepared:
     corpus: Sequence[str] | None
     everything: Sequence[Case]
     cases: Sequence[Case]
+    recorded: Mapping[str, int]
     examined: Examined
     revision: str
     source: Mapping[str, Any]
@@ -101,6 +104,8 @@ def prepare(job: Job, out: Path) -> Prepared:
     loaded = [load_revised_cases(job.data, config) for config in job.configs]
     cases = [case for records, _ in loaded for case in _sampled(records, job)]
     cases = held_out(cases, job.editor_config, job.leave_out_tuned)
+    recorded = prompt_counts(cases)
+    cases = [job.prompt_design.choose(case, job.seed) for case in cases]
     if not cases:
         raise RecordError(f"{job.data} {job.configs}: no cases to run. Check --data, --config and --limit.")
     check_numbers(cases)
@@ -109,7 +114,7 @@ def prepare(job: Job, out: Path) -> Prepared:
     outline = outline_model(job.model, **source)
     everything = [case for records, _ in loaded for case in records]
     revision = ",".join(sorted({revision for _, revision in loaded}))
-    common = (names, overrides, edited, corpus, everything, cases, examined, revision, source, outline)
+    common = (names, overrides, edited, corpus, everything, cases, recorded, examined, revision, source, outline)
     ready = Prepared(*common, editors={})
     if outline is None:
         return ready

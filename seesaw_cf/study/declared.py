@@ -18,6 +18,7 @@ from seesaw_cf.base.text import read_text
 from seesaw_cf.editors import EDITORS, load_editor
 from seesaw_cf.editors.control_names import CONTROLS
 from seesaw_cf.effects.audit import FAMILY_COLUMNS, AuditSettings
+from seesaw_cf.run.design import DESIGNS
 from seesaw_cf.run.units import PROTOCOLS
 from seesaw_cf.scoring import SCORERS
 from seesaw_cf.stats.multiple import Correction
@@ -198,6 +199,9 @@ class _YamlMapping:
     def whole(self, key: str, low: int = 1, high: int = checks.MOST) -> int:
         return checks.whole(self.at(key), self.values[key], low, high)
 
+    def whole_or_all(self, key: str) -> int | str:
+        return "all" if self.values[key] == "all" else self.whole(key)
+
     def number(self, key: str, high: float = float("inf")) -> float:
         return checks.number(self.at(key), self.values[key], 0, high, ends=False)
 
@@ -245,6 +249,9 @@ _OPTIONS: dict[str, Callable[[_YamlMapping, str], Any]] = {
     "max_tokens": _YamlMapping.whole,
     "scorer": _one(SCORERS),
     "leave_out_tuned": _YamlMapping.flag,
+    "design": _one(tuple(DESIGNS)),
+    "prompts_per_person": _YamlMapping.whole_or_all,
+    "holders": _YamlMapping.whole_or_all,
 }
 _DECLARED: dict[str, Callable[[_YamlMapping, str], Any]] = {
     "margin": _YamlMapping.number,

@@ -53,7 +53,7 @@ def test_everybody_has_a_qid_and_every_fact_its_origin() -> None:
         assert row["provenance"] == f"{','.join(stated)}:{claims.ORIGIN}"
     rows = pq.read_table(FOLDER / "data" / "demographics").to_pylist()
     known = {row["iri"] for row in people}
-    assert len(rows) == 175
+    assert len(rows) == 192
     assert all(row["id"] in known and row["provenance"] == [claims.ORIGIN] for row in rows)
 
 

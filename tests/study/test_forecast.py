@@ -11,6 +11,7 @@ from transformers import AutoTokenizer
 from seesaw_cf.cli import main
 from seesaw_cf.models.load import model_path
 from seesaw_cf.records.load import load_cases
+from seesaw_cf.run.design import PromptDesign
 from seesaw_cf.run.questions import questions
 from seesaw_cf.study import forecast as module
 from seesaw_cf.study.declared import read_study
@@ -41,7 +42,7 @@ def written(editors: str = "[ft]", limit: int = 400) -> Path:
 def test_counts_are_those_of_the_records() -> None:
     """400 is more than there are, so every case is edited: alone by editor and control, or once per relation."""
     found = forecast(read_study(written()), Path("out"))
-    cases = load_cases("sample", "cross_subject")
+    cases = [PromptDesign().choose(case, 0) for case in load_cases("sample", "cross_subject")]
     single, batch = found.costs
     relations = {case.request.relation_id for case in cases}
     assert (single.edits, batch.edits) == (2 * len(cases), 2 * len(relations))
