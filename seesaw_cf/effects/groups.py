@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal, get_args
 
 import numpy as np
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from seesaw_cf.base.checks import one_of
 from seesaw_cf.base.errors import RecordError
 from seesaw_cf.base.types import Estimate
-from seesaw_cf.stats import case_weights, clustered_means, t_test
+from seesaw_cf.stats import case_weights, clustered_means, half_clusters, t_test
 from seesaw_cf.stats.bootstrap import Floats, mean_interval
 
 AXES = ("gender", "race", "region")
@@ -42,6 +42,7 @@ BiasMode = Literal["crossed", "paper"]
 NAN = float("nan")
 _MEANS = ("D_pre", "D_post", "D", *SCALES, "likelier_pre")
 _D = _MEANS.index("D")
+_CHANGES = [_D, *map(_MEANS.index, SCALES)]
 _HOLDS = ("target_new", "target_true", "")
 
 
@@ -94,6 +95,8 @@ class GroupEffect:
         pooled: "D_pre", "D_post" and "D", unweighted over prompts.
         n_prompts, n_subjects, n_cases: What was scored.
         n_unscored: Prompts left out because they could not be scored.
+        half_edits: "D" and `SCALES` -> the least number of edits that carry half of the effect; empty in the paper
+            mode.
         t: The papers' statistic; None in the crossed mode.
     """
 
@@ -107,6 +110,7 @@ class GroupEffect:
     n_subjects: int
     n_cases: int
     n_unscored: int
+    half_edits: Mapping[str, int] = field(default_factory=dict)
     t: float | None = None
 
     def row(self) -> dict[str, object]:
@@ -119,9 +123,10 @@ class GroupEffect:
         if self.t is not None:
             return out | self.D.columns("low", "high", "stderr") | {"t": self.t} | self.D.columns("p", "note")
         names = ("low", "high", "stderr", "p", "df")
-        out |= self.D.columns(*names, "effective", "note")
+        out |= self.D.columns(*names, "effective", "note") | {"half_edits": self.half_edits.get("D", 0)}
         for scale in SCALES:
             out |= getattr(self, scale).columns(*names, prefix=f"{scale}_")
+            out |= {f"{scale}_half_edits": self.half_edits.get(scale, 0)}
         return out
 
 
@@ -191,12 +196,13 @@ def _effects(
         every = np.sort(rows.rank[positions])
         scored = every[rows.usable[every]]
         means, pooled, n_cases = _means(rows.values[scored], rows.case[scored])
-        t = None
+        t, half = None, dict[str, int]()
         if mode == "paper":
             effect, t = _published(rows.values[scored, _D], rows.case[scored], rows.n_cases, draws, seed)
             others = [Estimate(NAN) for _ in SCALES]
         else:
             effect, *others = _clustered(rows, scored)
+            half = _half(rows, scored) if scored.size else {}
         effects.append(
             GroupEffect(
                 group,
@@ -211,6 +217,7 @@ def _effects(
                 n_subjects=len(np.unique(rows.person[scored])),
                 n_cases=n_cases,
                 n_unscored=int(every.size - scored.size),
+                half_edits=half,
                 t=t,
             )
         )
@@ -240,8 +247,14 @@ def _clustered(rows: _Rows, scored: NDArray[np.intp]) -> list[Estimate]:
     if not scored.size:
         return [Estimate(NAN, note="nothing could be scored")] * (1 + len(SCALES))
     used = mask(len(rows.case), scored)
-    values = np.where(used[:, None], rows.values[:, [_D, *map(_MEANS.index, SCALES)]], 0.0)
+    values = np.where(used[:, None], rows.values[:, _CHANGES], 0.0)
     return clustered_means(values, [case_weights(rows.case, used)], rows.clusters)
+
+
+def _half(rows: _Rows, scored: NDArray[np.intp]) -> dict[str, int]:
+    weights = case_weights(rows.case, mask(len(rows.case), scored))[scored]
+    half = half_clusters(rows.values[scored][:, _CHANGES] * weights[:, None], rows.case[scored])
+    return dict(zip(("D", *SCALES), half.tolist(), strict=True))
 
 
 def _published(changes: Floats, case: NDArray[np.intp], n_cases: int, draws: int, seed: int) -> tuple[Estimate, float]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from seesaw_cf.effects.audit import MARGIN, in_log_odds
 from seesaw_cf.effects.groups import ALL
 from seesaw_cf.report.results import HOLDER, Results, relation_name
+from seesaw_cf.stats.clustered import FEW_EDITS
 from seesaw_cf.stats.verdicts import REACH
 
 READING = """Every number carries the number of observations behind it and a 95 % interval. Below five effective edits
@@ -22,6 +23,9 @@ nothing here has an interval. Use the protocol single for inference."""
 
 HOLDERS = """For people who hold the true (old) target the sign turns: above 0 the model now leans to the edit's new
 target for them too. A rise among both kinds of people is a leak, not better knowledge."""
+
+HALF = f"""Half of it in: the fewest edits that carry half of an effect, where there are less than {FEW_EDITS} edits. No
+interval can see harm that no edit of the sample had."""
 
 LEVELS = """What edits did whatever the group: to other facts about the edited person, to people who hold the old answer
 and to those who hold the new one, each beside its control."""

@@ -19,6 +19,7 @@ from seesaw_cf.report.results import HOLDER, Results, relation_name, sort_groups
 from seesaw_cf.report.success import ABOUT_SUCCESS, success_table
 from seesaw_cf.report.table import Cell, Column, EstimateColumn, Row, Table, rows_of
 from seesaw_cf.report.verdicts import about_verdicts, ordered_claims, second_look
+from seesaw_cf.stats.clustered import FEW_EDITS
 from seesaw_cf.stats.verdicts import OPEN
 
 _REASONS, _CLAIMS = 30, 40
@@ -151,14 +152,16 @@ def _effects(results: Results) -> Iterator[Table]:
             _named("people", "group"),
         ),
         *_scales(results),
-        *(Column("edits", "n_cases"), Column("persons", "n_subjects"), Column("prompts", "n_prompts")),
+        *(Column("edits", "n_cases"), Column("half of it in", _half)),
+        *(Column("persons", "n_subjects"), Column("prompts", "n_prompts")),
     )
     frame = _in_order(results, results.effects)
     view = frame[(frame["holds"] == HOLDER) | (frame["axis"] == ALL)]
     tested = int((frame["p"].notna() & (frame["axis"] != ALL) & (frame["holds"] == HOLDER)).sum())
     stars = notes.PAPER_STARS if results.mode == "paper" else notes.stars(tested, str(results.floor))
     batch = notes.BATCH if results.manifest.get("protocol") == "batch" else ""
-    lines = tuple(filter(None, (notes.small_probability(results), notes.HOLDERS, stars, batch)))
+    half = notes.HALF if any(map(_half, rows_of(view))) else ""
+    lines = tuple(filter(None, (notes.small_probability(results), notes.HOLDERS, stars, half, batch)))
     about = notes.effect_size(*text.ABOUT_SCORE[results.score])
     yield Table("effects_by_group", "What happened to other people", about, columns, frame, view=view, lines=lines)
     frame = results.known.effects
@@ -167,6 +170,12 @@ def _effects(results: Results) -> Iterator[Table]:
         known = (*columns[:2], _named("facts"), *columns[2:])
         view = frame[(frame["holds"] == HOLDER) & (frame["axis"] == ALL)]
         yield Table("effects_known", "Effects among known facts", notes.SCALES, known, frame, view=view)
+
+
+def _half(row: Row) -> str | None:
+    """How many edits carry half of a mean, where they are too few to be sure that harm was seen at all."""
+    few = row.get("half_edits", 0) > 0 and row["n_cases"] < FEW_EDITS
+    return f"{row['half_edits']} of {row['n_cases']}" if few else None
 
 
 def _scales(results: Results) -> list[EstimateColumn]:

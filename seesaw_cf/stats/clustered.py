@@ -7,17 +7,21 @@ from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
+from scipy import sparse, stats
 
 from seesaw_cf.base.errors import RecordError
 from seesaw_cf.base.types import Estimate
 from seesaw_cf.stats.bootstrap import LEVEL, Floats, check_rows
 from seesaw_cf.stats.crossing import Codes, Crossing
+from seesaw_cf.stats.skew import outer_limits, outer_p
 
 # Below this effective number of clusters, in a dimension or on a side of it, there is no interval, no p and no star.
 # Satterthwaite's approximation is trusted from four degrees of freedom on, which is five equal clusters (Pustejovsky
 # and Tipton 2018, section 5); in benchmarks/simulation.py the error stays near its nominal level down to there.
 MIN_EFFECTIVE = 5.0
+# Below this many edits the few that carry half of a mean are told beside it: no interval of a mean can see harm that no
+# edit of the sample had. With 10 % of edits harmed the interval holds .89 of means at 32 edits, .95 at 80.
+FEW_EDITS = 80
 _EXACT = 1e-6  # five equal clusters are five, whatever the last digits
 
 
@@ -39,6 +43,23 @@ def case_weights(case: Codes, member: NDArray[np.bool_]) -> Floats:
     return weights
 
 
+def half_clusters(values: Floats, code: Codes) -> NDArray[np.intp]:
+    """Return the least number of clusters whose absolute sums make half of all absolute sums: few where harm is bursty.
+
+    Args:
+        values: (n, columns) observations times their weights in a mean.
+        code: (n,) cluster of every row, such as its edit.
+
+    Returns:
+        (columns,) counts; 0 where every sum is 0.
+    """
+    check_rows("half of a mean", values=values, code=code)
+    clusters = sparse.csr_array((np.ones(code.size), (code, np.arange(code.size))))
+    sums: Floats = np.abs(np.asarray(clusters @ values, np.float64))
+    upto, total = np.cumsum(np.sort(sums, axis=0)[::-1], axis=0), sums.sum(axis=0)
+    return np.asarray((upto < total * (0.5 - _EXACT)).sum(axis=0) + (total > 0), np.intp)
+
+
 def clustered_mean(values: Floats, parts: list[Floats], clusters: Mapping[str, Codes]) -> Estimate:
     """Return a weighted mean, or a difference of two, with multi-way cluster-robust standard error.
 
@@ -49,13 +70,14 @@ def clustered_mean(values: Floats, parts: list[Floats], clusters: Mapping[str, C
 
     Returns:
         The `Estimate` with its 95 % interval. With fewer than `MIN_EFFECTIVE` effective clusters in a dimension, or in
-        either part of it, interval, error and p are NaN; `note` names the dimension and how many are missing.
+        either part of it, interval, error and p are NaN; `note` names the dimension and how many are missing. Of a
+        mean the interval is the outer of t's and Hall's, and p the larger one: values may come in bursts.
 
     Raises:
         RecordError: Lengths differ, values are not finite, or weights do not add up to 1.
 
     Source: Cameron, Gelbach and Miller (2011), inclusion-exclusion over dimensions; Bell and McCaffrey (2002),
-        corrected residuals and Satterthwaite degrees of freedom. See `Crossing`.
+        corrected residuals and Satterthwaite degrees of freedom, see `Crossing`; Hall (1992), `seesaw_cf.stats.skew`.
     """
     return clustered_means(values[:, None], parts, clusters)[0]
 
@@ -84,7 +106,8 @@ def clustered_means(
         raise RecordError(f"clustered means: values have shape {values.shape}, expected (n, columns).")
     crossing = Crossing(parts, clusters)
     nan = float("nan")
-    method = f"clustered by {' and '.join(clusters)} (CR2, Satterthwaite df)"
+    skewed = ", outer of t and Hall" if len(parts) == 1 else ""
+    method = f"clustered by {' and '.join(clusters)} (CR2, Satterthwaite df{skewed})"
     n = int(crossing.used.sum())
     base = Estimate(nan, n=n, clusters=crossing.counts, effective=crossing.effective, method=method)
     if few := _few(crossing, sides):
@@ -93,11 +116,11 @@ def clustered_means(
         weight = parts[0] - (parts[1] if len(parts) > 1 else 0.0)
         return [replace(base, value=float(v), note=note) for v in weight @ values]
     estimates = []
-    value, stderr, df = crossing.errors(values)
+    value, stderr, df, skew = crossing.errors(values)
+    skew = skew if len(parts) == 1 else np.zeros_like(skew)  # a contrast of groups has a test of its own
     with np.errstate(invalid="ignore", divide="ignore"):
-        half = stats.t.ppf((1 + LEVEL) / 2, df) * stderr
-        p = 2 * stats.t.sf(np.abs(value) / stderr, df)
-    numbers = (value, value - half, value + half, stderr, p, df)
+        limits = outer_limits(value, stderr, stats.t.ppf((1 + LEVEL) / 2, df), skew)
+        numbers = (value, *limits, stderr, outer_p(value / stderr, df, skew), df)
     for row, largest in zip(np.stack(numbers, axis=1).tolist(), np.abs(values[crossing.used]).max(axis=0)):
         estimate, low, high, error, own_p, own_df = row
         if error <= 1e-12 * max(1e-300, largest):

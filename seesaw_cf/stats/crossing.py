@@ -30,7 +30,7 @@ class _Dimension:
         sign: Inclusion-exclusion.
         sums: (clusters, rows) weights, so that `sums @ values` is the weighted sum per cluster.
         shares: One (clusters,) weight vector per part.
-        scale: (clusters,) small-sample correction of each squared cluster sum.
+        scale, cube: (clusters,) small-sample corrections of each squared and each cubed cluster sum.
         df: Satterthwaite degrees of freedom of the sum.
     """
 
@@ -38,6 +38,7 @@ class _Dimension:
     sums: sparse.csc_array
     shares: list[Floats]
     scale: Floats
+    cube: Floats
     df: float
 
 
@@ -91,19 +92,20 @@ class Crossing:
         sums: sparse.csc_array = sparse.csc_array((weight, code, np.arange(code.size + 1)), shape=(n, code.size))
         shares = [np.bincount(code, part, n).astype(np.float64) for part in self._parts]
         if len(names) > 1:
-            return _Dimension(-1 if len(names) % 2 == 0 else 1, sums, shares, np.ones(n), np.inf)
+            return _Dimension(-1 if len(names) % 2 == 0 else 1, sums, shares, np.ones(n), np.ones(n), np.inf)
         scale = 1 / (1 - np.minimum(np.max(shares, axis=0), 0.99))
         bias, df = _satterthwaite(shares, scale)
-        return _Dimension(1, sums, shares, scale * bias, df)
+        cube = np.array([_cube(share) for share in shares])[np.argmax(shares, axis=0)]
+        return _Dimension(1, sums, shares, scale * bias, cube, df)
 
-    def errors(self, values: Floats) -> tuple[Floats, Floats, Floats]:
-        """Estimate, standard error and degrees of freedom.
+    def errors(self, values: Floats) -> tuple[Floats, Floats, Floats, Floats]:
+        """Estimate, standard error, degrees of freedom, and skewness of the estimate.
 
         Args:
             values: (n, columns) finite observations; each column is a separate data set.
 
         Returns:
-            Three (columns,) arrays.
+            Four (columns,) arrays. The third cumulant adds and takes off what the variance does.
         """
         check_rows("crossing", weights=self.used, values=values)
         if values.ndim != 2:
@@ -111,21 +113,25 @@ class Crossing:
         y = values[self.used]
         estimate = np.asarray(sum(sign * (part @ y) for sign, part in zip(_SIGNS, self._parts)))
         centred = self._centred(y)
-        parts = [
-            self._squares(dimension, y if _balanced(dimension.shares) else centred) for dimension in self._dimensions
-        ]
-        total = np.asarray(sum(dimension.sign * part for dimension, part in zip(self._dimensions, parts)))
-        singles = np.array(parts[: len(self.counts)])
-        variance = np.where(total > 0, total, singles.max(axis=0))
+        total, third, singles = np.zeros(len(estimate)), np.zeros(len(estimate)), []
+        for dimension in self._dimensions:
+            residuals = self._residuals(dimension, y if _balanced(dimension.shares) else centred)
+            squares = residuals * residuals
+            singles.append(dimension.scale @ squares)
+            total += dimension.sign * singles[-1]
+            third += dimension.sign * (dimension.cube @ (squares * residuals))
+        own = np.array(singles[: len(self.counts)])
+        variance = np.where(total > 0, total, own.max(axis=0))
         free = 1 / np.maximum([dimension.df for dimension in self._dimensions[: len(self.counts)]], 1e-9)
         with np.errstate(invalid="ignore", divide="ignore"):
-            return estimate, np.sqrt(variance), variance**2 / (singles.T**2 @ free)
+            return estimate, np.sqrt(variance), variance**2 / (own.T**2 @ free), third / variance**1.5
 
-    def _squares(self, dimension: _Dimension, y: Floats) -> Floats:
+    def _residuals(self, dimension: _Dimension, y: Floats) -> Floats:
+        """(clusters, columns) weighted sums of every cluster, without what they add to the estimate."""
         sums = dimension.sums @ y
         for sign, share, part in zip(_SIGNS, dimension.shares, self._parts):
             sums -= sign * np.outer(share, part @ y)
-        return np.asarray(dimension.scale @ sums**2)
+        return np.asarray(sums)
 
     def _centred(self, y: Floats) -> Floats:
         """Values without what a contrast within clusters cancels, the cluster's mean; residuals keep their variance.
@@ -144,6 +150,16 @@ class Crossing:
 def _balanced(shares: Sequence[Floats]) -> bool:
     """Both parts give every cluster the same weight, so that the cluster's own effect cancels in their difference."""
     return len(shares) == 2 and bool(np.allclose(shares[0], shares[1], rtol=0, atol=1e-9))
+
+
+def _cube(share: Floats) -> float:
+    """Return what makes a sum of cubed residuals unbiased when every cluster has a separate, skewed effect.
+
+    For n equal clusters it is n^2 / ((n - 1) (n - 2)).
+    """
+    cubes = share**3
+    expected = cubes @ ((1 - share) ** 3 + cubes - cubes.sum())
+    return float(cubes.sum() / expected) if expected > 0 else 1.0
 
 
 def _satterthwaite(shares: Sequence[Floats], scale: Floats) -> tuple[float, float]:

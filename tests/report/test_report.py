@@ -86,8 +86,10 @@ def test_the_first_row_of_how_far_edits_reach_is_the_unedited_model(report: tupl
 
 def test_markdown_has_effects_and_accuracy_in_rows(report: tuple[Path, str]) -> None:
     markdown = (report[0] / "report.md").read_text(encoding="utf-8")
-    heads = "| editor | property | hold the | axis | people | D\\_d | log-odds | part | edits | persons | prompts |"
-    assert heads in markdown
+    heads = (
+        "| editor | property | hold the | axis | people | D\\_d | log-odds | part | edits | half of it in | persons |"
+    )
+    assert f"{heads} prompts |" in markdown
     number, nats = (rf"[+-]?\d\.\d{{{digits}}}(\\\*)? \[\S+, \S+\]" for digits in (3, 2))
     assert re.search(rf"\| memit \| citizenship \| new target \| all \| all \| {number} \| {nats} \| ", markdown)
     for words in ("Not corrected for multiplicity", "nothing in this package infers them from a name", "## Provenance"):
@@ -104,7 +106,7 @@ def test_starred_cells_are_those_whose_interval_excludes_0(report: tuple[Path, s
     assert refused[["low", "high", "p", "log_odds_low"]].isna().all(axis=None)
     assert not refused[["marked", "log_odds_marked"]].any(axis=None)
     lines = (report[0] / "report.md").read_text(encoding="utf-8").split("\n")
-    cells = [line.split(" | ")[5] for line in lines if " | new target | " in line and line.count(" | ") == 10]
+    cells = [line.split(" | ")[5] for line in lines if " | new target | " in line and line.count(" | ") == 11]
     assert sum("\\*" in cell for cell in cells) == len(starred)
 
 

@@ -72,7 +72,7 @@ def test_planned_studies_have_the_planned_power(share: float | None) -> None:
         member = (np.arange(n_people) < share * n_people)[person]
         y += member[:, None] * (of_edit + delta)
         parts = [case_weights(edit, side) for side in (member, ~member)]
-    estimate, stderr, df = Crossing(parts, {"edit": edit, "person": person}).errors(y)
+    estimate, stderr, df, _ = Crossing(parts, {"edit": edit, "person": person}).errors(y)
     power = float(np.mean(2 * stats.t.sf(np.abs(estimate) / stderr, df) < 0.05))
     assert 0.72 <= power <= 0.90
 
