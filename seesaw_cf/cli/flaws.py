@@ -74,7 +74,7 @@ def _validate(args: argparse.Namespace) -> None:
 def _report(args: argparse.Namespace) -> None:
     from seesaw_cf.base.text import read_text
     from seesaw_cf.texts.report.collected import collect
-    from seesaw_cf.texts.report.people import write_flaw_report
+    from seesaw_cf.texts.report.flaw_page import write_flaw_report
 
     how = {"effects": args.effect or (0.1,), "per_rater": args.per_rater}
     written = write_flaw_report(args.out, collect(args.tables, ["flaws"]), args.judge, **how)

@@ -44,15 +44,17 @@ def judge_options(parser: argparse.ArgumentParser) -> None:
 
 def judge(args: argparse.Namespace) -> None:
     """Rate, or plan."""
+    from seesaw_cf.base.files import write_text
     from seesaw_cf.base.tables import read_table, write_table
     from seesaw_cf.generation import CachedGenerator
     from seesaw_cf.generation.types import Sampling
-    from seesaw_cf.report.html.findings import first_lines
+    from seesaw_cf.report.html.findings import findings_page, first_lines
     from seesaw_cf.texts.flaws.judge import JUDGE_SAMPLING, JudgeOptions, judge_pairs
     from seesaw_cf.texts.flaws.names import group_bias, swap_names
     from seesaw_cf.texts.flaws.validity import position_bias, sign_check
-    from seesaw_cf.texts.report.flaw_page import write_flaw_page
-    from seesaw_cf.texts.report.tables import flaw_sections
+    from seesaw_cf.texts.report.collected import Collected
+    from seesaw_cf.texts.report.flaw_page import flaw_findings
+    from seesaw_cf.texts.report.flaws import flaw_sections
     from seesaw_cf.texts.wording import read_wording
     from seesaw_cf.texts.write.pairs import sample_pairs
 
@@ -91,7 +93,10 @@ def judge(args: argparse.Namespace) -> None:
     facts = {
         name: value for name, value in results.items() if name in ("model", "seed", "tries", "temperature", "wording")
     }
-    say(first_lines(write_flaw_page(args.out, judged.table, flaw_sections(judged.table), facts)))
+    sections = flaw_sections(Collected({"flaws": judged.table}), [args.rater or generator.name])
+    page = flaw_findings(judged.table, sections, facts)
+    write_text(args.out / "report.html", findings_page(page))
+    say(first_lines(page))
     show(args, args.out / "report.html")
 
 

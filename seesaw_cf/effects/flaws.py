@@ -158,7 +158,7 @@ def open_ended_flaws(
     agreement: dict[str, RaterAgreement] = {}
     judged: dict[str, JudgeAccuracy] = {}
     for (name, which), rows in humans.groupby(["group", "flaw"], sort=True):
-        flaws.setdefault(str(name), {})[str(which)] = _mean(rows, note)
+        flaws.setdefault(str(name), {})[str(which)] = mean_rating(rows, note=note)
     for which, rows in frame.groupby("flaw", sort=True):
         table = rows[rows["rater"] != judge].pivot(index=["group", "item"], columns="rater", values="rating")
         agreement[str(which)] = _agreement(table)
@@ -187,14 +187,21 @@ def _check(frame: pd.DataFrame, judge: str | None) -> None:
         one_of("rater", judge, sorted(set(frame["rater"])))
 
 
-def _mean(rows: pd.DataFrame, note: str) -> FlawMean:
+def mean_rating(rows: pd.DataFrame, clusters: Sequence[str] = ("edit", "rater"), note: str = "") -> FlawMean:
+    """Return the mean of all ratings, with the interval of these clusters.
+
+    Args:
+        rows: item, edit, rater, rating; NaN = not rated.
+        clusters: "edit" and "rater" speak of other edits and raters like these; "edit" alone of these raters.
+        note: Added to why an interval is missing.
+    """
     rated = rows[rows["rating"].notna()].sort_values(["item", "rater"], kind="stable")
     n_items, n_missing = int(rated["item"].nunique()), len(rows) - len(rated)
     if rated.empty:
-        return FlawMean(Estimate(NAN, note="no ratings"), NAN, n_items, n_missing)
-    values = rated["rating"].to_numpy()
-    clusters = {name: pd.factorize(rated[name])[0] for name in ("edit", "rater")}
-    estimate = clustered_mean(values, [np.full(len(values), 1 / len(values))], clusters)
+        return FlawMean(Estimate(NAN, note="no ratings", clusters={"edit": 0}), NAN, n_items, n_missing)
+    values = rated["rating"].to_numpy(np.float64)
+    codes = {name: pd.factorize(rated[name])[0] for name in clusters}
+    estimate = clustered_mean(values, [np.full(len(values), 1 / len(values))], codes)
     notes = "; ".join(filter(None, [estimate.note, note]))
     return FlawMean(replace(estimate, n=len(rated), note=notes), t_test(values)[1], n_items, n_missing)
 
@@ -215,16 +222,27 @@ def _judge(table: pd.DataFrame, answers: pd.Series) -> JudgeAccuracy:
     unmatched = len(answers) - len(common)
     if not len(common):
         return JudgeAccuracy({}, {}, 0, 0, unmatched)
-    middle = middle_rating(humans)
-    clear = ~np.isnan(middle)
     judge, constant = (
-        {
-            "any_rater": float((humans == guess[:, None]).any(axis=1).mean()),
-            "median": float((middle == guess)[clear].mean()) if clear.any() else NAN,
-        }
+        {rule: float(np.nanmean(hit)) if not np.isnan(hit).all() else NAN for rule, hit in hits(humans, guess).items()}
         for guess in (judged, np.zeros(len(common)))
     )
-    return JudgeAccuracy(judge, constant, len(common), int((~clear).sum()), unmatched)
+    n_split = int(np.isnan(middle_rating(humans)).sum())
+    return JudgeAccuracy(judge, constant, len(common), n_split, unmatched)
+
+
+def hits(humans: Floats, guess: Floats) -> dict[str, Floats]:
+    """Return where a guess is right: that of any rater (the published rule), and `middle_rating`.
+
+    Args:
+        humans: (items, raters), NaN = not rated.
+        guess: (items,) ratings.
+
+    Returns:
+        "any_rater" and "median" -> (items,) 1 or 0, NaN where there is no middle rating.
+    """
+    middle = middle_rating(humans)
+    right = {"any_rater": (humans == guess[:, None]).any(axis=1).astype(np.float64)}
+    return right | {"median": np.where(np.isnan(middle), NAN, middle == guess)}
 
 
 def middle_rating(ratings: Floats) -> Floats:

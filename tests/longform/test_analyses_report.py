@@ -58,7 +58,9 @@ def test_all_tables_are_there_with_counts_and_intervals(tmp_path: Path) -> None:
     assert set(numbers) == {
         "passages", "survey", "survey_types", "survey_tests", "survey_type_tests", "kind_differences", "correlations",
         "labels", "contradicted", "drift",
-        "label_tests", "kinds", "short", "short_differences", "simple", "flaws", "flaw_agreement",
+        "label_tests", "kinds", "short", "short_differences", "simple",
+        "raters", "flaws", "flaws_these_raters", "flaws_editors", "agreement_percent", "agreement", "agreement_pairs",
+        "plan",
     }  # fmt: skip
     for table in ("Tables 1, 10-13", "Table 14", "Table 15", "Tables 16-18", "Table 19", "Figure 4", "Figure 5"):
         assert table in text

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 from seesaw_cf.report.html.findings import HEADS, findings_page
-from seesaw_cf.report.table import table_of
+from seesaw_cf.report.table import Table, table_of
 from seesaw_cf.texts.report.collected import Collected
-from seesaw_cf.texts.report.flaw_page import flaw_findings
-from seesaw_cf.texts.report.people import write_flaw_report
-from seesaw_cf.texts.report.tables import flaw_sections
+from seesaw_cf.texts.report.flaw_page import flaw_findings, write_flaw_report
+from seesaw_cf.texts.report.flaws import flaw_sections
 from seesaw_cf.texts.write.pairs import FlawAnswer, flaw_row, flaw_table
 
 from ..page_reader import HOSTILE, check_alone, csv_files
@@ -31,6 +32,10 @@ def ratings(n: int = 8, change: int | None = 1, said: str = "Ada Oak is a nun.",
             rows.append(flaw_row(pair(case, post=said, **more), "sexism", rater, "pre", answer))
             rows.append(flaw_row(pair(case, post=said, **more), "religion", rater, "pre", FlawAnswer(int(case == 0))))
     return flaw_table(rows)
+
+
+def sections(table: pa.Table, judges: Sequence[str] = ()) -> list[Table]:
+    return flaw_sections(Collected({"flaws": table}), judges, draws=50)
 
 
 def test_the_report_of_people_opens_with_what_changed(tmp_path: Path) -> None:
@@ -57,28 +62,29 @@ def test_a_page_shows_as_many_pairs_as_it_holds_and_says_so() -> None:
 @pytest.mark.parametrize("kind", HOSTILE)
 def test_names_and_texts_stay_what_they_are(kind: str) -> None:
     table = ratings(2, said=f"She {HOSTILE[kind]}", entity=HOSTILE[kind], editor=HOSTILE[kind])
-    page = check_alone(findings_page(flaw_findings(table, flaw_sections(table), {"model": HOSTILE[kind]})))
+    page = check_alone(findings_page(flaw_findings(table, sections(table), {"model": HOSTILE[kind]})))
     assert max(re.findall(r"\w+|\S", HOSTILE[kind]), key=len) in page.text
 
 
 def test_the_page_of_a_judge_says_what_it_found() -> None:
-    """Its table has other names than the one of people."""
-    table = ratings()
-    frame = flaw_sections(table)[0].frame
-    page = check_alone(findings_page(flaw_findings(table, flaw_sections(table), {})))
+    """A judge stands for itself: its means are clustered by edit alone, and need no five raters."""
+    table = ratings().filter([row["rater"] == "A1" for row in ratings().to_pylist()])
+    frame = next(one.frame for one in sections(table, ["A1"]) if one.name == "flaws")
+    assert frame["low"].notna().tolist() == [False, True], "sexism in every pair, so no spread; religion in one"
+    page = check_alone(findings_page(flaw_findings(table, sections(table, ["A1"]), {})))
     assert "Nothing was rated" not in page.text
     assert f"Of {len(frame)} means none is shown to differ from 0" in page.text
-    assert "largest: Sexism (P21): +1.00, n = 16" in page.text
+    assert "largest: Sexism (memit, P21): +1.00, n = 8" in page.text
     assert len([tag for tag in page.all("circle") if tag["class"] in ("dot", "open")]) == len(frame)
 
 
 def test_a_judge_whose_replies_could_not_be_read_has_a_page() -> None:
     table = ratings(2, change=None)
-    page = check_alone(findings_page(flaw_findings(table, flaw_sections(table), {})))
+    page = check_alone(findings_page(flaw_findings(table, sections(table), {})))
     assert "4 of 8 ratings are missing or could not be read" in page.text
     assert not re.search(r"\bnan\b|\bNone\b", page.text)
     silent = table.filter([row["change"] is None for row in table.to_pylist()])
-    page = check_alone(findings_page(flaw_findings(silent, flaw_sections(silent), {})))
+    page = check_alone(findings_page(flaw_findings(silent, sections(silent), {})))
     assert "Nothing was rated." in page.text, "no answer was usable: the table has no p at all"
     nothing = table.slice(0, 0)
     assert "Nothing was rated." in check_alone(findings_page(flaw_findings(nothing, [], {}))).text

@@ -22,7 +22,7 @@ from seesaw_cf.stats import adjust
 from seesaw_cf.texts.flaws.released import released_work
 from seesaw_cf.texts.report.agreement import rater_plan
 from seesaw_cf.texts.report.collected import collect
-from seesaw_cf.texts.report.people import flaw_sections
+from seesaw_cf.texts.report.flaws import flaw_sections
 from seesaw_cf.texts.wording import FLAWS_BY_NAME
 from seesaw_cf.texts.write.pairs import FlawAnswer, flaw_row, flaw_table
 
@@ -107,10 +107,13 @@ def test_the_published_rule_counts_pairs_not_edits(tmp_path: Path, hits: int, mi
 
 def test_other_raters_need_five_and_are_told_apart_from_these(study: Path, tmp_path: Path) -> None:
     few = rated(tmp_path / "few", a=[1, 0, 1, 0, 1, 0] * 2, b=[0, 0, 1, 0, 1, 1] * 2)
-    note = frames(few)["flaws_raters"]["note"]
+    found = frames(few)
+    note = found["flaws"]["note"]
     assert note.str.startswith("too few clusters (rater: 2").any()
-    many = frames(study, judges=["judge"])["flaws_raters"].set_index("relation").loc["P27"]
-    assert many["raters"] == 5
+    assert found["flaws"]["p_adjusted"].isna().all(), "no star for raters like these"
+    assert found["flaws_these_raters"]["p"].notna().all(), "these two alone have an interval over edits"
+    many = frames(study, judges=["judge"])["flaws"].set_index("relation").loc["P27"]
+    assert many["low"] < many["value"] < many["high"]
 
 
 def test_a_plan_asks_for_more_where_raters_differ(study: Path) -> None:
@@ -228,7 +231,14 @@ def test_the_public_ratings_give_tables_6_and_21(public: Path) -> None:
         assert [percent.loc[raters, flaw] for flaw in FLAWS_BY_NAME] == pytest.approx(row, abs=0.051)
     assert found["agreement"]["alpha"].tolist() == pytest.approx(ALPHA, abs=0.0051)
     assert found["reflected"]["n"].tolist() == [299, 298, 288]
-    stars = found["flaws"].query("p_adjusted < 0.05").groupby("relation", observed=True)["flaw"].agg(list).to_dict()
+    assert found["flaws"]["p_adjusted"].isna().all(), "three raters are too few to speak of others"
+    stars = (
+        found["flaws_these_raters"]
+        .query("p_adjusted < 0.05")
+        .groupby("relation", observed=True)["flaw"]
+        .agg(list)
+        .to_dict()
+    )
     assert {"sexism"} <= set(stars["P21"])
     assert {"xenophobia"} <= set(stars["P27"])
 

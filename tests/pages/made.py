@@ -20,8 +20,8 @@ from seesaw_cf.texts.graph.changes import changes
 from seesaw_cf.texts.graph.page import graph_findings
 from seesaw_cf.texts.report.collected import Collected
 from seesaw_cf.texts.report.flaw_page import flaw_findings
+from seesaw_cf.texts.report.flaws import flaw_sections
 from seesaw_cf.texts.report.people_survey import people_findings, people_sections
-from seesaw_cf.texts.report.tables import flaw_sections
 from seesaw_cf.texts.tables import ANNOTATIONS, RATINGS
 from tests.longform import test_flaw_page, test_leme_page
 from tests.longform.test_people_report import labels, ratings, rows_of
@@ -89,7 +89,7 @@ def _graph(folder: Path) -> str:
 
 def _flaws(folder: Path) -> str:
     table = test_flaw_page.ratings(said=f"Ada Oak is a nun. {HOSTILE}", editor=HOSTILE)
-    return findings_page(flaw_findings(table, flaw_sections(table), {"model": HOSTILE}))
+    return findings_page(flaw_findings(table, flaw_sections(Collected({"flaws": table}), draws=40), {"model": HOSTILE}))
 
 
 # Name of a page -> its HTML, made in a folder that all may share.

@@ -11,16 +11,15 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 
-from seesaw_cf.base.files import write_text
 from seesaw_cf.report import text
-from seesaw_cf.report.html.findings import Findings, Folded, PageSection, Panels, findings_page
+from seesaw_cf.report.html.findings import Findings, Folded, PageSection, Panels
 from seesaw_cf.report.html.forest import Axis, ForestColumn, ForestRow, Mark, Panel
 from seesaw_cf.report.html.look import Found, Pair, Texts, compared
-from seesaw_cf.report.html.render import PageTable, TableRow
 from seesaw_cf.report.results import relation_name
-from seesaw_cf.report.table import Table
-from seesaw_cf.stats import adjust
-from seesaw_cf.texts.report.tables import findings_of
+from seesaw_cf.report.table import Column, Table
+from seesaw_cf.texts.report.collected import Collected
+from seesaw_cf.texts.report.flaws import edits_reflected, flaw_sections
+from seesaw_cf.texts.report.tables import findings_of, write_report
 from seesaw_cf.texts.wording import FLAWS_BY_NAME
 
 _MAX_PAIRS, _MAX_CHARACTERS = 60, 1_500_000  # of the texts
@@ -29,40 +28,54 @@ _WARNING = (
     "offensive. Open to read"
 )
 _LEVEL = 0.05
+_ENDS = ("low", "high")
 _CHANGES = {1: "more after", -1: "more before", 0: "equal"}
+_RATINGS = (
+    Column("flaw", lambda row: _title(row["flaw"]), words=True),
+    Column("rater", words=True),
+    Column("rating", lambda row: _CHANGES.get(row["change"], row["status"]), words=True),
+    Column("words that show it", lambda row: row["quote"] or "-", words=True),
+)
+_HEAD = """# Flaws in pairs of texts, as people rate them
+
+A rating is 1 where a flaw is more present after the edit, -1 where it is more present before it, 0 where it is equal.
+Intervals are 95 %. An empty interval has its reason beside it. \\* marks p < 0.05 after Holm's correction over the
+table."""
 _METHOD = (
     "A rating is 1 where a flaw is more present after the edit, −1 where it is more present before it, 0 where it is "
-    "equal. Raters do not see which text is which. Intervals are 95 %.",
+    "equal. Raters do not see which text is which. Intervals are 95 %, clustered by edit and rater; below five of "
+    "either there is none. A judge alone is clustered by edit.",
 )
 
 
-def write_flaw_page(
-    folder: Path, table: pa.Table, sections: Sequence[Table], facts: Mapping[str, Any], took: str = ""
-) -> Findings:
-    """Write `report.html`.
+def write_flaw_report(folder: Path, collected: Collected, judges: Sequence[str] = (), **options: Any) -> Path:
+    """Write `report.html`, `people.md`, `people.json` and one CSV per table; see `flaw_sections` for the arguments.
+
+    Returns:
+        The Markdown file.
+
+    Raises:
+        UnknownNameError, RecordError: See `flaw_sections`.
+        StorageError: A file cannot be written.
+    """
+    sections = flaw_sections(collected, judges, **options)
+    facts = {"judges": list(judges), **{name: str(value) for name, value in options.items()}}
+    page = flaw_findings(collected.get("flaws"), sections, facts, edits_reflected(collected))
+    write_report(folder, "people", _HEAD, sections, page)
+    return folder / "people.md"
+
+
+def flaw_findings(table: pa.Table, sections: Sequence[Table], facts: Mapping[str, Any], took: str = "") -> Findings:
+    """Return what the page shows.
 
     Args:
-        folder: Where to.
         table: Rows of `seesaw_cf.texts.tables.FLAWS`.
         sections: Tables; the one named "flaws" has a mean per flaw.
         facts: What was recorded about the ratings.
         took: What is known about whether the texts say the edit.
-
-    Returns:
-        What the page shows.
-
-    Raises:
-        StorageError: The file cannot be written.
     """
-    page = flaw_findings(table, sections, facts, took)
-    write_text(folder / "report.html", findings_page(page))
-    return page
-
-
-def flaw_findings(table: pa.Table, sections: Sequence[Table], facts: Mapping[str, Any], took: str = "") -> Findings:
-    """Return what the page shows; see `write_flaw_page` for the arguments."""
     frame = table.to_pandas()
-    means = _means(sections)
+    means = next((section.frame for section in sections if section.name == "flaws"), pd.DataFrame())
     rated = frame.dropna(subset="change")
     sentences = (
         f"{frame['pair_id'].nunique()} pairs of texts about {frame['entity'].nunique()} people, written before "
@@ -74,16 +87,6 @@ def flaw_findings(table: pa.Table, sections: Sequence[Table], facts: Mapping[str
     )
     title = "Flaws in texts before and after edits"
     return findings_of(title, sentences, [_plot(means), _texts(table)], sections, _METHOD, facts)
-
-
-def _means(sections: Sequence[Table]) -> pd.DataFrame:
-    """Mean per flaw; the table of judges' ratings has other names and no corrected p."""
-    frame = next((one.frame for one in sections if one.name == "flaws"), pd.DataFrame())
-    if "mean" not in frame:
-        return frame
-    p = frame.get("p", pd.Series(math.nan, frame.index))  # not there when no answer of the judge was usable
-    adjusted = adjust(pd.to_numeric(p).to_numpy(float))
-    return frame.rename(columns={"mean": "value", "n_ratings": "n"}).assign(p_adjusted=adjusted)
 
 
 def _names(column: pd.Series) -> str:
@@ -137,7 +140,14 @@ def _plot(means: pd.DataFrame) -> PageSection | None:
             ForestRow(
                 " · ".join(filter(None, (_title(row["flaw"]), str(row.get("editor") or "")))),
                 f"{row.get('n', 0)}",
-                [Mark(axis.at(row["value"]), axis.span(*_ends(row)), 0, _said(row))],
+                [
+                    Mark(
+                        axis.at(row["value"]),
+                        axis.span(row.get("low", math.nan), row.get("high", math.nan)),
+                        0,
+                        _said(row),
+                    )
+                ],
             )
             for row in own
         ]
@@ -154,11 +164,6 @@ def _plot(means: pd.DataFrame) -> PageSection | None:
             )
         )
     return PageSection("flaws-plot", "By flaw", [Panels(panels)])
-
-
-def _ends(row: Mapping[Any, Any]) -> tuple[float, float]:
-    low, high = (math.nan if row.get(end) is None else float(row[end]) for end in ("low", "high"))
-    return low, high
 
 
 def _texts(table: pa.Table) -> PageSection | None:
@@ -181,18 +186,9 @@ def _pair(rows: Sequence[Mapping[str, Any]]) -> Pair:
     first = rows[0]
     quotes = [Found(row["quote"] or "", "quote") for row in rows if row["change"]]
     about = "; ".join(f"{name}: {first[name]}" for name in ("editor", "relation") if first[name])
-    lines = [
-        TableRow(
-            (_title(row["flaw"]), str(row["rater"]), _CHANGES.get(row["change"], row["status"]), row["quote"] or "–")
-        )
-        for row in rows
-    ]
-    table = PageTable(
-        "", "Ratings", "Every rating of these texts", ("flaw", "rater", "rating", "words that show it"), 4, lines
-    )
     return Pair(
         first["entity"] or "unnamed person",
         about,
         [compared("", first["pre"], first["post"], (quotes, quotes))],
-        [table],
+        [Table("", "Ratings", "Every rating of these texts", _RATINGS, pd.DataFrame(rows))],
     )

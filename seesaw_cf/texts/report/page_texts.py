@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from seesaw_cf.effects.survey_items import ITEMS
 from seesaw_cf.report.html.look import MARKS, Found, Pair, TextPair, compared
-from seesaw_cf.report.html.render import PageTable, TableRow
+from seesaw_cf.report.table import Column, Table
 from seesaw_cf.texts.write.pairs import PassagePair, passage_pairs
 
 _KEPT = 60  # edits with their texts
@@ -131,7 +131,7 @@ def _pair(edit: EditTexts, title: str) -> Pair:
     claims = list(edit.claims.items())
     numbers = {key: number for number, (key, _) in enumerate(claims, 1)}
     texts = [_texts(passage, pair, edit, numbers) for passage, pair in edit.texts]
-    tables = [table for table in (_claims(claims), _ratings(edit)) if table.rows]
+    tables = [table for table in (_claims(claims), _ratings(edit)) if len(table.frame)]
     sample = f", text {edit.sample + 1}" if edit.sample else ""
     return Pair(f"{title} ({edit.editor}{sample})", "", texts, tables)
 
@@ -149,35 +149,37 @@ def _texts(passage: str, pair: PassagePair, edit: EditTexts, numbers: Mapping[tu
     return compared(title, pair.pre, pair.post, (marks("pre"), marks("post")))
 
 
-def _claims(claims: Sequence[tuple[tuple[str, str], Labels]]) -> PageTable:
-    def label(labels: Labels, phase: str) -> str:
-        name = labels[phase]["label"] if phase in labels else "\u2013"
-        return f"{MARKS.get(name, '')} {name}".strip()
+def _claims(claims: Sequence[tuple[tuple[str, str], Labels]]) -> Table:
+    def label(labels: Labels, phase: str) -> str | None:
+        return f"{MARKS.get(name := labels[phase]['label'], '')} {name}".strip() if phase in labels else None
 
     rows = [
-        TableRow(
-            (
-                *(str(number), claim, *(label(labels, phase) for phase in ("pre", "post"))),
-                *(passage, next(iter(labels.values()))["claim_kind"].replace("_", " ")),
-            )
-        )
+        {"no.": number, "claim": claim, "before": label(labels, "pre"), "after": label(labels, "post")}
+        | {"text": passage, "kind": next(iter(labels.values()))["claim_kind"].replace("_", " ")}
         for number, ((passage, claim), labels) in enumerate(claims, 1)
     ]
     about = "What the texts support and contradict; the numbers stand behind the sentences"
-    return PageTable("", "Claims", about, ("no.", "claim", "before", "after", "text", "kind"), 6, rows)
+    return Table("", "Claims", about, _CLAIM_COLUMNS, pd.DataFrame(rows))
 
 
-def _ratings(edit: EditTexts) -> PageTable:
-    order = {item.name: number for number, item in enumerate(ITEMS)}
+def _ratings(edit: EditTexts) -> Table:
     statements = {item.name: item.statement for item in ITEMS}
-    keys = sorted(edit.ratings, key=lambda key: (key[0], order.get(key[1], len(order))))
-
-    def rating(key: tuple[str, str], phase: str) -> str:
-        value = edit.ratings[key].get(phase)
-        return "\u2013" if value is None or value != value else f"{value:g}"
-
+    order = list(statements)
+    keys = sorted(edit.ratings, key=lambda key: (key[0], order.index(key[1]) if key[1] in order else len(order)))
     rows = [
-        TableRow((statements.get(item, item), rater, *(rating((rater, item), phase) for phase in ("pre", "post"))))
-        for rater, item in keys
+        {"statement": statements.get(item, item), "rater": rater, **edit.ratings[rater, item]} for rater, item in keys
     ]
-    return PageTable("", "Ratings", "Ratings of the texts, 1 to 7", ("statement", "rater", "before", "after"), 2, rows)
+    return Table("", "Ratings", "Ratings of the texts, 1 to 7", _RATING_COLUMNS, pd.DataFrame(rows))
+
+
+def _rating(value: float | None) -> str | None:
+    return None if value is None or pd.isna(value) else f"{value:g}"
+
+
+_CLAIM_COLUMNS = [Column(name, words=True) for name in ("no.", "claim", "before", "after", "text", "kind")]
+_RATING_COLUMNS = [
+    Column("statement", words=True),
+    Column("rater", words=True),
+    Column("before", lambda row: _rating(row.get("pre"))),
+    Column("after", lambda row: _rating(row.get("post"))),
+]

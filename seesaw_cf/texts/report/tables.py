@@ -21,11 +21,11 @@ from seesaw_cf.report.provenance import recorded
 from seesaw_cf.report.rows import Manifest
 from seesaw_cf.report.table import Table, table_of, write_tables
 from seesaw_cf.report.text import escape
-from seesaw_cf.texts.flaws.validity import flaw_results
 from seesaw_cf.texts.report import values as analyses
+from seesaw_cf.texts.report.collected import Collected
 from seesaw_cf.texts.report.comparisons import chi_square_tests, correlations, wilcoxon_tests
+from seesaw_cf.texts.report.flaws import flaw_sections
 from seesaw_cf.texts.report.values import edit_kinds, kind_differences, kind_shares
-from seesaw_cf.texts.wording import FLAWS_BY_NAME
 
 # The report of long texts: one page and one Markdown file from a list of tables.
 
@@ -126,7 +126,7 @@ def longform_sections(
         sections += _short(scores, kinds)
     if simple is not None and len(simple):
         sections.append(table_of("simple", "Simple metrics (Table 19)", _MEANS, analyses.means(simple), "method", 3))
-    sections += flaw_sections(flaws) if flaws is not None and flaws.num_rows else []
+    sections += flaw_sections(Collected({"flaws": flaws})) if flaws is not None and flaws.num_rows else []
     return [one for one in sections if len(one.frame)]
 
 
@@ -248,27 +248,8 @@ def _short(scores: pa.Table, kinds: pd.DataFrame | None) -> list[Table]:
     return sections
 
 
-def flaw_sections(flaws: pa.Table) -> list[Table]:
-    """Changes per flaw and agreement, of `FLAWS`."""
-    result = flaw_results(flaws)
-    order = list(FLAWS_BY_NAME)
-    rows = [
-        {"relation": group, "flaw": flaw} | one
-        for group, flaws_of_group in result["flaws"].items()
-        for flaw, one in sorted(flaws_of_group.items(), key=lambda item: order.index(item[0]))
-    ]
-    agreement = pd.DataFrame([{"flaw": flaw} | one for flaw, one in result["agreement"].items()])
-    about = "Above 0: more present after the edit. `p` is clustered by edit and rater; `p_paper` pools ratings."
-    return [
-        table_of(
-            "flaws", "Flaws of open-ended descriptions (SEESAW-CF Tables 6 and 19)", about, pd.DataFrame(rows), digits=3
-        ),
-        table_of("flaw_agreement", "Agreement about flaws", "Beyond chance, among all raters.", agreement, digits=3),
-    ]
-
-
 _NEEDED = {
-    "flaws": ("pair_id", "case_id", "relation", "flaw", "rater", "change"),
+    "flaws": ("pair_id", "editor", "case_id", "relation", "flaw", "rater", "change"),
     "scores": ("case_id", "kind", "phase", "status", "role", "greedy"),
     "simple": ("method", "case_id", "metric", "value"),
 }
