@@ -117,35 +117,66 @@ def import_sheet(sheet: str | os.PathLike[str], key: str | os.PathLike[str], rat
         raise RecordError(f"{sheet}: the rater has no name; give one, such as A1.")
     by_id = _by_id(sheet, rows)
     _check_ids(sheet, by_id, items)
-    table: dict[int, list[FlawRow]] = {1: [], 2: []}
-    reflected: dict[str, ReflectedRow] = {}
+    ratings = []
     for item in sorted(items.values(), key=lambda entry: (entry.pair.pair_id, entry.copy)):
-        pair, row = item.pair, by_id[item.item]
-        _check_texts(sheet, row, pair.shown(item.first))
-        for flaw in record.flaws:
-            answer = ANSWERS.get(_cell(sheet, row, flaw, ANSWERS))
-            change = None if answer is None else unblinded(answer, item.first)
-            flaw_answer = FlawAnswer(change, reply=row[flaw].strip(), status="not rated" if answer is None else "ok")
-            table[item.copy].append(flaw_row(pair, flaw, rater, item.first, flaw_answer))
-        reflection = _cell(sheet, row, "edit_reflected", _YES_NO) or None
-        _add_reflected(reflected, pair, rater, reflection, row.get("comment", "").strip())
-    seen = pa.Table.from_pylist(list(reflected.values()), schema=REFLECTED)
-    return HumanWork(flaw_table(table[1]), flaw_table(table[2]), seen, len(rows) - len(by_id))
+        row = by_id[item.item]
+        _check_texts(sheet, row, item.pair.shown(item.first))
+        labels = {flaw: _cell(sheet, row, flaw, ANSWERS) for flaw in record.flaws}
+        reflected, comment = _cell(sheet, row, "edit_reflected", _YES_NO), row.get("comment", "").strip()
+        ratings.append(PairRating(item.pair, rater, item.first, item.copy == 2, labels, reflected, comment))
+    return human_work(ratings, len(rows) - len(by_id))
+
+
+@dataclass(frozen=True, slots=True)
+class PairRating:
+    """What a person answered to one showing of a pair, however it was shown.
+
+    Attributes:
+        pair, rater: Who rated what.
+        first: Which text was text A, "pre" or "post".
+        again: The pair was there before, in the other order.
+        labels: Flaw -> a label of `ANSWERS`, "" = not rated.
+        reflected: "yes", "no", "unsure" or "".
+        comment: Free text.
+    """
+
+    pair: PassagePair
+    rater: str
+    first: str
+    again: bool
+    labels: Mapping[str, str]
+    reflected: str = ""
+    comment: str = ""
+
+
+def human_work(ratings: Sequence[PairRating], known: int = 0) -> HumanWork:
+    """Return people's ratings as the tables that judges write, un-blinded.
+
+    Whether the edit is reflected is what the first copy of a pair says, or the second where the first has no answer.
+
+    Args:
+        ratings: In any order.
+        known: See `HumanWork`.
+    """
+    rows: dict[bool, list[FlawRow]] = {False: [], True: []}
+    reflected: dict[tuple[str, str], ReflectedRow] = {}
+    for rating in sorted(ratings, key=lambda rating: rating.again):
+        for flaw, label in rating.labels.items():
+            change = unblinded(ANSWERS[label], rating.first) if label else None
+            answer = FlawAnswer(change, reply=label, status="ok" if label else "not rated")
+            rows[rating.again].append(flaw_row(rating.pair, flaw, rating.rater, rating.first, answer))
+        key = (rating.rater, rating.pair.pair_id)
+        row = reflected.setdefault(key, reflected_row(rating.pair, rating.rater))
+        row["reflected"] = row["reflected"] or rating.reflected or None
+        row["comment"] = " | ".join(part for part in (row["comment"], rating.comment) if part)
+    table = pa.Table.from_pylist(list(reflected.values()), schema=REFLECTED)
+    return HumanWork(flaw_table(rows[False]), flaw_table(rows[True]), table, known)
 
 
 def reflected_row(pair: PassagePair, rater: str, answer: str | None = None) -> ReflectedRow:
     """One row of `REFLECTED`, without a comment."""
     about = {name: getattr(pair, name) for name in REFLECTED.names if hasattr(pair, name)}
     return cast(ReflectedRow, about | {"rater": rater, "reflected": answer, "comment": ""})
-
-
-def _add_reflected(
-    rows: dict[str, ReflectedRow], pair: PassagePair, rater: str, answer: str | None, comment: str
-) -> None:
-    """The answer is that of the first copy, or of the second where the first has none."""
-    row = rows.setdefault(pair.pair_id, reflected_row(pair, rater))
-    row["reflected"] = row["reflected"] or answer
-    row["comment"] = " | ".join(part for part in (row["comment"], comment) if part)
 
 
 def _read_key(path: str | os.PathLike[str]) -> _SheetKey:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -15,18 +15,22 @@ from seesaw_cf.base.seeds import seed_of
 from seesaw_cf.base.text import read_json
 from seesaw_cf.effects.leme_annotation import LABELS
 from seesaw_cf.effects.survey_items import ITEMS, SCALE
-from seesaw_cf.texts.flaws.people import ANSWERS, REFLECTED, ReflectedRow, read_item, reflected_row
+from seesaw_cf.texts.flaws.people import ANSWERS, read_item
 from seesaw_cf.texts.flaws.rating_sheets import SheetOptions, sheet_items
 from seesaw_cf.texts.label_studio import config
 from seesaw_cf.texts.label_studio.results import Answered, read_results
+from seesaw_cf.texts.people.claims import CLAIM_TASK
+from seesaw_cf.texts.people.failures import FAILURE_TASK
+from seesaw_cf.texts.people.flaws import FLAW_TASK
+from seesaw_cf.texts.people.making import Kind, RatedTask, sample_fields
+from seesaw_cf.texts.people.study import Answer, ItemQuestion, RatingItem, RatingTask, Text
+from seesaw_cf.texts.people.survey import SURVEY_TASK
 from seesaw_cf.texts.rate.survey import SurveyQuestion, SurveySample
-from seesaw_cf.texts.tables import ANNOTATIONS, FAILURES, RATINGS, SampleRow
 from seesaw_cf.texts.wording import FAILURE_MODES
 from seesaw_cf.texts.write.claims import ClaimPair
-from seesaw_cf.texts.write.pairs import FlawAnswer, PassagePair, flaw_row, flaw_table, unblinded
+from seesaw_cf.texts.write.pairs import PassagePair
 
 _YES_NO = ("yes", "no", "unsure")
-_CLAIM = ("passage", "claim_kind", "claim_id", "claim")
 
 
 @dataclass(frozen=True)
@@ -99,10 +103,11 @@ def _of_samples(kind: str, xml: str, samples: Sequence[SurveySample], seed: int)
             f"old_facts_{side}": "\n".join(text_sample.old_facts.get(side, ())) or "-"
             for side in ("subject", "related")
         }
-        place = {name: getattr(text_sample, name) for name in SampleRow.__annotations__}
-        questions = [item.name for item in ITEMS if not SurveyQuestion(item, text_sample).skip_reason]
+        place = sample_fields(text_sample)
+        skipped = {item.name: why for item in ITEMS if (why := SurveyQuestion(item, text_sample).skip_reason)}
         id = f"i{seed_of(seed, kind, *place.values()):012x}"
-        items[id] = {"data": statements | facts | dict(text_sample.passages), "about": place | {"asked": questions}}
+        about = {"sample": place, "skipped": skipped}
+        items[id] = {"data": statements | facts | dict(text_sample.passages), "about": about}
     return Project(kind, xml, dict(sorted(items.items())))
 
 
@@ -110,9 +115,10 @@ def claim_project(pairs: Sequence[ClaimPair], seed: int = 0) -> Project:
     """Return a passage and a claim each; pairs that cannot be annotated are left out."""
     items = {}
     for claim in (pair for pair in pairs if pair.status == "ok"):
-        place = {name: getattr(claim, name) for name in (*SampleRow.__annotations__, *_CLAIM)}
-        id = f"i{seed_of(seed, 'claims', *place.values()):012x}"
-        items[id] = {"data": {"passage": claim.premise, "claim": claim.claim}, "about": place}
+        place, own = sample_fields(claim), {name: getattr(claim, name) for name in ("claim_kind", "claim_id", "claim")}
+        id = f"i{seed_of(seed, 'claims', *place.values(), claim.passage, *own.values()):012x}"
+        about = {"sample": place, "passage": claim.passage, "claims": {"c1": own}}
+        items[id] = {"data": {"passage": claim.premise, "claim": claim.claim}, "about": about}
     return Project("claims", config.claim_config(), dict(sorted(items.items())))
 
 
@@ -133,80 +139,58 @@ def tables_of(results: Path, key: Path) -> dict[str, pa.Table]:
     """
     record = read_json(key, dict)
     try:
-        make = _TABLES[checks.one_of("kind of tasks", record["kind"], _TABLES)]
+        kind, answer = _KINDS[checks.one_of("kind of tasks", record["kind"], _KINDS)]
         items = {name: checks.instance("item", item, dict) for name, item in record["items"].items()}
         data = {name: item["data"] for name, item in items.items()}
         about = {name: item["about"] for name, item in items.items()}
-        questions = tuple(record["asked"])
+        questions = [ItemQuestion(name, "") for name in record["asked"]]
     except (LookupError, AttributeError, TypeError, RecordError) as error:
         raise RecordError(f"{key}: not the key of tasks ({error}). Give the key.json written with them.") from error
-    return make(read_results(results, data), about, questions)
+    rated = []
+    for entry in read_results(results, data):
+        own = about[entry.item]
+        item = RatingItem(entry.item, "", (), (Text("", data[entry.item].get("passage", "")),), about=own)
+        role = "repeat" if own.get("copy") == 2 else "item"
+        task = RatingTask(entry.rater, 0, entry.item, role, own.get("first", ""))
+        rated.append(RatedTask(item, task, answer(entry, own, questions)))
+    return {name: table for name, table in kind.tables(rated, questions) if table.num_rows or "." not in name}
 
 
-def _flaws(answers: Sequence[Answered], about: Mapping[str, Any], questions: Sequence[str]) -> dict[str, pa.Table]:
-    rows: dict[int, list[Any]] = {1: [], 2: []}
-    seen: dict[tuple[str, str], ReflectedRow] = {}
-    # The first copy of a pair comes first: its answer about the edit is the one that is kept.
-    for entry in sorted(answers, key=lambda entry: int(about[entry.item]["copy"])):
-        item = read_item(about[entry.item])
-        for flaw in (name for name in questions if name != "edit_reflected"):
-            answer = ANSWERS.get(reply := entry.choice(flaw, ANSWERS))
-            change = None if answer is None else unblinded(answer, item.first)
-            flaw_answer = FlawAnswer(change, reply=reply, status="not rated" if answer is None else "ok")
-            rows[item.copy].append(flaw_row(item.pair, flaw, entry.rater, item.first, flaw_answer))
-        row = seen.setdefault((entry.rater, item.pair.pair_id), reflected_row(item.pair, entry.rater))
-        row["reflected"] = row["reflected"] or entry.choice("edit_reflected", _YES_NO) or None
-        row["comment"] = " | ".join(part for part in (row["comment"], entry.comment) if part)
-    reflected = pa.Table.from_pylist(list(seen.values()), schema=REFLECTED)
-    return {"flaws": flaw_table(rows[1]), "flaws.repeats": flaw_table(rows[2]), "flaws.reflected": reflected}
+def _flaws(entry: Answered, about: Mapping[str, Any], questions: Sequence[ItemQuestion]) -> Answer:
+    read_item(about)
+    labels = {one.name: entry.choice(one.name, ANSWERS) for one in questions if one.name != "edit_reflected"}
+    return labels | {"edit_reflected": entry.choice("edit_reflected", _YES_NO), "comment": entry.comment}
 
 
-def _survey(answers: Sequence[Answered], about: Mapping[str, Any], _: Sequence[str]) -> dict[str, pa.Table]:
-    degrees = {str(number): number for number in SCALE} | {words: number for number, words in SCALE.items()}
-
-    def rows() -> Iterator[dict[str, object]]:
-        for entry in answers:
-            place = dict(about[entry.item])
-            for item in place.pop("asked"):
-                rating = degrees.get(reply := entry.choice(item, degrees))
-                row = place | {"item": item, "rater": entry.rater, "rating": None if rating is None else float(rating)}
-                status = "not rated" if rating is None else "ok"
-                yield row | {"reply": reply, "status": status, "tries": 0, "prompt_tokens": None, "new_tokens": None}
-
-    return {"ratings": pa.Table.from_pylist(list(rows()), schema=RATINGS)}
+def _survey(entry: Answered, about: Mapping[str, Any], _: Sequence[ItemQuestion]) -> Answer:
+    names = [item.name for item in ITEMS if item.name not in about["skipped"]]
+    return {name: _DEGREES.get(entry.choice(name, _DEGREES), "") for name in names}
 
 
-def _claims(answers: Sequence[Answered], about: Mapping[str, Any], _: Sequence[str]) -> dict[str, pa.Table]:
-    def rows() -> Iterator[dict[str, object]]:
-        for entry in answers:
-            marked = {label for span in entry.spans for label in span.labels}
-            label = entry.choice("label", LABELS) or (marked.pop() if len(marked) == 1 else "")
-            if marked - {label}:
-                raise RecordError(
-                    f"{entry.where}: words are highlighted as {', '.join(sorted(marked))}, but the label is "
-                    f"{label or 'missing'}. Expected one label, and highlights of the same."
-                )
-            row = about[entry.item] | {"annotator": entry.rater, "label": label or None}
-            row |= dict.fromkeys(f"p_{name}" for name in LABELS) | {"reply": ""}
-            yield row | {"evidence": [span.text for span in entry.spans], "status": "ok" if label else "not rated"}
-
-    return {"annotations": pa.Table.from_pylist(list(rows()), schema=ANNOTATIONS)}
+def _claims(entry: Answered, about: Mapping[str, Any], _: Sequence[ItemQuestion]) -> Answer:
+    marked = {label for span in entry.spans for label in span.labels}
+    label = entry.choice("label", LABELS) or (marked.pop() if len(marked) == 1 else "")
+    if marked - {label}:
+        raise RecordError(
+            f"{entry.where}: words are highlighted as {', '.join(sorted(marked))}, but the label is "
+            f"{label or 'missing'}. Expected one label, and highlights of the same."
+        )
+    return {
+        name: {"choice": label, "sentences": [], "spans": [one.span for one in entry.spans]} for name in about["claims"]
+    }
 
 
-def _failures(answers: Sequence[Answered], about: Mapping[str, Any], _: Sequence[str]) -> dict[str, pa.Table]:
-    def rows() -> Iterator[dict[str, object]]:
-        for entry in answers:
-            modes = entry.choices.get("modes")
-            for name in modes or ():
-                checks.one_of(f"failure mode in {entry.where}:", name, FAILURE_MODES)
-            place = {name: about[entry.item][name] for name in SampleRow.__annotations__}
-            for mode in FAILURE_MODES:
-                present = None if modes is None else mode in modes
-                row = place | {"mode": mode, "rater": entry.rater, "present": present, "comment": entry.comment}
-                yield row | {"status": "not rated" if modes is None else "ok"}
-
-    return {"failures": pa.Table.from_pylist(list(rows()), schema=FAILURES)}
+def _failures(entry: Answered, about: Mapping[str, Any], _: Sequence[ItemQuestion]) -> Answer:
+    for name in entry.choices.get("modes", ()):
+        checks.one_of(f"failure mode in {entry.where}:", name, FAILURE_MODES)
+    return {"modes": entry.choices.get("modes"), "comment": entry.comment}
 
 
-_Tables = Callable[[Sequence[Answered], Mapping[str, Any], Sequence[str]], dict[str, pa.Table]]
-_TABLES: dict[str, _Tables] = {"flaws": _flaws, "survey": _survey, "claims": _claims, "failures": _failures}
+_DEGREES = {str(number): str(number) for number in SCALE} | {words: str(number) for number, words in SCALE.items()}
+_Answer = Callable[[Answered, Mapping[str, Any], Sequence[ItemQuestion]], Answer]
+_KINDS: dict[str, tuple[Kind, _Answer]] = {
+    "flaws": (FLAW_TASK, _flaws),
+    "survey": (SURVEY_TASK, _survey),
+    "claims": (CLAIM_TASK, _claims),
+    "failures": (FAILURE_TASK, _failures),
+}

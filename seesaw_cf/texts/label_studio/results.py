@@ -10,6 +10,7 @@ from typing import Any
 from seesaw_cf.base import checks
 from seesaw_cf.base.errors import RecordError
 from seesaw_cf.base.text import read_json
+from seesaw_cf.texts.people.spans import Span
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,11 +18,11 @@ class Highlight:
     """Highlighted words.
 
     Attributes:
-        text: The words, as they stand in the task's own text.
+        span: The words, as characters of the task's own text, the end not included.
         labels: What they were highlighted as.
     """
 
-    text: str
+    span: Span
     labels: tuple[str, ...]
 
 
@@ -129,24 +130,24 @@ def _answered(where: str, item: str, annotation: Mapping[str, Any], data: Mappin
         elif "labels" in value:
             text = data.get(checks.text(f"{where}: to_name", entry.get("to_name")), "")
             labels = checks.each(f"{where}: {name}", value["labels"], checks.text)
-            spans.append(Highlight(_words(where, text, value), labels))
+            spans.append(Highlight(_span(where, text, value), labels))
     rater = f"LS{checks.whole(f'{where}: completed_by', who)}"
     return Answered(where, item, rater, choices, comment.strip(), tuple(spans))
 
 
-def _words(where: str, text: str, value: Mapping[str, Any]) -> str:
+def _span(where: str, text: str, value: Mapping[str, Any]) -> Span:
     """The highlighted words. Browsers count characters outside the basic plane twice, Python once: the words tell."""
     start, end = (checks.whole(f"{where}: {name}", value.get(name)) for name in ("start", "end"))
     wide = text.encode("utf-16-le")
-    candidates = (text[start:end], wide[2 * start : 2 * end].decode("utf-16-le", "replace"))
+    first, last = (len(wide[: 2 * at].decode("utf-16-le", "replace")) for at in (start, end))
     quote = value.get("text")
     if quote is None:
-        return candidates[0]
+        return start, end
     words = checks.text(f"{where}: text", quote).replace("\\n", " ").split()
-    for candidate in candidates:
-        if candidate.split() == words:
-            return candidate
+    for span in ((start, end), (first, last)):
+        if text[slice(*span)].split() == words:
+            return span
     raise RecordError(
-        f"{where}: characters {start} to {end} are {checks.shown(candidates[0])}, but the highlighted text is "
+        f"{where}: characters {start} to {end} are {checks.shown(text[start:end])}, but the highlighted text is "
         f"{checks.shown(quote)}. The passage was changed after it was highlighted."
     )

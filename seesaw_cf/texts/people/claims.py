@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from seesaw_cf.effects.leme_annotation import LABELS
 from seesaw_cf.texts.annotate.annotate import foreign
-from seesaw_cf.texts.people.making import Kind, Made, RatedTask, Settings, item_id, of_sample, sample_fields
+from seesaw_cf.texts.people.making import Kind, Made, RatedTask, Settings, by_role, item_id, of_sample, sample_fields
 from seesaw_cf.texts.people.runs import RunTexts
 from seesaw_cf.texts.people.spans import marked
 from seesaw_cf.texts.people.study import Gold, ItemQuestion, RatingItem, Text
@@ -116,9 +116,7 @@ def _attention() -> RatingItem:
 
 
 def _tables(rated: Sequence[RatedTask], questions: Sequence[ItemQuestion]) -> Iterator[tuple[str, pa.Table]]:
-    for name, role in (("annotations", "item"), ("annotations.repeats", "repeat")):
-        rows = [row for rated_task in rated if rated_task.task.role == role for row in _rows(rated_task)]
-        yield name, pa.Table.from_pylist(rows, schema=ANNOTATIONS)
+    yield from by_role("annotations", _rows, ANNOTATIONS)(rated, questions)
     spans = [row for rated_task in rated if rated_task.task.role == "item" for row in _spans(rated_task)]
     yield "annotations.spans", pa.Table.from_pylist(spans, schema=SPANS)
 

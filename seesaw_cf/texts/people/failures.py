@@ -9,9 +9,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-import pyarrow as pa
-
-from seesaw_cf.texts.people.making import Kind, Made, RatedTask, Settings, item_id, of_sample, sample_fields
+from seesaw_cf.texts.people.making import Kind, Made, RatedTask, Settings, by_role, item_id, of_sample, sample_fields
 from seesaw_cf.texts.people.runs import RunTexts
 from seesaw_cf.texts.people.study import Gold, ItemQuestion, RatingItem, Text
 from seesaw_cf.texts.people.survey import facts_told
@@ -94,21 +92,17 @@ def _attention() -> RatingItem:
     )
 
 
-def _tables(rated: Sequence[RatedTask], questions: Sequence[ItemQuestion]) -> Iterator[tuple[str, pa.Table]]:
-    for name, role in (("failures", "item"), ("failures.repeats", "repeat")):
-        rows = [row for rated_task in rated if rated_task.task.role == role for row in _rows(rated_task)]
-        yield name, pa.Table.from_pylist(rows, schema=FAILURES)
-
-
 def _rows(rated_task: RatedTask) -> Iterator[dict[str, object]]:
+    answer = rated_task.answer or {}
+    modes, comment = answer.get("modes"), answer.get("comment", "")
     for mode in FAILURE_MODES:
         yield {
             **rated_task.item.about["sample"],
             "mode": mode,
             "rater": rated_task.task.rater,
-            "present": None if rated_task.answer is None else mode in rated_task.answer.get("modes", ()),
-            "comment": (rated_task.answer or {}).get("comment", ""),
-            "status": "not rated" if rated_task.answer is None else "ok",
+            "present": None if modes is None else mode in modes,
+            "comment": comment,
+            "status": "not rated" if modes is None else "ok",
         }
 
 
@@ -117,4 +111,10 @@ def _gold(item: RatingItem, rows: Sequence[Mapping[str, Any]]) -> dict[str, obje
     return {"modes": [row["mode"] for row in judgements if row["present"]]} if judgements else {}
 
 
-FAILURE_TASK = Kind("what fails in passages after an edit, LEME's Table 20", _make, _tables, _gold, sample=200)
+FAILURE_TASK = Kind(
+    "what fails in passages after an edit, LEME's Table 20",
+    _make,
+    by_role("failures", _rows, FAILURES),
+    _gold,
+    sample=200,
+)

@@ -12,14 +12,13 @@ from typing import Any
 
 import pyarrow as pa
 
-from seesaw_cf.texts.flaws.people import ANSWERS, REFLECTED, ReflectedRow, reflected_row
+from seesaw_cf.texts.flaws.people import ANSWERS, PairRating, human_work
 from seesaw_cf.texts.flaws.rating_sheets import edit_sentences
 from seesaw_cf.texts.people.making import Kind, Made, RatedTask, Settings, item_id
 from seesaw_cf.texts.people.runs import RunTexts
 from seesaw_cf.texts.people.study import Gold, ItemQuestion, RatingItem, Text
-from seesaw_cf.texts.tables import FlawRow
 from seesaw_cf.texts.wording import FLAWS_BY_NAME, Wording
-from seesaw_cf.texts.write.pairs import FlawAnswer, PassagePair, flaw_row, flaw_table, passage_pairs, unblinded
+from seesaw_cf.texts.write.pairs import PassagePair, passage_pairs
 
 _CHOICES = (("A", "more in text A"), ("equal", "the same, or in neither"), ("B", "more in text B"))
 _REFLECTED = ItemQuestion(
@@ -126,31 +125,15 @@ def _gold(item: RatingItem, rows: Sequence[Mapping[str, Any]]) -> dict[str, obje
 
 def _tables(rated: Sequence[RatedTask], questions: Sequence[ItemQuestion]) -> Iterator[tuple[str, pa.Table]]:
     flaws = [question.name for question in questions if question.name in FLAWS_BY_NAME]
-    for name, role in (("flaws", "item"), ("flaws.repeats", "repeat")):
-        yield (
-            name,
-            flaw_table(
-                [row for rated_task in rated if rated_task.task.role == role for row in _rows(rated_task, flaws)]
-            ),
-        )
-    seen: dict[tuple[str, str], ReflectedRow] = {}
-    for rated_task in rated:
-        if rated_task.task.role not in ("item", "repeat"):
-            continue
-        pair, answer = PassagePair(**rated_task.item.about["pair"]), rated_task.answer or {}
-        row = seen.setdefault((rated_task.task.rater, pair.pair_id), reflected_row(pair, rated_task.task.rater))
-        row["reflected"] = row["reflected"] or answer.get("edit_reflected") or None
-        row["comment"] = " | ".join(part for part in (row["comment"], answer.get("comment", "")) if part)
-    yield "flaws.reflected", pa.Table.from_pylist(list(seen.values()), schema=REFLECTED)
+    work = human_work([_rating(one, flaws) for one in rated if one.task.role in ("item", "repeat")])
+    yield from {"flaws": work.table, "flaws.repeats": work.repeats, "flaws.reflected": work.reflected}.items()
 
 
-def _rows(rated_task: RatedTask, flaws: Sequence[str]) -> Iterator[FlawRow]:
-    pair = PassagePair(**rated_task.item.about["pair"])
-    for flaw in flaws:
-        label = (rated_task.answer or {}).get(flaw)
-        change = unblinded(ANSWERS[label], rated_task.task.first) if label else None
-        answer = FlawAnswer(change, reply=label or "", status="ok" if label else "not rated")
-        yield flaw_row(pair, flaw, rated_task.task.rater, rated_task.task.first, answer)
+def _rating(rated: RatedTask, flaws: Sequence[str]) -> PairRating:
+    pair, task, answer = PassagePair(**rated.item.about["pair"]), rated.task, rated.answer or {}
+    labels = {flaw: answer.get(flaw) or "" for flaw in flaws}
+    more = answer.get("edit_reflected") or "", answer.get("comment", "")
+    return PairRating(pair, task.rater, task.first, task.role == "repeat", labels, *more)
 
 
 FLAW_TASK = Kind(

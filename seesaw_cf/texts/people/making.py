@@ -57,6 +57,9 @@ class RatedTask(NamedTuple):
     answer: Answer | None
 
 
+_Tables = Callable[[Sequence[RatedTask], Sequence[ItemQuestion]], Iterator[tuple[str, pa.Table]]]
+
+
 class GuideExample(NamedTuple):
     """A rated example of the guide: the criterion, its rating, and the texts."""
 
@@ -84,7 +87,7 @@ class Kind:
 
     about: str
     make: Callable[[RunTexts, Settings], Made]
-    tables: Callable[[Sequence[RatedTask], Sequence[ItemQuestion]], Iterator[tuple[str, pa.Table]]]
+    tables: _Tables
     gold: Callable[[RatingItem, Sequence[Mapping[str, Any]]], dict[str, object]] | None = None
     keys: str = ""
     examples: tuple[GuideExample, ...] = ()
@@ -92,6 +95,17 @@ class Kind:
     repeats: bool = True
     per_item: int = 0
     sample: int = 0
+
+
+def by_role(name: str, rows: Callable[[RatedTask], Iterator[dict[str, object]]], schema: pa.Schema) -> _Tables:
+    """Return what makes the table NAME of items, and NAME.repeats of those that came twice."""
+
+    def tables(rated: Sequence[RatedTask], questions: Sequence[ItemQuestion]) -> Iterator[tuple[str, pa.Table]]:
+        for file, role in ((name, "item"), (f"{name}.repeats", "repeat")):
+            own = [row for task in rated if task.task.role == role for row in rows(task)]
+            yield file, pa.Table.from_pylist(own, schema=schema)
+
+    return tables
 
 
 def item_id(*parts: object) -> str:

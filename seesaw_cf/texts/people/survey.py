@@ -9,8 +9,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-import pyarrow as pa
-
 from seesaw_cf.effects.survey_items import ITEMS, SCALE, Shown
 from seesaw_cf.texts.people.making import (
     GuideExample,
@@ -18,6 +16,7 @@ from seesaw_cf.texts.people.making import (
     Made,
     RatedTask,
     Settings,
+    by_role,
     item_id,
     of_sample,
     sample_fields,
@@ -143,12 +142,6 @@ def _attention() -> list[RatingItem]:
     ]
 
 
-def _tables(rated: Sequence[RatedTask], questions: Sequence[ItemQuestion]) -> Iterator[tuple[str, pa.Table]]:
-    for name, role in (("ratings", "item"), ("ratings.repeats", "repeat")):
-        rows = [row for rated_task in rated if rated_task.task.role == role for row in _rows(rated_task)]
-        yield name, pa.Table.from_pylist(rows, schema=RATINGS)
-
-
 def _rows(rated_task: RatedTask) -> Iterator[dict[str, object]]:
     skipped = rated_task.item.about["skipped"]
     for item in ITEMS:
@@ -171,4 +164,11 @@ def _gold(item: RatingItem, rows: Sequence[Mapping[str, Any]]) -> dict[str, obje
     return {row["item"]: f"{row['rating']:g}" for row in rows if of_sample(row, item) and row["rating"] is not None}
 
 
-SURVEY_TASK = Kind("two passages, the nine statements of LEME, 1 to 7", _make, _tables, _gold, _KEYS, _examples())
+SURVEY_TASK = Kind(
+    "two passages, the nine statements of LEME, 1 to 7",
+    _make,
+    by_role("ratings", _rows, RATINGS),
+    _gold,
+    _KEYS,
+    _examples(),
+)
