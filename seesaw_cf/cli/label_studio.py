@@ -65,34 +65,24 @@ def _export(args: argparse.Namespace) -> None:
 
 
 def _project(args: argparse.Namespace) -> Project:
-    from seesaw_cf.base.errors import RecordError, RunFolderError
-    from seesaw_cf.base.tables import read_table
-    from seesaw_cf.base.text import read_json
+    from seesaw_cf.base.errors import RecordError
     from seesaw_cf.texts.flaws.rating_sheets import SheetOptions, edit_sentences
     from seesaw_cf.texts.label_studio import projects
-    from seesaw_cf.texts.rate.survey import survey_samples
-    from seesaw_cf.texts.tables import PASSAGES
+    from seesaw_cf.texts.runs import RunTexts
     from seesaw_cf.texts.wording import read_wording
     from seesaw_cf.texts.write.claims import claim_pairs
     from seesaw_cf.texts.write.pairs import passage_pairs, sample_pairs
-    from seesaw_cf.texts.write.passages import records_of_run
-    from seesaw_cf.texts.write.writing import EDITS
 
-    passages = read_table(args.folder / "passages.parquet", PASSAGES)
+    run = RunTexts(args.folder)
     if args.kind == "flaws":
-        file = args.folder / "edits.parquet"
-        edits = edit_sentences(read_table(file, EDITS)) if file.exists() and not args.hide_edit else None
+        edits = None if run.edits is None or args.hide_edit else edit_sentences(run.edits)
         how = SheetOptions((), args.seed, args.duplicates, read_wording(args.wording))
-        return projects.flaw_project(sample_pairs(passage_pairs(passages)[0], args.sample, args.seed), how, edits)
-    records = records_of_run(read_json(args.folder / "manifest.json", error=RunFolderError), passages)
-    coupled = [record for record in records if "subject_entity" in record]
-    case_ids = {record["case_id"] for record in coupled}
-    texts = passages.filter([case in case_ids for case in passages["case_id"].to_pylist()])
+        return projects.flaw_project(sample_pairs(passage_pairs(run.passages)[0], args.sample, args.seed), how, edits)
     if args.kind == "claims":
-        project = projects.claim_project(claim_pairs(texts, coupled), args.seed)
+        project = projects.claim_project(claim_pairs(run.coupled_passages, run.coupled), args.seed)
     else:
         make = {"survey": projects.survey_project, "failures": projects.failure_project}[args.kind]
-        project = make(survey_samples(texts, coupled), args.seed)
+        project = make(run.samples, args.seed)
     if not project.items:
         raise RecordError(f"{args.folder}: no texts for {args.kind}. Expected a run with a coupled config.")
     return project

@@ -65,24 +65,17 @@ def train(args: argparse.Namespace) -> None:
 
 def _people(args: argparse.Namespace) -> Any:
     """People's answers about the texts of a run, as training data."""
-    from seesaw_cf.base.errors import RecordError, RunFolderError
-    from seesaw_cf.base.tables import read_table
-    from seesaw_cf.base.text import read_json
+    from seesaw_cf.base.errors import RecordError
     from seesaw_cf.texts.rate.from_people import annotation_data, rating_data
     from seesaw_cf.texts.report.collected import collect
-    from seesaw_cf.texts.tables import PASSAGES
-    from seesaw_cf.texts.write.passages import records_of_run
+    from seesaw_cf.texts.runs import RunTexts
 
     if args.run is None:
         raise RecordError(f"{args.data}: a folder of people's answers has no texts. Name their run with --run RUN.")
-    passages = read_table(args.run / "passages.parquet", PASSAGES)
+    run = RunTexts(args.run)
     if args.action == "train-annotator":
-        return annotation_data(passages, collect([args.data], ["annotations"]).get("annotations"))
-    records = records_of_run(read_json(args.run / "manifest.json", error=RunFolderError), passages)
-    coupled = [record for record in records if "subject_entity" in record]
-    case_ids = {record["case_id"] for record in coupled}
-    texts = passages.filter([case in case_ids for case in passages["case_id"].to_pylist()])
-    return rating_data(texts, collect([args.data], ["ratings"]).get("ratings"), coupled)
+        return annotation_data(run.passages, collect([args.data], ["annotations"]).get("annotations"))
+    return rating_data(run.coupled_passages, collect([args.data], ["ratings"]).get("ratings"), run.coupled)
 
 
 def _table(report: dict[str, Any], measured: tuple[str, str]) -> str:

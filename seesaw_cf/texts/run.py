@@ -43,6 +43,7 @@ from seesaw_cf.texts.rate.survey import survey, survey_samples
 from seesaw_cf.texts.report.page import write_leme_report
 from seesaw_cf.texts.report.simple import simple_metrics
 from seesaw_cf.texts.report.tables import longform_sections
+from seesaw_cf.texts.runs import coupled_records
 from seesaw_cf.texts.tables import PASSAGES, PassageRow
 from seesaw_cf.texts.write.claims import claim_pairs
 from seesaw_cf.texts.write.demonstrations import NONE_LEFT, pool_digest, spare_cases
@@ -94,7 +95,7 @@ def run_leme(job: LemeJob, out: Path, *, progress: bool = True) -> str:
     passages = PassageRun(
         writer, job.editors, cases, manifest, out, texts.samples, texts.sampling, job.seed, job.block, progress
     ).run()
-    coupled = [record for record in records if "subject_entity" in record]
+    coupled = coupled_records(records)
     samples = survey_samples(passages, coupled)
     ratings = rate(out, raters, samples, manifest)
     annotations = annotate(claim_pairs(passages, coupled), annotator) if annotator is not None else None
@@ -252,7 +253,7 @@ def judge_questions(job: LemeJob, out: Path) -> tuple[int, dict[int, list[str]]]
         raise RecordError("leme run --plan: no judge is named, and nothing else costs. Give --judge.")
     rows = {config: read_records(job.data, config) for config in job.configs}
     records, cases = cases_of_job(job, rows, lead=False)
-    coupled = [record for record in records if "subject_entity" in record]
+    coupled = coupled_records(records)
     if not coupled:
         raise RecordError(f"leme run --plan: {job.configs} has no coupled records; a judge rates no other texts.")
     file, case_ids = out / "passages.parquet", {record["case_id"] for record in coupled}

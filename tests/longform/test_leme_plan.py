@@ -14,10 +14,10 @@ from seesaw_cf.errors import RecordError
 from seesaw_cf.generation.types import Ask, Completion, Sampling
 from seesaw_cf.texts.annotate.annotate import annotate
 from seesaw_cf.texts.job import JudgeCost, LemeJob
-from seesaw_cf.texts.people.runs import RunTexts
 from seesaw_cf.texts.rate.by_name import find_annotator, judge_rater
 from seesaw_cf.texts.rate.survey import survey
 from seesaw_cf.texts.run import judge_questions
+from seesaw_cf.texts.runs import RunTexts
 from seesaw_cf.texts.write.claims import claim_pairs
 
 from ..people.studies import write_run

@@ -15,9 +15,9 @@ import pyarrow as pa
 from seesaw_cf.effects.leme_annotation import LABELS
 from seesaw_cf.texts.annotate.annotate import foreign
 from seesaw_cf.texts.people.making import Kind, Made, RatedTask, Settings, by_role, item_id, of_sample, sample_fields
-from seesaw_cf.texts.people.runs import RunTexts
 from seesaw_cf.texts.people.spans import marked
 from seesaw_cf.texts.people.study import Gold, ItemQuestion, RatingItem, Text
+from seesaw_cf.texts.runs import RunTexts
 from seesaw_cf.texts.tables import ANNOTATIONS, SPANS
 from seesaw_cf.texts.write.claims import ClaimPair, claim_pairs
 
@@ -53,10 +53,9 @@ _TRAINING: tuple[tuple[str, str, list[int]], ...] = (
 
 
 def _make(run: RunTexts, settings: Settings) -> Made:
-    mask = pa.array([case in {r["case_id"] for r in run.records} for case in run.passages["case_id"].to_pylist()])
     groups: dict[tuple[object, ...], list[ClaimPair]] = {}
     left_out = Counter[str]()
-    for pair in claim_pairs(run.passages.filter(mask), run.records):
+    for pair in claim_pairs(run.coupled_passages, run.coupled):
         why = pair.status if pair.status != "ok" else "not English" if foreign(pair.premise) else ""
         if why:
             left_out[why] += 1

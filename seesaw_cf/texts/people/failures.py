@@ -10,10 +10,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from seesaw_cf.texts.people.making import Kind, Made, RatedTask, Settings, by_role, item_id, of_sample, sample_fields
-from seesaw_cf.texts.people.runs import RunTexts
 from seesaw_cf.texts.people.study import Gold, ItemQuestion, RatingItem, Text
 from seesaw_cf.texts.people.survey import facts_told
 from seesaw_cf.texts.rate.survey import SurveySample
+from seesaw_cf.texts.runs import RunTexts
 from seesaw_cf.texts.tables import FAILURES
 from seesaw_cf.texts.wording import FAILURE_MODES
 

@@ -15,8 +15,8 @@ import pyarrow as pa
 from seesaw_cf.texts.flaws.people import ANSWERS, PairRating, human_work
 from seesaw_cf.texts.flaws.rating_sheets import edit_sentences
 from seesaw_cf.texts.people.making import Kind, Made, RatedTask, Settings, item_id
-from seesaw_cf.texts.people.runs import RunTexts
 from seesaw_cf.texts.people.study import Gold, ItemQuestion, RatingItem, Text
+from seesaw_cf.texts.runs import RunTexts
 from seesaw_cf.texts.wording import FLAWS_BY_NAME, Wording
 from seesaw_cf.texts.write.pairs import PassagePair, passage_pairs
 

@@ -18,11 +18,11 @@ from seesaw_cf.texts.people.design import RaterDesign, sampled, tasks
 from seesaw_cf.texts.people.failures import FAILURE_TASK
 from seesaw_cf.texts.people.flaws import FLAW_TASK
 from seesaw_cf.texts.people.making import Kind, Made, Settings
-from seesaw_cf.texts.people.runs import RunTexts
 from seesaw_cf.texts.people.store import create_study
 from seesaw_cf.texts.people.study import Gold, RatingItem, RatingStudy
 from seesaw_cf.texts.people.survey import SURVEY_TASK
 from seesaw_cf.texts.people.writing import WRITING_TASK
+from seesaw_cf.texts.runs import RunTexts
 
 # The kinds of tasks.
 

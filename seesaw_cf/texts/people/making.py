@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from seesaw_cf.texts.people.runs import RunTexts
 from seesaw_cf.texts.people.study import Answer, ItemQuestion, RatingItem, RatingTask
+from seesaw_cf.texts.runs import RunTexts
 from seesaw_cf.texts.wording import OURS, Wording
 
 

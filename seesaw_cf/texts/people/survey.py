@@ -21,10 +21,10 @@ from seesaw_cf.texts.people.making import (
     of_sample,
     sample_fields,
 )
-from seesaw_cf.texts.people.runs import RunTexts
 from seesaw_cf.texts.people.study import Gold, ItemQuestion, RatingItem, Text
 from seesaw_cf.texts.rate.judge import INTRO
 from seesaw_cf.texts.rate.survey import SurveyQuestion, SurveySample
+from seesaw_cf.texts.runs import RunTexts
 from seesaw_cf.texts.tables import RATINGS
 
 _CHOICES = tuple((str(number), words) for number, words in SCALE.items())

@@ -10,9 +10,9 @@ from collections.abc import Iterator, Sequence
 import pyarrow as pa
 
 from seesaw_cf.texts.people.making import Kind, Made, RatedTask, Settings, item_id
-from seesaw_cf.texts.people.runs import RunTexts
 from seesaw_cf.texts.people.study import Gold, ItemQuestion, RatingItem
 from seesaw_cf.texts.people.survey import facts_told
+from seesaw_cf.texts.runs import RunTexts
 from seesaw_cf.texts.tables import PASSAGES
 from seesaw_cf.texts.write.passages import SIDES, coupled_cases
 
@@ -34,7 +34,7 @@ _EXAMPLE = (
 def _make(run: RunTexts, settings: Settings) -> Made:
     samples = {sample.case_id: sample for sample in reversed(run.samples)}
     items = []
-    cases = [case for case in coupled_cases(run.records) if case.case_id in samples]
+    cases = [case for case in coupled_cases(run.coupled) if case.case_id in samples]
     for case in cases:
         prompts = {prompt.passage: prompt for prompt in case.prompts if prompt.status == "ok"}
         about = {

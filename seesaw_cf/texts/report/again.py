@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from seesaw_cf.base.checks import one_of, shown, text
 from seesaw_cf.base.errors import RecordError, RunFolderError
@@ -21,15 +20,14 @@ from seesaw_cf.effects.texts import ngram_entropy, reference_score
 from seesaw_cf.models.load import load_model
 from seesaw_cf.texts.annotate.embed import Embedder
 from seesaw_cf.texts.annotate.encoder import load_nli
-from seesaw_cf.texts.rate.survey import SurveySample, survey_samples
+from seesaw_cf.texts.rate.survey import SurveySample
 from seesaw_cf.texts.report.auto import Columns, bertscore_measures, nli_measures, perplexities
 from seesaw_cf.texts.report.page import write_leme_report
 from seesaw_cf.texts.report.simple import measure_rows, passage_columns, simple_metrics
 from seesaw_cf.texts.report.tables import longform_sections
 from seesaw_cf.texts.report.values import as_frame
-from seesaw_cf.texts.tables import ANNOTATIONS, PASSAGES, RATINGS
-from seesaw_cf.texts.write.passages import LongformRecord, records_of_run, request_of
-from seesaw_cf.texts.write.writing import EDITS
+from seesaw_cf.texts.runs import RunTexts, finished_manifest
+from seesaw_cf.texts.write.passages import LongformRecord, request_of
 
 MEASURES: Mapping[str, str] = {
     "nli": "a three-way NLI model: passages against the edit and the recorded facts",
@@ -67,32 +65,19 @@ def report_leme(
         SeesawError: A model or file that cannot be used.
     """
     named = [_measure(one) for one in measures]
-    manifest = _manifest(folder, "passages.parquet", "leme run")
-    short = _short(scores, manifest) if scores is not None else None
+    run = RunTexts(folder)
+    short = _short(scores, run.manifest) if scores is not None else None
     texts = read_references(references) if references is not None else {}
-    passages = read_table(folder / "passages.parquet", PASSAGES)
-    records = records_of_run(manifest, passages)
     if short is not None:
-        _check_shared(short, passages)
-    coupled = [record for record in records if "subject_entity" in record]
-    samples = survey_samples(passages.filter(pc.is_in(passages["passage"], _SIDES)), coupled)
-    parts = [simple_metrics(samples), _qualities(passages, records, texts)]
-    parts += [_MEASURED[name](model, samples, passages) for name, model in named]
+        _check_shared(short, run.passages)
+    parts = [simple_metrics(run.samples), _qualities(run.passages, run.records, texts)]
+    parts += [_MEASURED[name](model, run.samples, run.passages) for name, model in named]
     simple = pd.concat([part for part in parts if part is not None and len(part)], ignore_index=True)
-    factual = {record["case_id"] for record in coupled if record["kind"] == "factual"}
-    tables = {name: _optional(folder / f"{name}.parquet", schema) for name, schema in _TABLES.items()}
-    edits = read_table(folder / "edits.parquet", EDITS)
-    sections = longform_sections(passages, **tables, scores=short, simple=simple, factual=factual, edits=edits)
+    factual = {record["case_id"] for record in run.coupled if record["kind"] == "factual"}
+    tables = {"ratings": run.ratings, "annotations": run.annotations, "edits": run.edits}
+    sections = longform_sections(run.passages, **tables, scores=short, simple=simple, factual=factual)
     write_leme_report(folder, out or folder, sections, "" if out else "tables")
     return (out or folder) / "report.md"
-
-
-_TABLES = {"ratings": RATINGS, "annotations": ANNOTATIONS}
-_SIDES = pa.array(["subject", "related"])
-
-
-def _optional(file: Path, schema: pa.Schema) -> pa.Table | None:
-    return read_table(file, schema) if file.exists() else None
 
 
 def _measure(given: str) -> tuple[str, str]:
@@ -105,20 +90,9 @@ def _measure(given: str) -> tuple[str, str]:
     return name, model
 
 
-def _manifest(folder: Path, table: str, command: str) -> dict[str, Any]:
-    missing = [name for name in ("manifest.json", table) if not (folder / name).exists()]
-    if missing:
-        raise RunFolderError(
-            f"{folder}: {' and '.join(missing)} missing, so it is no finished run of `seesaw-cf {command}`. "
-            "Give its --out, or repeat the command that began it."
-        )
-    manifest: dict[str, Any] = read_json(folder / "manifest.json", error=RunFolderError)
-    return manifest
-
-
 def _short(folder: Path, long: Mapping[str, Any]) -> pa.Table:
     """The score table of a run of the same model."""
-    short = _manifest(folder, "scores.parquet", "run")
+    short = finished_manifest(folder, "scores.parquet", "run")
     for name in ("fingerprint", "dtype"):
         one, other = (found.get("model", {}).get(name) for found in (long, short))
         if one != other:

@@ -8,10 +8,8 @@ from pathlib import Path
 from typing import Any, cast
 
 import pandas as pd
-import pyarrow as pa
 
 from seesaw_cf.base.errors import RunFolderError
-from seesaw_cf.base.tables import read_table
 from seesaw_cf.base.text import read_json
 from seesaw_cf.report import text
 from seesaw_cf.report.html.findings import Findings, Folded, Legend, PageSection, Part
@@ -24,9 +22,8 @@ from seesaw_cf.texts.report.page_measures import claims_plot, survey_plot, took
 from seesaw_cf.texts.report.page_texts import written_pairs
 from seesaw_cf.texts.report.tables import NONE, draw_pictures, edit_counts, findings_of, passage_counts, write_report
 from seesaw_cf.texts.report.values import BASELINE
-from seesaw_cf.texts.tables import ANNOTATIONS, PASSAGES, RATINGS
+from seesaw_cf.texts.runs import RunTexts
 from seesaw_cf.texts.train.card import held_out_lines
-from seesaw_cf.texts.write.writing import EDITS
 
 NOT_MEASURED = (
     "This annotator comes without held-out figures. docs/instruments.md has those of those that were measured; "
@@ -60,16 +57,13 @@ def leme_findings(folder: Path, sections: Sequence[Table]) -> Findings:
     Raises:
         RunFolderError: Not the folder of a finished run.
     """
-    manifest = read_json(folder / "manifest.json", error=RunFolderError)
-    passages, ratings, annotations = (
-        _optional(folder, name, schema)
-        for name, schema in (("passages", PASSAGES), ("ratings", RATINGS), ("annotations", ANNOTATIONS))
-    )
-    edits = read_table(folder / "edits.parquet", EDITS)
+    run = RunTexts(folder)
+    manifest, passages = run.manifest, run.passages
+    edits = EDITS.empty_table() if run.edits is None else run.edits
     frames = {section.name: section.frame for section in sections}
     quality = annotator_lines(folder)
     colours = key_colours([BASELINE, *edits["editor"].to_pylist()])
-    texts = _texts(written_pairs(passages, annotations, ratings, edits.to_pandas()))
+    texts = _texts(written_pairs(passages, run.annotations, run.ratings, edits.to_pandas()))
     counts = passage_counts(passages)
     return findings_of(
         f"What {manifest['model'].get('id', 'a model')} writes after edits",
@@ -86,11 +80,6 @@ def leme_findings(folder: Path, sections: Sequence[Table]) -> Findings:
         manifest,
         repeat_command(cast(Manifest, manifest), "leme run"),
     )
-
-
-def _optional(folder: Path, name: str, schema: pa.Schema) -> pa.Table:
-    file = folder / f"{name}.parquet"
-    return read_table(file, schema) if file.exists() else schema.empty_table()
 
 
 def annotator_lines(folder: Path) -> list[str]:
@@ -117,7 +106,7 @@ def write_leme_report(folder: Path, out: Path, sections: Sequence[Table], tables
     Raises:
         RunFolderError, StorageError: A file cannot be read or written.
     """
-    manifest = read_json(folder / "manifest.json", error=RunFolderError)
+    manifest = RunTexts(folder).manifest
     settings = manifest["settings"]
     drawn = ", ".join(f"{name} {value}" for name, value in settings["sampling"].items() if value)
     name = text.escape(settings["generation"])

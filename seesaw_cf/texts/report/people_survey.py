@@ -11,8 +11,7 @@ import pandas as pd
 import pyarrow.compute as pc
 
 from seesaw_cf.base.checks import one_of
-from seesaw_cf.base.errors import MissingExtraError, RecordError, RunFolderError
-from seesaw_cf.base.text import read_json
+from seesaw_cf.base.errors import MissingExtraError, RecordError
 from seesaw_cf.effects.leme_annotation import LABELS
 from seesaw_cf.effects.leme_auto import leme_auto
 from seesaw_cf.effects.survey_items import ITEMS, TYPES
@@ -23,15 +22,14 @@ from seesaw_cf.report.table import Table, table_of
 from seesaw_cf.stats import case_weights, clustered_mean
 from seesaw_cf.stats.case_means import case_share, row_share
 from seesaw_cf.stats.plain import plain
-from seesaw_cf.texts.rate.survey import survey_samples
 from seesaw_cf.texts.report.agreement import Agreeing, agreement_sections, beside_people, plan_section
 from seesaw_cf.texts.report.collected import Collected, collect
 from seesaw_cf.texts.report.page_measures import claims_plot, methods, share_said, survey_plot, took
 from seesaw_cf.texts.report.simple import passage_columns
 from seesaw_cf.texts.report.tables import findings_of, survey_sections, write_report
 from seesaw_cf.texts.report.values import BASELINE, METRICS, as_frame, label_shares, survey_values
+from seesaw_cf.texts.runs import RunTexts
 from seesaw_cf.texts.wording import FAILURE_MODES
-from seesaw_cf.texts.write.passages import records_of_run
 
 PLACE = ["editor", "case_id", "phase", "sample"]
 """Which text of which edit."""
@@ -324,20 +322,16 @@ def report_people(raters: Sequence[Path], out: Path, run: Path | None = None, **
     if judged is not None and "passages" not in people.tables:
         people = replace(people, tables={**people.tables, "passages": judged.get("passages")})
     sections = people_sections(people, judged, **options)
-    if run is not None and judged is not None and people.get("ratings").num_rows:
-        sections += _measures(run, judged, people)
+    if run is not None and people.get("ratings").num_rows:
+        sections += _measures(run, people)
     facts = {"run": "" if run is None else run.name, **{name: str(value) for name, value in options.items()}}
     write_report(out, "people", HEAD, sections, people_findings(people, sections, facts))
     return out / "people.md"
 
 
-def _measures(run: Path, judged: Collected, people: Collected) -> list[Table]:
+def _measures(run: Path, people: Collected) -> list[Table]:
     """Do simple metrics stand for what people say? LEME, appendix I."""
-    passages = judged.get("passages")
-    records = records_of_run(read_json(run / "manifest.json", error=RunFolderError), passages)
-    coupled = [record for record in records if "subject_entity" in record]
-    case_ids = {record["case_id"] for record in coupled}
-    samples = survey_samples(passages.filter([case in case_ids for case in passages["case_id"].to_pylist()]), coupled)
+    samples = RunTexts(run).samples
     rated = people.get("ratings").filter(pc.is_valid(people.get("ratings")["rating"])).to_pandas()
     mean = rated.groupby([*PLACE, "item"])["rating"].mean().unstack("item")
     places = pd.MultiIndex.from_tuples([tuple(getattr(one, name) for name in PLACE) for one in samples], names=PLACE)
