@@ -16,6 +16,7 @@ import pytest
 from seesaw_cf.base.files import write_text
 from seesaw_cf.base.tables import read_table, write_table
 from seesaw_cf.report.html.findings import HEADS
+from seesaw_cf.report.table import Table
 from seesaw_cf.stats.plain import json_text
 from seesaw_cf.texts.report.page import leme_findings, write_leme_report
 from seesaw_cf.texts.report.page_measures import took
@@ -108,9 +109,9 @@ def test_ratings_stand_beside_their_texts(tmp_path: Path) -> None:
     pairs, total = written_pairs(texts, claimed, ratings, read_table(folder / "edits.parquet").to_pandas())
     assert total == len(pairs) == 6
     one = next(pair for pair in pairs if pair.title.startswith("Ada 1"))
-    claims, rated = one.tables
-    assert claims.rows[0].cells[:4] == ("1", "born in Paris", "✓ supports", "✓ supports")
-    assert rated.rows[0].cells[1:] == ("judge", "6", "5")
+    claims, rated = (table.cells() for table in one.tables if isinstance(table, Table))
+    assert claims[0][:4] == ["1", "born in Paris", "✓ supports", "✓ supports"]
+    assert rated[0][1:] == ["judge", "6", "5"]
 
 
 def test_only_the_most_telling_edits_are_kept_and_the_page_says_of_how_many(tmp_path: Path) -> None:

@@ -9,16 +9,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 from urllib.parse import urlencode
 
 from markupsafe import Markup
 
 from seesaw_cf.base.terminal import printable
+from seesaw_cf.report.html.findings import Part
 from seesaw_cf.report.html.render import data_block
-
-if TYPE_CHECKING:
-    from seesaw_cf.report.table import Table
 
 _SHOWN = 100  # lines of the table at once: more would take a phone seconds to lay out
 
@@ -171,7 +169,7 @@ class Pair:
     title: str
     about: str
     texts: Sequence[TextPair]
-    tables: Sequence[Table] = field(default_factory=tuple)
+    tables: Sequence[Part] = field(default_factory=tuple)
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,7 @@ from seesaw_cf.texts.report.tables import NONE, draw_pictures, edit_counts, find
 from seesaw_cf.texts.report.values import BASELINE
 from seesaw_cf.texts.runs import RunTexts
 from seesaw_cf.texts.train.card import held_out_lines
+from seesaw_cf.texts.write.writing import EDITS
 
 NOT_MEASURED = (
     "This annotator comes without held-out figures. docs/instruments.md has those of those that were measured; "
