@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from seesaw_cf.base.errors import RecordError
-from seesaw_cf.base.terminal import column_table, wrap
 from seesaw_cf.base.text import read_json
 from seesaw_cf.cli.output import open_page, say, write_json, write_numbers
 
@@ -16,7 +14,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from seesaw_cf.report.html.findings import Findings
-    from seesaw_cf.texts.graph.folder import CrawlCounts
 
 
 def run_crawl(args: argparse.Namespace) -> None:
@@ -37,6 +34,7 @@ def _crawl(args: argparse.Namespace, backend: Any) -> None:
     from seesaw_cf.generation.types import Sampling
     from seesaw_cf.run.manifest import read_manifest
     from seesaw_cf.texts.graph.crawl import ModelFacts, crawl_identities
+    from seesaw_cf.texts.graph.results import crawl_tables
     from seesaw_cf.texts.graph.settings import REFUSALS, CrawlSettings, read_refusals, refusals_for
 
     lists = read_refusals(args.refusals) if args.refusals else REFUSALS
@@ -57,7 +55,7 @@ def _crawl(args: argparse.Namespace, backend: Any) -> None:
     finally:
         if read_manifest(args.out).get("protocol") == "stereotype graph":
             (args.out / "acknowledged").touch()  # the warning was read; do not ask when the crawl is continued
-    say(_summary(graph.counts))
+    say("\n\n".join(table.terminal() for table in crawl_tables(graph.counts)))
 
 
 def _identities(args: argparse.Namespace, backend: Any) -> Any:
@@ -81,23 +79,11 @@ def _identities(args: argparse.Namespace, backend: Any) -> Any:
     return chosen.identities
 
 
-def _summary(counts: Sequence[CrawlCounts]) -> str:
-    rows = [[c["identity"], c["status"], c["run"], c["kept"], c["asks"], c["abandoned"]] for c in counts]
-    dropped: dict[str, int] = {}
-    for row in counts:
-        for why, n in row["dropped"].items():
-            dropped[why] = dropped.get(why, 0) + n
-    drops = column_table(
-        ["n", "dropped completions"], sorted(((n, why) for why, n in dropped.items()), reverse=True), 2
-    )
-    table = column_table(["identity", "status", "run", "triples", "asks", "abandoned"], rows, left=2)
-    return f"{table}\n\n{drops if dropped else 'No completion was dropped.'}"
-
-
 def score(args: argparse.Namespace) -> None:
     """Score a crawl and print what was found."""
     from seesaw_cf.texts.graph.changes import regard_and_attack
     from seesaw_cf.texts.graph.folder import read_crawl
+    from seesaw_cf.texts.graph.results import score_table
     from seesaw_cf.texts.graph.score import score_crawl
     from seesaw_cf.texts.graph.scorers import (
         URL,
@@ -124,8 +110,9 @@ def score(args: argparse.Namespace) -> None:
     elif args.attack not in ("none", "perspective"):
         attack = attack_classifier(args.attack, args.attack_label or "identity_attack", device=args.device)
     scored = score_crawl(crawl, regard, attack, contents=args.contents, seed=args.seed)
-    write_json(args.folder / "results.json", regard_and_attack(scored))
-    say(_score_table(regard_and_attack(scored)))
+    results = regard_and_attack(scored)
+    write_json(args.folder / "results.json", results)
+    say(score_table(results).terminal())
 
 
 def _check_scorers(args: argparse.Namespace) -> None:
@@ -152,23 +139,6 @@ def _labels(text: str | None) -> dict[str, str] | None:
     return {label.strip(): meaning.strip() for label, meaning in pairs}
 
 
-def _score_table(kinds: dict[str, dict[str, Any]]) -> str:
-    from seesaw_cf.report import text
-
-    measures = (("regard", "regard", "normalised"), ("regard masked", "regard_masked", "normalised"))
-    measures += (("attack", "attack", "mean"), ("attack masked", "attack_masked", "mean"))  # type: ignore[assignment]
-    measures += (("regard scorer", "regard_scorer", "value"), ("attack scorer", "attack_scorer", "value"))  # type: ignore[assignment]
-    rows = []
-    for rows_by_measure in kinds.values():
-        for title, key, value in measures:
-            own = rows_by_measure.get(key, {})
-            for name, row in own.get("identities", own).items():
-                ends = text.interval(row["low"], row["high"])
-                rows.append([title, name, text.number(row[value]), ends, str(row["n"])])
-    head = "scorer rows: what the scorer makes of the name alone, same sentences\n"
-    return head + column_table(["measure", "identity", "value", "95 % interval", "n"], rows, left=2)
-
-
 def _fit(args: argparse.Namespace, texts: list[str]) -> Any:
     from seesaw_cf.effects.topics import DIMENSIONS
     from seesaw_cf.texts.graph.topics import fit_topics, sentence_encoder
@@ -186,29 +156,16 @@ def _fit(args: argparse.Namespace, texts: list[str]) -> Any:
 
 def topics(args: argparse.Namespace) -> None:
     """Sort a crawl into topics and print words and entropies."""
-    from seesaw_cf.report import text
     from seesaw_cf.texts.graph.changes import content_texts, topic_results
     from seesaw_cf.texts.graph.folder import read_crawl
+    from seesaw_cf.texts.graph.results import topic_tables
 
     crawl = read_crawl(args.folder)
     topic_model = _fit(args, content_texts(crawl.triples))
     results = topic_results(crawl.triples, topic_model, min_triples=args.min_triples, seed=args.seed)
     about = {name: getattr(topic_model, name) for name in ("topic", "words", "labels", "method")}
     write_json(args.folder / "topics.json", {"topics": about, "results": results})
-    words = [[str(t), topic_model.labels[t] or "-", "; ".join(w[:5])] for t, w in topic_model.words.items()]
-    rows: list[list[str]] = []
-    notes: list[str] = []
-    for kind in results.values():
-        for name, row in kind["identities"].items():
-            entropy = row["relative_entropy"] or {"corrected": None, "low": None, "high": None, "p_adjusted": None}
-            ends = text.interval(entropy["low"], entropy["high"])
-            p = text.p_value(entropy["p_adjusted"])
-            rows.append([name, text.number(entropy["corrected"]), ends, p, str(row["n"])])
-            notes += [f"{name}: {row['note']}"] if row["note"] else []
-    say(f"{wrap(topic_model.method)}\n{column_table(['topic', 'dimension', 'words'], words, left=3)}\n")
-    say(column_table(["identity", "rel. entropy (nats)", "95 % interval", "p (Holm)", "n"], rows))
-    if notes:
-        say("\n".join(map(wrap, notes)))
+    say("\n\n".join(table.terminal() for table in topic_tables(topic_model, results)))
 
 
 def draw(args: argparse.Namespace) -> None:
@@ -231,7 +188,8 @@ def compare(args: argparse.Namespace) -> None:
     """Print what an edit changed."""
     from seesaw_cf.texts.graph.changes import changes, check_comparable, content_texts
     from seesaw_cf.texts.graph.folder import read_crawl
-    from seesaw_cf.texts.graph.page import change_table, graph_findings
+    from seesaw_cf.texts.graph.page import graph_findings
+    from seesaw_cf.texts.graph.results import change_table
 
     folders = {"identity edit": args.identity_control, "random edit": args.random_control}
     controls = {name: read_crawl(path) for name, path in folders.items() if path}

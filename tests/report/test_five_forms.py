@@ -1,4 +1,4 @@
-"""Every table of one run, read in a terminal, in Markdown, on its two pages, as CSV and as JSON."""
+"""Every table of a run, a study, a LEME run, a report of flaws and a graph, read in its five forms."""
 
 from __future__ import annotations
 
@@ -7,16 +7,33 @@ import html
 import io
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from seesaw_cf.base.files import original
 from seesaw_cf.report import AuditSettings, read_results, terminal_report, write_report
+from seesaw_cf.report.html.findings import findings_page
 from seesaw_cf.report.run_tables import run_tables
 from seesaw_cf.report.table import Table
+from seesaw_cf.stats.plain import json_text
+from seesaw_cf.study.members import read_members
+from seesaw_cf.study.page import comparison_page, comparison_tables
+from seesaw_cf.study.tables import compare
+from seesaw_cf.study.write import comparison_html
+from seesaw_cf.texts.graph.changes import changes
+from seesaw_cf.texts.graph.page import graph_findings
+from seesaw_cf.texts.graph.results import change_table
+from seesaw_cf.texts.report.collected import Collected
+from seesaw_cf.texts.report.flaw_page import write_flaw_report
+from seesaw_cf.texts.report.flaws import flaw_sections
+from seesaw_cf.texts.report.page import write_leme_report
+from tests.longform import test_flaw_page, test_leme_page
 from tests.report.runs import cases, property_cases, write_run
+from tests.stereotypes.test_graph_page import crawled
 
 _TABLES = (
     *("moved", "efficacy", "levels", "success", "knowledge", "effects_by_group", "effects_known", "verdicts"),
@@ -138,3 +155,88 @@ def _check_texts(table: Table, heads: Sequence[str], rows: Rows) -> None:
         return
     left = iter(texts)
     assert all(row in left for row in table.cells())
+
+
+# Reports that are not of one run: their tables, the Markdown and the page that show them.
+
+
+def _study(folder: Path) -> tuple[Sequence[Table], str, str]:
+    made, declared = cases(("P27",), 6, 6) + property_cases(1), AuditSettings()
+    editors = {"one": ("memit", "random(memit)"), "two": ("ft",)}
+    runs = [write_run(folder / name, made, names) for name, names in editors.items()]
+    comparison = compare(read_members(runs, declared), declared, every=True)
+    markdown, page = comparison_page(comparison, "A study"), comparison_html(comparison, "A study", [], [])
+    return comparison_tables(comparison), markdown, page
+
+
+def _leme(folder: Path) -> tuple[Sequence[Table], str, str]:
+    made = test_leme_page.write_run(folder / "leme")
+    sections = test_leme_page.sections(made)
+    write_leme_report(made, folder / "report", sections)
+    return sections, *((folder / "report" / name).read_text("utf-8") for name in ("report.md", "report.html"))
+
+
+def _flaws(folder: Path) -> tuple[Sequence[Table], str, str]:
+    collected = Collected({"flaws": test_flaw_page.ratings()})
+    markdown = write_flaw_report(folder, collected, draws=50)
+    page = (folder / "report.html").read_text("utf-8")
+    return flaw_sections(collected, draws=50), markdown.read_text("utf-8"), page
+
+
+def _graph(folder: Path) -> tuple[Sequence[Table], str, str]:
+    base = crawled(folder / "graph")
+    triples = base.triples.assign(object=[f"{name}!" for name in base.triples["object"]])
+    edited = replace(base, triples=triples)
+    frame = changes(base, edited, n_topics=2, permutations=20)
+    table = change_table(frame)
+    return [table], table.markdown(), findings_page(graph_findings(base, edited, frame))
+
+
+_OTHERS: Mapping[str, Callable[[Path], tuple[Sequence[Table], str, str]]] = {
+    "study": _study,
+    "leme": _leme,
+    "flaws": _flaws,
+    "graph": _graph,
+}
+
+
+@pytest.mark.parametrize("kind", _OTHERS)
+def test_other_reports_show_the_same_rows_in_five_forms(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tables, markdown, page = _OTHERS[kind](tmp_path)
+    monkeypatch.setenv("COLUMNS", "2000")
+    blocks = [[line for line in part.splitlines() if line.startswith("| ")] for part in markdown.split("\n\n")]
+    written = [[[_plain(cell) for cell in re.split(r"(?<!\\)\|", line)[1:-1]] for line in lines] for lines in blocks]
+    shown = [
+        [[_text(cell) for cell in re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", line)] for line in part.split("<tr>")[1:]]
+        for part in page.split("<table>")[1:]
+    ]
+    assert len({table.name for table in tables}) == len(tables) > 0
+    for table in tables:
+        rows = [[_words(cell) for cell in row] for row in table.cells()]
+        assert rows, f"{table.name} has nothing to compare"
+        assert [lines[:1] + lines[2:] for lines in written if lines].count([table.heads, *rows]) >= 1, table.name
+        assert any(part[: len(rows) + 1] == [table.heads, *rows] for part in shown), table.name
+        lines = [_words(line) for line in table.terminal().splitlines()]
+        assert lines[-len(rows) :] == [_words(" ".join(row)) for row in rows]
+        sheet = pd.read_csv(io.StringIO(table.csv()))
+        for frame in (sheet, pd.DataFrame(json.loads(json_text(table.records())))):
+            read = replace(table, frame=_typed(frame, table.frame), view=None)
+            assert _cells(read) == _cells(replace(table, view=None)), table.name
+
+
+def _typed(read: pd.DataFrame, frame: pd.DataFrame) -> pd.DataFrame:
+    """What a file holds, with the types of the table's own frame."""
+    numbers = {str(name) for name in frame if pd.api.types.is_numeric_dtype(frame[name])}
+    texts = {str(name): read[name].astype(object).fillna("").map(_original) for name in read if name not in numbers}
+    return read.assign(**texts, **{name: pd.to_numeric(read[name]) for name in numbers})
+
+
+def _original(cell: object) -> object:
+    return original(cell) if isinstance(cell, str) else cell
+
+
+def _cells(table: Table) -> list[list[str]]:
+    """A file has nothing where a table shows a dash."""
+    return [[cell or "-" for cell in row] for row in table.cells()]

@@ -13,13 +13,13 @@ from seesaw_cf.report.html.findings import Findings, Folded, Legend, PageSection
 from seesaw_cf.report.html.graph import Link, draw_links
 from seesaw_cf.report.html.look import Choice, ListColumn, make_look, short
 from seesaw_cf.report.provenance import recorded
-from seesaw_cf.report.table import Column, EstimateColumn, Table
+from seesaw_cf.report.table import Column, Table
 from seesaw_cf.texts.graph.changes import ALL
 from seesaw_cf.texts.graph.folder import Crawl
+from seesaw_cf.texts.graph.results import change_table
 
 _DRAWN = 60  # links of the picture
 _LISTED = 12_000  # triples of the list
-_DUST = 5e-10  # changes up to it are of sums of floats, and print as 0
 _WARNING = (
     "Below is what a language model wrote about groups of people. It is offensive in places, can be upsetting, and is "
     "not true of anybody. Open to read"
@@ -168,21 +168,6 @@ def _list(rows: Sequence[dict[str, Any]], two: bool) -> Part:
     cut = f", the first {len(listed):,}; the file below has all" if len(listed) < len(rows) else ""
     words = ("Look into it", f"{len(rows):,} triples{cut}.", "triples")
     return make_look("look", words, columns, listed, choices, search=("identity", "predicate", "object"), sort="attack")
-
-
-def change_table(changes: pd.DataFrame) -> Table:
-    """Return what an edit changed; see `seesaw_cf.texts.graph.changes.changes`."""
-    columns = [
-        *(Column(name, words=True) for name in ("against", "measure", "identity")),
-        Column("note", lambda row: row["note"] or None, words=True),
-        EstimateColumn("before", "base", zero=_DUST),
-        EstimateColumn("after", "edited", zero=_DUST),
-        EstimateColumn("change", low="low", zero=_DUST),
-        Column("p (Holm)", lambda row: text.p_value(row["p_adjusted"])),
-        Column("n"),
-    ]
-    about = "Of every identity, against the base and against each control; 95 % intervals."
-    return Table("changes", "What the edit changed", about, columns, changes)
 
 
 def _said(
