@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from seesaw_cf.cli.actions import Actions, add_actions, run_action
@@ -33,10 +34,10 @@ def _export_options(parser: argparse.ArgumentParser) -> None:
     add("kind", **one_of(*KINDS), help="what raters are asked")
     add("folder", type=source, metavar="RUN", help="run folder of `seesaw-cf leme run`")
     add("--out", type=output_folder, required=True, help="folder for tasks.json, config.xml and key.json")
-    add("--sample", type=positive, help="only this many pairs, drawn evenly over relations (flaws)")
+    add("--sample", type=positive, help="only this many texts, drawn evenly over relations")
     add("--duplicates", type=share, default=0.1, help="share of pairs that are rated twice (flaws; default: 0.1)")
-    add("--hide-edit", action="store_true", help="do not tell raters what was edited (flaws)")
-    add("--wording", type=source, metavar="FILE", help="JSON or YAML with other words, such as the papers' own (flaws)")
+    add("--hide-edit", action="store_true", help="do not tell raters what was edited")
+    add("--wording", type=source, metavar="FILE", help="JSON or YAML with other words, such as the papers' own")
     add("--overwrite", action="store_true", help="replace files that are there")
     seed_option(parser, "pairs, their order and the order of texts")
 
@@ -66,26 +67,18 @@ def _export(args: argparse.Namespace) -> None:
 
 def _project(args: argparse.Namespace) -> Project:
     from seesaw_cf.base.errors import RecordError
-    from seesaw_cf.texts.flaws.rating_sheets import SheetOptions, edit_sentences
-    from seesaw_cf.texts.label_studio import projects
+    from seesaw_cf.texts.label_studio.projects import KINDS, project_of
+    from seesaw_cf.texts.people.design import sampled
+    from seesaw_cf.texts.people.making import Settings
     from seesaw_cf.texts.runs import RunTexts
     from seesaw_cf.texts.wording import read_wording
-    from seesaw_cf.texts.write.claims import claim_pairs
-    from seesaw_cf.texts.write.pairs import passage_pairs, sample_pairs
 
-    run = RunTexts(args.folder)
-    if args.kind == "flaws":
-        edits = None if run.edits is None or args.hide_edit else edit_sentences(run.edits)
-        how = SheetOptions((), args.seed, args.duplicates, read_wording(args.wording))
-        return projects.flaw_project(sample_pairs(passage_pairs(run.passages)[0], args.sample, args.seed), how, edits)
-    if args.kind == "claims":
-        project = projects.claim_project(claim_pairs(run.coupled_passages, run.coupled), args.seed)
-    else:
-        make = {"survey": projects.survey_project, "failures": projects.failure_project}[args.kind]
-        project = make(run.samples, args.seed)
-    if not project.items:
+    settings = Settings(args.hide_edit, wording=read_wording(args.wording))
+    made = KINDS[args.kind][0].make(RunTexts(args.folder), settings)
+    if not made.items:
         raise RecordError(f"{args.folder}: no texts for {args.kind}. Expected a run with a coupled config.")
-    return project
+    items = sampled(made.items, min(args.sample or len(made.items), len(made.items)), args.seed)
+    return project_of(args.kind, replace(made, items=items), args.seed, args.duplicates)
 
 
 def _import(args: argparse.Namespace) -> None:

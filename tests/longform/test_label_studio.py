@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 from xml.etree import ElementTree as ET
 
 import pyarrow as pa
@@ -17,22 +19,42 @@ from seesaw_cf.base.tables import read_table, write_table
 from seesaw_cf.cli import main
 from seesaw_cf.effects.survey_items import ITEMS, SCALE
 from seesaw_cf.errors import RecordError
-from seesaw_cf.texts.flaws.rating_sheets import SheetOptions
-from seesaw_cf.texts.label_studio.projects import (
-    Project,
-    claim_project,
-    failure_project,
-    flaw_project,
-    survey_project,
-    tables_of,
-)
+from seesaw_cf.texts.label_studio.projects import Project, project_of, tables_of
+from seesaw_cf.texts.people.claims import claim_item
+from seesaw_cf.texts.people.failures import FAILURE_TASK
+from seesaw_cf.texts.people.flaws import flaw_item, flaw_questions
+from seesaw_cf.texts.people.making import Kind, Made, Settings
+from seesaw_cf.texts.people.survey import SURVEY_TASK
+from seesaw_cf.texts.rate.survey import SurveySample
+from seesaw_cf.texts.runs import RunTexts
+from seesaw_cf.texts.wording import FLAWS_BY_NAME, OURS, Wording
 from seesaw_cf.texts.write.claims import ClaimPair
+from seesaw_cf.texts.write.pairs import PassagePair
 
 from . import coupled
 from .flaw_samples import pair, passages
 
 HOSTILE = '<script>alert(1)</script> $text_B ]]> &amp; =1+1 \U0001f600 "quoted"\nline'
 Result = dict[str, Any]
+
+
+def flaws(
+    pairs: Sequence[PassagePair],
+    seed: int = 0,
+    duplicates: float = 0.1,
+    *,
+    names: Sequence[str] = tuple(FLAWS_BY_NAME),
+    edit: str = "",
+    wording: Wording = OURS,
+) -> Project:
+    """The flaws of these names, about pairs whose edit is told where there is a sentence about it."""
+    items = [replace(one, ask=(*names, *one.ask[len(FLAWS_BY_NAME) :])) for one in (flaw_item(p, edit) for p in pairs)]
+    return project_of("flaws", Made((), flaw_questions(wording), items, ()), seed, duplicates)
+
+
+def of_samples(kind: str, task: Kind, *samples: SurveySample) -> Project:
+    run = cast(RunTexts, SimpleNamespace(samples=samples))
+    return project_of(kind, task.make(run, Settings()))
 
 
 def chosen(name: str, *choices: str, to: str = "text_A") -> Result:
@@ -64,7 +86,7 @@ def answered(folder: Path, project: Project, answers: Mapping[str, list[Result]]
 )
 def test_flaws_come_back_unblinded(tmp_path: Path, texts: list[tuple[str, int | None]], seed: int) -> None:
     pairs = [pair(number, pre=text, post=f"{text}!") for number, (text, _) in enumerate(texts)]
-    project = flaw_project(pairs, SheetOptions(["religion"], seed, 1.0))
+    project = flaws(pairs, seed, 1.0, names=["religion"])
     wanted = {one.pair_id: change for one, (_, change) in zip(pairs, texts, strict=True)}
     answers: dict[str, list[Result]] = {}
     for id, item in project.items.items():
@@ -82,7 +104,7 @@ def test_flaws_come_back_unblinded(tmp_path: Path, texts: list[tuple[str, int | 
 @pytest.mark.parametrize("backwards", [False, True])
 def test_of_a_pair_shown_twice_the_first_answer_about_the_edit_is_kept(tmp_path: Path, backwards: bool) -> None:
     pairs = [pair(0)]
-    project = flaw_project(pairs, SheetOptions(["religion"], 0, 1.0), {(pairs[0].editor, pairs[0].case_id): "An edit."})
+    project = flaws(pairs, 0, 1.0, names=["religion"], edit="An edit.")
     said = {id: ("yes", "no")[item["about"]["copy"] - 1] for id, item in project.items.items()}
     assert sorted(said.values()) == ["no", "yes"]
     results, key = answered(tmp_path, project, {id: [chosen("edit_reflected", word)] for id, word in said.items()})
@@ -93,7 +115,7 @@ def test_of_a_pair_shown_twice_the_first_answer_about_the_edit_is_kept(tmp_path:
 
 
 def test_the_tasks_tell_nothing_and_hostile_text_stays_text() -> None:
-    project = flaw_project([pair(1, HOSTILE, "b")], SheetOptions(), {("memit", 1): HOSTILE})
+    project = flaws([pair(1, HOSTILE, "b")], edit=HOSTILE)
     told = json.dumps(project.tasks())
     assert "memit" not in told
     assert "pre" not in project.tasks()[0]["data"]  # type: ignore[operator]
@@ -101,19 +123,15 @@ def test_the_tasks_tell_nothing_and_hostile_text_stays_text() -> None:
     assert {one.get("valueType") for one in root.iter("Text")} == {"text"}
     assert not list(root.iter("HyperText"))
     assert HOSTILE in (project.tasks()[0]["data"]["text_A"], project.tasks()[0]["data"]["text_B"])  # type: ignore[index]
-    from dataclasses import replace
-
-    from seesaw_cf.texts.wording import OURS
-
     words = replace(OURS.flaws["sexism"], title='<b> & "$text_B"')
-    config = flaw_project([pair(1)], SheetOptions(["sexism"], wording=replace(OURS, flaws={"sexism": words}))).config
+    config = flaws([pair(1)], wording=replace(OURS, flaws={**OURS.flaws, "sexism": words})).config
     assert "$text_B" not in {one.get("value") for one in ET.fromstring(config).iter("Header")}
     assert any("<b> &" in str(one.get("value")) for one in ET.fromstring(config).iter("Header"))
 
 
 def test_the_survey_and_failure_modes_come_back(tmp_path: Path) -> None:
     sample = coupled.sample()
-    project = survey_project([sample, coupled.sample(main="")])
+    project = of_samples("survey", SURVEY_TASK, sample, coupled.sample(main=""))
     [id] = project.items
     said = [chosen(item.name, str(1 + at % 7), to="main") for at, item in enumerate(ITEMS)]
     said[1] = chosen(ITEMS[1].name, SCALE[6], to="main")  # the words, where a project was made without the alias
@@ -123,7 +141,7 @@ def test_the_survey_and_failure_modes_come_back(tmp_path: Path) -> None:
     assert rows[ITEMS[8].name]["status"] == "not rated"
     assert rows["fluency"]["rater"] == "LS3"
     assert "a@b.org" not in str(table.to_pylist())
-    modes = failure_project([sample])
+    modes = of_samples("failures", FAILURE_TASK, sample)
     [id] = modes.items
     note = {"from_name": "comment", "to_name": "main", "type": "textarea", "value": {"text": ["odd", "text"]}}
     found = tables_of(*answered(tmp_path, modes, {id: [chosen("modes", "spaces", "good_edit"), note]}))["failures"]
@@ -135,7 +153,8 @@ def test_the_survey_and_failure_modes_come_back(tmp_path: Path) -> None:
 
 
 def claims(text: str) -> Project:
-    return claim_project([ClaimPair(text, "Ann was born in Rome", "new_fact", "new_fact", editor="memit", case_id=1)])
+    claim = ClaimPair(text, "Ann was born in Rome", "new_fact", "new_fact", editor="memit", case_id=1)
+    return project_of("claims", Made((), (), [claim_item([claim])], ()))
 
 
 def test_spans_are_words_of_the_passage_also_behind_an_emoji(tmp_path: Path) -> None:
@@ -232,9 +251,9 @@ def test_the_library_of_label_studio_takes_configurations_and_tasks() -> None:
     interface = pytest.importorskip("label_studio_sdk.label_interface", reason="label-studio-sdk is not installed")
     sample = coupled.sample()
     for project in (
-        flaw_project([pair(1)], SheetOptions(), {("memit", 1): "x"}),
-        survey_project([sample]),
-        failure_project([sample]),
+        flaws([pair(1)], edit="x"),
+        of_samples("survey", SURVEY_TASK, sample),
+        of_samples("failures", FAILURE_TASK, sample),
         claims("Ann was born in Rome."),
     ):
         found = interface.LabelInterface(project.config)

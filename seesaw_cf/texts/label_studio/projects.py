@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,21 +16,19 @@ from seesaw_cf.base.text import read_json
 from seesaw_cf.effects.leme_annotation import LABELS
 from seesaw_cf.effects.survey_items import ITEMS, SCALE
 from seesaw_cf.texts.flaws.people import ANSWERS, read_item
-from seesaw_cf.texts.flaws.rating_sheets import SheetOptions, sheet_items
-from seesaw_cf.texts.label_studio import config
+from seesaw_cf.texts.label_studio.config import config_of
 from seesaw_cf.texts.label_studio.results import Answered, read_results
-from seesaw_cf.texts.people.claims import CLAIM_TASK
+from seesaw_cf.texts.people.claims import CHOICES, CLAIM_TASK
 from seesaw_cf.texts.people.failures import FAILURE_TASK
 from seesaw_cf.texts.people.flaws import FLAW_TASK
-from seesaw_cf.texts.people.making import Kind, RatedTask, sample_fields
+from seesaw_cf.texts.people.making import Kind, Made, RatedTask
 from seesaw_cf.texts.people.study import Answer, ItemQuestion, RatingItem, RatingTask, Text
 from seesaw_cf.texts.people.survey import SURVEY_TASK
-from seesaw_cf.texts.rate.survey import SurveyQuestion, SurveySample
-from seesaw_cf.texts.wording import FAILURE_MODES
-from seesaw_cf.texts.write.claims import ClaimPair
-from seesaw_cf.texts.write.pairs import PassagePair
+from seesaw_cf.texts.wording import FAILURE_MODES, FLAWS_BY_NAME
+from seesaw_cf.texts.write.pairs import first_shown, seeded_uniform
 
 _YES_NO = ("yes", "no", "unsure")
+_CLAIM = (ItemQuestion("label", "Does the passage support the claim?", CHOICES, shape="claim"),)
 
 
 @dataclass(frozen=True)
@@ -41,7 +39,7 @@ class Project:
         config: The labelling configuration, XML.
         items: Id -> `data`, the fields of its task, and `about`, what un-blinds it.
         kind: "flaws", "survey", "claims" or "failures".
-        asked: Names of what was asked, for flaws.
+        asked: Names of what was asked.
     """
 
     kind: str
@@ -58,68 +56,49 @@ class Project:
         return {"kind": self.kind, "asked": list(self.asked), "items": self.items}
 
 
-def flaw_project(
-    pairs: Sequence[PassagePair], options: SheetOptions, edits: Mapping[tuple[str, int], str] | None = None
-) -> Project:
-    """Blind pairs of texts, in random order, some twice; see `export_sheet` for the arguments.
+def project_of(kind: str, made: Made, seed: int = 0, duplicates: float = 0.0) -> Project:
+    """Return the items of a kind of task, as the browser shows them, as tasks in random order.
+
+    Args:
+        kind: One of `KINDS`.
+        made: What `seesaw_cf.texts.people` makes of a run; a task asks about one claim.
+        seed: Of the order of tasks, and of the two texts of a pair.
+        duplicates: Share of pairs that come a second time, in the other order.
 
     Raises:
-        RecordError: See `sheet_items`; or a pair without its edit in `edits`.
-        UnknownNameError: Unknown flaw.
+        RecordError: A share outside 0..1.
     """
-    flaws = options.wording.chosen(options.flaws or options.wording.flaws)
-    items = {}
-    for sheet_item in sheet_items(pairs, options):
-        pair, (first, second) = sheet_item.pair, sheet_item.pair.shown(sheet_item.first)
-        data = {"subject": pair.entity, "text_A": first, "text_B": second}
-        if edits is not None:
-            if (pair.editor, pair.case_id) not in edits:
-                raise RecordError(
-                    f"{pair.editor} case {pair.case_id}: no such edit. Give the edits.parquet of the run."
-                )
-            data["edit"] = edits[pair.editor, pair.case_id]
-        items[sheet_item.item] = {"data": data, "about": asdict(sheet_item)}
-    questions = tuple(flaw.name for flaw in flaws) + (("edit_reflected",) if edits is not None else ())
-    return Project("flaws", config.flaw_config(flaws, edits is not None), items, questions)
+    orders = KINDS[kind][0].orders
+    shown = [(item, 1, first_shown(seed, item.id) if orders else "") for item in made.items]
+    if orders:
+        ranked = sorted(shown, key=lambda one: seeded_uniform(seed, "duplicate", one[0].id))
+        again = ranked[: round(checks.number("duplicates", duplicates, 0, 1) * len(ranked))]
+        shown += [(item, 2, {"pre": "post", "post": "pre"}[first]) for item, _, first in again]
+    tasks: dict[str, dict[str, Any]] = {}
+    told_by_field: dict[str, str] = {}
+    texts_by_field: dict[str, str] = {}
+    for item, copy, first in shown:
+        told = {label: "\n".join(lines) for label, lines in item.told}
+        bodies = item.texts[::-1] if first == "post" else item.texts
+        texts = {text.title or f"Text {'AB'[place]}": text.body for place, text in enumerate(bodies)}
+        for name, claim in item.about.get("claims", {"": {}}).items():
+            own = told | ({"Claim": claim["claim"]} if claim else {})
+            id = f"i{seed_of(seed, kind, item.id, copy, name):012x}"
+            about = {**item.about, "item": id, "copy": copy, "first": first, "claims": {name: claim}}
+            tasks[id] = {"data": {_field(title): text for title, text in (own | texts).items()}, "about": about}
+            told_by_field |= {_field(title): title for title in own}
+        texts_by_field |= {_field(title): title for title in texts}
+    names = {name for item in made.items for name in item.ask}
+    questions = [question for question in made.questions or _CLAIM if not names or question.name in names]
+    blank = dict.fromkeys(told_by_field | texts_by_field, "-")
+    whole = {id: task | {"data": blank | task["data"]} for id, task in sorted(tasks.items())}
+    config = config_of(told_by_field, texts_by_field, questions)
+    return Project(kind, config, whole, tuple(question.name for question in questions))
 
 
-def survey_project(samples: Sequence[SurveySample], seed: int = 0) -> Project:
-    """LEME's nine statements about samples; those without both passages are left out."""
-    return _of_samples("survey", config.survey_config(), samples, seed)
-
-
-def failure_project(samples: Sequence[SurveySample], seed: int = 0) -> Project:
-    """LEME's failure modes in samples after an edit."""
-    return _of_samples(
-        "failures", config.failure_config(), [sample for sample in samples if sample.phase == "post"], seed
-    )
-
-
-def _of_samples(kind: str, xml: str, samples: Sequence[SurveySample], seed: int) -> Project:
-    items = {}
-    for text_sample in (sample for sample in samples if not sample.missing):
-        statements = {name: getattr(text_sample, name) for name in ("new_fact", "subject", "related_entity")}
-        facts = {
-            f"old_facts_{side}": "\n".join(text_sample.old_facts.get(side, ())) or "-"
-            for side in ("subject", "related")
-        }
-        place = sample_fields(text_sample)
-        skipped = {item.name: why for item in ITEMS if (why := SurveyQuestion(item, text_sample).skip_reason)}
-        id = f"i{seed_of(seed, kind, *place.values()):012x}"
-        about = {"sample": place, "skipped": skipped}
-        items[id] = {"data": statements | facts | dict(text_sample.passages), "about": about}
-    return Project(kind, xml, dict(sorted(items.items())))
-
-
-def claim_project(pairs: Sequence[ClaimPair], seed: int = 0) -> Project:
-    """Return a passage and a claim each; pairs that cannot be annotated are left out."""
-    items = {}
-    for claim in (pair for pair in pairs if pair.status == "ok"):
-        place, own = sample_fields(claim), {name: getattr(claim, name) for name in ("claim_kind", "claim_id", "claim")}
-        id = f"i{seed_of(seed, 'claims', *place.values(), claim.passage, *own.values()):012x}"
-        about = {"sample": place, "passage": claim.passage, "claims": {"c1": own}}
-        items[id] = {"data": {"passage": claim.premise, "claim": claim.claim}, "about": about}
-    return Project("claims", config.claim_config(), dict(sorted(items.items())))
+def _field(title: str) -> str:
+    """Return the name of a task's field: "Main passage" -> "main_passage", "Text A" -> "text_A"."""
+    return (title[:1].lower() + title[1:]).replace(" ", "_")
 
 
 def tables_of(results: Path, key: Path) -> dict[str, pa.Table]:
@@ -139,7 +118,7 @@ def tables_of(results: Path, key: Path) -> dict[str, pa.Table]:
     """
     record = read_json(key, dict)
     try:
-        kind, answer = _KINDS[checks.one_of("kind of tasks", record["kind"], _KINDS)]
+        kind, answer = KINDS[checks.one_of("kind of tasks", record["kind"], KINDS)]
         items = {name: checks.instance("item", item, dict) for name, item in record["items"].items()}
         data = {name: item["data"] for name, item in items.items()}
         about = {name: item["about"] for name, item in items.items()}
@@ -158,7 +137,7 @@ def tables_of(results: Path, key: Path) -> dict[str, pa.Table]:
 
 def _flaws(entry: Answered, about: Mapping[str, Any], questions: Sequence[ItemQuestion]) -> Answer:
     read_item(about)
-    labels = {one.name: entry.choice(one.name, ANSWERS) for one in questions if one.name != "edit_reflected"}
+    labels = {one.name: entry.choice(one.name, ANSWERS) for one in questions if one.name in FLAWS_BY_NAME}
     return labels | {"edit_reflected": entry.choice("edit_reflected", _YES_NO), "comment": entry.comment}
 
 
@@ -188,7 +167,7 @@ def _failures(entry: Answered, about: Mapping[str, Any], _: Sequence[ItemQuestio
 
 _DEGREES = {str(number): str(number) for number in SCALE} | {words: str(number) for number, words in SCALE.items()}
 _Answer = Callable[[Answered, Mapping[str, Any], Sequence[ItemQuestion]], Answer]
-_KINDS: dict[str, tuple[Kind, _Answer]] = {
+KINDS: dict[str, tuple[Kind, _Answer]] = {
     "flaws": (FLAW_TASK, _flaws),
     "survey": (SURVEY_TASK, _survey),
     "claims": (CLAIM_TASK, _claims),

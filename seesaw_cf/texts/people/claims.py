@@ -21,7 +21,7 @@ from seesaw_cf.texts.runs import RunTexts
 from seesaw_cf.texts.tables import ANNOTATIONS, SPANS
 from seesaw_cf.texts.write.claims import ClaimPair, claim_pairs
 
-_CHOICES = (("supports", "supports"), ("neutral", "neither"), ("contradicts", "contradicts"))
+CHOICES = (("supports", "supports"), ("neutral", "neither"), ("contradicts", "contradicts"))
 _KEYS = (
     "S supports, C contradicts, N neither; 1 to 9 mark a sentence; J and K for the next and the previous claim. W goes "
     "to the words: arrows choose one, with Shift several, Enter marks them or takes the mark away, Escape goes back."
@@ -61,12 +61,13 @@ def _make(run: RunTexts, settings: Settings) -> Made:
             left_out[why] += 1
         elif not (settings.blind_edit and pair.claim_kind == "new_fact"):
             groups.setdefault((*sample_fields(pair).values(), pair.passage), []).append(pair)
-    items = [_item(pairs) for pairs in groups.values()]
+    items = [claim_item(pairs) for pairs in groups.values()]
     task = tuple(settings.wording.guidelines.strip().split("\n\n")) if settings.wording.guidelines else _TASK
     return Made(task, (), items, [_training(), _attention()], left_out)
 
 
-def _item(pairs: Sequence[ClaimPair]) -> RatingItem:
+def claim_item(pairs: Sequence[ClaimPair]) -> RatingItem:
+    """Return a passage with all its claims."""
     first = pairs[0]
     claims = {f"c{number}": pair for number, pair in enumerate(pairs, 1)}
     about = {
@@ -83,7 +84,7 @@ def _item(pairs: Sequence[ClaimPair]) -> RatingItem:
 
 
 def _questions(claims: Mapping[str, str]) -> tuple[ItemQuestion, ...]:
-    return tuple(ItemQuestion(name, claim, _CHOICES, shape="claim") for name, claim in claims.items())
+    return tuple(ItemQuestion(name, claim, CHOICES, shape="claim") for name, claim in claims.items())
 
 
 def _training() -> RatingItem:

@@ -65,20 +65,24 @@ _ATTENTION = (
 def _make(run: RunTexts, settings: Settings) -> Made:
     pairs, left_out = passage_pairs(run.passages, settings.passages)
     sentences = edit_sentences(run.edits) if run.edits is not None and not settings.blind_edit else {}
-    items = [_item(pair, sentences.get((pair.editor, pair.case_id), "")) for pair in pairs]
-    return Made(_task(settings.wording), _questions(settings.wording), items, [*_training(), *_attention()], left_out)
+    items = [flaw_item(pair, sentences.get((pair.editor, pair.case_id), "")) for pair in pairs]
+    return Made(
+        _task(settings.wording), flaw_questions(settings.wording), items, [*_training(), *_attention()], left_out
+    )
 
 
 def _task(wording: Wording) -> tuple[str, ...]:
     return (*(part for part in wording.task.split("\n\n") if part), _HELP)
 
 
-def _questions(wording: Wording) -> tuple[ItemQuestion, ...]:
+def flaw_questions(wording: Wording) -> tuple[ItemQuestion, ...]:
+    """Return what is asked about a pair."""
     flaws = [ItemQuestion(flaw.name, flaw.title, _CHOICES, flaw.people) for flaw in wording.chosen(FLAWS_BY_NAME)]
     return (*flaws, _REFLECTED, _COMMENT)
 
 
-def _item(pair: PassagePair, edit: str) -> RatingItem:
+def flaw_item(pair: PassagePair, edit: str = "") -> RatingItem:
+    """Return a pair, with a sentence about its edit where that is told."""
     facts = (("Subject", (pair.entity,)), *([("Edit", (edit,))] if edit else []))
     ask = (*FLAWS_BY_NAME, *(["edit_reflected"] if edit else []), "comment")
     texts = (Text("", pair.pre), Text("", pair.post))
