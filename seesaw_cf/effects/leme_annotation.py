@@ -13,10 +13,10 @@ from seesaw_cf.base.arguments import check_public
 from seesaw_cf.base.errors import RecordError
 from seesaw_cf.base.types import Estimate
 from seesaw_cf.effects.reader import Id, ids, labels, optional_labels, read_columns
-from seesaw_cf.stats import case_weights, cluster_weights, clustered_share, interval
+from seesaw_cf.stats import cluster_weights, clustered_share, interval
 from seesaw_cf.stats.agreement import cohen_kappa, krippendorff_alpha
 from seesaw_cf.stats.bootstrap import Floats
-from seesaw_cf.stats.clustered import MIN_EFFECTIVE
+from seesaw_cf.stats.case_means import share_estimate
 
 NAN = float("nan")
 LABELS = ("supports", "neutral", "contradicts")
@@ -163,14 +163,12 @@ def _check(name: str, column: pd.Series, names: Sequence[str]) -> None:
 
 def _shares(rows: pd.DataFrame) -> ClaimShares:
     there = rows.dropna(subset=["label"])
-    code = pd.factorize(there["case_id"])[0]
     counts = {"n": len(there), "n_cases": int(there["case_id"].nunique()), "n_missing": len(rows) - len(there)}
     if there.empty:
         return ClaimShares({}, {}, **counts)
-    weights = case_weights(code, np.ones(len(code), dtype=bool))
-    hits = {label: (there["label"] == label).to_numpy().astype(np.float64) for label in LABELS}
-    shares = {label: clustered_share(values, weights, code, fewest=MIN_EFFECTIVE) for label, values in hits.items()}
-    return ClaimShares(shares, {label: float(values.mean()) for label, values in hits.items()}, **counts)
+    hits = {label: (there["label"] == label).astype(np.float64) for label in LABELS}
+    shares = {label: share_estimate(hit, there["case_id"]) for label, hit in hits.items()}
+    return ClaimShares(shares, {label: float(hit.mean()) for label, hit in hits.items()}, **counts)
 
 
 def _agreement(rows: pd.DataFrame, draws: int, seed: int) -> LabelAgreement:

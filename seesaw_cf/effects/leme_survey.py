@@ -6,9 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from seesaw_cf.base.arguments import check_public
 from seesaw_cf.base.checks import one_of
@@ -16,7 +14,7 @@ from seesaw_cf.base.errors import RecordError
 from seesaw_cf.base.types import Estimate
 from seesaw_cf.effects.reader import floats, ids, labels, read_columns
 from seesaw_cf.effects.survey_items import ITEMS, TYPES
-from seesaw_cf.stats import case_weights, clustered_mean
+from seesaw_cf.stats.case_means import case_estimate
 
 _TYPE_OF = {item.name: item.type for item in ITEMS}
 
@@ -151,8 +149,7 @@ def _mean(rows: pd.DataFrame) -> Estimate:
     rated = rows[rows["rating"].notna()]
     if rated.empty:
         return Estimate(float("nan"), note="no ratings")
-    code = pd.factorize(rated["case_id"])[0]
-    return _clustered(rated, [case_weights(code, np.ones(len(rated), bool))], code)
+    return case_estimate(rated["rating"], rated["case_id"])
 
 
 def _difference(rows: pd.DataFrame, versus: pd.DataFrame) -> Estimate:
@@ -162,12 +159,8 @@ def _difference(rows: pd.DataFrame, versus: pd.DataFrame) -> Estimate:
     if not common:
         return Estimate(float("nan"), note="no edit in common")
     joined = pd.concat([side[side["case_id"].isin(common)] for side in sides], keys=[0, 1], names=["side"])
-    code, side = pd.factorize(joined["case_id"])[0], joined.index.get_level_values("side").to_numpy()
-    return _clustered(joined, [case_weights(code, side == which) for which in (0, 1)], code)
-
-
-def _clustered(rows: pd.DataFrame, weights: list[NDArray[np.float64]], code: NDArray[np.intp]) -> Estimate:
-    return clustered_mean(rows["rating"].to_numpy(np.float64), weights, {"case": code})
+    side = joined.index.get_level_values("side").to_numpy()
+    return case_estimate(joined["rating"], joined["case_id"], side == 0, side == 1)
 
 
 check_public(globals())

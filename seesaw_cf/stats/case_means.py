@@ -60,72 +60,66 @@ def with_adjusted(rows: Sequence[Mapping[str, object]], correction: Correction =
     return [{**row, "p_adjusted": float(p)} for row, p in zip(rows, adjusted, strict=True)]
 
 
-def case_mean(values: pd.Series, case: pd.Series, against: float = 0.0) -> CaseMean:
-    """The mean of case means, with a 95 % interval clustered by case.
+def case_estimate(values: pd.Series, case: pd.Series, *sides: NDArray[np.bool_], against: float = 0.0) -> Estimate:
+    """Return the mean of case means, or of one side minus another, with a 95 % interval clustered by case.
 
     Args:
         values: One finite number per row.
         case: Which case each row belongs to.
+        sides: Which rows; none = all rows, two = the first minus the second. A case may have rows in both.
         against: What the p-value tests the mean against.
-
-    Returns:
-        `value`, `low`, `high`, `p`, `n` rows, `n_cases`, and `note`: the reason for a missing interval.
     """
     codes = pd.factorize(case)[0]
-    return _estimate(values, codes, [case_weights(codes, codes >= 0)], against)
+    parts = [case_weights(codes, side) for side in sides or (codes >= 0,)]
+    if not all(part.any() for part in parts):
+        return Estimate(float("nan"), clusters={"case": 0}, note="no rows")
+    estimate = clustered_mean(values.to_numpy(np.float64) - against, parts, {"case": codes})
+    return replace(estimate, **{name: getattr(estimate, name) + against for name in ("value", "low", "high")})
 
 
-def case_share(flags: pd.Series, case: pd.Series, against: float = 0.0) -> CaseMean:
+def share_estimate(flags: pd.Series, case: pd.Series, weights: Floats | None = None, against: float = 0.0) -> Estimate:
     """Return the mean of case means of what is so or not so, with the interval of a share; none below five cases.
 
     Args:
         flags: True, or 1, where it is so; nothing is missing.
         case: Which case each row belongs to.
+        weights: Of the rows; None = those of a mean of case means.
         against: What the p-value tests the share against, inside 0..1; the test is the interval's own (score test).
     """
     codes = pd.factorize(case)[0]
-    return _share(flags, codes, case_weights(codes, codes >= 0), against)
+    weights = case_weights(codes, codes >= 0) if weights is None else weights
+    share = clustered_share(flags.to_numpy(np.float64), weights, codes, fewest=MIN_EFFECTIVE)
+    if not (0 < against < 1 and share.low == share.low):
+        return replace(share, p=float("nan"))
+    error = (against * (1 - against) / share.effective["case"]) ** 0.5
+    return replace(share, p=float(2 * norm.sf(abs(share.value - against) / error)))
+
+
+def case_mean(values: pd.Series, case: pd.Series, against: float = 0.0) -> CaseMean:
+    """Return `case_estimate` of all rows as columns: `value`, `low`, `high`, `p`, `n` rows, `n_cases`, and `note`."""
+    return _plain(case_estimate(values, case, against=against))
+
+
+def case_share(flags: pd.Series, case: pd.Series, against: float = 0.0) -> CaseMean:
+    """Return `share_estimate` as columns."""
+    return _plain(share_estimate(flags, case, against=against))
 
 
 def row_share(flags: pd.Series, case: pd.Series) -> CaseMean:
     """Return the share of rows, each of which counts once, also where a case has several; arguments as `case_share`."""
-    return _share(flags, pd.factorize(case)[0], np.full(len(flags), 1 / max(len(flags), 1)))
-
-
-def _share(flags: pd.Series, codes: NDArray[np.intp], weights: Floats, against: float = 0.0) -> CaseMean:
-    share, p = clustered_share(flags.to_numpy(np.float64), weights, codes, fewest=MIN_EFFECTIVE), float("nan")
-    if 0 < against < 1 and share.low == share.low:
-        error = (against * (1 - against) / share.effective["case"]) ** 0.5
-        p = float(2 * norm.sf(abs(share.value - against) / error))
-    return _plain(replace(share, p=p))
+    return _plain(share_estimate(flags, case, np.full(len(flags), 1 / max(len(flags), 1))))
 
 
 def case_difference(
     values: pd.Series, case: pd.Series, first: NDArray[np.bool_], second: NDArray[np.bool_]
 ) -> CaseDifference:
-    """Return the mean of case means over some rows minus that over the rest; a case may have rows in both.
+    """Return the mean of case means over some rows minus that over the rest, as columns; a case may have rows in both.
 
-    Args:
-        values: One finite number per row.
-        case: Which case each row belongs to.
-        first, second: Which rows.
-
-    Returns:
-        As `case_mean`; `n_first` and `n_second` are the cases on each side. With fewer than five on a side there is no
-        interval: what differs between so few cases may be the cases.
+    `n_first` and `n_second` are the cases on each side. With fewer than five on a side there is no interval: what
+    differs between so few cases may be the cases.
     """
-    codes = pd.factorize(case)[0]
-    n_first, n_second = (len(np.unique(codes[side])) for side in (first, second))
-    difference = _estimate(values, codes, [case_weights(codes, side) for side in (first, second)], 0.0)
-    return {**difference, "n_first": n_first, "n_second": n_second}
-
-
-def _estimate(values: pd.Series, codes: NDArray[np.intp], parts: list[Floats], against: float) -> CaseMean:
-    if not all(part.any() for part in parts):
-        return _plain(Estimate(float("nan"), clusters={"case": 0}, note="no rows"))
-    estimate = clustered_mean(values.to_numpy(np.float64) - against, parts, {"case": codes})
-    ends = {name: getattr(estimate, name) + against for name in ("value", "low", "high")}
-    return _plain(replace(estimate, **ends))
+    n_first, n_second = (case[side].nunique() for side in (first, second))
+    return {**_plain(case_estimate(values, case, first, second)), "n_first": n_first, "n_second": n_second}
 
 
 def _plain(estimate: Estimate) -> CaseMean:

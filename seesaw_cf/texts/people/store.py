@@ -12,7 +12,7 @@ import sqlite3
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Self
@@ -214,9 +214,7 @@ class StudyStore:
             "SELECT 1 FROM log WHERE rater = ? AND act = 'submit' LIMIT 1", (entry.rater,)
         ).fetchone()
         act = "late" if submitted and entry.act in ("answer", "draft") else entry.act
-        return _insert(
-            self._base, Entry(**{**_fields(entry), "act": act, "at": _now(), "entry": secrets.token_hex(12)})
-        )
+        return _insert(self._base, replace(entry, act=act, at=_now(), entry=secrets.token_hex(12)))
 
 
 def _connection(path: Path, mode: str) -> sqlite3.Connection:
@@ -232,25 +230,13 @@ def _inode(path: Path) -> tuple[int, int] | None:
     return status.st_dev, status.st_ino
 
 
-def _fields(entry: Entry) -> dict[str, Any]:
-    return {name: getattr(entry, name) for name in Entry.__slots__}
-
-
 def _insert(base: sqlite3.Connection, entry: Entry) -> Entry:
-    row = (
-        entry.entry,
-        entry.rater,
-        entry.act,
-        entry.position,
-        _json(entry.content),
-        entry.form,
-        entry.at,
-        entry.seconds,
-    )
+    row = (entry.entry, entry.rater, entry.act, entry.position, _json(entry.content), entry.form, entry.at)
     cursor = base.execute(
-        "INSERT INTO log (entry, rater, act, position, content, form, at, seconds) VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row
+        "INSERT INTO log (entry, rater, act, position, content, form, at, seconds) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        (*row, entry.seconds),
     )
-    return Entry(**{**_fields(entry), "seq": cursor.lastrowid})
+    return replace(entry, seq=cursor.lastrowid or 0)
 
 
 def _entry(row: Sequence[Any]) -> Entry:
