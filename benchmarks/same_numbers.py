@@ -140,6 +140,8 @@ RETIRED: dict[str, str] = {
     "*/shards/*": "parts of the score table, compared whole",
     "run/exported/*": "records carry identifiers made anew",
     "run/report/accuracy*.csv": "the edited and the asked property are one label, work/gender",
+    "leme/people/flaws_raters.csv": "its means are those of flaws.csv, its number of raters is in raters.csv",
+    "leme/people/people.json": "one list of tables, whose CSV files are compared",
     "leme/*/report.json": "one list of tables, whose CSV files are compared",
 }
 # Label of the old tree -> label of the new one.

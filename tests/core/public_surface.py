@@ -34,6 +34,8 @@ def documented() -> set[str]:
 
 # Helpers of a room, in a module that has public functions too; their callers check what they are given.
 INTERNAL = {
+    "effects.flaws.hits",
+    "effects.flaws.mean_rating",
     "models.corpus.CorpusSpec",
     "sharing.every_eval.contrasts_of",
     "sharing.every_eval.numbers_of",
