@@ -100,7 +100,7 @@ def table(draws: int, seed: int) -> Iterator[dict[str, object]]:
             yield {"scenario": scenario, "edits": edits} | coverage(crossing, y, truth)
         for share in (0.1, 0.2, 1.0):
             edit, person, y, truth = other_facts(edits, share, draws, np.random.default_rng([seed, edits, 9]))
-            crossing = Crossing([np.full(edit.size, 1 / edit.size)], {"edit": edit, "person": person})
+            crossing = Crossing([np.full(edit.size, 1 / edit.size)], {"person": person})
             if min(crossing.effective.values()) >= MIN_EFFECTIVE:
                 yield {"scenario": f"facts lost by {share:.0%} of edits", "edits": edits} | coverage(crossing, y, truth)
 

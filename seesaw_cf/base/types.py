@@ -221,6 +221,7 @@ class Estimate:
         stderr: Standard error; NaN when it cannot be estimated.
         p: Two-sided p-value for "value is 0"; NaN when not tested.
         df: Degrees of freedom of the t distribution behind interval and p; NaN without one.
+        skew: Skewness of the estimate that interval and p allow for; 0 for none.
         n: Number of observations.
         clusters: Number of independent clusters per dimension, such as {"edit": 286, "person": 512}.
         effective: How many equal clusters would tell as much about the error, per dimension.
@@ -234,6 +235,7 @@ class Estimate:
     stderr: float = _NAN
     p: float = _NAN
     df: float = _NAN
+    skew: float = 0.0
     n: int = 0
     clusters: Mapping[str, int] = field(default_factory=dict)
     effective: Mapping[str, float] = field(default_factory=dict)

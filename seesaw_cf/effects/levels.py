@@ -1,27 +1,50 @@
-"""What happened to which people after an edit, over all groups: one table, relations pooled, with controls."""
+"""What happened to which people after an edit, over all groups: one table, relations pooled, judged by its controls."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
-from typing import Any
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Literal, get_args
 
+import numpy as np
 import pandas as pd
+from scipy import stats
 
-from seesaw_cf.effects.accuracy import paired_shares
-from seesaw_cf.effects.audit import MARGIN, in_log_odds
+from seesaw_cf.base.types import Estimate
+from seesaw_cf.effects.audit import MARGIN, MARGIN_LOG_ODDS, in_log_odds
 from seesaw_cf.effects.estimands import excess_over_control
-from seesaw_cf.effects.groups import ALL, group_effects
 from seesaw_cf.effects.prompts import ScoreForm
+from seesaw_cf.stats import (
+    adjust,
+    case_weights,
+    clustered_means,
+    clustered_share,
+    half_clusters,
+    mcnemar,
+    paired_change,
+)
+from seesaw_cf.stats.clustered import MIN_EFFECTIVE
+from seesaw_cf.stats.skew import outer_limits
 
 LEVELS = ("other_facts", "target_true", "target_new")
 """Other facts about the edited person; people who hold the old answer; people who hold the new answer."""
-SCALE_COLUMNS = {"probability": ("D", ""), "log-odds": ("log_odds", "log_odds_")}
-"""Scale -> the column of `group_effects` with its value, and the prefix of its limits."""
+LevelVerdict = Literal[
+    "worse than its control",
+    "better than its control",
+    "no more than its control",
+    "undetermined",
+    "not testable",
+    "no control",
+]
+LEVEL_VERDICTS: tuple[LevelVerdict, ...] = get_args(LevelVerdict)
+ALPHA = 0.05
+"""At most this often one of the levels of an editor is said to differ from a control that it does not differ from."""
+# The sign of a change for the worse.
+_HARM = {"other_facts": -1, "target_true": 1, "target_new": -1}
+# Scale -> column of `prompt_effects`.
+_SCALES = {"probability": "D", "log-odds": "log_odds"}
 _KEYS = ["case_id", "edit_relation", "effect_relation"]
-_FIELDS = {"before": "D_pre", "after": "D_post", "likelier_pre": "likelier_pre"}
-_FIELDS |= {"n": "n_prompts", "n_edits": "n_cases", "n_people": "n_subjects"}
-_SHARES = {"pre": "before", "post": "after", "post_low": "after_low", "post_high": "after_high", "change": "value"}
-_LIMITS = ("value", "low", "high", "note")
+_NAN = float("nan")
 
 Row = dict[Any, Any]
 Controls = Sequence[tuple[str, str]]
@@ -30,102 +53,177 @@ Controls = Sequence[tuple[str, str]]
 def levels(
     prompts: pd.DataFrame | None,
     answers: pd.DataFrame | None,
-    accuracy: pd.DataFrame,
     controls: Controls,
     *,
     score: ScoreForm = "summed",
     margin: float = MARGIN,
+    margin_log_odds: float = MARGIN_LOG_ODDS,
+    floors: Mapping[str, float] = {},
     no_interval: str = "",
 ) -> pd.DataFrame:
-    """Return what every edit did to each of `LEVELS`, with its controls.
+    """Return what every edit did to each of `LEVELS`, and whether it is more than its controls did.
 
     Args:
         prompts: Rows of `seesaw_cf.effects.prompt_effects`; None without questions about other people.
-        answers: Rows of `seesaw_cf.effects.accuracy.mark`; None where no other property was asked.
-        accuracy: Rows of `accuracy_table` over all pairs, one per editor.
+        answers: Rows of `seesaw_cf.effects.accuracy.mark`, with `edit` where several cases ask about one edit; None
+            where no other property was asked.
         controls: (editor, its control); an editor with two controls has two rows.
-        score, margin: See `in_log_odds`: the scale on which people's answers are read.
+        score, margin: See `in_log_odds`: the scale on which people's answers are read. The margin is that of
+            probabilities and of shares.
+        margin_log_odds: The same in nats.
+        floors: Scale -> largest difference that is noise.
         no_interval: Why the cases of this run are not independent edits; then no row has an interval.
 
     Returns:
         One row per level, scale ("share", "probability", "log-odds"), editor and control ("" without one): `before`,
         `after` (share right; D), `value` (the change; for people, D towards the new answer), `low`, `high`, `note`
-        (reason for a missing interval), `n` (answers or prompts), `n_edits`, `n_people`, `decides` (whether this scale
-        is read); `control_value`, `control_low`, `control_high`; `difference` (editor minus control on the same
-        questions) with `difference_low`, `_high`, `_note`. Edits weigh equally; errors: clustered by edit and person.
+        (reason for a missing interval), `half_edits` (the fewest edits that carry half of it), `n` (answers or
+        prompts), `n_edits`, `n_people`, `decides` (whether this scale is read); `control_value`, `control_low`,
+        `control_high`; `difference` (editor minus control on the same questions) with `difference_low`, `_high`,
+        `_note`, `difference_reach` (the end of its 90 % interval that is farther from 0), `p`, `p_adjusted` (Holm, over
+        what decides of an editor), `margin`, `verdict` of `LEVEL_VERDICTS`, and `rule`. Edits weigh equally; errors:
+        clustered by edit and person, of other facts by the edited person.
     """
-    scales = [name for name in SCALE_COLUMNS if name == "log-odds" or score != "log_odds"]
-    table = pd.DataFrame([*_other_facts(answers, accuracy, controls), *_people(prompts, controls, scales)])
-    if "likelier_pre" in table:
-        log_odds = in_log_odds(table.pop("likelier_pre"), margin, score)
-        table["decides"] = (table["scale"] == "share") | (log_odds == (table["scale"] == "log-odds"))
+    scales = [name for name in _SCALES if name == "log-odds" or score != "log_odds"]
+    table = pd.DataFrame([*_other_facts(answers, controls), *_people(prompts, controls, scales)])
+    if table.empty:
+        return table
+    log_odds = in_log_odds(table.pop("likelier_pre"), margin, score)
+    table["decides"] = (table["scale"] == "share") | (log_odds == (table["scale"] == "log-odds"))
     if no_interval:
         for name in map(str, table):
-            if name.endswith(("low", "high", "note")):
-                table[name] = no_interval if name.endswith("note") else float("nan")
+            if name.endswith(("low", "high", "note", "reach")) or name == "p":
+                table[name] = no_interval if name.endswith("note") else _NAN
+    table["p_adjusted"] = _NAN
+    for _, rows in table[table["decides"]].groupby("editor"):
+        table.loc[rows.index, "p_adjusted"] = adjust(rows["p"].to_numpy(np.float64))
+    table["margin"] = np.where(table["scale"] == "log-odds", margin_log_odds, margin)
+    own = {control for _, control in controls}
+    judged = [_verdict(row, floors.get(row["scale"], 0.0), row["editor"] in own) for row in table.to_dict("records")]
+    table["verdict"], table["rule"] = zip(*judged)
     return table
 
 
-def _other_facts(answers: pd.DataFrame | None, accuracy: pd.DataFrame, controls: Controls) -> Iterator[Row]:
+def _verdict(row: Row, floor: float, is_control: bool) -> tuple[LevelVerdict | Literal[""], str]:
+    """Return what can be said of a level beside its control, and why."""
+    value, margin, p = row["difference"], row["margin"], row["p_adjusted"]
+    if not row["decides"]:
+        return "", "the other scale decides"
+    if not row["control"]:
+        why = "it is a control itself" if is_control else "no control edit was made: nothing is put down to the edit"
+        return "no control", why
+    if not np.isfinite([value, p]).all():
+        return "not testable", f"no interval: {row['difference_note'] or 'not estimable'}"
+    size = f"{row['scale']} {value:+.3g}, margin {margin:g}"
+    word: Literal["worse", "better"] = "worse" if value * _HARM[row["level"]] > 0 else "better"
+    real = p < ALPHA and abs(value) > floor
+    side = f"{word}, corrected p {p:.3g}" if real else f"corrected p {p:.3g}"
+    if real and abs(value) > margin:
+        return f"{word} than its control", f"{size}: {side}"  # type: ignore[return-value]
+    if row["difference_reach"] < margin and floor < margin:
+        return "no more than its control", f"{size}: {side}, 90 % interval inside the margin"
+    if p < ALPHA and not real:
+        return "undetermined", f"{size}: within the noise floor {floor:.2g}"
+    return "undetermined", f"{size}: {side}, 90 % interval not inside the margin"
+
+
+def _other_facts(answers: pd.DataFrame | None, controls: Controls) -> Iterator[Row]:
     if answers is None:
         return
     counted = answers[answers["status"].isin(("ok", "unanswerable"))]
-    named = accuracy[accuracy["n"] > 0].rename(columns=_SHARES)
-    own = {row.pop("editor"): row for row in named[["editor", *_SHARES.values(), *_LIMITS[1:], "n"]].to_dict("records")}
-    for editor, row in own.items():
-        answered = counted[counted["editor"] == editor]
-        counts = {"n_edits": len(answered[_KEYS[:2]].drop_duplicates()), "n_people": answered["person"].nunique()}
-        for control in _controls(editor, controls, own):
-            key = {"level": "other_facts", "scale": "share", "decides": True, "editor": editor, "control": control}
-            difference: Row = {}
+    counted = counted.assign(
+        edit=counted["edit" if "edit" in counted else "case_id"],
+        before=counted["pre_correct"].astype(float),
+        after=counted["post_mean" if "post_mean" in counted else "post_correct"].astype(float),
+    )
+    by_editor = {str(editor): own for editor, own in counted.groupby("editor")}
+    for editor, own in by_editor.items():
+        codes = _codes(own)
+        weights = case_weights(codes["edit"], np.ones(len(own), bool))
+        share = clustered_share(own["after"].to_numpy(np.float64), weights, codes["person"], fewest=MIN_EFFECTIVE)
+        row: Row = {"level": "other_facts", "scale": "share", "editor": editor, "likelier_pre": _NAN}
+        row |= {"before": float(weights @ own["before"])} | share.limits("after") | _counts(own)
+        for control in _controls(editor, controls, by_editor):
+            beside, difference = _NOTHING, _NOTHING
             if control:
-                pairs = answered.merge(counted[counted["editor"] == control], on=_KEYS, suffixes=("", "_control"))
-                estimate = paired_shares(
-                    pairs, *(pairs[f"post_correct{side}"].to_numpy(bool) for side in ("_control", ""))
-                )
-                difference = {name: getattr(estimate, name) for name in _LIMITS}
-            yield key | row | counts | _beside(own.get(control, {}), difference)
+                other = by_editor[control]
+                pairs = own.merge(other[[*_KEYS, "after"]], on=_KEYS, suffixes=("", "_control"))
+                beside = _always(other, "before", "after")
+                difference = _always(pairs, "after_control", "after")
+            yield row | {"control": control} | _columns(_always(own, "before", "after"), beside, difference)
+
+
+def _always(rows: pd.DataFrame, before: str, after: str) -> _Mean:
+    """Return the mean change of shares; where all answers changed alike, with Newcombe's interval over people."""
+    # All facts of an edit are about one person, so that the person's clusters hold those of the edits.
+    estimate, half = _means(rows.assign(change=rows[after] - rows[before]), ("change",), ("person",))["change"]
+    if not estimate.note.startswith("all values equal"):
+        return estimate, half
+    people = min(estimate.effective.values())
+    low, high = paired_change(rows[before].to_numpy() > 0.5, rows[after].to_numpy() > 0.5, people)
+    p = mcnemar(round(people) if estimate.value else 0, 0)
+    return replace(estimate, low=low, high=high, p=p, note=""), half
 
 
 def _people(prompts: pd.DataFrame | None, controls: Controls, scales: Sequence[str]) -> Iterator[Row]:
     if prompts is None:
         return
-    pooled = prompts.assign(edit_relation=ALL)
     for holds in LEVELS[1:]:
-        rows = pooled[pooled["holds"] == holds]
-        own = _effects(rows, holds)
-        for editor, effect in own.items():
-            for control in _controls(editor, controls, own):
+        rows = prompts[prompts["holds"] == holds].assign(edit=lambda frame: frame["case_id"])
+        by_editor = {str(editor): _scored(own) for editor, own in rows.groupby("editor")}
+        changes = {editor: _means(own, _PROMPT_COLUMNS) for editor, own in by_editor.items()}
+        for editor, own in by_editor.items():
+            row: Row = {"level": holds, "editor": editor} | _counts(own)
+            names = {"before": "D_pre", "after": "D_post", "likelier_pre": "likelier_pre"}
+            row |= {name: changes[editor][column][0].value for name, column in names.items()}
+            for control in _controls(editor, controls, by_editor):
+                beside = changes.get(control, {})
                 pair = rows[rows["editor"].isin((editor, control))]
-                excess = _effects(excess_over_control(pair, control), holds) if control else {}
-                row = {"level": holds, "editor": editor, "control": control}
-                row |= {name: effect[column] for name, column in _FIELDS.items()}
-                (difference,) = excess.values() or ({},)
+                excess = _means(_scored(excess_over_control(pair, control)), ("D", "log_odds")) if control else {}
                 for scale in scales:
-                    beside = _beside(_limits(own.get(control, {}), scale), _limits(difference, scale))
-                    yield row | {"scale": scale} | _limits(effect, scale) | beside
+                    parts = [part.get(_SCALES[scale], _NOTHING) for part in (changes[editor], beside, excess)]
+                    yield row | {"scale": scale, "control": control} | _columns(*parts)
 
 
-def _effects(rows: pd.DataFrame, holds: str) -> dict[str, Row]:
-    """Return editor -> its row of `group_effects` over all people."""
+_PROMPT_COLUMNS = ("D_pre", "D_post", "likelier_pre", *_SCALES.values())
+_Mean = tuple[Estimate, int]
+_NOTHING: _Mean = (Estimate(_NAN), 0)
+
+
+def _scored(rows: pd.DataFrame) -> pd.DataFrame:
+    return rows[rows["status"] == "ok"].sort_values(["edit", "person", "prompt_id"], kind="stable")
+
+
+def _codes(rows: pd.DataFrame) -> dict[str, Any]:
+    return {name: pd.factorize(rows[name], sort=True, use_na_sentinel=False)[0] for name in ("edit", "person")}
+
+
+def _counts(rows: pd.DataFrame) -> Row:
+    return {"n": len(rows), "n_edits": rows["edit"].nunique(), "n_people": rows["person"].nunique()}
+
+
+def _means(
+    rows: pd.DataFrame, columns: Sequence[str], clusters: Sequence[str] = ("edit", "person")
+) -> dict[str, _Mean]:
+    """Return the mean of edit means of every column, and how few edits carry half of it."""
     if rows.empty:
-        return {}
-    return {str(row["editor"]): row for row in group_effects(rows, axes=(), holds=holds).to_dict("records")}
+        return dict.fromkeys(columns, (Estimate(_NAN, note="nothing could be scored"), 0))
+    codes, values = _codes(rows), rows[list(columns)].to_numpy(np.float64)
+    weights = case_weights(codes["edit"], np.ones(len(rows), bool))
+    half = half_clusters(values * weights[:, None], codes["edit"])
+    estimates = clustered_means(values, [weights], {name: codes[name] for name in clusters})
+    return dict(zip(columns, zip(estimates, half.tolist())))
 
 
-def _limits(effect: Row, scale: str) -> Row:
-    if not effect:
-        return {}
-    value, prefix = SCALE_COLUMNS[scale]
-    return {"value": effect[value], "note": effect["note"]} | {name: effect[prefix + name] for name in ("low", "high")}
-
-
-def _beside(control: Row, difference: Row) -> Row:
-    """The columns of a control and of the difference to it; NaN where there is none."""
-    nan = float("nan")
-    beside = {f"control_{name}": control.get(name, nan) for name in ("value", "low", "high")}
-    beside |= {"difference": difference.get("value", nan), "difference_note": difference.get("note", "")}
-    return beside | {f"difference_{name}": difference.get(name, nan) for name in ("low", "high")}
+def _columns(own: _Mean, control: _Mean, difference: _Mean) -> Row:
+    """Return the columns of a change, of its control's, and of the difference; NaN where there is none."""
+    (change, half), (less, _) = own, difference
+    row: Row = change.columns("value", "low", "high", "note") | {"half_edits": half}
+    row |= control[0].columns("value", "low", "high", prefix="control_")
+    row |= less.limits("difference") | {"difference_note": less.note, "p": less.p}
+    ends = outer_limits(less.value, less.stderr, stats.t.isf(0.05, less.df), less.skew)
+    ends = ends if np.isfinite(less.stderr) else (less.low, less.high)  # type: ignore[assignment]
+    return row | {"difference_reach": float(np.abs(ends).max())}
 
 
 def _controls(editor: str, controls: Controls, there: Collection[str]) -> list[str]:

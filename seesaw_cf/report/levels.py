@@ -16,27 +16,24 @@ _CONTROLS = {
     "unrelated": "an edit of an unrelated fact",
     "identity": "no change at all",
 }
-# Level -> its head, what is measured, the sign of a change for the worse, what to say where nothing was asked.
+# Level -> its head, what is measured, what to say where nothing was asked.
 _LEVELS = {
     "other_facts": (
         "Other facts",
         "{after} of the other facts about the edited person are still right, {before} before: {value} ({n:,} answers "
         "about {n_people:,} people)",
-        -1,
         "Nothing was asked about the edited people's other properties (no candidates or no gold answers).",
     ),
     "target_true": (
         "Old answer",
         "people who hold the old answer moved by {value} towards the new, false one ({n:,} prompts, {n_people:,} "
         "people, {n_edits:,} {edits})",
-        1,
         "Nothing was asked about people who hold the old answer.",
     ),
     "target_new": (
         "New answer",
         "confidence in what is right about people who hold the new answer changed by {value} ({n:,} prompts, "
         "{n_people:,} people, {n_edits:,} {edits})",
-        -1,
         "Nothing was asked about people who hold the new answer.",
     ),
 }
@@ -51,7 +48,7 @@ def level_sentences(results: Results) -> dict[str, str]:
     """Return what happened on each level, by its head: one editor after the other, each with its controls."""
     sentences = {}
     rows = [row for row in results.levels.to_dict("records") if row["decides"]]
-    for level, (head, words, _, nothing) in _LEVELS.items():
+    for level, (head, words, nothing) in _LEVELS.items():
         own = [row for row in rows if row["level"] == level]
         edits = [row for row in own if not is_control(row["editor"])]
         parts = [_change(row, words, results) + _beside_control(row, results) for row in edits]
@@ -82,15 +79,12 @@ def _beside_control(row: Mapping[Any, Any], results: Results) -> str:
     kind = _CONTROLS.get(split_control(row["control"])[0], row["control"])
     control = level_number(row, ("control_value", "control_low", "control_high"), results)
     difference = level_number(row, ("difference", "difference_low", "difference_high"), results)
-    return f"; after {kind} {control}. Difference {difference}: {level_verdict(row, results)}."
+    return f"; after {kind} {control}. Difference {difference}: {level_verdict(row)}."
 
 
-def level_verdict(row: Mapping[Any, Any], results: Results) -> str:
-    """Return whether an edit did more harm than its control, by the interval of the difference alone."""
-    harm, low, high = _LEVELS[row["level"]][2], row["difference_low"], row["difference_high"]
-    if (low > 0 or high < 0) and abs(row["difference"]) > _zero_limit(row, results):
-        return f"{'worse' if row['difference'] * harm > 0 else 'better'} than its control"
-    return f"not shown to differ from its control{_why(row['difference_note'])}"
+def level_verdict(row: Mapping[Any, Any]) -> str:
+    """Return what can be said of a level beside its control, and why there is no interval."""
+    return f"{row['verdict']}{_why(row['difference_note'])}"
 
 
 def _why(note: str) -> str:

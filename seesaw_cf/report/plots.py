@@ -66,7 +66,7 @@ def _panel(panel: Axes, rows: pd.DataFrame, results: Results) -> None:
         panel.hlines(y, low, high, color=colour, linewidth=3)
         panel.plot([value], [y], "o", color=colour, markersize=9, fillstyle="full" if low == low else "none")
         number = text.percent_interval(value, low, high) if share else level_number(of_editor[0], columns, results)
-        verdicts = dict.fromkeys(level_verdict(row, results) for row in of_editor if row["control"])
+        verdicts = dict.fromkeys(level_verdict(row) for row in of_editor if row["control"])
         _beside(panel, y, text.minus(number), colour)
         for verdict in verdicts:
             _beside(panel, y - 0.4, verdict, _COLOUR_OF.get(verdict.split()[0], "black"))

@@ -171,7 +171,6 @@ def read_results(
     if "cross_property" in kinds:
         marked = with_edit_known(mark(answers(scores, mode=rule), rule, nats), edits)
     accuracy = pd.DataFrame() if marked is None else accuracy_of(marked)
-    pooled = accuracy[accuracy["edit_relation"] == ALL] if len(accuracy) else accuracy
     names = dict.fromkeys(edits["editor"])
     gate = _gate(once, efficacy(_of(scores, once), score=score, nats=nats) if "efficacy" in kinds else None)
     return Results(
@@ -186,11 +185,12 @@ def read_results(
         accuracy=accuracy,
         levels=levels(
             prompts,
-            marked,
-            pooled,
+            marked if marked is None or numbers is None else marked.assign(edit=_edits(marked, numbers)),
             compared(names, manifest),
             score=score,
             margin=settings.margin,
+            margin_log_odds=settings.margin_log_odds,
+            floors={"probability": floor.zero_limit(score), "log-odds": floor.zero_limit_log_odds},
             no_interval="the cases of a relation are one edit" if batch else "",
         ),
         unscored=_unscored(scores),
@@ -203,6 +203,11 @@ def read_results(
         prompts=prompts,
         answers=marked,
     )
+
+
+def _edits(rows: pd.DataFrame, numbers: Mapping[tuple[str, int], int]) -> list[int]:
+    """Return the number of the edit behind each row."""
+    return [numbers[key] for key in zip(rows["editor"], rows["case_id"])]
 
 
 def read_manifest(folder: Path) -> Manifest:

@@ -105,10 +105,11 @@ def _levels(results: Results) -> Table:
             _EDITOR,
             _named("beside", lambda r: r["control"] or "-"),
         ),
-        _named("the edit is", lambda row: level_verdict(row, results) if row["control"] else "-"),
+        _named("the edit is", level_verdict),
         *(change("change", "value", ""), change("change of the control", "control_value", "control_")),
         change("more than the control", "difference", "difference_"),
-        *(Column("asked", "n"), Column("edits", "n_edits"), Column("people", "n_people")),
+        *(_named("why", "rule"), _p("corrected p"), Column("asked", "n"), Column("edits", "n_edits")),
+        *(Column("half of it in", _half), Column("people", "n_people")),
     )
     frame = results.levels
     return Table("levels", "What happened to everybody", notes.LEVELS, columns, frame, view=_where(frame, "decides"))
@@ -174,8 +175,8 @@ def _effects(results: Results) -> Iterator[Table]:
 
 def _half(row: Row) -> str | None:
     """How many edits carry half of a mean, where they are too few to be sure that harm was seen at all."""
-    few = row.get("half_edits", 0) > 0 and row["n_cases"] < FEW_EDITS
-    return f"{row['half_edits']} of {row['n_cases']}" if few else None
+    edits = row["n_edits"] if "n_edits" in row else row["n_cases"]
+    return f"{row['half_edits']} of {edits}" if row.get("half_edits", 0) > 0 and edits < FEW_EDITS else None
 
 
 def _scales(results: Results) -> list[EstimateColumn]:

@@ -120,14 +120,13 @@ def clustered_means(
     skew = skew if len(parts) == 1 else np.zeros_like(skew)  # a contrast of groups has a test of its own
     with np.errstate(invalid="ignore", divide="ignore"):
         limits = outer_limits(value, stderr, stats.t.ppf((1 + LEVEL) / 2, df), skew)
-        numbers = (value, *limits, stderr, outer_p(value / stderr, df, skew), df)
+        numbers = (value, *limits, stderr, outer_p(value / stderr, df, skew), df, skew)
+    names = ("value", "low", "high", "stderr", "p", "df", "skew")
     for row, largest in zip(np.stack(numbers, axis=1).tolist(), np.abs(values[crossing.used]).max(axis=0)):
-        estimate, low, high, error, own_p, own_df = row
-        if error <= 1e-12 * max(1e-300, largest):
-            note = "all values equal: no error to estimate"
-            estimates.append(replace(base, value=estimate, note=note))
-            continue
-        estimates.append(replace(base, value=estimate, low=low, high=high, stderr=error, p=own_p, df=own_df))
+        fields = dict(zip(names, row))
+        if fields["stderr"] <= 1e-12 * max(1e-300, largest):
+            fields = {"value": fields["value"], "note": "all values equal: no error to estimate"}
+        estimates.append(replace(base, **fields))
     return estimates
 
 
