@@ -24,9 +24,18 @@ def add_actions(parser: argparse.ArgumentParser, actions: Table[_Does]) -> list[
     return parsers
 
 
-def run_action(args: argparse.Namespace, actions: Actions) -> None:
-    """Run the action that was given."""
-    actions[args.action][2](args)
+def command(
+    actions: Actions,
+) -> tuple[Callable[[argparse.ArgumentParser], None], Callable[[argparse.Namespace], None]]:
+    """Return `configure` and `run` of a command that has actions."""
+
+    def configure(parser: argparse.ArgumentParser) -> None:
+        add_actions(parser, actions)
+
+    def run(args: argparse.Namespace) -> None:
+        actions[args.action][2](args)
+
+    return configure, run
 
 
 def subcommands(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:

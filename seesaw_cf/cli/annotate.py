@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from seesaw_cf.base.terminal import column_table
-from seesaw_cf.cli.actions import Actions, add_actions, run_action
+from seesaw_cf.cli.actions import command
 from seesaw_cf.cli.options import json_option, seed_option
-from seesaw_cf.cli.output import say, write_numbers
+from seesaw_cf.cli.output import say, say_left_out, write_numbers
 from seesaw_cf.cli.paths import name_or_source, output_file, output_folder, source
 from seesaw_cf.cli.types import count, one_of, positive, seconds, share, whole
 
@@ -18,16 +18,6 @@ if TYPE_CHECKING:
     from seesaw_cf.texts.people.serving import Place
 
 _KINDS = ("flaws", "survey", "claims", "writing", "failures")
-
-
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the actions of `seesaw-cf annotate` and their options."""
-    add_actions(parser, _ACTIONS)
-
-
-def run(args: argparse.Namespace) -> None:
-    """Run one action."""
-    run_action(args, _ACTIONS)
 
 
 def _tasks(parser: argparse.ArgumentParser) -> None:
@@ -138,8 +128,7 @@ def _make(args: argparse.Namespace) -> None:
         consent=args.consent,
     )
     study = make_study(args.run, plan, args.out)
-    for reason, number in study.left_out.items():
-        say(f"left out: {number}: {reason}")
+    say_left_out(study.left_out)
     groups = ", ".join(f"{name} {number}" for name, number in study.groups.items())
     say(
         f"{study.items} of {study.of} items ({groups}), each to {per_item} of {args.raters} raters: "
@@ -223,11 +212,13 @@ def _merge(args: argparse.Namespace) -> None:
     say(f"{args.out}: {merger.entries} entries. Links are the same.")
 
 
-_ACTIONS: Actions = {
-    "make": ("sample items from a run and deal them to raters", _make_options, _make),
-    "serve": ("serve the pages until Ctrl-C; prints one secret link for each rater", _serve_options, _serve),
-    "links": ("print the links once more", _place_options, _links),
-    "status": ("how far everybody is, also while it serves", _status_options, _status),
-    "export": ("the tables that judges write, from people's answers", _export_options, _export),
-    "merge": ("one file from copies of a study on several machines", _merge_options, _merge),
-}
+configure, run = command(
+    {
+        "make": ("sample items from a run and deal them to raters", _make_options, _make),
+        "serve": ("serve the pages until Ctrl-C; prints one secret link for each rater", _serve_options, _serve),
+        "links": ("print the links once more", _place_options, _links),
+        "status": ("how far everybody is, also while it serves", _status_options, _status),
+        "export": ("the tables that judges write, from people's answers", _export_options, _export),
+        "merge": ("one file from copies of a study on several machines", _merge_options, _merge),
+    }
+)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from seesaw_cf.cli.from_fields import options_from, values_of
 from seesaw_cf.cli.options import EDITING, job_of, open_option, output_options
-from seesaw_cf.cli.output import open_page, say
+from seesaw_cf.cli.output import say, show
 from seesaw_cf.cli.paths import source
 from seesaw_cf.run.jobs import DosePlan, Job
 
@@ -30,8 +30,7 @@ def run(args: argparse.Namespace) -> None:
     plan = DosePlan(**values_of(DosePlan, args), texts=_texts(args.text))
     run_dose(job_of(args), plan, args.out, progress=not args.quiet)
     say(write_dose_report(args.out))
-    if args.open:
-        open_page(args.out / "report.html")
+    show(args, args.out / "report.html")
 
 
 def _texts(file: Path | None) -> tuple[str, ...]:

@@ -6,24 +6,13 @@ import argparse
 
 from seesaw_cf.base.errors import RecordError
 from seesaw_cf.base.terminal import markdown_for_terminal, wrap
-from seesaw_cf.cli.actions import Actions, add_actions, run_action
+from seesaw_cf.cli.actions import command
 from seesaw_cf.cli.flaws_judge import judge, judge_options
-from seesaw_cf.cli.flaws_pairs import show
 from seesaw_cf.cli.flaws_sheets import export_options, export_sheets, import_options, import_sheets
 from seesaw_cf.cli.options import open_option
-from seesaw_cf.cli.output import say
+from seesaw_cf.cli.output import say, show
 from seesaw_cf.cli.paths import output_file, output_folder, source
 from seesaw_cf.cli.types import finite, positive
-
-
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the actions of `seesaw-cf flaws` and their options."""
-    add_actions(parser, _ACTIONS)
-
-
-def run(args: argparse.Namespace) -> None:
-    """Run one action."""
-    run_action(args, _ACTIONS)
 
 
 def _validate_options(parser: argparse.ArgumentParser) -> None:
@@ -82,10 +71,12 @@ def _report(args: argparse.Namespace) -> None:
     show(args, args.out / "report.html")
 
 
-_ACTIONS: Actions = {
-    "export": ("write a blind sheet for human raters", export_options, export_sheets),
-    "import": ("read a filled sheet back", import_options, import_sheets),
-    "judge": ("let a language model rate", judge_options, judge),
-    "validate": ("compare a judge with people", _validate_options, _validate),
-    "report": ("the papers' tables from people's ratings, with judges beside them", _report_options, _report),
-}
+configure, run = command(
+    {
+        "export": ("write a blind sheet for human raters", export_options, export_sheets),
+        "import": ("read a filled sheet back", import_options, import_sheets),
+        "judge": ("let a language model rate", judge_options, judge),
+        "validate": ("compare a judge with people", _validate_options, _validate),
+        "report": ("the papers' tables from people's ratings, with judges beside them", _report_options, _report),
+    }
+)

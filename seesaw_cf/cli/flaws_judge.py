@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from seesaw_cf.cli.flaws_pairs import pairs_of, passages_options, say_left_out, show, wording_option
+from seesaw_cf.cli.flaws_pairs import pairs_of, passages_options, wording_option
 from seesaw_cf.cli.judge_cost import counting, plan_options, prices_of, say_cost
 from seesaw_cf.cli.options import load, model_options, open_option, server_options
-from seesaw_cf.cli.output import say, write_json
+from seesaw_cf.cli.output import say, say_left_out, show, write_json
 from seesaw_cf.cli.paths import output_folder, source
 from seesaw_cf.cli.types import AXES, at_least_zero, one_of, positive, share
 

@@ -6,13 +6,10 @@ import argparse
 from typing import TYPE_CHECKING
 
 from seesaw_cf.cli.options import seed_option
-from seesaw_cf.cli.output import open_page, say
+from seesaw_cf.cli.output import say_left_out
 from seesaw_cf.cli.paths import source
 
 if TYPE_CHECKING:
-    from collections import Counter
-    from pathlib import Path
-
     from seesaw_cf.texts.write.pairs import PassagePair
 
 
@@ -40,15 +37,3 @@ def pairs_of(args: argparse.Namespace) -> list[PassagePair]:
     pairs, left_out = passage_pairs(read_table(args.passages, PASSAGES), args.passage)
     say_left_out(left_out)
     return pairs
-
-
-def say_left_out(left_out: Counter[str]) -> None:
-    """Print reason and count."""
-    for reason, count in left_out.items():
-        say(f"left out: {count}: {reason}")
-
-
-def show(args: argparse.Namespace, file: Path) -> None:
-    """Open a page when asked to."""
-    if args.open:
-        open_page(file)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from seesaw_cf.base.errors import RecordError
 from seesaw_cf.base.text import read_json
-from seesaw_cf.cli.output import open_page, say, write_json, write_numbers
+from seesaw_cf.cli.output import say, show, write_json, write_numbers
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -205,7 +205,7 @@ def compare(args: argparse.Namespace) -> None:
     columns = [column for column in shown.columns if column.head != "note"]
     say(replace(shown, columns=columns, lines=[*forced, *sorted(notes)]).terminal())
     if page is not None:
-        _write(page, args.out, args.open)
+        _write(page, args.out, args)
 
 
 def export(args: argparse.Namespace) -> None:
@@ -218,15 +218,14 @@ def export(args: argparse.Namespace) -> None:
     export_graphml(crawl, folder / "graph.graphml")
     export_json(crawl, folder / "graph.json")
     say("\n".join(str(folder / f"graph.{ending}") for ending in ("graphml", "json")))
-    _write(graph_findings(crawl), folder, args.open)
+    _write(graph_findings(crawl), folder, args)
 
 
-def _write(page: Findings, folder: Path, show: bool) -> None:
+def _write(page: Findings, folder: Path, args: argparse.Namespace) -> None:
     """Write the page, print its first lines, and show it."""
     from seesaw_cf.base.files import write_text
     from seesaw_cf.report.html.findings import findings_page, first_lines
 
     write_text(folder / "report.html", findings_page(page))
     say(f"{folder / 'report.html'}\n\n{first_lines(page)}")
-    if show:
-        open_page(folder / "report.html")
+    show(args, folder / "report.html")

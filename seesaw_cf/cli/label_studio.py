@@ -7,7 +7,7 @@ import json
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from seesaw_cf.cli.actions import Actions, add_actions, run_action
+from seesaw_cf.cli.actions import command
 from seesaw_cf.cli.options import seed_option
 from seesaw_cf.cli.output import say
 from seesaw_cf.cli.paths import output_folder, source
@@ -17,16 +17,6 @@ if TYPE_CHECKING:
     from seesaw_cf.texts.label_studio.projects import Project
 
 KINDS = ("flaws", "survey", "claims", "failures")
-
-
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Add both actions and their options."""
-    add_actions(parser, _ACTIONS)
-
-
-def run(args: argparse.Namespace) -> None:
-    """Run one action."""
-    run_action(args, _ACTIONS)
 
 
 def _export_options(parser: argparse.ArgumentParser) -> None:
@@ -94,7 +84,9 @@ def _import(args: argparse.Namespace) -> None:
         say(f"{name}.parquet: {table.num_rows} rows by {len(raters)} raters")
 
 
-_ACTIONS: Actions = {
-    "export": ("tasks and labelling configuration from the texts of a run", _export_options, _export),
-    "import": ("a JSON export of Label Studio back into tables", _import_options, _import),
-}
+configure, run = command(
+    {
+        "export": ("tasks and labelling configuration from the texts of a run", _export_options, _export),
+        "import": ("a JSON export of Label Studio back into tables", _import_options, _import),
+    }
+)

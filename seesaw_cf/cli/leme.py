@@ -6,28 +6,18 @@ import argparse
 
 from seesaw_cf.base.terminal import markdown_for_terminal
 from seesaw_cf.base.text import read_json
-from seesaw_cf.cli.actions import Actions, add_actions, run_action
+from seesaw_cf.cli.actions import command
 from seesaw_cf.cli.from_fields import options_from, values_of
 from seesaw_cf.cli.judge_cost import counting, plan_options, prices_of, say_cost
 from seesaw_cf.cli.options import (
     open_option,
     output_options,
 )
-from seesaw_cf.cli.output import open_page, say
+from seesaw_cf.cli.output import say, say_left_out, show
 from seesaw_cf.cli.paths import name_or_source, output_folder, source
 from seesaw_cf.cli.train import annotator_options, rater_options, train
 from seesaw_cf.cli.types import finite, positive
 from seesaw_cf.texts.job import LemeJob, read_preset
-
-
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the actions of `seesaw-cf leme`."""
-    add_actions(parser, _ACTIONS)
-
-
-def run(args: argparse.Namespace) -> None:
-    """Run the action."""
-    run_action(args, _ACTIONS)
 
 
 def _configure_run(parser: argparse.ArgumentParser) -> None:
@@ -90,8 +80,7 @@ def _import(args: argparse.Namespace) -> None:
     table, left_out = released_annotations(args.file, args.annotator)
     written = args.out / "annotations.parquet"
     write_new([(written, table_bytes(table))], overwrite=args.overwrite)
-    for why, number in left_out.items():
-        say(f"left out: {number}: {why}")
+    say_left_out(left_out)
     say(f"{written}: {table.num_rows} claims. Next: seesaw-cf leme report --raters {args.out} --out TABLES")
 
 
@@ -113,8 +102,7 @@ def _report(args: argparse.Namespace) -> None:
         written.append(report_people(args.raters, place, args.folder, **how))
     for file in written:
         say(markdown_for_terminal(read_text(file)))
-    if args.open:
-        open_page((args.out or args.folder) / "report.html")
+    show(args, (args.out or args.folder) / "report.html")
 
 
 def _run(args: argparse.Namespace) -> None:
@@ -130,26 +118,31 @@ def _run(args: argparse.Namespace) -> None:
         _plan(args, job)
         return
     say(markdown_for_terminal(run_leme(job, args.out, progress=not args.quiet)))
-    if args.open:
-        open_page(args.out / "report.html")
+    show(args, args.out / "report.html")
 
 
-_ACTIONS: Actions = {
-    "run": ("write passages before and after edits, rate and annotate them, report", _configure_run, _run),
-    "report": (
-        "the papers' tables of a finished run, with its short form, measures that need a model, reference texts",
-        _configure_report,
-        _report,
-    ),
-    "import": (
-        "annotations as released with LEME into the table that people and judges give",
-        _import_options,
-        _import,
-    ),
-    "train-annotator": (
-        "supports, neutral or contradicts: train on annotated passages, measured on unseen samples",
-        annotator_options,
-        train,
-    ),
-    "train-rater": ("ratings from 1 to 7: train on rated passages, measured on unseen samples", rater_options, train),
-}
+configure, run = command(
+    {
+        "run": ("write passages before and after edits, rate and annotate them, report", _configure_run, _run),
+        "report": (
+            "the papers' tables of a finished run, with its short form, measures that need a model, reference texts",
+            _configure_report,
+            _report,
+        ),
+        "import": (
+            "annotations as released with LEME into the table that people and judges give",
+            _import_options,
+            _import,
+        ),
+        "train-annotator": (
+            "supports, neutral or contradicts: train on annotated passages, measured on unseen samples",
+            annotator_options,
+            train,
+        ),
+        "train-rater": (
+            "ratings from 1 to 7: train on rated passages, measured on unseen samples",
+            rater_options,
+            train,
+        ),
+    }
+)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from seesaw_cf.base.checks import shown
 from seesaw_cf.base.errors import EditError, StorageError
 from seesaw_cf.base.terminal import description_list
-from seesaw_cf.cli.actions import Actions, add_actions, run_action
+from seesaw_cf.cli.actions import command
 from seesaw_cf.cli.from_fields import options_from
 from seesaw_cf.cli.options import CORPUS, load, model_options, quiet_option, seed_option
 from seesaw_cf.cli.output import say
@@ -23,16 +23,6 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
     from seesaw_cf.editors.locate.moment_sets import MomentSet
-
-
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the actions of `seesaw-cf moments`."""
-    add_actions(parser, _ACTIONS)
-
-
-def run(args: argparse.Namespace) -> None:
-    """Run the action."""
-    run_action(args, _ACTIONS)
 
 
 def _tokens(text: str) -> int:
@@ -178,9 +168,11 @@ def _rows(named: Mapping[str, str]) -> str:
     return description_list(list(named.items()), indent="  ")
 
 
-_ACTIONS: Actions = {
-    "make": ("compute them from texts, in one pass for all layers", _options_of_make, _make),
-    "push": ("publish a set as a data set on the Hub, with a card", _options_of_push, _push),
-    "pull": ("fetch a published set, checked, into the cache", _options_of_pull, _pull),
-    "list": ("the sets of this machine, or what a data set on the Hub has", _options_of_list, _list),
-}
+configure, run = command(
+    {
+        "make": ("compute them from texts, in one pass for all layers", _options_of_make, _make),
+        "push": ("publish a set as a data set on the Hub, with a card", _options_of_push, _push),
+        "pull": ("fetch a published set, checked, into the cache", _options_of_pull, _pull),
+        "list": ("the sets of this machine, or what a data set on the Hub has", _options_of_list, _list),
+    }
+)

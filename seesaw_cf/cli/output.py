@@ -30,9 +30,16 @@ def say(text: str) -> None:
     finish()
 
 
-def open_page(file: Path) -> None:
-    """Open a page in the browser, or say that there is none."""
-    open_address(file.absolute().as_uri(), file)
+def show(args: argparse.Namespace, file: Path) -> None:
+    """Open a page in the browser when `--open` asks for it, or say that there is none."""
+    if args.open:
+        open_address(file.absolute().as_uri(), file)
+
+
+def say_left_out(left_out: Mapping[str, int]) -> None:
+    """Print why something was left out, and how often."""
+    for reason, count in left_out.items():
+        say(f"left out: {count}: {reason}")
 
 
 def open_address(address: str, name: object = "") -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from seesaw_cf.cli.from_fields import values_of
 from seesaw_cf.cli.options import full_option, open_option
-from seesaw_cf.cli.output import open_page, say
+from seesaw_cf.cli.output import say, show
 from seesaw_cf.cli.paths import output_folder, source
 from seesaw_cf.cli.types import above_zero, at_least_zero, inside, one_of
 
@@ -60,8 +60,7 @@ def run(args: argparse.Namespace) -> None:
         settings |= {} if args.noise_run is None else _measured(folder, args.noise_run)
         declared = AuditSettings(**settings)
         say(write_report(folder, args.out, settings=declared, dose=args.dose_run, full=args.full))
-    if args.open:
-        open_page((args.out or folder / "report") / "report.html")
+    show(args, (args.out or folder / "report") / "report.html")
 
 
 def _compare(args: argparse.Namespace, settings: AuditSettings) -> None:

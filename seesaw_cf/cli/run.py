@@ -6,7 +6,7 @@ import argparse
 
 from seesaw_cf.cli.from_fields import options_from
 from seesaw_cf.cli.options import full_option, job_of, open_option, output_options
-from seesaw_cf.cli.output import open_page, say
+from seesaw_cf.cli.output import say, show
 from seesaw_cf.cli.paths import output_folder
 from seesaw_cf.cli.types import at_least_zero, one_of, positive
 from seesaw_cf.run.explain import explain
@@ -50,5 +50,4 @@ def run(args: argparse.Namespace) -> None:
     from seesaw_cf.report import write_report
 
     say(write_report(args.out, args.report, full=args.full))
-    if args.open:
-        open_page((args.report or args.out / "report") / "report.html")
+    show(args, (args.report or args.out / "report") / "report.html")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from seesaw_cf.cli.options import open_option, quiet_option
-from seesaw_cf.cli.output import open_page, say
+from seesaw_cf.cli.output import say, show
 from seesaw_cf.cli.paths import own_folder, source
 
 
@@ -38,8 +38,7 @@ def run(args: argparse.Namespace) -> None:
         return
     failed = [] if args.report_only else run_study(study, out, args.cell or (), progress=not args.quiet)
     say(report_study(study, out))
-    if args.open:
-        open_page(out / "report" / "report.html")
+    show(args, out / "report" / "report.html")
     if failed:
         raise RunFolderError(
             f"{len(failed)} cells failed: {', '.join(cell.name for cell in failed)}. The report says why; repeat the "
