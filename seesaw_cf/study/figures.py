@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from seesaw_cf.base.files import safe_name
 from seesaw_cf.base.terminal import printable
 from seesaw_cf.records import groups
-from seesaw_cf.report.canvas import COLOURS, new_figure, picture_style, save_picture
+from seesaw_cf.report.canvas import Columns, grouped_bars, new_figure, picture_style, save_picture
 from seesaw_cf.report.results import relation_name, sort_relations
 from seesaw_cf.study.tables import Comparison
 
@@ -127,27 +127,10 @@ def _by_share(rows: pd.DataFrame, about: str) -> Figure:
     )
 
 
-def _bars(
-    panel: Axes, rows: pd.DataFrame, places: tuple[str, Sequence[str]], bar: str, columns: tuple[str, str, str]
-) -> None:
+def _bars(panel: Axes, rows: pd.DataFrame, places: tuple[str, Sequence[str]], bar: str, columns: Columns) -> None:
     """Groups of bars: one group for each place, one bar for each value of `bar`; n under or over each."""
-    column, names = places
-    kinds = list(dict.fromkeys(rows[bar]))
-    value, low, high = columns
-    wide = 0.8 / max(1, len(kinds))
-    cells = {(row[column], row[bar]): row for row in rows.to_dict("records")}
-    for number, kind in enumerate(kinds):
-        colour = COLOURS[number % len(COLOURS)]
-        panel.bar([0], [0], color=colour, label=printable(kind)[:24])
-        for place, name in enumerate(names):
-            if (row := cells.get((name, kind))) is None:
-                continue
-            x = place - 0.4 + wide * (number + 0.5)
-            panel.bar([x], [row[value]], 0.92 * wide, color=colour)
-            if low and row[low] == row[low]:
-                panel.vlines(x, row[low], row[high], color="black", linewidth=1.2)
-            panel.annotate(str(int(row["n_cases"])), (x, 0), xytext=(0, -11 if row[value] >= 0 else 3),
-                           textcoords="offset points", ha="center", fontsize=7)  # fmt: skip
+    grouped_bars(panel, rows, places, bar, columns, counts="n_cases")
+    names = places[1]
     panel.axhline(0, color="black", linewidth=1)
     panel.set_xticks(range(len(names)), [printable(name)[:16].replace(" ", "\n") for name in names])
     panel.set_ylabel(_UNIT)

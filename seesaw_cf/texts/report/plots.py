@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 
 from seesaw_cf.base.terminal import printable
 from seesaw_cf.effects.leme_annotation import LABELS
-from seesaw_cf.report.canvas import COLOURS, new_figure, picture_style, save_picture
+from seesaw_cf.report.canvas import grouped_bars, new_figure, picture_style, save_picture
 
 _LABEL_COLOURS = dict(zip(LABELS, ("#009E73", "#bdbdbd", "#D55E00"), strict=True))
 
@@ -54,13 +54,8 @@ def _panels(frame: pd.DataFrame, by: list[str], height: float) -> list[tuple[Fig
 
 def _bars(axis: Axes, part: pd.DataFrame, across: str) -> None:
     """Bars of every method side by side over the values of a column, with their intervals."""
-    methods, places = list(dict.fromkeys(part["method"])), list(dict.fromkeys(part[across]))
-    width = 0.8 / len(methods)
-    for number, method in enumerate(methods):
-        rows = part[part["method"] == method].set_index(across).reindex(places)
-        x = np.arange(len(places)) + (number - (len(methods) - 1) / 2) * width
-        axis.bar(x, rows["value"], 0.92 * width, color=COLOURS[number % len(COLOURS)], label=printable(method)[:24])
-        axis.vlines(x, rows["low"], rows["high"], color="black", linewidth=1.2)
+    places = list(dict.fromkeys(part[across]))
+    grouped_bars(axis, part, (across, places), "method", ("value", "low", "high"))
     axis.set_xticks(
         range(len(places)), [printable(place).replace("_", " ") for place in places], rotation=15, ha="right"
     )
