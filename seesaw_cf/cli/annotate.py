@@ -7,7 +7,6 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from seesaw_cf.base.terminal import column_table
 from seesaw_cf.cli.actions import command
 from seesaw_cf.cli.options import json_option, seed_option
 from seesaw_cf.cli.output import say, say_left_out, write_numbers
@@ -182,19 +181,12 @@ def _export(args: argparse.Namespace) -> None:
 
 
 def _status(args: argparse.Namespace) -> None:
-    from seesaw_cf.texts.people.status import HEAD, status_of, status_rows
+    from seesaw_cf.texts.people.status import status_of, status_table
     from seesaw_cf.texts.people.store import StudyStore
 
     with StudyStore(args.tasks, readonly=True) as store:
         progress, study = status_of(store), store.study
-    answered, total = sum(row.done for row in progress), sum(row.total for row in progress)
-    say(f"study {study.id}: {study.kind}, {answered} of {total} items are answered")
-    say(column_table(HEAD, status_rows(progress)))
-    for row in progress:
-        if row.clock_back:
-            say(f"{row.rater}: the clock went back {row.clock_back} times; the order of answers does not rest on it.")
-        if row.late:
-            say(f"{row.rater}: {row.late} answers came after submission; they are kept and do not count.")
+    say(status_table(study, progress).terminal())
     write_numbers(args, {"study": study.id, "kind": study.kind, "raters": [row.row() for row in progress]})
 
 

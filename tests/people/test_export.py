@@ -163,7 +163,7 @@ def test_the_command_says_what_it_did(tmp_path: Path, capsys: pytest.CaptureFixt
     answered(Path(tasks), *first)
     assert main(["annotate", "status", tasks, "--json", str(tmp_path / "s.json")]) == 0
     said = capsys.readouterr().out
-    assert "items are answered" in said
+    assert "items have an answer" in said
     assert main(["annotate", "links", tasks, "--port", "9000"]) == 0
     said = capsys.readouterr().out
     assert said.count("http://127.0.0.1:9000/enter/") == 3

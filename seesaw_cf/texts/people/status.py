@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
+from seesaw_cf.report.table import Column, Row, Table
 from seesaw_cf.stats import clustered_mean
 from seesaw_cf.texts.people.forms import agrees
 from seesaw_cf.texts.people.progress import GoldJudgements, standing
 from seesaw_cf.texts.people.store import StudyStore
-
-HEAD = ("rater", "done", "of", "submitted", "gold right", "attention right", "same again", "s/item", "last answer")
+from seesaw_cf.texts.people.study import RatingStudy
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,20 +107,39 @@ def _repeats(store: StudyStore, rater: str, answers: Mapping[int, Mapping[str, A
     return GoldJudgements(tuple(same))
 
 
-def status_rows(statuses: Sequence[RaterStatus]) -> list[list[str]]:
-    """Cells under `HEAD`."""
-    return [
-        [
-            status.rater,
-            str(status.done),
-            str(status.total),
-            "not qualified" if status.qualified is False else "yes" if status.submitted else "no",
-            *(
-                f"{part.right}/{part.asked}" if part.asked else ""
-                for part in (status.gold, status.attention, status.repeats)
-            ),
-            "" if status.seconds is None else f"{status.seconds:.0f}",
-            status.last,
-        ]
-        for status in statuses
+def status_table(study: RatingStudy, statuses: Sequence[RaterStatus]) -> Table:
+    """Return how far the raters are, one row each, with what should be looked at."""
+    done, total = sum(status.done for status in statuses), sum(status.total for status in statuses)
+    about = f"Study {study.id}, {study.kind}: {done} of {total} items have an answer."
+    clocks = {status.rater: status.clock_back for status in statuses if status.clock_back}
+    late = {status.rater: status.late for status in statuses if status.late}
+    lines = [
+        f"{name}: the clock went back {n} times; the order of answers does not rest on it."
+        for name, n in clocks.items()
     ]
+    lines += [f"{name}: {n} answers after submission; they are kept and do not count." for name, n in late.items()]
+    frame = pd.DataFrame([{name: getattr(status, name) for name in RaterStatus.__slots__} for status in statuses])
+    return Table("status", "Status", about, _COLUMNS, frame, lines=lines)
+
+
+def _submitted(qualified: bool | None, submitted: bool) -> str:
+    return "not qualified" if qualified is False else "yes" if submitted else "no"
+
+
+def _judged(name: str) -> Callable[[Row], str]:
+    return lambda row: f"{row[name].right}/{row[name].asked}" if row[name].asked else ""
+
+
+_COLUMNS = (
+    Column("rater", words=True),
+    Column("done"),
+    Column("of", "total"),
+    Column(
+        "submitted", lambda row: "not qualified" if row["qualified"] is False else "yes" if row["submitted"] else "no"
+    ),
+    Column("gold right", _judged("gold")),
+    Column("attention right", _judged("attention")),
+    Column("same again", _judged("repeats")),
+    Column("s/item", "seconds", digits=0),
+    Column("last answer", "last"),
+)

@@ -13,7 +13,7 @@ from seesaw_cf.texts.people.forms import agrees, expected
 from seesaw_cf.texts.people.make import KINDS
 from seesaw_cf.texts.people.progress import MAIN, Standing
 from seesaw_cf.texts.people.spans import sentence_spans, word_spans
-from seesaw_cf.texts.people.status import HEAD, RaterStatus, status_rows
+from seesaw_cf.texts.people.status import RaterStatus, status_table
 from seesaw_cf.texts.people.study import RatingItem, RatingStudy, RatingTask
 
 _PAGES = Path(__file__).parent / "pages"
@@ -71,18 +71,7 @@ def guide_page(study: RatingStudy, onward: str) -> str:
 
 def status_page(study: RatingStudy, statuses: Sequence[RaterStatus]) -> str:
     """Return how far the raters are, for who runs the study."""
-    answered, total = sum(status.done for status in statuses), sum(status.total for status in statuses)
-    notes = [
-        f"{status.rater}: the clock went back {status.clock_back} times." for status in statuses if status.clock_back
-    ]
-    notes += [
-        f"{status.rater}: {status.late} answers after submission; they do not count."
-        for status in statuses
-        if status.late
-    ]
-    about = f"Study {study.id}, {study.kind}: {answered} of {total} items have an answer."
-    values = {"title": "Status", "about": about, "head": HEAD, "rows": status_rows(statuses), "notes": notes}
-    return render("status.html", values, _LOOK)
+    return render("status.html", {"title": "Status", "status": status_table(study, statuses)}, _LOOK)
 
 
 def task_page(study: RatingStudy, item: RatingItem, task: RatingTask, now: Standing, state: FormState) -> str:
