@@ -22,6 +22,7 @@ from seesaw_cf.texts.write.pairs import (
     flaw_row,
     flaw_table,
     seeded_uniform,
+    turned,
     unblinded,
 )
 
@@ -185,12 +186,8 @@ def judge_questions(
     """
     chosen = how.wording.chosen(flaw.name for flaw in chosen_flaws(how.flaws))
     orders = [(pair, first_shown(how.seed, pair.pair_id)) for pair in pairs]
-    again = [(p, _other(first)) for p, first in orders if seeded_uniform(how.seed, "swap", p.pair_id) < swap]
+    again = [(p, turned(first)) for p, first in orders if seeded_uniform(how.seed, "swap", p.pair_id) < swap]
     return [(pair, flaw, first) for pair, first in [*orders, *again] for flaw in chosen]
-
-
-def _other(first: str) -> str:
-    return "post" if first == "pre" else "pre"
 
 
 def _ask(

@@ -13,12 +13,11 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from seesaw_cf.base import checks
 from seesaw_cf.base.errors import RecordError, UnknownNameError
 from seesaw_cf.base.files import neutral, write_new
 from seesaw_cf.records.relations import relation
 from seesaw_cf.texts.wording import OURS, Wording, chosen_flaws
-from seesaw_cf.texts.write.pairs import PassagePair, first_shown, seeded_uniform
+from seesaw_cf.texts.write.pairs import PassagePair, seeded_uniform, showings
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,12 +110,18 @@ def sheet_items(pairs: Sequence[PassagePair], how: SheetOptions) -> list[SheetIt
     Raises:
         RecordError: No pairs, one twice, or a share of duplicates outside 0..1.
     """
-    checks.number("duplicates", how.duplicates, 0, 1)
     if not pairs or len({pair.pair_id for pair in pairs}) < len(pairs):
         raise RecordError(f"sheet of ratings: {len(pairs)} pairs, expected at least one and none of them twice.")
-    seed = how.seed
-    items = [_item(pair, seed, copy) for copy in (1, 2) for pair in _copy(pairs, seed, how.duplicates, copy)]
-    return sorted(items, key=lambda item: seeded_uniform(seed, "row", item.item))
+    by_id = {pair.pair_id: pair for pair in pairs}
+    items = [
+        SheetItem(_row_id(how.seed, id, copy), copy, first, by_id[id])
+        for id, copy, first in showings(list(by_id), how.seed, how.duplicates)
+    ]
+    return sorted(items, key=lambda item: seeded_uniform(how.seed, "row", item.item))
+
+
+def _row_id(*parts: object) -> str:
+    return f"i{hashlib.sha256(chr(0).join(map(str, parts)).encode()).hexdigest()[:12]}"
 
 
 def _sheet_text(items: Sequence[SheetItem], flaws: Sequence[str], edits: Mapping[tuple[str, int], str] | None) -> str:
@@ -150,21 +155,6 @@ def _property(relation_id: str) -> str:
         return relation(relation_id).label
     except UnknownNameError:
         return "one fact"
-
-
-def _copy(pairs: Sequence[PassagePair], seed: int, duplicates: float, copy: int) -> list[PassagePair]:
-    if copy == 1:
-        return list(pairs)
-    ranked = sorted(pairs, key=lambda pair: seeded_uniform(seed, "duplicate", pair.pair_id))
-    return ranked[: round(duplicates * len(pairs))]
-
-
-def _item(pair: PassagePair, seed: int, copy: int) -> SheetItem:
-    digest = hashlib.sha256(f"{seed}\0{pair.pair_id}\0{copy}".encode()).hexdigest()[:12]
-    first = first_shown(seed, pair.pair_id)
-    if copy == 2:
-        first = "post" if first == "pre" else "pre"
-    return SheetItem(f"i{digest}", copy, first, pair)
 
 
 def _instructions(flaws: Sequence[str], wording: Wording, shows_edit: bool) -> str:

@@ -25,7 +25,7 @@ from seesaw_cf.texts.people.making import Kind, Made, RatedTask
 from seesaw_cf.texts.people.study import Answer, ItemQuestion, RatingItem, RatingTask, Text
 from seesaw_cf.texts.people.survey import SURVEY_TASK
 from seesaw_cf.texts.wording import FAILURE_MODES, FLAWS_BY_NAME
-from seesaw_cf.texts.write.pairs import first_shown, seeded_uniform
+from seesaw_cf.texts.write.pairs import showings
 
 _YES_NO = ("yes", "no", "unsure")
 _CLAIM = (ItemQuestion("label", "Does the passage support the claim?", CHOICES, shape="claim"),)
@@ -68,16 +68,14 @@ def project_of(kind: str, made: Made, seed: int = 0, duplicates: float = 0.0) ->
     Raises:
         RecordError: A share outside 0..1.
     """
+    items = {item.id: item for item in made.items}
     orders = KINDS[kind][0].orders
-    shown = [(item, 1, first_shown(seed, item.id) if orders else "") for item in made.items]
-    if orders:
-        ranked = sorted(shown, key=lambda one: seeded_uniform(seed, "duplicate", one[0].id))
-        again = ranked[: round(checks.number("duplicates", duplicates, 0, 1) * len(ranked))]
-        shown += [(item, 2, {"pre": "post", "post": "pre"}[first]) for item, _, first in again]
+    shown = showings(list(items), seed, duplicates) if orders else [(id, 1, "") for id in items]
     tasks: dict[str, dict[str, Any]] = {}
     told_by_field: dict[str, str] = {}
     texts_by_field: dict[str, str] = {}
-    for item, copy, first in shown:
+    for name_of_item, copy, first in shown:
+        item = items[name_of_item]
         told = {label: "\n".join(lines) for label, lines in item.told}
         bodies = item.texts[::-1] if first == "post" else item.texts
         texts = {text.title or f"Text {'AB'[place]}": text.body for place, text in enumerate(bodies)}

@@ -15,6 +15,7 @@ from seesaw_cf.base.checks import number, whole
 from seesaw_cf.base.errors import RecordError
 from seesaw_cf.base.seeds import seed_of
 from seesaw_cf.texts.people.study import RatingItem, RatingTask
+from seesaw_cf.texts.write.pairs import turned
 
 _PHASES = ("pre", "post")
 
@@ -145,7 +146,7 @@ def _sequence(
     again = sorted(draw.sample(range(half), min(half, round(design.duplicates * len(order)))))
     count = design.attention if attention else 0
     places = [(float(place), "item", id, phases[id]) for place, id in enumerate(order)]
-    places += [(place + half + 0.5, "repeat", order[place], _other(phases[order[place]])) for place in again]
+    places += [(place + half + 0.5, "repeat", order[place], turned(phases[order[place]])) for place in again]
     for which in range(count):
         where = (which + draw.uniform(0.25, 0.75)) / count * len(order)
         places.append((where, "attention", attention[which % len(attention)], "pre" if design.orders else ""))
@@ -158,7 +159,3 @@ def _orders(number: int, draw: random.Random) -> list[str]:
     phases = [_PHASES[place % 2] for place in range(number + number % 2)]
     draw.shuffle(phases)
     return phases[:number]
-
-
-def _other(first: str) -> str:
-    return {"pre": "post", "post": "pre"}.get(first, "")

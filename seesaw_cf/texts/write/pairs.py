@@ -10,7 +10,7 @@ from typing import NamedTuple, cast
 
 import pyarrow as pa
 
-from seesaw_cf.base.checks import whole
+from seesaw_cf.base import checks
 from seesaw_cf.base.errors import RecordError
 from seesaw_cf.base.seeds import chance_of, seed_of
 from seesaw_cf.texts.tables import FLAWS, PASSAGES, FlawRow, PassageRow
@@ -146,7 +146,7 @@ def sample_pairs(pairs: Sequence[PassagePair], number: int | None, seed: int = 0
     """
     if number is None:
         return list(pairs)
-    whole("sample of pairs", number, 1)
+    checks.whole("sample of pairs", number, 1)
     groups: dict[str, list[PassagePair]] = {}
     for pair in pairs:
         groups.setdefault(pair.relation, []).append(pair)
@@ -181,6 +181,28 @@ def first_shown(seed: int, pair_id: str) -> str:
     Copies of a pair (what follows "@" in the id tells them apart) are shown in the order of the pair.
     """
     return PHASES[seeded_uniform(seed, "order", pair_id.split("@")[0]) < 0.5]
+
+
+def turned(first: str) -> str:
+    """Return the other text of a pair; "" of "", where texts have no order."""
+    return {"pre": "post", "post": "pre"}.get(first, "")
+
+
+def showings(ids: Sequence[str], seed: int, duplicates: float) -> list[tuple[str, int, str]]:
+    """Return id, copy and the text that is shown first: every pair once, and some again in the other order.
+
+    Args:
+        ids: Of the pairs.
+        seed: Of the orders, and of which pairs come again.
+        duplicates: Share of the pairs that do.
+
+    Raises:
+        RecordError: A share outside 0..1.
+    """
+    n = round(checks.number("duplicates", duplicates, 0, 1) * len(ids))
+    again = sorted(ids, key=lambda id: seeded_uniform(seed, "duplicate", id))[:n]
+    first = {id: first_shown(seed, id) for id in ids}
+    return [*((id, 1, first[id]) for id in ids), *((id, 2, turned(first[id])) for id in again)]
 
 
 def unblinded(answer: int, first: str) -> int:
