@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from seesaw_cf.base.errors import EditError, MissingExtraError, RecordError, need
-from seesaw_cf.base.terminal import column_table, wrap
+from seesaw_cf.base.terminal import wrap
 from seesaw_cf.base.types import Cloze, EditRequest
 from seesaw_cf.cli.from_fields import options_from
 from seesaw_cf.cli.options import DATA, cases_of, load, model_options, quiet_option, seed_option
@@ -90,22 +90,23 @@ def _known(
 def _text(
     row: Sequence[Estimate], traces: Sequence[FactTrace], proposal: dict[str, tuple[int, ...]], window: int
 ) -> str:
-    from seesaw_cf.report import text
+    import pandas as pd
+
+    from seesaw_cf.report.table import Column, EstimateColumn, Table
 
     clean = sum(trace.clean for trace in traces) / len(traces)
     corrupted = sum(trace.corrupted for trace in traces) / len(traces)
     about = (
         f"{len(traces)} facts; p(answer) {clean:.3f} untouched, {corrupted:.3f} with noise on the subject. "
         f"Indirect effect of restoring {window} layer(s) around each layer at the subject's last token "
-        "(probability, mean and 95 % interval over facts):"
+        "(probability, mean and 95 % interval over facts)."
     )
-    effects = [
-        [layer, text.number(e.value, digits=4), text.interval(e.low, e.high, digits=4)] for layer, e in enumerate(row)
-    ]
+    effects = pd.DataFrame([{"layer": layer} | e.columns("value", "low", "high") for layer, e in enumerate(row)])
+    columns = [Column("layer"), EstimateColumn("effect", "value", low="low", digits=4, zero=0.0)]
+    table = Table("layers", "Where facts are held", about, columns, effects)
     proposals = "Proposed layers: " + "; ".join(f"{name} {list(layers)}" for name, layers in proposal.items()) + "."
     use = f'Use them with --editor-config, for example {{"memit": {{"layers": {list(proposal["memit"])}}}}}.'
-    table = column_table(("layer", "effect", "95 % interval"), effects, left=0)
-    return "\n".join([wrap(about), table, wrap(proposals), use])
+    return "\n".join([table.terminal(), wrap(proposals), use])
 
 
 def _write(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from seesaw_cf.base.terminal import column_table, wrap
 from seesaw_cf.cli.options import seed_option
 from seesaw_cf.cli.output import say
 from seesaw_cf.cli.paths import name_or_source, own_folder, source
@@ -80,18 +79,19 @@ def _people(args: argparse.Namespace) -> Any:
 
 def _table(report: dict[str, Any], measured: tuple[str, str]) -> str:
     """Return the figures, one line per classifier and part."""
+    import pandas as pd
+
+    from seesaw_cf.report.table import Column, EstimateColumn, Table
+
     if "figures" not in report:
         return f"{report['n']} rows; not measured (--folds 0)"
     rows = [
-        [name, part, *(_figure(figures[figure]) for figure in measured), figures["n"]]
+        {"classifier": name, "part": part, "n": figures["n"]}
+        | {f"{figure}_{end}": figures[figure][end] for figure in measured for end in ("value", "low", "high")}
         for name, parts in report["figures"].items()
         for part, figures in parts.items()
     ]
-    about = f"{report['n']} rows, {report['folds']} grouped folds; 95 % intervals resample whole samples"
-    return f"{wrap(about)}\n{column_table(('classifier', 'part', *measured, 'n'), rows, left=2)}"
-
-
-def _figure(figure: dict[str, float | None]) -> str:
-    from seesaw_cf.report.text import estimate
-
-    return estimate(figure["value"], figure["low"], figure["high"], ".3f")
+    about = f"{report['n']} rows, {report['folds']} grouped folds; 95 % intervals resample whole samples."
+    names = [Column("classifier", words=True), Column("part", words=True)]
+    figures = [EstimateColumn(name, f"{name}_value", low=f"{name}_low") for name in measured]
+    return Table("figures", "On unseen samples", about, [*names, *figures, Column("n")], pd.DataFrame(rows)).terminal()
