@@ -64,11 +64,11 @@ def _project(args: argparse.Namespace) -> Project:
     from seesaw_cf.texts.wording import read_wording
 
     settings = Settings(args.hide_edit, wording=read_wording(args.wording))
-    made = KINDS[args.kind][0].make(RunTexts(args.folder), settings)
-    if not made.items:
+    material = KINDS[args.kind][0].make(RunTexts(args.folder), settings)
+    if not material.items:
         raise RecordError(f"{args.folder}: no texts for {args.kind}. Expected a run with a coupled config.")
-    items = sampled(made.items, min(args.sample or len(made.items), len(made.items)), args.seed)
-    return project_of(args.kind, replace(made, items=items), args.seed, args.duplicates)
+    items = sampled(material.items, min(args.sample or len(material.items), len(material.items)), args.seed)
+    return project_of(args.kind, replace(material, items=items), args.seed, args.duplicates)
 
 
 def _import(args: argparse.Namespace) -> None:

@@ -149,14 +149,14 @@ class PairRating:
     comment: str = ""
 
 
-def human_work(ratings: Sequence[PairRating], known: int = 0) -> HumanWork:
+def human_work(ratings: Sequence[PairRating], repeated: int = 0) -> HumanWork:
     """Return people's ratings as the tables that judges write, un-blinded.
 
-    Whether the edit is reflected is what the first copy of a pair says, or the second where the first has no answer.
+    The answer about the edit is that of the first copy of a pair, or of the second where the first has none.
 
     Args:
         ratings: In any order.
-        known: See `HumanWork`.
+        repeated: `HumanWork.known`.
     """
     rows: dict[bool, list[FlawRow]] = {False: [], True: []}
     reflected: dict[tuple[str, str], ReflectedRow] = {}
@@ -170,7 +170,7 @@ def human_work(ratings: Sequence[PairRating], known: int = 0) -> HumanWork:
         row["reflected"] = row["reflected"] or rating.reflected or None
         row["comment"] = " | ".join(part for part in (row["comment"], rating.comment) if part)
     table = pa.Table.from_pylist(list(reflected.values()), schema=REFLECTED)
-    return HumanWork(flaw_table(rows[False]), flaw_table(rows[True]), table, known)
+    return HumanWork(flaw_table(rows[False]), flaw_table(rows[True]), table, repeated)
 
 
 def reflected_row(pair: PassagePair, rater: str, answer: str | None = None) -> ReflectedRow:

@@ -12,16 +12,16 @@ SPANS = "evidence"
 _COLOURS = {"supports": "#1b7837", "contradicts": "#b2182b"}
 
 
-def config_of(told: Mapping[str, str], texts: Mapping[str, str], questions: Sequence[ItemQuestion]) -> str:
+def config_of(facts: Mapping[str, str], texts: Mapping[str, str], questions: Sequence[ItemQuestion]) -> str:
     """Return the configuration of tasks.
 
     Args:
-        told: Field of a task -> title of what stands above the texts.
+        facts: Field of a task -> title of what stands above the texts.
         texts: The same of the texts; answers belong to the first.
         questions: What is asked; of a claim, words of the first text are highlighted as well.
     """
     view, first = ET.Element("View"), next(iter(texts))
-    _texts(view, told)
+    _texts(view, facts)
     if any(question.shape == "claim" for question in questions):
         labels = ET.SubElement(view, "Labels", name=SPANS, toName=first)
         for name, colour in _COLOURS.items():

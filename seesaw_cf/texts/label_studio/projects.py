@@ -56,41 +56,41 @@ class Project:
         return {"kind": self.kind, "asked": list(self.asked), "items": self.items}
 
 
-def project_of(kind: str, made: Made, seed: int = 0, duplicates: float = 0.0) -> Project:
+def project_of(kind: str, material: Made, seed: int = 0, duplicates: float = 0.0) -> Project:
     """Return the items of a kind of task, as the browser shows them, as tasks in random order.
 
     Args:
         kind: One of `KINDS`.
-        made: What `seesaw_cf.texts.people` makes of a run; a task asks about one claim.
+        material: What `seesaw_cf.texts.people` makes of a run; a task asks about one claim.
         seed: Of the order of tasks, and of the two texts of a pair.
         duplicates: Share of pairs that come a second time, in the other order.
 
     Raises:
         RecordError: A share outside 0..1.
     """
-    items = {item.id: item for item in made.items}
+    items = {item.id: item for item in material.items}
     orders = KINDS[kind][0].orders
-    shown = showings(list(items), seed, duplicates) if orders else [(id, 1, "") for id in items]
+    order = showings(list(items), seed, duplicates) if orders else [(id, 1, "") for id in items]
     tasks: dict[str, dict[str, Any]] = {}
-    told_by_field: dict[str, str] = {}
+    facts_by_field: dict[str, str] = {}
     texts_by_field: dict[str, str] = {}
-    for name_of_item, copy, first in shown:
+    for name_of_item, copy, first in order:
         item = items[name_of_item]
-        told = {label: "\n".join(lines) for label, lines in item.told}
+        facts = {label: "\n".join(lines) for label, lines in item.told}
         bodies = item.texts[::-1] if first == "post" else item.texts
         texts = {text.title or f"Text {'AB'[place]}": text.body for place, text in enumerate(bodies)}
         for name, claim in item.about.get("claims", {"": {}}).items():
-            own = told | ({"Claim": claim["claim"]} if claim else {})
+            own = facts | ({"Claim": claim["claim"]} if claim else {})
             id = f"i{seed_of(seed, kind, item.id, copy, name):012x}"
             about = {**item.about, "item": id, "copy": copy, "first": first, "claims": {name: claim}}
             tasks[id] = {"data": {_field(title): text for title, text in (own | texts).items()}, "about": about}
-            told_by_field |= {_field(title): title for title in own}
+            facts_by_field |= {_field(title): title for title in own}
         texts_by_field |= {_field(title): title for title in texts}
-    names = {name for item in made.items for name in item.ask}
-    questions = [question for question in made.questions or _CLAIM if not names or question.name in names]
-    blank = dict.fromkeys(told_by_field | texts_by_field, "-")
+    names = {name for item in material.items for name in item.ask}
+    questions = [question for question in material.questions or _CLAIM if not names or question.name in names]
+    blank = dict.fromkeys(facts_by_field | texts_by_field, "-")
     whole = {id: task | {"data": blank | task["data"]} for id, task in sorted(tasks.items())}
-    config = config_of(told_by_field, texts_by_field, questions)
+    config = config_of(facts_by_field, texts_by_field, questions)
     return Project(kind, config, whole, tuple(question.name for question in questions))
 
 
@@ -135,7 +135,8 @@ def tables_of(results: Path, key: Path) -> dict[str, pa.Table]:
 
 def _flaws(entry: Answered, about: Mapping[str, Any], questions: Sequence[ItemQuestion]) -> Answer:
     read_item(about)
-    labels = {one.name: entry.choice(one.name, ANSWERS) for one in questions if one.name in FLAWS_BY_NAME}
+    flaws = [question.name for question in questions if question.name in FLAWS_BY_NAME]
+    labels = {flaw: entry.choice(flaw, ANSWERS) for flaw in flaws}
     return labels | {"edit_reflected": entry.choice("edit_reflected", _YES_NO), "comment": entry.comment}
 
 
@@ -153,7 +154,8 @@ def _claims(entry: Answered, about: Mapping[str, Any], _: Sequence[ItemQuestion]
             f"{label or 'missing'}. Expected one label, and highlights of the same."
         )
     return {
-        name: {"choice": label, "sentences": [], "spans": [one.span for one in entry.spans]} for name in about["claims"]
+        name: {"choice": label, "sentences": [], "spans": [highlight.span for highlight in entry.spans]}
+        for name in about["claims"]
     }
 
 

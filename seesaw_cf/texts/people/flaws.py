@@ -82,7 +82,7 @@ def flaw_questions(wording: Wording) -> tuple[ItemQuestion, ...]:
 
 
 def flaw_item(pair: PassagePair, edit: str = "") -> RatingItem:
-    """Return a pair, with a sentence about its edit where that is told."""
+    """Return a pair, with a sentence about its edit where raters see that."""
     facts = (("Subject", (pair.entity,)), *([("Edit", (edit,))] if edit else []))
     ask = (*FLAWS_BY_NAME, *(["edit_reflected"] if edit else []), "comment")
     texts = (Text("", pair.pre), Text("", pair.post))
@@ -129,7 +129,7 @@ def _gold(item: RatingItem, rows: Sequence[Mapping[str, Any]]) -> dict[str, obje
 
 def _tables(rated: Sequence[RatedTask], questions: Sequence[ItemQuestion]) -> Iterator[tuple[str, pa.Table]]:
     flaws = [question.name for question in questions if question.name in FLAWS_BY_NAME]
-    work = human_work([_rating(one, flaws) for one in rated if one.task.role in ("item", "repeat")])
+    work = human_work([_rating(task, flaws) for task in rated if task.task.role in ("item", "repeat")])
     yield from {"flaws": work.table, "flaws.repeats": work.repeats, "flaws.reflected": work.reflected}.items()
 
 

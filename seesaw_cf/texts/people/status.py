@@ -109,8 +109,8 @@ def _repeats(store: StudyStore, rater: str, answers: Mapping[int, Mapping[str, A
 
 def status_table(study: RatingStudy, statuses: Sequence[RaterStatus]) -> Table:
     """Return how far the raters are, one row each, with what should be looked at."""
-    done, total = sum(status.done for status in statuses), sum(status.total for status in statuses)
-    about = f"Study {study.id}, {study.kind}: {done} of {total} items have an answer."
+    answered, total = sum(status.done for status in statuses), sum(status.total for status in statuses)
+    about = f"Study {study.id}, {study.kind}: {answered} of {total} items have an answer."
     clocks = {status.rater: status.clock_back for status in statuses if status.clock_back}
     late = {status.rater: status.late for status in statuses if status.late}
     lines = [

@@ -92,7 +92,7 @@ def flaw_sections(
 
 
 def edits_reflected(collected: Collected) -> str:
-    """Return who says of how many pairs that a text says what the edit says; "" when nobody was asked."""
+    """Return the share of pairs that reflect their edit, rater by rater, as a sentence; "" without answers."""
     shares = _reflected(collected).to_dict("records")
     by_rater = [f"{row['rater']}: {100 * row['value']:.0f} % of {row['n']} pairs" for row in shares if row["n"]]
     return f"A text says what the edit says – {', '.join(by_rater)}." if by_rater else ""
