@@ -1,104 +1,293 @@
-"""Sentences about what edits did over all groups: to other facts, and to people who hold either answer."""
+"""What edits did whatever the group: to other facts, and to people who hold either answer, each beside its control."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from seesaw_cf.editors.control_names import is_control, split_control
+from seesaw_cf.effects.levels import LEVEL_VERDICTS
 from seesaw_cf.report import text
-from seesaw_cf.report.moved import is_given
+from seesaw_cf.report.html.forest import Axis, AxisInterval
 from seesaw_cf.report.results import Results
+from seesaw_cf.stats.clustered import FEW_EDITS
 
-_CONTROLS = {
-    "random": "a random change of the same size",
-    "unrelated": "an edit of an unrelated fact",
-    "identity": "no change at all",
-}
-# Level -> its head, what is measured, what to say where nothing was asked.
-_LEVELS = {
-    "other_facts": (
+Row = Mapping[Any, Any]
+Tone = str  # "bad", "good", "same" or "open": how a chip looks
+
+
+@dataclass(frozen=True, slots=True)
+class LevelWords:
+    """Words for a level.
+
+    Attributes:
+        head: Its short name in a table.
+        title: Its name on the first screen.
+        about: The people or facts, inside a sentence.
+        measure: What its numbers are.
+        harm: What a change for the worse is called.
+        sign: Of a change for the worse.
+    """
+
+    head: str
+    title: str
+    about: str
+    measure: str
+    harm: str
+    sign: int
+
+
+WORDS: Mapping[str, LevelWords] = {
+    "other_facts": LevelWords(
         "Other facts",
-        "{after} of the other facts about the edited person are still right, {before} before: {value} ({n:,} answers "
-        "about {n_people:,} people)",
-        "Nothing was asked about the edited people's other properties (no candidates or no gold answers).",
+        "Other facts about the edited person",
+        "other facts about the edited person",
+        "share still answered rightly, {before} before",
+        "damage",
+        -1,
     ),
-    "target_true": (
+    "target_true": LevelWords(
         "Old answer",
-        "people who hold the old answer moved by {value} towards the new, false one ({n:,} prompts, {n_people:,} "
-        "people, {n_edits:,} {edits})",
-        "Nothing was asked about people who hold the old answer.",
+        "People who hold the old answer",
+        "people who hold the old answer",
+        "shift towards the new answer, which is false about them; {unit}",
+        "leak",
+        1,
     ),
-    "target_new": (
+    "target_new": LevelWords(
         "New answer",
-        "confidence in what is right about people who hold the new answer changed by {value} ({n:,} prompts, "
-        "{n_people:,} people, {n_edits:,} {edits})",
-        "Nothing was asked about people who hold the new answer.",
+        "People who hold the new answer",
+        "people who hold the new answer",
+        "change of confidence in it, the papers' D_d; {unit}",
+        "loss",
+        -1,
     ),
 }
+WORSE, BETTER, SAME, OPEN, UNTESTABLE, ALONE = LEVEL_VERDICTS
+_UNITS = {"probability": "probability", "log-odds": "nats of log-odds", "share": ""}
+# Which control decides where an editor has several.
+_ORDER = ("random", "unrelated", "identity")
 
 
-def level_head(level: str) -> str:
-    """Return the head of a level, such as "Other facts"."""
-    return _LEVELS[level][0]
+@dataclass(frozen=True, slots=True)
+class LevelChange:
+    """What one editor did on one level, beside the control that decides.
+
+    Attributes:
+        row: The row of `Results.levels`.
+        verdict: One of the verdicts on a level.
+        size: The change beyond the control (without one: the change) in margins, positive = for the worse.
+        changed: The interval of the change itself excludes 0, beyond the margin.
+    """
+
+    row: Row
+    verdict: str
+    size: float
+    changed: bool
+
+    @property
+    def level(self) -> str:
+        """Name of the level."""
+        return str(self.row["level"])
+
+    @property
+    def editor(self) -> str:
+        """Name of the editor."""
+        return str(self.row["editor"])
 
 
-def level_sentences(results: Results) -> dict[str, str]:
-    """Return what happened on each level, by its head: one editor after the other, each with its controls."""
-    sentences = {}
-    rows = [row for row in results.levels.to_dict("records") if row["decides"]]
-    for level, (head, words, nothing) in _LEVELS.items():
-        own = [row for row in rows if row["level"] == level]
-        edits = [row for row in own if not is_control(row["editor"])]
-        parts = [_change(row, words, results) + _beside_control(row, results) for row in edits]
-        parts += ["Only controls were made: there is no edit to speak of."] if own and not edits else []
-        alone = any(not row["control"] for row in edits)
-        parts += ["Without a control nothing of this is put down to an edit."] if alone else []
-        sentences[head] = " ".join(parts) or nothing
-    return sentences
+def level_changes(results: Results) -> list[LevelChange]:
+    """Return what every editor did on every level, controls left out, on the scale that decides.
+
+    Where an editor has several controls the first of random, unrelated and identity decides.
+    """
+    rows = [row for row in results.levels.to_dict("records") if row["decides"] and not is_control(row["editor"])]
+    rows = [row for row in rows if math.isfinite(row["value"])]
+    rows.sort(key=lambda row: _ORDER.index(split_control(row["control"])[0]) if row["control"] else len(_ORDER))
+    first: dict[tuple[str, str], Row] = {}
+    for row in rows:
+        first.setdefault((row["level"], row["editor"]), row)
+    order = [(level, editor) for level in WORDS for editor in results.editors]
+    return [_change(first[key]) for key in order if key in first]
 
 
-def _change(row: Mapping[Any, Any], words: str, results: Results) -> str:
-    shares = {"before": text.percent(row["before"]), "after": text.percent_interval(*_after(row))}
-    value = level_number(row, ("value", "low", "high"), results) + _why(row["note"])
-    if row["scale"] == "log-odds" and results.score != "log_odds":
-        value += f" in log-odds ({text.number(row['after'] - row['before'])} in probability)"
-    counts = {name: int(row[name]) for name in ("n", "n_edits", "n_people")}
-    edits = "facts" if is_given(row["editor"], results.manifest) else "edits"
-    return f"After {row['editor']}, {words.format(**shares, **counts, value=value, edits=edits)}"
+def _change(row: Row) -> LevelChange:
+    margin = row["margin"]
+    value = row["difference"] if row["control"] else row["value"]
+    changed = (row["low"] > 0 or row["high"] < 0) and abs(row["value"]) > margin
+    size = WORDS[row["level"]].sign * float(value) / margin
+    return LevelChange(row, row["verdict"], size if math.isfinite(size) else 0.0, bool(changed))
 
 
-def _after(row: Mapping[Any, Any]) -> tuple[float, float, float]:
-    return row["after"], row.get("after_low", math.nan), row.get("after_high", math.nan)
+def level_verdict(row: Row) -> str:
+    """Return the verdict on a level, and why there is no interval."""
+    reason = row["difference_note"] if row["control"] else ""
+    return f"{row['verdict'] or '-'}" + (f" (no interval: {reason.partition(' (')[0]})" if reason else "")
 
 
-def _beside_control(row: Mapping[Any, Any], results: Results) -> str:
-    if not row["control"]:
-        return "."
-    kind = _CONTROLS.get(split_control(row["control"])[0], row["control"])
-    control = level_number(row, ("control_value", "control_low", "control_high"), results)
-    difference = level_number(row, ("difference", "difference_low", "difference_high"), results)
-    return f"; after {kind} {control}. Difference {difference}: {level_verdict(row)}."
+# A strip of the first screen: one level on one scale, each editor with its control, in words and numbers.
 
 
-def level_verdict(row: Mapping[Any, Any]) -> str:
-    """Return what can be said of a level beside its control, and why there is no interval."""
-    return f"{row['verdict']}{_why(row['difference_note'])}"
+@dataclass(frozen=True, slots=True)
+class StripMark:
+    """An estimate on a strip: whose it is, its number in words, its place and interval in per cent, and its colour."""
+
+    name: str
+    said: str
+    value: float
+    low: float
+    high: float
+    at: float
+    span: AxisInterval | None
+    colour: int | None
 
 
-def _why(note: str) -> str:
-    return f" (no interval: {note.partition(' (')[0]})" if note else ""
+@dataclass(frozen=True, slots=True)
+class Chip:
+    """A verdict in words, whom it is about (one editor alone: ""), how it looks, and the number behind it."""
+
+    editor: str
+    said: str
+    tone: Tone
+    note: str
 
 
-def _zero_limit(row: Mapping[Any, Any], results: Results) -> float:
+@dataclass(frozen=True, slots=True)
+class Strip:
+    """One level: its title, what is measured, how much of it, an axis, marks and verdicts."""
+
+    level: str
+    title: str
+    about: str
+    axis: Axis
+    ends: tuple[str, str]
+    marks: Sequence[StripMark]
+    chips: Sequence[Chip]
+
+    def line(self) -> str:
+        """Return the strip as a sentence."""
+        chips = [f"{chip.editor} {chip.said}".strip() + f" ({chip.note})" * bool(chip.note) for chip in self.chips]
+        marks = "; ".join(f"{mark.name} {mark.said}" for mark in self.marks)
+        return f"{'; '.join(chips)}. {marks} ({self.about})."
+
+
+def strips(results: Results, changes: Sequence[LevelChange], colours: Mapping[str, int]) -> list[Strip]:
+    """Return a strip for each level that was asked about.
+
+    Args:
+        results: What the run found.
+        changes: Of `level_changes`.
+        colours: Editor -> number of its colour.
+    """
+    return [
+        _strip(level, own, results, colours)
+        for level in WORDS
+        if (own := [change for change in changes if change.level == level])
+    ]
+
+
+def _strip(level: str, changes: Sequence[LevelChange], results: Results, colours: Mapping[str, int]) -> Strip:
+    first = changes[0].row
+    marks = [mark for change in changes for mark in _marks(change.row, results)]
+    values = [number for _, numbers, _ in marks for number in numbers]
+    axis = Axis(0.0, 1.0) if level == "other_facts" else Axis.covering(_near(values))
+    percent = level == "other_facts"
+    ends = ("0 %", "100 %") if percent else (axis.ticks[0][1], axis.ticks[-1][1])
+    drawn = [
+        StripMark(name, said, *numbers, axis.at(numbers[0]), axis.span(*numbers[1:]), colours.get(name))
+        for name, numbers, said in marks
+    ]
+    measure = WORDS[level].measure.format(before=text.percent(first["before"]), unit=_UNITS[first["scale"]])
+    counts = (
+        f"{first['n']:,} {'answers about' if percent else 'prompts,'} {first['n_people']:,} people, {_edits(changes)}"
+    )
+    alone = len(changes) == 1
+    chips = [_chip(change, "" if alone else change.editor, results) for change in changes]
+    return Strip(level, WORDS[level].title, f"{measure}; {counts}", axis, ends, drawn, chips)
+
+
+def _edits(changes: Sequence[LevelChange]) -> str:
+    """How many edits, and where they are few how many of them carry half of the change."""
+    first = changes[0].row
+    count = f"{first['n_edits']:,} edits"
+    half = [f"{int(change.row['half_edits'])} of {change.row['n_edits']} edits carry half of it ({change.editor})"
+            for change in changes
+            if change.row["n_edits"] < FEW_EDITS and change.row.get("half_edits", math.nan) > 0]  # fmt: skip
+    return ", ".join([count, *half])
+
+
+def _near(values: Sequence[float]) -> list[float]:
+    """Numbers of an axis: an end of an interval that is three times as far as any value is left out."""
+    finite = [value for value in values if math.isfinite(value)]
+    return [value for value in finite if abs(value) <= 3 * sorted(map(abs, finite))[len(finite) // 2]] or [0.0]
+
+
+def _marks(row: Row, results: Results) -> list[tuple[str, tuple[float, float, float], str]]:
+    """Name, numbers and words of an editor, then of each of its controls."""
+    there = [other for other in results.levels.to_dict("records") if _comparable(other, row)]
+    measured = {other["editor"]: _numbers(other, "") for other in there}
+    beside = {other["control"]: _numbers(other, "control_") for other in there
+              if other["editor"] == row["editor"] and other["control"]}  # fmt: skip
+    every = {row["editor"]: measured[row["editor"]], **{name: measured.get(name, beside[name]) for name in beside}}
+    return [(name, numbers, _said(numbers, row, results)) for name, numbers in every.items()]
+
+
+def _comparable(one: Row, other: Row) -> bool:
+    return bool(one["level"] == other["level"] and one["scale"] == other["scale"])
+
+
+def _numbers(row: Row, prefix: str) -> tuple[float, float, float]:
+    """The share right after an edit, or the change of confidence; with the ends of the interval."""
+    value, low, high = (float(row[f"{prefix}{name}"]) for name in ("value", "low", "high"))
+    if row["scale"] != "share":
+        return value, low, high
+    if not prefix and not math.isnan(row.get("after_low", math.nan)):
+        return row["after"], row["after_low"], row["after_high"]
+    return tuple(min(max(row["before"] + number, 0.0), 1.0) if math.isfinite(number) else number
+                 for number in (value, low, high))  # type: ignore[return-value]  # fmt: skip
+
+
+def _said(numbers: tuple[float, float, float], row: Row, results: Results) -> str:
+    if row["scale"] == "share":
+        return text.percent_interval(*numbers)
+    limit = _zero_limit(row, results)
+    unit = " nats" * (row["scale"] == "log-odds")
+    return text.minus(f"{text.number(numbers[0], limit)}{unit} {text.interval(*numbers[1:], limit)}".removesuffix(" -"))
+
+
+# Verdict -> what a chip says ({harm} is the level's word) and how it looks.
+_CHIPS: Mapping[str, tuple[str, Tone]] = {
+    WORSE: ("{harm}, beyond its control", "bad"),
+    BETTER: ("better than its control", "good"),
+    SAME: ("no more than its control", "same"),
+    OPEN: ("not known yet", "open"),
+    UNTESTABLE: ("not testable", "open"),
+}
+_NO_CONTROL = {True: ("changed; no control to compare with", "open"), False: ("no change shown; no control", "open")}
+
+
+def _chip(change: LevelChange, editor: str, results: Results) -> Chip:
+    row = change.row
+    said, tone = _NO_CONTROL[change.changed] if change.verdict == ALONE else _CHIPS[change.verdict]
+    note = ""
+    if row["control"]:
+        difference = level_number(row, ("difference", "difference_low", "difference_high"), results)
+        note = text.minus(f"{difference} beyond {row['control']}")
+    reason = row["difference_note"] if row["control"] else row["note"]
+    missing = f"no interval: {reason.partition(' (')[0]}" if reason else ""
+    return Chip(editor, said.format(harm=WORDS[change.level].harm), tone, "; ".join(filter(None, (note, missing))))
+
+
+def _zero_limit(row: Row, results: Results) -> float:
     if row["scale"] == "share":
         return 0.0
     floor = results.floor
     return floor.zero_limit_log_odds if row["scale"] == "log-odds" else floor.zero_limit(results.score)
 
 
-def level_number(row: Mapping[Any, Any], names: tuple[str, str, str], results: Results) -> str:
+def level_number(row: Row, names: tuple[str, str, str], results: Results) -> str:
     """Return a change with its unit and its interval, where it has one: value, low and high are columns of `names`."""
     value, low, high = (row[name] for name in names)
     if row["scale"] == "share":

@@ -1,4 +1,4 @@
-"""The report as Markdown: conclusion, tables, pictures, notes and provenance."""
+"""The report as Markdown: findings, tables, pictures, notes and provenance."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from seesaw_cf.effects.dose import Curves
 from seesaw_cf.report import notes, text
-from seesaw_cf.report.conclusion import conclusion_markdown
 from seesaw_cf.report.dose import dose_section
+from seesaw_cf.report.findings import RunFindings, find
 from seesaw_cf.report.provenance import recorded, repeat_command
 from seesaw_cf.report.results import Results
 from seesaw_cf.report.run_tables import run_tables
@@ -22,7 +22,11 @@ _PICTURES = {
 
 
 def markdown_report(
-    results: Results, pictures: Mapping[str, str], without_pictures: str = "", curves: Curves | None = None
+    results: Results,
+    pictures: Mapping[str, str],
+    without_pictures: str = "",
+    curves: Curves | None = None,
+    findings: RunFindings | None = None,
 ) -> str:
     """Return the whole report.
 
@@ -31,13 +35,9 @@ def markdown_report(
         pictures: File name -> description, for the pictures in the report's folder.
         without_pictures: Why they are missing.
         curves: A dose run to show as well.
+        findings: What the numbers say; computed when None.
     """
-    model = results.manifest.get("model", {})
-    parts = [
-        f"# Side effects of editing {text.escape(model.get('id', 'a model'))}",
-        conclusion_markdown(results),
-        notes.READING,
-    ]
+    parts = [(findings or find(results)).markdown(), notes.READING]
     for table in run_tables(results):
         images = [text.pictures(pictures, start) for start in _PICTURES.get(table.name, ())]
         parts += [table.markdown(), *(line for lines in images for line in lines)]

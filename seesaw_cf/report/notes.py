@@ -50,6 +50,10 @@ from what is right about others."""
 
 GATES = "What must hold before a verdict means much."
 
+WORST = """The edits that did the largest damage, of each editor. Damage: the largest of the share of other facts about
+the edited person that were lost, the shift of people who hold the old answer towards the new one, and the loss of
+confidence about people who hold the new answer. Some edit is always the worst: read it beside the mean above."""
+
 INTERSECTIONS = "Change of log-odds about people who hold the new target, nats, with 95 % intervals."
 
 VERDICTS = f"""D_d of a group minus D_d of its reference within the same edits; errors clustered by edit and by person.

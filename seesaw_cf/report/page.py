@@ -8,12 +8,13 @@ from typing import Any
 from seesaw_cf.editors.control_names import compared, is_control, split_control
 from seesaw_cf.effects.groups import ALL, UNKNOWN
 from seesaw_cf.report import notes, text
-from seesaw_cf.report.conclusion import conclude, lacking
+from seesaw_cf.report.findings import RunFindings, find
 from seesaw_cf.report.html.render import PageTable, TableRow, download_csv, render
 from seesaw_cf.report.page_answers import look_answers
 from seesaw_cf.report.page_cases import cell_link, look_prompts
+from seesaw_cf.report.page_contrasts import contrast_panels
 from seesaw_cf.report.page_forest import EFFECTS, about_controls, colours_of, forests, scale_of
-from seesaw_cf.report.provenance import recorded, repeat_command
+from seesaw_cf.report.provenance import citation, recorded, repeat_command
 from seesaw_cf.report.results import HOLDER, Results, relation_name
 from seesaw_cf.report.rows import DifferenceRow, EffectRow, number_of, records
 from seesaw_cf.report.run_tables import run_tables
@@ -84,19 +85,22 @@ def _estimate(row: EffectRow | DifferenceRow, column: str, limits: str) -> str:
 
 
 _SECTIONS = {
+    "contrasts": "Group against group",
     "most": "Who lost most",
     "groups": "Effects by group",
     "look": "Look into it",
-    "method": "Method and provenance",
+    "method": "How do I repeat it?",
+    "cite": "What do I cite?",
     "downloads": "Tables",
 }
 
 
-def report_page(results: Results) -> str:
+def report_page(results: Results, findings: RunFindings | None = None) -> str:
     """The page.
 
     Args:
-        results: What the run found.
+        results: The numbers of a run.
+        findings: What they say; computed when None.
 
     Returns:
         HTML; the same run gives the same bytes.
@@ -108,12 +112,13 @@ def report_page(results: Results) -> str:
         controls.setdefault(editor, []).append(control)
     values: dict[str, Any] = {
         "title": f"Side effects of editing {run.get('model', {}).get('id', 'a model')}",
-        "conclusion": list(conclude(results).items()),
-        "lacking": lacking(results),
+        "findings": findings or find(results),
         "most": most_affected(results, controls),
         "forests": forests(results, controls),
         "about_forest": _ABOUT_FOREST,
         "editors": [(number, name) for name, number in colours_of(results.editors).items()],
+        "contrasts": contrast_panels(results, colours_of(results.editors)),
+        "citation": citation(results.editors),
         "about_controls": about_controls(controls),
         "look": look_prompts(results.prompts, results.edits, controls) if results.prompts is not None else None,
         "cases": look_answers(results),
@@ -123,10 +128,15 @@ def report_page(results: Results) -> str:
         "facts": recorded(run),
         "downloads": [download_csv(table.name, table.csv(), len(table.frame)) for table in tables if len(table.frame)],
     }
-    parts = {"most": values["most"], "groups": values["forests"], "look": values["look"]}
+    parts = {
+        "contrasts": values["contrasts"],
+        "most": values["most"],
+        "groups": values["forests"],
+        "look": values["look"],
+    }
     titles = {name: _SECTIONS[name] for name, part in parts.items() if part}
     titles |= {table.name: table.title for table in tables}
-    values["sections"] = [*titles.items(), *((name, _SECTIONS[name]) for name in ("method", "downloads"))]
+    values["sections"] = [*titles.items(), *((name, _SECTIONS[name]) for name in ("method", "cite", "downloads"))]
     return render("report.html", values)
 
 

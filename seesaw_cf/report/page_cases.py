@@ -49,6 +49,11 @@ def cell_link(cell: Cell) -> str:
     return view_link("look", **dict(zip(_CHOICES, cell, strict=True)))
 
 
+def edit_link(editor: str, edit: str) -> str:
+    """The address of the prompts of an edit, within the page."""
+    return view_link("look", editor=editor, q=edit)
+
+
 def kept_prompts(prompts: pd.DataFrame) -> tuple[pd.DataFrame, dict[Cell, int]]:
     """The most telling scored prompts of each cell, controls left out, and the size of each cell.
 

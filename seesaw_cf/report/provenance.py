@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
+from seesaw_cf.base.citations import EDITOR_PAPERS, bibtex
 from seesaw_cf.base.terminal import printable
 from seesaw_cf.report.rows import Manifest
 
@@ -16,6 +17,12 @@ _OPTIONS = {"editors": "editor", "controls": "control", "configs": "config", "ra
 def recorded(manifest: Manifest) -> Sequence[tuple[str, str]]:
     """Every value of a manifest with its path; what edited models moved has a separate section."""
     return _flat({key: value for key, value in manifest.items() if key != "edited"})
+
+
+def citation(editors: Iterable[str]) -> str:
+    """Return the papers to cite as BibTeX: of the benchmark, and of the methods of these editors."""
+    methods = (paper for name in editors for paper in EDITOR_PAPERS.get(name, ()))
+    return bibtex(*dict.fromkeys(("seesaw_cf", *methods)))
 
 
 # Fields of a job that other commands than `run` have no option for.

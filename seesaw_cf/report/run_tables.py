@@ -10,11 +10,12 @@ import pandas as pd
 
 from seesaw_cf.effects.groups import ALL, AXES, members
 from seesaw_cf.report import notes, text
+from seesaw_cf.report.edit_damage import WORST, edit_damage
 from seesaw_cf.report.intersections import CROSSED, intersections
-from seesaw_cf.report.levels import level_head, level_number, level_verdict
+from seesaw_cf.report.levels import WORDS, level_number, level_verdict
 from seesaw_cf.report.moved import ABOUT_MOVED, MOST, moved_table
 from seesaw_cf.report.page_answers import case_link
-from seesaw_cf.report.page_cases import cell_link
+from seesaw_cf.report.page_cases import cell_link, edit_link
 from seesaw_cf.report.results import HOLDER, Results, relation_name, sort_groups, sort_pairs, sort_relations
 from seesaw_cf.report.success import ABOUT_SUCCESS, success_table
 from seesaw_cf.report.table import Cell, Column, EstimateColumn, Row, Table, rows_of
@@ -37,8 +38,10 @@ def run_tables(results: Results) -> list[Table]:
     """Return every table of a run, in the order of a reader."""
     tables = [
         _moved(results),
+        _gates(results),
         efficacy_table(results),
         _levels(results),
+        _worst(results),
         _success(results),
         _knowledge(results),
         *_effects(results),
@@ -91,6 +94,31 @@ def efficacy_table(results: Results, brief: bool = False) -> Table:
     return Table("efficacy", "Did the edits take?", notes.GATE, columns, frame, lines=lines)
 
 
+def _gates(results: Results) -> Table:
+    columns = (
+        _named("of", lambda row: row["editor"] or "run"),
+        *(_named("gate"), _named("rule"), _named("held", lambda row: "yes" if row["passed"] else "no")),
+        Column("number", lambda row: row["value"] if isinstance(row["value"], str) else text.significant(row["value"])),
+    )
+    return Table("gates", "Can I trust it?", notes.GATES, columns, pd.DataFrame(results.gates))
+
+
+def _worst(results: Results) -> Table:
+    def link(row: Row) -> str:
+        return edit_link(row["editor"], row["edit"]) if row["holders"] else ""
+
+    columns = (
+        *(Column("edit", words=True, link=link), _EDITOR, _PROPERTY, Column("largest damage", "damage", digits=2)),
+        Column("other facts lost", lambda row: f"{row['lost']} of {row['other_facts']}"),
+        Column("holders of the old answer turned", lambda row: f"{row['turned']} of {row['holders']}"),
+        Column("their shift", "old_answer", digits=2),
+        Column("change for holders of the new answer", "new_answer", digits=2),
+    )
+    frame = edit_damage(results)
+    view = frame.groupby("editor", sort=False).head(WORST) if len(frame) else frame
+    return Table("edit_damage", "Worst edits", notes.WORST, columns if len(frame) else (), frame, view=view)
+
+
 def _levels(results: Results) -> Table:
     def change(head: str, name: str, ends: str) -> Column:
         def cell(row: Row) -> str | None:
@@ -101,7 +129,7 @@ def _levels(results: Results) -> Table:
 
     columns = (
         *(
-            _named("answers", lambda row: level_head(row["level"])),
+            _named("answers", lambda row: WORDS[row["level"]].head),
             _EDITOR,
             _named("beside", lambda r: r["control"] or "-"),
         ),
@@ -220,12 +248,6 @@ def _audit(results: Results) -> Iterator[Table]:
             everybody = frame[frame["axis"] == ALL]
             columns = (_PROPERTY, *names, _named("people", "group"), *_differences(results), *_counts())
             yield Table(name, title, about, columns, frame, view=everybody)
-    columns = (
-        _named("of", lambda row: row["editor"] or "run"),
-        *(_named("gate"), _named("rule"), _named("held", lambda row: "yes" if row["passed"] else "no")),
-        Column("number", lambda row: f"{row['value']:.3g}" if isinstance(row["value"], float) else row["value"]),
-    )
-    yield Table("gates", "Gates", notes.GATES, columns, pd.DataFrame(results.gates))
 
 
 def _verdict_columns() -> tuple[Column, ...]:

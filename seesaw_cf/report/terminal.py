@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 from seesaw_cf.base.terminal import printable, wrap
-from seesaw_cf.report.conclusion import conclusion_text
+from seesaw_cf.report.findings import RunFindings, find
 from seesaw_cf.report.results import Results
-from seesaw_cf.report.run_tables import efficacy_table, run_tables
+from seesaw_cf.report.run_tables import run_tables
 
-_DETAILS = ("Knew", "How sure")  # sentences of the conclusion that one screen leaves to report.md
+_DETAILS = ("Known before", "How sure", "Not known")  # lines of the findings that one screen leaves to report.md
 
 
-def terminal_report(results: Results, note: str = "", full: bool = True) -> str:
-    """Return a run's tables, a note such as where files went, and the conclusion.
+def terminal_report(results: Results, note: str = "", full: bool = True, findings: RunFindings | None = None) -> str:
+    """Return a run's tables, a note such as where files went, and the findings.
 
     Args:
         results: The numbers of a run.
-        note: Stands before the conclusion.
-        full: Every table; else one screen: efficacy, note and the sentences of the conclusion that say what happened.
+        note: Stands before the findings.
+        full: Every table and every line; else one screen: the note and the findings that say what happened.
+        findings: What the numbers say; computed when None.
     """
+    findings = findings or find(results)
     if not full:
-        return "\n\n".join((efficacy_table(results, brief=True).terminal(), note, conclusion_text(results, _DETAILS)))
+        return "\n\n".join((note, findings.terminal(_DETAILS)))
     tables = [table.terminal() for table in run_tables(results)]
-    return "\n\n".join(filter(None, [_head(results), *tables, note, conclusion_text(results)]))
+    return "\n\n".join(filter(None, [_head(results), *tables, note, findings.terminal()]))
 
 
 def _head(results: Results) -> str:

@@ -32,6 +32,11 @@ def number(value: float | None, zero_limit: float = 0.0, digits: int = 3) -> str
     return f"{value:+.1e}" if abs(value) < 0.5 * 10**-digits else f"{value:+.{digits}f}"
 
 
+def significant(value: float | None) -> str:
+    """Return a number with three digits that matter; "-" for none."""
+    return "-" if value is None or math.isnan(value) else f"{value:.3g}"
+
+
 def interval(low: float | None, high: float | None, zero_limit: float = 0.0, digits: int = 3, spec: str = "") -> str:
     """Return `[low, high]` as `number` shows both ends, or in the format `spec`; "-" when there is none."""
     if low is None or high is None or math.isnan(low):

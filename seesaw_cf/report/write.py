@@ -16,7 +16,7 @@ from seesaw_cf.effects.audit import AuditSettings
 from seesaw_cf.effects.dose import Curves, read_curves
 from seesaw_cf.report import notes
 from seesaw_cf.report.audit import audit_summary
-from seesaw_cf.report.conclusion import conclude, lacking
+from seesaw_cf.report.findings import RunFindings, find
 from seesaw_cf.report.html.render import render
 from seesaw_cf.report.markdown import markdown_report
 from seesaw_cf.report.page import report_page
@@ -37,19 +37,19 @@ _LIMITS = (
 )
 
 
-def audit_page(results: Results) -> str:
+def audit_page(results: Results, findings: RunFindings | None = None) -> str:
     """The page.
 
     Args:
-        results: What the run found.
+        results: The numbers of a run.
+        findings: What they say; computed when None.
 
     Returns:
         HTML without anything to click that a print would lose; the same run gives the same bytes.
     """
     values: dict[str, Any] = {
         "title": f"Audit of edits to {results.manifest.get('model', {}).get('id', 'a model')}",
-        "conclusion": list(conclude(results).items()),
-        "lacking": lacking(results),
+        "findings": findings or find(results),
         "scope": _scope(results),
         "tables": [_unlinked(table) for table in run_tables(results)],
         "method": [*notes.CAUTION, *_LIMITS],
@@ -108,10 +108,10 @@ def write_report(
         out: Where the files go; `RUN_FOLDER/report` when None.
         settings: What is declared for the audit: margins, level, correction, families, method, noise floors.
         dose: A folder of `seesaw-cf dose`; its curves are shown as well.
-        full: Return every table; else one screen with efficacy, files and conclusion.
+        full: Return every table; else one screen with files and findings.
 
     Returns:
-        Plain text for a terminal, the conclusion last.
+        Plain text for a terminal, the findings last.
 
     Raises:
         RunFolderError: Not a run folder, or the run is not finished.
@@ -122,25 +122,28 @@ def write_report(
     curves = None if dose is None else read_curves(dose)
     folder = Path(run_folder) / "report" if out is None else Path(out)
     sweep(folder)
-    tables = run_tables(results)
+    tables, findings = run_tables(results), find(results)
     write_text(folder / "edits.csv", csv_text(results.edits.drop(columns=["candidates", "candidates_pre"])))
     for table in tables:
         write_text(folder / f"{table.name}.csv", table.csv())
-    write_text(folder / "report.json", json_text({table.name: table.records() for table in tables}))
+    write_text(
+        folder / "report.json",
+        json_text({"findings": findings.record()} | {table.name: table.records() for table in tables}),
+    )
     pictures, without = drawn(lambda: _draw(results, folder, curves))
-    write_text(folder / "report.md", markdown_report(results, pictures, without, curves))
+    write_text(folder / "report.md", markdown_report(results, pictures, without, curves, findings))
     audited = ""
     if results.audit is not None:
-        record = audit_summary(results.audit, results.manifest, results.score, results.gates)
-        whole = record | {"conclusion": conclude(results), "levels": results.levels.to_dict("records")}
+        summary = audit_summary(results.audit, results.manifest, results.score, results.gates)
+        whole = summary | {"findings": findings.record(), "levels": results.levels.to_dict("records")}
         write_text(folder / "audit.json", json_text(whole))
-        write_text(folder / "audit.html", audit_page(results))
+        write_text(folder / "audit.html", audit_page(results, findings))
         audited = "audit.html, audit.json, "
-    write_text(folder / "report.html", report_page(results))
+    write_text(folder / "report.html", report_page(results, findings))
     counts = f"{len(tables) + 1} CSV files, {len(pictures)} pictures."
     written = f"Written to {folder}:\nreport.html, report.md, report.json, {audited}{counts}"
     more = "" if full else "All tables: report.md, or this command with --full."
-    return terminal_report(results, "\n".join(filter(None, (written, without, more))), full)
+    return terminal_report(results, "\n".join(filter(None, (written, without, more))), full, findings)
 
 
 def _draw(results: Results, folder: Path, curves: Curves | None) -> dict[str, str]:

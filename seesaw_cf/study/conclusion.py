@@ -11,10 +11,11 @@ import pandas as pd
 from seesaw_cf.effects.audit import hypotheses
 from seesaw_cf.effects.groups import ALL
 from seesaw_cf.report import text
-from seesaw_cf.report.conclusion import claim, too_low
+from seesaw_cf.report.contrasts import group_claim
 from seesaw_cf.report.moved import is_given
 from seesaw_cf.report.results import relation_name
-from seesaw_cf.report.rows import EfficacyRow, VerdictRow, records, with_limits
+from seesaw_cf.report.rows import EfficacyRow, records, with_limits
+from seesaw_cf.report.title import too_low
 from seesaw_cf.report.verdicts import open_counts
 from seesaw_cf.stats.verdicts import AFFECTED
 from seesaw_cf.study.members import NAMES, ComparedEditor, differing
@@ -83,8 +84,8 @@ def _affected(comparison: Comparison) -> str:
     claims = table[table["verdict"].isin(AFFECTED)].sort_values("p_adjusted", kind="stable")
     sentence = f"No group is shown to be affected more or less than the others ({len(table)} contrasts)."
     if len(claims):
-        rest = f"; the rest under Verdicts ({len(claims)} of {len(table)} contrasts)" if len(claims) > _NAMED else ""
-        sentence = f"{'; '.join(map(claim, records(claims.head(_NAMED), VerdictRow)))}{rest}."
+        rest = f" The rest under Verdicts ({len(claims)} of {len(table)} contrasts)." if len(claims) > _NAMED else ""
+        sentence = f"{' '.join(group_claim(row).long for row in claims.head(_NAMED).to_dict('records'))}{rest}"
     return f"{sentence} {_differ(comparison)}"
 
 

@@ -45,7 +45,7 @@ def test_a_run_prints_its_tables_and_writes_its_files(
 ) -> None:
     assert main([*words, "--out", str(tmp_path / "run"), "--report", str(tmp_path / "report")]) == 0
     out = capsys.readouterr().out
-    assert "CONCLUSION" in out
+    assert "FINDINGS" in out
     assert "D_d" not in out, "tables are printed with --full"
     manifest = json.loads((tmp_path / "run" / "manifest.json").read_text())
     assert manifest["editors"]["ft"]["steps"] == 1

@@ -39,6 +39,7 @@ _TABLES = (
     *("moved", "efficacy", "levels", "success", "knowledge", "effects_by_group", "effects_known", "verdicts"),
     *("verdicts_known", "excess", "editors", "gates", "accuracy", "accuracy_known", "coverage", "intersections"),
     "unscored",
+    "edit_damage",
 )
 _MOVED = [{"name": f"w{at}", "shape": [8, 8], "rank": at or None, "norm": 0.5, "relative": at / 64} for at in range(14)]
 _WIDE = AuditSettings(margin=0.5, margin_log_odds=5.0)  # a margin that supports claims in a small run

@@ -76,7 +76,7 @@ def test_report_and_terminal_show_knowledge_and_scales(results: Results) -> None
     shown, page = terminal_report(results), markdown_report(results, {})
     for title in ("WHAT DID THE MODEL KNOW BEFORE?", "EFFECTS AMONG KNOWN FACTS"):
         assert title in shown
-    assert re.sub("[·…]", "", shown).isascii()
+    assert re.sub("[·…→−“”]", "", shown).isascii()
     assert max(map(len, shown.split("\n")[1:])) <= 100
     for title in (
         "## What did the model know before?",

@@ -8,7 +8,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from seesaw_cf.report.conclusion import conclude
+from seesaw_cf.report.findings import find
 from seesaw_cf.report.results import read_results
 from seesaw_cf.report.success import success_table
 from tests.report import runs
@@ -33,7 +33,7 @@ def test_an_edit_that_several_cases_ask_about_counts_once(tmp_path: Path) -> Non
     assert len(two.edits) == 2 * len(one.edits) == 2 * len(two.distinct)
     pd.testing.assert_frame_equal(one.efficacy, two.efficacy)
     pd.testing.assert_frame_equal(one.known.facts.iloc[:3], two.known.facts.iloc[:3])  # the edited facts
-    assert conclude(one)["Edited"] == conclude(two)["Edited"]
+    assert find(one).about == find(two).about
     left, right = (success_table(found.success).drop(columns="n_prompts") for found in (one, two))
     pd.testing.assert_frame_equal(left, right)
 

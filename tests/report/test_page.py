@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from seesaw_cf.base.terminal import printable
 from seesaw_cf.report import read_results, write_report
+from seesaw_cf.report.findings import find
 from seesaw_cf.report.html.forest import Axis
 from seesaw_cf.report.intersections import CROSSED, crossed, intersections
 from seesaw_cf.report.page_cases import kept_prompts
@@ -192,10 +193,16 @@ def test_the_first_table_says_who_lost_most_and_more_than_its_control(folder: Pa
     assert {row[4] for row in rows if row[1] == "ft"} == {"–"}
 
 
-def test_the_page_says_the_conclusion_and_hides_no_group(folder: Path, page: Read) -> None:
+def test_the_page_opens_with_the_findings_and_hides_no_group(folder: Path, page: Read) -> None:
     said = " ".join(page.text.split())
-    for head in ("Edited", "Took", "Other facts", "Old answer", "New answer", "Groups", "Not known", "How sure"):
-        assert head in said
+    found = find(read_results(folder))
+    words = [found.about, found.title, *found.groups.lines(), *found.trust.values()]
+    words += [one.said for strip in found.strips for one in strip.marks]
+    words += [one.said for strip in found.strips for one in strip.chips]
+    assert all(" ".join(word.split()) in said for word in words)
+    html = (folder / "report" / "report.html").read_text(encoding="utf-8")
+    assert re.findall(r"<h1>(.*?)</h1>", html) == [found.title]
+    assert html.index("<h1>") < html.index("<nav")
     assert "no tag" in said
     assert "women · " in said or "men · " in said
     titles = [attrs.get("aria-label") for attrs in page.all("svg") if attrs.get("role") == "img"]

@@ -50,7 +50,7 @@ def ids(page: Read) -> set[str]:
 
 def test_every_edit_refused(tmp_path: Path) -> None:
     page = page_of(write_run(tmp_path, EVERYTHING, ("memit", "random(memit)"), refused=len(EVERYTHING)))
-    assert "NOT MEASURED: this run has no score of an edited fact" in page.text
+    assert "Not measured: this run has no score of an edited fact" in page.text
     assert not {"look", "most", "verdicts"} & ids(page)
     assert f"0 0 {len(EVERYTHING)}" in " ".join(page.text.split())
 
@@ -76,7 +76,7 @@ def test_nan_everywhere(tmp_path: Path, phases: tuple[str, ...]) -> None:
 
 def test_one_case(tmp_path: Path) -> None:
     page = page_of(write_run(tmp_path, cases(("P27",), 1, 6)))
-    assert "1 edits (1 by memit)" in page.text
+    assert "1 edit by memit" in page.text
     assert "most" not in ids(page), "nothing has an interval"
     assert {"look", "groups", "efficacy"} <= ids(page)
 

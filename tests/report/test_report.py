@@ -37,9 +37,18 @@ def test_every_file_is_there_and_linked(report: tuple[Path, str]) -> None:
         "accuracy.png",
         "levels.png",
     }
-    tables = {"effects_by_group.csv", "accuracy.csv", "efficacy.csv", "edits.csv", "levels.csv", "unscored.csv"}
+    tables = {
+        "effects_by_group.csv",
+        "accuracy.csv",
+        "efficacy.csv",
+        "edits.csv",
+        "levels.csv",
+        "unscored.csv",
+        "edit_damage.csv",
+    }
     tables |= {
         "knowledge.csv",
+        "edit_damage.csv",
         "effects_known.csv",
         "accuracy_known.csv",
         "success.csv",
@@ -58,7 +67,7 @@ def test_every_file_is_there_and_linked(report: tuple[Path, str]) -> None:
 def test_terminal_fits_and_shows_every_section(report: tuple[Path, str]) -> None:
     shown = report[1]
     assert max(map(len, shown.split("\n"))) <= 100
-    assert re.sub("[·…]", "", shown).isascii()
+    assert re.sub("[·…→−“”]", "", shown).isascii()
     for title in ("DID THE EDITS TAKE", "OTHER PEOPLE", "OTHER PROPERTIES", "WHAT COULD NOT BE SCORED"):
         assert title in shown
     assert "below 0 = the model became less confident" in " ".join(shown.split())
@@ -127,7 +136,7 @@ def test_the_same_run_gives_the_same_bytes_in_the_runs_own_folder_by_default(
     copy = Path(shutil.copytree(run_folder, tmp_path / "run"))
     shown = write_report(copy)
     pages = "report.html, report.md, report.json, audit.html, audit.json"
-    assert f"Written to {copy / 'report'}:\n{pages}, 16 CSV files, " in shown
+    assert f"Written to {copy / 'report'}:\n{pages}, 17 CSV files, " in shown
     for file in report[0].iterdir():
         assert (copy / "report" / file.name).read_bytes() == file.read_bytes(), file.name
 
@@ -277,19 +286,21 @@ def test_the_command_in_the_provenance_repeats_the_run(tmp_path: Path) -> None:
         assert fact in markdown
 
 
-def test_one_screen_has_efficacy_files_and_the_conclusion(
+def test_one_screen_has_files_and_the_findings_last(
     run_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     shown = write_report(run_folder, tmp_path, full=False)
-    gate, files, conclusion = shown.split("\n\n")
-    assert gate.startswith("EFFICACY GATE\n")
+    files, about, title, lines = shown.split("\n\n")
     assert files.endswith("or this command with --full.")
-    assert [line.split(":")[0] for line in conclusion.split("\n") if not line.startswith(" ")] == [
-        *("CONCLUSION", "Edited", "Took", "Other facts", "Old answer", "New answer", "Groups", "Not known")
+    assert about.startswith("FINDINGS\n")
+    assert title.startswith("Worst of 2 editors: ")
+    assert [line.split(":")[0] for line in lines.split("\n") if not line.startswith(" ")] == [
+        *("Other facts about the edited person", "People who hold the new answer", "Groups against each other"),
+        "Did the edits take",
     ]
     assert len(shown.split("\n")) <= 40
-    assert max(map(len, f"{gate}\n{conclusion}".split("\n"))) <= 80  # paths and file names are not broken
+    assert max(map(len, f"{about}\n{title}\n{lines}".split("\n"))) <= 80  # paths and file names are not broken
 
 
 def test_without_matplotlib_the_rest_is_written_and_the_remedy_named(

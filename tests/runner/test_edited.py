@@ -23,7 +23,7 @@ from seesaw_cf.models.weights import WeightDelta
 from seesaw_cf.records.arrow import cases_to_table
 from seesaw_cf.records.load import load_cases
 from seesaw_cf.report import read_results
-from seesaw_cf.report.conclusion import conclude
+from seesaw_cf.report.findings import find
 from seesaw_cf.run.given import Given, examined, read_all
 from seesaw_cf.run.job import make_run, run_job
 from seesaw_cf.run.jobs import Job
@@ -203,14 +203,12 @@ def test_requests_decide_what_efficacy_is_claimed(base: Path, tmp_path: Path) ->
     table = pq.read_table(silent / "scores.parquet").to_pandas()
     assert set(table["kind"]) == {"cross_subject"}
     assert set(pq.read_table(silent / "edits.parquet")["status"].to_pylist()) == {"asked only"}
-    said = conclude(read_results(silent))
-    assert said["Edited"].startswith("the checkpoint theirs (1 tensor moved, rank 1, norm ")
-    assert said["Took"].startswith("NOT CLAIMED for theirs: nobody says for which facts (--requests).")
-    assert said["New answer"].startswith(
-        "After theirs, confidence in what is right about people who hold the new answer"
-    )
-    assert "2 facts). Without a control" in said["New answer"]
-    assert said["How sure"].startswith("0 facts edited, 2 only asked about")
+    found = find(read_results(silent))
+    assert "the checkpoint theirs (1 tensor moved, rank 1, norm " in found.about
+    assert found.trust["Did the edits take"].startswith("Not claimed for theirs: it is not said for which facts")
+    assert "Whether the model theirs took was not measured." in found.title
+    assert "Without a control nothing of this is put down to the edit." in found.title
+    assert found.trust["How sure"].startswith("0 facts edited, 2 only asked about")
 
     asked = audit(tmp_path / "asked", replace(job, requests=records(tmp_path, case.request, own)))
     table = pq.read_table(asked / "scores.parquet").to_pandas()
@@ -222,7 +220,7 @@ def test_requests_decide_what_efficacy_is_claimed(base: Path, tmp_path: Path) ->
     assert edits.loc[case.case_id, "status"] == "ok"
     results = read_results(asked)
     assert int(results.gate_rows["n_edits"].iloc[0]) == 2
-    assert "2 facts edited, 1 only asked about" in conclude(results)["How sure"]
+    assert "2 facts edited, 1 only asked about" in find(results).trust["How sure"]
     assert json.loads((asked / "manifest.json").read_text())["data"]["requests"]["asked"] == 2
     # Nothing is done twice, and other requests are another run.
     before = (asked / "scores.parquet").read_bytes()

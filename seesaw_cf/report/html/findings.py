@@ -13,7 +13,7 @@ from seesaw_cf.report.html.forest import Panel
 from seesaw_cf.report.html.render import csv_files, render
 
 HEADS = ("Edited", "Took", "Affected", "Not known", "How sure")
-_LAST = (("method", "Method and provenance"), ("downloads", "Tables"))
+_LAST = (("method", "How do I repeat it?"), ("downloads", "Tables"))
 
 
 class Part(Protocol):

@@ -1,0 +1,170 @@
+"""Contrasts between groups in words: how many are decided, which, and how large a difference the data could show."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from seesaw_cf.effects.groups import ALL
+from seesaw_cf.report import text
+from seesaw_cf.report.levels import Tone
+from seesaw_cf.report.results import Results, relation_name
+from seesaw_cf.report.verdicts import without_controls
+from seesaw_cf.stats.verdicts import AFFECTED, VERDICTS
+
+WORSE_OFF, BETTER_OFF, EQUIVALENT, UNDETERMINED, UNTESTABLE = VERDICTS
+_SIZED = 80  # edits from which on the size of a contrast is claimed
+# The first that holds says what is known about groups, and how that looks.
+_CHIPS: Sequence[tuple[Callable[[GroupCounts], bool], str, Tone]] = (
+    (lambda counts: not counts.total, "not compared", "same"),
+    (lambda counts: counts.decided > 0, "groups differ", "bad"),
+    (lambda counts: counts.equivalent == counts.total, "no difference that matters", "same"),
+    (lambda counts: not counts.tested, "not testable", "open"),
+    (lambda counts: True, "not known yet", "open"),
+)
+_HOLD = {"target_true": "who hold the old answer", "target_new": "who hold the new answer"}
+
+
+@dataclass(frozen=True, slots=True)
+class GroupClaim:
+    """A contrast that is decided: its verdict, in a few words, and in a sentence."""
+
+    verdict: str
+    short: str
+    long: str
+
+
+@dataclass(frozen=True, slots=True)
+class GroupCounts:
+    """Contrasts of edits, controls left out.
+
+    Attributes:
+        counts: Verdict -> contrasts.
+        claims: Those that are decided, the largest first.
+        detectable: Scale -> median smallest difference that the undetermined could show.
+        axes: What groups were compared by.
+        margins: Scale -> margin.
+        controls: Verdict -> contrasts of control edits.
+        promise: How often a claim may be false.
+    """
+
+    counts: Mapping[str, int]
+    claims: Sequence[GroupClaim]
+    detectable: Mapping[str, float]
+    axes: Sequence[str]
+    margins: Mapping[str, float]
+    controls: Mapping[str, int]
+    promise: str
+
+    @property
+    def total(self) -> int:
+        """Number of contrasts."""
+        return sum(self.counts.values())
+
+    @property
+    def decided(self) -> int:
+        """Number of contrasts that say who is worse or better off."""
+        return sum(self.counts.get(name, 0) for name in AFFECTED)
+
+    @property
+    def equivalent(self) -> int:
+        """Number of contrasts inside the margin."""
+        return self.counts.get(EQUIVALENT, 0)
+
+    @property
+    def tested(self) -> int:
+        """Number of contrasts that have an interval."""
+        return self.total - self.counts.get(UNTESTABLE, 0)
+
+    def headline(self) -> str:
+        """Return the counts in words."""
+        if not self.total:
+            return "no two groups could be compared"
+        parts = {"decided": self.decided, "inside the margin": self.equivalent}
+        parts |= {name: self.counts.get(name, 0) for name in (UNDETERMINED, UNTESTABLE)}
+        told = [f"{n} {name}" for name, n in parts.items() if n or name == "decided"]
+        return f"{self.total} contrasts of edits: {', '.join(told)}"
+
+    def lines(self) -> list[str]:
+        """Return what was decided, how large a difference could be seen, what would decide the rest, and controls."""
+        lines = [claim.long for claim in self.claims[:3]]
+        if len(self.claims) > 3:
+            lines.append(f"{len(self.claims) - 3} more decided contrasts are in verdicts.csv.")
+        if self.counts.get(UNTESTABLE):
+            lines.append("Not testable: too few edits or people on a side, or nothing to compare.")
+        if self.detectable:
+            sizes = " and ".join(f"{size:.2g} in {scale}" for scale, size in self.detectable.items())
+            lines.append(
+                f"The undetermined could show a difference of {sizes} or more (median; 80 % power). How many edits and "
+                "people would decide less: seesaw-cf plan --run RUN."
+            )
+        if self.controls:
+            moved = sum(self.controls.get(name, 0) for name in AFFECTED)
+            lines.append(f"Of {sum(self.controls.values())} contrasts of control edits {moved} are decided.")
+        return lines
+
+    @property
+    def chip(self) -> str:
+        """The state of the contrasts in a few words."""
+        return self._chip[0]
+
+    @property
+    def tone(self) -> Tone:
+        """How they look."""
+        return self._chip[1]
+
+    @property
+    def _chip(self) -> tuple[str, Tone]:
+        return next((said, tone) for holds, said, tone in _CHIPS if holds(self))
+
+    @property
+    def margin(self) -> str:
+        """The margins in words."""
+        return ", ".join(f"{margin:g} in {scale}" for scale, margin in self.margins.items())
+
+
+def count_groups(results: Results) -> GroupCounts:
+    """Return the contrasts of a run in counts and words."""
+    audit = results.audit
+    if audit is None or "verdict" not in audit.verdicts or audit.verdicts.empty:
+        return GroupCounts({}, (), {}, (), {}, {}, "")
+    own, controls = without_controls(audit.contrasts)
+    open_ = own[own["verdict"] == UNDETERMINED]
+    decided = own[own["verdict"].isin(AFFECTED)]
+    decided = decided.assign(size=-(decided["value"].abs() / decided["margin"])).sort_values("size", kind="stable")
+    several = own["editor"].nunique() > 1
+    return GroupCounts(
+        counts=dict(Counter(own["verdict"])),
+        claims=[group_claim(row, several) for row in decided.to_dict("records")],
+        detectable={str(scale): float(rows["detectable"].median()) for scale, rows in open_.groupby("scale")},
+        axes=list(dict.fromkeys(own["axis"])),
+        margins={str(scale): float(rows["margin"].iloc[0]) for scale, rows in own.groupby("scale")},
+        controls=dict(Counter(controls["verdict"])),
+        promise=audit.settings.promise(),
+    )
+
+
+def group_claim(row: Mapping[Any, Any], named: bool = True) -> GroupClaim:
+    """Return a decided contrast in words; its size is said only where there are enough edits.
+
+    Args:
+        row: A row of `Audit.verdicts`.
+        named: Whether to name the editor.
+    """
+    edits, verdict = row["clusters"].get("edit", 0), row["verdict"]
+    unit = " nats" if row["scale"] == "log-odds" else ""
+    size = f"by {abs(row['value']):.2g}{unit}, " if edits >= _SIZED else ""
+    about = "all properties" if row["relation"] == ALL else f"edits of {relation_name(row['relation'])}"
+    people = _HOLD.get(row.get("holds", ""), "")
+    editor = f"{row['editor']}, " if named else ""
+    limits = text.minus(f"{text.number(row['value'])} {text.interval(row['low_family'], row['high_family'])}")
+    why = f"{limits}, corrected {text.p_equals(row['p_adjusted'])}" if edits >= _SIZED else (
+        f"corrected {text.p_equals(row['p_adjusted'])}; no size is claimed below {_SIZED} edits"
+    )  # fmt: skip
+    beside = "" if row["reference"] == "others" else f" than {row['reference']}"
+    words = f"{row['group']} {people} are {verdict}{beside or ' than the others'}".replace("  ", " ")
+    return GroupClaim(
+        verdict, f"{row['group']} ({size}{editor}{about})", f"{words} ({editor}{about}, {edits} edits: {why})."
+    )

@@ -1,0 +1,192 @@
+"""What a run found, computed once: the first screen of its pages, the end of its terminal text, the head of its files.
+
+A title that is a finding, an example in words, a strip for each level with controls on one scale, contrasts between
+groups in counts, and how far all of it can be trusted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+
+from seesaw_cf.base.terminal import printable, wrap
+from seesaw_cf.editors.control_names import is_control
+from seesaw_cf.effects.groups import ALL, UNKNOWN
+from seesaw_cf.report import text
+from seesaw_cf.report.contrasts import GroupCounts, count_groups
+from seesaw_cf.report.example import Example, example_of
+from seesaw_cf.report.knowledge import knew
+from seesaw_cf.report.levels import Strip, level_changes, strips
+from seesaw_cf.report.moved import is_given, moved_phrase
+from seesaw_cf.report.page_forest import colours_of
+from seesaw_cf.report.results import HOLDER, Results
+from seesaw_cf.report.rows import EfficacyRow, records, with_limits
+from seesaw_cf.report.title import title_of
+from seesaw_cf.run.edit_table import ASKED_ONLY
+from seesaw_cf.stats.plain import plain
+
+
+@dataclass(frozen=True, slots=True)
+class RunFindings:
+    """What a run found.
+
+    Attributes:
+        about: What was edited with what, and how often.
+        title: The finding.
+        example: One prompt in words; None where nothing turned.
+        strips: What happened on each level.
+        groups: Contrasts between groups.
+        trust: (Question, answer): what the rest rests on.
+        lacking: What the records do not have, as the run noted at its start.
+    """
+
+    about: str
+    title: str
+    example: Example | None
+    strips: Sequence[Strip]
+    groups: GroupCounts
+    trust: Mapping[str, str]
+    lacking: Sequence[str]
+
+    def lines(self) -> list[tuple[str, str]]:
+        """Return (head, sentence) of everything below the title and the example."""
+        levels = [(strip.title, strip.line()) for strip in self.strips]
+        groups = [("Groups against each other", " ".join([f"{self.groups.headline()}.", *self.groups.lines()]))]
+        return [*levels, *groups, *self.trust.items(), *(("The records lack something", note) for note in self.lacking)]
+
+    def terminal(self, without: Sequence[str] = ()) -> str:
+        """Return plain text as wide as the terminal, without the lines that have these heads."""
+        example = [wrap(printable(self.example.sentence))] if self.example else []
+        lines = [wrap(f"{head}: {printable(sentence)}", "  ") for head, sentence in self.lines() if head not in without]
+        head = ["FINDINGS", wrap(printable(self.about)), "", wrap(printable(self.title))]
+        return "\n".join([*head, *example, "", *lines])
+
+    def markdown(self) -> str:
+        """Return the head of a report in Markdown."""
+        example = [f"> {text.escape(self.example.sentence)} {text.escape(self.example.rule)}"] if self.example else []
+        lines = "\n".join(f"- **{head}:** {text.escape(sentence)}" for head, sentence in self.lines())
+        return "\n\n".join([f"# {text.escape(self.title)}", text.escape(self.about), *example, lines])
+
+    def record(self) -> dict[str, Any]:
+        """Return plain JSON types."""
+        example = None if self.example is None else {"sentence": self.example.sentence, "rule": self.example.rule}
+        marks = ("name", "value", "low", "high", "said")
+        chips = ("editor", "said", "note")
+        levels = [
+            {
+                "level": strip.level,
+                "title": strip.title,
+                "about": strip.about,
+                "estimates": [{name: getattr(mark, name) for name in marks} for mark in strip.marks],
+                "verdicts": [{name: getattr(chip, name) for name in chips} for chip in strip.chips],
+            }
+            for strip in self.strips
+        ]
+        groups: dict[str, Any] = {"counts": self.groups.counts, "counts of controls": self.groups.controls}
+        groups |= {"headline": self.groups.headline(), "lines": self.groups.lines()}
+        found = {"about": self.about, "title": self.title, "example": example, "levels": levels, "groups": groups}
+        record: dict[str, Any] = plain(found | {"trust": dict(self.trust), "lacking": list(self.lacking)})
+        return record
+
+
+def find(results: Results) -> RunFindings:
+    """Return what a run found."""
+    changes, groups = level_changes(results), count_groups(results)
+    return RunFindings(
+        about=_about(results),
+        title=title_of(results, changes, groups),
+        example=example_of(results, changes),
+        strips=strips(results, changes, colours_of(results.editors)),
+        groups=groups,
+        trust={
+            "Did the edits take": _took(results),
+            "Not known": _not_known(results),
+            "Known before": knew(results),
+            "How sure": _how_sure(results, groups),
+        },
+        lacking=list(map(str, results.manifest.get("notes", []))),
+    )
+
+
+def _about(results: Results) -> str:
+    """Model, edits and control edits, records and protocol."""
+    manifest = results.manifest
+    model, data = manifest.get("model", {}), manifest.get("data", {})
+    edits = results.distinct[[not is_given(name, manifest) for name in results.distinct["editor"]]]
+    counts = edits.groupby("editor", sort=False).size()
+    parts = [
+        f"{count:,} {'edit' if count == 1 else 'edits'} by {editor}"
+        for editor, count in counts.items()
+        if not is_control(str(editor))
+    ]
+    parts += [moved_phrase(name, facts) for name, facts in manifest.get("edited", {}).items()]
+    controls = sum(count for editor, count in counts.items() if is_control(str(editor)))
+    parts += [f"{controls:,} control edits"] if controls else []
+    records_ = f"{data.get('source')} ({', '.join(map(str, data.get('configs', ())))})"
+    head = f"{model.get('id')} ({model.get('dtype')})"
+    return f"{head} · {'; '.join(parts) or 'no edits'} · records: {records_} · protocol {manifest.get('protocol')}"
+
+
+def _took(results: Results) -> str:
+    every = records(results.gate_rows, EfficacyRow)
+    rows = [row for row in every if not is_control(row["editor"]) and not pd.isna(row.get("post"))]
+    silent = [name for name in results.manifest.get("edited", {}) if name not in {row["editor"] for row in every}]
+    shares = _list(
+        f"{row['editor']} {text.percent_interval(*with_limits(row, 'post'))} of {row['n']:.0f} "
+        f"({text.percent(row['pre'])} before)"
+        for row in rows
+    )
+    parts = [f"The new answer is ahead of the old one after {shares}."] if rows else []
+    parts += [f"Not claimed for {_list(silent)}: it is not said for which facts (--requests)."] if silent else []
+    parts += ["Not measured: this run has no score of an edited fact."] if not rows and not silent else []
+    failed = [gate for gate in results.gates if not gate["passed"]]
+    parts += [
+        f"Gate not held: {gate['editor'] or 'run'}, {gate['gate']} ({gate['rule']}; here {_value(gate['value'])})."
+        for gate in failed
+    ]
+    return " ".join(parts)
+
+
+def _value(value: float | str | None) -> str:
+    return value if isinstance(value, str) else text.significant(value)
+
+
+def _not_known(results: Results) -> str:
+    parts = (
+        [f"no group is recorded for {untagged} of the questions about others"]
+        if (untagged := _untagged(results))
+        else []
+    )
+    if missing := int(results.unscored["n_rows"].sum()):
+        parts.append(f"{missing:,} of {results.n_rows:,} score rows have no number")
+    if results.manifest.get("protocol") == "batch":
+        parts.append("protocol batch: the cases of a relation are one edit, so no interval holds")
+    return f"{'; '.join(parts) or 'every question has a score, and every person a group'}."
+
+
+def _untagged(results: Results) -> str:
+    """Share of questions about people without a tag, per axis."""
+    if results.effects.empty:
+        return ""
+    frame = results.effects[results.effects["holds"] == HOLDER]
+    everybody = int(frame.loc[frame["axis"] == ALL, "n_prompts"].sum())
+    unknown = frame[frame["group"] == UNKNOWN].groupby("axis", sort=False)["n_prompts"].sum()
+    return _list(f"{100 * n / everybody:.0f} % ({axis})" for axis, n in unknown.items() if n and everybody)
+
+
+def _how_sure(results: Results, groups: GroupCounts) -> str:
+    people = results.effects.loc[results.effects["axis"] == ALL, "n_subjects"].max() if len(results.effects) else 0
+    made = results.distinct["status"] != ASKED_ONLY
+    edited, asked = (set(results.distinct.loc[rows, "case_id"]) for rows in (made, ~made))
+    facts = f"{len(edited)} facts edited" + (f", {len(asked - edited)} only asked about" if asked - edited else "")
+    n = f"{facts}, {int(people)} other people in the largest table"
+    if not groups.promise:
+        return f"{n}; no contrast was tested."
+    return f"{n}; false claims about groups: {groups.promise}; margin {groups.margin}; noise floor {results.floor}."
+
+
+def _list(words: Iterable[str]) -> str:
+    return ", ".join(words)

@@ -1,0 +1,185 @@
+"""The first line of a report: what was found, put together from verdicts by tables of sentence parts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+import pandas as pd
+
+from seesaw_cf.editors.control_names import is_control
+from seesaw_cf.report import text
+from seesaw_cf.report.contrasts import BETTER_OFF, WORSE_OFF, GroupCounts
+from seesaw_cf.report.levels import ALONE, BETTER, OPEN, SAME, UNTESTABLE, WORDS, WORSE, LevelChange
+from seesaw_cf.report.moved import is_given
+from seesaw_cf.report.results import Results
+from seesaw_cf.report.rows import EfficacyRow, number_of, records
+
+Parts = Sequence[tuple[float, str]]  # least size -> words, the largest size first
+
+# How a sentence about an editor begins, and who its facts are about.
+_LEADS: Mapping[str, tuple[str, str]] = {
+    "single": ("after one {editor} edit the model", "that person"),
+    "batch": ("after all {editor} edits together the model", "the edited people"),
+    "given": ("the model {editor}", "the edited people"),
+}
+# Level -> what it means to be worse than a control. Sizes: part of the right answers, change of probability.
+_HARM: Mapping[str, Parts] = {
+    "other_facts": (
+        (0.9, "forgets nearly all other facts about {person}"),
+        (0.5, "forgets most other facts about {person}"),
+        (0.1, "forgets some other facts about {person}"),
+        (0.0, "forgets a few other facts about {person}"),
+    ),
+    "target_true": (
+        (0.5, "gives the new answer for people who hold the old one, too"),
+        (0.1, "drags along people who share the old answer"),
+        (0.0, "leans to the new answer for people who share the old one"),
+    ),
+    "target_new": (
+        (0.1, "loses much of its confidence about people who hold the new answer"),
+        (0.0, "is less sure about people who hold the new answer"),
+    ),
+}
+# Level -> a change that no control stands beside.
+_CHANGE: Mapping[str, str] = {
+    "other_facts": "has {after} of the other facts about {person} right, {before} before",
+    "target_true": "moved by {value} towards the new answer for people who hold the old one",
+    "target_new": "moved by {value} in its confidence about people who hold the new answer",
+}
+# Verdict on levels of which none is worse -> what is said about them.
+_REST: Mapping[str, str] = {
+    BETTER: "does better than its control on {levels}",
+    SAME: "does no more harm than its control to {levels}",
+    OPEN: "is not known to do more harm than its control to {levels}",
+    UNTESTABLE: "cannot be compared with its control on {levels}",
+}
+_SUBJECTS = {"single": "one {editor} edit", "batch": "the {editor} batch", "given": "the model {editor}"}
+_NOTHING = {ALONE: "{subject} is not shown to change anything that was asked", "": "nothing was asked about {editor}"}
+_GROUPS: Sequence[tuple[Callable[[GroupCounts], bool], str]] = (
+    (lambda counts: not counts.total, "Groups were not compared."),
+    (lambda counts: not counts.tested, "Whether some groups suffer more: not testable with these people."),
+    (lambda counts: counts.equivalent == counts.total, "No group suffers more: every difference is inside the margin."),
+    (lambda counts: True, "Whether some groups suffer more: not shown."),
+)
+_NAMED = 2  # groups in a title
+
+
+def title_of(results: Results, changes: Sequence[LevelChange], groups: GroupCounts) -> str:
+    """Return what a run found, in a few sentences of plain words: what must be known first stands first.
+
+    Edits that did not take and models that are damaged as a whole come first, then every level on which an editor is
+    worse than its control (the largest first; of several editors the worst and the best), then groups.
+    """
+    editors = [name for name in results.editors if not is_control(name)]
+    if not editors:
+        return "Only control edits were made: there is no edit to speak of."
+    parts = [*_warnings(results, editors), *_levels(results, editors, changes), _groups(groups)]
+    return " ".join(_sentence(part) for part in parts if part)
+
+
+def too_low(results: Results) -> list[str]:
+    """Return the editors that do not pass the audit's efficacy gate."""
+    return [str(gate["editor"]) for gate in results.gates if gate["gate"] == "edits took" and not gate["passed"]]
+
+
+def _warnings(results: Results, editors: Sequence[str]) -> Iterable[str]:
+    """What spoils every other number."""
+    low = too_low(results)
+    rows = {row["editor"]: row for row in records(results.gate_rows, EfficacyRow)}
+    for editor in editors:
+        row = rows.get(editor, {})
+        if editor in low and not pd.isna(number_of(row, "post")):
+            failed = "did not take" if number_of(row, "post_high") <= 0.5 else "are not shown to take"
+            yield f"edits by {editor} {failed} ({text.percent(number_of(row, 'post'))} of {number_of(row, 'n'):.0f})"
+        elif editor not in rows or pd.isna(number_of(row, "post")):
+            yield f"whether {_subject(editor, results)} took was not measured"
+    for editor, local in results.local.items():
+        if local.collapsed and not is_control(editor):
+            shares = f"{local.others} right {local.before:.0%} before, {local.after:.0%} after"
+            yield f"most edits by {editor} break the model: {shares}"
+
+
+def _levels(results: Results, editors: Sequence[str], changes: Sequence[LevelChange]) -> Iterable[str]:
+    """What happened whatever the group: of one editor, or of the worst and the best of several."""
+    own = {name: [change for change in changes if change.editor == name] for name in editors}
+    asked = [name for name in editors if own[name]]
+    if not asked:
+        yield "nothing was asked but the edits themselves"
+        return
+    ranked = sorted(asked, key=lambda name: -_harm(own[name]))
+    if len(ranked) == 1:
+        yield _clause(ranked[0], own[ranked[0]], results)
+    else:
+        yield f"worst of {len(ranked)} editors: {_clause(ranked[0], own[ranked[0]], results)}"
+        yield f"best: {_clause(ranked[-1], own[ranked[-1]], results)}"
+    if any(change.verdict == ALONE for change in changes):
+        yield "without a control nothing of this is put down to the edit"
+
+
+def _harm(changes: Sequence[LevelChange]) -> float:
+    """The largest shown change for the worse, in margins."""
+    return max((change.size for change in changes if change.verdict == WORSE or change.changed), default=0.0)
+
+
+def _clause(editor: str, changes: Sequence[LevelChange], results: Results) -> str:
+    """What one editor did, the largest first."""
+    lead, person = _LEADS[_kind(editor, results)]
+    ordered = sorted(changes, key=lambda change: -abs(change.size))
+    harm = [_words(change).format(person=person) for change in ordered if change.verdict == WORSE]
+    harm = harm or [_changed(change, person) for change in ordered if change.verdict == ALONE and change.changed]
+    if harm:
+        return f"{lead.format(editor=editor)} {_and(harm)}"
+    subject = _subject(editor, results)
+    rest = [
+        words.format(levels=_and(found))
+        for verdict, words in _REST.items()
+        if (found := [WORDS[change.level].about for change in changes if change.verdict == verdict])
+    ]
+    return f"{subject} {_and(rest)}" if rest else _NOTHING[changes[0].verdict].format(subject=subject)
+
+
+def _words(change: LevelChange) -> str:
+    """The part of a sentence for a level that is worse than its control, by the size of the difference."""
+    row = change.row
+    size = abs(row["difference"])
+    size = size / row["before"] if change.level == "other_facts" and row["before"] else size
+    parts = _HARM[change.level]
+    return next(words for least, words in parts if size >= least and (row["scale"] != "log-odds" or least <= 0.1))
+
+
+def _changed(change: LevelChange, person: str) -> str:
+    row = change.row
+    value = text.minus(text.number(row["value"])) + " nats" * (row["scale"] == "log-odds")
+    words = _CHANGE[change.level]
+    return words.format(
+        after=text.percent(row["after"]), before=text.percent(row["before"]), value=value, person=person
+    )
+
+
+def _groups(counts: GroupCounts) -> str:
+    """Groups that are worse or better off, or why none is named."""
+    shown = [
+        f"{head}: {_and(names[:_NAMED])}" + f" and {len(names) - _NAMED} more" * (len(names) > _NAMED)
+        for verdict, head in ((WORSE_OFF, "groups that suffer more"), (BETTER_OFF, "groups that suffer less"))
+        if (names := [claim.short for claim in counts.claims if claim.verdict == verdict])
+    ]
+    return "; ".join(shown) or next(words for holds, words in _GROUPS if holds(counts))
+
+
+def _kind(editor: str, results: Results) -> str:
+    if is_given(editor, results.manifest):
+        return "given"
+    return "batch" if results.manifest.get("protocol") == "batch" else "single"
+
+
+def _subject(editor: str, results: Results) -> str:
+    return _SUBJECTS[_kind(editor, results)].format(editor=editor)
+
+
+def _sentence(words: str) -> str:
+    return words[:1].upper() + words[1:] + "." * (not words.endswith("."))
+
+
+def _and(words: Sequence[str]) -> str:
+    *first, last = words
+    return f"{', '.join(first)}{',' * (len(first) > 1)} and {last}" if first else last

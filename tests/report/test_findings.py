@@ -1,0 +1,296 @@
+"""The first line of a report is what was found: put together from verdicts, true, and the most important thing."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from seesaw_cf.effects.locality import Locality
+from seesaw_cf.report import read_results
+from seesaw_cf.report.contrasts import GroupCounts, count_groups
+from seesaw_cf.report.example import chance, example_of
+from seesaw_cf.report.findings import find
+from seesaw_cf.report.levels import level_changes
+from seesaw_cf.report.results import Results
+from seesaw_cf.report.title import title_of
+from seesaw_cf.stats import proportion
+from tests.report.runs import cases, property_cases, write_run
+
+NAN = math.nan
+CONTROL = {"control": "random(memit)", "control_value": 0.01, "control_low": 0.0, "control_high": 0.02}
+NO_GROUPS = GroupCounts({}, (), {}, (), {}, {}, "")
+
+
+@pytest.fixture(scope="module")
+def results(run_folder: Path) -> Results:
+    return read_results(run_folder, axes=("gender",))
+
+
+@pytest.fixture(scope="module")
+def beside(tmp_path_factory: pytest.TempPathFactory) -> Results:
+    """A run of one editor and its control, with every level."""
+    asked = cases(("P27", "P101"), 6, 12, holds=("target_new", "target_true")) + property_cases(4)
+    folder = write_run(tmp_path_factory.mktemp("beside") / "run", asked, ("memit", "random(memit)"))
+    return read_results(folder, axes=("gender",))
+
+
+def _row(level: str = "target_true", **changes: Any) -> dict[str, Any]:
+    """A row of levels: a change of 0.1 [0.08, 0.12] without a control."""
+    row = {"level": level, "scale": "probability", "decides": True, "editor": "memit", "control": ""}
+    row |= {"before": -0.8, "after": -0.7, "value": 0.1, "low": 0.08, "high": 0.12, "note": ""}
+    row |= dict.fromkeys(("after_low", "after_high", "control_value", "control_low", "control_high"), NAN)
+    row |= {"n": 4220, "n_edits": 147, "n_people": 241}
+    return row | {"difference": NAN, "difference_low": NAN, "difference_high": NAN, "difference_note": ""} | changes
+
+
+def _beyond(difference: float, half: float = 0.01) -> dict[str, Any]:
+    ends = {"difference_low": difference - half, "difference_high": difference + half}
+    return {**CONTROL, "difference": difference} | ends
+
+
+def _title(results: Results, rows: Sequence[dict[str, Any]], groups: GroupCounts = NO_GROUPS) -> str:
+    only = replace(results, levels=pd.DataFrame(list(rows)), local={}, efficacy=_took(results))
+    edits = results.edits[results.edits["editor"].isin({row["editor"] for row in rows})]
+    only = replace(only, edits=edits) if len(edits) else only
+    return title_of(only, level_changes(only), groups)
+
+
+def _took(results: Results) -> pd.DataFrame:
+    return results.efficacy.assign(post=0.95, post_low=0.9, post_high=0.98)
+
+
+@pytest.mark.parametrize(
+    ("level", "difference", "words"),
+    [
+        ("target_true", 0.12, "After one memit edit the model drags along people who share the old answer."),
+        ("target_true", 0.05, "leans to the new answer for people who share the old one."),
+        ("target_true", 1.2, "gives the new answer for people who hold the old one, too."),
+        ("target_new", -0.05, "is less sure about people who hold the new answer."),
+        ("target_new", -0.3, "loses much of its confidence about people who hold the new answer."),
+    ],
+)
+def test_a_level_that_is_worse_than_its_control_is_in_the_first_line(
+    results: Results, level: str, difference: float, words: str
+) -> None:
+    assert words in _title(results, [_row(level, **_beyond(difference))])
+
+
+@pytest.mark.parametrize(
+    ("level", "difference", "half", "words"),
+    [
+        ("target_true", -0.12, 0.01, "One memit edit does better than its control on people who hold the old answer."),
+        ("target_true", 0.001, 0.01, "One memit edit does no more harm than its control to people who hold the old"),
+        ("target_true", 0.019, 0.01, "One memit edit is not known to do more harm than its control to people who hold"),
+        ("target_new", -0.019, 0.03, "One memit edit is not known to do more harm than its control to people who hold"),
+        ("target_true", 0.1, NAN, "One memit edit cannot be compared with its control on people who hold the old"),
+    ],
+)
+def test_what_is_not_worse_is_said_by_its_verdict(
+    results: Results, level: str, difference: float, half: float, words: str
+) -> None:
+    assert words in _title(results, [_row(level, **_beyond(difference, half))])
+
+
+@pytest.mark.parametrize(("after", "words"), [(0.05, "nearly all"), (0.37, "most"), (0.8, "some"), (0.93, "a few")])
+def test_the_share_of_forgotten_facts_has_a_word(results: Results, after: float, words: str) -> None:
+    row = _row("other_facts", scale="share", before=0.99, after=after, **_beyond(after - 0.99))
+    assert f"After one memit edit the model forgets {words} other facts about that person." in _title(results, [row])
+
+
+def test_the_largest_harm_is_said_first(results: Results) -> None:
+    rows = [_row("target_true", **_beyond(0.1)), _row("target_new", **_beyond(-0.3))]
+    title = _title(results, rows)
+    assert title.index("loses much of its confidence") < title.index("drags along")
+
+
+def test_without_a_control_it_changed_and_nothing_is_put_down_to_the_edit(results: Results) -> None:
+    title = _title(results, [_row()])
+    assert "moved by +0.100 towards the new answer for people who hold the old one." in title
+    assert title.split(". ")[1].startswith("Without a control nothing of this is put down to the edit")
+    still = _title(results, [_row(value=0.01, low=-0.02, high=0.04)])
+    assert "One memit edit is not shown to change anything that was asked." in still
+
+
+def test_of_several_editors_the_worst_and_the_best_are_named(results: Results) -> None:
+    rows = [_row(**_beyond(0.05)), _row(editor="ft", **_beyond(0.4))]
+    title = _title(results, rows)
+    assert title.startswith(
+        "Worst of 2 editors: after one ft edit the model drags along people who share the old answer."
+    )
+    assert "Best: after one memit edit the model leans" in title
+
+
+def test_edits_that_did_not_take_are_said_first(beside: Results) -> None:
+    low = beside.efficacy.assign(post=0.2, post_low=0.1, post_high=0.4)
+    title = find(replace(beside, efficacy=low)).title
+    assert title.startswith("Edits by memit did not take (20.0% of ")
+    open_ = find(replace(beside, efficacy=beside.efficacy.assign(post=0.6, post_low=0.4, post_high=0.8))).title
+    assert open_.startswith("Edits by memit are not shown to take (60.0% of ")
+    fine = beside.efficacy.assign(post=0.9, post_low=0.8, post_high=1.0)
+    assert " take" not in find(replace(beside, efficacy=fine)).title
+
+
+def test_a_broken_model_is_said_first(beside: Results) -> None:
+    spoilt = Locality("neighbours", 0.66, 0.11, 40, proportion(1, 8))
+    broken = replace(beside, efficacy=_took(beside), local={"memit": spoilt, "random(memit)": spoilt})
+    found = find(broken)
+    assert found.title.startswith("Most edits by memit break the model: neighbours right 66% before, 11% after. ")
+    assert "random(memit)" not in found.title
+    assert "Gate not held: memit, edits are local" in found.trust["Did the edits take"]
+
+
+def test_only_controls_are_no_edit(results: Results) -> None:
+    controls = replace(results, edits=results.edits.assign(editor="random(memit)"))
+    assert title_of(controls, [], NO_GROUPS) == "Only control edits were made: there is no edit to speak of."
+
+
+def test_nothing_asked_is_said(results: Results) -> None:
+    bare = replace(results, effects=results.effects.iloc[:0], levels=results.levels.iloc[:0], audit=None)
+    found = find(replace(bare, efficacy=_took(results), local={}))
+    assert found.title == "Nothing was asked but the edits themselves. Groups were not compared."
+    assert found.groups.headline() == "no two groups could be compared"
+    assert found.trust["How sure"].endswith("no contrast was tested.")
+    assert found.example is None
+
+
+def _decided(results: Results, edits: int) -> Results:
+    assert results.audit is not None
+    rows = results.audit.verdicts.assign(verdict="undetermined", p=0.5).to_dict("records")
+    own = next(row for row in rows if row["editor"] == "memit")
+    own |= {"verdict": "worse off", "clusters": {"edit": edits, "person": 99}, "group": "women", "value": -0.05}
+    own |= {"low_family": -0.08, "high_family": -0.02, "p_adjusted": 0.003}
+    verdicts = pd.DataFrame(rows)
+    return replace(results, audit=replace(results.audit, verdicts=verdicts))
+
+
+def test_a_decided_contrast_is_named_and_sized_only_with_enough_edits(beside: Results) -> None:
+    many, few = (find(_decided(beside, edits)) for edits in (80, 79))
+    assert "Groups that suffer more: women (by 0.05, edits of " in many.title
+    assert "Groups that suffer more: women (edits of " in few.title
+    assert "women are worse off than" in many.groups.lines()[0]
+    assert "−0.050 [−0.080, −0.020]" in many.groups.lines()[0]
+    assert "no size is claimed below 80 edits" in few.groups.lines()[0]
+    assert "−0.050" not in few.groups.lines()[0]
+
+
+def test_controls_are_never_counted_with_edits(beside: Results) -> None:
+    assert beside.audit is not None
+    verdicts = beside.audit.verdicts
+    control = verdicts["editor"] == "random(memit)"
+    changed = verdicts.assign(verdict="undetermined", p=0.5)
+    changed.loc[control, "verdict"] = "worse off"
+    counts = count_groups(replace(beside, audit=replace(beside.audit, verdicts=changed)))
+    n = int((~control & ~verdicts["mirror"]).sum())
+    assert counts.headline() == f"{n} contrasts of edits: 0 decided, {n} undetermined"
+    assert counts.lines()[-1] == f"Of {n} contrasts of control edits {n} are decided."
+
+
+def test_what_cannot_be_tested_is_apart_from_what_is_open(beside: Results) -> None:
+    assert beside.audit is not None
+    verdicts = beside.audit.verdicts.assign(verdict="not testable", p=NAN)
+    counts = count_groups(replace(beside, audit=replace(beside.audit, verdicts=verdicts)))
+    assert counts.headline().endswith(f"0 decided, {counts.total} not testable")
+    assert (counts.tested, counts.chip) == (0, "not testable")
+    title = title_of(beside, level_changes(beside), counts)
+    assert title.endswith("Whether some groups suffer more: not testable with these people.")
+
+
+def test_the_example_is_the_median_of_what_turned(beside: Results) -> None:
+    """Recomputed from the rows: no extreme, and its numbers are those of the prompt."""
+    assert beside.prompts is not None
+    levels = pd.DataFrame([_row(**_beyond(0.2))])
+    example = example_of(replace(beside, levels=levels), level_changes(replace(beside, levels=levels)))
+    own = beside.prompts.query("editor == 'memit' and holds == 'target_true' and status == 'ok'")
+    turned = own[(own["pre_true"] > own["pre_new"]) & (own["post_true"] <= own["post_new"])]
+    sizes = turned["log_odds"].abs().sort_values()
+    row = turned.loc[sizes.index[(len(sizes) - 1) // 2]]
+    assert example is not None
+    assert f"of {len(turned)} prompts" in example.rule
+    assert f"“{row['prompt']}”" in example.sentence
+    assert (
+        f"({chance(float(np.exp(row['post_new'])))}; before, {chance(float(np.exp(row['pre_new'])))})"
+        in example.sentence
+    )
+    same = pd.DataFrame([_row(**_beyond(0.001))])
+    assert example_of(replace(beside, levels=same), level_changes(replace(beside, levels=same))) is None
+
+
+@pytest.mark.parametrize(
+    ("probability", "words"),
+    [
+        (0.87, "87 %"),
+        (2e-5, "0.002 %"),
+        (1e-9, "under 0.001 %"),
+        (0.9987, "99.9 %"),
+        (1.0, "100 %"),
+        (0.0046, "0.46 %"),
+    ],
+)
+def test_probabilities_are_said_with_the_digits_that_matter(probability: float, words: str) -> None:
+    assert chance(probability) == words
+
+
+def test_every_form_says_the_same(beside: Results) -> None:
+    found = find(beside)
+    record = found.record()
+    assert json.loads(json.dumps(record)) == record
+    sentences = [sentence for _, sentence in found.lines()]
+    terminal, markdown = " ".join(found.terminal().split()), found.markdown().replace("\\", "")
+    for sentence in (found.title, found.about, *sentences):
+        assert " ".join(sentence.split()) in terminal
+        assert sentence.replace(">", "&gt;") in markdown
+    assert record["title"] == found.title
+    assert [level["level"] for level in record["levels"]] == ["other_facts", "target_true", "target_new"]
+
+
+def test_strips_show_editor_and_control_on_one_scale(beside: Results) -> None:
+    rows = beside.levels[beside.levels["decides"]].set_index(["level", "editor"])
+    for strip in find(beside).strips:
+        assert [mark.name for mark in strip.marks] == ["memit", "random(memit)"]
+        name = "after" if strip.level == "other_facts" else "value"
+        for mark in strip.marks:
+            assert mark.value == rows.loc[(strip.level, mark.name), name]
+            assert mark.at == strip.axis.at(mark.value)
+            assert strip.axis.low <= mark.value <= strip.axis.high
+
+
+def test_names_from_data_are_escaped(beside: Results) -> None:
+    manifest = beside.manifest | {"model": {"id": "a*b*<c>\x1b[31m", "dtype": "float32"}}
+    found = find(replace(beside, manifest=manifest))
+    assert "a\\*b\\*&lt;c&gt;" in found.markdown()
+    assert "\x1b" not in found.terminal() + found.markdown()
+
+
+def test_what_records_lack_is_said_with_what_adds_it(results: Results) -> None:
+    assert "The records lack" not in find(results).terminal() + find(results).markdown()
+    note = "None of the prompts carries a <b>race</b>. `seesaw-cf tag RECORDS --from wikidata --out DIR` adds them."
+    lacking = find(replace(results, manifest={**results.manifest, "notes": [note]}))
+    assert " ".join(lacking.terminal().split()).endswith(f"The records lack something: {note}")
+    last = lacking.markdown().split("\n")[-1]
+    assert last.startswith("- **The records lack something:** None of the prompts carries a")
+    assert "<b>" not in last
+
+
+def test_without_an_interval_it_says_why(beside: Results, tmp_path: Path) -> None:
+    asked = cases(("P27",), 6, 12, holds=("target_new", "target_true"))
+    batch = read_results(write_run(tmp_path / "batch", asked, ("memit", "random(memit)"), protocol="batch"))
+    found = find(batch)
+    assert all("no interval: the cases of a relation are one edit" in strip.line() for strip in found.strips)
+    assert "The memit batch cannot be compared with its control on" in found.title
+
+
+def test_where_probabilities_are_tiny_log_odds_speak(results: Results) -> None:
+    row = _row(scale="log-odds", before=-1e-6, after=1e-6, value=2.3, low=2.0, high=2.6)
+    title = _title(results, [row])
+    assert "moved by +2.300 nats towards the new answer" in title
+    [strip] = find(replace(results, levels=pd.DataFrame([row]))).strips
+    assert "nats of log-odds" in strip.about
+    assert strip.marks[0].said == "+2.300 nats [+2.000, +2.600]"
