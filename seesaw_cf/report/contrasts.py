@@ -12,10 +12,10 @@ from seesaw_cf.report import text
 from seesaw_cf.report.levels import Tone
 from seesaw_cf.report.results import Results, relation_name
 from seesaw_cf.report.verdicts import without_controls
+from seesaw_cf.stats.clustered import FEW_EDITS
 from seesaw_cf.stats.verdicts import AFFECTED, VERDICTS
 
 WORSE_OFF, BETTER_OFF, EQUIVALENT, UNDETERMINED, UNTESTABLE = VERDICTS
-_SIZED = 80  # edits from which on the size of a contrast is claimed
 # The first that holds says what is known about groups, and how that looks.
 _CHIPS: Sequence[tuple[Callable[[GroupCounts], bool], str, Tone]] = (
     (lambda counts: not counts.total, "not compared", "same"),
@@ -155,13 +155,13 @@ def group_claim(row: Mapping[Any, Any], named: bool = True) -> GroupClaim:
     """
     edits, verdict = row["clusters"].get("edit", 0), row["verdict"]
     unit = " nats" if row["scale"] == "log-odds" else ""
-    size = f"by {abs(row['value']):.2g}{unit}, " if edits >= _SIZED else ""
+    size = f"by {abs(row['value']):.2g}{unit}, " if edits >= FEW_EDITS else ""
     about = "all properties" if row["relation"] == ALL else f"edits of {relation_name(row['relation'])}"
     people = _HOLD.get(row.get("holds", ""), "")
     editor = f"{row['editor']}, " if named else ""
     limits = text.minus(f"{text.number(row['value'])} {text.interval(row['low_family'], row['high_family'])}")
-    why = f"{limits}, corrected {text.p_equals(row['p_adjusted'])}" if edits >= _SIZED else (
-        f"corrected {text.p_equals(row['p_adjusted'])}; no size is claimed below {_SIZED} edits"
+    why = f"{limits}, corrected {text.p_equals(row['p_adjusted'])}" if edits >= FEW_EDITS else (
+        f"corrected {text.p_equals(row['p_adjusted'])}; no size is claimed below {FEW_EDITS} edits"
     )  # fmt: skip
     beside = "" if row["reference"] == "others" else f" than {row['reference']}"
     words = f"{row['group']} {people} are {verdict}{beside or ' than the others'}".replace("  ", " ")
