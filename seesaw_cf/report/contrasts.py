@@ -10,6 +10,7 @@ from typing import Any
 from seesaw_cf.effects.groups import ALL
 from seesaw_cf.report import text
 from seesaw_cf.report.levels import Tone
+from seesaw_cf.report.needed import needed
 from seesaw_cf.report.results import Results, relation_name
 from seesaw_cf.report.verdicts import without_controls
 from seesaw_cf.stats.clustered import FEW_EDITS
@@ -48,6 +49,7 @@ class GroupCounts:
         margins: Scale -> margin.
         controls: Verdict -> contrasts of control edits.
         promise: How often a claim may be false.
+        needed: What would decide the undetermined.
     """
 
     counts: Mapping[str, int]
@@ -57,6 +59,7 @@ class GroupCounts:
     margins: Mapping[str, float]
     controls: Mapping[str, int]
     promise: str
+    needed: str
 
     @property
     def total(self) -> int:
@@ -96,10 +99,8 @@ class GroupCounts:
             lines.append("Not testable: too few edits or people on a side, or nothing to compare.")
         if self.detectable:
             sizes = " and ".join(f"{size:.2g} in {scale}" for scale, size in self.detectable.items())
-            lines.append(
-                f"The undetermined could show a difference of {sizes} or more (median; 80 % power). How many edits and "
-                "people would decide less: seesaw-cf plan --run RUN."
-            )
+            lines.append(f"The undetermined could show a difference of {sizes} or more (median; 80 % power).")
+        lines += [self.needed] if self.needed else []
         if self.controls:
             moved = sum(self.controls.get(name, 0) for name in AFFECTED)
             lines.append(f"Of {sum(self.controls.values())} contrasts of control edits {moved} are decided.")
@@ -129,7 +130,7 @@ def count_groups(results: Results) -> GroupCounts:
     """Return the contrasts of a run in counts and words."""
     audit = results.audit
     if audit is None or "verdict" not in audit.verdicts or audit.verdicts.empty:
-        return GroupCounts({}, (), {}, (), {}, {}, "")
+        return GroupCounts({}, (), {}, (), {}, {}, "", "")
     own, controls = without_controls(audit.contrasts)
     open_ = own[own["verdict"] == UNDETERMINED]
     decided = own[own["verdict"].isin(AFFECTED)]
@@ -143,6 +144,7 @@ def count_groups(results: Results) -> GroupCounts:
         margins={str(scale): float(rows["margin"].iloc[0]) for scale, rows in own.groupby("scale")},
         controls=dict(Counter(controls["verdict"])),
         promise=audit.settings.promise(),
+        needed=needed(results),
     )
 
 

@@ -26,7 +26,7 @@ from tests.report.runs import cases, property_cases, write_run
 
 NAN = math.nan
 CONTROL = {"control": "random(memit)", "control_value": 0.01, "control_low": 0.0, "control_high": 0.02}
-NO_GROUPS = GroupCounts({}, (), {}, (), {}, {}, "")
+NO_GROUPS = GroupCounts({}, (), {}, (), {}, {}, "", "")
 
 
 @pytest.fixture(scope="module")
