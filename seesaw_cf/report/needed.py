@@ -19,7 +19,7 @@ def needed(results: Results, effect: float | None = None, power: float = 0.8) ->
         power: Chance to find it.
     """
     table = open_needs(results, effect, power)
-    if table.empty:
+    if "times" not in table or table["times"].isna().all():
         return ""
     solved = table[table["times"].notna()].sort_values("times", kind="stable")
     row = solved.iloc[(len(solved) - 1) // 2]
