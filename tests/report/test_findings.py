@@ -48,12 +48,14 @@ def _row(level: str = "target_true", **changes: Any) -> dict[str, Any]:
     row |= {"before": -0.8, "after": -0.7, "value": 0.1, "low": 0.08, "high": 0.12, "note": ""}
     row |= dict.fromkeys(("after_low", "after_high", "control_value", "control_low", "control_high"), NAN)
     row |= {"n": 4220, "n_edits": 147, "n_people": 241}
-    return row | {"difference": NAN, "difference_low": NAN, "difference_high": NAN, "difference_note": ""} | changes
+    row |= {"margin": 0.1 if changes.get("scale") == "log-odds" else 0.02, "half_edits": 5}
+    row |= {"difference": NAN, "difference_low": NAN, "difference_high": NAN, "difference_note": ""}
+    return row | {"verdict": "no control"} | changes
 
 
-def _beyond(difference: float, half: float = 0.01) -> dict[str, Any]:
-    ends = {"difference_low": difference - half, "difference_high": difference + half}
-    return {**CONTROL, "difference": difference} | ends
+def _beyond(difference: float, verdict: str = "worse than its control") -> dict[str, Any]:
+    ends = {"difference_low": difference - 0.01, "difference_high": difference + 0.01}
+    return {**CONTROL, "difference": difference, "verdict": verdict} | ends
 
 
 def _title(results: Results, rows: Sequence[dict[str, Any]], groups: GroupCounts = NO_GROUPS) -> str:
@@ -84,19 +86,16 @@ def test_a_level_that_is_worse_than_its_control_is_in_the_first_line(
 
 
 @pytest.mark.parametrize(
-    ("level", "difference", "half", "words"),
+    ("verdict", "words"),
     [
-        ("target_true", -0.12, 0.01, "One memit edit does better than its control on people who hold the old answer."),
-        ("target_true", 0.001, 0.01, "One memit edit does no more harm than its control to people who hold the old"),
-        ("target_true", 0.019, 0.01, "One memit edit is not known to do more harm than its control to people who hold"),
-        ("target_new", -0.019, 0.03, "One memit edit is not known to do more harm than its control to people who hold"),
-        ("target_true", 0.1, NAN, "One memit edit cannot be compared with its control on people who hold the old"),
+        ("better than its control", "One memit edit does better than its control on people who hold the old answer."),
+        ("no more than its control", "One memit edit does no more harm than its control to people who hold the old"),
+        ("undetermined", "One memit edit is not known to do more harm than its control to people who hold the old"),
+        ("not testable", "One memit edit cannot be compared with its control on people who hold the old answer."),
     ],
 )
-def test_what_is_not_worse_is_said_by_its_verdict(
-    results: Results, level: str, difference: float, half: float, words: str
-) -> None:
-    assert words in _title(results, [_row(level, **_beyond(difference, half))])
+def test_what_is_not_worse_is_said_by_its_verdict(results: Results, verdict: str, words: str) -> None:
+    assert words in _title(results, [_row(**_beyond(0.019, verdict))])
 
 
 @pytest.mark.parametrize(("after", "words"), [(0.05, "nearly all"), (0.37, "most"), (0.8, "some"), (0.93, "a few")])
@@ -219,7 +218,7 @@ def test_the_example_is_the_median_of_what_turned(beside: Results) -> None:
         f"({chance(float(np.exp(row['post_new'])))}; before, {chance(float(np.exp(row['pre_new'])))})"
         in example.sentence
     )
-    same = pd.DataFrame([_row(**_beyond(0.001))])
+    same = pd.DataFrame([_row(**_beyond(0.001, "no more than its control"))])
     assert example_of(replace(beside, levels=same), level_changes(replace(beside, levels=same))) is None
 
 

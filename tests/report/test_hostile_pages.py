@@ -69,10 +69,13 @@ def renamed(results: Results, name: str) -> Results:
         changes = {"memit": name, "women": name}
         return frame.replace({one: changes for one in ("editor", "group", "first", "second") if one in frame})
 
-    audit = results.audit
+    audit, prompts = results.audit, results.prompts
     assert audit is not None
+    assert prompts is not None
+    tags = [[name if tag == "women" else tag for tag in tags] for tags in prompts["gender"]]
     return replace(
         results,
+        prompts=put(prompts).assign(gender=tags),
         manifest={**results.manifest, "model": {**results.manifest.get("model", {}), "id": name}},
         edits=put(results.edits),
         efficacy=put(results.efficacy),
