@@ -72,10 +72,11 @@ def renamed(results: Results, name: str) -> Results:
     audit, prompts = results.audit, results.prompts
     assert audit is not None
     assert prompts is not None
-    tags = [[name if tag == "women" else tag for tag in tags] for tags in prompts["gender"]]
+    tags = prompts["gender"].map(lambda tags: [name if tag == "women" else tag for tag in tags])
     return replace(
         results,
         prompts=put(prompts).assign(gender=tags),
+        answers=None if results.answers is None else put(results.answers),
         manifest={**results.manifest, "model": {**results.manifest.get("model", {}), "id": name}},
         edits=put(results.edits),
         efficacy=put(results.efficacy),
