@@ -46,7 +46,7 @@ def test_a_run_prints_its_tables_and_writes_its_files(
     assert main([*words, "--out", str(tmp_path / "run"), "--report", str(tmp_path / "report")]) == 0
     out = capsys.readouterr().out
     assert "FINDINGS" in out
-    assert "D_d" not in out, "tables are printed with --full"
+    assert "DID THE EDITS TAKE?" not in out, "tables are printed with --full"
     manifest = json.loads((tmp_path / "run" / "manifest.json").read_text())
     assert manifest["editors"]["ft"]["steps"] == 1
     assert manifest["data"]["cases"] == 2
