@@ -12,7 +12,7 @@ import pandas as pd
 from scipy.special import logsumexp
 
 from seesaw_cf.base.terminal import printable
-from seesaw_cf.report.levels import ALONE, WORSE, LevelChange
+from seesaw_cf.report.levels import LevelChange
 from seesaw_cf.report.page_cases import edited_facts
 from seesaw_cf.report.results import Results, relation_name
 
@@ -38,7 +38,7 @@ def example_of(results: Results, changes: Sequence[LevelChange]) -> Example | No
 
     It is no extreme: of all answers that turned it is the one with the median change.
     """
-    worse = [change for change in changes if change.verdict == WORSE or (change.verdict == ALONE and change.changed)]
+    worse = [change for change in changes if change.is_shown]
     for change in sorted(worse, key=lambda change: -change.size):
         example = _MAKERS[change.level](results, change.editor)
         if example is not None:

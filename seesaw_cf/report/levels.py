@@ -88,6 +88,11 @@ class LevelChange:
     changed: bool
 
     @property
+    def is_shown(self) -> bool:
+        """Whether it is worse than its control; without a control, whether it changed."""
+        return self.verdict == WORSE or (self.verdict == ALONE and self.changed)
+
+    @property
     def level(self) -> str:
         """Name of the level."""
         return str(self.row["level"])

@@ -55,6 +55,7 @@ _REST: Mapping[str, str] = {
 }
 _SUBJECTS = {"single": "one {editor} edit", "batch": "the {editor} batch", "given": "the model {editor}"}
 _NOTHING = {ALONE: "{subject} is not shown to change anything that was asked", "": "nothing was asked about {editor}"}
+_NONE = "none of {n} editors is shown to do more harm than its control"
 _GROUPS: Sequence[tuple[Callable[[GroupCounts], bool], str]] = (
     (lambda counts: not counts.total, "Groups were not compared."),
     (lambda counts: not counts.tested, "Whether some groups suffer more: not testable with these people."),
@@ -109,6 +110,8 @@ def _levels(results: Results, editors: Sequence[str], changes: Sequence[LevelCha
     ranked = sorted(asked, key=lambda name: -_harm(own[name]))
     if len(ranked) == 1:
         yield _clause(ranked[0], own[ranked[0]], results)
+    elif not _harm(own[ranked[0]]):
+        yield _NONE.format(n=len(ranked))
     else:
         yield f"worst of {len(ranked)} editors: {_clause(ranked[0], own[ranked[0]], results)}"
         yield f"best: {_clause(ranked[-1], own[ranked[-1]], results)}"
@@ -118,7 +121,7 @@ def _levels(results: Results, editors: Sequence[str], changes: Sequence[LevelCha
 
 def _harm(changes: Sequence[LevelChange]) -> float:
     """The largest shown change for the worse, in margins."""
-    return max((change.size for change in changes if change.verdict == WORSE or change.changed), default=0.0)
+    return max((change.size for change in changes if change.is_shown), default=0.0)
 
 
 def _clause(editor: str, changes: Sequence[LevelChange], results: Results) -> str:
