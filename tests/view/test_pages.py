@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import replace
 from itertools import pairwise
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 
 from seesaw_cf.base.terminal import printable
 from seesaw_cf.errors import RecordError, SeesawError, UnknownNameError
+from seesaw_cf.report.example import chance
 from seesaw_cf.report.view.pages import view_page
 from seesaw_cf.report.view.prompts import Prompts, open_prompts
 from seesaw_cf.report.view.query import SORTED, View, read_view
@@ -81,6 +83,32 @@ def test_every_prompt_is_on_one_page_in_order(prompts: Prompts) -> None:
     numbers = [value for value in seen if value >= 0]
     assert all(a >= b - 0.01 * abs(a) for a, b in pairwise(numbers))
     assert seen[len(numbers) :] == [-1.0] * (len(seen) - len(numbers)), "rows without a value come last"
+
+
+def test_the_first_view_says_answers_in_words_the_worst_person_first(prompts: Prompts) -> None:
+    """Recomputed from the four log-probabilities of each prompt."""
+    html = view_page(prompts, "/", "editor=memit")
+    heads = re.findall(r"<th[^>]*>(?:<a[^>]*>|<span[^>]*>)([^<]+)", html)
+    cells = [re.findall(r"<td[^>]*>(.*?)</td>", row) for row in re.findall(r"<tr><td.*?</tr>", html)]
+    rows = [dict(zip(heads, (re.sub("<[^>]+>", "", cell) for cell in row), strict=True)) for row in cells]
+    theirs = prompts.rows(f"SELECT * FROM prompts WHERE {OTHERS} AND editor = 'memit' AND status = 'ok'", {})
+    harm: dict[str, list[tuple[float, str, str]]] = {row["prompt"]: [] for row in theirs}
+    for row in theirs:
+        lost = (row["pre_new"] - row["pre_true"]) - (row["post_new"] - row["post_true"])
+        right = [row[f"{phase}_new"] > row[f"{phase}_true"] for phase in ("pre", "post")]
+        words = ["new" if phase else "true" for phase in right]
+        said = f"{row[f'target_{words[0]}']} {chance(math.exp(row[f'pre_{words[0]}']))} → "
+        said += f"{row[f'target_{words[1]}']} {chance(math.exp(row[f'post_{words[1]}']))}"
+        turned = {(True, False): "turned wrong", (False, True): "turned right"}.get((right[0], right[1]))
+        harm[row["prompt"]].append((lost, said, turned or ("worse" if lost > 0 else "better")))
+    worst: dict[tuple[str, str], float] = {}
+    for row in rows:
+        number = float(row["harm"].replace("\u2212", "-"))
+        found = [one for one in harm[row["prompt"]] if one[0] == pytest.approx(number, rel=0.01)]
+        assert (row["answer before → after"], row["outcome"]) in [one[1:] for one in found]
+        worst.setdefault((row["edit"], row["person"]), number)
+    assert list(worst.values()) == sorted(worst.values(), reverse=True)
+    assert len(rows) == 50
 
 
 @given(st.data())

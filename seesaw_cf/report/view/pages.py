@@ -11,12 +11,13 @@ from seesaw_cf.base.terminal import printable
 from seesaw_cf.editors.control_names import CONTROLS
 from seesaw_cf.effects.groups import AXES, UNKNOWN, tags_of
 from seesaw_cf.report import text
+from seesaw_cf.report.example import chance
 from seesaw_cf.report.html.look import ListColumn
 from seesaw_cf.report.html.render import SERVED, PageTable, TableRow, render
 from seesaw_cf.report.page_cases import COLUMNS, control_column
 from seesaw_cf.report.results import relation_name
 from seesaw_cf.report.view.prompts import EDITED, GROUPS, Prompts
-from seesaw_cf.report.view.query import ALL_KINDS, PER_PAGE, SORTED, View, read_view
+from seesaw_cf.report.view.query import ALL_KINDS, FIRST_SORT, PER_PAGE, SORTED, View, read_view
 
 KINDS: Mapping[str, str] = {
     "cross_subject": "other people",
@@ -27,9 +28,12 @@ KINDS: Mapping[str, str] = {
     ALL_KINDS: "all",
 }
 _HEADS: Mapping[str, ListColumn] = {
-    **{name: COLUMNS[name] for name in ("editor", "edit", "relation")},
+    "person": COLUMNS["person"],
+    "answer": ListColumn("answer before → after", "the likelier of the two answers, with its probability", True),
+    "outcome": ListColumn("outcome", "what became of the right answer (of the edit: of what it is to write)", True),
+    "harm": ListColumn("harm", "what the right answer lost against the wrong one, nats; below 0 it gained"),
+    **{name: COLUMNS[name] for name in ("prompt", "edit", "holds", "groups", "editor", "relation")},
     "edited": ListColumn("edited person", "the edited person's recorded groups", True),
-    **{name: COLUMNS[name] for name in ("prompt", "person", "groups", "holds")},
     "log_odds": ListColumn("change", COLUMNS["log_odds"].about),
     **{kind: control_column(kind) for kind in CONTROLS},
     "odds_pre": ListColumn("log-odds before", "log p(new) - log p(true) before the edit, nats"),
@@ -143,7 +147,7 @@ def _hidden_fields(view: View) -> dict[str, str]:
     """What a form carries on that is not chosen in it."""
     own = {name: view.chosen.get(name, "") for name in ("relation", "case")} if view.path == "/case" else {}
     own |= {"case": view.chosen.get("case", "")}
-    return own | {"sort": view.sort if view.sort != "log_odds" else "", "up": "1" if view.up else ""}
+    return own | {"sort": view.sort if view.sort != FIRST_SORT else "", "up": "1" if view.up else ""}
 
 
 def _count_line(size: Mapping[str, int], view: View) -> str:
@@ -180,11 +184,36 @@ def _cell_text(name: str, row: Mapping[str, Any]) -> str:
     """A cell of words."""
     if name == "relation":
         return relation_name(row["edit_relation"])
+    if name in _WORDS:
+        return _WORDS[name](row)
     if name in _TAGGED:
         return _tags(row, _TAGGED[name])
     if name == "holds":
         return text.HOLDS.get(row["holds"] or "", row["holds"])
     return str(row[name] or "")
+
+
+def _answer(row: Mapping[str, Any]) -> str:
+    """Return the likelier of the two answers before and after: "Saint Petersburg 97 % → Shanghai 87 %"."""
+    if row["status"] != "ok":
+        return ""
+    first = {phase: max(("new", "true"), key=lambda side: row[f"{phase}_{side}"]) for phase in ("pre", "post")}
+    words = [f"{row[f'target_{side}']} {chance(math.exp(row[f'{phase}_{side}']))}" for phase, side in first.items()]
+    return " → ".join(words)
+
+
+def _outcome(row: Mapping[str, Any]) -> str:
+    """Return what became of the right answer."""
+    harm = row["harm"]
+    if harm is None or not math.isfinite(harm):
+        return ""
+    sign = -1 if harm == row["log_odds"] else 1
+    right = sign * row["odds_pre"] > 0, sign * row["odds_post"] > 0
+    return _OUTCOMES.get(right) or ("worse" if harm > 0 else "better" if harm < 0 else "as before")
+
+
+_OUTCOMES = {(True, False): "turned wrong", (False, True): "turned right"}
+_WORDS = {"answer": _answer, "outcome": _outcome}
 
 
 def _tags(row: Mapping[str, Any], columns: Sequence[str]) -> str:

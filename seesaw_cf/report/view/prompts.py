@@ -52,8 +52,9 @@ class Prompts:
         folder: The run folder.
         manifest: Its record.
         base: Tables `prompts` (one row per editor, kind, case and prompt; log-probabilities in nats, `log_odds` the
-            change of log p(new) - log p(true), the same of the editor's controls under the name of their kind; groups
-            of the person asked about and, `EDITED`, of the edited one),
+            change of log p(new) - log p(true), `harm` the same for the worse of what is right, the change of the
+            editor's controls under the name of their kind; groups of the person asked about and, `EDITED`, of the
+            edited one),
             `candidates` (one row per editor, case, prompt and answer) and `edits`.
         choices: Column of `prompts` -> what occurs in it, in the order of a report.
         controls: Kinds of controls of the run.
@@ -195,12 +196,16 @@ CREATE TEMP VIEW own AS
   WHERE role IN ('target_new', 'target_true') AND phase = 'pre' AND NOT has_pre
     AND coalesce(scores.editor, '') IN ({_NO_EDITOR})
 """
+# The right answer: of people what they hold; of neighbours the true target; of the edit what it is to write.
+_HARM = """CASE WHEN holds = 'target_true' OR kind = 'neighborhood' THEN log_odds
+    WHEN holds = 'target_new' OR kind IN ('efficacy', 'paraphrase', 'portability') THEN -log_odds END"""
 _CHANGED = f"""
 CREATE TEMP TABLE changed AS
-  SELECT * EXCLUDE ({", ".join(f"why_{side}" for side in SIDES)}, most), {_status()} AS status,
+  WITH scored AS (SELECT * EXCLUDE ({", ".join(f"why_{side}" for side in SIDES)}, most), {_status()} AS status,
     pre_new - pre_true AS odds_pre, post_new - post_true AS odds_post,
     CASE WHEN {_status()} = 'ok' THEN (post_new - pre_new) - (post_true - pre_true) END AS log_odds
-  FROM paired
+  FROM paired)
+  SELECT *, {_HARM} AS harm FROM scored
 """
 _TAGS = ", ".join(f"max(list_filter({axis}, lambda tag: tag <> '')) AS {axis}" for axis in AXES)
 # What is recorded of edited people, found by their identifiers alone: two people may have one name.

@@ -20,6 +20,7 @@ _LONGEST = 200  # characters of a search
 _LARGEST = 2**53
 PAGES = ("/", "/case")
 """The whole run; one case, with its edit."""
+FIRST_SORT = "harm"
 _FIRST = "cross_subject"  # the kind that a run is about, when it has it
 
 # Column that rows can be sorted by -> its value; numbers by their size.
@@ -28,6 +29,7 @@ SORTED: Mapping[str, str] = {
     "relation": "edit_relation",
     "holds": "coalesce(holds, '')",
     **{f"{target}_{phase}": f"{phase}_{target}" for target in ("new", "true") for phase in ("pre", "post")},
+    "harm": "harm",
     **{name: f"abs({name})" for name in ("odds_pre", "odds_post", "log_odds", *CONTROLS)},
     "status": "status",
 }
@@ -56,14 +58,14 @@ class View:
 
     path: str = "/"
     chosen: Mapping[str, str] = field(default_factory=dict)
-    sort: str = "log_odds"
+    sort: str = FIRST_SORT
     up: bool = False
     page: int = 1
 
     @property
     def address(self) -> str:
         """Path and query; the same view has the same one."""
-        more = {"sort": self.sort if self.sort != "log_odds" else "", "up": "1" if self.up else ""}
+        more = {"sort": self.sort if self.sort != FIRST_SORT else "", "up": "1" if self.up else ""}
         more["page"] = str(self.page) if self.page > 1 else ""
         parameters = {name: value for name, value in {**self.chosen, **more}.items() if value}
         return self.path + (f"?{urlencode(parameters)}" if parameters else "")
@@ -96,9 +98,15 @@ class View:
         return " AND ".join(parts), values
 
     def order(self) -> str:
-        """The SQL order; rows without a value last, and every row at one place."""
-        way = "ASC" if self.up else "DESC"
-        return f"{SORTED[self.sort]} {way} NULLS LAST, editor, edit_relation, case_id, kind, prompt_id"
+        """The SQL order; rows without a value last, and every row at one place.
+
+        By harm, the prompts of an edit about one person stand together, at the place of the largest.
+        """
+        way, most = ("ASC", "min") if self.up else ("DESC", "max")
+        person = "editor, edit_relation, case_id, person"
+        block = f"{most}(harm) OVER (PARTITION BY {person}) {way} NULLS LAST, {person}, "
+        first = block if self.sort == FIRST_SORT else ""
+        return f"{first}{SORTED[self.sort]} {way} NULLS LAST, editor, edit_relation, case_id, kind, prompt_id"
 
 
 def read_view(prompts: Prompts, path: str, query: str) -> View:
@@ -124,7 +132,7 @@ def read_view(prompts: Prompts, path: str, query: str) -> View:
     first = ALL_KINDS if path == "/case" or not kinds else _FIRST if _FIRST in kinds else kinds[0]
     names = ("editor", "relation", "holds", *GROUPS, "case", "q")
     chosen = {"kind": parameters.get("kind", first), **{name: parameters[name] for name in names if name in parameters}}
-    return View(path, chosen, parameters.get("sort", "log_odds"), "up" in parameters, int(parameters.get("page", "1")))
+    return View(path, chosen, parameters.get("sort", FIRST_SORT), "up" in parameters, int(parameters.get("page", "1")))
 
 
 def _listed(name: str, value: str, names: Sequence[str]) -> str:
