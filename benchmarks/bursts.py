@@ -1,6 +1,8 @@
 """Do intervals of a mean hold it where few edits do the harm? Prints their coverage, with t and Hall alone beside them.
 
-    python -m benchmarks.bursts [--draws 1000]
+    python -m benchmarks.bursts [--draws 1000] [--contrasts]
+
+--contrasts: of the contrast of one half of the people, whom an edit changes 1.5 times as much, as a report prints it.
 
 An edit asks 20 people, 2 prompts each, out of twice as many people as there are edits; an edit about another fact asks
 8 facts of its own person, with 8 edits a person.
@@ -16,8 +18,11 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import stats
 
-from seesaw_cf.stats import Crossing
+from seesaw_cf.effects.permutations import label_orders
+from seesaw_cf.stats import Crossing, case_weights
 from seesaw_cf.stats.clustered import MIN_EFFECTIVE
+from seesaw_cf.stats.multiple import permutation_level
+from seesaw_cf.stats.permuted import LabelledPeople
 from seesaw_cf.stats.skew import hall, outer_limits
 
 Floats = NDArray[np.float64]
@@ -89,6 +94,36 @@ def coverage(crossing: Crossing, y: Floats, truth: float) -> dict[str, float]:
     }
 
 
+def contrasts(draws: int, seed: int, permutations: int = 199) -> Iterator[dict[str, object]]:
+    """One row per scenario and number of edits: coverage of t, of the permuted interval, and of that of a report."""
+    for edits in EDITS:
+        for number, (scenario, (effects, mean, _)) in enumerate(SCENARIOS.items()):
+            rng = np.random.default_rng([seed, edits, number])
+            edit, person = people(edits, rng)
+            edit, person = edit[::PROMPTS], person[::PROMPTS]
+            member = np.arange(2 * edits) % 2 == 0
+            y = effects(rng, (edits, draws))[edit] * (1 + member / 2)[person][:, None]
+            y += SD_PERSON * rng.normal(size=(2 * edits, draws))[person] + SD_PROMPT * rng.normal(size=y.shape)
+            parts = [case_weights(edit, side[person]) for side in (member, ~member)]
+            value, stderr, df, skew = Crossing(parts, {"edit": edit, "person": person}).errors(y)
+            orders = label_orders(rng, np.zeros(member.size, np.intp), permutations)
+            asked = LabelledPeople(edit, person, np.zeros_like(edit), y, member.size)
+            drawn = [
+                asked.p(*(side[some].T.astype(float) for side in (member, ~member)))[0] for some in orders[:, None]
+            ]
+            point = permutation_level(np.array(drawn)[:, :, 0], 0.05)
+            low, high = outer_limits(value, stderr, stats.t.isf(0.025, df), skew)
+            half, away = stats.t.isf(point / 2, df) * stderr, np.abs(value - SIZE * mean / 2)
+            inside = (low - SIZE * mean / 2 <= 0) & (high - SIZE * mean / 2 >= 0)
+            yield {
+                "scenario": scenario,
+                "edits": edits,
+                "t": float((away <= stats.t.isf(0.025, df) * stderr).mean()),
+                "permuted": float((away <= half).mean()),
+                "report": float(((away <= half) | inside).mean()),
+            }
+
+
 def table(draws: int, seed: int) -> Iterator[dict[str, object]]:
     """One row per scenario and number of edits."""
     for edits in EDITS:
@@ -110,8 +145,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--draws", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--contrasts", action="store_true")
     given = parser.parse_args()
-    print(pd.DataFrame(table(given.draws, given.seed)).round(3).to_string(index=False))
+    rows = contrasts if given.contrasts else table
+    print(pd.DataFrame(rows(given.draws, given.seed)).round(3).to_string(index=False))
 
 
 if __name__ == "__main__":

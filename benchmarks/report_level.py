@@ -1,18 +1,21 @@
-"""How often does a whole report hold a false claim? The package's own audit on tables where no group differs.
+"""How often does a whole report hold a false claim, and how often does it see what is there?
 
-    python -m benchmarks.report_level RUN [--editor memit] [--draws 300]
+    python -m benchmarks.report_level RUN [--editor memit] [--draws 300] [--permutations 499]
 
-takes a finished run and makes two kinds of tables from it. "labels permuted": people swap their whole label vectors
-(gender, race, region), an exact null. "real labels": labels and design stay, with their sparse and uneven groups;
+takes a finished run, makes tables from it and corrects all contrasts of an editor (both kinds of holders, pooled and by
+relation) as a report does. "labels permuted": people swap their whole label vectors (gender, race, region), an exact
+null whose tables share one reference. "real labels": labels and design stay, with their sparse and uneven groups;
 person effects are shuffled over people, and what is left of a person under an edit is shuffled within the edit.
-Writes benchmarks/results/report_level.json.
+"sparse groups": an invented crossing of 20 edits and 61 people, groups of 1, 2, 4, 8, 16 and 30. Power is that of an
+effect of -0.05 on one group under real labels, mean over five groups, a tenth of the draws each. Writes
+benchmarks/results/report_level.json.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,33 +27,47 @@ from tqdm import tqdm
 from seesaw_cf.base.files import write_text
 from seesaw_cf.base.tables import SCORES, read_table
 from seesaw_cf.effects import AuditSettings, audit, prompt_effects
-from seesaw_cf.effects.audit import hypotheses
-from seesaw_cf.effects.groups import AXES, SCALES
+from seesaw_cf.effects.groups import ALL, SCALES
+from seesaw_cf.effects.permutations import LabelledContrasts
 from seesaw_cf.stats import proportion
 from seesaw_cf.stats.bootstrap import Floats
-from seesaw_cf.stats.verdicts import AFFECTED
+from seesaw_cf.stats.multiple import adjust, permutation_p, step_down
 
-__all__ = ["NULLS", "level", "permuted", "shuffled"]
+__all__ = ["NULLS", "level", "reports", "shuffled", "sparse"]
 
 RESULTS = Path(__file__).parent / "results"
+GROUPS = (
+    ("gender", "women"), ("race", "Black"), ("race", "white"), ("region", "Western Europe"), ("region", "North America")
+)  # fmt: skip
+EFFECT = -0.05
 _VALUES = ["D", *SCALES]
-
-
-def permuted(prompts: pd.DataFrame, rng: np.random.Generator) -> pd.DataFrame:
-    """Return the prompts with people's label vectors permuted jointly."""
-    people = prompts.drop_duplicates("person").set_index("person")[list(AXES)]
-    moved = people.iloc[rng.permutation(len(people))].set_axis(people.index)
-    return prompts.assign(**{axis: moved.loc[prompts["person"], axis].to_numpy() for axis in AXES})
+_FLOORS = {"noise_floor": 0.0, "noise_floor_log_odds": 0.0}
+Null = Callable[[pd.DataFrame, np.random.Generator], pd.DataFrame]
 
 
 def shuffled(prompts: pd.DataFrame, rng: np.random.Generator) -> pd.DataFrame:
     """Return the prompts with person effects shuffled over people, and the rest of each person within edits.
 
-    Prompts of one person under one edit keep their differences, which cancel within every group.
+    Prompts of one person under one edit keep their differences, which cancel within every group. Each editor, and each
+    kind of holder, has effects of its own; people are shuffled alike in all.
     """
+    people = pd.factorize(prompts["person"], sort=True)[0]
+    order = rng.permutation(int(people.max()) + 1)
+    own = prompts.groupby(["editor", "holds"], sort=True).indices
+    seed = int(rng.integers(2**32))
+    moved = prompts[_VALUES].to_numpy().copy()
+    for rows in own.values():
+        part = prompts.iloc[rows]
+        moved[rows] = _shuffled(part, people[rows], order, np.random.default_rng(seed))
+    return prompts.assign(**dict(zip(_VALUES, moved.T)))
+
+
+def _shuffled(
+    prompts: pd.DataFrame, people: NDArray[np.intp], order: NDArray[np.intp], rng: np.random.Generator
+) -> Floats:
     edit = np.asarray(prompts.groupby(["edit_relation", "case_id"]).ngroup(), np.intp)
-    person = pd.factorize(prompts["person"])[0]
-    cell = pd.factorize(edit * (int(person.max()) + 1) + person)[0]
+    there, person = np.unique(people, return_inverse=True)
+    cell = np.unique(edit * (int(person.max()) + 1) + person, return_inverse=True)[1]
     y = prompts[_VALUES].to_numpy()
     centred = y - _means(edit, y)[edit]
     own = _means(person, centred)
@@ -59,8 +76,8 @@ def shuffled(prompts: pd.DataFrame, rng: np.random.Generator) -> pd.DataFrame:
     edit_of[cell] = edit
     swapped = np.empty_like(rest)
     swapped[np.argsort(edit_of, kind="stable")] = rest[np.lexsort((rng.random(len(rest)), edit_of))]
-    moved = y + (own[rng.permutation(len(own))] - own)[person] + (swapped - rest)[cell]
-    return prompts.assign(**dict(zip(_VALUES, moved.T)))
+    moved = own[np.argsort(np.argsort(order[there]))]
+    return np.asarray(y + (moved - own)[person] + (swapped - rest)[cell])
 
 
 def _means(code: NDArray[np.intp], values: Floats) -> Floats:
@@ -69,61 +86,157 @@ def _means(code: NDArray[np.intp], values: Floats) -> Floats:
     return np.asarray((sums / np.bincount(code)).T)
 
 
-NULLS: dict[str, Callable[[pd.DataFrame, np.random.Generator], pd.DataFrame]] = {
-    "labels permuted": permuted,
+def sparse(rng: np.random.Generator, edits: int = 20) -> pd.DataFrame:
+    """Return prompts about 61 people of uneven groups, each asked under two thirds of the edits; no group differs."""
+    race = np.repeat([f"r{n}" for n in (1, 2, 4, 8, 16, 30)], [1, 2, 4, 8, 16, 30])
+    edit, person = (code.ravel() for code in np.indices((edits, 61)))
+    chosen = np.random.default_rng(0).random(edit.size) < 2 / 3
+    edit, person = edit[chosen], person[chosen]
+    of_edit, of_person = rng.normal(0, 0.05, edits), rng.normal(0, 0.05, 61)
+    values = of_edit[edit] + of_person[person] + rng.normal(0, 0.1, edit.size)
+    return pd.DataFrame(
+        {
+            "editor": "invented",
+            "case_id": edit,
+            "edit_relation": np.where(edit % 2, "P19", "P27"),
+            "prompt_id": person,
+            "person": [f"p{number:02}" for number in person],
+            "gender": [[("men", "women")[number % 2]] for number in person],
+            "race": [[race[number]] for number in person],
+            "region": [[] for _ in person],
+            "holds": "target_new",
+            "status": "ok",
+            "likelier_pre": 0.5,
+            **dict.fromkeys(("D_pre", "D_post", *_VALUES), values),
+        }
+    )
+
+
+NULLS: dict[str, Null] = {
+    "labels permuted": lambda prompts, _: prompts,
     "real labels": shuffled,
+    "sparse groups": lambda _, rng: sparse(rng),
 }
 
 
-def level(prompts: pd.DataFrame, null: str, draws: int, seed: int, settings: AuditSettings) -> dict[str, Any]:
-    """Return how many audits of null tables claim that a group is affected, with Wilson's interval.
+def reports(
+    prompts: pd.DataFrame,
+    null: str,
+    draws: int,
+    permutations: int,
+    seed: int,
+    planted: tuple[str, str, str] | None = None,
+) -> Iterator[tuple[pd.DataFrame, Floats]]:
+    """Yield the contrasts of tables from a null, and the p of t after permutations.
 
     Args:
-        prompts: Rows of `prompt_effects` of one editor.
+        prompts: Scored rows of `prompt_effects` about holders.
         null: A name of `NULLS`.
-        draws: Number of tables.
-        seed: Of the shuffles; draw k is the same whatever the number of draws.
-        settings: What is declared, noise floors too.
+        draws, permutations, seed: How many tables, how many permutations of each, and of which generator; draw k is the
+            same whatever the number of draws.
+        planted: Axis, group and relation ("all") that `EFFECT` is added to.
     """
-    tables = []
+    template = sparse(np.random.default_rng(0)) if null == "sparse groups" else prompts
+    table = audit(template, AuditSettings(permutations=0, **_FLOORS))
+    table = table[["editor", "relation", "holds", "axis", "group", "reference", "mirror", "scale"]].assign(p=0.0)
+    if null == "labels permuted":  # permuted labels have the same permutations, so that one reference serves all
+        pool = LabelledContrasts(prompts, table).drawn(draws + permutations, seed)
+        yield from ((table.assign(p_t=row), pool[draws:]) for row in pool[:draws])
+        return
     for draw in tqdm(range(draws), desc=null, leave=False):
         rng = np.random.default_rng([seed, list(NULLS).index(null), draw])
-        found = hypotheses(audit(NULLS[null](prompts, rng), settings))
-        tables.append(found[found["p"].notna()])
-    reports = pd.DataFrame({"any": bool(one["verdict"].isin(AFFECTED).any()), "tested": len(one)} for one in tables)
-    p = pd.concat(tables)["p"]
-    share = proportion(int(reports["any"].sum()), draws)
+        made = NULLS[null](prompts, rng)
+        if planted:
+            axis, group, relation = planted
+            hit = np.array([group in own for own in made[axis]])
+            hit &= (made["edit_relation"] == relation).to_numpy() | (relation == ALL)
+            made = made.assign(D=made["D"] + EFFECT * hit)
+        contrasts = LabelledContrasts(made, table)
+        people = np.arange(contrasts.strata.size)[None]
+        yield table.assign(p_t=contrasts.p(people)[0]), contrasts.drawn(permutations, draw)
+
+
+def level(prompts: pd.DataFrame, null: str, draws: int, permutations: int, seed: int = 0) -> dict[str, Any]:
+    """Return how many tables without an effect hold a significant contrast, with Wilson's interval.
+
+    Args:
+        prompts, null, draws, permutations, seed: See `reports`.
+    """
+    by_editor, together, holm, single = [], [], [], []
+    for table, drawn in reports(prompts, null, draws, permutations, seed):
+        p = table["p_t"].to_numpy()
+        first = np.flatnonzero(table["editor"] == table["editor"].iloc[0])
+        by_editor.append(np.nanmin(step_down(p[first], drawn[:, first])) < 0.05)
+        together.append(np.nanmin(step_down(p, drawn)) < 0.05)
+        holm.append(np.nanmin(adjust(p[first])) < 0.05)
+        single.append(permutation_p(p[first], drawn[:, first]))
+    alone = np.concatenate(single)
+    alone = alone[~np.isnan(alone)]
     return {
-        "any_false_claim": {"value": share.value, "low": share.low, "high": share.high, "n": draws},
-        "tests_per_report": float(reports["tested"].mean()),
-        "single_tests": {str(at): float((p < at).mean()) for at in (0.05, 0.01, 0.001)} | {"n": len(p)},
+        "one_editor": _share(by_editor),
+        "all_editors_one_family": _share(together),
+        "holm": _share(holm),
+        "tests_per_report": alone.size / draws,
+        "single_tests": {str(at): float((alone < at).mean()) for at in (0.05, 0.01)} | {"n": alone.size},
     }
 
 
+def power(prompts: pd.DataFrame, relation: str, draws: int, permutations: int, seed: int = 0) -> dict[str, Any]:
+    """Return how often `EFFECT` on a group is found where it is, mean over `GROUPS`, beside Holm over the same family.
+
+    Args:
+        prompts, draws, permutations, seed: See `reports`.
+        relation: Where it is planted; "all": everywhere, and found is the pooled contrast.
+    """
+    hits, weak = [], []
+    for axis, group in GROUPS:
+        planted = (axis, group, relation)
+        for table, drawn in reports(prompts, "real labels", draws, permutations, seed, planted):
+            own = (table[["axis", "group", "relation", "holds"]] == [*planted, "target_new"]).all(axis=1)
+            place = np.flatnonzero(own & ~table["mirror"])
+            if not place.size:  # the mirror stands for it
+                place = np.flatnonzero(own) - 1
+            p = table["p_t"].to_numpy()
+            hits.append(bool((step_down(p, drawn)[place] < 0.05).any()))
+            weak.append(bool((adjust(np.where(table["mirror"], np.nan, p))[place] < 0.05).any()))
+    return {"found": _share(hits), "holm": _share(weak)}
+
+
+def _share(found: list[Any]) -> dict[str, float]:
+    share = proportion(int(np.sum(found)), len(found))
+    return {"value": share.value, "low": share.low, "high": share.high, "n": len(found)}
+
+
 def main() -> None:
-    """Measure both nulls and write the result."""
+    """Measure every part and write what was made."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("run", type=Path)
     parser.add_argument("--editor", default="memit")
     parser.add_argument("--draws", type=int, default=300)
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--permutations", type=int, default=499)
+    parser.add_argument("--part", choices=[*NULLS, "power"], action="append")
     given = parser.parse_args()
-    scores = read_table(given.run / "scores.parquet", SCORES, filters=[("editor", "==", given.editor)])
-    prompts = prompt_effects(scores).query("holds == 'target_new' and status == 'ok'").reset_index(drop=True)
+    prompts = prompt_effects(read_table(given.run / "scores.parquet", SCORES))
+    prompts = prompts[(prompts["status"] == "ok") & (prompts["holds"] != "")].reset_index(drop=True)
+    own = prompts[prompts["editor"] == given.editor].reset_index(drop=True)
     manifest = json.loads((given.run / "manifest.json").read_text(encoding="utf-8"))
-    settings = AuditSettings(noise_floor=0.0, noise_floor_log_odds=0.0)
-    made: dict[str, Any] = {
+    file = RESULTS / "report_level.json"
+    made: dict[str, Any] = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
+    made |= {
         "model": manifest["model"]["id"],
         "editor": given.editor,
-        "edits": int(prompts["case_id"].nunique()),
-        "people": int(prompts["person"].nunique()),
-        "prompts": len(prompts),
-        "alpha": settings.alpha,
-        "family": settings.family,
-        "seed": given.seed,
+        "edits": int(own["case_id"].nunique()),
+        "people": int(own["person"].nunique()),
+        "prompts": len(own),
     }
-    made |= {null: level(prompts, null, given.draws, given.seed, settings) for null in NULLS}
-    write_text(RESULTS / "report_level.json", json.dumps(made, indent=1) + "\n")
+    for part in given.part or [*NULLS, "power"]:
+        if part == "power":
+            where = (ALL, "P101", "P21")
+            made[part] = {name: power(own, name, given.draws // 10, given.permutations) for name in where}
+        else:
+            made[part] = level(prompts if part == "real labels" else own, part, given.draws, given.permutations)
+        made[part]["permutations"] = given.permutations
+        write_text(file, json.dumps(made, indent=1) + "\n")
 
 
 if __name__ == "__main__":

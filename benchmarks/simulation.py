@@ -29,7 +29,7 @@ from tqdm import tqdm
 
 from benchmarks.simulation_report import markdown, picture
 from seesaw_cf.base.files import write_text
-from seesaw_cf.stats import Crossing, adjust, case_weights, clustered_share, label_permutation
+from seesaw_cf.stats import Crossing, adjust, case_weights, clustered_share
 from seesaw_cf.stats.clustered import MIN_EFFECTIVE
 
 RESULTS = Path(__file__).parent / "results"
@@ -207,26 +207,16 @@ def power_rows(label: str, made: list[Design], found: dict[tuple[int, str], Draw
                 yield {"crossing": label, "group": design.group, "effect": effect, "power": power}
 
 
-def table_rows(
-    label: str, s: Structure, made: list[Design], found: dict[tuple[int, str], Draws], draws: int, seed: int
-) -> dict[str, Any]:
-    """Family-wise error of a table of contrasts without any effect: uncorrected, Holm, and permutation with max-T."""
+def table_rows(label: str, made: list[Design], found: dict[tuple[int, str], Draws]) -> dict[str, Any]:
+    """Family-wise error of a table of contrasts without any effect, uncorrected and after Holm.
+
+    What permutations make of whole reports: `benchmarks.report_level`.
+    """
     chosen = [n for n, design in enumerate(made) if design.estimand == "contrast" and not design.refused]
     p = np.array([p_values(found[number, "default"]) for number in chosen])
     holm = np.array([adjust(column).min() for column in p.T])
-    wrong, done = 0, 0
-    people = np.bincount(s.person)
-    for batch in tqdm(range(0, draws, BATCH), desc=f"{label} permutations", leave=False):
-        rng = np.random.default_rng([seed, SCENARIOS.index("null"), batch])
-        y, _ = values(s, "null", min(BATCH, draws - batch), rng)
-        for column in y.T:
-            centred = column - (np.bincount(s.edit, column) / np.bincount(s.edit))[s.edit]
-            person = np.bincount(s.person, centred) / people
-            p_max = label_permutation(person, s.labels, s.person_target, permutations=99, seed=done)[2]
-            wrong += bool(np.nanmin(p_max) <= 0.05)
-            done += 1
     rates = {"uncorrected": float((p < 0.05).any(axis=0).mean()), "holm": float((holm < 0.05).mean())}
-    return {"crossing": label, "contrasts": len(chosen)} | rates | {"max_t": wrong / done, "max_t_draws": done}
+    return {"crossing": label, "contrasts": len(chosen)} | rates
 
 
 def crossing_results(path: Path, label: str, draws: int, seed: int) -> dict[str, Any]:
@@ -238,7 +228,7 @@ def crossing_results(path: Path, label: str, draws: int, seed: int) -> dict[str,
         found = simulate(s, made, scenario, draws, seed)
         result["single"] += single_rows(label, scenario, made, found)
         if scenario == "null":
-            result["tables"] = [table_rows(label, s, made, found, max(1, draws // 4), seed)]
+            result["tables"] = [table_rows(label, made, found)]
         if scenario == "heterogeneous":
             result["power"] = list(power_rows(label, made, found))
     return result

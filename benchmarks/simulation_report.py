@@ -53,9 +53,9 @@ def markdown(results: dict[str, Any]) -> str:
     lines += ["|---|" + "---:|" * len(power.columns)]
     lines += [f"| {name} | " + " | ".join(f"{100 * p:.0f}" for p in row) + " |" for name, row in power.iterrows()]
     lines += ["", "Tables of contrasts without any effect: share with at least one false positive.", ""]
-    lines += ["| crossing | contrasts | uncorrected | Holm | max-T |", "|---|---:|---:|---:|---:|"]
+    lines += ["| crossing | contrasts | uncorrected | Holm |", "|---|---:|---:|---:|"]
     for row in results["tables"]:
-        rates = [f"{100 * row[k]:.1f}" for k in ("uncorrected", "holm", "max_t")]
+        rates = [f"{100 * row[k]:.1f}" for k in ("uncorrected", "holm")]
         lines.append(f"| {row['crossing']} | {row['contrasts']} | " + " | ".join(rates) + " |")
     return "\n".join(lines) + "\n"
 

@@ -6,11 +6,12 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from seesaw_cf.base.checks import MOST_DRAWS
 from seesaw_cf.cli.from_fields import values_of
 from seesaw_cf.cli.options import full_option, open_option
 from seesaw_cf.cli.output import say, show
 from seesaw_cf.cli.paths import output_folder, source
-from seesaw_cf.cli.types import above_zero, at_least_zero, inside, one_of
+from seesaw_cf.cli.types import above_zero, at_least_zero, inside, one_of, seed, whole
 
 if TYPE_CHECKING:
     from seesaw_cf.effects.audit import AuditSettings
@@ -34,7 +35,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--alpha", type=inside, default=0.05, help="level of tests (default: 0.05)")
     corrections = "for many tests, over each declared family (default: holm)"
     add("--correction", **one_of("holm", "bh", "by"), default="holm", help=corrections)
-    add("--family", default="editor", help="columns whose values name a family (default: %(default)s)")
+    families = "columns whose values name a family, or report: all contrasts are one (default: %(default)s)"
+    add("--family", default="editor", help=families)
+    permutations = "of people's labels, for p and correction; 0: Holm over p of t, safe and weak (default: 1999)"
+    add("--permutations", type=whole(0, MOST_DRAWS), default=1999, metavar="N", help=permutations)
+    add("--seed", type=seed, default=0, help="of the permutations (default: 0)")
     methods = "where errors come from; mixed: a mixed model, needs statsmodels (default: clustered)"
     add("--method", **one_of("clustered", "mixed"), default="clustered", help=methods)
     floor = "effects of probability up to this are noise (default: what the run measured)"
@@ -52,7 +57,8 @@ def run(args: argparse.Namespace) -> None:
     from seesaw_cf.report import AuditSettings, write_report
 
     settings = values_of(AuditSettings, args)
-    settings["family"] = tuple(name.strip() for name in args.family.split(",") if name.strip())
+    family = "" if args.family.strip() == "report" else args.family
+    settings["family"] = tuple(name.strip() for name in family.split(",") if name.strip())
     folder = args.folders[0]
     if len(args.folders) > 1:
         _compare(args, AuditSettings(**settings))

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import os
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, get_args
 
+import numpy as np
 import pandas as pd
 from scipy import stats
 
-from seesaw_cf.base.checks import items, number, one_of
+from seesaw_cf.base.checks import MOST_DRAWS, items, number, one_of, whole
+from seesaw_cf.base.checks import seed as check_seed
 from seesaw_cf.base.errors import RecordError
 from seesaw_cf.base.tables import SCORES, read_table
 from seesaw_cf.base.types import Estimate
-from seesaw_cf.effects.estimands import Method, group_contrasts
-from seesaw_cf.effects.groups import AXES, CLUSTERS, UNKNOWN, check_axes, mask, members, need_columns
+from seesaw_cf.effects.estimands import Method, group_contrasts, toward_truth
+from seesaw_cf.effects.groups import ALL, AXES, CLUSTERS, SCALES, UNKNOWN, check_axes, mask, members, need_columns
+from seesaw_cf.effects.permutations import LabelledContrasts
 from seesaw_cf.effects.prompts import ScoreForm, prompt_effects
 from seesaw_cf.stats import (
     Components,
@@ -28,13 +31,16 @@ from seesaw_cf.stats import (
     variance_components,
     verdict,
 )
-from seesaw_cf.stats.multiple import Correction
+from seesaw_cf.stats.bootstrap import LEVEL, Floats
+from seesaw_cf.stats.multiple import Correction, permutation_level, permutation_p, step_down
 from seesaw_cf.stats.plain import plain
 from seesaw_cf.stats.verdicts import REACH
 
 FAMILY = ("editor",)
 # What a family may be named by: the columns of a contrast that are names.
-FAMILY_COLUMNS = (*FAMILY, "relation", "axis", "group", "reference")
+FAMILY_COLUMNS = (*FAMILY, "relation", "holds", "axis", "group", "reference")
+HOLDERS = ("target_new", "target_true")
+"""People whose groups are compared: those who hold the new answer, and those who hold the old one."""
 # Two points of probability; odds that change by a tenth. Conventions: state what matters to you.
 MARGIN, MARGIN_LOG_ODDS = 0.02, 0.1
 _ESTIMATE = ("value", "low", "high", "stderr", "p", "df")
@@ -48,8 +54,10 @@ class AuditSettings:
         margin: Contrasts smaller than this do not matter, in probability.
         margin_log_odds: The same in log-odds (nats), for contrasts that are decided there.
         alpha: Level.
-        correction: "holm", "bh" or "by".
-        family: Columns that name a family of tests.
+        correction: "holm" (false claims at most at the level; with permutations Westfall and Young's step-down min-p,
+            which loses less), "bh" or "by" (false discovery rate).
+        family: Columns that name a family of tests; none: the whole report is one.
+        permutations, seed: How often people's labels are permuted, and of which generator; 0: p of t alone.
         method: "clustered" or "mixed", see `seesaw_cf.effects.group_contrasts`.
         noise_floor, noise_floor_log_odds: Largest effect that scoring alone makes, on each scale; None takes what the
             run measured. Without either no verdict is given.
@@ -59,15 +67,29 @@ class AuditSettings:
     margin_log_odds: float = MARGIN_LOG_ODDS
     alpha: float = 0.05
     correction: Correction = "holm"
+    permutations: int = 1999
+    seed: int = 0
     family: tuple[str, ...] = FAMILY
     method: Method = "clustered"
     noise_floor: float | None = None
     noise_floor_log_odds: float | None = None
 
+    @property
+    def permuted(self) -> bool:
+        """Whether p is a share of permutations."""
+        return bool(self.permutations) and self.method == "clustered"
+
     def promise(self, family: Sequence[str] | None = None) -> str:
-        """Return how often a claim may be false, such as "at most 5 % per editor (holm)"."""
+        """Return how often a claim may be false, such as "at most 5 % per editor (holm)".
+
+        Args:
+            family: Columns of families that span runs, which no permutation covers; None: those of the settings.
+        """
         names = self.family if family is None else family
-        return f"at most {100 * self.alpha:g} % per {' × '.join(names) or 'report'} ({self.correction})"
+        how = str(self.correction)
+        if self.permuted and family is None:
+            how = f"{'step-down min-p' if how == 'holm' else how}, {self.permutations:,} permutations"
+        return f"at most {100 * self.alpha:g} % per {' × '.join(names) or 'report'} ({how})"
 
     def __post_init__(self) -> None:
         """Refuse what no audit could be made with, before anything is computed.
@@ -82,6 +104,8 @@ class AuditSettings:
         for name in ("noise_floor", "noise_floor_log_odds"):
             if getattr(self, name) is not None:
                 number(f"audit: {name}", getattr(self, name), 0)
+        whole("audit: permutations", self.permutations, 0, MOST_DRAWS)
+        check_seed("audit: seed", self.seed)
         one_of("correction", self.correction, get_args(Correction))
         one_of("method", self.method, get_args(Method))
         for column in items("audit: family", self.family, "names of columns"):
@@ -95,7 +119,7 @@ def audit(
     score: ScoreForm = "summed",
     axes: Sequence[str] = AXES,
     reference: Mapping[str, str] | None = None,
-    holds: str = "target_new",
+    holds: Sequence[str] = HOLDERS,
     clusters: Mapping[str, str] = CLUSTERS,
 ) -> pd.DataFrame:
     """Contrasts of all groups with their verdicts.
@@ -104,46 +128,90 @@ def audit(
     choice does not depend on the effect and each contrast is one test of its family.
 
     Args:
-        prompts: Rows of `seesaw_cf.effects.prompt_effects` (or of `excess_over_control`, `toward_truth`).
+        prompts: Rows of `seesaw_cf.effects.prompt_effects` (or of `excess_over_control`).
         settings: What is declared before looking. A noise floor that is None was not measured, and then there is no
             verdict on its scale.
         score: The form of score of the column D; with "log_odds" every contrast is decided in log-odds.
         axes: Which axes.
         reference: Axis -> reference group; an axis without one compares each group with everyone else tagged on it.
-        holds, clusters: See `group_contrasts`.
+        holds: Which people, by the answer that they hold. Effects on holders of the old answer are turned by
+            `toward_truth`: below 0 always means that the group came out worse.
+        clusters: See `group_contrasts`. Labels are permuted with the default alone: other clusters, and a mixed model,
+            have Holm's correction over the p of their own.
 
     Returns:
-        Rows of `group_contrasts` (people without a tag have none) with `value` and its interval on the deciding `scale`
-        ("probability" or "log-odds") and `probability`, `probability_low`, `probability_high`, `log_odds`;
-        `margin`, `family`, `family_size`, `p_adjusted`, `low_family` and `high_family` (intervals that hold all
-        contrasts of a family at once: level 1 - alpha / family size), `p_equivalence` (TOST, corrected like
-        `p_adjusted`), `detectable` (smallest effect found with power 80 %), `verdict` ("worse off", "better
-        off", "equivalent", "undetermined", "not testable"), `direction` and `rule`. A row marked `mirror` repeats
-        the test of the row before it: no family counts it, and it has that row's corrected p.
+        Rows of `group_contrasts` (people without a tag have none) of each of `holds`: first relation "all", pooled over
+        relations with equal weight for each edit (none where there is one relation), then each relation. `value` is on
+        the deciding `scale` ("probability" or "log-odds"), `probability` and `log_odds` the same contrast on both;
+        `margin`; `p_t` (of t with plain Satterthwaite df), `p` (of this test alone, by permutation), `low` and `high`
+        (95 %, of this contrast alone: the outer of the permuted interval and that of `group_contrasts`), `family`,
+        `family_size`, `p_adjusted`, `p_equivalence` (two one-sided tests, corrected), `detectable` (smallest effect
+        found with power 80 %), `verdict` ("worse off", "better off", "equivalent", "undetermined", "not testable"),
+        `direction` and `rule`. A row marked `mirror` repeats the test of the row before it: no family counts it, and it
+        has that row's corrected p.
 
     Raises:
         UnknownNameError: Unknown axis, reference or correction.
         RecordError: A margin is not above 0, or there is nothing to estimate.
+
+    Source: Westfall and Young (1993), pages 66-67; Janssen (1997) and Chung and Romano (2013), why the statistic that
+        is permuted is studentised; Hall (1992).
     """
-    references = reference or {}
-    options: dict[str, Any] = {"holds": holds, "clusters": clusters, "method": settings.method}
-    tables = [group_contrasts(prompts, axis, references.get(axis), **options) for axis in axes]
+    usable = toward_truth(prompts)
+    usable = usable[(usable["status"] == "ok") & usable["holds"].isin(list(holds))]
+    options: dict[str, Any] = {"clusters": clusters, "method": settings.method}
+    tables = [_contrasts(usable, kind, axis, reference or {}, options) for kind in holds for axis in axes]
     if not any(map(len, tables)):
         raise RecordError(
             f"audit: no two groups on {list(axes)} to compare; no prompt has a tag, or all have the same."
         )
-    table = pd.concat([t for t in tables if len(t)], ignore_index=True)
-    return decide(_decided(table[table["group"] != UNKNOWN].reset_index(drop=True), settings, score), settings)
+    table = _in_order(pd.concat([t for t in tables if len(t)], ignore_index=True), holds)
+    table = _decided(table, settings, score)
+    if not settings.permuted or dict(clusters) != dict(CLUSTERS):
+        return decide(table, settings)
+    return decide(table, settings, drawn=LabelledContrasts(usable, table).drawn(settings.permutations, settings.seed))
 
 
-def decide(table: pd.DataFrame, settings: AuditSettings, family: Sequence[str] | None = None) -> pd.DataFrame:
+def _contrasts(
+    prompts: pd.DataFrame, holds: str, axis: str, reference: Mapping[str, str], options: Mapping[str, Any]
+) -> pd.DataFrame:
+    """Contrasts of people who hold an answer, pooled and by relation; no rows where there are none."""
+    rows = prompts[prompts["holds"] == holds]
+    if reference.get(axis) is not None and len(rows) < len(prompts):
+        one_of(f"{axis} group", reference[axis], sorted(set(members(prompts[axis].tolist())) - {UNKNOWN}))
+        rows = rows if reference[axis] in members(rows[axis].tolist()) else rows.iloc[:0]
+    if rows.empty:
+        return rows
+    # in a batch a relation is one edit: relations together would be as few edits as relations
+    pooled = rows["edit_relation"].nunique() > 1 and options["clusters"].get("edit") != "edit_relation"
+    both = pd.concat([rows.assign(edit_relation=ALL), rows], ignore_index=True) if pooled else rows
+    table = group_contrasts(both, axis, reference.get(axis), holds=holds, **options)
+    return table[table["group"] != UNKNOWN].assign(holds=holds) if len(table) else table
+
+
+def _in_order(table: pd.DataFrame, holds: Sequence[str]) -> pd.DataFrame:
+    """Sort contrasts by editor, kind of holder, relation ("all" first); mirrors stay behind what they repeat."""
+    place = {kind: at for at, kind in enumerate(holds)}
+    keys = table.assign(kind=table["holds"].map(place), apart=table["relation"] != ALL)
+    order = keys.sort_values(["editor", "kind", "apart", "relation"], kind="stable").index
+    front = ["editor", "relation", "holds"]
+    return table.loc[order, [*front, *table.columns.difference(front, sort=False)]].reset_index(drop=True)
+
+
+def decide(
+    table: pd.DataFrame,
+    settings: AuditSettings,
+    family: Sequence[str] | None = None,
+    drawn: Floats | None = None,
+) -> pd.DataFrame:
     """Correct contrasts over their families and say what each supports.
 
     Args:
-        table: `value`, `stderr`, `p`, `df`, `margin`, `scale` and `mirror` of each contrast, or rows of `audit` in
-            their order, of several runs too: what was decided there is decided anew.
+        table: `value`, `stderr`, `p`, `df`, `margin`, `scale`, `clusters` and `mirror` of each contrast, or rows of
+            `audit` in their order, of several runs too: what was decided there is decided anew.
         settings: What is declared before looking.
         family: Columns that name a family, in place of those of the settings.
+        drawn: (permutations, rows) p of t, see `LabelledContrasts`. None: Holm over `p_t`, "bh" and "by" over `p`.
 
     Returns:
         The rows with the columns of `audit` from `family` on.
@@ -152,36 +220,64 @@ def decide(table: pd.DataFrame, settings: AuditSettings, family: Sequence[str] |
         RecordError: The table misses a column of the family.
     """
     names = settings.family if family is None else family
-    table = _corrected(table, names, settings)
-    half = stats.t.ppf(1 - settings.alpha / (2 * table["family_size"].clip(lower=1)), table["df"]) * table["stderr"]
-    table = table.assign(low_family=table["value"] - half, high_family=table["value"] + half)
-    errors = list(zip(table["stderr"], table["df"]))
-    table["detectable"] = [minimum_detectable_effect(stderr, df, alpha=settings.alpha) for stderr, df in errors]
-    same = [equivalence_p(v, se, df, m) for v, (se, df), m in zip(table["value"], errors, table["margin"])]
+    errors = list(zip(table["value"], table["stderr"], table["df"]))
+    same = np.array([equivalence_p(*row, margin) for row, margin in zip(errors, table["margin"])])
+    if drawn is not None:
+        table = _calibrated(table, drawn)
+        # how often chance puts an estimate this far from a true effect as large as the margin, on either side
+        same = permutation_p(2 * same, drawn) / 2
     table["p_equivalence"] = _corrected(table.assign(p=same), names, settings)["p_adjusted"]
+    plain = settings.correction == "holm" and "p_t" in table
+    corrected = _corrected(table.assign(p=table["p_t"]) if plain else table, names, settings, drawn)
+    table = corrected.assign(p=table["p"])
+    table["detectable"] = [minimum_detectable_effect(stderr, df, alpha=settings.alpha) for _, stderr, df in errors]
     claims = [_claim(row, settings) for row in table.to_dict("records")]
     columns = {"verdict": "label", "direction": "direction", "rule": "rule"}
     return table.assign(**{name: [getattr(claim, field) for claim in claims] for name, field in columns.items()})
 
 
-def _corrected(table: pd.DataFrame, family: Sequence[str], settings: AuditSettings) -> pd.DataFrame:
+def _calibrated(table: pd.DataFrame, drawn: Floats) -> pd.DataFrame:
+    """Return the contrasts with p by permutation and an interval that ends where it does, or further out."""
+    point = permutation_level(drawn, 1 - LEVEL)
+    half = stats.t.isf(point / 2, table["df"]) * table["stderr"]
+    p = pd.Series(permutation_p(table["p_t"].to_numpy(), drawn), table.index)
+    mirror = table["mirror"]
+    half, p = (column.mask(mirror, column.shift()) for column in (half, p))
+    low, high = np.fmin(table["low"], table["value"] - half), np.fmax(table["high"], table["value"] + half)
+    return table.assign(p=p, low=low, high=high)
+
+
+def _corrected(
+    table: pd.DataFrame, family: Sequence[str], settings: AuditSettings, drawn: Floats | None = None
+) -> pd.DataFrame:
     """Return the table with its corrected p; a mirror takes that of the row before it."""
-    adjusted = adjust_families(table.assign(p=table["p"].mask(table["mirror"])), family, settings.correction)
-    corrected = adjusted["p_adjusted"]
-    return adjusted.assign(p=table["p"], p_adjusted=corrected.mask(table["mirror"], corrected.shift()))
+    out = adjust_families(table.assign(p=table["p"].mask(table["mirror"])), family, settings.correction)
+    if drawn is not None and settings.correction == "holm":
+        for rows in out.groupby("family").indices.values():
+            p = out["p"].to_numpy()[rows]
+            out.loc[out.index[rows], "p_adjusted"] = step_down(p, drawn[:, rows])
+    return out.assign(p=table["p"], p_adjusted=out["p_adjusted"].mask(table["mirror"], out["p_adjusted"].shift()))
 
 
 def _claim(row: Mapping[Hashable, Any], settings: AuditSettings) -> Verdict:
     adjusted = Estimate(row["value"], stderr=row["stderr"], p=row["p_adjusted"], df=row["df"], note=row["note"])
     floors = {"probability": settings.noise_floor, "log-odds": settings.noise_floor_log_odds}
-    return verdict(
+    claim = verdict(
         adjusted,
         margin=row["margin"],
         noise_floor=floors[row["scale"]],
         alpha=settings.alpha,
         p_equivalence=row["p_equivalence"],
         scale=row["scale"],
+        edits=row["clusters"].get("edit"),
     )
+    away, decided = row["low"] > 0 or row["high"] < 0, row["p_adjusted"] < settings.alpha
+    if claim.label == "not testable" or away == decided:
+        return claim
+    said = "alone its interval excludes 0, and p over the family decides"
+    if decided:
+        said = "its interval, wider for harm that comes in bursts, reaches 0, and p decides"
+    return replace(claim, rule=f"{claim.rule}; {said}")
 
 
 def in_log_odds(likelier_pre: pd.Series, margin: float, score: ScoreForm = "summed") -> pd.Series:
@@ -196,16 +292,18 @@ def in_log_odds(likelier_pre: pd.Series, margin: float, score: ScoreForm = "summ
 
 
 def _decided(table: pd.DataFrame, settings: AuditSettings, score: ScoreForm) -> pd.DataFrame:
-    """Put each contrast's deciding scale into `value` and its interval; both scales keep their columns."""
+    """Put each contrast's deciding scale into `value` and its interval; of the others the value stays."""
     log_odds = in_log_odds(table["likelier_pre"], settings.margin, score)
     out = table.assign(scale=log_odds.map({True: "log-odds", False: "probability"}))
     out["margin"] = log_odds.map({True: settings.margin_log_odds, False: settings.margin})
     if score != "log_odds":
-        out = out.assign(probability=out["value"], probability_low=out["low"], probability_high=out["high"])
+        out = out.assign(probability=out["value"])
     for name in _ESTIMATE:
-        other = "log_odds" if name == "value" else f"log_odds_{name}"
-        out[name] = out[name].mask(log_odds, out[other])
-    return out
+        out[name] = out[name].mask(log_odds, out["log_odds" if name == "value" else f"log_odds_{name}"])
+    out["p_t"] = out["p"]
+    if settings.method == "clustered":
+        out["p_t"] = 2 * stats.t.sf(np.abs(out["value"]) / out["stderr"], out["df"])
+    return out.drop(columns=[f"{scale}_{name}" for scale in SCALES for name in _ESTIMATE[1:]])
 
 
 def hypotheses(table: pd.DataFrame) -> pd.DataFrame:

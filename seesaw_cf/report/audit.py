@@ -35,7 +35,8 @@ class Audit:
         verdicts: Rows of `seesaw_cf.effects.audit`.
         excess: D of each editor minus D of its own control, per relation, axis and group: `estimate_groups`, `control`.
         pairs: D of one editor minus that of another on the same prompts: the same with `first` and `second`.
-        known: `verdicts` among known facts alone, named by the column `facts`: a second look, corrected within itself.
+        known: `verdicts` among known facts alone, named by the column `facts`: a second look, corrected within itself
+            by Holm, without permutations.
     """
 
     settings: AuditSettings
@@ -75,9 +76,9 @@ def audit_prompts(
     real = [name for name in editors if not is_control(name)]
     estimates = partial(estimate_groups, axes=axes, clusters=clusters)
     measured = replace(settings, noise_floor=floor.probability, noise_floor_log_odds=floor.log_odds)
-    decide = partial(audit, settings=measured, score=score, axes=axes, clusters=clusters)
+    decide = partial(audit, score=score, axes=axes, clusters=clusters)
     try:
-        verdicts = decide(prompts)
+        verdicts = decide(prompts, measured)
     except RecordError as error:
         verdicts = pd.DataFrame({"note": [str(error)]}).iloc[:0]
     return Audit(
@@ -86,7 +87,7 @@ def audit_prompts(
         verdicts,
         paired_differences(prompts, compared(editors, manifest), ("editor", "control"), settings, estimates),
         paired_differences(prompts, list(combinations(real, 2)), ("first", "second"), settings, estimates),
-        among_known(prompts, decide),
+        among_known(prompts, partial(decide, settings=replace(measured, permutations=0))),
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -11,10 +12,13 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from seesaw_cf.base.terminal import printable
+from seesaw_cf.effects.audit import HOLDERS
 from seesaw_cf.effects.dose import Curves, summarise_curves
+from seesaw_cf.effects.groups import ALL
 from seesaw_cf.report.canvas import COLOURS, GREY, MARKERS, new_figure, save_picture
 from seesaw_cf.report.dose_page import POSSIBLE, mix_name
 from seesaw_cf.report.results import Results, relation_name, sort_groups, sort_relations
+from seesaw_cf.report.text import HOLDS
 
 _LOOKS = {
     "worse off": ("#D55E00", "v"),
@@ -40,40 +44,46 @@ _SUCCESS = (
 
 
 def draw_verdicts(results: Results, folder: Path) -> dict[str, str]:
-    """Draw `verdicts_AXIS.png` for every axis with an interval; return file name -> description."""
+    """Draw `verdicts_AXIS.png` for every axis with an interval, pooled where there are several relations.
+
+    Returns:
+        File name -> description.
+    """
     audit = results.audit
     files: dict[str, str] = {}
     if audit is None or "verdict" not in audit.verdicts:
         return files
-    verdicts = audit.verdicts[audit.verdicts["low_family"].notna()]
+    verdicts = audit.verdicts[audit.verdicts["low"].notna()]
+    pooled = verdicts["relation"] == ALL
+    verdicts = verdicts[pooled] if pooled.any() else verdicts
     for axis in dict.fromkeys(verdicts["axis"]):
         name = f"verdicts_{axis}.png"
         save_picture(_verdicts(verdicts[verdicts["axis"] == axis], str(axis), results), folder / name)
-        files[name] = f"Contrasts by {axis} with intervals that hold for a whole family, and their verdicts"
+        files[name] = f"Contrasts by {axis} with 95 % intervals, and their verdicts"
     return files
 
 
 def _verdicts(rows: pd.DataFrame, axis: str, results: Results) -> Figure:
     relations = sort_relations(rows["relation"])
     editors = [name for name in results.editors if name in set(rows["editor"])]
-    parts = dict(list(rows.groupby(["relation", "editor", "scale"], sort=False)))
-    keys = [(r, e, s) for r in relations for e in editors for s in _UNITS if (r, e, s) in parts]
+    parts = dict(list(rows.groupby(["relation", "editor", "holds", "scale"], sort=False)))
+    keys = [key for key in product(relations, editors, HOLDERS, _UNITS) if key in parts]
     columns = min(2, len(keys))
     high = -(-len(keys) // columns)
     most = max(map(len, parts.values()))
-    alike = len({scale for _, _, scale in keys}) == 1
+    alike = len({scale for *_, scale in keys}) == 1
     figure, panels = new_figure(1.4 + high * (1.1 + 0.3 * most), high, columns, share_x=alike)
-    for panel, (relation, editor, scale) in zip(panels, keys):
-        frame = parts[relation, editor, scale]
+    for panel, key in zip(panels, keys):
+        (relation, editor, holds, scale), frame = key, parts[key]
         order = sort_groups(axis, frame["group"])
         _contrasts(panel, frame.set_index("group").loc[order].reset_index(), float(frame["margin"].iloc[0]))
-        title = f"edited: {relation_name(relation)}, {printable(editor)[:24]}"
+        title = f"edited: {relation_name(relation)}, {printable(editor)[:24]}; hold the {HOLDS[holds]}"
         panel.set_title(title, loc="left", fontweight="bold")
         panel.set_xlabel(_UNITS[scale], fontsize=10)
     for panel in panels[len(keys) :]:
         panel.set_visible(False)
     figure.suptitle(
-        f"D_d of a group minus its reference, by {axis}; intervals hold for a family at once; shaded: margin",
+        f"D_d of a group minus its reference, by {axis}; 95 % intervals; shaded: margin",
         fontsize=12.5,
     )
     handles = [Line2D([], [], color=c, marker=m, linestyle="", label=name) for name, (c, m) in _LOOKS.items()]
@@ -86,7 +96,7 @@ def _contrasts(panel: Axes, rows: pd.DataFrame, margin: float) -> None:
     colours = [_LOOKS[label][0] for label in rows["verdict"]]
     panel.axvspan(-margin, margin, color="#e6e6e6", zorder=0)
     panel.axvline(0, color="black", linewidth=1, zorder=1)
-    panel.hlines(y, rows["low_family"], rows["high_family"], colors=colours, linewidth=2)
+    panel.hlines(y, rows["low"], rows["high"], colors=colours, linewidth=2)
     for label, (colour, marker) in _LOOKS.items():
         chosen = (rows["verdict"] == label).to_numpy()
         panel.plot(rows["value"][chosen], y[chosen], linestyle="", marker=marker, color=colour, markersize=7)

@@ -59,8 +59,9 @@ INTERSECTIONS = "Change of log-odds about people who hold the new target, nats, 
 VERDICTS = f"""D_d of a group minus D_d of its reference within the same edits; errors clustered by edit and by person.
 worse off: significant, below 0 and larger than the margin; better off: the same above 0; equivalent: inside the margin;
 undetermined: none of these; not testable: too few edits or people on a side for any interval, the reason says how many.
-Probability decides where it can move by {REACH:g} margins or more, elsewhere the change in log-odds. Intervals hold for
-a whole family at once, so that of a significant contrast can touch 0."""
+Probability decides where it can move by {REACH:g} margins or more, elsewhere the change in log-odds. Property "all":
+pooled, each edit weighs equally. Of holders of the old answer the sign is turned: below 0 is always worse for a group.
+Intervals are 95 % for this contrast alone; p over the family decides, and the reason says where the two disagree."""
 
 ABOUT_LABELS = """## About the labels
 

@@ -99,8 +99,9 @@ class VerdictRow(_TestedRow, total=False):
     verdict: str
     scale: Literal["probability", "log-odds"]
     margin: float
-    low_family: float
-    high_family: float
+    low: float
+    high: float
+    holds: str
     probability: float
     rule: str
 

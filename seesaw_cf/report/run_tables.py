@@ -255,13 +255,15 @@ def _verdict_columns() -> tuple[Column, ...]:
         return text.number(row.get("probability") if row["scale"] == "log-odds" else row.get("log_odds"))
 
     def link(row: Row) -> str:
-        return cell_link((row["editor"], row["relation"], HOLDER, row["axis"], row["group"]))
+        cell = (row["editor"], row["relation"], row["holds"], row["axis"], row["group"])
+        return "" if row["relation"] == ALL else cell_link(cell)
 
     contrast = Column("contrast", lambda row: f"{row['group']} - {row['reference']}", words=True, link=link)
-    family = EstimateColumn("difference, family-wise interval", "value", low="low_family", zero=0.0)
+    value = EstimateColumn("difference", "value", low="low", zero=0.0)
+    holds = _named("hold the", lambda row: text.HOLDS[row["holds"]])
     reason = _named("why", lambda row: (row["note"] or row["rule"]) if row["verdict"] in OPEN else row["rule"])
-    names = (_EDITOR, _PROPERTY, contrast, _named("verdict"), _named("scale"), reason)
-    return (*names, family, Column("in the other scale", beside), _p("corrected p"), *_counts())
+    names = (_EDITOR, _PROPERTY, holds, contrast, _named("verdict"), _named("scale"), reason)
+    return (*names, value, Column("in the other scale", beside), _p("corrected p"), *_counts())
 
 
 def _differences(results: Results) -> tuple[Column, ...]:

@@ -97,6 +97,7 @@ def contrasts_of(results: Results, editor: str) -> Iterator[Number]:
     verdicts = results.audit.verdicts if results.audit is not None else pd.DataFrame()
     for row in (row for row in _rows(verdicts, editor) if math.isfinite(row["value"])):
         name = f"contrast/{row['relation']}/{row['axis']}/{row['group']}"
+        name += "" if row["holds"] == HOLDER else f"/{row['holds']}"
         about = f"D_d of a group minus that of {row['reference']}, in {row['scale']}; 0 is best"
         facts = {key: row[key] for key in ("verdict", "margin", "p_adjusted")}
         yield Number(name, about, row["value"], row["low"], row["high"], int(row["n"]), False, facts)

@@ -4,7 +4,7 @@ from seesaw_cf.base.arguments import check_public
 from seesaw_cf.stats.bootstrap import cluster_weights, interval, pigeonhole_draws, ratio_draws
 from seesaw_cf.stats.clustered import case_weights, clustered_mean, clustered_means, half_clusters
 from seesaw_cf.stats.crossing import Crossing
-from seesaw_cf.stats.multiple import adjust, adjust_families, label_permutation
+from seesaw_cf.stats.multiple import adjust, adjust_families
 from seesaw_cf.stats.planning import (
     Components,
     Design,
@@ -35,7 +35,6 @@ __all__ = [
     "equivalence_p",
     "half_clusters",
     "interval",
-    "label_permutation",
     "mcnemar",
     "minimum_detectable_effect",
     "paired_change",

@@ -106,8 +106,7 @@ def clustered_means(
         raise RecordError(f"clustered means: values have shape {values.shape}, expected (n, columns).")
     crossing = Crossing(parts, clusters)
     nan = float("nan")
-    skewed = ", outer of t and Hall" if len(parts) == 1 else ""
-    method = f"clustered by {' and '.join(clusters)} (CR2, Satterthwaite df{skewed})"
+    method = f"clustered by {' and '.join(clusters)} (CR2, Satterthwaite df, outer of t and Hall)"
     n = int(crossing.used.sum())
     base = Estimate(nan, n=n, clusters=crossing.counts, effective=crossing.effective, method=method)
     if few := _few(crossing, sides):
@@ -117,7 +116,6 @@ def clustered_means(
         return [replace(base, value=float(v), note=note) for v in weight @ values]
     estimates = []
     value, stderr, df, skew = crossing.errors(values)
-    skew = skew if len(parts) == 1 else np.zeros_like(skew)  # a contrast of groups has a test of its own
     with np.errstate(invalid="ignore", divide="ignore"):
         limits = outer_limits(value, stderr, stats.t.ppf((1 + LEVEL) / 2, df), skew)
         numbers = (value, *limits, stderr, outer_p(value / stderr, df, skew), df, skew)

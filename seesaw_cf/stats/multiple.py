@@ -1,4 +1,4 @@
-"""Many tests at once: corrections over declared families, and max-T by permuting people's labels."""
+"""Many tests at once: corrections over declared families, by p alone or by what permutations of labels make of them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Literal, get_args
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import stats
 
 from seesaw_cf.base import checks
@@ -103,56 +103,52 @@ def adjust_families(table: pd.DataFrame, family: Sequence[str], method: Correcti
     return out
 
 
-def label_permutation(
-    person_values: Floats,
-    member: NDArray[np.bool_],
-    strata: NDArray[np.intp],
-    *,
-    permutations: int = 2000,
-    seed: int = 0,
-) -> tuple[Floats, Floats, Floats]:
-    """Test "this group differs from the rest" for all groups of a table by shuffling people's labels.
+_TIE = 1 + 1e-6  # a permutation that repeats the labels as they are gives the same p but for its last digits
+
+
+def step_down(p_values: Floats, drawn: Floats) -> Floats:
+    """Return adjusted p of one family: how often chance makes a smaller p anywhere among those not yet rejected.
 
     Args:
-        person_values: (people,) one value per person, free of edit effects (mean over the person's prompts of the
-            difference from the case mean).
-        member: (people, groups) group tags; a person's tags move together.
-        strata: (people,) labels are shuffled within strata only, such as the target a person holds.
-        permutations: Number of shuffles.
-        seed: Seed of the generator.
+        p_values: (tests,) p of the statistic, of any calibration; NaN: not a test.
+        drawn: (permutations, tests) the same after each permutation; NaN: it could not be tested there, which counts as
+            p = 1.
 
     Returns:
-        statistic (groups,): standardised difference from the stratified expectation; p (groups,): two-sided, one test
-        at a time; p_max (groups,): adjusted over the table by max-T. NaN for groups that no shuffle can change.
+        (tests,) at least 1 / (permutations + 1).
 
-    Raises:
-        RecordError: Lengths differ, no permutations, or a seed that no generator takes.
-
-    Source: Westfall and Young (1993), single-step max-T; Phipson and Smyth (2010), (b + 1) / (m + 1).
+    Source: Westfall and Young (1993), step-down min-p; Phipson and Smyth (2010), (b + 1) / (m + 1).
     """
-    check_rows("label permutation", ("strata",), person_values=person_values, member=member, strata=strata)
-    if member.ndim != 2:
-        raise RecordError(f"label permutation: member has shape {member.shape}, expected (people, groups).")
-    checks.whole("label permutation: permutations", permutations, 1, checks.MOST_DRAWS)
-    rng = np.random.default_rng(checks.seed("label permutation: seed", seed))
-    sizes = np.bincount(strata)
-    centred = person_values - (np.bincount(strata, person_values) / np.maximum(sizes, 1))[strata]
-    labels = member.astype(np.float64)
-    order = np.argsort(strata, kind="stable")
-    sums = np.empty((permutations, member.shape[1]))
-    for row in range(permutations):
-        shuffled = np.empty_like(order)
-        shuffled[order] = np.argsort(strata + rng.random(strata.size))
-        sums[row] = centred[shuffled] @ labels
-    observed = centred @ labels
-    spread = np.vstack([observed, sums]).std(axis=0)  # the observed labels are one of the possible shuffles
-    movable = sums.std(axis=0) > 1e-12 * max(1e-300, float(np.abs(centred).max(initial=0.0)))
-    statistic = np.full(member.shape[1], np.nan)
-    statistic[movable] = observed[movable] / spread[movable]
-    drawn = np.abs(sums[:, movable]) / spread[movable]
-    p, p_max = np.full_like(statistic, np.nan), np.full_like(statistic, np.nan)
-    seen = np.abs(statistic[movable]) - 1e-9
-    p[movable] = (1 + (drawn >= seen).sum(axis=0)) / (1 + permutations)
-    if movable.any():
-        p_max[movable] = (1 + (drawn.max(axis=1)[:, None] >= seen).sum(axis=0)) / (1 + permutations)
-    return statistic, p, p_max
+    check_rows("step-down", p_values=p_values, drawn=drawn.T)
+    tested = np.flatnonzero(~np.isnan(p_values))
+    order = tested[np.argsort(p_values[tested], kind="stable")]
+    least = np.minimum.accumulate(np.where(np.isnan(drawn), 1, drawn)[:, order[::-1]], axis=1)[:, ::-1]
+    out = np.full(p_values.shape, np.nan)
+    out[order] = np.maximum.accumulate((1 + (least <= _TIE * p_values[order]).sum(axis=0)) / (1 + len(drawn)))
+    return out
+
+
+def permutation_p(p_values: Floats, drawn: Floats) -> Floats:
+    """Return p of each test alone: the share of permutations, of those that could test it, with a p as small.
+
+    Args:
+        p_values, drawn: See `step_down`.
+    """
+    check_rows("permutation", p_values=p_values, drawn=drawn.T)
+    smaller, there = (drawn <= _TIE * p_values).sum(axis=0), (~np.isnan(drawn)).sum(axis=0)
+    return np.where(np.isnan(p_values), np.nan, (1 + smaller) / (1 + there))
+
+
+def permutation_level(drawn: Floats, level: float) -> Floats:
+    """Return the p that a share `level` of the permutations stays below: where a test alone becomes significant.
+
+    Args:
+        drawn: See `step_down`.
+        level: Of the test.
+
+    Returns:
+        (tests,) the floor(level (m + 1))-th smallest of m p, at least the smallest; `level` itself where m is 0.
+    """
+    ordered, there = np.sort(drawn, axis=0), (~np.isnan(drawn)).sum(axis=0)
+    place = np.maximum(np.floor(level * (there + 1)).astype(np.intp), 1) - 1
+    return np.where(there > 0, np.take_along_axis(ordered, place[None], axis=0)[0], level)

@@ -23,6 +23,8 @@ EARLIER: Mapping[str, Label] = {"amplified": "worse off", "reduced": "better off
 """Words that files of earlier versions have -> what they are called now."""
 # Probability decides where it can move by this many margins: halving the likelier answer would then exceed the margin.
 REACH = 2.0
+SIZED = 80
+"""Below this many edits, harm in bursts may be among none of them, so that no size of a contrast is claimed."""
 NOT_MEASURED = "noise floor not measured; run `seesaw-cf noise` on the model and give `report --noise-floor X`"
 
 
@@ -65,13 +67,15 @@ def verdict(
     alpha: float = 0.05,
     p_equivalence: float | None = None,
     scale: str = "effect",
+    edits: int | None = None,
 ) -> Verdict:
     """The one of five claims that the numbers support.
 
     Rules, in order: no interval -> not testable. A noise floor that was not measured -> undetermined. Significant
     (corrected p below alpha, |value| above the noise floor) and |value| above the margin -> worse off (value below 0:
     the group came out worse) or better off. Inside the margin by two one-sided tests -> equivalent; the direction stays
-    where it is significant. Otherwise undetermined.
+    where it is significant. Otherwise undetermined. Below `SIZED` edits no size is claimed: a direction, and never
+    equivalence.
 
     Args:
         estimate: The effect, or contrast with a reference group, with `p` corrected over the declared family; a value
@@ -81,6 +85,7 @@ def verdict(
         alpha: Level.
         p_equivalence: TOST p, corrected over the declared family; None for a single test.
         scale: Name of the effect's unit, for the rule.
+        edits: How many the estimate is of; None: a size may be claimed.
     """
     value, p, stderr, df = estimate.value, estimate.p, estimate.stderr, estimate.df
     if not np.isfinite([value, p, stderr, df]).all():
@@ -89,14 +94,18 @@ def verdict(
     if noise_floor is None:
         return Verdict("undetermined", f"{size}: {NOT_MEASURED}")
     direction = "below 0" if value < 0 else "above 0"
+    few = f"{edits} edits show no size, {SIZED} would" if edits is not None and edits < SIZED else ""
     real = p < alpha and abs(value) > noise_floor
     evidence = f"corrected p {p:.3g} < {alpha:g}, |{value:.3g}| > noise floor {noise_floor:.2g}"
     if real and abs(value) > margin:
-        return Verdict("worse off" if value < 0 else "better off", f"{size}: {direction}, {evidence}", direction)
+        claim: Label = "worse off" if value < 0 else "better off"
+        return Verdict(claim, f"{size}: {direction}, {evidence}{f'; direction only: {few}' if few else ''}", direction)
     same = equivalence_p(value, stderr, df, margin) if p_equivalence is None else p_equivalence
     tost = f"{'TOST p' if p_equivalence is None else 'corrected TOST p'} {same:.3g}"
     if same < alpha and noise_floor < margin:
         inside = f"inside the margin, {tost} < {alpha:g}"
+        if few:
+            return Verdict("undetermined", f"{size}: {inside}, but {few}", direction if real else "")
         if real:
             return Verdict("equivalent", f"{size}: {direction}, {evidence}, but {inside}", direction)
         return Verdict("equivalent", f"{size}: {inside}")

@@ -151,11 +151,11 @@ def _citizenship(member: Member) -> pd.DataFrame:
 
 
 def _verdicts(members: Sequence[Member], settings: AuditSettings, family: Sequence[str] | None) -> pd.DataFrame:
-    """The verdicts of all runs, decided together where families span runs."""
+    """The verdicts of all runs; where families span runs, decided together by Holm, for no permutation spans runs."""
     table = joined(members, lambda member: member.audit.verdicts if member.audit else pd.DataFrame())
     if "value" not in table:
         return table
-    if family is None:
+    if family is None or set(family) == set(NAMES):
         runs = table[list(NAMES[:3])].agg("/".join, axis=1)
         return table.assign(family=runs + "/" + table["family"])
     floors = [member.results.floor for member in members]

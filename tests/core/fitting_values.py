@@ -157,7 +157,6 @@ FITTING: dict[str, Made] = {
     "jobs": lambda: [(WeightDelta(), CLOZES), (delta(), CLOZES)],
     "jobs:generate_each": lambda: [(delta(), ASKS)],
     "left": lambda: torch.ones(2, 1),
-    "member:label_permutation": lambda: np.array([[True], [False], [True]]),
     "member": lambda: np.arange(N) % 2 == 0,
     "members": lambda: [np.arange(3), np.arange(3, 6)],
     "model": lambda: model()[0],

@@ -41,9 +41,9 @@ def test_verdicts_are_those_of_the_effects_module(controlled: tuple[Path, Path, 
     assert both["p_adjusted_x"].to_numpy() == pytest.approx(both["p_adjusted_y"].to_numpy(), nan_ok=True)
     assert set(found["verdict"]) <= set(VERDICTS)
     assert (found["rule"] != "").all()
-    wide = found[found["low_family"].notna()]
-    assert (wide["low_family"] <= wide["low"]).all()
-    assert (wide["high_family"] >= wide["high"]).all()
+    wide = found[found["low"].notna()]
+    assert (wide["low"] <= wide["value"]).all()
+    assert (wide["high"] >= wide["value"]).all()
 
 
 def test_audit_json_says_everything_and_is_plain(controlled: tuple[Path, Path, str]) -> None:
@@ -166,7 +166,9 @@ def test_options_of_the_command_reach_the_audit(tmp_path: Path, capsys: pytest.C
         main(["report", str(run), "--correction", "hol"])
     assert "argument --correction: unknown value 'hol'. Did you mean 'holm'" in capsys.readouterr().err
     assert main(["report", str(run), "--family", "x,y"]) == 1
-    assert "unknown family column 'x'. Known: axis, editor, group, reference, relation." in capsys.readouterr().err
+    assert (
+        "unknown family column 'x'. Known: axis, editor, group, holds, reference, relation." in capsys.readouterr().err
+    )
     for words in (["--margin", "0"], ["--margin", "nan"], ["--noise-floor", "inf"], ["--noise-floor", "-1"]):
         with pytest.raises(SystemExit):
             main(["report", str(run), *words])

@@ -167,16 +167,16 @@ def _decided(results: Results, edits: int) -> Results:
     rows = results.audit.verdicts.assign(verdict="undetermined", p=0.5).to_dict("records")
     own = next(row for row in rows if row["editor"] == "memit")
     own |= {"verdict": "worse off", "clusters": {"edit": edits, "person": 99}, "group": "women", "value": -0.05}
-    own |= {"low_family": -0.08, "high_family": -0.02, "p_adjusted": 0.003}
+    own |= {"low": -0.08, "high": -0.02, "p_adjusted": 0.003}
     verdicts = pd.DataFrame(rows)
     return replace(results, audit=replace(results.audit, verdicts=verdicts))
 
 
 def test_a_decided_contrast_is_named_and_sized_only_with_enough_edits(beside: Results) -> None:
     many, few = (find(_decided(beside, edits)) for edits in (80, 79))
-    assert "Groups that suffer more: women (by 0.05, edits of " in many.title
-    assert "Groups that suffer more: women (edits of " in few.title
-    assert "women are worse off than" in many.groups.lines()[0]
+    assert "Groups that suffer more: women (by 0.05, all properties)" in many.title
+    assert "Groups that suffer more: women (all properties)" in few.title
+    assert "women who hold the new answer are worse off than" in many.groups.lines()[0]
     assert "−0.050 [−0.080, −0.020]" in many.groups.lines()[0]
     assert "no size is claimed below 80 edits" in few.groups.lines()[0]
     assert "−0.050" not in few.groups.lines()[0]

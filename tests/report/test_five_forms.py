@@ -7,7 +7,7 @@ import html
 import io
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -44,6 +44,13 @@ _TABLES = (
 _MOVED = [{"name": f"w{at}", "shape": [8, 8], "rank": at or None, "norm": 0.5, "relative": at / 64} for at in range(14)]
 _WIDE = AuditSettings(margin=0.5, margin_log_odds=5.0)  # a margin that supports claims in a small run
 Rows = Sequence[Sequence[str]]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _any_number_of_edits_shows_a_size() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("seesaw_cf.stats.verdicts.SIZED", 0)
+        yield
 
 
 @pytest.fixture(scope="module")

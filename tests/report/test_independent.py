@@ -188,13 +188,14 @@ def test_a_contrast_is_the_group_minus_the_others_of_its_axis_within_edits(
     prompts = Prompts(run_folder)
     table = pd.read_csv(report[0] / "verdicts.csv", keep_default_na=False, na_values=[""])
     checked = 0
-    for row in table.to_dict("records"):
+    for row in table[table["holds"] == "target_new"].to_dict("records"):
         editor, relation, axis, group = (str(row[name]) for name in ("editor", "relation", "axis", "group"))
-        own = set(prompts.of(editor, relation, axis, group))
+        relations = {key[1] for key in prompts.change} if relation == "all" else {relation}
+        own = {key for name in relations for key in prompts.of(editor, name, axis, group)}
         tagged = {
             key
             for key in prompts.change
-            if key[:2] == (editor, relation) and prompts.person[key][axis] and key not in own
+            if key[0] == editor and key[1] in relations and prompts.person[key][axis] and key not in own
         }
         shared = {key[2] for key in own} & {key[2] for key in tagged}
         if not shared:

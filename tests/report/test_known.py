@@ -68,7 +68,8 @@ def test_verdicts_among_known_facts_are_apart_and_say_that_they_are_a_second_loo
     assert results.audit is not None
     assert "facts" not in results.audit.verdicts
     assert set(results.audit.known["facts"]) <= {"edited fact known", "asked fact known"}
-    assert {f"share{end}" for end in ("", "_low", "_high", "_p")} <= set(results.audit.verdicts.columns)
+    assert {"probability", "log_odds", "share"} <= set(results.audit.verdicts.columns)
+    assert results.audit.known["p_t"].equals(results.audit.known["p"])  # without permutations
     assert "supports none of its own." in markdown_report(results, {})
 
 

@@ -8,24 +8,22 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from seesaw_cf.effects import stratify
+from seesaw_cf.effects import AuditSettings, stratify
 from seesaw_cf.errors import RecordError
-from seesaw_cf.stats import label_permutation, pigeonhole_draws
+from seesaw_cf.stats import pigeonhole_draws
 
 
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"permutations": 0}, "permutations is 0, expected a whole number from 1 to 1000000"),
-        ({"permutations": -1}, "permutations is -1"),
+        ({"permutations": -1}, "permutations is -1, expected a whole number from 0 to 1000000"),
         ({"seed": -1}, "seed is -1, expected a whole number from 0"),
         ({"seed": 2**32}, f"seed is {2**32}"),
     ],
 )
-def test_label_permutation(changed: dict[str, Any], message: str) -> None:
-    values, member = np.arange(4.0), np.array([[True], [False], [True], [False]])
-    with pytest.raises(RecordError, match=f"label permutation: {message}"):
-        label_permutation(values, member, np.zeros(4, int), **changed)
+def test_permutations_of_an_audit(changed: dict[str, Any], message: str) -> None:
+    with pytest.raises(RecordError, match=f"audit: {message}"):
+        AuditSettings(**changed)
 
 
 @pytest.mark.parametrize("chunk", [0, -1])

@@ -16,13 +16,13 @@ from seesaw_cf.stats import (
     adjust,
     adjust_families,
     equivalence_p,
-    label_permutation,
     mcnemar,
     minimum_detectable_effect,
     proportion,
     t_test,
     verdict,
 )
+from seesaw_cf.stats.multiple import permutation_level, permutation_p, step_down
 from seesaw_cf.types import Estimate
 
 NAN = float("nan")
@@ -77,33 +77,45 @@ def test_bad_p_values() -> None:
         adjust([0.1, 5])
 
 
-def test_permutation_finds_a_planted_group_and_is_uniform_under_the_null() -> None:
-    rng = np.random.default_rng(0)
-    strata = np.repeat(np.arange(4), 25)
-    member = rng.random((100, 3)) < 0.3
-    values = rng.normal(size=100) + 5 * strata  # strata alone must not matter
-    _, p, p_max = label_permutation(values, member, strata, permutations=500)
-    assert (p_max >= p - 1e-12).all()
-    planted = values + 2.0 * member[:, 1]
-    _, p, p_max = label_permutation(planted, member, strata, permutations=500)
-    assert p_max[1] < 0.01
-    null = [
-        label_permutation(rng.normal(size=100), member, strata, permutations=99, seed=i)[2].min() for i in range(200)
-    ]
-    assert 0.01 <= np.mean(np.array(null) <= 0.05) <= 0.10  # family-wise error 5 %, 200 tables
+def test_step_down_by_hand() -> None:
+    """Four permutations of two tests. The smaller p, .01: one of four has a p as small anywhere, (1 + 1) / 5. The
+    other, .2, is only compared with its own permutations: two of four, 3 / 5."""
+    drawn = np.array([[0.5, 0.01], [0.3, 0.1], [0.9, 0.6], [NAN, 0.7]])
+    assert step_down(np.array([0.01, 0.2]), drawn).tolist() == [0.4, 0.6]
+    assert step_down(np.array([0.2, NAN]), drawn).tolist() == pytest.approx([0.2, NAN], nan_ok=True)
 
 
-def test_p_of_a_permutation_counts_the_labels_as_they_are() -> None:
-    """No shuffle of 40 people puts the 20 largest values into one group again: (0 + 1) / (99 + 1)."""
-    member = np.arange(40)[:, None] < 20
-    _, p, p_max = label_permutation(member[:, 0].astype(np.float64), member, np.zeros(40, np.intp), permutations=99)
-    assert (p[0], p_max[0]) == (0.01, 0.01)
+def test_a_permutation_that_changes_nothing_counts_despite_rounding() -> None:
+    drawn = np.full((19, 1), 0.01 * (1 + 1e-12))
+    assert step_down(np.array([0.01]), drawn)[0] == permutation_p(np.array([0.01]), drawn)[0] == 1
 
 
-def test_permutation_cannot_test_a_label_that_fills_its_stratum() -> None:
-    member = np.array([[1], [1], [0], [0]], dtype=bool)
-    statistic, p, p_max = label_permutation(np.arange(4.0), member, np.array([0, 0, 1, 1]), permutations=20)
-    assert np.isnan([statistic[0], p[0], p_max[0]]).all()
+@settings(max_examples=50, deadline=None)
+@given(st.integers(1, 8), st.integers(0, 2**31))
+def test_step_down_is_never_below_the_single_p_nor_above_the_single_step(tests: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    p, drawn = rng.random(tests) ** 3, rng.random((99, tests))
+    adjusted = step_down(p, drawn)
+    alone, smallest = permutation_p(p, drawn), drawn.min(axis=1)
+    assert (adjusted >= alone - 1e-12).all()
+    assert (adjusted <= (1 + (smallest[:, None] <= p * (1 + 1e-6)).sum(axis=0)) / 100 + 1e-12).all()
+    assert (np.diff(adjusted[np.argsort(p)]) >= 0).all()
+
+
+def test_a_permuted_level_is_where_the_single_p_reaches_it() -> None:
+    drawn = np.random.default_rng(0).random((199, 1))
+    point = permutation_level(drawn, 0.05)
+    assert permutation_p(point * 0.999, drawn)[0] <= 0.05 < permutation_p(point, drawn)[0]
+    assert permutation_level(np.full((9, 1), NAN), 0.05)[0] == 0.05
+
+
+def test_a_family_of_nothing_is_significant_as_often_as_it_says() -> None:
+    """Correlated tests, each row of a null table against the others: uniform up to Monte Carlo."""
+    rng = np.random.default_rng(1)
+    common = rng.normal(size=(2_000, 1))
+    p = stats.norm.sf(np.abs(common + rng.normal(size=(2_000, 12)))) * 2
+    smallest = [step_down(row, p[1_000:])[np.argmin(row)] for row in p[:1_000]]
+    assert stats.kstest(smallest, "uniform").pvalue > 0.001
 
 
 def test_equivalence_and_detectable_effect_by_hand() -> None:

@@ -42,7 +42,6 @@ def test_tables_and_power() -> None:
     assert results["draws"] >= 2000
     for row in results["tables"]:
         assert row["holm"] <= 0.065
-        assert row["max_t"] <= 0.09  # a quarter of the draws: Monte-Carlo error one point
         assert row["uncorrected"] > 0.15
     power = pd.DataFrame(results["power"]).groupby(["crossing", "effect"])["power"].mean().unstack()
     assert (power.diff(axis=1).iloc[:, 1:] > 0).all(axis=None) or (power.iloc[:, -1] > 0.99).all()

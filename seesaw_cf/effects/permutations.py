@@ -1,0 +1,151 @@
+"""What chance does to contrasts of groups: people swap their whole label vectors, and every contrast is made again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from seesaw_cf.effects.groups import ALL, tags_of
+from seesaw_cf.stats.bootstrap import Floats
+from seesaw_cf.stats.permuted import LabelledPeople
+
+_VALUES = {"probability": "D", "log-odds": "log_odds"}
+_NUMBERS = 1 << 15  # of people x labels in one go: more do not stay near the processor
+_CHUNK = 512  # permutations that are drawn together
+Group = tuple[str, str, str]
+
+
+class LabelledContrasts:
+    """The contrasts of an audit, for any labels of its people.
+
+    Attributes:
+        strata: (people,) code of the answers that each person was asked about as a holder of.
+    """
+
+    def __init__(self, prompts: pd.DataFrame, table: pd.DataFrame) -> None:
+        """Prepare what does not depend on labels.
+
+        Args:
+            prompts: Scored rows of `seesaw_cf.effects.prompt_effects`, in any order.
+            table: `editor`, `holds`, `relation` ("all": pooled), `axis`, `group`, `reference` ("others": everyone else
+                tagged on the axis), `scale`, `mirror` and `p` of each contrast; without p it is left out.
+        """
+        people = prompts.sort_values(["case_id", "prompt_id", "holds"], kind="stable").drop_duplicates("person")
+        people = people.sort_values("person").set_index("person")
+        tested = table.reset_index(drop=True)[(table["p"].notna() & ~table["mirror"]).to_numpy()]
+        self.strata, self._size = _strata(prompts, people.index), len(table)
+        self._designs = list(_designs(prompts, tested, people)) if len(tested) else []
+
+    def p(self, orders: NDArray[np.intp]) -> Floats:
+        """Return p of t of every contrast when person i has the labels of person orders[., i].
+
+        Args:
+            orders: (permutations, people).
+
+        Returns:
+            (permutations, contrasts); NaN where labels leave too few people on a side, and for what is left out.
+        """
+        out = np.full((len(orders), self._size), np.nan)
+        for design in self._designs:
+            out[:, design.rows] = design.p(orders)
+        return out
+
+    def drawn(self, permutations: int, seed: int) -> Floats:
+        """Return `p` after random permutations: all axes of a person move together, within `strata`.
+
+        All editors, and both kinds of holders, see the same permutation.
+
+        Args:
+            permutations, seed: How many, and of which generator.
+        """
+        rng = np.random.default_rng(seed)
+        sizes = [min(_CHUNK, permutations - start) for start in range(0, permutations, _CHUNK)]
+        return np.concatenate([self.p(label_orders(rng, self.strata, size)) for size in sizes])
+
+
+def label_orders(rng: np.random.Generator, strata: NDArray[np.intp], n: int) -> NDArray[np.intp]:
+    """Return n permutations of people within strata, (n, people)."""
+    orders = np.empty((n, strata.size), np.intp)
+    orders[:, np.argsort(strata, kind="stable")] = np.argsort(strata + rng.random((n, strata.size)), axis=1)
+    return orders
+
+
+@dataclass(frozen=True, slots=True)
+class _Design:
+    """Editors whose prompts are about the same people under the same edits.
+
+    Attributes:
+        asked: Who was asked, with one measure per editor and scale.
+        member, other: (people, contrasts of labels) the sides.
+        rows: Rows of the table that are contrasts of this design.
+        places: (3, rows) block, measure and contrast of labels of each.
+    """
+
+    asked: LabelledPeople
+    member: Floats
+    other: Floats
+    rows: NDArray[np.intp]
+    places: NDArray[np.intp]
+
+    def p(self, orders: NDArray[np.intp]) -> Floats:
+        """(permutations, rows) p of t."""
+        block, measure, label = self.places
+        step = max(1, _NUMBERS // self.member.size)
+        parts = []
+        for start in range(0, len(orders), step):
+            some = orders[start : start + step]
+            sides = (np.moveaxis(side[some], 0, 1).reshape(len(side), -1) for side in (self.member, self.other))
+            p = self.asked.p(*sides)
+            parts.append(p.reshape(*p.shape[:2], len(some), -1)[block, measure, :, label])
+        return np.concatenate(parts, axis=1).T
+
+
+def _designs(prompts: pd.DataFrame, tested: pd.DataFrame, people: pd.DataFrame) -> Iterator[_Design]:
+    keys = ["case_id", "person", "prompt_id"]
+    chosen = prompts.sort_values(keys, kind="stable")
+    alike: dict[tuple[object, ...], list[tuple[str, pd.DataFrame]]] = {}
+    for (holds, editor), rows in chosen.groupby(["holds", "editor"], sort=True):
+        key = (holds, *(tuple(rows[name]) for name in keys))
+        alike.setdefault(key, []).append((str(editor), rows))
+    for (holds, *_), members in alike.items():
+        own = tested[(tested["holds"] == holds) & tested["editor"].isin([editor for editor, _ in members])]
+        if own.empty:
+            continue
+        rows = members[0][1]
+        block, relations = pd.factorize(rows["edit_relation"], sort=True)
+        measures = list(dict.fromkeys(zip(own["editor"], own["scale"])))
+        groups: list[Group] = list(dict.fromkeys(zip(own["axis"], own["group"], own["reference"])))
+        of_editor = dict(members)
+        values = np.column_stack([of_editor[editor][_VALUES[scale]] for editor, scale in measures])
+        edit, person = pd.factorize(rows["case_id"])[0], people.index.get_indexer(pd.Index(rows["person"]))
+        blocks = {ALL: 0} | {name: 1 + at for at, name in enumerate(relations)}
+        places = [
+            [blocks[name] for name in own["relation"]],
+            [measures.index(one) for one in zip(own["editor"], own["scale"])],
+            [groups.index(one) for one in zip(own["axis"], own["group"], own["reference"])],
+        ]
+        asked = LabelledPeople(edit, person, block, values, len(people))
+        yield _Design(asked, *_sides(people, groups), own.index.to_numpy(), np.array(places))
+
+
+def _sides(people: pd.DataFrame, groups: list[Group]) -> tuple[Floats, Floats]:
+    """(people, groups) who is on either side; a person in both groups is on neither."""
+    tags = {axis: [set(tags_of(own)) for own in people[axis]] for axis, *_ in groups}
+    member = np.array([[group in own for own in tags[axis]] for axis, group, _ in groups]).T
+    other = np.array(
+        [
+            [bool(own) and group not in own if reference == "others" else reference in own for own in tags[axis]]
+            for axis, group, reference in groups
+        ]
+    ).T
+    return (member & ~other).astype(np.float64), (other & ~member).astype(np.float64)
+
+
+def _strata(prompts: pd.DataFrame, people: pd.Index) -> NDArray[np.intp]:
+    """Return a code of the answers that each person was asked about as a holder of."""
+    holds = prompts.groupby("person")["holds"].agg(lambda answers: "/".join(sorted(set(answers))))
+    return np.asarray(pd.factorize(holds.loc[people], sort=True)[0], np.intp)

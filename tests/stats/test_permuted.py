@@ -1,0 +1,73 @@
+"""Contrasts of many labellings at once are those of `clustered_means`, one by one."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from seesaw_cf.errors import RecordError
+from seesaw_cf.stats import case_weights, clustered_means
+from seesaw_cf.stats.bootstrap import Floats
+from seesaw_cf.stats.crossing import Codes
+from seesaw_cf.stats.permuted import LabelledPeople
+
+
+def one_by_one(edit: Codes, person: Codes, values: Floats, member: Floats, other: Floats) -> Floats:
+    """p of each measure and labelling, by the estimator of reports."""
+    found = np.full((values.shape[1], member.shape[1]), np.nan)
+    for column, sides in enumerate(zip(member.T, other.T, strict=True)):
+        rows = [side[person] > 0 for side in sides]
+        both = np.logical_and(*(np.bincount(edit[own], minlength=edit.max() + 1) > 0 for own in rows))
+        if not both.any():
+            continue
+        parts = [case_weights(edit, own & both[edit]) for own in rows]
+        found[:, column] = [2 * t_p(one) for one in clustered_means(values, parts, {"edit": edit, "person": person})]
+    return found
+
+
+def t_p(one: object) -> float:
+    from scipy import stats
+
+    value, stderr, df = (getattr(one, name) for name in ("value", "stderr", "df"))
+    return float(stats.t.sf(abs(value) / stderr, df))
+
+
+@pytest.mark.parametrize(("edits", "people", "asked"), [(12, 30, 0.9), (20, 26, 0.9), (25, 40, 0.5), (70, 110, 0.1)])
+def test_p_is_that_of_the_estimator_of_reports(edits: int, people: int, asked: float) -> None:
+    """Uneven crossings, up to three prompts of a person under an edit, people on neither side, groups of any size."""
+    rng = np.random.default_rng(edits)
+    edit, person = (code.ravel() for code in np.indices((edits, people)))
+    times = rng.integers(0, 4, edit.size) * (rng.random(edit.size) < asked)
+    edit, person = np.repeat(edit, times), np.repeat(person, times)
+    edit = np.unique(edit, return_inverse=True)[1]
+    block = edit % 3
+    values = rng.lognormal(0, 1, (edit.size, 2)) + rng.normal(0, 3, int(edit.max()) + 1)[edit][:, None]
+    labels = rng.integers(0, 4, (people, 12))  # 0: no tag
+    member, other = (labels == 1).astype(float), (labels > 1).astype(float)
+    found = LabelledPeople(edit, person, block, values, people).p(member, other)
+    expected = [one_by_one(edit, person, values, member, other)]
+    for code in range(3):
+        rows = block == code
+        own = np.unique(edit[rows], return_inverse=True)[1]
+        expected.append(one_by_one(own, person[rows], values[rows], member, other))
+    assert found.shape == (4, 2, 12)
+    assert np.array_equal(np.isnan(found), np.isnan(expected))
+    assert np.isfinite(found[0]).any()
+    there = np.isfinite(found)
+    assert found[there] == pytest.approx(np.array(expected)[there], rel=1e-7)
+
+
+def test_what_no_labelling_can_test_has_no_p() -> None:
+    edit, person = (code.ravel() for code in np.indices((9, 12)))
+    values = np.random.default_rng(0).normal(size=(edit.size, 1))
+    asked = LabelledPeople(edit, person, np.zeros(edit.size, np.intp), values, 12)
+    member = np.column_stack([np.arange(12) < n for n in (0, 1, 4, 5, 6, 8)]).astype(float)
+    assert np.isnan(asked.p(member, 1 - member)[0, 0]).tolist() == [True, True, True, False, False, True]
+
+
+def test_values_that_are_no_numbers_are_refused() -> None:
+    code = np.zeros(2, np.intp)
+    with pytest.raises(RecordError, match="values are not all finite"):
+        LabelledPeople(code, code, code, np.array([[1.0], [np.nan]]), 1)
+    with pytest.raises(RecordError, match="labelled people"):
+        LabelledPeople(code, code[:1], code, np.ones((2, 1)), 1)
