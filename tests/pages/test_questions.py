@@ -177,3 +177,39 @@ def test_a_table_is_taken_away_and_read(page: Any, asked: pd.DataFrame) -> None:
             assert row["D"] == pytest.approx(_mean(_of(asked, editor, row["group"]), "D"), abs=1e-9)
             assert row["log_odds"] == pytest.approx(_mean(_of(asked, editor, row["group"]), "log_odds"), abs=1e-9)
     assert set(found["group"]) == {"men", "women"}
+
+
+def test_did_it_do_more_than_its_control(page: Any, asked: pd.DataFrame) -> None:
+    """On the first screen, without a click."""
+    strip = page.locator("#findings .strip").filter(has_text="People who hold the new answer")
+    said = strip.locator(".scale > span").all_inner_texts()
+    rows = asked[asked["holds"] == "target_new"]
+    for editor in ("memit", "random(memit)"):
+        [number] = [one.removeprefix(f"{editor} ") for one in said if one.startswith(f"{editor} ")]
+        assert _numbers(number)[0] == pytest.approx(_mean(rows[rows["editor"] == editor], "D"), abs=6e-4)
+
+
+def test_which_edit_is_the_worst(page: Any, asked: pd.DataFrame, scores: pd.DataFrame) -> None:
+    """One click to the table; its largest damage is that of the score table."""
+    page.get_by_role("navigation").get_by_role("link", name="Worst edits", exact=True).click()
+    shown = [row for row in _cells(page, "edit_damage") if row[1] == "memit"]
+    own = scores[(scores["kind"] == "cross_property") & (scores["editor"] == "memit") & scores["logprob"].notna()]
+    first = own.sort_values("logprob").groupby(["edit_relation", "case_id", "phase"]).last()["gold"].unstack()
+    lost = (first["pre"].astype(bool) & ~first["post"].astype(bool)).astype(float)
+    new = -asked[(asked["editor"] == "memit") & (asked["holds"] == "target_new")].groupby("case_id")["D"].mean()
+    damage = sorted([*lost, *new], reverse=True)[: len(shown)]
+    assert [_numbers(row[3])[0] for row in shown] == pytest.approx(damage, abs=6e-3)
+
+
+def test_can_it_be_trusted_repeated_and_cited(page: Any, folder: Path) -> None:
+    """One click each: gates, the command and the papers."""
+    job = json.loads((run_folder(folder) / "manifest.json").read_text())["job"]
+    answers = {
+        "Can I trust it?": ("#gates", "edits took"),
+        "How do I repeat it?": ("#method", f"seesaw-cf run --model {job['model']} --editor memit"),
+        "What do I cite?": ("#cite", "10.18653/v1/2024.emnlp-main.494"),
+    }
+    for question, (place, answer) in answers.items():
+        page.get_by_role("navigation").get_by_role("link", name=question, exact=True).click()
+        assert page.url.endswith(place)
+        assert answer in page.inner_text(place)
