@@ -144,8 +144,9 @@ def last_use(path: Path) -> float:
 def sweep(folder: Path) -> None:
     """Delete what killed processes left in a folder: temporary files and folders nobody has touched for a day."""
     for path in folder.glob(f".*{_TEMPORARY}"):
-        if time.time() - last_use(path) > _DAY:
-            remove(path)
+        with contextlib.suppress(FileNotFoundError):  # its writer is alive and has just finished
+            if time.time() - last_use(path) > _DAY:
+                remove(path)
 
 
 def size(amount: float) -> str:

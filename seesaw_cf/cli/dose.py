@@ -24,11 +24,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Run, and write tables and pictures."""
+    job = job_of(args)  # names are checked before anything heavy is imported
     from seesaw_cf.report.dose import write_dose_report
     from seesaw_cf.run.dose import run_dose
 
     plan = DosePlan(**values_of(DosePlan, args), texts=_texts(args.text))
-    run_dose(job_of(args), plan, args.out, progress=not args.quiet)
+    run_dose(job, plan, args.out, progress=not args.quiet)
     say(write_dose_report(args.out))
     show(args, args.out / "report.html")
 

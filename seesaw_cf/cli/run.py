@@ -31,12 +31,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Run the job that the options describe and print its conclusion, or all its tables."""
+    job = job_of(args)  # names are checked before anything heavy is imported
     from seesaw_cf.run.job import run_job
 
     if args.explain:
         explain()
     merged = run_job(
-        job_of(args),
+        job,
         args.out,
         keep_deltas=args.keep_deltas,
         progress=not args.quiet,

@@ -30,12 +30,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Search, and write the settings and the page."""
+    args.editors = [args.editor]
+    job = job_of(args)  # names are checked before anything heavy is imported
     from seesaw_cf.base.text import read_json
     from seesaw_cf.report.tune import write_tune_report
     from seesaw_cf.run.tune import run_tune
 
     space = read_json(args.space, expected='{"learning_rate": [0.1, 0.5]}') if args.space else None
     plan = TunePlan(**values_of(TunePlan, args) | {"space": space})
-    args.editors = [args.editor]
-    run_tune(job_of(args), plan, args.out, progress=not args.quiet)
+    run_tune(job, plan, args.out, progress=not args.quiet)
     say(write_tune_report(args.out))

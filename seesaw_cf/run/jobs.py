@@ -8,6 +8,8 @@ from pathlib import Path
 
 from seesaw_cf.base.checks import MOST, one_of, shown, whole
 from seesaw_cf.base.errors import RecordError
+from seesaw_cf.editors import EDITORS
+from seesaw_cf.editors.control_names import planned, split_control
 from seesaw_cf.models.corpus import LIMIT
 from seesaw_cf.run.design import DESIGNS, Number, PromptDesign
 
@@ -60,7 +62,7 @@ class Job:
     Raises:
         RecordError: `limit`, `max_tokens`, `block`, `threads` or a number of the design is not a whole number of at
             least 1, or the job audits nothing.
-        UnknownNameError: There is no such design.
+        UnknownNameError: There is no such editor, control or design.
     """
 
     model: str
@@ -105,6 +107,8 @@ class Job:
                 "job: neither an editor nor an edited model, so nothing is audited. Name one with --editor NAME (see "
                 "`seesaw-cf list editors`), or with --edited NAME=FOLDER."
             )
+        for name in planned(self.editors, self.controls if self.editors else ()):
+            one_of("editor", split_control(name)[1] or name, EDITORS)
         _ = self.prompt_design
 
     @property

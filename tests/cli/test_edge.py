@@ -144,3 +144,21 @@ def test_a_symbolic_loop_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[
     loop.symlink_to(loop)
     assert main(["metrics", str(loop)]) == 1
     assert str(loop) in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("run", "--editor", "memitt"),
+        ("run", "--editor", "ft", "--editor", "random(fft)"),
+        ("dose", "--editor", "fft"),
+        ("tune", "--editor", "fft", "--first-edits", "2"),
+    ],
+)
+def test_a_wrong_name_is_refused_before_torch_is_imported(words: tuple[str, ...], tmp_path: Path) -> None:
+    call = [*words, "--model", "seesaw-tiny", "--out", str(tmp_path / "out")]
+    code = f"import sys; from seesaw_cf.cli import main; print(main({call!r}), 'torch' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "1 False\n"
+    assert "unknown editor" in done.stderr
+    assert "Did you mean" in done.stderr
