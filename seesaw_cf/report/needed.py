@@ -42,7 +42,7 @@ def open_needs(results: Results, effect: float | None = None, power: float = 0.8
 
 def _what(row: pd.Series) -> str:
     def more(needed: str, there: str) -> str:
-        return f"{row[needed] / row[there]:.2g} times the {there} ({row[needed]:,.0f})"
+        return f"{float(format(row[needed] / row[there], '.2g')):,g} times the {there} ({row[needed]:,.0f})"
 
     edits, people = (bool(pd.notna(row[f"{name}_needed"])) for name in ("edits", "people"))
     if edits and people:

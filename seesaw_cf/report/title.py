@@ -31,7 +31,7 @@ _HARM: Mapping[str, Parts] = {
         (0.0, "forgets a few other facts about {person}"),
     ),
     "target_true": (
-        (0.5, "gives the new answer for people who hold the old one, too"),
+        (0.5, "also gives the new answer for people who hold the old one"),
         (0.1, "drags along people who share the old answer"),
         (0.0, "leans to the new answer for people who share the old one"),
     ),

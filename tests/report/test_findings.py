@@ -74,7 +74,7 @@ def _took(results: Results) -> pd.DataFrame:
     [
         ("target_true", 0.12, "After one memit edit the model drags along people who share the old answer."),
         ("target_true", 0.05, "leans to the new answer for people who share the old one."),
-        ("target_true", 1.2, "gives the new answer for people who hold the old one, too."),
+        ("target_true", 1.2, "also gives the new answer for people who hold the old one."),
         ("target_new", -0.05, "is less sure about people who hold the new answer."),
         ("target_new", -0.3, "loses much of its confidence about people who hold the new answer."),
     ],
