@@ -55,7 +55,7 @@ _REST: Mapping[str, str] = {
 }
 _SUBJECTS = {"single": "one {editor} edit", "batch": "the {editor} batch", "given": "the model {editor}"}
 _NOTHING = {ALONE: "{subject} is not shown to change anything that was asked", "": "nothing was asked about {editor}"}
-_NONE = "none of {n} editors is shown to do more harm than its control"
+_NONE = "no editor of {n} is shown to do more harm than its control"
 _GROUPS: Sequence[tuple[Callable[[GroupCounts], bool], str]] = (
     (lambda counts: not counts.total, "Groups were not compared."),
     (lambda counts: not counts.tested, "Whether some groups suffer more: not testable with these people."),

@@ -126,7 +126,7 @@ def test_of_several_editors_the_worst_and_the_best_are_named(results: Results) -
     )
     assert "Best: after one memit edit the model leans" in title
     same = [_row(editor=name, **_beyond(0.001, "undetermined")) for name in ("memit", "ft")]
-    assert _title(results, same).startswith("None of 2 editors is shown to do more harm than its control. ")
+    assert _title(results, same).startswith("No editor of 2 is shown to do more harm than its control. ")
 
 
 def test_edits_that_did_not_take_are_said_first(beside: Results) -> None:
