@@ -138,6 +138,7 @@ _CHOOSE = ("run", "dose")
 RETIRED: dict[str, str] = {
     "*/manifest.json": "times, versions and paths of the run itself",
     "*/shards/*": "parts of the score table, compared whole",
+    "run/plan.json": "it speaks about the run's own contrasts",
     "run/exported/*": "records carry identifiers made anew",
     "run/report/accuracy*.csv": "the edited and the asked property are one label, work/gender",
     "leme/people/flaws_raters.csv": "its means are those of flaws.csv, its number of raters is in raters.csv",

@@ -2,7 +2,7 @@
 
 from seesaw_cf.base.arguments import check_public
 from seesaw_cf.effects.accuracy import cross_property
-from seesaw_cf.effects.audit import AuditSettings, audit, audit_record, run_components
+from seesaw_cf.effects.audit import AuditSettings, audit, audit_record
 from seesaw_cf.effects.columns import AccuracyColumns, BiasColumns, accuracy_of_columns, bias_of_columns
 from seesaw_cf.effects.efficacy import efficacy
 from seesaw_cf.effects.estimands import (
@@ -15,6 +15,7 @@ from seesaw_cf.effects.estimands import (
     toward_truth,
 )
 from seesaw_cf.effects.groups import ALL, AXES, UNKNOWN, group_effects
+from seesaw_cf.effects.needed import run_components
 from seesaw_cf.effects.prompts import difference, prompt_effects
 from seesaw_cf.effects.success import SuccessColumns, edit_success, success_of_scores
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any, get_args
 
 import numpy as np
@@ -15,20 +13,16 @@ from scipy import stats
 from seesaw_cf.base.checks import MOST_DRAWS, items, number, one_of, whole
 from seesaw_cf.base.checks import seed as check_seed
 from seesaw_cf.base.errors import RecordError
-from seesaw_cf.base.tables import SCORES, read_table
 from seesaw_cf.base.types import Estimate
 from seesaw_cf.effects.estimands import Method, group_contrasts, toward_truth
-from seesaw_cf.effects.groups import ALL, AXES, CLUSTERS, SCALES, UNKNOWN, check_axes, mask, members, need_columns
+from seesaw_cf.effects.groups import ALL, AXES, CLUSTERS, SCALES, UNKNOWN, members, need_columns
 from seesaw_cf.effects.permutations import LabelledContrasts
-from seesaw_cf.effects.prompts import ScoreForm, prompt_effects
+from seesaw_cf.effects.prompts import ScoreForm
 from seesaw_cf.stats import (
-    Components,
     Verdict,
     adjust_families,
-    contrast_components,
     equivalence_p,
     minimum_detectable_effect,
-    variance_components,
     verdict,
 )
 from seesaw_cf.stats.bootstrap import LEVEL, Floats
@@ -336,51 +330,4 @@ def audit_record(table: pd.DataFrame, **settings: Any) -> dict[str, Any]:
                 "rows": table.to_dict("records"),
             }
         )
-    )
-
-
-# What a finished run says about the size of the next one.
-
-
-def run_components(
-    folder: str | os.PathLike[str],
-    *,
-    axis: str | None = None,
-    group: str | None = None,
-    holds: str = "target_new",
-    score: ScoreForm = "summed",
-) -> tuple[Components, float, int]:
-    """Variance components of D in a finished run.
-
-    Args:
-        folder: A run folder.
-        axis, group: Plan the contrast of this group with the rest; None: the mean over all people.
-        holds: Which answer the people hold.
-        score: The form of confidence.
-
-    Returns:
-        Components; the share of prompts about the group (NaN without one); the number of prompts. With several editors
-        the components are those of the one that varies most.
-
-    Raises:
-        RecordError: The run has too few edits or people, or no prompts of this kind.
-        UnknownNameError: Unknown axis or group.
-    """
-    check_axes([axis] if axis is not None else [])
-    prompts = prompt_effects(read_table(Path(folder) / "scores.parquet", SCORES), score=score)
-    usable = prompts[(prompts["holds"].fillna("") == holds) & (prompts["status"] == "ok")]
-    if usable.empty:
-        raise RecordError(f"{folder}: no scored prompts about people with holds={holds!r}; nothing to estimate.")
-    candidates: list[tuple[Components, float, int]] = []
-    for _, rows in usable.groupby("editor", sort=True):
-        values = rows["D"].to_numpy()
-        edit, person = (pd.factorize(rows[name])[0] for name in ("case_id", "person"))
-        if axis is None:
-            candidates.append((variance_components(values, edit, person), float("nan"), values.size))
-            continue
-        groups = members(rows[axis].tolist())
-        member = mask(values.size, groups[one_of(f"{axis} group", str(group), groups)])
-        candidates.append((contrast_components(values, edit, person, member), float(member.mean()), values.size))
-    return max(
-        candidates, key=lambda candidate: candidate[0].edit ** 2 + candidate[0].person ** 2 + candidate[0].prompt ** 2
     )

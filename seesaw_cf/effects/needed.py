@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Hashable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from seesaw_cf.effects.audit import MARGIN, hypotheses
-from seesaw_cf.effects.groups import ALL, UNKNOWN, mask, members
-from seesaw_cf.stats import minimum_detectable_effect
+from seesaw_cf.base.checks import one_of
+from seesaw_cf.base.errors import RecordError
+from seesaw_cf.base.tables import SCORES, read_table
+from seesaw_cf.effects.audit import MARGIN
+from seesaw_cf.effects.groups import ALL, UNKNOWN, check_axes, mask, members
+from seesaw_cf.effects.prompts import ScoreForm, prompt_effects
+from seesaw_cf.stats import Components, contrast_components, minimum_detectable_effect, variance_components
 from seesaw_cf.stats.planning import Precision, contrast_precision
 
 _VALUES = {"probability": "D", "log-odds": "log_odds"}
 _KEYS = ["editor", "holds", "relation"]
-_NAMES = (*_KEYS, "axis", "group", "reference", "scale")
+_NAMES = (*_KEYS, "axis", "group", "reference", "scale", "mirror", "verdict", "note")
+_NEEDS = ("detectable", "edits_needed", "people_needed", "cheapest_edits", "cheapest_people", "times")
 Row = Mapping[Hashable, Any]
 
 
@@ -35,27 +42,34 @@ class Aim:
     power: float = 0.8
 
 
-def needs(prompts: pd.DataFrame, contrasts: pd.DataFrame, aim: Aim = Aim(), margin: float = MARGIN) -> pd.DataFrame:
+def needs(
+    prompts: pd.DataFrame,
+    contrasts: pd.DataFrame,
+    aim: Aim = Aim(),
+    margin: float = MARGIN,
+    family: pd.DataFrame | None = None,
+) -> pd.DataFrame:
     """How many edits and people each contrast of a run takes.
 
     Args:
         prompts: Rows of `seesaw_cf.effects.prompt_effects`.
-        contrasts: Rows of `seesaw_cf.effects.audit`; a mirror is left out.
+        contrasts: Rows of `seesaw_cf.effects.audit`.
         aim: What is to be found.
         margin: The declared one, in probability.
+        family: All contrasts of the families; None: `contrasts` are all.
 
     Returns:
-        One row per contrast: what names it, `scale`, `effect`; `edits` and `people` there are, `stderr`, `detectable`;
-        `edits_needed` with these people and `people_needed` with these edits (NaN when no number is enough);
-        `cheapest_edits` and `cheapest_people`, the fewest prompts, and `times` as many prompts as now; `note`, why
-        there is no test.
+        One row per contrast: what names it, `scale`, `verdict`, `note` (why there is no test); `effect`; `edits` and
+        `people` there are, `stderr`, `detectable`; `edits_needed` with these people and `people_needed` with these
+        edits (NaN when no number is enough); `cheapest_edits` and `cheapest_people`, the fewest prompts, and `times` as
+        many prompts as now.
     """
-    contrasts = hypotheses(contrasts)
     if "holds" not in contrasts:
         contrasts = contrasts.assign(holds="target_new")
     usable = prompts[prompts["status"] == "ok"]
+    tests = {name: _tests(rows) for name, rows in (contrasts if family is None else family).groupby("family")}
     rows = [
-        {name: row[name] for name in _NAMES} | _need(row, precision, aim, margin)
+        {name: row[name] for name in _NAMES} | _need(row, precision, tests[row["family"]], aim, margin)
         for _, own in contrasts.groupby(_KEYS, sort=False)
         for row, precision in _precisions(usable, own)
     ]
@@ -89,13 +103,13 @@ def _precision(asked: pd.DataFrame, row: Row) -> Precision:
     return contrast_precision(values, edit[used], person[used], first[used], row["stderr"], sizes)
 
 
-def _need(row: Row, precision: Precision | None, aim: Aim, margin: float) -> dict[str, Any]:
+def _need(row: Row, precision: Precision | None, tests: float, aim: Aim, margin: float) -> dict[str, Any]:
     effect = float(row["margin"] / margin * aim.effect)
     edits, people = (int(row["clusters"].get(name, 0)) for name in ("edit", "person"))
-    out = {"effect": effect, "edits": edits, "people": people, "stderr": row["stderr"], "note": row["note"]}
+    out = {"effect": effect, "edits": edits, "people": people, "stderr": row["stderr"]}
     if precision is None:
-        return out
-    level = aim.alpha / max(1, int(row["family_size"]))
+        return out | dict.fromkeys(_NEEDS, float("nan"))
+    level = aim.alpha / max(1.0, tests)
     more_edits, more_people, (few_edits, few_people) = precision.factors(effect, level, aim.power)
     return out | {
         "detectable": minimum_detectable_effect(row["stderr"], row["df"], alpha=level, power=aim.power),
@@ -103,10 +117,85 @@ def _need(row: Row, precision: Precision | None, aim: Aim, margin: float) -> dic
         "people_needed": _times(more_people, people),
         "cheapest_edits": _times(few_edits, edits),
         "cheapest_people": _times(few_people, people),
-        "times": few_edits * few_people,
+        "times": few_edits * few_people if np.isfinite(few_edits * few_people) else float("nan"),
     }
+
+
+def _tests(family: pd.DataFrame) -> float:
+    """Return how many independent tests a family counts as in its first step: what the least p was corrected by."""
+    size = float(family["family_size"].max())
+    p = family["p_t" if "p_t" in family else "p"].to_numpy(np.float64)
+    if np.isnan(p).all():
+        return size
+    least, adjusted = (float(column[np.nanargmin(p)]) for column in (p, family["p_adjusted"].to_numpy(np.float64)))
+    return float(np.log1p(-adjusted) / np.log1p(-least)) if 0 < least < adjusted < 1 else size
 
 
 def _times(factor: float, there: int) -> float:
     """A number of that many times as many; NaN where none is enough."""
     return float(np.ceil(factor * there - 1e-9)) if np.isfinite(factor) else float("nan")
+
+
+def components(prompts: pd.DataFrame, holds: str = "target_new") -> pd.DataFrame:
+    """What D is made of in a run: standard deviations of each editor and relation.
+
+    Args:
+        prompts: Rows of `seesaw_cf.effects.prompt_effects`.
+        holds: Which answer the people hold.
+
+    Returns:
+        `editor`, `relation`, the fields of `Components`, numbers of `edits`, `people`, `prompts`; a relation with one
+        edit or one person has no row.
+    """
+    usable = prompts[(prompts["status"] == "ok") & (prompts["holds"].fillna("") == holds)]
+    rows = []
+    for (editor, relation), own in usable.groupby(["editor", "edit_relation"], sort=True):
+        edit, person, template = (pd.factorize(own[name])[0] for name in ("case_id", "person", "template_id"))
+        counts = {"edits": edit.max() + 1, "people": person.max() + 1, "prompts": len(own)}
+        if min(counts.values()) > 1:
+            spread = variance_components(own["D"].to_numpy(np.float64), edit, person, template)
+            rows.append({"editor": editor, "relation": relation} | asdict(spread) | counts)
+    return pd.DataFrame(rows)
+
+
+def run_components(
+    folder: str | os.PathLike[str],
+    *,
+    axis: str | None = None,
+    group: str | None = None,
+    holds: str = "target_new",
+    score: ScoreForm = "summed",
+) -> tuple[Components, float, int]:
+    """Variance components of D in a finished run, over all its relations.
+
+    Args:
+        folder: A run folder.
+        axis, group: Plan the contrast of this group with the rest; None: the mean over all people.
+        holds: Which answer the people hold.
+        score: The form of confidence.
+
+    Returns:
+        Components; the share of prompts about the group (NaN without one); the number of prompts. With several editors
+        the components are those of the one that varies most.
+
+    Raises:
+        RecordError: The run has too few edits or people, or no prompts of this kind.
+        UnknownNameError: Unknown axis or group.
+    """
+    check_axes([axis] if axis is not None else [])
+    prompts = prompt_effects(read_table(Path(folder) / "scores.parquet", SCORES), score=score)
+    usable = prompts[(prompts["holds"].fillna("") == holds) & (prompts["status"] == "ok")]
+    if usable.empty:
+        raise RecordError(f"{folder}: no scored prompts about people with holds={holds!r}; nothing to estimate.")
+    candidates: list[tuple[Components, float, int]] = []
+    for _, rows in usable.groupby("editor", sort=True):
+        values = rows["D"].to_numpy()
+        edit, person, template = (pd.factorize(rows[name])[0] for name in ("case_id", "person", "template_id"))
+        if axis is None:
+            candidates.append((variance_components(values, edit, person, template), float("nan"), values.size))
+            continue
+        groups = members(rows[axis].tolist())
+        member = mask(values.size, groups[one_of(f"{axis} group", str(group), groups)])
+        found = contrast_components(values, edit, person, member, template)
+        candidates.append((found, float(member.mean()), values.size))
+    return max(candidates, key=lambda candidate: sum(value**2 for value in asdict(candidate[0]).values()))

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
+from scipy import optimize, sparse, stats
 
 from seesaw_cf.base.checks import number, whole
 from seesaw_cf.base.errors import RecordError
@@ -24,13 +25,17 @@ class Components:
     Attributes:
         edit: Between edits: of what an edit does to all people (for a mean), or to one group more than to the other
             (for a contrast).
-        person: Between people under the same edit.
-        prompt: What is left: the same person under different edits and prompts.
+        person: Between people: what is the same under every edit.
+        pair: Of a person under one edit: what the prompts of both share.
+        template: Of a template under one edit: what moves everybody who is asked in it.
+        rest: What is left: one prompt.
     """
 
     edit: float = 0.05
     person: float = 0.05
-    prompt: float = 0.10
+    pair: float = 0.0
+    template: float = 0.0
+    rest: float = 0.10
 
     def __post_init__(self) -> None:
         """Refuse anything but standard deviations.
@@ -38,49 +43,45 @@ class Components:
         Raises:
             RecordError: One is negative or not finite.
         """
-        for name in ("edit", "person", "prompt"):
-            number(f"standard deviation {name}", getattr(self, name), 0, _LARGEST)
+        for field in fields(self):
+            number(f"standard deviation {field.name}", getattr(self, field.name), 0, _LARGEST)
 
 
-def variance_components(values: Floats, edit: Codes, person: Codes) -> Components:
-    """The components of a mean, by moments: squared sums per edit, per person and per value.
+def variance_components(values: Floats, edit: Codes, person: Codes, template: Codes | None = None) -> Components:
+    """The components of a mean, by moments: squared sums per edit, person, both, template and value.
 
     Args:
         values: (n,) finite values.
         edit, person: (n,) codes.
+        template: (n,) codes; None: all in the same words.
 
     Raises:
         RecordError: Fewer than two edits or people, or lengths differ.
 
-    Source: Henderson (1953), method 1, with the grand mean taken out; a component below 0 is 0.
+    Source: Henderson (1953), method 1, with the grand mean taken out; no component is below 0. What the data cannot
+        tell apart is in `rest`: a person under an edit who has one prompt, templates where nobody shares one.
     """
-    check_rows("variance components", ("edit", "person"), values=values, edit=edit, person=person)
+    template = np.zeros_like(edit) if template is None else template
+    check_rows("variance components", _CODES, values=values, edit=edit, person=person, template=template)
     n_edits, n_people = np.unique(edit).size, np.unique(person).size
     if min(n_edits, n_people) < 2:
         raise RecordError(
             f"variance components: {n_edits} edits and {n_people} people, expected at least two of each. "
             "Give a larger run, or state the standard deviations."
         )
-    centred = values - values.mean()
-    together = _same(edit, person)
-    of_edit, of_person = (float((np.bincount(code) ** 2).sum()) for code in (edit, person))
-    moments = [float((np.bincount(code, centred) ** 2).sum()) for code in (edit, person)] + [float(centred @ centred)]
-    n = values.size
-    matrix = np.array([[of_edit, together, n], [together, of_person, n], [n, n, n]], dtype=np.float64)
-    # The mean that was taken out held this much of each component.
-    mean = np.array([of_edit, of_person, n]) / n**2
-    lost = np.array([of_edit, of_person, n])[:, None] * mean
-    variances = np.linalg.lstsq(matrix - lost, np.array(moments), rcond=None)[0]
-    return Components(*(float(np.sqrt(max(0.0, variance))) for variance in variances))
+    return Components(**_moments(values, {"edit": edit} | _dimensions(edit, person, template), np.zeros_like(edit)))
 
 
-def contrast_components(values: Floats, edit: Codes, person: Codes, member: NDArray[np.bool_]) -> Components:
+def contrast_components(
+    values: Floats, edit: Codes, person: Codes, member: NDArray[np.bool_], template: Codes | None = None
+) -> Components:
     """Return the components of a contrast between members and non-members within edits.
 
     Args:
         values: (n,) finite values.
         edit, person: (n,) codes.
         member: (n,) whether the value is about a member.
+        template: (n,) codes; None: all in the same words.
 
     Returns:
         Components; `edit` also holds what differs because other people were asked, so plans err on the large side.
@@ -88,7 +89,9 @@ def contrast_components(values: Floats, edit: Codes, person: Codes, member: NDAr
     Raises:
         RecordError: Fewer than two edits have both members and non-members, or lengths differ.
     """
-    check_rows("variance components", ("edit", "person"), values=values, edit=edit, person=person, member=member)
+    template = np.zeros_like(edit) if template is None else template
+    columns = {"values": values, "edit": edit, "person": person, "template": template, "member": member}
+    check_rows("variance components", _CODES, **columns)
     cell = edit * 2 + member
     counts = np.bincount(cell, minlength=2 * (int(edit.max(initial=0)) + 1)).reshape(-1, 2).astype(np.float64)
     compared: NDArray[np.bool_] = np.asarray((counts > 0).all(axis=1))
@@ -97,24 +100,69 @@ def contrast_components(values: Floats, edit: Codes, person: Codes, member: NDAr
             f"variance components: {int(compared.sum())} edits were scored on both groups, expected at least two. "
             "Choose another group, give a larger run, or state the standard deviations."
         )
-    means = np.bincount(cell, values, counts.size).reshape(-1, 2) / np.maximum(counts, 1)
     rows = compared[edit]
-    rest = (values - means.ravel()[cell])[rows]
-    free = max(1, rest.size - 2 * int(compared.sum()))
-    total = float(rest @ rest) / free
-    of_person = np.bincount(person[rows]).astype(np.float64)
-    pairs = float((of_person**2).sum() - rest.size)
-    shared = (float((np.bincount(person[rows], rest) ** 2).sum()) - float(rest @ rest)) / pairs if pairs else 0.0
-    variance = min(max(0.0, shared), total)
-    difference = (means[:, 1] - means[:, 0])[compared]
-    sampling = float(((total - variance) * (1 / counts[compared]).sum(axis=1)).mean())
-    between = max(0.0, float(difference.var(ddof=1)) - sampling)
-    return Components(float(np.sqrt(between)), float(np.sqrt(variance)), float(np.sqrt(total - variance)))
+    values, edit, person, template, cell = values[rows], edit[rows], person[rows], template[rows], cell[rows]
+    found = _moments(values, _dimensions(edit, person, template), cell)
+    means = (np.bincount(cell, values, counts.size) / np.maximum(counts.ravel(), 1)).reshape(-1, 2)[compared]
+    # What sampling adds to the difference: each pair with its share of its side's prompts, and each prompt.
+    pairs, first = np.unique(np.column_stack([cell, person]), axis=0, return_inverse=True)[:2]
+    share = np.bincount(first) / counts.ravel()[pairs[:, 0]]
+    sampling = (
+        found["pair"] ** 2 * float(share @ share) + found["rest"] ** 2 * float((1 / counts[compared]).sum())
+    ) / len(means)
+    between = max(0.0, float((means[:, 1] - means[:, 0]).var(ddof=1)) - sampling)
+    return Components(edit=float(np.sqrt(between)), **found)
 
 
-def _same(edit: Codes, person: Codes) -> float:
-    pairs = np.unique(np.column_stack([edit, person]), axis=0, return_counts=True)[1]
-    return float((pairs.astype(np.float64) ** 2).sum())
+_CODES = ("edit", "person", "template")
+
+
+def _dimensions(edit: Codes, person: Codes, template: Codes) -> dict[str, Codes]:
+    """Return what values of the same edits may share; only what can be told from single values and whole edits."""
+    n, edits = edit.size, np.unique(edit).size
+    crossed = {"pair": _both(edit, person), "template": _both(edit, template)}
+    own = {name: code for name, code in crossed.items() if edits < int(code.max()) + 1 < n}
+    return {"person": person} | own | {"rest": np.arange(n)}
+
+
+def _both(first: Codes, second: Codes) -> Codes:
+    return np.asarray(np.unique(first * (int(second.max(initial=0)) + 1) + second, return_inverse=True)[1], np.intp)
+
+
+def _moments(values: Floats, dimensions: Mapping[str, Codes], within: Codes) -> dict[str, float]:
+    """Return the standard deviation of each dimension's effects.
+
+    The squared sums of residuals from the means of `within` are set equal to what they are on average: with Z the
+    indicators of a dimension and M the projection off these means, |Z' M Z_k|^2 times the variance of dimension k.
+    """
+    size = np.bincount(within).astype(np.float64)
+    size, within = size[size > 0], np.unique(within, return_inverse=True)[1]
+    residual = values - (np.bincount(within, values) / size)[within]
+    counts = {name: _counts(code, within) for name, code in dimensions.items()}
+    inner = {name: _scaled((count.T @ count).tocsr(), size) for name, count in counts.items()}
+    matrix = np.zeros((len(counts), len(counts)))
+    for row, (name, count) in enumerate(counts.items()):
+        for column, (other, others) in enumerate(counts.items()):
+            shared = _counts(dimensions[name], dimensions[other])
+            crossed = np.asarray((shared @ others).multiply(count).sum(axis=0)).ravel() / size
+            matrix[row, column] = (
+                float(shared.power(2).sum()) - 2 * crossed.sum() + float(inner[name].multiply(inner[other]).sum())
+            )
+    squares = np.array([float((np.bincount(code, residual) ** 2).sum()) for code in dimensions.values()])
+    scale = 1 / np.maximum(np.diag(matrix), 1e-300)
+    variances, _ = optimize.nnls(matrix * scale[:, None], squares * scale)
+    return {name: float(np.sqrt(variance)) for name, variance in zip(dimensions, variances)} | {
+        name: 0.0 for name in ("pair", "template") if name not in dimensions
+    }
+
+
+def _counts(first: Codes, second: Codes) -> sparse.csr_array:
+    return sparse.csr_array((np.ones(first.size), (first, second)))
+
+
+def _scaled(matrix: sparse.csr_array, size: Floats) -> sparse.csr_array:
+    root = sparse.diags_array(1 / np.sqrt(size))
+    return sparse.csr_array(root @ matrix @ root)
 
 
 def minimum_detectable_effect(stderr: float, df: float, *, alpha: float = 0.05, power: float = 0.8) -> float:
@@ -130,11 +178,13 @@ class Design:
         people_per_edit: People scored under each edit.
         edits_per_person: Edits each person is scored under.
         share: Share of the people in the group, for a contrast; None for a mean over all people.
+        prompts_per_person: Prompts about each, in templates that are the same for all people of an edit.
     """
 
     people_per_edit: int
     edits_per_person: float = 10.0
     share: float | None = None
+    prompts_per_person: int = 1
 
     def __post_init__(self) -> None:
         """Refuse what no study can be.
@@ -143,6 +193,7 @@ class Design:
             RecordError: A number is below 1, or the share outside 0..1.
         """
         whole("plan: people_per_edit", self.people_per_edit, 1)
+        whole("plan: prompts_per_person", self.prompts_per_person, 1)
         number("plan: edits_per_person", self.edits_per_person, 1, _LARGEST)
         if self.share is not None:
             number("plan: share", self.share, 0, 1, ends=False)
@@ -177,8 +228,9 @@ def plan(
 ) -> Plan:
     """The smallest number of edits that finds an effect `delta`.
 
-    The variance of a mean over E edits, P people and N prompts is edit^2 / E + person^2 / P + prompt^2 / N; in a
-    contrast of a share s of the people with the rest the last two are divided by s (1 - s).
+    The variance of a mean over E edits, P people, Q people under an edit, T templates under an edit and N prompts is
+    edit^2 / E + person^2 / P + pair^2 / Q + template^2 / T + rest^2 / N. In a contrast of a share s of the people with
+    the others templates cancel, and what varies between people and prompts is divided by s (1 - s).
 
     Args:
         delta: The effect to find, in the effect's unit.
@@ -201,11 +253,13 @@ def plan(
     split = 1.0 if share is None else share * (1 - share)
 
     def of_size(edits: int) -> Plan:
-        prompts = edits * design.people_per_edit
-        people = max(design.people_per_edit, round(prompts / design.edits_per_person))
+        pairs = edits * design.people_per_edit
+        prompts = pairs * design.prompts_per_person
+        people = max(design.people_per_edit, round(pairs / design.edits_per_person))
         smaller = people if share is None else people * min(share, 1 - share)
         of_edit, of_person = components.edit**2 / edits, components.person**2 / (people * split)
-        variance = of_edit + of_person + components.prompt**2 / (prompts * split)
+        of_edit += 0.0 if share is not None else components.template**2 / (edits * design.prompts_per_person)
+        variance = of_edit + of_person + (components.pair**2 / pairs + components.rest**2 / prompts) / split
         spread = of_edit**2 / max(1, edits - 1) + (variance - of_edit) ** 2 / max(1.0, smaller - 1)
         df = variance**2 / spread if spread else np.inf
         effect = minimum_detectable_effect(variance**0.5, df, alpha=alpha / tests, power=power)
@@ -247,12 +301,12 @@ class Precision:
 
     def stderr(self, edits: float = 1.0, people: float = 1.0) -> float:
         """The standard error with that many times as many edits and people."""
-        return float(np.sqrt(self._variances(np.array(edits), np.array(people))))
+        return float(np.sqrt(self._variances(edits, people)))
 
-    def _variances(self, edits: Floats, people: Floats) -> Floats:
+    def _variances(self, edits: Floats | float, people: Floats | float) -> Floats:
         return np.asarray(self.edits / edits + self.people / people + self.both / (edits * people))
 
-    def detectable(self, edits: Floats, people: Floats, alpha: float, power: float) -> Floats:
+    def detectable(self, edits: Floats | float, people: Floats | float, alpha: float, power: float) -> Floats:
         """The smallest effect that is found, for each pair of factors."""
         variance = self._variances(edits, people)
         of_edits = (self.edits / edits) ** 2 / np.maximum(self.effective_edits * edits - 1, 1)

@@ -15,8 +15,8 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from seesaw_cf.base.errors import RecordError, UnknownNameError
 from seesaw_cf.base.types import Case, Cloze
 from seesaw_cf.editors.control_names import split_control
-from seesaw_cf.effects.audit import run_components
 from seesaw_cf.effects.groups import AXES, UNKNOWN, members
+from seesaw_cf.effects.needed import run_components
 from seesaw_cf.models.editor import Editor, HasMoments, WrapsEditor
 from seesaw_cf.models.load import load_model
 from seesaw_cf.run.jobs import Job

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+from dataclasses import astuple
 from pathlib import Path
 
 import numpy as np
@@ -21,9 +21,10 @@ from seesaw_cf.stats import (
     plan,
     variance_components,
 )
+from seesaw_cf.stats.planning import Precision, contrast_precision
 from tests.report.runs import cases, write_run
 
-PLANTED = Components(edit=0.05, person=0.08, prompt=0.1)
+PLANTED = Components(edit=0.05, person=0.08, rest=0.1)
 
 
 def crossed(edits: int, people: int, per_edit: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.random.Generator]:
@@ -36,10 +37,10 @@ def crossed(edits: int, people: int, per_edit: int, seed: int) -> tuple[np.ndarr
 def test_components_are_found_again() -> None:
     edit, person, rng = crossed(300, 300, 40, 0)
     y = rng.normal(0, PLANTED.edit, 300)[edit] + rng.normal(0, PLANTED.person, 300)[person]
-    found = variance_components(y + rng.normal(0, PLANTED.prompt, y.size), edit, person)
+    found = variance_components(y + rng.normal(0, PLANTED.rest, y.size), edit, person)
     assert found.edit == pytest.approx(0.05, rel=0.15)
     assert found.person == pytest.approx(0.08, rel=0.15)
-    assert found.prompt == pytest.approx(0.10, rel=0.05)
+    assert found.rest == pytest.approx(0.10, rel=0.05)
     with pytest.raises(RecordError, match="1 edits and 40 people, expected at least two of each"):
         variance_components(y[:40], np.zeros(40, int), person[:40])
 
@@ -49,10 +50,10 @@ def test_contrast_components_are_found_again() -> None:
     member = (np.arange(300) % 4 == 0)[person]
     shift = rng.normal(0, PLANTED.edit, 400)  # of one group more than the other, by edit
     y = rng.normal(0, 0.3, 400)[edit] + rng.normal(0, PLANTED.person, 300)[person] + shift[edit] * member
-    found = contrast_components(y + rng.normal(0, PLANTED.prompt, y.size), edit, person, member)
+    found = contrast_components(y + rng.normal(0, PLANTED.rest, y.size), edit, person, member)
     assert found.edit == pytest.approx(0.05, rel=0.3)
     assert found.person == pytest.approx(0.08, rel=0.2)
-    assert found.prompt == pytest.approx(0.10, rel=0.1)
+    assert found.rest == pytest.approx(0.10, rel=0.1)
     with pytest.raises(RecordError, match="0 edits were scored on both groups"):
         contrast_components(y, edit, person, np.zeros(y.size, bool))
 
@@ -63,7 +64,7 @@ def test_planned_studies_have_the_planned_power(share: float | None) -> None:
     design = plan(delta, PLANTED, Design(people_per_edit=20, edits_per_person=5, share=share))
     edit, person, rng = crossed(design.edits, design.people, 20, 2)
     n_people = int(person.max()) + 1
-    y = rng.normal(0, PLANTED.person, (n_people, draws))[person] + rng.normal(0, PLANTED.prompt, (edit.size, draws))
+    y = rng.normal(0, PLANTED.person, (n_people, draws))[person] + rng.normal(0, PLANTED.rest, (edit.size, draws))
     of_edit = rng.normal(0, PLANTED.edit, (design.edits, draws))[edit]
     everybody = np.ones(edit.size, bool)
     if share is None:
@@ -93,21 +94,75 @@ def test_plan_finds_the_smallest_design_and_says_when_there_is_none() -> None:
 
 
 def test_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    folder = write_run(tmp_path / "run", cases(("P27",), 8, 20), ("memit",))
     assert main(["plan", "--effect", "0.05"]) == 0
     assert "those of the simulation" in capsys.readouterr().out
-    file = tmp_path / "plan.json"
-    words = ["--effect", "0.05", "--run", str(folder), "--axis", "gender", "--group", "women", "--json", str(file)]
-    assert main(["plan", *words]) == 0
-    assert "a contrast of" in capsys.readouterr().out
-    found = json.loads(file.read_text(encoding="utf-8"))
-    assert 0.3 < found["share"] < 0.5
+    assert main(["plan", "--effect", "0.05", "--share", "0.3", "--sd-pair", "0.1", "--prompts-per-person", "3"]) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "a contrast of 30.0% of the people" in shown
+    assert "those of the simulation; given: pair" in shown
+    assert main(["plan", "--effect", "0.05", "--group", "women"]) == 1
+    assert "--group names people of a run" in capsys.readouterr().err
+
+
+def test_a_run_has_its_components(tmp_path: Path) -> None:
+    folder = write_run(tmp_path / "run", cases(("P27",), 8, 20), ("memit",))
     components, share, n = run_components(folder, axis="gender", group="women")
-    assert (found["components"]["prompt"], found["share"]) == (components.prompt, share)
+    assert components.rest > 0
+    assert 0.3 < share < 0.5
     assert n == 160
-    edits = [row["edits"] for row in found["plans"]]
-    assert edits == sorted(edits, reverse=True)
-    assert main(["plan", "--effect", "0.05", "--run", str(folder), "--group", "women"]) == 1
-    assert "--group needs --axis" in capsys.readouterr().err
     with pytest.raises(UnknownNameError, match="unknown gender group 'womn'"):
         run_components(folder, axis="gender", group="womn")
+
+
+def test_persons_pairs_templates_and_rest_are_told_apart() -> None:
+    edit, person, rng = crossed(200, 200, 30, 3)
+    edit, person = np.repeat(edit, 4), np.repeat(person, 4)
+    template = np.tile(np.arange(4), edit.size // 4)
+    pair = np.arange(edit.size) // 4
+    y = rng.normal(0, 0.08, 200)[person] + rng.normal(0, 0.06, pair.max() + 1)[pair]
+    y += rng.normal(0, 0.04, (200, 4))[edit, template] + rng.normal(0, 0.1, y.size)
+    y_mean = y + rng.normal(0, 0.05, 200)[edit]
+    found = variance_components(y_mean, edit, person, template)
+    assert np.allclose(astuple(found), [0.05, 0.08, 0.06, 0.04, 0.1], rtol=0.2)
+    member = person % 3 == 0
+    y += member * rng.normal(0, 0.05, 200)[edit]
+    found = contrast_components(y + rng.normal(0, 0.3, 200)[edit], edit, person, member, template)
+    assert np.allclose(astuple(found), [0.05, 0.08, 0.06, 0.04, 0.1], rtol=0.25)
+    alone = variance_components(y_mean[::4], edit[::4], person[::4], template[::4])
+    assert (alone.pair, alone.template) == (0, 0)
+    assert alone.rest == pytest.approx(np.sqrt(0.06**2 + 0.1**2), rel=0.15)
+
+
+@pytest.mark.parametrize(
+    ("more", "spread"), [("edits", (0.06, 0.02)), ("people", (0.02, 0.08)), ("edits", (0.02, 0.08))]
+)
+def test_the_error_of_a_run_four_times_as_large_is_that_of_its_quarter(more: str, spread: tuple[float, float]) -> None:
+    factor = {more: 4.0}
+    squares = np.zeros(2)
+    for seed in range(12):
+        for at, size in enumerate((1, 4)):
+            edits, people = (40 * size, 80) if more == "edits" else (40, 80 * size)
+            edit, person, rng = crossed(edits, people, 30 if more == "edits" else 30 * size, 100 + seed)
+            member = person % 3 == 0
+            y = member * rng.normal(0, spread[0], edits)[edit] + rng.normal(0, spread[1], people)[person]
+            y = y + rng.normal(0, 0.1, y.size)
+            crossing = Crossing(
+                [case_weights(edit, side) for side in (member, ~member)], {"edit": edit, "person": person}
+            )
+            stderr = float(crossing.errors(y[:, None])[1][0])
+            precision = contrast_precision(y, edit, person, member, stderr, (edits, people / 3))
+            assert precision.stderr() == pytest.approx(stderr, rel=1e-9)
+            squares[at] += precision.stderr(**factor if at == 0 else {}) ** 2
+    assert np.sqrt(squares[0] / squares[1]) == pytest.approx(1, abs=0.15)
+
+
+def test_factors_are_the_least_that_find_the_effect() -> None:
+    precision = Precision(edits=1e-4, people=2e-4, both=4e-4, effective_edits=30, effective_people=60)
+    now = float(precision.detectable(1.0, 1.0, 0.05, 0.8))
+    assert precision.factors(now * 1.001, 0.05, 0.8) == (1, 1, (1, 1))
+    edits, people, (few_edits, few_people) = precision.factors(now * 0.75, 0.05, 0.8)
+    assert few_edits * few_people <= min(edits, people)
+    for more_edits, more_people in ((edits, 1.0), (1.0, people), (few_edits, few_people)):
+        assert precision.detectable(more_edits, more_people, 0.05, 0.8) <= now * 0.75
+    assert precision.detectable(edits / 1.1, 1.0, 0.05, 0.8) > now * 0.75
+    assert precision.factors(0.01, 0.05, 0.8)[:2] == (np.inf, np.inf)

@@ -174,7 +174,7 @@ def rater_plan(rated: pd.DataFrame, by: str, effects: Sequence[float], per_rater
         except RecordError:
             rows.append({by: name} | counts | {"note": "one rater or one edit: how raters differ is not known"})
             continue
-        sds = {"sd_edit": spread.edit, "sd_rater": spread.person, "sd_rest": spread.prompt} | counts
+        sds = {"sd_edit": spread.edit, "sd_rater": spread.person, "sd_rest": spread.rest} | counts
         for effect in effects:
             for each in PER_EDIT:
                 design = plan(effect, spread, Design(each, workload))
