@@ -40,7 +40,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         add(f"--sd-{name}", type=at_least_zero, help=f"standard deviation {text} (default: that of the simulation)")
     add("--people-per-edit", type=positive, help="people scored under each edit (default: 60)")
     add("--edits-per-person", type=at_least_one, help="edits each person is scored under (default: 10)")
-    add("--prompts-per-person", type=positive, help="prompts about a person under one edit (default: 2)")
+    prompts = "prompts about a person under one edit (default: 2)"
+    add("--prompts", dest="prompts_per_person", type=positive, help=prompts)
     add("--tests", type=positive, help="size of the declared family of tests (default: 1)")
     add("--alpha", type=inside, default=0.05, help="level of tests (default: 0.05)")
     add("--power", type=inside, default=0.8, help="chance to find the effect (default: 0.8)")

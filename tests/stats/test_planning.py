@@ -96,7 +96,7 @@ def test_plan_finds_the_smallest_design_and_says_when_there_is_none() -> None:
 def test_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["plan", "--effect", "0.05"]) == 0
     assert "those of the simulation" in capsys.readouterr().out
-    assert main(["plan", "--effect", "0.05", "--share", "0.3", "--sd-pair", "0.1", "--prompts-per-person", "3"]) == 0
+    assert main(["plan", "--effect", "0.05", "--share", "0.3", "--sd-pair", "0.1", "--prompts", "3"]) == 0
     shown = " ".join(capsys.readouterr().out.split())
     assert "a contrast of 30.0% of the people" in shown
     assert "those of the simulation; given: pair" in shown
