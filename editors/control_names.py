@@ -1,4 +1,7 @@
-"""Names of control editors: "identity(memit)" is the control of kind "identity" that wraps the editor "memit"."""
+"""Names of control editors: "identity(memit)" is the control of kind "identity" that wraps the editor "memit".
+
+A control that draws is made with several seeds; "random(memit, 2)" is its second.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +15,26 @@ from seesaw_cf.base.errors import UnknownNameError
 CONTROLS = ("identity", "random", "unrelated")
 """Kinds of editors that should do nothing to anybody."""
 
-_NAME = re.compile(rf"({'|'.join(CONTROLS)})(?:\((.+)\))?")
+DRAWN = ("random", "unrelated")
+"""Kinds that draw with a seed."""
+
+_NAME = re.compile(rf"({'|'.join(CONTROLS)})(?:\((.+?)(?:, (\d+))?\))?")
 
 
-def control_name(kind: str, editor: str) -> str:
-    """The name of the control of an editor."""
-    return f"{kind}({editor})"
+def control_name(kind: str, editor: str, number: int = 1) -> str:
+    """Return the name of the control of an editor, or of one more seed of it."""
+    return f"{kind}({editor}, {number})" if number > 1 else f"{kind}({editor})"
+
+
+def seed_number(name: str) -> int:
+    """Return which seed of its control an editor is: 1 for "random(memit)", 2 for "random(memit, 2)"."""
+    match = _NAME.fullmatch(name)
+    return int(match[3] or 1) if match else 1
+
+
+def first_seed(name: str) -> str:
+    """Return the name of the control that an editor is one more seed of; the name itself for every other editor."""
+    return control_name(*split_control(name)) if seed_number(name) > 1 else name
 
 
 def split_control(name: str) -> tuple[str, str]:
@@ -31,12 +48,13 @@ def is_control(name: str) -> bool:
     return bool(split_control(name)[0])
 
 
-def planned(editors: Sequence[str], controls: Sequence[str] = ()) -> tuple[str, ...]:
-    """The editors of a run: those that are audited, then every kind of control for each of them.
+def planned(editors: Sequence[str], controls: Sequence[str] = (), seeds: int = 1) -> tuple[str, ...]:
+    """The editors of a run: those that are audited, every kind of control for each of them, then their further seeds.
 
     Args:
         editors: Names as they were given; a bare kind of control among them is one of `controls`.
         controls: Kinds of controls.
+        seeds: How many seeds a kind that draws is made with.
 
     Raises:
         UnknownNameError: No such kind of control, or no editor that it could be the control of.
@@ -51,7 +69,10 @@ def planned(editors: Sequence[str], controls: Sequence[str] = ()) -> tuple[str, 
             f"the control {kinds[0]!r} needs an editor that it is the control of, got none. Name one, for example "
             f"--editor memit --control {kinds[0]}."
         )
-    return tuple(dict.fromkeys([*named, *(control_name(kind, name) for name in audited for kind in kinds)]))
+    own = [control_name(kind, name) for name in audited for kind in kinds]
+    drawn = [kind for kind in kinds if kind in DRAWN]
+    more = [control_name(kind, name, n) for name in audited for kind in drawn for n in range(2, seeds + 1)]
+    return tuple(dict.fromkeys([*named, *own, *more]))
 
 
 def compared(names: Iterable[str], manifest: Mapping[str, Any]) -> list[tuple[str, str]]:

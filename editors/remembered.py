@@ -8,8 +8,10 @@ from dataclasses import dataclass, field
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from seesaw_cf.base.types import EditRequest
-from seesaw_cf.models.editor import EditorConfig, EditsEach
+from seesaw_cf.models.editor import Editor, EditorConfig, EditsEach
 from seesaw_cf.models.weights import WeightDelta
+
+_Deltas = dict[tuple[str, tuple[EditRequest, ...]], list[WeightDelta]]
 
 
 @dataclass(frozen=True)
@@ -18,12 +20,13 @@ class Remembered:
 
     Attributes:
         editor: The editor, for one model.
-        limit: Most bytes of deltas that are kept; what comes after is made anew when asked again.
+        limit: Most bytes of deltas that are kept; of what comes after, only what was asked last.
     """
 
-    editor: EditsEach
+    editor: Editor
     limit: int
-    _deltas: dict[tuple[str, tuple[EditRequest, ...]], list[WeightDelta]] = field(default_factory=dict, repr=False)
+    _deltas: _Deltas = field(default_factory=dict, repr=False)
+    _last: _Deltas = field(default_factory=dict, repr=False)
 
     @property
     def config(self) -> EditorConfig:
@@ -40,22 +43,30 @@ class Remembered:
         """See `seesaw_cf.models.editor.Editor`."""
         return self._remember("edit", requests, lambda: [self.editor.edit(model, tokenizer, requests)])[0]
 
+    def _remember(
+        self, how: str, requests: Sequence[EditRequest], make: Callable[[], list[WeightDelta]]
+    ) -> list[WeightDelta]:
+        key = how, tuple(requests)
+        if key in self._deltas or key in self._last:
+            return self._deltas.get(key) or self._last[key]
+        value = make()
+        fits = _size(value) + sum(map(_size, self._deltas.values())) <= self.limit
+        self._last.clear()
+        (self._deltas if fits else self._last)[key] = value
+        return value
+
+
+@dataclass(frozen=True)
+class RememberedEach(Remembered):
+    """The same of an editor that makes many edits at once."""
+
+    editor: EditsEach
+
     def edit_each(
         self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, requests: Sequence[EditRequest]
     ) -> list[WeightDelta]:
         """See `seesaw_cf.models.editor.EditsEach`."""
         return self._remember("edit_each", requests, lambda: self.editor.edit_each(model, tokenizer, requests))
-
-    def _remember(
-        self, how: str, requests: Sequence[EditRequest], make: Callable[[], list[WeightDelta]]
-    ) -> list[WeightDelta]:
-        key = how, tuple(requests)
-        if key in self._deltas:
-            return self._deltas[key]
-        value = make()
-        if _size(value) + sum(map(_size, self._deltas.values())) <= self.limit:
-            self._deltas[key] = value
-        return value
 
 
 def _size(deltas: Sequence[WeightDelta]) -> int:

@@ -73,6 +73,8 @@ SCORES: pa.Schema = pa.schema(
         ("n_kept", pa.int32()),
     ]
 )
+CONTROL_SEEDS = "control_seeds.parquet"
+"""The file beside `scores.parquet` with the same columns: what further seeds of a control led to."""
 LATER = ("n_greedy", "n_kept")
 """Columns of `SCORES` that tables of older versions do not have."""
 

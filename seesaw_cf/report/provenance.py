@@ -26,7 +26,17 @@ def citation(editors: Iterable[str]) -> str:
 
 
 # Fields of a job that other commands than `run` have no option for.
-_ONLY_RUN = {"block", "checkpoints", "edited", "leave_out_tuned", "limit", "max_tokens", "memory", "protocol"}
+_ONLY_RUN = {
+    "block",
+    "control_seeds",
+    "checkpoints",
+    "edited",
+    "leave_out_tuned",
+    "limit",
+    "max_tokens",
+    "memory",
+    "protocol",
+}
 _ONLY_RUN |= {"requests", "scorer"}
 _NOT_OF: Mapping[str, Collection[str]] = {"dose": _ONLY_RUN, "leme run": {"relationship", "editor_config", "threads"}}
 

@@ -14,13 +14,13 @@ import pyarrow.compute as pc
 
 from seesaw_cf.base.checks import shown
 from seesaw_cf.base.errors import RunFolderError
-from seesaw_cf.base.tables import SCORES, read_table
+from seesaw_cf.base.tables import CONTROL_SEEDS, SCORES, read_table
 from seesaw_cf.base.text import read_json
 from seesaw_cf.editors.control_names import compared
 from seesaw_cf.effects.accuracy import Mode, accuracy_table, answers, mark
 from seesaw_cf.effects.audit import AuditSettings
 from seesaw_cf.effects.efficacy import efficacy
-from seesaw_cf.effects.groups import ALL, AXES, CLUSTERS, UNKNOWN, BiasMode, check_axes, group_effects
+from seesaw_cf.effects.groups import ALL, AXES, CLUSTERS, SCALES, UNKNOWN, BiasMode, check_axes, group_effects
 from seesaw_cf.effects.knowledge import with_edit_known
 from seesaw_cf.effects.levels import levels
 from seesaw_cf.effects.locality import Locality, locality
@@ -29,6 +29,7 @@ from seesaw_cf.effects.success import Success, edit_numbers, once_each, success_
 from seesaw_cf.records import groups
 from seesaw_cf.records.relations import PAIRS, RELATIONS
 from seesaw_cf.report.audit import Audit, audit_prompts, gates
+from seesaw_cf.report.control_seeds import mean_over_seeds
 from seesaw_cf.report.floor import Floor, floor_of
 from seesaw_cf.report.known import KnownTables, known_facts
 from seesaw_cf.report.moved import check_moved
@@ -44,6 +45,9 @@ STAR_LEVEL = 0.05
 # Parts of a run's manifest, by type; a file that was changed by hand is refused.
 _DICTS = ("model", "editors", "data", "scoring", "job", "machine", "versions", "edited")
 _SECTIONS = dict.fromkeys(_DICTS, dict) | {"notes": list}
+# What names a question about other people and one about other facts, and what an edit moved of the first.
+_PROMPT, _ANSWER = ("kind", "case_id", "prompt_id", "edit_relation"), ("case_id", "edit_relation", "effect_relation")
+_MOVED = ("D_post", "D", *SCALES)
 _FAILURES = {"n_zero": "zero delta", "n_non_finite": "non-finite delta", "n_refused": "refused"}
 
 
@@ -166,10 +170,14 @@ def read_results(
 
     rule: Mode = "paper" if mode == "paper" else "exact"
     prompts = marked = None
+    seeds = [read_table(path / CONTROL_SEEDS, SCORES)] if (path / CONTROL_SEEDS).exists() else []
     if "cross_subject" in kinds:
-        prompts = with_edit_known(prompt_effects(scores, score=score, nats=nats), edits)
+        changes = [prompt_effects(table, score=score, nats=nats) for table in (scores, *seeds)]
+        prompts = with_edit_known(mean_over_seeds(changes, _PROMPT, _MOVED), edits)
     if "cross_property" in kinds:
-        marked = with_edit_known(mark(answers(scores, mode=rule), rule, nats), edits)
+        right = [mark(answers(table, mode=rule), rule, nats) for table in (scores, *seeds)]
+        right = [frame.assign(post_mean=frame["post_correct"].astype(float)) for frame in right]
+        marked = with_edit_known(mean_over_seeds(right, _ANSWER, ["post_mean"]), edits)
     accuracy = pd.DataFrame() if marked is None else accuracy_of(marked)
     names = dict.fromkeys(edits["editor"])
     gate = _gate(once, efficacy(_of(scores, once), score=score, nats=nats) if "efficacy" in kinds else None)

@@ -192,6 +192,7 @@ def read_all(
     controls: Sequence[str],
     overrides: Mapping[str, Mapping[str, object]],
     requests: Examined,
+    seeds: int = 1,
 ) -> tuple[dict[str, Given], list[str]]:
     """Take the difference of every model to the base, and make its random control where one is wanted.
 
@@ -202,6 +203,7 @@ def read_all(
         controls: Kinds of controls of the run.
         overrides: Settings of the run, for "random".
         requests: The requests that each delta then carries.
+        seeds: How many random controls each model has.
 
     Returns:
         Name -> model, controls last; and what the user should know.
@@ -216,8 +218,9 @@ def read_all(
         delta = checkpoint.delta(model)
         delta = replace(delta, meta={"requests": _made_for(requests)} | dict(delta.meta))
         models[name] = Given(delta, {"form": checkpoint.form, "sha256": delta.meta["sha256"]})
-    for name in list(models) if "random" in controls else ():
-        random = control_name("random", name)
+    numbers = range(1, seeds + 1) if "random" in controls else ()
+    for name, number in itertools.product(list(models), numbers):
+        random = control_name("random", name, number)
         config = with_settings(ControlConfig(editor=name), settings_of(random, overrides))
         models[random] = Given(
             RandomControl(config).like(models[name].delta), asdict(config) | dict(models[name].config)

@@ -101,7 +101,9 @@ def make_run(job: Job, out: Path, *, keep_deltas: bool = False, progress: bool =
     model, tokenizer = load_model(job.model, device=device, dtype=job.dtype, progress=progress, **ready.source)
     _check_memory(job.memory, model)
     editors = ready.editors or ready.make(model)
-    edited_models, more_notes = read_all(edited, model, tokenizer, job.controls, ready.overrides, ready.examined)
+    edited_models, more_notes = read_all(
+        edited, model, tokenizer, job.controls, ready.overrides, ready.examined, job.control_seeds
+    )
     scorer, scoring = make_scorer(model, tokenizer, job.scorer, job.max_tokens, job.memory)
     scoring |= {"threads": torch.get_num_threads()}
     manifest = _manifest(job, model, tokenizer, editors, cases, scoring)

@@ -13,7 +13,7 @@ from seesaw_cf.editors.control_names import planned, split_control
 from seesaw_cf.models.corpus import LIMIT
 from seesaw_cf.run.design import DESIGNS, Number, PromptDesign
 
-_COUNTS = ("limit", "corpus_limit", "max_tokens", "block", "threads")
+_COUNTS = ("control_seeds", "limit", "corpus_limit", "max_tokens", "block", "threads")
 # More than anybody could wait for.
 _MOST = {"trials": 10_000, "finalists": 10_000, "new_tokens": 10_000}
 DOSES = (1, 10, 100)
@@ -27,6 +27,7 @@ class Job:
         model: 'seesaw-tiny', a Hub id, a folder or a GGUF file. `seesaw-cf list models` has more.
         editors: Editing method, a name of `seesaw-cf list editors`. Repeatable.
         controls: Negative control of every editor. Models edited elsewhere have "random" only. Repeatable.
+        control_seeds: Seeds of a control that draws (random, unrelated); reports take their mean.
         edited: Model edited elsewhere: a checkpoint, LoRA adapter or saved delta. WHERE is a folder or
             ORG/NAME[@REVISION]. Repeatable.
         requests: Record file with the facts that the models of `edited` were edited for (default: none is claimed).
@@ -68,6 +69,7 @@ class Job:
     model: str
     editors: tuple[str, ...] = ()
     controls: tuple[str, ...] = ()
+    control_seeds: int = 3
     edited: tuple[str, ...] = ()
     requests: Path | None = None
     data: str = "sample"

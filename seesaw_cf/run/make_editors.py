@@ -10,10 +10,11 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from seesaw_cf.base.checks import one_of, shown
 from seesaw_cf.base.errors import RecordError
+from seesaw_cf.base.seeds import seed_of
 from seesaw_cf.base.text import read_json
 from seesaw_cf.base.types import Case
 from seesaw_cf.editors import load_editor
-from seesaw_cf.editors.control_names import CONTROLS, split_control
+from seesaw_cf.editors.control_names import CONTROLS, seed_number, split_control
 from seesaw_cf.editors.locate.config import preset_config
 from seesaw_cf.editors.locate.moment_sets import find_set
 from seesaw_cf.models.editor import AvoidsCases, Editor, LearnsFromCases
@@ -58,7 +59,7 @@ def make_editor(
 
 
 def settings_of(name: str, overrides: Mapping[str, Mapping[str, object]]) -> dict[str, object]:
-    """The settings of an editor of a run; a control has those of the editor that it wraps.
+    """The settings of an editor of a run; a control has those of the editor that it wraps, each seed a seed of its own.
 
     Args:
         name: An editor's name, or a control's such as "identity(memit)".
@@ -66,6 +67,8 @@ def settings_of(name: str, overrides: Mapping[str, Mapping[str, object]]) -> dic
     """
     kind, wrapped = split_control(name)
     own = dict(overrides.get(kind or name, {}))
+    if (number := seed_number(name)) > 1:
+        own["seed"] = seed_of(own.get("seed", 0), number, bits=32)
     return own | {"editor": wrapped, "settings": dict(overrides.get(wrapped, {}))} if kind and wrapped else own
 
 

@@ -94,7 +94,7 @@ def prepare(job: Job, out: Path) -> Prepared:
     Raises:
         SeesawError: A name, file or record that cannot be used.
     """
-    names = planned(job.editors, job.controls if job.editors else ())
+    names = planned(job.editors, job.controls if job.editors else (), job.control_seeds)
     random = ("random",) if job.edited and "random" in job.controls else ()
     settings = read_settings(job.editor_config, (*names, *random))
     overrides = with_seed(with_moments(settings, names, job.moments), (*names, *random), job.seed)

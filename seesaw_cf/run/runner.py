@@ -19,10 +19,10 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from seesaw_cf.base.errors import EditError, PromptError, StorageError
 from seesaw_cf.base.files import safe_name
-from seesaw_cf.base.tables import SCORES
+from seesaw_cf.base.tables import CONTROL_SEEDS, SCORES
 from seesaw_cf.base.types import Case, Cloze, ClozeScore
-from seesaw_cf.editors.control_names import control_name, is_control, split_control
-from seesaw_cf.editors.remembered import Remembered
+from seesaw_cf.editors.control_names import control_name, first_seed, is_control, split_control
+from seesaw_cf.editors.remembered import Remembered, RememberedEach
 from seesaw_cf.models.delta_files import merge_and_save, save_delta
 from seesaw_cf.models.editor import Editor, EditsEach, WrapsEditor
 from seesaw_cf.models.weights import WeightDelta, base_facts, digest, parameter_hashes
@@ -97,12 +97,23 @@ class Run:
         """Every task, in the order of the merged tables. Blocks depend on the whole plan, not on what is open, so that
         a resumed run and any number of workers make the same ones."""
         tasks, block = [], self.manifest.settings.get("block")
-        for name in (*self.editors, *self.given):
+        for name, seeds in self.seeds.items():
             several = name in self.given or isinstance(self.editors[name], EditsEach)
-            size = block or (EDITS_TOGETHER if several else 1)
-            own = self.given_units if name in self.given else self.units
-            tasks += [Task(name, tuple(own[start : start + size])) for start in range(0, len(own), size)]
+            size, own = block or (EDITS_TOGETHER if several else 1), self._units_of(name)
+            blocks = [tuple(own[start : start + size]) for start in range(0, len(own), size)]
+            tasks += [Task(seed, block) for block in blocks for seed in seeds]
         return tasks
+
+    @cached_property
+    def seeds(self) -> dict[str, list[str]]:
+        """Each editor with itself and, of a control that draws, its further seeds: they share the edits of a block."""
+        seeds: dict[str, list[str]] = {}
+        for name in (*self.editors, *self.given):
+            seeds.setdefault(first_seed(name), []).append(name)
+        return seeds
+
+    def _units_of(self, name: str) -> list[Unit]:
+        return self.given_units if name in self.given else self.units
 
     @cached_property
     def given_units(self) -> list[Unit]:
@@ -185,9 +196,10 @@ class Run:
 
     def _remembered(self, name: str, editor: Editor) -> Editor:
         """With a memory, where a control needs the very same edits."""
-        if control_name("random", name) not in self.editors or not isinstance(editor, EditsEach):
+        if control_name("random", name) not in self.editors:
             return editor
-        return Remembered(editor, limit=sum(parameter.nbytes for parameter in self.model.parameters()) // 4)
+        limit = sum(parameter.nbytes for parameter in self.model.parameters()) // 4
+        return RememberedEach(editor, limit) if isinstance(editor, EditsEach) else Remembered(editor, limit)
 
     def is_open(self, task: Task) -> bool:
         """Some unit of the task is not finished."""
@@ -283,12 +295,20 @@ class Run:
         _check_untouched(self.model, self.hashes)
 
     def merge(self) -> None:
-        """Write the merged tables.
+        """Write the merged tables; further seeds of controls have a table of their own.
 
         Raises:
             RunFolderError: A shard is missing, or belongs to another run.
         """
-        keys = [(task.editor, unit.key) for task in self.tasks for unit in task.units]
+        keys = [(name, unit.key) for name in self.seeds for unit in self._units_of(name)]
+        further = [
+            (seed, unit.key)
+            for name, seeds in self.seeds.items()
+            for seed in seeds[1:]
+            for unit in self._units_of(name)
+        ]
+        if further:
+            self.store.merge(further, CONTROL_SEEDS)
         facts = self.store.merge(keys, "scores.parquet")
         nats, _ = tolerance(read_manifest(self.out))
         write_edits(self.out / "edits.parquet", (row for unit in facts for row in unit["edits"]), nats)

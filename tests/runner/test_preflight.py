@@ -16,7 +16,15 @@ from transformers import LlamaConfig
 
 from seesaw_cf.base.files import size
 from seesaw_cf.cli import main
-from seesaw_cf.editors.control_names import CONTROLS, compared, control_name, is_control, planned, split_control
+from seesaw_cf.editors.control_names import (
+    CONTROLS,
+    compared,
+    control_name,
+    first_seed,
+    is_control,
+    planned,
+    split_control,
+)
 from seesaw_cf.editors.controls import ControlConfig, IdentityControl, RandomControl
 from seesaw_cf.editors.ft import FT
 from seesaw_cf.editors.ike.ike import IKE
@@ -202,6 +210,16 @@ def test_a_control_is_named_after_what_it_wraps_and_planned_for_every_editor() -
     assert planned(["identity(memit)"]) == ("identity(memit)",)
     assert split_control(control_name("random", "memit")) == ("random", "memit")
     assert split_control("memit") == ("", "memit")
+    # What draws is made with several seeds, after everything else; all of them are one control.
+    assert planned(["ft"], ["identity", "random"], 3) == (
+        *("ft", "identity(ft)", "random(ft)"),
+        *("random(ft, 2)", "random(ft, 3)"),
+    )
+    assert split_control("random(ft, 2)") == ("random", "ft")
+    assert [first_seed(name) for name in ("random(ft, 2)", "random(ft)", "ft")] == ["random(ft)", "random(ft)", "ft"]
+    drawn = [settings_of(control_name("random", "ft", n), {"random": {"seed": 5}})["seed"] for n in (1, 2, 3)]
+    assert drawn[0] == 5
+    assert len(set(drawn)) == 3
     assert [is_control(name) for name in ("identity", "identity(ft)", "identityx", "ft")] == [True, True, False, False]
     with pytest.raises(UnknownNameError, match="needs an editor"):
         planned(["identity"])

@@ -16,6 +16,7 @@ import pytest
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+from seesaw_cf.base.tables import CONTROL_SEEDS
 from seesaw_cf.editors import remembered
 from seesaw_cf.editors.lora import LoRA
 from seesaw_cf.errors import EditError, RecordError, RunFolderError, UnknownNameError
@@ -286,10 +287,12 @@ def test_controls_take_the_edits_of_the_run(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setattr(LoRA, "edit_each", counted)
     settings = tmp_path / "lora.json"
     settings.write_text('{"lora": {"layers": [0], "steps": 2}}')
-    job = Job("seesaw-tiny", ("lora",), ("random", "identity"), limit=3, editor_config=settings, device="cpu")
+    job = Job("seesaw-tiny", ("lora",), ("random", "identity"), limit=4, editor_config=settings, device="cpu", block=2)
     run_job(job, tmp_path / "kept", progress=False)
-    assert made == [3, 3]  # the edits, and those of identity
+    assert made == [2, 2] * 2  # the edits, and those of identity
     monkeypatch.setattr(remembered, "_size", lambda _: 10**12)
     run_job(job, tmp_path / "anew", progress=False)
-    assert made == [3, 3, 3, 3, 3]
-    assert (tmp_path / "kept/scores.parquet").read_bytes() == (tmp_path / "anew/scores.parquet").read_bytes()
+    # Without memory the edits of a block are made once more for its control, and not for each of its three seeds.
+    assert made == [2, 2] * 5
+    for name in ("scores.parquet", CONTROL_SEEDS):
+        assert (tmp_path / "kept" / name).read_bytes() == (tmp_path / "anew" / name).read_bytes()
