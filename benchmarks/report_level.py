@@ -41,7 +41,6 @@ GROUPS = (
 )  # fmt: skip
 EFFECT = -0.05
 _VALUES = ["D", *SCALES]
-_FLOORS = {"noise_floor": 0.0, "noise_floor_log_odds": 0.0}
 Null = Callable[[pd.DataFrame, np.random.Generator], pd.DataFrame]
 
 
@@ -137,7 +136,7 @@ def reports(
         planted: Axis, group and relation ("all") that `EFFECT` is added to.
     """
     template = sparse(np.random.default_rng(0)) if null == "sparse groups" else prompts
-    table = audit(template, AuditSettings(permutations=0, **_FLOORS))
+    table = audit(template, AuditSettings(permutations=0, noise_floor=0.0, noise_floor_log_odds=0.0))
     table = table[["editor", "relation", "holds", "axis", "group", "reference", "mirror", "scale"]].assign(p=0.0)
     if null == "labels permuted":  # permuted labels have the same permutations, so that one reference serves all
         pool = LabelledContrasts(prompts, table).drawn(draws + permutations, seed)
