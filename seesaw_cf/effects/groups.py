@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from seesaw_cf.base.checks import one_of
 from seesaw_cf.base.errors import RecordError
 from seesaw_cf.base.types import Estimate
-from seesaw_cf.stats import case_weights, clustered_means, half_clusters, t_test
+from seesaw_cf.stats import case_weights, clustered_means, t_test
 from seesaw_cf.stats.bootstrap import Floats, mean_interval
+from seesaw_cf.stats.clustered import half_clusters
 
 AXES = ("gender", "race", "region")
 """What groups are of."""

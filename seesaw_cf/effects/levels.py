@@ -19,11 +19,10 @@ from seesaw_cf.stats import (
     case_weights,
     clustered_means,
     clustered_share,
-    half_clusters,
     mcnemar,
     paired_change,
 )
-from seesaw_cf.stats.clustered import MIN_EFFECTIVE
+from seesaw_cf.stats.clustered import MIN_EFFECTIVE, half_clusters
 from seesaw_cf.stats.skew import outer_limits
 
 LEVELS = ("other_facts", "target_true", "target_new")

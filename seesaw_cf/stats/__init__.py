@@ -2,7 +2,7 @@
 
 from seesaw_cf.base.arguments import check_public
 from seesaw_cf.stats.bootstrap import cluster_weights, interval, pigeonhole_draws, ratio_draws
-from seesaw_cf.stats.clustered import case_weights, clustered_mean, clustered_means, half_clusters
+from seesaw_cf.stats.clustered import case_weights, clustered_mean, clustered_means
 from seesaw_cf.stats.crossing import Crossing
 from seesaw_cf.stats.multiple import adjust, adjust_families
 from seesaw_cf.stats.planning import (
@@ -33,7 +33,6 @@ __all__ = [
     "clustered_share",
     "contrast_components",
     "equivalence_p",
-    "half_clusters",
     "interval",
     "mcnemar",
     "minimum_detectable_effect",

@@ -267,7 +267,6 @@ PLAIN: dict[str, Made] = {
     "Sequence[Sequence[float | None]]": lambda: [[1.0, 2.0]],
     "Estimate": lambda: ESTIMATE,
     "Floats": lambda: np.eye(2),
-    "Codes": lambda: np.arange(2),
     "Adjusted": lambda: Adjusted(ESTIMATE, 0.5),
     "Iterable[str]": lambda: ["x"],
     "Manifest": lambda: results().manifest,

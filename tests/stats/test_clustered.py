@@ -13,7 +13,8 @@ from scipy import stats
 
 from benchmarks import bursts
 from seesaw_cf.errors import RecordError
-from seesaw_cf.stats import Crossing, case_weights, clustered_mean, clustered_means, half_clusters, pigeonhole_draws
+from seesaw_cf.stats import Crossing, case_weights, clustered_mean, clustered_means, pigeonhole_draws
+from seesaw_cf.stats.clustered import half_clusters
 
 RNG = np.random.default_rng(7)
 
