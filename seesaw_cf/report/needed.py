@@ -153,7 +153,7 @@ def _fewest(row: Row) -> str:
 
 def _more(row: Row) -> str:
     def times(name: str, there: str) -> str:
-        return f"{float(format(row[name] / row[there], '.2g')):,g} times the {there} ({row[name]:,.0f})"
+        return f"{float(format(row[name] / row[there], '.2g')):,g} times the {there}"
 
     edits, people = (not math.isnan(row[f"{name}_needed"]) for name in ("edits", "people"))
     if edits and people:
