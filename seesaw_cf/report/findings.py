@@ -13,7 +13,7 @@ from typing import Any
 import pandas as pd
 
 from seesaw_cf.base.terminal import printable, wrap
-from seesaw_cf.editors.control_names import is_control
+from seesaw_cf.editors.control_names import first_seed, is_control
 from seesaw_cf.effects.groups import ALL, UNKNOWN
 from seesaw_cf.report import text
 from seesaw_cf.report.contrasts import GroupCounts, count_groups
@@ -123,7 +123,8 @@ def _about(results: Results) -> str:
         if not is_control(str(editor))
     ]
     parts += [moved_phrase(name, facts) for name, facts in manifest.get("edited", {}).items()]
-    controls = sum(count for editor, count in counts.items() if is_control(str(editor)))
+    further = [name for name in manifest.get("editors", {}) if first_seed(name) != name]
+    controls = sum(int(counts.get(first_seed(name), 0)) for name in [*results.editors, *further] if is_control(name))
     parts += [f"{controls:,} control edits"] if controls else []
     records_ = f"{data.get('source')} ({', '.join(map(str, data.get('configs', ())))})"
     head = f"{model.get('id')} ({model.get('dtype')})"

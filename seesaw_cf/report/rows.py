@@ -202,6 +202,7 @@ class Manifest(TypedDict, total=False):
     protocol: str
     seed: int
     job: dict[str, object]
+    editors: dict[str, object]
     edited: dict[str, EditedModel]
     notes: list[str]
 
