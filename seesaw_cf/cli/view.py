@@ -39,6 +39,6 @@ def run(args: argparse.Namespace) -> None:
         if args.open:
             open_address(server.url)
         try:
-            server.serve(args.idle or math.inf)
+            server.serve(math.inf if args.idle is None else args.idle)
         except KeyboardInterrupt:
             say("\nEnded; nothing was written.")
