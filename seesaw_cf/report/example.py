@@ -26,14 +26,14 @@ _WORDS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Example:
+class AnswerExample:
     """A prompt in words, and the rule that chose it."""
 
     sentence: str
     rule: str
 
 
-def example_of(results: Results, changes: Sequence[LevelChange]) -> Example | None:
+def example_of(results: Results, changes: Sequence[LevelChange]) -> AnswerExample | None:
     """Return an example of the largest change for the worse; None where no level is worse, or nothing turned.
 
     It is no extreme: of all answers that turned it is the one with the median change.
@@ -46,7 +46,7 @@ def example_of(results: Results, changes: Sequence[LevelChange]) -> Example | No
     return None
 
 
-def _holder(results: Results, editor: str, holds: str) -> Example | None:
+def _holder(results: Results, editor: str, holds: str) -> AnswerExample | None:
     rows = results.prompts
     if rows is None:
         return None
@@ -66,10 +66,10 @@ def _holder(results: Results, editor: str, holds: str) -> Example | None:
         f"turned from right to wrong after {editor} ({len(own):,} were asked), the one with the median change."
     )
     about, prompt = printable(row["subject"] or row["person"]), printable(row["prompt"])
-    return Example(f"{_edit(results, row)}: asked about {about} (“{prompt}”), the model {words}.", rule)
+    return AnswerExample(f"{_edit(results, row)}: asked about {about} (“{prompt}”), the model {words}.", rule)
 
 
-def _other_fact(results: Results, editor: str) -> Example | None:
+def _other_fact(results: Results, editor: str) -> AnswerExample | None:
     rows = results.answers
     if rows is None:
         return None
@@ -91,10 +91,10 @@ def _other_fact(results: Results, editor: str) -> Example | None:
         f"{printable(names[top])} ({chance(float(shares['post'][top]))}; before, {chance(float(shares['pre'][top]))}); "
         f"right is {printable(row['gold'][0])}."
     )
-    return Example(sentence, rule)
+    return AnswerExample(sentence, rule)
 
 
-_MAKERS: Mapping[str, Callable[[Results, str], Example | None]] = {
+_MAKERS: Mapping[str, Callable[[Results, str], AnswerExample | None]] = {
     "other_facts": _other_fact,
     **{holds: partial(_holder, holds=holds) for holds in ("target_true", "target_new")},
 }

@@ -17,7 +17,7 @@ from seesaw_cf.editors.control_names import first_seed, is_control
 from seesaw_cf.effects.groups import ALL, UNKNOWN
 from seesaw_cf.report import text
 from seesaw_cf.report.contrasts import GroupCounts, count_groups
-from seesaw_cf.report.example import Example, example_of
+from seesaw_cf.report.example import AnswerExample, example_of
 from seesaw_cf.report.knowledge import knew
 from seesaw_cf.report.levels import Strip, level_changes, strips
 from seesaw_cf.report.moved import is_given, moved_phrase
@@ -45,7 +45,7 @@ class RunFindings:
 
     about: str
     title: str
-    example: Example | None
+    example: AnswerExample | None
     strips: Sequence[Strip]
     groups: GroupCounts
     trust: Mapping[str, str]
