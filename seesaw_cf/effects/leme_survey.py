@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from seesaw_cf.base.arguments import check_public
@@ -13,7 +14,7 @@ from seesaw_cf.base.checks import one_of
 from seesaw_cf.base.errors import RecordError
 from seesaw_cf.base.types import Estimate
 from seesaw_cf.effects.reader import floats, ids, labels, read_columns
-from seesaw_cf.effects.survey_items import ITEMS, TYPES
+from seesaw_cf.effects.survey_items import ITEMS, SCALE, TYPES
 from seesaw_cf.stats.case_means import case_estimate
 
 _TYPE_OF = {item.name: item.type for item in ITEMS}
@@ -149,7 +150,9 @@ def _mean(rows: pd.DataFrame) -> Estimate:
     rated = rows[rows["rating"].notna()]
     if rated.empty:
         return Estimate(float("nan"), note="no ratings")
-    return case_estimate(rated["rating"], rated["case_id"])
+    estimate = case_estimate(rated["rating"], rated["case_id"])
+    low, high = np.clip([estimate.low, estimate.high], min(SCALE), max(SCALE)).tolist()
+    return replace(estimate, low=low, high=high)  # a mean of ratings lies on their scale
 
 
 def _difference(rows: pd.DataFrame, versus: pd.DataFrame) -> Estimate:

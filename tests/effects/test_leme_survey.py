@@ -37,6 +37,13 @@ def test_cases_weigh_alike_and_missing_ratings_are_counted() -> None:
     assert survey([(1, "ft", MAIN, None)])["ft"]["items"][MAIN]["mean"] is None
 
 
+def test_the_interval_of_a_mean_lies_on_the_scale() -> None:
+    ratings = [1, 1, 1, 1, 1, 1, 1, 7]
+    cell = survey([(case, "ft", MAIN, rating) for case, rating in enumerate(ratings)])["ft"]["items"][MAIN]
+    assert cell["mean"] == 1.75
+    assert (cell["low"], cell["low"] < cell["mean"] < cell["high"] <= 7) == (1.0, True)
+
+
 def test_types_put_their_items_together() -> None:
     rows: list[Row] = [(1, "ft", MAIN, 1), (1, "ft", "new_fact_related_passage", 5), (1, "ft", "fluency", 7)]
     types = survey(rows)["ft"]["types"]
