@@ -259,6 +259,7 @@ _WORDS = {
     "ArrayLike | None": "numbers or None",
     "Floats": "an array of numbers",
     "Codes": "an array of whole numbers",
+    "Codes | None": "an array of whole numbers or None",
     "NDArray[np.bool_]": "an array of True and False",
     "NDArray[np.intp]": "an array of whole numbers",
     "float": "a number",

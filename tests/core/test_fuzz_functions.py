@@ -80,9 +80,9 @@ FITTING: dict[str, Any] = {
 def kind(hint: Any, written: str) -> str:
     """Which row of the tables above an annotation belongs to; "" for one that takes anything."""
     origin = typing.get_origin(hint)
-    if "ArrayLike" in written or origin is np.ndarray:
-        return "array"
     plain = written.removesuffix(" | None")
+    if "ArrayLike" in written or plain == "Codes" or origin is np.ndarray:
+        return "array"
     if plain in WRONG:
         return plain
     if origin is typing.Literal:
