@@ -131,7 +131,7 @@ def test_files_that_cannot_be_loaded(tmp_path: Path) -> None:
 def test_a_store_on_disk_answers_as_the_files_do(tmp_path: Path, store: StoreSource) -> None:
     from seesaw_cf.builder_scripts.sample.facts import SAMPLE
 
-    ox = pytest.importorskip("pyoxigraph")
+    ox = pytest.importorskip("pyoxigraph", reason="pyoxigraph is not installed")
     disk = ox.Store(str(tmp_path / "db"))
     disk.bulk_load(path=str(SAMPLE / "sample.nt"))
     disk.flush()

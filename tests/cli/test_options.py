@@ -187,7 +187,7 @@ def test_commands_that_belong_together_stand_together(capsys: pytest.CaptureFixt
 
 
 def test_the_shell_completes_commands_and_options(capsys: pytest.CaptureFixture[str]) -> None:
-    pytest.importorskip("shtab")
+    pytest.importorskip("shtab", reason="shtab is not installed")
     assert main(["completion", "bash"]) == 0
     script = capsys.readouterr().out
     assert "--noise-floor-log-odds" in script

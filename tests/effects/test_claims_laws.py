@@ -130,7 +130,7 @@ PASSAGES = PassageColumns(
 
 def test_rouge_measures_by_hand() -> None:
     """F of shared words: 2 * shared / (words + words). The passages have 6 and 2 words, "ann" twice in the first."""
-    pytest.importorskip("rouge_score")
+    pytest.importorskip("rouge_score", reason="rouge_score is not installed")
     found = {name: values[0] for name, values in text_measures(PASSAGES).items()}
     # name of one word: 2 * 1 / (1 + 6), 2 * 1 / (1 + 2)
     assert found["rouge1_topicality"] == pytest.approx((2 / 7 + 2 / 3) / 2)
@@ -148,8 +148,8 @@ def test_rouge_measures_by_hand() -> None:
 
 def test_entropy_of_both_passages_together() -> None:
     """Ten words and marks, all pairs and triples different: 2/3 log2 9 + 4/3 log2 8."""
-    pytest.importorskip("rouge_score")
-    pytest.importorskip("sklearn")
+    pytest.importorskip("rouge_score", reason="rouge_score is not installed")
+    pytest.importorskip("sklearn", reason="sklearn is not installed")
     found = leme_auto([1], PASSAGES, draws=0)
     # ann sings . ann lives in rome . bob sings
     assert found.values["ngram_entropy"] == pytest.approx([2 / 3 * math.log2(9) + 4 / 3 * math.log2(8)])

@@ -26,7 +26,7 @@ def test_repetition_by_hand() -> None:
 
 
 def test_reference_score() -> None:
-    pytest.importorskip("sklearn")
+    pytest.importorskip("sklearn", reason="sklearn is not installed")
     same, other, none = reference_score(["a cat", "dog", "x"], [["a cat"], ["bird fish"], []])
     assert same == pytest.approx(1)
     assert other == 0
@@ -34,7 +34,7 @@ def test_reference_score() -> None:
 
 
 def test_quality_per_case_with_perplexity() -> None:
-    pytest.importorskip("sklearn")
+    pytest.importorskip("sklearn", reason="sklearn is not installed")
 
     def fair_coin(texts: object) -> list[tuple[float, int]]:
         return [(2 * math.log(0.5), 2) for _ in texts]  # type: ignore[attr-defined]

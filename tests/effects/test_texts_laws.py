@@ -58,7 +58,7 @@ def test_reference_score_by_hand() -> None:
 
     Words that no reference has are not counted.
     """
-    pytest.importorskip("sklearn")
+    pytest.importorskip("sklearn", reason="sklearn is not installed")
     assert reference_score(["a"], [["a b"]]) == pytest.approx([1 / math.sqrt(2)])
     assert reference_score(["a c c c"], [["a b"]]) == pytest.approx([1 / math.sqrt(2)])
     assert reference_score(["c"], [["a b"]]) == [0.0]
@@ -68,7 +68,7 @@ def test_reference_score_by_hand() -> None:
 @settings(few, max_examples=10)
 @given(WORDS, WORDS, st.integers(2, 4))
 def test_reference_score_counts_words_in_any_order_and_number(own: list[str], other: list[str], times: int) -> None:
-    pytest.importorskip("sklearn")
+    pytest.importorskip("sklearn", reason="sklearn is not installed")
     text, reference = " ".join(own), " ".join(other)
     (score,) = reference_score([text], [[reference]])
     assert -1e-12 <= score <= 1 + 1e-12

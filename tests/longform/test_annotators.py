@@ -91,7 +91,7 @@ def _shared(folder: Path) -> Embedder:
 
 
 def test_the_forest_answers_as_scikit_learn_and_survives_saving(tmp_path: Path) -> None:
-    ensemble = pytest.importorskip("sklearn.ensemble")
+    ensemble = pytest.importorskip("sklearn.ensemble", reason="sklearn.ensemble is not installed")
     rng = np.random.default_rng(0)
     rows = rng.normal(size=(60, 5))
     labels = ((rows[:, 0] > 0).astype(int) + (rows[:, 1] > 0.5)).astype(np.intp)

@@ -210,7 +210,7 @@ def test_macro_f1_by_hand() -> None:
 
 @given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2)), min_size=1, max_size=40))
 def test_macro_f1_as_scikit_learn(pairs: list[tuple[int, int]]) -> None:
-    metrics = pytest.importorskip("sklearn.metrics")
+    metrics = pytest.importorskip("sklearn.metrics", reason="sklearn.metrics is not installed")
     truth, given_ = zip(*pairs)
     confusion = np.zeros((3, 3))
     np.add.at(confusion, (list(truth), list(given_)), 1)

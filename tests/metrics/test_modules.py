@@ -98,7 +98,7 @@ def rows() -> dict[str, list[Any]]:
 
 
 def test_edit_bias_takes_columns_pandas_and_datasets_alike_and_returns_plain_json() -> None:
-    datasets = pytest.importorskip("datasets")
+    datasets = pytest.importorskip("datasets", reason="datasets is not installed")
     expected = load("edit_bias").compute(**rows(), draws=100)
     assert json.loads(json.dumps(expected, allow_nan=False)) == expected
     assert expected["unscored"] == {"post_true: not finite": 1}

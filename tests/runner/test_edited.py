@@ -143,7 +143,7 @@ def test_a_fine_tune_of_plain_transformers(base: Path, tmp_path: Path) -> None:
 @pytest.mark.filterwarnings("ignore:`is_gradient_checkpointing` is deprecated:FutureWarning")
 @pytest.mark.parametrize("scaled", [False, True])
 def test_a_lora_adapter_of_peft(scaled: bool, base: Path, tmp_path: Path) -> None:
-    peft = pytest.importorskip("peft")
+    peft = pytest.importorskip("peft", reason="peft is not installed")
     model, tokenizer = load_model(str(base), device="cpu", progress=False)
     config = peft.LoraConfig(r=3, lora_alpha=5, use_rslora=scaled, target_modules=["q_proj", "down_proj"])
     wrapped = peft.get_peft_model(model, config).eval()
@@ -394,7 +394,7 @@ def test_another_vocabulary_and_an_adapter_of_another_model_are_refused(base: Pa
     longer.save_pretrained(tmp_path / "edited")
     with pytest.raises(SeesawError, match="other ids of texts than the base's: they differ in added_tokens"):
         make_run(job_of(base, tmp_path / "edited"), tmp_path / "run")
-    peft = pytest.importorskip("peft")
+    peft = pytest.importorskip("peft", reason="peft is not installed")
     bigger = small.model()
     bigger.model.layers[1].mlp.extra = torch.nn.Linear(16, 16)
     wrapped = peft.get_peft_model(bigger, peft.LoraConfig(r=2, target_modules=["extra"]))

@@ -21,7 +21,7 @@ from seesaw_cf.sharing import from_peft, to_peft
 
 from .tiny import ARCHITECTURES, logits, low_rank_delta, tiny
 
-peft = pytest.importorskip("peft")
+peft = pytest.importorskip("peft", reason="peft is not installed")
 # peft asks transformers by an old name.
 pytestmark = pytest.mark.filterwarnings("ignore:`is_gradient_checkpointing` is deprecated:FutureWarning")
 

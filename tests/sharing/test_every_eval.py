@@ -34,7 +34,7 @@ def record(file: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
 
 
 def test_records_fit_the_published_schemas(run: Path, tmp_path: Path, reference: Callable[..., Path]) -> None:
-    jsonschema = pytest.importorskip("jsonschema")
+    jsonschema = pytest.importorskip("jsonschema", reason="jsonschema is not installed")
     whole, each = (
         jsonschema.Draft7Validator(json.loads(reference("every_eval_ever", f"{name}.schema.json").read_text()))
         for name in ("eval", "instance_level_eval")

@@ -45,8 +45,10 @@ ALPHA = [0.17, 0.52, 0.36, 0.21, 0.28, 0.22, 0.10]
 
 @pytest.mark.parametrize("seed", range(5))
 def test_random_ratings_agree_with_the_libraries(seed: int) -> None:
-    krippendorff = pytest.importorskip("krippendorff")
-    rater = pytest.importorskip("statsmodels.stats.inter_rater")
+    krippendorff = pytest.importorskip("krippendorff", reason="krippendorff is not installed")
+    rater = pytest.importorskip(
+        "statsmodels.stats.inter_rater", reason="statsmodels.stats.inter_rater is not installed"
+    )
     rng = np.random.default_rng(seed)
     truth = rng.integers(-1, 2, 60)
     table = np.where(rng.random((60, 3)) < 0.7, truth[:, None], rng.integers(-1, 2, (60, 3))).astype(float)

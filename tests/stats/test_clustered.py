@@ -94,7 +94,7 @@ def test_two_way_variance_by_hand() -> None:
 
 
 def test_one_way_agrees_with_statsmodels() -> None:
-    api = pytest.importorskip("statsmodels.api")
+    api = pytest.importorskip("statsmodels.api", reason="statsmodels.api is not installed")
     clusters = np.repeat(np.arange(10), 6)
     values = RNG.normal(size=10)[clusters] + RNG.normal(size=60)
     theirs = api.OLS(values, np.ones(60)).fit(

@@ -13,7 +13,7 @@ from tests.fakes import not_installed
 
 
 def test_balanced_crossing_agrees_with_clustered_errors() -> None:
-    pytest.importorskip("statsmodels")
+    pytest.importorskip("statsmodels", reason="statsmodels is not installed")
     frame = crossed(0.2, edits=15, people=20)
     default, mixed = (
         group_contrasts(frame, "race", "white", method=method).iloc[0] for method in ("clustered", "mixed")
@@ -27,7 +27,7 @@ def test_balanced_crossing_agrees_with_clustered_errors() -> None:
 
 
 def test_bad_input() -> None:
-    pytest.importorskip("statsmodels")
+    pytest.importorskip("statsmodels", reason="statsmodels is not installed")
     codes = {"edit": np.arange(MAX_LEVELS + 1)}
     member = np.arange(MAX_LEVELS + 1) % 2 == 0
     with pytest.raises(RecordError, match="at most 1500 in all fit its dense matrices"):

@@ -56,7 +56,9 @@ def test_corrections_agree_with_their_definitions(p: list[float]) -> None:
 @settings(max_examples=40, deadline=None)
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=12))
 def test_corrections_agree_with_statsmodels(p: list[float]) -> None:
-    multitest = pytest.importorskip("statsmodels.stats.multitest")
+    multitest = pytest.importorskip(
+        "statsmodels.stats.multitest", reason="statsmodels.stats.multitest is not installed"
+    )
     for ours, theirs in (("holm", "holm"), ("bh", "fdr_bh"), ("by", "fdr_by")):
         expected = multitest.multipletests(p, method=theirs)[1]
         assert adjust(p, ours) == pytest.approx(expected, abs=1e-12)  # type: ignore[arg-type]

@@ -122,10 +122,6 @@ def status_table(study: RatingStudy, statuses: Sequence[RaterStatus]) -> Table:
     return Table("status", "Status", about, _COLUMNS, frame, lines=lines)
 
 
-def _submitted(qualified: bool | None, submitted: bool) -> str:
-    return "not qualified" if qualified is False else "yes" if submitted else "no"
-
-
 def _judged(name: str) -> Callable[[Row], str]:
     return lambda row: f"{row[name].right}/{row[name].asked}" if row[name].asked else ""
 
