@@ -46,14 +46,17 @@ def test_a_form_chooses_and_its_address_is_the_view(browser: Any, address: Addre
         page.select_option("#editor", "memit")
         page.select_option("#gender", "women")
         page.fill("#q", "Person 1")
-        page.click("button[type=submit]")
+        with page.expect_navigation():
+            page.click("button[type=submit]")
         found = page.text_content("#found")
         assert "editor=memit" in page.url
         page.goto(page.get_attribute("#found a", "href") and page.evaluate("document.querySelector('#found a').href"))
         assert page.text_content("#found") == found
-        page.click("th a[title^='probability of the new answer before']")
+        with page.expect_navigation():
+            page.click("th a[title^='probability of the new answer before']")
         assert page.get_attribute("th[aria-sort=descending] a", "title").startswith("probability of the new answer")
-        page.click("tbody a >> nth=0")
+        with page.expect_navigation():
+            page.click("tbody a >> nth=0")
         assert "/case?" in page.url
         assert "Its prompts" in page.text_content("main")
 

@@ -89,9 +89,13 @@ class Person:
         self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
         self.page.on("console", self._hear)
         self.page.goto(link)
-        self.page.click("a.go")
-        self.page.click("button.go")
-        self.page.click("a.go")
+        for button in ("a.go", "button.go", "a.go"):
+            self.follow(button)
+
+    def follow(self, button: str) -> None:
+        """Clicks and waits until the next page is loaded: a click alone does not wait for it."""
+        with self.page.expect_navigation():
+            self.page.click(button)
 
     def _hear(self, message: Any) -> None:
         if re.search("Refused|violates|Error", message.text) and "ERR_CONNECTION" not in message.text:
@@ -137,8 +141,7 @@ class Person:
             self.page.wait_for_selector("text=Your answers are submitted")
             return False
         else:
-            self.page.click("a.go")
-            self.page.wait_for_load_state()
+            self.follow("a.go")
         return True
 
 
