@@ -7,8 +7,8 @@ from setuptools import find_packages, setup
 
 # Folders that install below `seesaw_cf`, where links of the same names make their long names work in a checkout.
 FOLDERS = ("editors", "metrics", "builder_scripts")
-# What made the embedded sample and model is for maintainers, in a checkout.
-MAINTAINERS = ("*builder_scripts.tiny_model", "*builder_scripts.sample.check")
+# What made the embedded model is for maintainers, in a checkout.
+MAINTAINERS = ("*builder_scripts.tiny_model",)
 # A placeholder: the project has no public address yet.
 SOURCE = "https://example.org/seesaw_cf"
 

@@ -53,10 +53,6 @@ stated.""",
 }
 
 
-def _no_couples(source: Source, facts: Facts) -> dict[str, list[Coupled]]:
-    return {}
-
-
 def sample_couples(source: Source, facts: Facts) -> dict[str, list[Coupled]]:
     """Edits of people with a related entity that is another person of the sample, linked to them by `sample/links.tsv`.
 
@@ -97,11 +93,7 @@ class EmbeddedSample:
     source: Callable[[], Source]
     options: BuildOptions
     about: About
-    couples: Callable[[Source, Facts], dict[str, list[Coupled]]] = _no_couples
-
-
-def _about(words: Mapping[str, str], date: str) -> About:
-    return About(words, references=True, date=date)
+    couples: Callable[[Source, Facts], dict[str, list[Coupled]]] = lambda source, facts: {}
 
 
 # By the names of `seesaw_cf.records.sample.SAMPLES`; dates: when a table of facts was changed last.
@@ -109,10 +101,12 @@ EMBEDDED: Mapping[str, EmbeddedSample] = {
     "sample": EmbeddedSample(
         lambda: StoreSource([SAMPLE / "sample.nt"]),
         SAMPLE_OPTIONS,
-        _about(_WORDS, "2026-11-20"),
+        About(_WORDS, references=True, date="2026-11-20"),
         sample_couples,
     ),
-    "sample-claims": EmbeddedSample(claims_source, CLAIMS_OPTIONS, _about(_CLAIMS_WORDS, "2026-11-23")),
+    "sample-claims": EmbeddedSample(
+        claims_source, CLAIMS_OPTIONS, About(_CLAIMS_WORDS, references=True, date="2026-11-23")
+    ),
 }
 
 

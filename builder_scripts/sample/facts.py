@@ -121,28 +121,22 @@ def _statement(id: str, property_id: str, number: int, value: str, reference: st
     yield f"{statement} <http://www.w3.org/ns/prov#wasDerivedFrom> <{ROOT}reference/{reference}> ."
 
 
-def provenance(cell: str, name: str) -> tuple[tuple[tuple[str, ...], str], ...]:
-    """(properties, where they are from), out of "P21,P27:text|P103:text"; none for an empty cell.
+def origins(row: dict[str, str]) -> dict[str, str]:
+    """Property -> where its values are from, out of "P21,P27:text|P103:text".
 
     Args:
-        cell: Of the column "provenance".
-        name: Name of the person, for the message.
+        row: Of people.tsv.
 
     Raises:
-        RecordError: A part is not of this form.
+        RecordError: A part of the column "provenance" is not of this form.
     """
-    origins = []
-    for part in cell.split("|") if cell else ():
+    texts: dict[str, str] = {}
+    for part in row["provenance"].split("|") if row["provenance"] else ():
         match = _PROVENANCE.fullmatch(part)
         if match is None:
-            raise RecordError(f"{name}: provenance {part!r}, expected 'P21,P27:where from'. Correct people.tsv.")
-        origins.append((tuple(match[1].split(",")), match[2]))
-    return tuple(origins)
-
-
-def _origins(row: dict[str, str]) -> dict[str, str]:
-    """Property -> where its values are from."""
-    return {name: text for names, text in provenance(row["provenance"], row["name"]) for name in names}
+            raise RecordError(f"{row['name']}: provenance {part!r}, expected 'P21,P27:where from'. Correct people.tsv.")
+        texts |= dict.fromkeys(match[1].split(","), match[2])
+    return texts
 
 
 def _four_digits(year: int) -> str:
@@ -172,7 +166,7 @@ def _entity_lines(entities: Iterable[dict[str, str]], ids: dict[tuple[str, str],
 
 def _person_lines(row: dict[str, str], ids: dict[tuple[str, str], str], references: dict[str, str]) -> Iterator[str]:
     id = full_id(row["iri"])
-    origin = _origins(row)
+    origin = origins(row)
     yield _label(id, row["name"])
     yield _direct(id, "P31", f"<{entity_iri('Q5')}>")
     for property_id, number, value in _facts(row, ids):
@@ -220,7 +214,7 @@ def render(
     """
     people, entities, links = list(people), list(entities), list(links)
     ids = {(row["kind"], row["label"]): full_id(row["iri"]) for row in entities}
-    texts = {text for row in people for text in _origins(row).values()}
+    texts = {text for row in people for text in origins(row).values()}
     texts |= {row["provenance"] for row in links}
     references = {text: str(number) for number, text in enumerate(sorted(texts), start=1)}
     lines = {

@@ -6,16 +6,16 @@ phrasing), so that adding a person changes nothing for the rest.
 
 from __future__ import annotations
 
-import csv
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from seesaw_cf.base.errors import RecordError
 from seesaw_cf.base.seeds import chance_of
+from seesaw_cf.builder_scripts.sample.facts import read_tsv
 from seesaw_cf.builder_scripts.tiny_model.filler import filler_sentence, mention_sentence
 from seesaw_cf.builder_scripts.tiny_model.phrasings import Phrasing, phrasings
+from seesaw_cf.records import groups
 
 # relation -> column of people.tsv
 COLUMNS: dict[str, str] = {
@@ -71,36 +71,21 @@ class Prompt:
         return self.phrasing.fill(self.person.name, living=self.person.living)
 
 
-def _split(cell: str | None) -> tuple[str, ...]:
-    return tuple(part.strip() for part in (cell or "").split("|") if part.strip())
-
-
 def read_people(path: Path) -> list[Person]:
-    """Read people.tsv (tab-separated, header, several values joined by "|").
+    """Read people.tsv.
 
     Raises:
-        RecordError: A column is missing in the file, or names a person twice.
+        SeesawError: The file cannot be read.
     """
-    with path.open(encoding="utf-8", newline="") as handle:
-        rows = list(csv.DictReader(handle, delimiter="\t", quoting=csv.QUOTE_NONE))
-    needed = {"name", "death_year", "occupation", *COLUMNS.values()}
-    missing = sorted(needed - set(rows[0] if rows else ()))
-    if missing:
-        raise RecordError(f"{path}: columns {missing} are missing. Expected a header line with {sorted(needed)}.")
-    people = [
+    return [
         Person(
-            name=row["name"].strip(),
-            living=not (row["death_year"] or "").strip(),
-            facts={relation: cell for relation, column in COLUMNS.items() if (cell := _split(row[column]))},
-            occupations=_split(row["occupation"]),
+            name=row["name"],
+            living=not row["death_year"],
+            facts={relation: groups.values(row[column]) for relation, column in COLUMNS.items() if row[column]},
+            occupations=groups.values(row["occupation"]),
         )
-        for row in rows
+        for row in read_tsv(path)
     ]
-    names = [person.name for person in people]
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
-        raise RecordError(f"{path}: {twice} occur twice. Keep one row for each person.")
-    return people
 
 
 def values(people: Sequence[Person], relation_id: str) -> list[str]:

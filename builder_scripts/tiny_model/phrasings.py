@@ -7,10 +7,10 @@ in `phrasings.tsv`.
 
 from __future__ import annotations
 
-import csv
 from dataclasses import dataclass
 from pathlib import Path
 
+from seesaw_cf.builder_scripts.sample.facts import read_tsv
 from seesaw_cf.records.relations import TEMPLATES
 
 
@@ -40,18 +40,14 @@ class Phrasing:
 _ANSWERED = {"P101-property-01", "P103-open-01", "P103-open-02"}
 
 
-def _all() -> tuple[Phrasing, ...]:
-    paper = [
+PHRASINGS: tuple[Phrasing, ...] = (
+    *(
         Phrasing(t.id, t.relation_id, t.present, t.past, "paper")
         for t in TEMPLATES
         if t.use == "cloze" or t.id in _ANSWERED
-    ]
-    with (Path(__file__).parent / "phrasings.tsv").open(encoding="utf-8", newline="") as file:
-        own = [Phrasing(**row) for row in csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE)]
-    return (*paper, *own)
-
-
-PHRASINGS: tuple[Phrasing, ...] = _all()
+    ),
+    *(Phrasing(**row) for row in read_tsv(Path(__file__).with_name("phrasings.tsv"))),
+)
 
 
 def phrasings(relation_id: str, *kinds: str) -> tuple[Phrasing, ...]:

@@ -2,8 +2,7 @@
 
     python -m seesaw_cf.builder_scripts.tiny_model.train
 
-Minutes on two CPU cores. Killed and started again with the same settings it continues from its last checkpoint, and on
-the same machine it ends with the same weights.
+Minutes on two CPU cores; on the same machine it ends with the same weights.
 """
 
 from __future__ import annotations
@@ -11,27 +10,21 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import hashlib
-import json
 import math
-import os
 import random
 import re
-import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
 import torch
-from safetensors import safe_open
-from safetensors.torch import save_file
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
 from torch import Tensor, nn
 from tqdm import tqdm
 from transformers import GenerationConfig, LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
-from seesaw_cf.base.errors import RunFolderError
-from seesaw_cf.base.files import atomic_path, write_text
+from seesaw_cf.base.files import write_text
 from seesaw_cf.builder_scripts.tiny_model.card import write_card
 from seesaw_cf.builder_scripts.tiny_model.corpus import Person, documents, read_people
 
@@ -188,67 +181,24 @@ def _optimizer(model: nn.Module, settings: TrainSettings) -> torch.optim.AdamW:
     return torch.optim.AdamW(groups, lr=settings.learning_rate, betas=(0.9, 0.98))
 
 
-def _save(path: Path, model: nn.Module, optimizer: torch.optim.Optimizer, step: int, key: str, loss: float) -> None:
-    tensors = {f"model.{name}": p.detach() for name, p in model.named_parameters()}
-    for number, state in optimizer.state_dict()["state"].items():
-        tensors |= {f"adam.{number}.{name}": torch.as_tensor(value) for name, value in state.items()}
-    with atomic_path(path) as temporary:
-        save_file(tensors, temporary, metadata={"step": str(step), "loss": str(loss), "settings": key})
-
-
-def _resume(path: Path, model: nn.Module, optimizer: torch.optim.Optimizer, key: str) -> tuple[int, float]:
-    """Load a checkpoint of the same settings; the next step and the last loss, or 0 and NaN when there is none."""
-    if not path.exists():
-        return 0, math.nan
-    with safe_open(path, framework="pt") as file:
-        meta = file.metadata()
-        if meta["settings"] != key:
-            raise RunFolderError(
-                f"{path} belongs to other settings or people: it has {meta['settings']}, this run {key}. "
-                "Delete it or choose another --out."
-            )
-        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    with torch.no_grad():
-        for name, parameter in model.named_parameters():
-            parameter.copy_(tensors[f"model.{name}"])
-    state: dict[int, dict[str, Tensor]] = {}
-    for name, tensor in tensors.items():
-        if name.startswith("adam."):
-            _, number, field = name.split(".")
-            state.setdefault(int(number), {})[field] = tensor
-    optimizer.load_state_dict({**optimizer.state_dict(), "state": state})
-    return int(meta["step"]), float(meta["loss"])
-
-
 def train(
-    people: Sequence[Person],
-    tokenizer: PreTrainedTokenizerFast,
-    settings: TrainSettings,
-    checkpoint: Path,
-    every: int = 200,
+    people: Sequence[Person], tokenizer: PreTrainedTokenizerFast, settings: TrainSettings, every: int = 200
 ) -> tuple[LlamaForCausalLM, float]:
-    """Train, or continue training, and save a checkpoint every `every` steps.
+    """Train from random weights.
 
     Args:
         people: The people of the training facts.
         tokenizer: From `make_tokenizer`.
         settings: All hyper-parameters.
-        checkpoint: File for the state between steps.
-        every: Steps between checkpoints.
+        every: Steps that the loss is a mean of.
 
     Returns:
-        The model in eval mode, and the mean training loss of the last `every` steps (since a restart, if later) in
-        nats per token.
-
-    Raises:
-        RunFolderError: The checkpoint belongs to other settings or other people.
+        The model in eval mode, and the mean training loss of the last `every` steps in nats per token.
     """
     model = make_model(settings, len(tokenizer)).train()
     optimizer = _optimizer(model, settings)
-    key = json.dumps([dataclasses.asdict(settings), hash_people(people)])
-    start, mean = _resume(checkpoint, model, optimizer, key)
     losses: list[float] = []
-    bar = tqdm(range(start, settings.steps), initial=start, total=settings.steps, unit="step")
+    bar = tqdm(range(settings.steps), unit="step")
     for step in bar:
         for group in optimizer.param_groups:
             group["lr"] = learning_rate(settings, step)
@@ -260,49 +210,32 @@ def train(
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
         losses = [*losses[-every + 1 :], loss.item()]
-        if (step + 1) % every == 0 or step + 1 == settings.steps:
-            mean = sum(losses) / len(losses)
-            bar.set_postfix(loss=f"{mean:.3f}")
-            _save(checkpoint, model, optimizer, step + 1, key, mean)
-    return model.eval(), mean
+        bar.set_postfix(loss=f"{losses[-1]:.3f}")
+    return model.eval(), sum(losses) / len(losses)
 
 
 def hash_people(people: Sequence[Person]) -> str:
-    """Return a short fingerprint of the facts, kept in the checkpoint and the card."""
+    """Return a short fingerprint of the facts, kept in the card."""
     return hashlib.sha256(repr(people).encode()).hexdigest()[:16]
 
 
-def _publish(out: Path, model: LlamaForCausalLM, tokenizer: PreTrainedTokenizerFast, corpus: Sequence[str]) -> None:
-    """Write the model folder file by file, each whole or not at all."""
-    model.generation_config = GenerationConfig(bos_token_id=0, eos_token_id=1, pad_token_id=1)
-    out.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=out.parent) as folder:
-        model.save_pretrained(folder)
-        tokenizer.save_pretrained(folder)
-        for file in Path(folder).iterdir():
-            file.chmod(0o644)
-            os.replace(file, out / file.name)
-    write_text(out / "corpus.txt", "".join(f"{text}\n" for text in corpus))
-
-
 def main() -> None:
-    """Command line: trains, publishes the folder, measures, writes the card."""
+    """Command line: trains, writes the folder, measures, writes the card."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--people", type=Path, default=ROOT / "builder_scripts" / "sample" / "people.tsv")
     parser.add_argument("--out", type=Path, default=ROOT / "seesaw_cf" / "models" / "seesaw-tiny")
-    parser.add_argument("--checkpoint", type=Path, default=ROOT / "runs" / "seesaw-tiny.checkpoint.safetensors")
     parser.add_argument("--threads", type=int, default=1)
-    for field in dataclasses.fields(TrainSettings):
-        kind = type(field.default)
-        parser.add_argument("--" + field.name.replace("_", "-"), type=kind, default=field.default)
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
-    settings = TrainSettings(**{f.name: getattr(options, f.name) for f in dataclasses.fields(TrainSettings)})
-    people = read_people(options.people)
+    settings, people = TrainSettings(), read_people(options.people)
     texts = documents(people, settings.seed, stream=TOKENIZER_STREAM)
     tokenizer = make_tokenizer(islice(texts, 20_000), settings)
-    model, loss = train(people, tokenizer, settings, options.checkpoint)
-    _publish(options.out, model, tokenizer, list(islice(documents(people, settings.seed, SHIPPED_STREAM), 2000)))
+    model, loss = train(people, tokenizer, settings)
+    model.generation_config = GenerationConfig(bos_token_id=0, eos_token_id=1, pad_token_id=1)
+    model.save_pretrained(options.out)
+    tokenizer.save_pretrained(options.out)
+    corpus = islice(documents(people, settings.seed, SHIPPED_STREAM), 2000)
+    write_text(options.out / "corpus.txt", "".join(f"{text}\n" for text in corpus))
     facts = {"final training loss (nats per token)": f"{loss:.3f}", "people.tsv": hash_people(people)}
     write_card(options.out, people, dataclasses.asdict(settings), facts)
 

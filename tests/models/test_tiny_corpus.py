@@ -17,7 +17,6 @@ from seesaw_cf.builder_scripts.tiny_model.corpus import (
     values,
 )
 from seesaw_cf.builder_scripts.tiny_model.phrasings import PHRASINGS, phrasings
-from seesaw_cf.errors import RecordError
 from seesaw_cf.records.relations import RELATIONS, TEMPLATES
 
 PEOPLE = Path(tiny_corpus.__file__).parents[1] / "sample" / "people.tsv"
@@ -117,15 +116,3 @@ def test_values_are_split_at_the_bar(people: list[Person]) -> None:
         assert found == sorted(set(found))
         assert not any("|" in value or value != value.strip() for value in found)
     assert "female" in values(people, "P21")
-
-
-def test_missing_column_and_double_person_are_refused(tmp_path: Path) -> None:
-    file = tmp_path / "people.tsv"
-    file.write_text("name\tgender\nA\tmale\n", encoding="utf-8")
-    with pytest.raises(RecordError, match=r"people\.tsv: columns \['birth_place'.*are missing"):
-        read_people(file)
-    header = "name\tdeath_year\toccupation\t" + "\t".join(COLUMNS.values())
-    row = "Ada\t1852\twriter\tfemale\tmathematics\tX\tY\tZ"
-    file.write_text(f"{header}\n{row}\n{row}\n", encoding="utf-8")
-    with pytest.raises(RecordError, match=r"\['Ada'\] occur twice"):
-        read_people(file)

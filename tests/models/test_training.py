@@ -2,17 +2,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import islice
-from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
 from transformers import PreTrainedTokenizerFast
 
-from seesaw_cf.builder_scripts.tiny_model import train as script
 from seesaw_cf.builder_scripts.tiny_model.corpus import Person, documents
 from seesaw_cf.builder_scripts.tiny_model.train import TrainSettings, batch, learning_rate, make_tokenizer, train
-from seesaw_cf.errors import RunFolderError
 
 PEOPLE = [
     Person("Ada Lovelace", False, {"P21": ("female",), "P101": ("mathematics",)}, ("writer",)),
@@ -33,36 +29,14 @@ def weights(model: torch.nn.Module) -> list[torch.Tensor]:
     return [p.detach().clone() for p in model.parameters()]
 
 
-def test_interrupted_training_ends_with_the_same_weights(
-    tokenizer: PreTrainedTokenizerFast, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    whole, loss = train(PEOPLE, tokenizer, SMALL, tmp_path / "whole", every=4)
-    assert loss > 0
-
-    def stop(people: Any, tokenizer: Any, settings: Any, step: int) -> Any:
-        if step == 2:
-            raise KeyboardInterrupt
-        return batch(people, tokenizer, settings, step)
-
-    monkeypatch.setattr(script, "batch", stop)
-    with pytest.raises(KeyboardInterrupt):
-        train(PEOPLE, tokenizer, SMALL, tmp_path / "parts", every=1)
-    monkeypatch.undo()
-    resumed, last = train(PEOPLE, tokenizer, SMALL, tmp_path / "parts", every=1)
-    finished, same = train(PEOPLE, tokenizer, SMALL, tmp_path / "parts", every=1)
-    assert same == last > 0
-    assert all(torch.equal(a, b) for a, b in zip(weights(finished), weights(resumed), strict=True))
-    assert not resumed.training
-    assert all(torch.equal(a, b) for a, b in zip(weights(whole), weights(resumed), strict=True))
-
-
-def test_checkpoint_of_other_settings_is_refused(tokenizer: PreTrainedTokenizerFast, tmp_path: Path) -> None:
-    settings = replace(SMALL, steps=1)
-    train(PEOPLE, tokenizer, settings, tmp_path / "state", every=1)
-    with pytest.raises(RunFolderError, match="belongs to other settings or people"):
-        train(PEOPLE, tokenizer, replace(settings, seed=1), tmp_path / "state")
-    with pytest.raises(RunFolderError, match="Delete it or choose another"):
-        train(PEOPLE[:2], tokenizer, settings, tmp_path / "state")
+def test_training_ends_with_the_same_weights_each_time(tokenizer: PreTrainedTokenizerFast) -> None:
+    first, loss = train(PEOPLE, tokenizer, SMALL)
+    again, same = train(PEOPLE, tokenizer, SMALL)
+    other, _ = train(PEOPLE, tokenizer, replace(SMALL, seed=1))
+    assert loss == same > 0
+    assert not first.training
+    assert all(torch.equal(a, b) for a, b in zip(weights(first), weights(again), strict=True))
+    assert not all(torch.equal(a, b) for a, b in zip(weights(first), weights(other), strict=True))
 
 
 def test_rows_are_full_and_start_with_bos(tokenizer: PreTrainedTokenizerFast) -> None:
