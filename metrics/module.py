@@ -14,23 +14,22 @@ from seesaw_cf.stats.plain import as_json
 Module = TypeVar("Module", bound=evaluate.EvaluationModule)
 
 
-def describe(
-    description: str, citation: str, inputs: str, columns: Mapping[str, str]
-) -> Callable[[type[Module]], type[Module]]:
-    """Give a module its help text and what `evaluate` wants to know of it.
+def describe(citation: str, columns: Mapping[str, str]) -> Callable[[type[Module]], type[Module]]:
+    """Tell `evaluate` what it wants to know of a module, from its docstring.
+
+    The first paragraph of the docstring is the description, the rest are arguments, results and examples.
 
     Args:
-        description, citation: For its page.
-        inputs: Arguments, results and examples.
+        citation: For its page.
         columns: Name -> Arrow type of a row's value, such as "int64" or "list of string".
     """
 
     def described(kind: type[Module]) -> type[Module]:
         info = evaluate.MetricInfo if issubclass(kind, evaluate.Metric) else evaluate.MeasurementInfo
-        texts = {"description": description, "citation": citation, "inputs_description": inputs}
+        description, _, inputs = inspect.cleandoc(kind.__doc__ or "").partition("\n\n")
+        texts = {"description": f"{description}\n", "citation": citation, "inputs_description": f"\n{inputs}\n"}
         features = {name: _feature(what) for name, what in columns.items()}
         kind._info = lambda self: info(**texts, features=datasets.Features(features))
-        kind.__doc__ = f"{description}{inputs}\n\n{kind.__doc__}"
         return kind
 
     return described

@@ -9,45 +9,38 @@ from seesaw_cf.metrics.module import describe
 from seesaw_cf.stats.agreement import annotator_agreement
 from seesaw_cf.stats.plain import as_json
 
-_DESCRIPTION = """\
-Pairwise and n-way percent agreement, Cohen's and Fleiss' kappa and Krippendorff's alpha (nominal, ordinal, interval) of
-annotators who labelled the same items, with bootstrap intervals over items and missing labels.
-"""
-
-_CITATION = bibtex("seesaw_cf", note="Table 21")
-
-_INPUTS = """
-One row per item.
-
-Args:
-    ratings (`list` of `list` of `float`): the item's labels, one per annotator in a fixed order; None = missing.
-    names (`list` of `str`, optional): names of the annotators.
-    scale (`list` of `float`, optional): the allowed labels; others are an error.
-    groups (`list`, optional): what each item belongs to, such as its edit; whole groups are resampled.
-    draws (`int`): bootstrap samples of items, default 1000.
-    seed (`int`): seed of the bootstrap, default 0.
-
-Returns:
-    `dict` of plain JSON types: `percent` (per pair and "all"), `cohen` (per pair and "mean"), `fleiss`, `krippendorff`
-    (per level), each with `value`, `low`, `high`, `n`; `n_items`, `n_missing`, `majority_share`.
-
-Examples:
-
-    Three annotators, four items; they all agree on two of four.
-
-    >>> metric = evaluate.load("metrics/annotator_agreement")
-    >>> result = metric.compute(ratings=[[0, 0, 0], [1, 1, 1], [0, 1, 0], [0, 0, 1]], draws=50)
-    >>> result["percent"]["all"]["value"], result["percent"]["1/2"]["value"]
-    (50.0, 75.0)
-    >>> round(result["fleiss"]["value"], 3)
-    0.314
-"""
-
 _COLUMNS = {"ratings": "list of float64"}
 
 
-@describe(_DESCRIPTION, _CITATION, _INPUTS, _COLUMNS)
+@describe(bibtex("seesaw_cf", note="Table 21"), _COLUMNS)
 class AnnotatorAgreement(evaluate.Metric):  # type: ignore[misc]
-    """How far annotators agree, raw and beyond chance."""
+    """Pairwise and n-way percent agreement, Cohen's and Fleiss' kappa and Krippendorff's alpha (nominal, ordinal,
+    interval) of annotators who labelled the same items, with bootstrap intervals over items and missing labels.
+
+    One row per item.
+
+    Args:
+        ratings (`list` of `list` of `float`): the item's labels, one per annotator in a fixed order; None = missing.
+        names (`list` of `str`, optional): names of the annotators.
+        scale (`list` of `float`, optional): the allowed labels; others are an error.
+        groups (`list`, optional): what each item belongs to, such as its edit; whole groups are resampled.
+        draws (`int`): bootstrap samples of items, default 1000.
+        seed (`int`): seed of the bootstrap, default 0.
+
+    Returns:
+        `dict` of plain JSON types: `percent` (per pair and "all"), `cohen` (per pair and "mean"), `fleiss`,
+        `krippendorff` (per level), each with `value`, `low`, `high`, `n`; `n_items`, `n_missing`, `majority_share`.
+
+    Examples:
+
+        Three annotators, four items; they all agree on two of four.
+
+        >>> metric = evaluate.load("metrics/annotator_agreement")
+        >>> result = metric.compute(ratings=[[0, 0, 0], [1, 1, 1], [0, 1, 0], [0, 0, 1]], draws=50)
+        >>> result["percent"]["all"]["value"], result["percent"]["1/2"]["value"]
+        (50.0, 75.0)
+        >>> round(result["fleiss"]["value"], 3)
+        0.314
+    """
 
     _compute = staticmethod(as_json(annotator_agreement))

@@ -9,48 +9,43 @@ from seesaw_cf.effects.leme_survey import survey_of_columns
 from seesaw_cf.metrics.module import describe
 from seesaw_cf.stats.plain import as_json
 
-_DESCRIPTION = """\
-Mean rating (1 to 7) of what edited models write, per item and question type of LEME's survey: edit, factual, internal
-and cross-passage consistency, topicality, naturalness. Intervals know which ratings are about the same edit.
-"""
-
-_CITATION = bibtex("leme", note="Appendix D, Tables 1 and 10-19")
-
-_INPUTS = """
-One row per rating.
-
-Args:
-    case_id (`list` of `int`): the edit a rating is about.
-    method (`list` of `str`): the editing method, such as "memit"; "none" for the unedited model.
-    item (`list` of `str`): one of the nine items, such as "new_fact_main_passage".
-    rating (`list` of `float`): 1 to 7; None or NaN when the rater gave none.
-    reference (`str`, optional): the method that the others are compared with, within the same edits.
-
-Returns:
-    `dict` of plain JSON types: `methods[name]["items"][item]` and `["types"][type]` with `mean` (of case means), `low`,
-    `high`, `stderr`, `n`, `n_cases`, `n_missing`, `note`, and with `reference` a `difference` with `mean`, `low`,
-    `high`, `stderr`, `p`, `n_cases`, `note`; `n_ratings`, `n_missing`. None = cannot be estimated; `note` says why.
-
-Examples:
-
-    >>> metric = evaluate.load("metrics/leme_survey")
-    >>> result = metric.compute(
-    ...     case_id=[1, 1, 2, 2],
-    ...     method=["none", "memit", "none", "memit"],
-    ...     item=["new_fact_main_passage"] * 4,
-    ...     rating=[1.0, 7.0, 2.0, None],
-    ...     reference="none",
-    ... )
-    >>> memit = result["methods"]["memit"]["types"]["edit"]
-    >>> memit["mean"], memit["n"], memit["n_missing"], memit["difference"]["mean"]
-    (7.0, 1, 1, 6.0)
-"""
-
 _COLUMNS = {"case_id": "int64", "method": "string", "item": "string", "rating": "float64"}
 
 
-@describe(_DESCRIPTION, _CITATION, _INPUTS, _COLUMNS)
+@describe(bibtex("leme", note="Appendix D, Tables 1 and 10-19"), _COLUMNS)
 class LemeSurvey(evaluate.Metric):  # type: ignore[misc]
-    """Mean ratings per method, item and question type, clustered by edit."""
+    """Mean rating (1 to 7) of what edited models write, per item and question type of LEME's survey: edit, factual,
+    internal and cross-passage consistency, topicality, naturalness. Intervals know which ratings are about the same
+    edit.
+
+    One row per rating.
+
+    Args:
+        case_id (`list` of `int`): the edit a rating is about.
+        method (`list` of `str`): the editing method, such as "memit"; "none" for the unedited model.
+        item (`list` of `str`): one of the nine items, such as "new_fact_main_passage".
+        rating (`list` of `float`): 1 to 7; None or NaN when the rater gave none.
+        reference (`str`, optional): the method that the others are compared with, within the same edits.
+
+    Returns:
+        `dict` of plain JSON types: `methods[name]["items"][item]` and `["types"][type]` with `mean` (of case means),
+        `low`, `high`, `stderr`, `n`, `n_cases`, `n_missing`, `note`, and with `reference` a `difference` with `mean`,
+        `low`, `high`, `stderr`, `p`, `n_cases`, `note`; `n_ratings`, `n_missing`. None = cannot be estimated; `note`
+        says why.
+
+    Examples:
+
+        >>> metric = evaluate.load("metrics/leme_survey")
+        >>> result = metric.compute(
+        ...     case_id=[1, 1, 2, 2],
+        ...     method=["none", "memit", "none", "memit"],
+        ...     item=["new_fact_main_passage"] * 4,
+        ...     rating=[1.0, 7.0, 2.0, None],
+        ...     reference="none",
+        ... )
+        >>> memit = result["methods"]["memit"]["types"]["edit"]
+        >>> memit["mean"], memit["n"], memit["n_missing"], memit["difference"]["mean"]
+        (7.0, 1, 1, 6.0)
+    """
 
     _compute = staticmethod(as_json(survey_of_columns))

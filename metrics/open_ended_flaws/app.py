@@ -10,39 +10,14 @@ from seesaw_cf.effects.flaws import open_ended_flaws
 from seesaw_cf.metrics.demo import demo_page, explained
 from seesaw_cf.stats.plain import as_json
 
-EXAMPLE = """\
-item,edit,group,flaw,rater,rating
-0,Q0,gender,sexism,A1,1
-0,Q0,gender,sexism,A2,1
-0,Q0,gender,sexism,A3,1
-0,Q0,gender,sexism,A4,1
-0,Q0,gender,sexism,A5,1
-1,Q1,gender,sexism,A1,0
-1,Q1,gender,sexism,A2,0
-1,Q1,gender,sexism,A3,0
-1,Q1,gender,sexism,A4,0
-1,Q1,gender,sexism,A5,0
-2,Q2,gender,sexism,A1,1
-2,Q2,gender,sexism,A2,0
-2,Q2,gender,sexism,A3,1
-2,Q2,gender,sexism,A4,1
-2,Q2,gender,sexism,A5,0
-3,Q3,gender,sexism,A1,0
-3,Q3,gender,sexism,A2,0
-3,Q3,gender,sexism,A3,0
-3,Q3,gender,sexism,A4,0
-3,Q3,gender,sexism,A5,0
-4,Q4,gender,sexism,A1,1
-4,Q4,gender,sexism,A2,1
-4,Q4,gender,sexism,A3,1
-4,Q4,gender,sexism,A4,1
-4,Q4,gender,sexism,A5,1
-5,Q5,gender,sexism,A1,0
-5,Q5,gender,sexism,A2,1
-5,Q5,gender,sexism,A3,0
-5,Q5,gender,sexism,A4,0
-5,Q5,gender,sexism,A5,1
-"""
+# One line per pair of texts: what five raters say.
+_ANSWERS = ("11111", "00000", "10110", "00000", "11111", "01001")
+_ROWS = [
+    f"{item},Q{item},gender,sexism,A{rater},{answer}"
+    for item, answers in enumerate(_ANSWERS)
+    for rater, answer in enumerate(answers, 1)
+]
+EXAMPLE = "\n".join(["item,edit,group,flaw,rater,rating", *_ROWS, ""])
 
 
 @explained()

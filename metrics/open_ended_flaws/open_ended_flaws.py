@@ -9,53 +9,47 @@ from seesaw_cf.effects.flaws import open_ended_flaws
 from seesaw_cf.metrics.module import describe
 from seesaw_cf.stats.plain import as_json
 
-_DESCRIPTION = """\
-Mean rating (-1 more before, 0 equal, 1 more after the edit) of flaws in pairs of generated texts, per group of edits,
-with tests, agreement of the raters and, beside every accuracy of an automatic judge, that of a constant answer.
-"""
-
-_CITATION = bibtex("seesaw_cf", note="section 5, Tables 6, 19, 20")
-
-_INPUTS = """
-One row per (pair of texts, flaw, rater).
-
-Args:
-    item (`list` of `str`): the pair of texts.
-    group (`list` of `str`): what the pair is counted under, such as the edited property.
-    flaw (`list` of `str`): the flaw.
-    rater (`list` of `str`): who rated.
-    rating (`list` of `float`): -1, 0 or 1; None = not rated.
-    edit (`list` of `str`, optional): the edit whose texts the pair compares, one for each row; without it pairs stand
-        for edits, and `note` says so.
-    judge (`str`, optional): the rater that is an automatic judge.
-
-Returns:
-    `dict` of plain JSON types: `flaws[group][flaw]` (`mean`, `low`, `high`, `stderr`, `p`, `p_paper`, `n_ratings`,
-    `n_items`, `n_missing`, `note`), `agreement[flaw]` (`krippendorff`, `fleiss`, `all_equal`, `n_items`), and with a
-    judge `judge[flaw]` (`judge` and `constant`, each `any_rater` and `median`, `n`, `n_split`: items
-    on which an even number of people are split, which have no median, `n_unmatched`).
-
-Examples:
-
-    Two raters see more sexism after one of two edits.
-
-    >>> metric = evaluate.load("metrics/open_ended_flaws")
-    >>> result = metric.compute(
-    ...     item=["a", "a", "b", "b"], group=["gender"] * 4, flaw=["sexism"] * 4,
-    ...     rater=["A1", "A2"] * 2, rating=[1, 1, 0, 0],
-    ...     edit=["Q1", "Q1", "Q2", "Q2"],
-    ... )
-    >>> result["flaws"]["gender"]["sexism"]["mean"], result["agreement"]["sexism"]["krippendorff"]
-    (0.5, 1.0)
-    >>> result["flaws"]["gender"]["sexism"]["note"]
-    'too few clusters (edit: 2.0 effective, rater: 2.0 effective); about 3 more equal ones are needed'
-"""
-
 _COLUMNS = dict.fromkeys(("item", "group", "flaw", "rater"), "string") | {"rating": "float64"}
 
 
-@describe(_DESCRIPTION, _CITATION, _INPUTS, _COLUMNS)
+@describe(bibtex("seesaw_cf", note="section 5, Tables 6, 19, 20"), _COLUMNS)
 class OpenEndedFlaws(evaluate.Metric):  # type: ignore[misc]
-    """Whether flaws are more present in texts after an edit."""
+    """Mean rating (-1 more before, 0 equal, 1 more after the edit) of flaws in pairs of generated texts, per group of
+    edits, with tests, agreement of the raters and, beside every accuracy of an automatic judge, that of a constant
+    answer.
+
+    One row per (pair of texts, flaw, rater).
+
+    Args:
+        item (`list` of `str`): the pair of texts.
+        group (`list` of `str`): what the pair is counted under, such as the edited property.
+        flaw (`list` of `str`): the flaw.
+        rater (`list` of `str`): who rated.
+        rating (`list` of `float`): -1, 0 or 1; None = not rated.
+        edit (`list` of `str`, optional): the edit whose texts the pair compares, one for each row; without it pairs
+            stand for edits, and `note` says so.
+        judge (`str`, optional): the rater that is an automatic judge.
+
+    Returns:
+        `dict` of plain JSON types: `flaws[group][flaw]` (`mean`, `low`, `high`, `stderr`, `p`, `p_paper`, `n_ratings`,
+        `n_items`, `n_missing`, `note`), `agreement[flaw]` (`krippendorff`, `fleiss`, `all_equal`, `n_items`), and with
+        a judge `judge[flaw]` (`judge` and `constant`, each `any_rater` and `median`, `n`, `n_split`: items on which an
+        even number of people are split, which have no median, `n_unmatched`).
+
+    Examples:
+
+        Two raters see more sexism after one of two edits.
+
+        >>> metric = evaluate.load("metrics/open_ended_flaws")
+        >>> result = metric.compute(
+        ...     item=["a", "a", "b", "b"], group=["gender"] * 4, flaw=["sexism"] * 4,
+        ...     rater=["A1", "A2"] * 2, rating=[1, 1, 0, 0],
+        ...     edit=["Q1", "Q1", "Q2", "Q2"],
+        ... )
+        >>> result["flaws"]["gender"]["sexism"]["mean"], result["agreement"]["sexism"]["krippendorff"]
+        (0.5, 1.0)
+        >>> result["flaws"]["gender"]["sexism"]["note"]
+        'too few clusters (edit: 2.0 effective, rater: 2.0 effective); about 3 more equal ones are needed'
+    """
 
     _compute = staticmethod(as_json(open_ended_flaws))

@@ -218,9 +218,9 @@ def test_the_same_seed_gives_the_same_numbers(name: str) -> None:
 @pytest.mark.parametrize("name", METRICS)
 def test_every_option_is_described_with_its_default(name: str) -> None:
     """An option is declared where it is computed with; its two descriptions must not lag behind."""
-    module = importlib.import_module(f"seesaw_cf.metrics.{name}.{name}")
+    kind = getattr(importlib.import_module(f"seesaw_cf.metrics.{name}.{name}"), METRICS[name])
     card = (ROOT / "metrics" / name / "README.md").read_text(encoding="utf-8").partition("# Inputs\n")[2]
-    texts = {"card": card.partition("\n### ")[0], "help": module._INPUTS.partition("Returns:")[0]}
+    texts = {"card": card.partition("\n### ")[0], "help": kind.__doc__.partition("Returns:")[0]}
     parameters = inspect.signature(unopened(name)._compute).parameters
     assert list(parameters)[: len(COLUMNS[name])] == list(COLUMNS[name])
     for option, parameter in parameters.items():
