@@ -42,13 +42,13 @@ def _validate(args: argparse.Namespace) -> None:
     from seesaw_cf.report.html.findings import findings_page
     from seesaw_cf.stats.plain import json_text
     from seesaw_cf.texts.flaws.validity import validate_judge
+    from seesaw_cf.texts.report.collected import joined
     from seesaw_cf.texts.report.validity_page import validity_findings
     from seesaw_cf.texts.tables import FLAWS
-    from seesaw_cf.texts.write.pairs import joined_ratings
 
     if args.open and not args.page:
         raise RecordError("flaws validate: --open shows the page of --page FILE. Give both, or neither.")
-    table = joined_ratings({path: read_table(path, FLAWS) for path in args.tables})
+    table = joined("flaws", {path: read_table(path, FLAWS) for path in args.tables})
     validity = validate_judge(table, args.judge)
     files = [(args.out, json_text(validity))] if args.out else []
     files += [(args.page, findings_page(validity_findings(table, validity, args.judge)))] if args.page else []

@@ -23,6 +23,7 @@ from seesaw_cf.texts.flaws.people import REFLECTED, import_sheet, reflected_row,
 from seesaw_cf.texts.flaws.rating_sheets import SheetOptions, edit_sentences, export_sheet
 from seesaw_cf.texts.flaws.validity import position_bias, sign_check
 from seesaw_cf.texts.job import LemeJob
+from seesaw_cf.texts.report.collected import joined
 from seesaw_cf.texts.report.values import CONTRASTS, edit_kinds, kind_differences, short_values
 from seesaw_cf.texts.tables import PASSAGES
 from seesaw_cf.texts.train.annotator import lexical, majority
@@ -33,7 +34,6 @@ from seesaw_cf.texts.write.pairs import (
     FlawAnswer,
     flaw_row,
     flaw_table,
-    joined_ratings,
     passage_pairs,
     seeded_uniform,
     unblinded,
@@ -142,11 +142,12 @@ def test_what_raters_are_told_of_an_edit() -> None:
 
 def test_ratings_of_several_files_are_joined_once() -> None:
     one, two = answers((0, "pre", 1), (1, "pre", 0)), answers((1, "post", 0), (2, "pre", None))
-    assert joined_ratings({"a": one, "b": two}).column("case_id").to_pylist() == [0, 1, 2]
+    assert joined("flaws", {"a": one, "b": two}).column("case_id").to_pylist() == [0, 1, 2]
     with pytest.raises(
-        RecordError, match=r"b, row 1: 'gpt' has -1 for sexism of pair 'memit-0-free-0-0', but a, row 1 has 1 \("
+        RecordError,
+        match=r"b, row 1: change is -1 for pair_id 'memit-0-free-0-0', .*'gpt', but a, row 1 has 1\. Keep one",
     ):
-        joined_ratings({"a": one, "b": answers((0, "pre", -1))})
+        joined("flaws", {"a": one, "b": answers((0, "pre", -1))})
 
 
 def test_pairs_need_a_whole_table() -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
 import pyarrow as pa
 
-from seesaw_cf.effects.leme_annotation import LABELS
+from seesaw_cf.effects.leme_annotation import LABELS, sentences
+from seesaw_cf.stats.bootstrap import Floats
 from seesaw_cf.texts.annotate.folder import LEFT_OUT, digest, learned_of
 from seesaw_cf.texts.tables import ANNOTATIONS
 from seesaw_cf.texts.write.claims import ClaimPair
@@ -74,9 +75,27 @@ def foreign(text: str) -> str:
     return ""
 
 
-def label_of(probabilities: Sequence[float]) -> str:
-    """Return the most probable label."""
-    return LABELS[max(range(len(LABELS)), key=lambda i: probabilities[i])]
+def with_evidence(
+    pairs: Sequence[tuple[str, str]], chances: Floats, alone: Callable[[Sequence[tuple[str, str]]], Floats]
+) -> list[Judgement]:
+    """Return the likeliest label of each pair, with the sentences that carry it when read alone.
+
+    Args:
+        pairs: (premise, claim).
+        chances: (n, 3) probabilities of `LABELS`.
+        alone: (sentence, claim) pairs -> their probabilities.
+    """
+    labels = [LABELS[place] for place in chances.argmax(axis=1)]
+    parts = [sentences(premise) if label != "neutral" else [] for (premise, _), label in zip(pairs, labels)]
+    questions = list(dict.fromkeys((row, claim) for rows, (_, claim) in zip(parts, pairs) for row in rows))
+    by_question = dict(zip(questions, alone(questions) if questions else ()))
+    judgements = []
+    for (_, claim), label, row, rows in zip(pairs, labels, chances.tolist(), parts, strict=True):
+        carried = [float(by_question[part, claim][LABELS.index(label)]) for part in rows]
+        least = min(0.5, max(carried, default=0.5))
+        evidence = tuple(part for part, p in zip(rows, carried) if p >= least)
+        judgements.append(Judgement(label, (row[0], row[1], row[2]), evidence))
+    return judgements
 
 
 def annotate(pairs: Sequence[ClaimPair], annotator: Annotator, *, any_language: bool = False) -> pa.Table:

@@ -55,20 +55,15 @@ def load_annotator(name: str | Path, *, device: str = "cpu") -> Annotator:
     if kind == "match":
         from seesaw_cf.texts.annotate.match import load_match
 
-        return _remembering(load_match(folder, device), folder)
+        return remember(load_match(folder, device), folder)
     if kind == "pair":
         from seesaw_cf.texts.annotate.encoder import load_pair
 
-        return _remembering(load_pair(folder, device), folder)
+        return remember(load_pair(folder, device), folder)
     raise StorageError(
         f"{folder}: holds a {kind!r}, expected an annotator. Give a folder made by `seesaw-cf leme train-annotator`, "
         "'trained', 'lexical' or 'nli:MODEL'."
     )
-
-
-def _remembering(annotator: Annotator, folder: Path) -> Annotator:
-    remember(annotator, folder)
-    return annotator
 
 
 check_public(globals())

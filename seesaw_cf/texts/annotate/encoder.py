@@ -19,7 +19,7 @@ from transformers import (
 from seesaw_cf.base.errors import UnknownNameError
 from seesaw_cf.effects.leme_annotation import LABELS, sentences
 from seesaw_cf.stats.bootstrap import Floats
-from seesaw_cf.texts.annotate.annotate import Judgement, label_of
+from seesaw_cf.texts.annotate.annotate import Judgement, with_evidence
 from seesaw_cf.texts.annotate.calibration import temper
 from seesaw_cf.texts.annotate.embed import load_encoder, longest_input, save_encoder
 from seesaw_cf.texts.annotate.folder import read_settings, write_settings
@@ -74,6 +74,20 @@ def encode_pairs(tokenizer: PreTrainedTokenizerBase, pairs: Sequence[Texts], max
     return encoding
 
 
+def pair_logits(
+    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, pairs: Sequence[Texts], max_length: int
+) -> torch.Tensor:
+    """Return the outputs of a classifier for pairs, (n, outputs) in float32 on the CPU."""
+    order = sorted(range(len(pairs)), key=lambda i: len(pairs[i][0]) + len(pairs[i][1]))
+    out = torch.zeros(len(pairs), model.config.num_labels)
+    for start in range(0, len(order), _BATCH):
+        rows = order[start : start + _BATCH]
+        encoded = encode_pairs(tokenizer, [pairs[i] for i in rows], max_length).to(model.device)
+        with torch.inference_mode():
+            out[rows] = model(**encoded).logits.float().cpu()
+    return out
+
+
 def weights_digest(model: PreTrainedModel) -> str:
     """Return the first eight digits of a hash over all weights."""
     digest = hashlib.sha256()
@@ -126,14 +140,8 @@ class EncoderAnnotator:
         return f"{self.own_name} window={self.window}" if self.window else self.own_name
 
     def _plain(self, pairs: Sequence[Texts]) -> Floats:
-        order = sorted(range(len(pairs)), key=lambda i: len(pairs[i][0]) + len(pairs[i][1]))
-        out = np.zeros((len(pairs), len(LABELS)))
-        for start in range(0, len(order), _BATCH):
-            rows = order[start : start + _BATCH]
-            encoded = encode_pairs(self.tokenizer, [pairs[i] for i in rows], self.max_length).to(self.model.device)
-            with torch.inference_mode():
-                out[rows] = self.model(**encoded).logits.float().softmax(-1).cpu().numpy()[:, self.order]
-        return out
+        logits = pair_logits(self.model, self.tokenizer, pairs, self.max_length)
+        return np.asarray(logits.softmax(-1).numpy()[:, self.order], dtype=np.float64)
 
     def probabilities(self, pairs: Sequence[Texts]) -> Floats:
         """Uncalibrated probabilities of `LABELS`, (n, 3)."""
@@ -146,20 +154,7 @@ class EncoderAnnotator:
 
     def classify(self, pairs: Sequence[Texts]) -> list[Judgement]:
         """Labels with calibrated probabilities; evidence are the sentences that carry the label when read alone."""
-        chances = temper(self.probabilities(pairs), self.temperature) if pairs else np.zeros((0, len(LABELS)))
-        labels = [label_of(row) for row in chances.tolist()]
-        certain = [i for i, label in enumerate(labels) if label != "neutral"]
-        questions = list(dict.fromkeys((row, pairs[i][1]) for i in certain for row in sentences(pairs[i][0])))
-        alone = dict(zip(questions, self._plain(questions)))
-        judgements = []
-        for (premise, claim), label, row in zip(pairs, labels, chances):
-            carried = (
-                {} if label == "neutral" else {s: alone[s, claim][LABELS.index(label)] for s in sentences(premise)}
-            )
-            cut = min(0.5, max(carried.values(), default=0.5))
-            evidence = tuple(sentence for sentence, p in carried.items() if p >= cut)
-            judgements.append(Judgement(label, (float(row[0]), float(row[1]), float(row[2])), evidence))
-        return judgements
+        return with_evidence(pairs, temper(self.probabilities(pairs), self.temperature), self._plain)
 
     def save(self, folder: Path, settings: Mapping[str, object]) -> None:
         """Write the model, its tokenizer and the settings into an existing folder."""

@@ -338,19 +338,3 @@ def _over_sentences(each: Floats) -> dict[str, float]:
         "other_numbers_where_about": float(numbers[near].max(initial=0.0)),
         "negated": float(negated.max()),
     }
-
-
-class WordFeaturizer:
-    """Features of pairs; nothing is loaded."""
-
-    encoder = "words"
-
-    def save(self, folder: Path) -> None:
-        """Nothing but the forest is needed."""
-
-    def rows(self, pairs: Sequence[tuple[str, str]], *, split: bool = False) -> Floats:
-        """The features of (premise, claim) pairs, (n, features); `split` is for featurizers that prepare sentences."""
-        return np.array([list(word_features(*pair).values()) for pair in pairs], dtype=np.float64)
-
-    def forget(self) -> None:
-        """Nothing is kept."""

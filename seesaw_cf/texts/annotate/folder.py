@@ -6,13 +6,14 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TypedDict
+from typing import TypedDict, TypeVar
 
 from seesaw_cf.base.errors import StorageError
 from seesaw_cf.base.files import write_text
 from seesaw_cf.base.text import read_json
 
 SETTINGS = "instrument.json"
+Instrument = TypeVar("Instrument")
 
 
 class InstrumentSettings(TypedDict, total=False):
@@ -79,10 +80,11 @@ def write_learned(folder: Path, passages: Iterable[str]) -> None:
     write_text(folder / _FILE, json.dumps(sorted({digest(text) for text in passages if text.strip()})) + "\n")
 
 
-def remember(instrument: object, folder: Path) -> None:
-    """Return a loaded instrument what `write_learned` kept; older folders have nothing."""
+def remember(instrument: Instrument, folder: Path) -> Instrument:
+    """Return a loaded instrument that knows what `write_learned` stored; older folders have nothing."""
     file = folder / _FILE
     vars(instrument)["learned"] = frozenset(read_json(file, list)) if file.exists() else frozenset()
+    return instrument
 
 
 def learned_of(instrument: object) -> frozenset[str]:

@@ -7,7 +7,6 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,12 +14,12 @@ from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
 from seesaw_cf.base.errors import StorageError, need
-from seesaw_cf.effects.leme_annotation import LABELS, sentences
+from seesaw_cf.effects.leme_annotation import sentences
 from seesaw_cf.stats.bootstrap import Floats
-from seesaw_cf.texts.annotate.annotate import Judgement, label_of
+from seesaw_cf.texts.annotate.annotate import Judgement, with_evidence
 from seesaw_cf.texts.annotate.calibration import temper
 from seesaw_cf.texts.annotate.embed import Embedder, save_encoder
-from seesaw_cf.texts.annotate.features import WordFeaturizer, features
+from seesaw_cf.texts.annotate.features import features, word_features
 from seesaw_cf.texts.annotate.folder import read_settings, write_settings
 
 # A random forest as plain arrays: fitted with scikit-learn, kept as safetensors, used with numpy alone.
@@ -141,39 +140,23 @@ Texts = tuple[str, str]
 _CHUNK = 128  # pairs whose vectors are held at a time
 
 
-class PairFeatures(Protocol):
-    """Pairs of premise and claim as numbers."""
-
-    @property
-    def encoder(self) -> str:
-        """The name of the encoder; "words" without one."""
-
-    def rows(self, pairs: Sequence[Texts], *, split: bool = False) -> Floats:
-        """(n, features); `split` announces that each sentence of the premise is asked about next."""
-
-    def forget(self) -> None:
-        """Free what was computed."""
-
-    def save(self, folder: Path) -> None:
-        """Write what `rows` needs."""
-
-
 class Featurizer:
-    """Features of pairs with a frozen encoder, each computed once."""
+    """Features of pairs: of their words alone, or with a frozen encoder, each computed once."""
 
-    def __init__(self, embedder: Embedder):
-        """Remember the encoder."""
+    def __init__(self, embedder: Embedder | None = None):
+        """Remember the encoder; None = words alone."""
         self.embedder = embedder
         self._rows: dict[Texts, list[float]] = {}
 
     @property
     def encoder(self) -> str:
-        """The encoder's name."""
-        return self.embedder.encoder
+        """The encoder's name; "words" without one."""
+        return self.embedder.encoder if self.embedder else "words"
 
     def save(self, folder: Path) -> None:
         """Write the encoder and its tokenizer."""
-        save_encoder(self.embedder.model, self.embedder.tokenizer, folder)
+        if self.embedder:
+            save_encoder(self.embedder.model, self.embedder.tokenizer, folder)
 
     def rows(self, pairs: Sequence[Texts], *, split: bool = False) -> Floats:
         """Return the features of (premise, claim) pairs.
@@ -185,14 +168,16 @@ class Featurizer:
         Returns:
             (n, features).
         """
+        if self.embedder is None:
+            return np.array([list(word_features(*pair).values()) for pair in pairs], dtype=np.float64)
         new_pairs = list(dict.fromkeys(pair for pair in pairs if pair not in self._rows))
         for start in range(0, len(new_pairs), _CHUNK):
-            self._add(new_pairs[start : start + _CHUNK], split)
+            self._add(self.embedder, new_pairs[start : start + _CHUNK], split)
         return np.array([self._rows[pair] for pair in pairs], dtype=np.float64)
 
-    def _add(self, pairs: Sequence[Texts], split: bool) -> None:
+    def _add(self, embedder: Embedder, pairs: Sequence[Texts], split: bool) -> None:
         texts = [text for premise, claim in pairs for text in (premise, claim, *sentences(premise))]
-        vectors = self.embedder.embed(texts)
+        vectors = embedder.embed(texts)
         singles = [(row, claim) for premise, claim in pairs for row in sentences(premise)] if split else []
         for premise, claim in dict.fromkeys([*pairs, *singles]):
             self._rows[premise, claim] = list(features(premise, claim, vectors).values())
@@ -205,7 +190,7 @@ class Featurizer:
 class MatchAnnotator:
     """Annotator of pairs by what premise and claim share."""
 
-    def __init__(self, featurizer: PairFeatures, forest: TreeEnsemble, temperature: float):
+    def __init__(self, featurizer: Featurizer, forest: TreeEnsemble, temperature: float):
         """Put the parts together; `seesaw_cf.texts.train.match.fit_match` and `load_match` make them."""
         self.featurizer, self.forest, self.temperature = featurizer, forest, temperature
 
@@ -225,20 +210,9 @@ class MatchAnnotator:
         for start in range(0, len(pairs), _CHUNK):
             chunk = pairs[start : start + _CHUNK]
             chances = self.forest.probabilities(self.featurizer.rows(chunk, split=True))
-            judgements += [self._judge(pair, row) for pair, row in zip(chunk, temper(chances, self.temperature))]
+            judgements += with_evidence(chunk, temper(chances, self.temperature), self.probabilities)
             self.featurizer.forget()
         return judgements
-
-    def _judge(self, pair: Texts, chances: Floats) -> Judgement:
-        label = label_of(chances.tolist())
-        named = (float(chances[0]), float(chances[1]), float(chances[2]))
-        if label == "neutral":
-            return Judgement(label, named)
-        rows = sentences(pair[0])
-        alone = self.forest.probabilities(self.featurizer.rows([(row, pair[1]) for row in rows]))
-        carried = alone[:, LABELS.index(label)]
-        cut = min(0.5, float(carried.max()))
-        return Judgement(label, named, tuple(row for row, p in zip(rows, carried) if p >= cut))
 
     def save(self, folder: Path, settings: Mapping[str, object]) -> None:
         """Write the forest and what its features need into an existing folder."""
@@ -255,9 +229,8 @@ def load_match(folder: Path, device: str = "cpu") -> MatchAnnotator:
         StorageError: A file is missing or damaged.
     """
     settings = read_settings(folder)
-    featurizer: PairFeatures = WordFeaturizer()
-    if settings["encoder"] != featurizer.encoder:
+    embedder = None
+    if settings["encoder"] != Featurizer().encoder:
         embedder = Embedder(str(folder / "encoder"), device)
-        embedder.encoder = str(settings["encoder"])
-        featurizer = Featurizer(embedder)
-    return MatchAnnotator(featurizer, load_forest(folder / "forest.safetensors"), settings["temperature"])
+        embedder.encoder = settings["encoder"]
+    return MatchAnnotator(Featurizer(embedder), load_forest(folder / "forest.safetensors"), settings["temperature"])

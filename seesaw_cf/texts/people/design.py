@@ -15,7 +15,7 @@ from seesaw_cf.base.checks import number, whole
 from seesaw_cf.base.errors import RecordError
 from seesaw_cf.base.seeds import seed_of
 from seesaw_cf.texts.people.study import RatingItem, RatingTask
-from seesaw_cf.texts.write.pairs import turned
+from seesaw_cf.texts.write.pairs import draw_groups, even_counts, turned
 
 _PHASES = ("pre", "post")
 
@@ -71,7 +71,9 @@ def sampled(items: Sequence[RatingItem], number: int | dict[str, int], seed: int
     groups: dict[str, list[RatingItem]] = {}
     for item in items:
         groups.setdefault(item.group, []).append(item)
-    counts = _even({name: len(own) for name, own in groups.items()}, number) if isinstance(number, int) else number
+    counts = (
+        even_counts({name: len(own) for name, own in groups.items()}, number) if isinstance(number, int) else number
+    )
     for name, count in counts.items():
         if count > len(groups.get(name, ())):
             have = ", ".join(f"{group} {len(own)}" for group, own in sorted(groups.items()))
@@ -79,20 +81,7 @@ def sampled(items: Sequence[RatingItem], number: int | dict[str, int], seed: int
                 f"sample: {count} items of {name!r} are wanted, there are {len(groups.get(name, ()))} ({have}). "
                 "Lower --sample, or give a run with more texts."
             )
-    return [
-        item
-        for name in sorted(counts)
-        for item in random.Random(seed_of(seed, "sample", name)).sample(groups.get(name, []), counts[name])
-    ]
-
-
-def _even(sizes: dict[str, int], total: int) -> dict[str, int]:
-    """As many of each as there are, up to a level that makes the total."""
-    counts, left = dict.fromkeys(sizes, 0), min(total, sum(sizes.values()))
-    for rank, name in enumerate(sorted(sizes, key=lambda name: (sizes[name], name))):
-        counts[name] = min(sizes[name], -(-left // (len(sizes) - rank)))
-        left -= counts[name]
-    return counts
+    return draw_groups(groups, counts, seed)
 
 
 def assigned(items: Sequence[RatingItem], design: RaterDesign) -> dict[str, list[str]]:

@@ -22,8 +22,8 @@ from seesaw_cf.base.errors import RecordError, StorageError
 from seesaw_cf.base.files import atomic_folder, write_text
 from seesaw_cf.stats.bootstrap import Floats
 from seesaw_cf.stats.plain import json_text
-from seesaw_cf.texts.annotate.embed import load_encoder, save_encoder
-from seesaw_cf.texts.annotate.encoder import encode_pairs, weights_digest
+from seesaw_cf.texts.annotate.embed import load_encoder, longest_input, save_encoder
+from seesaw_cf.texts.annotate.encoder import pair_logits, weights_digest
 from seesaw_cf.texts.annotate.folder import read_settings, remember, write_learned, write_settings
 from seesaw_cf.texts.rate.survey import Rating, SurveyQuestion
 from seesaw_cf.texts.train.encoder import EncoderRecipe, Outputs, fit_trainer, fresh_encoder, validation_part
@@ -38,7 +38,6 @@ from seesaw_cf.texts.train.ratings import (
 from seesaw_cf.texts.train.scores import grouped_folds
 
 _MIDDLE, _SPREAD = 4.0, 3.0  # ratings 1 to 7 are learned as -1 to 1
-_BATCH = 32
 
 
 class RaterReport(TypedDict, total=False):
@@ -68,14 +67,8 @@ class EncoderRater:
 
     def predict(self, pairs: Sequence[tuple[str, str]]) -> Floats:
         """Ratings from 1 to 7, not rounded, of `rater_texts`."""
-        out = np.zeros(len(pairs))
-        order = sorted(range(len(pairs)), key=lambda i: len(pairs[i][0]))
-        for start in range(0, len(order), _BATCH):
-            rows = order[start : start + _BATCH]
-            encoded = encode_pairs(self.tokenizer, [pairs[i] for i in rows], self.max_length).to(self.model.device)
-            with torch.inference_mode():
-                out[rows] = self.model(**encoded).logits[:, 0].float().cpu().numpy()
-        return np.asarray(np.clip(_MIDDLE + _SPREAD * out, 1.0, 7.0))
+        scaled = pair_logits(self.model, self.tokenizer, pairs, self.max_length)[:, 0].double().numpy()
+        return np.asarray(np.clip(_MIDDLE + _SPREAD * scaled, 1.0, 7.0))
 
     def rate(self, questions: Sequence[SurveyQuestion]) -> list[Rating]:
         """One rating per question; items that the rater was not trained on get a status."""
@@ -114,8 +107,7 @@ def load_rater(folder: str | os.PathLike[str], device: str = "cpu") -> EncoderRa
     source = str(path / "encoder")
     model, tokenizer = load_encoder(AutoModelForSequenceClassification, source, device, name=str(path))
     rater = EncoderRater(model, tokenizer, settings["name"], settings["items"], settings["max_length"])
-    remember(rater, path)
-    return rater
+    return remember(rater, path)
 
 
 def fit_rater(data: RatingData, encoder: str, recipe: EncoderRecipe | None = None, seed: int = 0) -> EncoderRater:
@@ -139,13 +131,6 @@ def fit_rater(data: RatingData, encoder: str, recipe: EncoderRecipe | None = Non
     left_out = validation_part(data.groups, seed)
     train, validation = data.split(left_out)
     model, tokenizer = fresh_encoder(encoder, recipe.frozen_layers, seed, num_labels=1, problem_type="regression")
-    longest = getattr(model.config, "max_position_embeddings", recipe.max_length)
-    max_length = min(recipe.max_length, longest)
-
-    def collate(rows: Sequence[tuple[tuple[str, str], float]]) -> dict[str, Tensor]:
-        batch = encode_pairs(tokenizer, [pair for pair, _ in rows], max_length)
-        scaled = torch.tensor([(rating - _MIDDLE) / _SPREAD for _, rating in rows], dtype=torch.float32)
-        return {**batch, "labels": scaled}
 
     def loss(outputs: Outputs, labels: Tensor) -> Tensor:
         return torch.nn.functional.mse_loss(outputs.logits[:, 0].float(), labels)
@@ -153,10 +138,15 @@ def fit_rater(data: RatingData, encoder: str, recipe: EncoderRecipe | None = Non
     def score(predictions: EvalPrediction) -> dict[str, float]:
         return {"score": -float(np.square(np.asarray(predictions.predictions)[:, 0] - predictions.label_ids).mean())}
 
-    parts = [list(zip(part.pairs, part.ratings)) for part in (train, validation)]
-    fit_trainer(model, parts[0], parts[1], collate, recipe, seed, loss, score)
+    parts = [
+        [(pair, (rating - _MIDDLE) / _SPREAD) for pair, rating in zip(part.pairs, part.ratings)]
+        for part in (train, validation)
+    ]
+    fit_trainer(model, tokenizer, parts[0], parts[1], recipe, seed, loss, score)
     name = f"trained {Path(encoder).name} {weights_digest(model)}"
-    return EncoderRater(model.cpu(), tokenizer, name, sorted(set(data.items)), max_length)
+    return EncoderRater(
+        model.cpu(), tokenizer, name, sorted(set(data.items)), min(recipe.max_length, longest_input(model))
+    )
 
 
 def _constant(train: RatingData, test: RatingData) -> Floats:

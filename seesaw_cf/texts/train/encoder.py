@@ -6,7 +6,7 @@ import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -23,12 +23,12 @@ from seesaw_cf.base.checks import above_zero, field_types
 from seesaw_cf.base.errors import need
 from seesaw_cf.effects.leme_annotation import LABELS, macro_f1
 from seesaw_cf.texts.annotate.calibration import fit_temperature
-from seesaw_cf.texts.annotate.embed import load_encoder
+from seesaw_cf.texts.annotate.embed import load_encoder, longest_input
 from seesaw_cf.texts.annotate.encoder import EncoderAnnotator, encode_pairs, weights_digest
 from seesaw_cf.texts.train.ratings import AnnotationData
 from seesaw_cf.texts.train.scores import grouped_folds
 
-Sample = TypeVar("Sample")
+Target = tuple[tuple[str, str], float]  # a pair, and the class or number that it should give
 
 
 class Outputs(Protocol):
@@ -122,9 +122,9 @@ def fresh_encoder(
 
 def fit_trainer(
     model: PreTrainedModel,
-    rows: Sequence[Sample],
-    validation: Sequence[Sample],
-    collate: Callable[[Sequence[Sample]], dict[str, Tensor]],
+    tokenizer: PreTrainedTokenizerBase,
+    rows: Sequence[Target],
+    validation: Sequence[Target],
     recipe: EncoderRecipe,
     seed: int,
     loss: Callable[[Outputs, Tensor], Tensor],
@@ -133,9 +133,8 @@ def fit_trainer(
     """Train in place; with a validation part and patience, the best epoch's weights are kept.
 
     Args:
-        model: What to train.
-        rows, validation: Items for `collate`.
-        collate: Items -> batch with "labels".
+        model, tokenizer: What to train.
+        rows, validation: Pairs with their targets; whole numbers for classes.
         recipe: How.
         seed: Of the order and dropout.
         loss: (outputs, labels) -> scalar tensor.
@@ -152,6 +151,10 @@ def fit_trainer(
             outputs = model(**inputs)
             value = loss(outputs, labels)
             return (value, {"logits": outputs.logits}) if return_outputs else value
+
+    def collate(batch: Sequence[Target]) -> dict[str, Tensor]:
+        encoded = encode_pairs(tokenizer, [pair for pair, _ in batch], min(recipe.max_length, longest_input(model)))
+        return {**encoded, "labels": torch.tensor([target for _, target in batch])}
 
     stopping = bool(recipe.patience and validation)
     with tempfile.TemporaryDirectory() as folder:
@@ -206,15 +209,11 @@ def fit_pair(data: AnnotationData, encoder: str, recipe: EncoderRecipe, seed: in
     weights = len(train.labels) / (len(LABELS) * counts) if recipe.class_weights else np.ones(len(LABELS))
     weight = torch.tensor(weights, dtype=torch.float32)
 
-    def collate(rows: Sequence[tuple[tuple[str, str], int]]) -> dict[str, Tensor]:
-        batch = encode_pairs(tokenizer, [pair for pair, _ in rows], recipe.max_length)
-        return {**batch, "labels": torch.tensor([label for _, label in rows])}
-
     def loss(outputs: Outputs, labels: Tensor) -> Tensor:
         return torch.nn.functional.cross_entropy(outputs.logits.float(), labels, weight=weight.to(labels.device))
 
     parts = [list(zip(part.pairs, part.labels)) for part in (train, validation)]
-    fit_trainer(model, parts[0], parts[1], collate, recipe, seed, loss, _f1)
+    fit_trainer(model, tokenizer, parts[0], parts[1], recipe, seed, loss, _f1)
     name = f"pair {Path(encoder).name} {weights_digest(model)}"
     annotator = EncoderAnnotator(model.cpu(), tokenizer, range(len(LABELS)), name, window=recipe.window)
     annotator.max_length = min(annotator.max_length, recipe.max_length)

@@ -6,8 +6,7 @@ import numpy as np
 
 from seesaw_cf.effects.leme_annotation import LABELS
 from seesaw_cf.texts.annotate.calibration import fit_temperature
-from seesaw_cf.texts.annotate.features import WordFeaturizer
-from seesaw_cf.texts.annotate.match import TREES, MatchAnnotator, PairFeatures, fit_forest
+from seesaw_cf.texts.annotate.match import TREES, Featurizer, MatchAnnotator, fit_forest
 from seesaw_cf.texts.train.ratings import AnnotationData, with_neutral_sentences
 from seesaw_cf.texts.train.scores import grouped_folds
 
@@ -17,12 +16,12 @@ WORD_TREES = 48  # keep the annotator that ships below 300 KB
 
 def fit_words(data: AnnotationData, seed: int = 0) -> MatchAnnotator:
     """`fit_match` without an encoder: fewer trees, classes as often as they occur, neutral sentences added."""
-    return fit_match(with_neutral_sentences(data, seed), WordFeaturizer(), seed, WORD_TREES, None)
+    return fit_match(with_neutral_sentences(data, seed), Featurizer(), seed, WORD_TREES, None)
 
 
 def fit_match(
     data: AnnotationData,
-    featurizer: PairFeatures,
+    featurizer: Featurizer,
     seed: int = 0,
     trees: int | None = None,
     class_weight: str | None = "balanced_subsample",

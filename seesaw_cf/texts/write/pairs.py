@@ -6,7 +6,7 @@ import random
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import NamedTuple, cast
+from typing import NamedTuple, TypeVar, cast
 
 import pyarrow as pa
 
@@ -16,6 +16,7 @@ from seesaw_cf.base.seeds import chance_of, seed_of
 from seesaw_cf.texts.tables import FLAWS, PASSAGES, FlawRow, PassageRow
 
 PHASES = ("pre", "post")
+T = TypeVar("T")
 
 
 class _TextOrigin(NamedTuple):
@@ -150,14 +151,27 @@ def sample_pairs(pairs: Sequence[PassagePair], number: int | None, seed: int = 0
     groups: dict[str, list[PassagePair]] = {}
     for pair in pairs:
         groups.setdefault(pair.relation, []).append(pair)
-    ids: set[str] = set()
-    left = min(number, len(pairs))
-    for rank, name in enumerate(sorted(groups, key=lambda name: (len(groups[name]), name))):
-        count = min(len(groups[name]), -(-left // (len(groups) - rank)))
-        drawn = random.Random(seed_of(seed, "sample", name)).sample(groups[name], count)
-        ids.update(pair.pair_id for pair in drawn)
-        left -= count
+    counts = even_counts({name: len(own) for name, own in groups.items()}, number)
+    ids = {pair.pair_id for pair in draw_groups(groups, counts, seed)}
     return [pair for pair in pairs if pair.pair_id in ids]
+
+
+def even_counts(sizes: Mapping[str, int], total: int) -> dict[str, int]:
+    """Return as many of each group as it has, up to a level that makes the total."""
+    counts, left = dict.fromkeys(sizes, 0), min(total, sum(sizes.values()))
+    for rank, name in enumerate(sorted(sizes, key=lambda name: (sizes[name], name))):
+        counts[name] = min(sizes[name], -(-left // (len(sizes) - rank)))
+        left -= counts[name]
+    return counts
+
+
+def draw_groups(groups: Mapping[str, Sequence[T]], counts: Mapping[str, int], seed: int) -> list[T]:
+    """Return `counts[name]` members of each group, the groups in the order of their names."""
+    return [
+        one
+        for name in sorted(counts)
+        for one in random.Random(seed_of(seed, "sample", name)).sample(groups.get(name, []), counts[name])
+    ]
 
 
 def _place(row: PassageRow) -> _TextOrigin:
@@ -226,29 +240,3 @@ def flaw_row(pair: PassagePair, flaw: str, rater: str, first: str, answer: FlawA
 def flaw_table(rows: Sequence[FlawRow]) -> pa.Table:
     """Rows of `FLAWS` as a table."""
     return pa.Table.from_pylist(list(rows), schema=FLAWS)
-
-
-def joined_ratings(tables: Mapping[str, pa.Table]) -> pa.Table:
-    """Tables of `FLAWS` as one; the same rating twice counts once.
-
-    Args:
-        tables: Where each is from -> rows.
-
-    Raises:
-        RecordError: The same rater gives two answers about the same flaw of the same pair; both places are named.
-    """
-    seen: dict[tuple[str, ...], tuple[int | None, str]] = {}
-    rows = []
-    for source, table in tables.items():
-        for number, row in enumerate(table.to_pylist(), 1):
-            key, where = tuple(row[name] for name in ("pair_id", "flaw", "rater")), f"{source}, row {number}"
-            if key not in seen:
-                seen[key] = row["change"], where
-                rows.append(row)
-            elif seen[key][0] != row["change"]:
-                before, place = seen[key]
-                raise RecordError(
-                    f"{where}: {row['rater']!r} has {row['change']} for {row['flaw']} of pair {row['pair_id']!r}, but "
-                    f"{place} has {before} (1 = more after the edit, -1 = more before). Keep one of the two."
-                )
-    return flaw_table(rows)
