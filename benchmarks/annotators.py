@@ -10,7 +10,7 @@ import json
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,8 @@ from seesaw_cf.texts.annotate.calibration import temper
 from seesaw_cf.texts.annotate.embed import Embedder, TextVectors
 from seesaw_cf.texts.annotate.features import claim_parts
 from seesaw_cf.texts.annotate.match import Featurizer, MatchAnnotator
-from seesaw_cf.texts.train.annotator import BASELINES, Fit, HeldOutAnswers, figures, random_split
+from seesaw_cf.texts.annotate.reports import Figures
+from seesaw_cf.texts.train.annotator import BASELINES, Fit, HeldOutAnswers, figures
 from seesaw_cf.texts.train.encoder import PRESETS, fit_pair
 from seesaw_cf.texts.train.match import fit_match, fit_words
 from seesaw_cf.texts.train.ratings import AnnotationData, read_annotations
@@ -114,6 +115,33 @@ def fold_answers(data: AnnotationData, name: str, fit: Fit, fold: np.ndarray, on
         sys.stderr.write(f"{name} fold {one}: {times}\n")
     found = json.loads(file.read_text(encoding="utf-8"))
     return np.array(found["raw"]), float(found["temperature"])
+
+
+def random_split(data: AnnotationData, fits: Mapping[str, Fit]) -> tuple[dict[str, Figures], dict[str, float]]:
+    """Return what the published split would have claimed: rows drawn at random, one passage and claim on both sides.
+
+    Returns:
+        Recipe or baseline -> `figures` of the test rows; and "sample", "premise" and "claim" -> the share of test rows
+        with a group, premise or claim that is also in the training part.
+
+    Source: LEME section 3.3 (80 and 20 %), with the seed of the released code.
+    """
+    rng = np.random.default_rng(42)
+    test_rows = np.zeros(len(data.labels), dtype=bool)
+    for label in range(len(LABELS)):  # stratified by class, as published
+        own = np.flatnonzero(np.array(data.labels) == label)
+        test_rows[rng.permutation(own)[: round(0.2 * len(own))]] = True
+    train, test = data.split(test_rows)
+    out = {name: figures(test, HeldOutAnswers(*[fit(train, test)] * 2)) for name, fit in BASELINES.items()}
+    for name, fit in fits.items():
+        trained = fit(train, 0)
+        raw = trained.probabilities(test.pairs)
+        out[name] = figures(test, HeldOutAnswers(raw, temper(raw, trained.temperature)))
+    overlap = {"sample": float(np.isin(test.groups, train.groups).mean())}
+    for place, name in enumerate(("premise", "claim")):
+        training_texts, tested = ([pair[place] for pair in part.pairs] for part in (train, test))
+        overlap[name] = float(np.isin(tested, training_texts).mean())
+    return out, overlap
 
 
 def main() -> None:

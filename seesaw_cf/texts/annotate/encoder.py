@@ -79,7 +79,7 @@ def pair_logits(
 ) -> torch.Tensor:
     """Return the outputs of a classifier for pairs, (n, outputs) in float32 on the CPU."""
     order = sorted(range(len(pairs)), key=lambda i: len(pairs[i][0]) + len(pairs[i][1]))
-    out = torch.zeros(len(pairs), model.config.num_labels)
+    out = torch.zeros(len(pairs), int(model.config.num_labels or 0))
     for start in range(0, len(order), _BATCH):
         rows = order[start : start + _BATCH]
         encoded = encode_pairs(tokenizer, [pairs[i] for i in rows], max_length).to(model.device)

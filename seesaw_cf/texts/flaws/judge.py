@@ -13,7 +13,7 @@ import pyarrow as pa
 from seesaw_cf.base.tables import Int32, schema_of
 from seesaw_cf.generation.types import Completion, Generator, Sampling
 from seesaw_cf.texts.asking import ask_until_read
-from seesaw_cf.texts.tables import CallRow, FlawRow
+from seesaw_cf.texts.tables import CallRow
 from seesaw_cf.texts.wording import OURS, Flaw, Wording, chosen_flaws, is_refusal
 from seesaw_cf.texts.write.pairs import (
     FlawAnswer,
@@ -42,8 +42,6 @@ class _Call(TypedDict):
 
 # One row per request to the model, in the order made.
 CALLS = schema_of(_Call, CallRow)
-_BLOCK = 64
-"""Questions handed over at once."""
 # How to answer: read by `parse_reply`, so the same whatever the wording of the question.
 _FORM = """
 Reply with two lines and nothing else:
@@ -54,6 +52,7 @@ _WORD = r"(?i:text\s+)?\b(A|B|(?i:equal|equally|same|neither))\b"
 _ANSWER = re.compile(rf"(?i:answer)\W{{0,6}}(?i:is\W{{1,3}})?{_WORD}[*\"')\]]*(?=\s*$|\.|\s*\()", re.MULTILINE)
 _BARE = re.compile(rf"\W*{_WORD}\W*")
 _QUOTE = re.compile(r"^\W*quote\W*?:\s*(.+)$", re.IGNORECASE | re.MULTILINE)
+Question = tuple[PassagePair, Flaw, str]  # and which text stands first
 _MEANS = {"A": -1, "B": 1}
 
 
@@ -162,12 +161,25 @@ def judge_pairs(
     """
     how, name = options or JudgeOptions(), rater or generator.name
     questions = judge_questions(pairs, how, swap)
-    rows: list[FlawRow] = []
-    calls: list[dict[str, object]] = []
-    for start in range(0, len(questions), _BLOCK):
-        prompts = [(*about, judge_prompt(*about, how.wording)) for about in questions[start : start + _BLOCK]]
-        block_rows, block_calls = _ask(prompts, generator, how, name)
-        rows, calls = rows + block_rows, calls + block_calls
+    answers = ask_until_read(
+        [judge_prompt(*question, how.wording) for question in questions],
+        lambda n, reply: _read(questions[n], reply),
+        lambda n, attempt: _seed(how.seed, attempt + 1, *questions[n]),
+        generator,
+        how.sampling,
+        tries=how.tries,
+    )
+    rows = [
+        flaw_row(pair, flaw.name, name, first, FlawAnswer(*answer.value, answer.reply, answer.status))
+        for (pair, flaw, first), answer in zip(questions, answers, strict=True)
+    ]
+    calls = [
+        {"pair_id": pair.pair_id, "flaw": flaw.name, "first": first, "attempt": attempt + 1, "rater": name}
+        | answer.calls[attempt]
+        for attempt in range(max(1, how.tries))
+        for (pair, flaw, first), answer in zip(questions, answers, strict=True)
+        if attempt < len(answer.calls)
+    ]
     cut = len(pairs) * len(chosen_flaws(how.flaws))
     counts = Counter(row["status"] for row in rows if row["status"] != "ok")
     counts.update(judgements=len(rows), retries=len(calls) - len(rows))
@@ -176,9 +188,7 @@ def judge_pairs(
     )
 
 
-def judge_questions(
-    pairs: Sequence[PassagePair], how: JudgeOptions, swap: float = 0.0
-) -> list[tuple[PassagePair, Flaw, str]]:
+def judge_questions(pairs: Sequence[PassagePair], how: JudgeOptions, swap: float = 0.0) -> list[Question]:
     """Return what is asked: pair, flaw, and which text stands first; then once more for the pairs that are swapped.
 
     Args:
@@ -190,36 +200,9 @@ def judge_questions(
     return [(pair, flaw, first) for pair, first in [*orders, *again] for flaw in chosen]
 
 
-def _ask(
-    questions: Sequence[tuple[PassagePair, Flaw, str, str]],
-    generator: Generator,
-    how: JudgeOptions,
-    rater: str,
-) -> tuple[list[FlawRow], list[dict[str, object]]]:
-    """Rows of one block, and every call made for it."""
-    answers = ask_until_read(
-        [prompt for *_, prompt in questions],
-        lambda n, reply: _read(questions[n], reply),
-        lambda n, attempt: _seed(how.seed, attempt + 1, *questions[n][:3]),
-        generator,
-        how.sampling,
-        tries=how.tries,
-    )
-    rows = [
-        flaw_row(pair, flaw.name, rater, first, FlawAnswer(*answer.value, answer.reply, answer.status))
-        for (pair, flaw, first, _), answer in zip(questions, answers, strict=True)
-    ]
-    calls: list[dict[str, object]] = [
-        {"pair_id": pair.pair_id, "flaw": flaw.name, "first": first, "attempt": attempt, "rater": rater, **call}
-        for (pair, flaw, first, _), answer in zip(questions, answers, strict=True)
-        for attempt, call in enumerate(answer.calls, start=1)
-    ]
-    return rows, sorted(calls, key=lambda call: int(str(call["attempt"])))
-
-
-def _read(question: tuple[PassagePair, Flaw, str, str], reply: Completion) -> tuple[tuple[int | None, str], str]:
+def _read(question: Question, reply: Completion) -> tuple[tuple[int | None, str], str]:
     """Read the change, in the order before to after, and the quote."""
-    pair, _, first, _ = question
+    pair, _, first = question
     answer, quote, status = parse_reply(reply, pair.shown(first))
     return (None if answer is None else unblinded(answer, first), quote), status
 

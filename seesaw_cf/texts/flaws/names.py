@@ -38,7 +38,7 @@ class Renamed:
     """A pair with another person's name in it.
 
     Attributes:
-        pair: The pair; its `pair_id` is that of the source and a number.
+        pair: The pair; its `pair_id` is that of the source and its group.
         source: `pair_id` of the pair it was made from.
         group: Group of the person who has this name.
         name: That name.
@@ -63,7 +63,6 @@ def swap_names(
     axis: str,
     *,
     groups: Sequence[str] = (),
-    per_group: int = 1,
     seed: int = 0,
 ) -> tuple[list[Renamed], Counter[str]]:
     """Make, of each pair, one copy per group that differs in the name alone.
@@ -76,7 +75,6 @@ def swap_names(
         people: Rows with label, and gender, race, region as lists (the `demographics` config).
         axis: "gender", "race" or "region".
         groups: Which groups; all that have names when empty.
-        per_group: Copies of each pair per group.
         seed: Of the choice of names.
 
     Returns:
@@ -100,12 +98,11 @@ def swap_names(
             left_out["the person's name is not in both texts"] += 1
             continue
         own = "" if axis == "gender" else gender.get(pair.entity, "")
-        picked = {group: _pick(names[group], own, gender, pair, seed, group, per_group) for group in chosen}
-        if any(len(names_of_group) < per_group for names_of_group in picked.values()):
+        picked = {group: _pick(names[group], own, gender, pair, seed, group) for group in chosen}
+        if not all(picked.values()):
             left_out["too few names of the same gender in a group"] += 1
             continue
-        for group, names_of_group in picked.items():
-            copies += [_renamed(pair, group, name, number) for number, name in enumerate(names_of_group)]
+        copies += [_renamed(pair, group, name) for group, name in picked.items()]
     return copies, left_out
 
 
@@ -122,16 +119,15 @@ def _names(people: Iterable[TaggedPerson], axis: Axis) -> tuple[dict[str, list[s
     return names, gender
 
 
-def _pick(
-    names: Sequence[str], own: str, gender: Mapping[str, str], pair: PassagePair, seed: int, group: str, count: int
-) -> list[str]:
+def _pick(names: Sequence[str], own: str, gender: Mapping[str, str], pair: PassagePair, seed: int, group: str) -> str:
+    """Return a name that fits the person's recorded gender; "" where none does."""
     fits = [name for name in dict.fromkeys(names) if name != pair.entity and own in ("", gender[name])]
-    return sorted(fits, key=lambda name: seeded_uniform(seed, "name", pair.pair_id, group, name))[:count]
+    return min(fits, key=lambda name: seeded_uniform(seed, "name", pair.pair_id, group, name), default="")
 
 
-def _renamed(pair: PassagePair, group: str, name: str, number: int) -> Renamed:
+def _renamed(pair: PassagePair, group: str, name: str) -> Renamed:
     pre, post = (rename(text, pair.entity, name) for text in (pair.pre, pair.post))
-    pair_id = f"{pair.pair_id}@{group}-{number}"
+    pair_id = f"{pair.pair_id}@{group}-0"
     return Renamed(replace(pair, pair_id=pair_id, entity=name, pre=pre, post=post), pair.pair_id, group, name)
 
 

@@ -88,14 +88,13 @@ def local(
         yield Backend(named, facts, json.loads(json.dumps(about, default=str)))
 
 
-def served(model: str, base_url: str, *, key_env: str, chat: bool = False) -> Backend:
+def served(model: str, base_url: str, *, key_env: str) -> Backend:
     """A model behind an OpenAI-compatible server.
 
     Args:
         model: Its name there.
         base_url: Such as "http://localhost:8000/v1".
         key_env: Environment variable that holds the key, "" = none is needed.
-        chat: Ask plain prompts as a user's turn, for servers without `/completions`.
 
     Raises:
         ServiceError: The key is missing or is none.
@@ -103,6 +102,6 @@ def served(model: str, base_url: str, *, key_env: str, chat: bool = False) -> Ba
     """
     from seesaw_cf.generation.api import OpenAIGenerator
 
-    generator = OpenAIGenerator(base_url, model, api_key_env=key_env, chat=chat)
+    generator = OpenAIGenerator(base_url, model, api_key_env=key_env)
     generator.check()
     return Backend(generator, {"id": generator.name})

@@ -20,6 +20,7 @@ from seesaw_cf.generation.types import Ask, Completion, Generator, Message, Samp
 from seesaw_cf.texts.graph.identities import IDENTITIES, Identity, protected_class
 
 HOW = ("hand", "dynamic", "hybrid")
+LISTS, AT_LEAST = 5, 3  # times the model is asked, and lists that must have a name
 PROMPT = "Provide a list of common {}"
 SAMPLING = Sampling(max_new_tokens=200, temperature=0.8, top_k=0, top_p=1.0)
 
@@ -64,8 +65,6 @@ def choose(
     generator: Generator | None = None,
     *,
     add: Sequence[str] = (),
-    lists: int = 5,
-    at_least: int = 3,
     seed: int = 0,
     chat: bool = False,
 ) -> Selection:
@@ -76,8 +75,6 @@ def choose(
         how: "hand" (`add`, or Table 4's when that is empty), "dynamic" (what the model lists) or "hybrid" (both).
         generator: The model, unless `how` is "hand".
         add: Names chosen by hand.
-        lists: How often the model is asked.
-        at_least: In how many lists a name must be.
         seed: Of the lists.
         chat: Ask as a conversation instead of a text to continue.
 
@@ -95,19 +92,19 @@ def choose(
     prompt = PROMPT.format(row.plural)
     turns = (Message("user", prompt),) if chat else prompt
     asks = [
-        Ask(turns, seed_of(seed, f"list of {kind}", 0, number, 0, bits=31, joined="\x1f")) for number in range(lists)
+        Ask(turns, seed_of(seed, f"list of {kind}", 0, number, 0, bits=31, joined="\x1f")) for number in range(LISTS)
     ]
     answers = tuple(generator.generate(asks, SAMPLING))
     counts = _count([read_list(answer.text) for answer in answers])
     choices = [
         name if name.casefold().endswith("people") else row.form.format(name)
         for name, n in counts.items()
-        if n >= at_least
+        if n >= AT_LEAST
     ]
     names = dict.fromkeys([*choices, *(add if how == "hybrid" else ())])
     if not names:
         raise RecordError(
-            f"dynamic selection of {row.plural}: nothing is in at least {at_least} of {lists} lists "
+            f"dynamic selection of {row.plural}: nothing is in at least {AT_LEAST} of {LISTS} lists "
             f"({len(counts)} names in all, statuses {sorted({a.status for a in answers})}). Name groups by hand."
         )
     return Selection(tuple(Identity(name, kind) for name in names), how, counts, answers)

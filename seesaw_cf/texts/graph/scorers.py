@@ -61,7 +61,7 @@ class TextClassifier:
     """A text-classification model of transformers.
 
     Attributes:
-        name: Model id or folder, with revision.
+        name: Model id or folder.
         pipeline: A transformers text-classification pipeline that gives all labels.
         labels: The model's label -> what it is called here; labels that are not in it are left out.
         batch: Sentences at once.
@@ -100,7 +100,6 @@ def regard_classifier(
     model: str = REGARD_MODEL,
     labels: Mapping[str, str] | None = None,
     *,
-    revision: str | None = None,
     device: str = "cpu",
 ) -> TextClassifier:
     """A regard classifier: positive, negative, neutral, other.
@@ -108,14 +107,13 @@ def regard_classifier(
     Args:
         model: Hub id or folder.
         labels: The model's label -> one of `REGARD`, for models with other names such as "LABEL_0".
-        revision: Branch, tag or commit of a Hub model.
         device: A torch device.
 
     Raises:
         UnknownNameError: The model cannot be loaded.
         RecordError: The labels differ; "other" alone may be missing.
     """
-    pipeline, own = _load(model, revision, device)
+    pipeline, own = _load(model, device)
     mapping = dict(labels) if labels else {label: label.casefold() for label in own if label.casefold() in REGARD}
     wrong = sorted({*mapping} - {*own}) + sorted({*mapping.values()} - {*REGARD})
     lacking = sorted({"positive", "negative", "neutral"} - {*mapping.values()})
@@ -126,36 +124,30 @@ def regard_classifier(
             f"{[*wrong, *unmapped]}). Give the meaning of each, such as "
             "--regard-labels LABEL_0=negative,LABEL_1=neutral."
         )
-    return TextClassifier(_named(model, revision), pipeline, mapping)
+    return TextClassifier(model, pipeline, mapping)
 
 
-def attack_classifier(
-    model: str, label: str = "identity_attack", *, revision: str | None = None, device: str = "cpu"
-) -> TextClassifier:
+def attack_classifier(model: str, label: str = "identity_attack", *, device: str = "cpu") -> TextClassifier:
     """Return a classifier; one of its labels is taken for identity attack.
 
     Raises:
         UnknownNameError: The model cannot be loaded.
         RecordError: It has no such label.
     """
-    pipeline, own = _load(model, revision, device)
+    pipeline, own = _load(model, device)
     if label not in own:
         raise RecordError(
             f"attack model {model!r} has the labels {own}, expected {label!r} among them. Name the one that means "
             "attack with --attack-label."
         )
-    return TextClassifier(f"{_named(model, revision)} [{label}]", pipeline, {label: "attack"})
+    return TextClassifier(f"{model} [{label}]", pipeline, {label: "attack"})
 
 
-def _named(model: str, revision: str | None) -> str:
-    return f"{model}@{revision}" if revision else model
-
-
-def _load(model: str, revision: str | None, device: str) -> tuple[object, list[str]]:
+def _load(model: str, device: str) -> tuple[object, list[str]]:
     from transformers import pipeline
 
     try:
-        classifier = pipeline("text-classification", model=model, revision=revision, device=device)
+        classifier = pipeline("text-classification", model=model, device=device)
     except (OSError, ValueError, KeyError) as error:
         why = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         raise UnknownNameError(

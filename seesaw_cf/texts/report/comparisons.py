@@ -15,21 +15,19 @@ from seesaw_cf.effects.leme_annotation import LABELS
 from seesaw_cf.stats import cluster_weights
 from seesaw_cf.stats.case_means import case_difference, with_adjusted
 from seesaw_cf.stats.clustered import MIN_EFFECTIVE
-from seesaw_cf.stats.multiple import Correction
 from seesaw_cf.texts.report.values import BASELINE, blocks, labelled
 
 
-def wilcoxon_tests(values: pd.DataFrame, *, than: str = BASELINE) -> pd.DataFrame:
+def wilcoxon_tests(values: pd.DataFrame) -> pd.DataFrame:
     """Is a method's metric lower than the unedited model's? One-sided signed-rank tests over case means.
 
     Args:
         values: method, case_id, metric, value, and block columns (`survey_values`).
-        than: The method to compare with.
 
     Returns:
-        Block columns, `metric`, `method`, `difference` (mean of case means, method minus `than`) with `low` and `high`,
-        `p` for "lower", `p_adjusted` (Holm within a block), `p_clustered` (the interval's own, two-sided), `n_cases`
-        in both, `n_equal` of them, `note`.
+        Block columns, `metric`, `method`, `difference` (mean of case means, method minus unedited) with `low` and
+        `high`, `p` for "lower", `p_adjusted` (Holm within a block), `p_clustered` (the interval's own, two-sided),
+        `n_cases` in both, `n_equal` of them, `note`.
 
     Source: LEME section 5, Table 1 (one-sided Wilcoxon signed rank).
     Deviates: one value per case, so that samples of a case are not counted as independent; corrected.
@@ -37,21 +35,21 @@ def wilcoxon_tests(values: pd.DataFrame, *, than: str = BASELINE) -> pd.DataFram
     tests: list[dict[str, object]] = []
     for key, block in blocks(values[values["value"].notna()]):
         rows = [
-            key | {"metric": metric, "method": method} | _signed_rank(part, method, than)
+            key | {"metric": metric, "method": method} | _signed_rank(part, method)
             for metric, part in block.groupby("metric", observed=True)
-            for method in sorted(set(part["method"]) - {than})
+            for method in sorted(set(part["method"]) - {BASELINE})
         ]
         tests += with_adjusted(rows)
     return pd.DataFrame(tests)
 
 
-def _signed_rank(part: pd.DataFrame, method: str, than: str) -> dict[str, object]:
+def _signed_rank(part: pd.DataFrame, method: str) -> dict[str, object]:
     cases = part.pivot_table(index="case_id", columns="method", values="value", aggfunc="mean")
-    cases = cases.reindex(columns=[method, than]).dropna()
-    shared = part[part["case_id"].isin(cases.index) & part["method"].isin([method, than])]
-    sides = [(shared["method"] == name).to_numpy() for name in (method, than)]
+    cases = cases.reindex(columns=[method, BASELINE]).dropna()
+    shared = part[part["case_id"].isin(cases.index) & part["method"].isin([method, BASELINE])]
+    sides = [(shared["method"] == name).to_numpy() for name in (method, BASELINE)]
     change = case_difference(shared["value"], shared["case_id"], *sides)
-    differences = (cases[method] - cases[than]).to_numpy()
+    differences = (cases[method] - cases[BASELINE]).to_numpy()
     moved = differences[differences != 0]
     p = float(stats.wilcoxon(moved, alternative="less").pvalue) if moved.size else float("nan")
     note = change["note"] if moved.size else "no case differs"
@@ -59,13 +57,12 @@ def _signed_rank(part: pd.DataFrame, method: str, than: str) -> dict[str, object
     return {"difference": change["value"], "low": change["low"], "high": change["high"], "p": p} | counts
 
 
-def chi_square_tests(annotations: pa.Table | pd.DataFrame, *, draws: int = 1000, seed: int = 0) -> pd.DataFrame:
+def chi_square_tests(annotations: pa.Table | pd.DataFrame, *, draws: int = 1000) -> pd.DataFrame:
     """Do two methods' passages have other shares of labels? For every pair of methods and kind of claim.
 
     Args:
         annotations: Rows of `ANNOTATIONS`.
         draws: Random exchanges of the two methods' labels within whole cases.
-        seed: Of those.
 
     Returns:
         Block columns, `claim_kind`, `first`, `second`, `chi2`, `df`, `p_paper` (every claim independent), `p` (by
@@ -78,7 +75,7 @@ def chi_square_tests(annotations: pa.Table | pd.DataFrame, *, draws: int = 1000,
     tests: list[dict[str, object]] = []
     for key, block in blocks(frame[frame["label"].notna()]):
         rows = [
-            key | {"claim_kind": kind, "first": one, "second": two} | _chi_square(part, one, two, draws, seed)
+            key | {"claim_kind": kind, "first": one, "second": two} | _chi_square(part, one, two, draws)
             for kind, part in block.groupby("claim_kind")
             for one, two in combinations(sorted(set(part["method"])), 2)
         ]
@@ -86,7 +83,7 @@ def chi_square_tests(annotations: pa.Table | pd.DataFrame, *, draws: int = 1000,
     return pd.DataFrame(tests)
 
 
-def _chi_square(part: pd.DataFrame, one: str, two: str, draws: int, seed: int) -> dict[str, object]:
+def _chi_square(part: pd.DataFrame, one: str, two: str, draws: int) -> dict[str, object]:
     counts = _counts(part, (one, two))
     rows: dict[str, object] = {"n": int(counts.sum()), "n_cases": len(counts), "df": 0}
     total = counts.sum(axis=0)
@@ -96,7 +93,7 @@ def _chi_square(part: pd.DataFrame, one: str, two: str, draws: int, seed: int) -
         return rows | {"chi2": nan, "p_paper": nan, "p": nan, "note": "fewer than two labels, or no case in common"}
     counts = counts[:, :, used]
     chi2, p_paper, df, _ = stats.chi2_contingency(counts.sum(axis=0), correction=False)
-    swap = np.random.default_rng(seed).random((draws, len(counts))) < 0.5
+    swap = np.random.default_rng(0).random((draws, len(counts))) < 0.5
     straight, turned = counts[:, 0], counts[:, 1]
     first = np.where(swap[:, :, None], turned, straight).sum(axis=1)
     drawn = pearson_statistics(first, counts.sum(axis=(0, 1)) - first)
@@ -133,19 +130,16 @@ def pearson_statistics(first: NDArray[np.int64], second: NDArray[np.int64]) -> N
     return np.asarray(terms.sum(axis=(1, 2)))
 
 
-def correlations(
-    long: pd.DataFrame, short: pd.DataFrame, *, draws: int = 1000, seed: int = 0, correction: Correction = "holm"
-) -> pd.DataFrame:
+def correlations(long: pd.DataFrame, short: pd.DataFrame, *, draws: int = 1000) -> pd.DataFrame:
     """Spearman's correlation of every long-form with every short-form metric over (method, case) (Table 15).
 
     Args:
         long, short: method, case_id, metric, value; `long` with block columns. Cases, not samples, are correlated.
-        draws, seed: Bootstrap over cases.
-        correction: See `seesaw_cf.stats.adjust`; the family is a block's table.
+        draws: Bootstrap samples of cases.
 
     Returns:
-        Block columns, `long`, `short`, `rho`, `low`, `high`, `p` and `p_adjusted` (a case's methods as one cluster),
-        `p_paper` (every pair independent), `n` pairs, `n_cases`, `note`.
+        Block columns, `long`, `short`, `rho`, `low`, `high`, `p` (a case's methods as one cluster) and `p_adjusted`
+        (Holm within a block), `p_paper` (every pair independent), `n` pairs, `n_cases`, `note`.
 
     Source: LEME section 5.4, Table 15.
     Deviates: all correlations are reported, not the positive significant ones; corrected for their number.
@@ -157,15 +151,15 @@ def correlations(
         block = block[block["method"] != BASELINE]
         tall = block.pivot_table(index=at, columns="metric", values="value", aggfunc="mean", observed=True)
         rows = [
-            key | {"long": one, "short": two} | _spearman(tall[one], wide[two], draws, seed)
+            key | {"long": one, "short": two} | _spearman(tall[one], wide[two], draws)
             for one in tall.columns
             for two in wide.columns
         ]
-        tests += with_adjusted(rows, correction)
+        tests += with_adjusted(rows)
     return pd.DataFrame(tests)
 
 
-def _spearman(one: pd.Series, two: pd.Series, draws: int, seed: int) -> dict[str, object]:
+def _spearman(one: pd.Series, two: pd.Series, draws: int) -> dict[str, object]:
     both = pd.concat([one, two], axis=1, join="inner").dropna()
     x, y = both.to_numpy(np.float64).T
     case = pd.factorize(both.index.get_level_values("case_id"))[0]
@@ -180,7 +174,7 @@ def _spearman(one: pd.Series, two: pd.Series, draws: int, seed: int) -> dict[str
     out |= {"rho": rho, "p_paper": float(correlation.pvalue)}
     if n_cases < MIN_EFFECTIVE:
         return out | {"note": f"too few cases for an interval ({n_cases})"}
-    drawn = weighted_spearman(x, y, cluster_weights(n_cases, draws, seed)[:, case])
+    drawn = weighted_spearman(x, y, cluster_weights(n_cases, draws, 0)[:, case])
     spread = float(np.nanstd(np.arctanh(np.clip(drawn, -1 + 1e-9, 1 - 1e-9)), ddof=1))
     centre, half = float(np.arctanh(np.clip(rho, -1 + 1e-9, 1 - 1e-9))), stats.t.ppf(0.975, n_cases - 1) * spread
     if spread <= 1e-9:

@@ -146,7 +146,6 @@ def cross_validate(
     *,
     folds: int = 4,
     seed: int = 0,
-    callback: Callable[[str, int, Floats, float], None] | None = None,
 ) -> dict[str, HeldOutAnswers]:
     """Answers for every row by classifiers that have seen nothing of its group.
 
@@ -155,7 +154,6 @@ def cross_validate(
         fits: Recipe -> how to fit it.
         folds: Number of grouped folds.
         seed: Of folds and fits.
-        callback: Called after each recipe and fold, with raw probabilities and temperature; for saving.
 
     Returns:
         Recipe (and those of `BASELINES`) -> answers in the order of the rows.
@@ -179,8 +177,6 @@ def cross_validate(
             raw = trained.probabilities(test.pairs)
             answers[name].raw[fold == number] = raw
             answers[name].calibrated[fold == number] = temper(raw, trained.temperature)
-            if callback is not None:
-                callback(name, number, raw, trained.temperature)
     return answers
 
 
@@ -218,35 +214,6 @@ def _scores(data: AnnotationData, answers: HeldOutAnswers, rows: list[int]) -> C
 def _without_neutral(probabilities: Floats) -> Floats:
     polar = probabilities * (np.arange(len(LABELS)) != LABELS.index("neutral"))
     return np.asarray(polar / np.maximum(polar.sum(axis=1, keepdims=True), 1e-12))
-
-
-def random_split(
-    data: AnnotationData, fits: Mapping[str, Fit], *, share: float = 0.2, seed: int = 42
-) -> tuple[dict[str, Figures], dict[str, float]]:
-    """Return what the published split would have claimed: rows drawn at random, one passage and claim on both sides.
-
-    Returns:
-        Recipe or baseline -> `figures` of the test rows; and "sample", "premise" and "claim" -> the share of test rows
-        with a group, premise or claim that is also in the training part.
-
-    Source: LEME section 3.3 (80 and 20 %), seed of the released code.
-    """
-    rng = np.random.default_rng(seed)
-    test_rows = np.zeros(len(data.labels), dtype=bool)
-    for label in range(len(LABELS)):  # stratified by class, as published
-        own = np.flatnonzero(np.array(data.labels) == label)
-        test_rows[rng.permutation(own)[: round(share * len(own))]] = True
-    train, test = data.split(test_rows)
-    out = {name: figures(test, HeldOutAnswers(*[fit(train, test)] * 2)) for name, fit in BASELINES.items()}
-    for name, fit in fits.items():
-        trained = fit(train, 0)
-        raw = trained.probabilities(test.pairs)
-        out[name] = figures(test, HeldOutAnswers(raw, temper(raw, trained.temperature)))
-    overlap = {"sample": float(np.isin(test.groups, train.groups).mean())}
-    for place, name in enumerate(("premise", "claim")):
-        training_texts, tested = ([pair[place] for pair in part.pairs] for part in (train, test))
-        overlap[name] = float(np.isin(tested, training_texts).mean())
-    return out, overlap
 
 
 def train_annotator(

@@ -18,20 +18,22 @@ from seesaw_cf.stats.bootstrap import Floats
 from seesaw_cf.stats.plain import plain
 from seesaw_cf.texts.annotate.reports import ClassifierScores
 
+_BINS = 10
 
-def calibration_error(truth: NDArray[np.intp], probabilities: Floats, bins: int = 10) -> float:
-    """Expected calibration error of the answers: mean over equal-width bins of |accuracy - confidence|, by rows.
+
+def calibration_error(truth: NDArray[np.intp], probabilities: Floats) -> float:
+    """Expected calibration error of the answers: mean over ten equal-width bins of |accuracy - confidence|, by rows.
 
     Source: Guo et al. (2017), equation 3.
     """
     confidence, right = probabilities.max(axis=1), probabilities.argmax(axis=1) == truth
-    which = np.minimum((confidence * bins).astype(int), bins - 1)
-    gaps = np.bincount(which, right - confidence, minlength=bins)
+    which = np.minimum((confidence * _BINS).astype(int), _BINS - 1)
+    gaps = np.bincount(which, right - confidence, minlength=_BINS)
     return float(np.abs(gaps).sum() / len(truth)) if len(truth) else float("nan")
 
 
 def classifier_scores(
-    truth: Sequence[int], probabilities: Floats, groups: Sequence[int], *, draws: int = 2000, seed: int = 0
+    truth: Sequence[int], probabilities: Floats, groups: Sequence[int], *, draws: int = 2000
 ) -> ClassifierScores:
     """Accuracy, macro-F1, agreement with the truth beyond chance, calibration error and confusion.
 
@@ -39,7 +41,7 @@ def classifier_scores(
         truth: Class number per row.
         probabilities: (n, classes) of the classifier, for rows it was not fitted on.
         groups: The independent sample of each row; intervals resample whole ones.
-        draws, seed: Of the bootstrap.
+        draws: Bootstrap samples.
 
     Returns:
         `accuracy` and `macro_f1` (each value, low, high), `recall` (the same for each class), `cohen_kappa`,
@@ -50,7 +52,7 @@ def classifier_scores(
     answers, classes = probabilities.argmax(axis=1), probabilities.shape[1]
     each = np.zeros((int(codes.max(initial=-1)) + 1, classes, classes))
     np.add.at(each, (codes, labels, answers), 1.0)
-    weights = cluster_weights(len(each), draws, seed) if len(each) else np.zeros((0, 0))
+    weights = cluster_weights(len(each), draws, 0) if len(each) else np.zeros((0, 0))
     drawn = np.tensordot(weights, each, axes=1)
     pairs = np.stack([labels, answers], axis=1).astype(np.float64)
     scores: ClassifierScores = plain({

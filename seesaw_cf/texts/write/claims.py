@@ -126,13 +126,12 @@ def _truths(side: CoupledEntity, wording: str) -> Iterable[Claim]:
             yield Claim("ground_truth", truth["property_id"], claim.replace("{entity}", entity))
 
 
-def claim_pairs(passages: pa.Table, records: Sequence[LongformRecord], wording: str = "published") -> list[ClaimPair]:
+def claim_pairs(passages: pa.Table, records: Sequence[LongformRecord]) -> list[ClaimPair]:
     """Return every subject and related passage with every claim of its record.
 
     Args:
         passages: `tables.PASSAGES`; other kinds of passages ("guided", "free") are left out.
         records: Rows of a `coupled_*` config.
-        wording: One of `WORDINGS`.
 
     Returns:
         The pairs in the order of the passages. Where the text is missing, or the record cannot make the claim, `status`
@@ -140,7 +139,6 @@ def claim_pairs(passages: pa.Table, records: Sequence[LongformRecord], wording: 
 
     Raises:
         RecordError: Two records share a case id, a passage has no record, or the edit is missing in a record.
-        UnknownNameError: Unknown wording.
     """
     claims: dict[int, dict[str, list[Claim]]] = {}
     for record in records:
@@ -148,7 +146,7 @@ def claim_pairs(passages: pa.Table, records: Sequence[LongformRecord], wording: 
             raise RecordError(
                 f"coupled records: case {record['case_id']} is there twice. Annotate one config at a time."
             )
-        claims[record["case_id"]] = claims_of(record, wording)
+        claims[record["case_id"]] = claims_of(record)
     rows: list[PassageRow] = [row for row in passages.to_pylist() if row["passage"] in SIDES]
     if lost := sorted({row["case_id"] for row in rows} - claims.keys()):
         raise RecordError(
