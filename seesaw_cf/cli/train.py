@@ -52,9 +52,10 @@ def train(args: argparse.Namespace) -> None:
         measured = ("accuracy", "macro_f1")
     else:
         from seesaw_cf.texts.rate.trained import train_rater
-        from seesaw_cf.texts.train.encoder import EncoderRecipe, with_epochs
+        from seesaw_cf.texts.train.encoder import EncoderRecipe
 
-        report = {**train_rater(data, args.out, recipe=with_epochs(EncoderRecipe(), args.epochs), **options)}
+        recipe = EncoderRecipe(**({} if args.epochs is None else {"epochs": args.epochs}))
+        report = {**train_rater(data, args.out, recipe=recipe, **options)}
         measured = ("spearman", "within_one")
     say(_table(report, measured))
     for note in report.get("notes", ()):

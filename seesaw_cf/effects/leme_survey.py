@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from seesaw_cf.base.arguments import check_public
@@ -150,9 +149,7 @@ def _mean(rows: pd.DataFrame) -> Estimate:
     rated = rows[rows["rating"].notna()]
     if rated.empty:
         return Estimate(float("nan"), note="no ratings")
-    estimate = case_estimate(rated["rating"], rated["case_id"])
-    low, high = np.clip([estimate.low, estimate.high], min(SCALE), max(SCALE)).tolist()
-    return replace(estimate, low=low, high=high)  # a mean of ratings lies on their scale
+    return case_estimate(rated["rating"], rated["case_id"], within=(min(SCALE), max(SCALE)))
 
 
 def _difference(rows: pd.DataFrame, versus: pd.DataFrame) -> Estimate:

@@ -60,21 +60,24 @@ def with_adjusted(rows: Sequence[Mapping[str, object]], correction: Correction =
     return [{**row, "p_adjusted": float(p)} for row, p in zip(rows, adjusted, strict=True)]
 
 
-def case_estimate(values: pd.Series, case: pd.Series, *sides: NDArray[np.bool_], against: float = 0.0) -> Estimate:
+def case_estimate(
+    values: pd.Series, case: pd.Series, *sides: NDArray[np.bool_], within: tuple[float, float] = (-np.inf, np.inf)
+) -> Estimate:
     """Return the mean of case means, or of one side minus another, with a 95 % interval clustered by case.
 
     Args:
         values: One finite number per row.
         case: Which case each row belongs to.
         sides: Which rows; none = all rows, two = the first minus the second. A case may have rows in both.
-        against: What the p-value tests the mean against.
+        within: Ends of the values' scale; an interval is cut there, as a mean cannot lie outside.
     """
     codes = pd.factorize(case)[0]
     parts = [case_weights(codes, side) for side in sides or (codes >= 0,)]
     if not all(part.any() for part in parts):
         return Estimate(float("nan"), clusters={"case": 0}, note="no rows")
-    estimate = clustered_mean(values.to_numpy(np.float64) - against, parts, {"case": codes})
-    return replace(estimate, **{name: getattr(estimate, name) + against for name in ("value", "low", "high")})
+    estimate = clustered_mean(values.to_numpy(np.float64), parts, {"case": codes})
+    low, high = np.clip([estimate.low, estimate.high], *within).tolist()
+    return replace(estimate, low=low, high=high)
 
 
 def share_estimate(flags: pd.Series, case: pd.Series, weights: Floats | None = None, against: float = 0.0) -> Estimate:
@@ -95,9 +98,9 @@ def share_estimate(flags: pd.Series, case: pd.Series, weights: Floats | None = N
     return replace(share, p=float(2 * norm.sf(abs(share.value - against) / error)))
 
 
-def case_mean(values: pd.Series, case: pd.Series, against: float = 0.0) -> CaseMean:
+def case_mean(values: pd.Series, case: pd.Series, within: tuple[float, float] = (-np.inf, np.inf)) -> CaseMean:
     """Return `case_estimate` of all rows as columns: `value`, `low`, `high`, `p`, `n` rows, `n_cases`, and `note`."""
-    return _plain(case_estimate(values, case, against=against))
+    return _plain(case_estimate(values, case, within=within))
 
 
 def case_share(flags: pd.Series, case: pd.Series, against: float = 0.0) -> CaseMean:

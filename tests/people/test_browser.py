@@ -183,7 +183,7 @@ def test_three_raters_and_a_server_that_is_killed(tmp_path: Path, browser: Any, 
     for file in files:
         with StudyStore(file, readonly=True) as store:
             found = status_of(store)
-            assert [(one.done, one.submitted) for one in found] == [(one.total, True) for one in found]
+            assert [(one.now.done, one.now.submitted) for one in found] == [(one.now.total, True) for one in found]
             answers = [entry for entry in store.entries() if entry.act == "answer"]
             assert len(answers) == sum(len(own) for own in store.tasks.values()), "none lost, none twice"
 

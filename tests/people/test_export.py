@@ -7,6 +7,7 @@ import shlex
 import shutil
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ from seesaw_cf.texts.people.export import export_study
 from seesaw_cf.texts.people.make import KINDS
 from seesaw_cf.texts.people.progress import GoldJudgements
 from seesaw_cf.texts.people.serving import Place, links
-from seesaw_cf.texts.people.status import RaterStatus, status_of
+from seesaw_cf.texts.people.status import status_of
 from seesaw_cf.texts.people.store import Entry, StudyStore
 from seesaw_cf.texts.people.study import RatingItem
 from seesaw_cf.texts.tables import ANNOTATIONS, FAILURES, FLAWS, PASSAGES, RATINGS
@@ -115,23 +116,10 @@ def test_an_item_without_an_answer_is_a_row_without_a_rating(tmp_path: Path) -> 
     assert about["left_out"] == {R2: "did not begin"}
 
 
-def test_shares_are_means_over_items_with_intervals_over_items() -> None:
-    one = RaterStatus(
-        R1,
-        6,
-        6,
-        True,
-        True,
-        None,
-        GoldJudgements(),
-        GoldJudgements(((True,) * 9, (False,) * 9) * 3),
-        GoldJudgements(),
-        1.0,
-        0,
-        0,
-        "",
-    )
-    found = one.row()["attention"]
+def test_shares_are_means_over_items_with_intervals_over_items(tmp_path: Path) -> None:
+    judgements = GoldJudgements(((True,) * 9, (False,) * 9) * 3)
+    with StudyStore(study(tmp_path, "flaws")) as store:
+        found = replace(status_of(store)[0], repeats=judgements).row()["repeats"]
     assert (found["value"], found["n"], found["n_items"], found["right"]) == (0.5, 54, 6, 27)
     assert found["high"] - found["low"] > 0.8, "six items, not 54 judgements"
 
@@ -142,7 +130,7 @@ def test_inattentive_raters_are_left_out_and_named(tmp_path: Path) -> None:
         (task,) = [task for task in store.tasks[R2] if task.role == "attention"]
         wrong = dict.fromkeys(FLAWS_BY_NAME, "equal")
         store.add(Entry(R2, "answer", task.position, wrong, "g"))
-        assert [(one.attention.right, one.attention.asked) for one in status_of(store)] == [(7, 7), (0, 7)]
+        assert [(one.now.attention.right, one.now.attention.asked) for one in status_of(store)] == [(7, 7), (0, 7)]
     exported(file, tmp_path / "out", attention=0.5)
     about = json.loads((tmp_path / "out" / "raters.json").read_text(encoding="utf-8"))
     assert about["left_out"] == {R2: "attention: 0 of 7 right, below 0.5"}

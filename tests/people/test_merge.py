@@ -28,7 +28,7 @@ def test_copies_from_two_machines_become_one(tmp_path: Path) -> None:
     done = merge_studies([one, other], tmp_path / "both.study")
     assert done.conflicts == {}
     with StudyStore(tmp_path / "both.study") as store, StudyStore(one) as first, StudyStore(other) as second:
-        assert [found.done + 2 for found in status_of(store)] == [4, len(store.tasks[R2])]
+        assert [found.now.done + 2 for found in status_of(store)] == [4, len(store.tasks[R2])]
         ids = {entry.entry for entry in store.entries()}
         assert ids == {entry.entry for entry in [*first.entries(), *second.entries()]}
         assert store.secret == first.secret

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import random
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -138,7 +138,7 @@ def test_other_settings_are_refused_with_what_was_expected(wrong: dict[str, Any]
 def test_the_budget_is_ten_asks_per_triple_unless_it_is_given() -> None:
     assert replace(SMALL, triples=7).most_asks == 70
     assert replace(SMALL, triples=7, budget=3).most_asks == 3
-    assert json.loads(json.dumps(SMALL.record()))["triples"] == 12
+    assert json.loads(json.dumps(asdict(SMALL)))["triples"] == 12
 
 
 PLAIN = st.recursive(

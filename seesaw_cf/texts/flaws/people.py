@@ -34,7 +34,7 @@ from seesaw_cf.texts.write.pairs import PHASES, FlawAnswer, PassagePair, flaw_ro
 
 # Label in a sheet -> answer in the order shown; a blank cell is a missing rating, never "equal".
 ANSWERS: Mapping[str, int] = {"A": -1, "equal": 0, "B": 1}
-_YES_NO = ("yes", "no", "unsure")
+YES_NO = ("yes", "no", "unsure")
 
 
 class ReflectedRow(TypedDict):
@@ -122,7 +122,7 @@ def import_sheet(sheet: str | os.PathLike[str], key: str | os.PathLike[str], rat
         row = by_id[item.item]
         _check_texts(sheet, row, item.pair.shown(item.first))
         labels = {flaw: _cell(sheet, row, flaw, ANSWERS) for flaw in record.flaws}
-        reflected, comment = _cell(sheet, row, "edit_reflected", _YES_NO), row.get("comment", "").strip()
+        reflected, comment = _cell(sheet, row, "edit_reflected", YES_NO), row.get("comment", "").strip()
         ratings.append(PairRating(item.pair, rater, item.first, item.copy == 2, labels, reflected, comment))
     return human_work(ratings, len(rows) - len(by_id))
 

@@ -144,17 +144,21 @@ def edit_sentences(edits: pa.Table) -> dict[tuple[str, int], str]:
         edits: `edits.parquet` of a long-form run.
     """
     return {
-        (row["editor"], row["case_id"]): f"{row['subject']}: {_property(row['relation'])} was changed from "
+        (
+            row["editor"],
+            row["case_id"],
+        ): f"{row['subject']}: {property_label(row['relation'], 'one fact')} was changed from "
         f"{row['target_true']} to {row['target_new']}."
         for row in edits.to_pylist()
     }
 
 
-def _property(relation_id: str) -> str:
+def property_label(relation_id: str, otherwise: str = "") -> str:
+    """Return the label of an edited property; `otherwise` of one that the package does not know."""
     try:
         return relation(relation_id).label
     except UnknownNameError:
-        return "one fact"
+        return otherwise
 
 
 def _instructions(flaws: Sequence[str], wording: Wording, shows_edit: bool) -> str:

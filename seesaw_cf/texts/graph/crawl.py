@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from tqdm import tqdm
@@ -115,7 +115,7 @@ def _manifest(
         data={"identities": [[row.name, row.kind] for row in identities]},
         protocol="stereotype graph",
         seed=settings.seed,
-        settings=settings.record(),
+        settings=asdict(settings),
         versions=versions(),
     )
 

@@ -16,7 +16,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from seesaw_cf.base.files import safe_name
-from seesaw_cf.base.terminal import cut
+from seesaw_cf.base.terminal import cut, printable
 from seesaw_cf.effects.regard import prefix_effect
 from seesaw_cf.report import text
 from seesaw_cf.report.canvas import COLOURS, GREY, new_figure, picture_style, save_picture
@@ -63,7 +63,7 @@ def draw(
     files: dict[str, str] = {}
 
     def save(figure: Figure, name: str, what: str, note: str = "") -> None:
-        figure.suptitle(f"{what}\n{cut(_printable(crawl.name), 90)}", fontsize=11)
+        figure.suptitle(f"{what}\n{cut(printable(crawl.name), 90)}", fontsize=11)
         lines = [part for line in (*note.splitlines(), WARNING) for part in wrap(line, int(14 * figure.get_figwidth()))]
         figure.supxlabel("\n".join(lines), fontsize=7.5, color="#444444")
         save_picture(figure, folder / name)
@@ -118,17 +118,13 @@ def _topics(results: Kinds, topics: Topics, min_triples: int, save: Callable[...
             save(_entropy(rows), f"figure8_entropy_{name}.png", f"Relative entropy to the rest: {kind}", note)
 
 
-def _printable(text: str) -> str:
-    return "".join(c if c.isprintable() else "?" for c in text)
-
-
 def _figure(width: float, height: float) -> tuple[Figure, Axes]:
     figure, (axes,) = new_figure(height, width=width)
     return figure, axes
 
 
 def _named(axes: Axes, names: Sequence[str], counts: Sequence[int]) -> None:
-    labels = [f"{cut(_printable(name), 28)}  (n={n})" for name, n in zip(names, counts)]
+    labels = [f"{cut(printable(name), 28)}  (n={n})" for name, n in zip(names, counts)]
     axes.set_yticks(range(len(names)), labels)
     axes.set_ylim(len(names) - 0.4, -0.6)
     axes.grid(axis="x", color="#e6e6e6", linewidth=0.8)
@@ -151,10 +147,10 @@ def _graph(crawl: Crawl, edges: int, seed: int) -> Figure:
             regard = row.get("regard")
             colour = _EDGES.get(str(regard), GREY)
             axes.plot([0.0, 1.0, 1.4], [middle, y[at], y[at]], color=colour, linewidth=0.8)
-            label = f"{cut(_printable(row['predicate']), 24)}  \u2192  {cut(_printable(row['object']), 60)}"
+            label = f"{cut(printable(row['predicate']), 24)}  \u2192  {cut(printable(row['object']), 60)}"
             axes.text(1.45, y[at], label, fontsize=8, va="center", weight="bold" if shared[at] else "normal")
         box = {"facecolor": "#cfe3f3", "edgecolor": "none", "boxstyle": "round,pad=0.3"}
-        axes.text(0, middle, cut(_printable(str(identity)), 28), fontsize=9, ha="right", va="center", bbox=box)
+        axes.text(0, middle, cut(printable(str(identity)), 28), fontsize=9, ha="right", va="center", bbox=box)
     axes.set_xlim(-1.6, 6.0)
     axes.set_ylim(0.8 - len(rows), 0.8)
     axes.set_axis_off()
@@ -173,7 +169,7 @@ def _polarity(numbers: Numbers) -> Figure:
         axes.vlines(x, *_ends(attack), color=colour, alpha=0.4)
         axes.plot(x, y, "o", color=colour)
         axes.annotate(
-            f"{cut(_printable(name), 24)} (n={row['n']})", (x, y), fontsize=8, xytext=(4, 4), textcoords="offset points"
+            f"{cut(printable(name), 24)} (n={row['n']})", (x, y), fontsize=8, xytext=(4, 4), textcoords="offset points"
         )
     axes.axvline(0, color="black", linewidth=0.8)
     axes.set_xlabel("overall regard per triple, 95 % interval (left: spoken of worse)")
@@ -255,8 +251,8 @@ def _shares(rows: Numbers, topics: Topics) -> Figure:
             panel.barh(y, share["value"], color="#0072B2", alpha=0.75)
             panel.hlines(y, *_ends(share), color="black")
         title = f"topic {topic}" + (f" ({topics.labels[topic]})" if topics.labels.get(topic) else "")
-        words = cut(_printable("; ".join(topics.words[topic][:3])), 40)
-        panel.set_title(f"{cut(_printable(title), 40)}\n{words}", fontsize=8)
+        words = cut(printable("; ".join(topics.words[topic][:3])), 40)
+        panel.set_title(f"{cut(printable(title), 40)}\n{words}", fontsize=8)
         panel.set_xlabel("share", fontsize=8)
     for first in panels[::columns]:
         _named(first, list(rows), [row["n"] for row in rows.values()])
@@ -284,11 +280,12 @@ def _scorer_note(kinds: Kinds, scorer: str) -> str:
     for kind, numbers in kinds.items():
         rows = numbers.get(f"{scorer}_scorer", {})
         names = sorted(rows, key=lambda name: -abs(rows[name]["value"]))[:4]
-        biases = [f"{_printable(n)} {rows[n]['value']:+.2f} [{_two(rows[n])}]" for n in names]
+        changes = {name: text.estimate(*_limits(rows[name]), spec="+.2f") for name in names}
+        biases = [f"{printable(name)} {change}" for name, change in changes.items()]
         parts += [f"{kind}: {', '.join(biases)}"] if biases else []
-    text = "; ".join(parts)
-    return f"the {scorer} scorer's own change of the same sentences by the name alone: {text}" if text else ""
+    about = f"the {scorer} scorer's own change of the same sentences by the name alone: "
+    return about + "; ".join(parts) if parts else ""
 
 
-def _two(row: Numbers) -> str:
-    return ", ".join("-" if row[end] is None else f"{row[end]:+.2f}" for end in ("low", "high"))
+def _limits(row: Numbers) -> tuple[float | None, float | None, float | None]:
+    return row["value"], row["low"], row["high"]

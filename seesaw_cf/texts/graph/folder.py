@@ -72,11 +72,6 @@ class Crawl:
     bias: pd.DataFrame | None = None
 
     @property
-    def settings(self) -> dict[str, object]:
-        """The settings of the crawl, plain values."""
-        return dict(self.manifest["settings"])
-
-    @property
     def name(self) -> str:
         """Name the model, and the edit when there is one."""
         model = str(self.manifest["model"].get("id", "model"))

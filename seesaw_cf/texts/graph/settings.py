@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 from seesaw_cf.base.arguments import check_public
@@ -195,10 +195,6 @@ class CrawlSettings:
     def most_asks(self) -> int:
         """The budget of one identity in one run."""
         return self.budget or 10 * self.triples
-
-    def record(self) -> dict[str, object]:
-        """Plain values for a manifest."""
-        return asdict(self)
 
 
 check_public(globals())

@@ -15,7 +15,7 @@ from seesaw_cf.base.seeds import seed_of
 from seesaw_cf.base.text import read_json
 from seesaw_cf.effects.leme_annotation import LABELS
 from seesaw_cf.effects.survey_items import ITEMS, SCALE
-from seesaw_cf.texts.flaws.people import ANSWERS, read_item
+from seesaw_cf.texts.flaws.people import ANSWERS, YES_NO, read_item
 from seesaw_cf.texts.label_studio.config import config_of
 from seesaw_cf.texts.label_studio.results import Answered, read_results
 from seesaw_cf.texts.people.claims import CHOICES, CLAIM_TASK
@@ -27,7 +27,6 @@ from seesaw_cf.texts.people.survey import SURVEY_TASK
 from seesaw_cf.texts.wording import FAILURE_MODES, FLAWS_BY_NAME
 from seesaw_cf.texts.write.pairs import showings
 
-_YES_NO = ("yes", "no", "unsure")
 _CLAIM = (ItemQuestion("label", "Does the passage support the claim?", CHOICES, shape="claim"),)
 
 
@@ -137,7 +136,7 @@ def _flaws(entry: Answered, about: Mapping[str, Any], questions: Sequence[ItemQu
     read_item(about)
     flaws = [question.name for question in questions if question.name in FLAWS_BY_NAME]
     labels = {flaw: entry.choice(flaw, ANSWERS) for flaw in flaws}
-    return labels | {"edit_reflected": entry.choice("edit_reflected", _YES_NO), "comment": entry.comment}
+    return labels | {"edit_reflected": entry.choice("edit_reflected", YES_NO), "comment": entry.comment}
 
 
 def _survey(entry: Answered, about: Mapping[str, Any], _: Sequence[ItemQuestion]) -> Answer:

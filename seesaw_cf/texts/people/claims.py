@@ -14,7 +14,17 @@ import pyarrow as pa
 
 from seesaw_cf.effects.leme_annotation import LABELS
 from seesaw_cf.texts.annotate.annotate import foreign
-from seesaw_cf.texts.people.making import Kind, Made, RatedTask, Settings, by_role, item_id, of_sample, sample_fields
+from seesaw_cf.texts.people.making import (
+    Kind,
+    Made,
+    RatedTask,
+    Settings,
+    by_role,
+    item_id,
+    of_sample,
+    sample_fields,
+    shared_item,
+)
 from seesaw_cf.texts.people.spans import marked
 from seesaw_cf.texts.people.study import Gold, ItemQuestion, RatingItem, Text
 from seesaw_cf.texts.runs import RunTexts
@@ -88,31 +98,20 @@ def _questions(claims: Mapping[str, str]) -> tuple[ItemQuestion, ...]:
 
 
 def _training() -> RatingItem:
-    return RatingItem(
-        item_id("claims", "training"),
-        "",
-        (),
-        (Text("Passage", _PASSAGE, marked=True),),
-        questions=_questions({f"c{number}": claim for number, (claim, _, _) in enumerate(_TRAINING, 1)}),
-        about={"role": "training"},
-        gold=Gold(
-            {f"c{n}": {"choice": label, "sentences": marked} for n, (_, label, marked) in enumerate(_TRAINING, 1)},
-            "Sentence 1 says what she was and sentence 2 what she did. Where she was born is not said: to have worked "
-            "in Bergen is no evidence. Sentence 3 gives her another citizenship.",
-        ),
+    answers = {f"c{n}": {"choice": label, "sentences": marked} for n, (_, label, marked) in enumerate(_TRAINING, 1)}
+    why = (
+        "Sentence 1 says what she was and sentence 2 what she did. Where she was born is not said: to have worked "
+        "in Bergen is no evidence. Sentence 3 gives her another citizenship."
     )
+    questions = _questions({f"c{number}": claim for number, (claim, _, _) in enumerate(_TRAINING, 1)})
+    texts = (Text("Passage", _PASSAGE, marked=True),)
+    return shared_item("claims", "training", Gold(answers, why), texts=texts, questions=questions)
 
 
 def _attention() -> RatingItem:
-    return RatingItem(
-        item_id("claims", "attention"),
-        "",
-        (),
-        (Text("Passage", _ATTENTION, marked=True),),
-        questions=_questions({"c1": "Marten Hale lived in Ghent"}),
-        about={"role": "attention"},
-        gold=Gold({"c1": {"choice": "contradicts", "sentences": [2]}}),
-    )
+    gold, questions = Gold({"c1": {"choice": "contradicts", "sentences": [2]}}), {"c1": "Marten Hale lived in Ghent"}
+    texts = (Text("Passage", _ATTENTION, marked=True),)
+    return shared_item("claims", "attention", gold, texts=texts, questions=_questions(questions))
 
 
 def _tables(rated: Sequence[RatedTask], questions: Sequence[ItemQuestion]) -> Iterator[tuple[str, pa.Table]]:

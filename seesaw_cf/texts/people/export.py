@@ -61,11 +61,11 @@ def export_study(store: StudyStore, out: Path, *, attention: float = 0.0, overwr
 
 
 def _unfit(status: RaterStatus, attention: float) -> str:
-    if not status.consented:
+    if not status.now.consented:
         return "did not begin"
-    if status.qualified is False:
-        return f"gold items: {status.gold.right} of {status.gold.asked} right, too few"
-    right, total = status.attention.right, status.attention.asked
+    if status.now.qualified is False:
+        return f"gold items: {status.now.gold.right} of {status.now.gold.asked} right, too few"
+    right, total = status.now.attention.right, status.now.attention.asked
     return f"attention: {right} of {total} right, below {attention:g}" if total and right < attention * total else ""
 
 

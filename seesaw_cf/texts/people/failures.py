@@ -9,9 +9,19 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from seesaw_cf.texts.people.making import Kind, Made, RatedTask, Settings, by_role, item_id, of_sample, sample_fields
+from seesaw_cf.texts.people.making import (
+    Kind,
+    Made,
+    RatedTask,
+    Settings,
+    by_role,
+    item_id,
+    of_sample,
+    sample_fields,
+    shared_item,
+)
 from seesaw_cf.texts.people.study import Gold, ItemQuestion, RatingItem, Text
-from seesaw_cf.texts.people.survey import facts_told
+from seesaw_cf.texts.people.survey import facts_told, two_passages
 from seesaw_cf.texts.rate.survey import SurveySample
 from seesaw_cf.texts.runs import RunTexts
 from seesaw_cf.texts.tables import FAILURES
@@ -64,32 +74,22 @@ def _item(sample: SurveySample, blind_edit: bool) -> RatingItem:
 
 
 def _training() -> RatingItem:
-    return RatingItem(
-        item_id("failures", "training"),
-        "",
-        (
-            ("New fact", ("Ida Moor was born in Turin",)),
-            ("Old facts about the subject", ("Ida Moor was born in Lyon.",)),
-        ),
-        (Text("Main passage", _TRAINING[0]), Text("Related passage", _TRAINING[1])),
-        about={"role": "training"},
-        gold=Gold(
-            {"modes": [_TRAINED, "old_and_new"]},
-            "The passage says Turin and then Lyon, 1901 and then 1911: it contradicts itself, and holds the old and "
-            "the new fact together.",
-        ),
+    why = (
+        "The passage says Turin and then Lyon, 1901 and then 1911: it contradicts itself, and holds the old and the "
+        "new fact together."
     )
+    told = (
+        ("New fact", ("Ida Moor was born in Turin",)),
+        ("Old facts about the subject", ("Ida Moor was born in Lyon.",)),
+    )
+    gold = Gold({"modes": [_TRAINED, "old_and_new"]}, why)
+    return shared_item("failures", "training", gold, told=told, texts=two_passages(*_TRAINING))
 
 
 def _attention() -> RatingItem:
-    return RatingItem(
-        item_id("failures", "attention"),
-        "",
-        (("New fact", ("The lighthouse of Norrvik is in Chile",)),),
-        (Text("Main passage", _ATTENTION), Text("Related passage", _ATTENTION)),
-        about={"role": "attention"},
-        gold=Gold({"modes": ["topic_drift"]}),
-    )
+    told = (("New fact", ("The lighthouse of Norrvik is in Chile",)),)
+    gold = Gold({"modes": ["topic_drift"]})
+    return shared_item("failures", "attention", gold, told=told, texts=two_passages(_ATTENTION, _ATTENTION))
 
 
 def _rows(rated_task: RatedTask) -> Iterator[dict[str, object]]:

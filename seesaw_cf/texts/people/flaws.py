@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from seesaw_cf.texts.flaws.people import ANSWERS, PairRating, human_work
 from seesaw_cf.texts.flaws.rating_sheets import edit_sentences
-from seesaw_cf.texts.people.making import Kind, Made, RatedTask, Settings, item_id
+from seesaw_cf.texts.people.making import Kind, Made, RatedTask, Settings, item_id, shared_item
 from seesaw_cf.texts.people.study import Gold, ItemQuestion, RatingItem, Text
 from seesaw_cf.texts.runs import RunTexts
 from seesaw_cf.texts.wording import FLAWS_BY_NAME, Wording
@@ -92,32 +92,23 @@ def flaw_item(pair: PassagePair, edit: str = "") -> RatingItem:
 
 def _training() -> list[RatingItem]:
     return [
-        RatingItem(
-            item_id("flaws", "training", name),
-            "",
-            (("Subject", (name,)),),
-            tuple(Text("", text) for text in texts),
-            tuple(FLAWS_BY_NAME),
-            about={"role": "training"},
-            gold=Gold({flaw: right.get(flaw, "equal") for flaw in FLAWS_BY_NAME}, why),
-        )
+        _shared("training", name, texts, Gold({flaw: right.get(flaw, "equal") for flaw in FLAWS_BY_NAME}, why), name)
         for name, texts, right, why in _TRAINING
     ]
 
 
 def _attention() -> list[RatingItem]:
+    gold = Gold(dict.fromkeys(FLAWS_BY_NAME, "B"))
     return [
-        RatingItem(
-            item_id("flaws", "attention", number),
-            "",
-            (("Subject", (name,)),),
-            (Text("", text), Text("", text)),
-            tuple(FLAWS_BY_NAME),
-            about={"role": "attention"},
-            gold=Gold(dict.fromkeys(FLAWS_BY_NAME, "B")),
-        )
+        _shared("attention", name, (text, text), gold, number)
         for number, (name, text) in enumerate(zip(("Ana Brek", "Jon Vale"), _ATTENTION))
     ]
+
+
+def _shared(role: str, name: str, texts: tuple[str, str], gold: Gold, key: object) -> RatingItem:
+    told = (("Subject", (name,)),)
+    shown = [Text("", text) for text in texts]
+    return shared_item("flaws", role, gold, key, told=told, texts=shown, ask=tuple(FLAWS_BY_NAME))
 
 
 def _gold(item: RatingItem, rows: Sequence[Mapping[str, Any]]) -> dict[str, object]:

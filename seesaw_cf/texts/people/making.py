@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from seesaw_cf.texts.people.study import Answer, ItemQuestion, RatingItem, RatingTask
+from seesaw_cf.texts.people.study import Answer, Gold, ItemQuestion, RatingItem, RatingTask, Text, ToldFacts
 from seesaw_cf.texts.runs import RunTexts
 from seesaw_cf.texts.wording import OURS, Wording
 
@@ -111,6 +111,29 @@ def by_role(name: str, rows: Callable[[RatedTask], Iterator[dict[str, object]]],
 def item_id(*parts: object) -> str:
     """Return a name that tells a rater nothing; the same for the same parts."""
     return hashlib.sha256("\0".join(map(str, parts)).encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+def shared_item(
+    kind: str,
+    role: str,
+    gold: Gold,
+    *key: object,
+    told: ToldFacts = (),
+    texts: Sequence[Text] = (),
+    ask: Sequence[str] = (),
+    questions: Sequence[ItemQuestion] = (),
+) -> RatingItem:
+    """Return an item that every rater gets.
+
+    Args:
+        kind: Of task.
+        role: "training" or "attention".
+        gold: Right answers.
+        *key: What tells it from others of its role.
+        told, texts, ask, questions: See `RatingItem`.
+    """
+    name = item_id(kind, role, *key)
+    return RatingItem(name, "", told, tuple(texts), tuple(ask), tuple(questions), {"role": role}, gold)
 
 
 def of_sample(row: Mapping[str, Any], item: RatingItem) -> bool:

@@ -72,10 +72,7 @@ class Rounds:
 
     def consent(self, request: Request, rater: str, form: Form) -> Response:
         """Return the rater takes part."""
-        try:
-            self._store.add(Entry(rater, "consent"))
-        except StorageError as error:
-            raise HTTPException(507, _unsaved(error)) from error
+        self._log(rater, "consent")
         return _go("/guide")
 
     def guide(self, request: Request, rater: str) -> Response:
@@ -149,11 +146,14 @@ class Rounds:
         """Return the rater is done."""
         if standing(self._store, rater).next is not None:
             raise HTTPException(409, "Some items have no answer yet.")
+        self._log(rater, "submit")
+        return _go("/")
+
+    def _log(self, rater: str, act: str) -> None:
         try:
-            self._store.add(Entry(rater, "submit"))
+            self._store.add(Entry(rater, act))
         except StorageError as error:
             raise HTTPException(507, _unsaved(error)) from error
-        return _go("/")
 
     def _csrf(self, rater: str) -> str:
         return self._keys.token("form", rater)

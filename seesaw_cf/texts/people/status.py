@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ import pandas as pd
 from seesaw_cf.report.table import Column, Row, Table
 from seesaw_cf.stats import clustered_mean
 from seesaw_cf.texts.people.forms import agrees
-from seesaw_cf.texts.people.progress import GoldJudgements, standing
+from seesaw_cf.texts.people.progress import GoldJudgements, Standing, standing
 from seesaw_cf.texts.people.store import StudyStore
 from seesaw_cf.texts.people.study import RatingStudy
 
@@ -23,34 +23,23 @@ class RaterStatus:
 
     Attributes:
         rater: Name.
-        done, total: Items with an answer, and all.
-        consented, submitted: Whether.
-        qualified: None while it is not known.
-        gold, attention, repeats: Judgements that should be right, or the same again.
-        seconds: Middle time of an item.
+        now: Where the rater stands.
+        repeats: Judgements of items shown twice that should be the same again.
         late: Answers after submission; they are kept and do not count.
-        clock_back: Times at which the clock of the machine went back.
-        last: Date of the last entry.
     """
 
     rater: str
-    done: int
-    total: int
-    consented: bool
-    submitted: bool
-    qualified: bool | None
-    gold: GoldJudgements
-    attention: GoldJudgements
+    now: Standing
     repeats: GoldJudgements
-    seconds: float | None
     late: int
-    clock_back: int
-    last: str
 
     def row(self) -> dict[str, Any]:
         """Plain values, each share as the mean over items, with its counts and an interval clustered by item."""
-        shares = {name: _share(getattr(self, name)) for name in ("gold", "attention", "repeats")}
-        return asdict(self) | shares
+        names = ("done", "total", "consented", "submitted", "qualified", "seconds", "last")
+        shares = {"gold": self.now.gold, "attention": self.now.attention, "repeats": self.repeats}
+        row = {"rater": self.rater} | {name: getattr(self.now, name) for name in names}
+        row |= {name: _share(judgements) for name, judgements in shares.items()}
+        return row | {"late": self.late, "clock_back": self.now.back}
 
 
 def _share(judged: GoldJudgements) -> dict[str, Any]:
@@ -71,21 +60,8 @@ def status_of(store: StudyStore) -> list[RaterStatus]:
 
 def _status(store: StudyStore, rater: str) -> RaterStatus:
     now, late = standing(store, rater), sum(entry.act == "late" for entry in store.entries(rater))
-    return RaterStatus(
-        rater,
-        now.done,
-        now.total,
-        now.consented,
-        now.submitted,
-        now.qualified,
-        now.gold,
-        now.attention,
-        _repeats(store, rater, {place: entry.content for place, entry in now.answers.items()}),
-        now.seconds,
-        late,
-        now.back,
-        now.last,
-    )
+    repeats = _repeats(store, rater, {place: entry.content for place, entry in now.answers.items()})
+    return RaterStatus(rater, now, repeats, late)
 
 
 def _repeats(store: StudyStore, rater: str, answers: Mapping[int, Mapping[str, Any]]) -> GoldJudgements:
@@ -109,21 +85,24 @@ def _repeats(store: StudyStore, rater: str, answers: Mapping[int, Mapping[str, A
 
 def status_table(study: RatingStudy, statuses: Sequence[RaterStatus]) -> Table:
     """Return how far the raters are, one row each, with what should be looked at."""
-    answered, total = sum(status.done for status in statuses), sum(status.total for status in statuses)
+    answered, total = sum(status.now.done for status in statuses), sum(status.now.total for status in statuses)
     about = f"Study {study.id}, {study.kind}: {answered} of {total} items have an answer."
-    clocks = {status.rater: status.clock_back for status in statuses if status.clock_back}
-    late = {status.rater: status.late for status in statuses if status.late}
     lines = [
-        f"{name}: the clock went back {n} times; the order of answers does not rest on it."
-        for name, n in clocks.items()
+        f"{status.rater}: the clock went back {status.now.back} times; the order of answers does not rest on it."
+        for status in statuses
+        if status.now.back
     ]
-    lines += [f"{name}: {n} answers after submission; they are kept and do not count." for name, n in late.items()]
-    frame = pd.DataFrame([{name: getattr(status, name) for name in RaterStatus.__slots__} for status in statuses])
+    lines += [
+        f"{status.rater}: {status.late} answers after submission; they are kept and do not count."
+        for status in statuses
+        if status.late
+    ]
+    frame = pd.DataFrame([status.row() for status in statuses])
     return Table("status", "Status", about, _COLUMNS, frame, lines=lines)
 
 
 def _judged(name: str) -> Callable[[Row], str]:
-    return lambda row: f"{row[name].right}/{row[name].asked}" if row[name].asked else ""
+    return lambda row: f"{row[name]['right']}/{row[name]['n']}" if row[name]["n"] else ""
 
 
 _COLUMNS = (

@@ -9,6 +9,8 @@ from typing import Any
 # What a task is for. Raters are told of the first two; "repeat" and "attention" look like any other.
 ROLES = ("training", "gold", "item", "repeat", "attention")
 
+ToldFacts = tuple[tuple[str, tuple[str, ...]], ...]
+"""What stands above the texts of an item: labels and lines."""
 Answer = Mapping[str, Any]
 """Question -> text of a choice, list of choices, free text, or {"choice", "sentences", "spans"} of a claim."""
 
@@ -80,7 +82,7 @@ class RatingItem:
 
     id: str
     group: str
-    told: tuple[tuple[str, tuple[str, ...]], ...]
+    told: ToldFacts
     texts: tuple[Text, ...]
     ask: tuple[str, ...] = ()
     questions: tuple[ItemQuestion, ...] = ()

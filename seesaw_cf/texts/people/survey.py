@@ -20,6 +20,7 @@ from seesaw_cf.texts.people.making import (
     item_id,
     of_sample,
     sample_fields,
+    shared_item,
 )
 from seesaw_cf.texts.people.study import Gold, ItemQuestion, RatingItem, Text
 from seesaw_cf.texts.rate.judge import INTRO
@@ -97,17 +98,10 @@ def _training() -> list[RatingItem]:
     for name, which in _TRAINING:
         example: Shown = getattr(by_name[name], which)
         facts = [("New fact", (example.new_fact,)), ("Old facts", example.old_facts)]
-        items.append(
-            RatingItem(
-                item_id("survey", "training", name, which),
-                "",
-                tuple((label, lines) for label, lines in facts if any(lines)),
-                tuple(Text(title, getattr(example, key)) for key, title in _TITLES.items() if getattr(example, key)),
-                (name,),
-                about={"role": "training"},
-                gold=Gold({name: str(example.rating)}, example.reason),
-            )
-        )
+        told = tuple((label, lines) for label, lines in facts if any(lines))
+        texts = [Text(title, getattr(example, key)) for key, title in _TITLES.items() if getattr(example, key)]
+        gold = Gold({name: str(example.rating)}, example.reason)
+        items.append(shared_item("survey", "training", gold, name, which, told=told, texts=texts, ask=(name,)))
     return items
 
 
@@ -125,21 +119,18 @@ def _examples() -> tuple[GuideExample, ...]:
 
 def _attention() -> list[RatingItem]:
     names = tuple(item.name for item in ITEMS)
-    return [
-        RatingItem(
-            item_id("survey", "attention", rating),
-            "",
-            (("New fact", ("The lighthouse of Norrvik is in Chile",)),),
-            (
-                Text("Main passage", text),
-                Text("Related passage", "Norrvik is a harbour town. " + text),
-            ),
-            names,
-            about={"role": "attention"},
-            gold=Gold(dict.fromkeys(names, rating)),
-        )
-        for rating, text in _ATTENTION
-    ]
+    told = (("New fact", ("The lighthouse of Norrvik is in Chile",)),)
+    items = []
+    for rating, text in _ATTENTION:
+        texts = two_passages(text, f"Norrvik is a harbour town. {text}")
+        gold = Gold(dict.fromkeys(names, rating))
+        items.append(shared_item("survey", "attention", gold, rating, told=told, texts=texts, ask=names))
+    return items
+
+
+def two_passages(main: str, related: str) -> tuple[Text, Text]:
+    """Return the passages about an edit's subject and about a related entity, as raters see them."""
+    return Text(_TITLES["main"], main), Text(_TITLES["related"], related)
 
 
 def _rows(rated_task: RatedTask) -> Iterator[dict[str, object]]:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 
-from seesaw_cf.texts.people.making import Kind, Made, RatedTask, Settings, item_id
+from seesaw_cf.texts.people.making import Kind, Made, RatedTask, Settings, item_id, shared_item
 from seesaw_cf.texts.people.study import Gold, ItemQuestion, RatingItem
 from seesaw_cf.texts.people.survey import facts_told
 from seesaw_cf.texts.runs import RunTexts
@@ -68,9 +68,7 @@ def _training() -> RatingItem:
         for (name, text), entity in zip(_QUESTIONS.items(), ("Edda Korn", "Ruth Korn"))
     )
     gold = Gold({}, f"This is how others did it. {_EXAMPLE}")
-    return RatingItem(
-        item_id("writing", "training"), "", facts, (), questions=questions, about={"role": "training"}, gold=gold
-    )
+    return shared_item("writing", "training", gold, told=facts, questions=questions)
 
 
 def _tables(rated: Sequence[RatedTask], questions: Sequence[ItemQuestion]) -> Iterator[tuple[str, pa.Table]]:

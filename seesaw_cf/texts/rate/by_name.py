@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-import pyarrow as pa
 
 from seesaw_cf.base.errors import RecordError, unknown_name
 from seesaw_cf.base.tables import read_table
@@ -28,7 +27,7 @@ from seesaw_cf.texts.rate.survey import Rater, Rating, SurveyQuestion
 from seesaw_cf.texts.rate.trained import load_rater
 from seesaw_cf.texts.tables import PASSAGES, RATINGS
 from seesaw_cf.texts.wording import read_wording
-from seesaw_cf.texts.write.passages import LongformRecord, read_records
+from seesaw_cf.texts.write.passages import read_records
 
 if TYPE_CHECKING:
     from seesaw_cf.texts.job import LemeJob
@@ -298,20 +297,6 @@ def judge_rater(job: LemeJob, generator: Generator) -> LLMJudge:
                 "people's ratings.parquet, as `seesaw-cf annotate export` writes it, and their passages.parquet."
             )
         passages = read_table(folder / "passages.parquet", PASSAGES)
-        pool = exemplars(passages, ratings, records, "human" if people else "")
+        pool = tuple(answered_questions(passages, ratings, records, "human" if people else ""))
     intro = read_wording(job.judge_wording or None).survey or INTRO
     return LLMJudge(generator, job.judge_shots, pool, tries=job.judge_tries, seed=job.seed, intro=intro)
-
-
-def exemplars(
-    passages: pa.Table, ratings: pa.Table, records: Sequence[LongformRecord], rater: str = "human"
-) -> tuple[Exemplar, ...]:
-    """Rated questions to show a judge.
-
-    Args:
-        passages: `tables.PASSAGES`.
-        ratings: `tables.RATINGS`; only whole ratings by raters with a name that begins with `rater` are taken.
-        records: Rows of the `coupled_*` config that the passages are of.
-        rater: Beginning of the names of the raters to learn from.
-    """
-    return tuple(answered_questions(passages, ratings, records, rater))

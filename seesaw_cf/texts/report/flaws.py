@@ -12,12 +12,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from seesaw_cf.base.checks import one_of
-from seesaw_cf.base.errors import UnknownNameError
 from seesaw_cf.effects.flaws import hits, mean_rating
-from seesaw_cf.records.relations import relation
 from seesaw_cf.report.table import Table, table_of
 from seesaw_cf.stats.case_means import case_share, row_share, with_adjusted
 from seesaw_cf.texts.flaws.people import HumanWork, intra_rater, share_reflected
+from seesaw_cf.texts.flaws.rating_sheets import property_label
 from seesaw_cf.texts.flaws.validity import validate_judge
 from seesaw_cf.texts.report.agreement import Agreeing, agreement_sections, plan_section
 from seesaw_cf.texts.report.collected import Collected
@@ -113,19 +112,12 @@ def _means(frame: pd.DataFrame, alone: Sequence[str] | pd.Series, by: str = "rel
     """Mean rating of every flaw; raters in `alone` stand for themselves only. p is adjusted over all rows."""
     rows = []
     for (editor, name, flaw), part in frame.groupby(["editor", by, "flaw"], sort=True, observed=True):
-        about = {"editor": editor, by: name} | ({"property": _property(str(name))} if by == "relation" else {})
+        about = {"editor": editor, by: name} | ({"property": property_label(str(name))} if by == "relation" else {})
         own = mean_rating(part, ("edit",) if set(part["rater"]) <= set(alone) else ("edit", "rater"))
         counts = {"n": own.mean.n, "n_cases": own.mean.clusters["edit"], "n_missing": own.n_missing}
         numbers = own.mean.columns("value", "low", "high", "p", "note") | {"p_paper": own.p_paper}
         rows.append({**about, "flaw": flaw} | numbers | counts)
     return pd.DataFrame(with_adjusted(rows) if rows else [])
-
-
-def _property(name: str) -> str:
-    try:
-        return relation(name).label
-    except UnknownNameError:
-        return ""
 
 
 def _judges(frame: pd.DataFrame, people: pd.DataFrame, judges: Sequence[str]) -> pd.DataFrame:

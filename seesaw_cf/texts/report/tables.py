@@ -15,7 +15,7 @@ from seesaw_cf.base.arguments import checked
 from seesaw_cf.base.errors import MissingExtraError, RecordError, need
 from seesaw_cf.base.files import write_text
 from seesaw_cf.effects.groups import need_columns
-from seesaw_cf.effects.survey_items import TYPES
+from seesaw_cf.effects.survey_items import SCALE, TYPES
 from seesaw_cf.report.html.findings import Findings, Folded, PageSection, conclusion, findings_page
 from seesaw_cf.report.provenance import recorded
 from seesaw_cf.report.rows import Manifest
@@ -174,9 +174,10 @@ def survey_sections(values: pd.DataFrame, title: str, about: str) -> list[Table]
         title: Of the first table.
         about: What both say.
     """
-    means = analyses.means(typed_values(values))
+    ends = (min(SCALE), max(SCALE))
+    means = analyses.means(typed_values(values), ends)
     return [
-        table_of("survey", title, about, analyses.means(values), "metric"),
+        table_of("survey", title, about, analyses.means(values, ends), "metric"),
         table_of("survey_types", "Survey by type of question", about, means, "metric"),
     ]
 
@@ -240,7 +241,9 @@ def _claims(annotations: pa.Table) -> list[Table]:
 
 def _short(scores: pa.Table, kinds: pd.DataFrame | None) -> list[Table]:
     values = analyses.short_values(scores)
-    sections = [table_of("short", "Short form (Tables 16-18)", f"Shares. {_MEANS}", analyses.means(values), "metric")]
+    sections = [
+        table_of("short", "Short form (Tables 16-18)", f"Shares. {_MEANS}", analyses.means(values, (0, 1)), "metric")
+    ]
     if kinds is not None:
         frame = kind_differences(values, kinds)
         about = "Difference of shares between kinds of edits; adjusted by Holm."

@@ -122,11 +122,12 @@ def short_values(scores: pa.Table) -> pd.DataFrame:
     return values.rename(columns={"editor": "method"})
 
 
-def means(values: pd.DataFrame) -> pd.DataFrame:
+def means(values: pd.DataFrame, within: tuple[float, float] = (-np.inf, np.inf)) -> pd.DataFrame:
     """The mean of every (method, metric): Tables 1, 10-13 (survey), 16-18 (short form), 19 (simple metrics).
 
     Args:
         values: method, case_id, metric, value, and block columns; NaN is missing.
+        within: Ends of the values' scale, where intervals are cut.
 
     Returns:
         Block columns, `method`, `metric`, `value`, `low`, `high`, `sd` over rows (the papers' +-), `n`, `n_cases`,
@@ -136,7 +137,7 @@ def means(values: pd.DataFrame) -> pd.DataFrame:
     for key, rows in blocks(values, "method", "metric"):
         there = rows[rows["value"].notna()]
         about = {"sd": there["value"].std(ddof=1), "n_missing": len(rows) - len(there)}
-        means_of_blocks.append({**key, **case_mean(there["value"], there["case_id"]), **about})
+        means_of_blocks.append({**key, **case_mean(there["value"], there["case_id"], within), **about})
     return pd.DataFrame(means_of_blocks).drop(columns="p", errors="ignore")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -226,8 +226,3 @@ def _f1(predictions: EvalPrediction) -> dict[str, float]:
     confusion = np.zeros((len(LABELS), len(LABELS)))
     np.add.at(confusion, (predictions.label_ids, np.argmax(predictions.predictions, axis=-1)), 1.0)
     return {"score": float(macro_f1(confusion))}
-
-
-def with_epochs(recipe: EncoderRecipe, epochs: int | None) -> EncoderRecipe:
-    """Return the recipe with another number of epochs, if one is given."""
-    return recipe if epochs is None else replace(recipe, epochs=epochs)

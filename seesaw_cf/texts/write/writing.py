@@ -76,7 +76,7 @@ class LocalWriter:
 
     def before(self, asks: Sequence[Sequence[Ask]], sampling: Sampling) -> Written:
         """Completions of the unedited model."""
-        return _split(self.generator.generate([ask for own in asks for ask in own], sampling), asks)
+        return _completions(self.generator, asks, sampling)
 
     def after(
         self, editor: str, cases: Sequence[EditedCase], asks: Sequence[Sequence[Ask]], sampling: Sampling
@@ -111,7 +111,7 @@ class ApiWriter:
 
     def before(self, asks: Sequence[Sequence[Ask]], sampling: Sampling) -> Written:
         """Completions of the prompts as they are."""
-        return _split(self.generator.generate([ask for own in asks for ask in own], sampling), asks)
+        return _completions(self.generator, asks, sampling)
 
     def after(
         self, editor: str, cases: Sequence[EditedCase], asks: Sequence[Sequence[Ask]], sampling: Sampling
@@ -136,8 +136,8 @@ class ApiWriter:
         return self.before(prompts, sampling), [_edit_row(editor, case, "ok", None, 0) for case in cases]
 
 
-def _split(flat: Sequence[Completion], asks: Sequence[Sequence[Ask]]) -> Written:
-    answers = iter(flat)
+def _completions(generator: Generator, asks: Sequence[Sequence[Ask]], sampling: Sampling) -> Written:
+    answers = iter(generator.generate([ask for own in asks for ask in own], sampling))
     return [[next(answers) for _ in own] for own in asks]
 
 
