@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from seesaw_cf.generation.types import Ask, Completion, Generator, Sampling
 from seesaw_cf.models.delta_files import load_delta
+from seesaw_cf.texts.graph.folder import Facts
 
 
 @dataclass(frozen=True)
@@ -23,8 +24,8 @@ class Backend:
     """
 
     generator: Generator
-    model: Mapping[str, object]
-    delta: Mapping[str, object] | None = None
+    model: Facts
+    delta: Facts | None = None
 
 
 @dataclass(frozen=True)

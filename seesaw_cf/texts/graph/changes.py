@@ -18,6 +18,7 @@ from seesaw_cf.stats.plain import as_json
 from seesaw_cf.texts.graph.folder import Crawl
 from seesaw_cf.texts.graph.score import VALUE
 from seesaw_cf.texts.graph.topics import Topics, fit_topics
+from seesaw_cf.texts.tables import FrameRow
 
 # The numbers of one scored crawl: what tables, pictures and comparisons are made of.
 
@@ -209,7 +210,7 @@ def _rows(crawl: Crawl) -> pd.DataFrame:
     return frame
 
 
-def _against(against: str, a: pd.DataFrame, b: pd.DataFrame, permutations: int, seed: int) -> list[dict[str, object]]:
+def _against(against: str, a: pd.DataFrame, b: pd.DataFrame, permutations: int, seed: int) -> list[FrameRow]:
     out = []
     for name in [*sorted({*a["identity"], *b["identity"]}), ALL]:
         left, right = (frame if name == ALL else frame[frame["identity"] == name] for frame in (a, b))
@@ -239,11 +240,11 @@ def _codes(pooled: pd.DataFrame, columns: Sequence[str]) -> NDArray[np.intp]:
     return pooled.groupby(list(columns), sort=False).ngroup().to_numpy().astype(np.intp)
 
 
-def _nothing(note: str, n: int) -> dict[str, object]:
+def _nothing(note: str, n: int) -> FrameRow:
     return dict.fromkeys(("base", "edited", "change", "low", "high", "p"), float("nan")) | {"n": n, "note": note}
 
 
-def _difference(pooled: pd.DataFrame, column: str, everybody: bool) -> dict[str, object]:
+def _difference(pooled: pd.DataFrame, column: str, everybody: bool) -> FrameRow:
     after = pooled["after"].to_numpy(bool)
     if after.all() or not after.any():
         return _nothing("no triples on one side", len(pooled))
@@ -256,7 +257,7 @@ def _difference(pooled: pd.DataFrame, column: str, everybody: bool) -> dict[str,
     return sides | mean.columns("low", "high", "p", "n") | notes
 
 
-def _overlap(pooled: pd.DataFrame, left: pd.DataFrame, right: pd.DataFrame, everybody: bool) -> dict[str, object]:
+def _overlap(pooled: pd.DataFrame, left: pd.DataFrame, right: pd.DataFrame, everybody: bool) -> FrameRow:
     """Dice's coefficient, as the mean over the triples of both graphs of "the other one also has it"."""
     if pooled.empty:
         return _nothing("no triples", 0)
@@ -269,7 +270,7 @@ def _overlap(pooled: pd.DataFrame, left: pd.DataFrame, right: pd.DataFrame, ever
     return row | {"change": mean.value, "low": mean.low, "high": mean.high}
 
 
-def _topic_change(pooled: pd.DataFrame, permutations: int, seed: int) -> dict[str, object]:
+def _topic_change(pooled: pd.DataFrame, permutations: int, seed: int) -> FrameRow:
     """Jensen-Shannon divergence; the two sides of whole clusters are swapped to see how large it is by chance."""
     pooled = pooled[pooled["topic"] >= 0]
     after = pooled["after"].to_numpy(bool)

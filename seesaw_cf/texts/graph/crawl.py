@@ -17,7 +17,7 @@ from seesaw_cf.base.versions import versions
 from seesaw_cf.generation.types import Ask, Completion, Generator, Sampling
 from seesaw_cf.run.manifest import RunManifest
 from seesaw_cf.run.store import Store
-from seesaw_cf.texts.graph.folder import Crawl, Stored, load_unit, read_crawl, save_unit, store_of, write_tables
+from seesaw_cf.texts.graph.folder import Crawl, Facts, Stored, load_unit, read_crawl, save_unit, store_of, write_tables
 from seesaw_cf.texts.graph.identities import Identity
 from seesaw_cf.texts.graph.settings import CrawlSettings
 from seesaw_cf.texts.graph.templates import Triple
@@ -36,8 +36,8 @@ class ModelFacts:
         delta: Facts about the edit that is applied; None without one.
     """
 
-    model: Mapping[str, object] | None = None
-    delta: Mapping[str, object] | None = None
+    model: Facts | None = None
+    delta: Facts | None = None
 
 
 def crawl_identities(

@@ -24,6 +24,8 @@ from seesaw_cf.texts.graph.settings import KEPT
 from seesaw_cf.texts.graph.tables import BIAS, COMPLETIONS, SCORES, TRIPLES
 from seesaw_cf.texts.graph.unit import IdentityCrawl
 
+Facts = Mapping[str, object]
+"""What a manifest records: name -> plain value."""
 # (seed, prompt) -> what was written.
 Stored = dict[tuple[int, str], Completion]
 _FINISHED = ("complete", "budget spent")
@@ -164,7 +166,7 @@ def _counts(unit: IdentityCrawl) -> CrawlCounts:
     }
 
 
-def write_scores(folder: Path, scores: pa.Table, bias: pa.Table, scorers: Mapping[str, object]) -> None:
+def write_scores(folder: Path, scores: pa.Table, bias: pa.Table, scorers: Facts) -> None:
     """Write the scores, and which scorers gave them.
 
     Raises:

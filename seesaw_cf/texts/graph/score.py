@@ -15,6 +15,7 @@ from seesaw_cf.base.errors import RecordError
 from seesaw_cf.texts.graph.folder import Crawl, read_crawl, write_scores
 from seesaw_cf.texts.graph.scorers import SentenceScore, SentenceScorer
 from seesaw_cf.texts.graph.tables import BIAS, SCORES
+from seesaw_cf.texts.tables import FrameRow
 
 MASK = "Some people"
 VALUE = {"positive": 1.0, "negative": -1.0, "neutral": 0.0, "other": 0.0}
@@ -74,11 +75,9 @@ def _label(scored: SentenceScore) -> str | None:
     return max(scored.values, key=lambda label: scored.values[label]) if scored.status == "ok" else None
 
 
-def _row(
-    triple: Mapping[Hashable, object], masked: str, scores: Mapping[str, Mapping[str, SentenceScore]]
-) -> dict[str, object]:
+def _row(triple: Mapping[Hashable, object], masked: str, scores: Mapping[str, Mapping[str, SentenceScore]]) -> FrameRow:
     text = str(triple["text"])
-    row: dict[str, object] = {name: triple[name] for name in ("kind", "identity", "run", "step")}
+    row: FrameRow = {name: triple[name] for name in ("kind", "identity", "run", "step")}
     faults = {
         f"{name}: {answers[sentence].status}"
         for name, answers in scores.items()
@@ -110,7 +109,7 @@ def _contents(triples: pd.DataFrame, n: int, seed: int) -> list[tuple[str, str, 
 
 def _bias(
     drawn: Sequence[tuple[str, str, int, str]], scores: Mapping[str, Mapping[str, SentenceScore]]
-) -> list[dict[str, object]]:
+) -> list[FrameRow]:
     rows = []
     for scorer, answers in scores.items():
         values = {(k, name, c): _value(scorer, answers[text]) for k, name, c, text in drawn}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 import pyarrow as pa
 
@@ -22,12 +22,19 @@ from seesaw_cf.texts.people.claims import CHOICES, CLAIM_TASK
 from seesaw_cf.texts.people.failures import FAILURE_TASK
 from seesaw_cf.texts.people.flaws import FLAW_TASK
 from seesaw_cf.texts.people.making import Kind, Made, RatedTask
-from seesaw_cf.texts.people.study import Answer, ItemQuestion, RatingItem, RatingTask, Text
+from seesaw_cf.texts.people.study import About, Answer, ItemQuestion, RatingItem, RatingTask, Text
 from seesaw_cf.texts.people.survey import SURVEY_TASK
 from seesaw_cf.texts.wording import FAILURE_MODES, FLAWS_BY_NAME
 from seesaw_cf.texts.write.pairs import showings
 
 _CLAIM = (ItemQuestion("label", "Does the passage support the claim?", CHOICES, shape="claim"),)
+
+
+class TaskItem(TypedDict):
+    """A task: what raters see, field by field, and what un-blinds it."""
+
+    data: dict[str, str]
+    about: About
 
 
 @dataclass(frozen=True)
@@ -43,7 +50,7 @@ class Project:
 
     kind: str
     config: str
-    items: Mapping[str, Mapping[str, Any]]
+    items: Mapping[str, TaskItem]
     asked: tuple[str, ...] = ()
 
     def tasks(self) -> list[dict[str, object]]:
@@ -70,7 +77,7 @@ def project_of(kind: str, material: Made, seed: int = 0, duplicates: float = 0.0
     items = {item.id: item for item in material.items}
     orders = KINDS[kind][0].orders
     order = showings(list(items), seed, duplicates) if orders else [(id, 1, "") for id in items]
-    tasks: dict[str, dict[str, Any]] = {}
+    tasks: dict[str, TaskItem] = {}
     facts_by_field: dict[str, str] = {}
     texts_by_field: dict[str, str] = {}
     for name_of_item, copy, first in order:
@@ -88,7 +95,9 @@ def project_of(kind: str, material: Made, seed: int = 0, duplicates: float = 0.0
     names = {name for item in material.items for name in item.ask}
     questions = [question for question in material.questions or _CLAIM if not names or question.name in names]
     blank = dict.fromkeys(facts_by_field | texts_by_field, "-")
-    whole = {id: task | {"data": blank | task["data"]} for id, task in sorted(tasks.items())}
+    whole: dict[str, TaskItem] = {
+        id: {"data": blank | task["data"], "about": task["about"]} for id, task in sorted(tasks.items())
+    }
     config = config_of(facts_by_field, texts_by_field, questions)
     return Project(kind, config, whole, tuple(question.name for question in questions))
 
@@ -132,19 +141,19 @@ def tables_of(results: Path, key: Path) -> dict[str, pa.Table]:
     return {name: table for name, table in kind.tables(rated, questions) if table.num_rows or "." not in name}
 
 
-def _flaws(entry: Answered, about: Mapping[str, Any], questions: Sequence[ItemQuestion]) -> Answer:
+def _flaws(entry: Answered, about: About, questions: Sequence[ItemQuestion]) -> Answer:
     read_item(about)
     flaws = [question.name for question in questions if question.name in FLAWS_BY_NAME]
     labels = {flaw: entry.choice(flaw, ANSWERS) for flaw in flaws}
     return labels | {"edit_reflected": entry.choice("edit_reflected", YES_NO), "comment": entry.comment}
 
 
-def _survey(entry: Answered, about: Mapping[str, Any], _: Sequence[ItemQuestion]) -> Answer:
+def _survey(entry: Answered, about: About, _: Sequence[ItemQuestion]) -> Answer:
     names = [item.name for item in ITEMS if item.name not in about["skipped"]]
     return {name: _DEGREES.get(entry.choice(name, _DEGREES), "") for name in names}
 
 
-def _claims(entry: Answered, about: Mapping[str, Any], _: Sequence[ItemQuestion]) -> Answer:
+def _claims(entry: Answered, about: About, _: Sequence[ItemQuestion]) -> Answer:
     marked = {label for span in entry.spans for label in span.labels}
     label = entry.choice("label", LABELS) or (marked.pop() if len(marked) == 1 else "")
     if marked - {label}:
@@ -158,14 +167,14 @@ def _claims(entry: Answered, about: Mapping[str, Any], _: Sequence[ItemQuestion]
     }
 
 
-def _failures(entry: Answered, about: Mapping[str, Any], _: Sequence[ItemQuestion]) -> Answer:
+def _failures(entry: Answered, about: About, _: Sequence[ItemQuestion]) -> Answer:
     for name in entry.choices.get("modes", ()):
         checks.one_of(f"failure mode in {entry.where}:", name, FAILURE_MODES)
     return {"modes": entry.choices.get("modes"), "comment": entry.comment}
 
 
 _DEGREES = {str(number): str(number) for number in SCALE} | {words: str(number) for number, words in SCALE.items()}
-_Answer = Callable[[Answered, Mapping[str, Any], Sequence[ItemQuestion]], Answer]
+_Answer = Callable[[Answered, About, Sequence[ItemQuestion]], Answer]
 KINDS: dict[str, tuple[Kind, _Answer]] = {
     "flaws": (FLAW_TASK, _flaws),
     "survey": (SURVEY_TASK, _survey),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -46,7 +46,7 @@ class Answered:
     comment: str = ""
     spans: tuple[Highlight, ...] = ()
 
-    def choice(self, question: str, choices: Mapping[str, Any] | tuple[str, ...]) -> str:
+    def choice(self, question: str, choices: Collection[str]) -> str:
         """Return the one choice of a question; "" when nothing was chosen.
 
         Raises:

@@ -26,9 +26,9 @@ from seesaw_cf.texts.people.making import (
     shared_item,
 )
 from seesaw_cf.texts.people.spans import marked
-from seesaw_cf.texts.people.study import Gold, ItemQuestion, RatingItem, Text
+from seesaw_cf.texts.people.study import Answer, Gold, ItemQuestion, RatingItem, Text
 from seesaw_cf.texts.runs import RunTexts
-from seesaw_cf.texts.tables import ANNOTATIONS, SPANS
+from seesaw_cf.texts.tables import ANNOTATIONS, SPANS, FrameRow
 from seesaw_cf.texts.write.claims import ClaimPair, claim_pairs
 
 CHOICES = (("supports", "supports"), ("neutral", "neither"), ("contradicts", "contradicts"))
@@ -120,7 +120,7 @@ def _tables(rated: Sequence[RatedTask], questions: Sequence[ItemQuestion]) -> It
     yield "annotations.spans", pa.Table.from_pylist(spans, schema=SPANS)
 
 
-def _rows(rated_task: RatedTask) -> Iterator[dict[str, object]]:
+def _rows(rated_task: RatedTask) -> Iterator[FrameRow]:
     about, body = rated_task.item.about, rated_task.item.texts[0].body
     for name, claim in about["claims"].items():
         answer = (rated_task.answer or {}).get(name) or {"choice": "", "sentences": []}
@@ -138,7 +138,7 @@ def _rows(rated_task: RatedTask) -> Iterator[dict[str, object]]:
         }
 
 
-def _spans(rated_task: RatedTask) -> Iterator[dict[str, object]]:
+def _spans(rated_task: RatedTask) -> Iterator[FrameRow]:
     about, body = rated_task.item.about, rated_task.item.texts[0].body
     for name, answer in (rated_task.answer or {}).items():
         place = {
@@ -151,7 +151,7 @@ def _spans(rated_task: RatedTask) -> Iterator[dict[str, object]]:
             yield {**place, "label": answer["choice"], "start": start, "end": end, "text": body[start:end]}
 
 
-def _gold(item: RatingItem, rows: Sequence[Mapping[str, Any]]) -> dict[str, object]:
+def _gold(item: RatingItem, rows: Sequence[Mapping[str, Any]]) -> Answer:
     keys = ("claim_kind", "claim_id", "claim")
     names = {tuple(claim[key] for key in keys): name for name, claim in item.about["claims"].items()}
     labelled = [

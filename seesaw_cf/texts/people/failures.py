@@ -20,11 +20,11 @@ from seesaw_cf.texts.people.making import (
     sample_fields,
     shared_item,
 )
-from seesaw_cf.texts.people.study import Gold, ItemQuestion, RatingItem, Text
+from seesaw_cf.texts.people.study import Answer, Gold, ItemQuestion, RatingItem, Text
 from seesaw_cf.texts.people.survey import facts_told, two_passages
 from seesaw_cf.texts.rate.survey import SurveySample
 from seesaw_cf.texts.runs import RunTexts
-from seesaw_cf.texts.tables import FAILURES
+from seesaw_cf.texts.tables import FAILURES, FrameRow
 from seesaw_cf.texts.wording import FAILURE_MODES
 
 _TASK = (
@@ -92,7 +92,7 @@ def _attention() -> RatingItem:
     return shared_item("failures", "attention", gold, told=told, texts=two_passages(_ATTENTION, _ATTENTION))
 
 
-def _rows(rated_task: RatedTask) -> Iterator[dict[str, object]]:
+def _rows(rated_task: RatedTask) -> Iterator[FrameRow]:
     answer = rated_task.answer or {}
     modes, comment = answer.get("modes"), answer.get("comment", "")
     for mode in FAILURE_MODES:
@@ -106,7 +106,7 @@ def _rows(rated_task: RatedTask) -> Iterator[dict[str, object]]:
         }
 
 
-def _gold(item: RatingItem, rows: Sequence[Mapping[str, Any]]) -> dict[str, object]:
+def _gold(item: RatingItem, rows: Sequence[Mapping[str, Any]]) -> Answer:
     judgements = [row for row in rows if of_sample(row, item) and row["present"] is not None]
     return {"modes": [row["mode"] for row in judgements if row["present"]]} if judgements else {}
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 from seesaw_cf.texts.flaws.people import ANSWERS, PairRating, human_work
 from seesaw_cf.texts.flaws.rating_sheets import edit_sentences
 from seesaw_cf.texts.people.making import Kind, Made, RatedTask, Settings, item_id, shared_item
-from seesaw_cf.texts.people.study import Gold, ItemQuestion, RatingItem, Text
+from seesaw_cf.texts.people.study import Answer, Gold, ItemQuestion, RatingItem, Text
 from seesaw_cf.texts.runs import RunTexts
 from seesaw_cf.texts.wording import FLAWS_BY_NAME, Wording
 from seesaw_cf.texts.write.pairs import PassagePair, passage_pairs
@@ -111,7 +111,7 @@ def _shared(role: str, name: str, texts: tuple[str, str], gold: Gold, key: objec
     return shared_item("flaws", role, gold, key, told=told, texts=shown, ask=tuple(FLAWS_BY_NAME))
 
 
-def _gold(item: RatingItem, rows: Sequence[Mapping[str, Any]]) -> dict[str, object]:
+def _gold(item: RatingItem, rows: Sequence[Mapping[str, Any]]) -> Answer:
     """Of the order in which the text before the edit is text A."""
     labels = {answer: label for label, answer in ANSWERS.items()}
     own = [row for row in rows if row["pair_id"] == item.about["pair"]["pair_id"]]

@@ -15,7 +15,7 @@ Form = Mapping[str, Sequence[str]]
 SENTENCES, SPANS = ".sentences", ".spans"  # what follows a claim's name in a form
 
 
-def read_answer(study: RatingStudy, item: RatingItem, form: Form) -> dict[str, Any]:
+def read_answer(study: RatingStudy, item: RatingItem, form: Form) -> Answer:
     """Return the answers of a form about an item; unknown content is left out."""
     return {question.name: _READ[question.shape](question, item, form) for question in study.asked(item)}
 
@@ -30,7 +30,7 @@ def _several(question: ItemQuestion, item: RatingItem, form: Form) -> list[str]:
     return [value for value, _ in question.choices if value in values]
 
 
-def _claim(question: ItemQuestion, item: RatingItem, form: Form) -> dict[str, Any]:
+def _claim(question: ItemQuestion, item: RatingItem, form: Form) -> Answer:
     choice, body = _choice(question, item, form), item.texts[0].body
     if choice == "neutral":
         return {"choice": choice, "sentences": [], "spans": []}
@@ -68,7 +68,7 @@ def blanks(study: RatingStudy, item: RatingItem, answer: Answer) -> dict[str, st
     return problems
 
 
-def expected(item: RatingItem, task: RatingTask) -> dict[str, Any]:
+def expected(item: RatingItem, task: RatingTask) -> Answer:
     """Return the right answers, in the order in which this rater saw the texts."""
     if item.gold is None:
         return {}

@@ -19,7 +19,7 @@ from seesaw_cf.texts.people.failures import FAILURE_TASK
 from seesaw_cf.texts.people.flaws import FLAW_TASK
 from seesaw_cf.texts.people.making import Kind, Made, Settings
 from seesaw_cf.texts.people.store import create_study
-from seesaw_cf.texts.people.study import Gold, RatingItem, RatingStudy
+from seesaw_cf.texts.people.study import About, Gold, RatingItem, RatingStudy
 from seesaw_cf.texts.people.survey import SURVEY_TASK
 from seesaw_cf.texts.people.writing import WRITING_TASK
 from seesaw_cf.texts.runs import RunTexts
@@ -170,7 +170,7 @@ def _gold(kind: Kind, file: Path | None, items: Sequence[RatingItem]) -> tuple[l
 
 
 def _case(item: RatingItem) -> int:
-    about: Mapping[str, Any] = item.about.get("pair") or item.about["sample"]
+    about: About = item.about.get("pair") or item.about["sample"]
     return int(about["case_id"])
 
 

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from seesaw_cf.texts.people.study import Answer, Gold, ItemQuestion, RatingItem, RatingTask, Text, ToldFacts
 from seesaw_cf.texts.runs import RunTexts
+from seesaw_cf.texts.tables import FrameRow
 from seesaw_cf.texts.wording import OURS, Wording
 
 
@@ -88,7 +89,7 @@ class Kind:
     about: str
     make: Callable[[RunTexts, Settings], Made]
     tables: _Tables
-    gold: Callable[[RatingItem, Sequence[Mapping[str, Any]]], dict[str, object]] | None = None
+    gold: Callable[[RatingItem, Sequence[Mapping[str, Any]]], Answer] | None = None
     keys: str = ""
     examples: tuple[GuideExample, ...] = ()
     orders: bool = False
@@ -97,7 +98,7 @@ class Kind:
     sample: int = 0
 
 
-def by_role(name: str, rows: Callable[[RatedTask], Iterator[dict[str, object]]], schema: pa.Schema) -> _Tables:
+def by_role(name: str, rows: Callable[[RatedTask], Iterator[FrameRow]], schema: pa.Schema) -> _Tables:
     """Return what makes the table NAME of items, and NAME.repeats of those that came twice."""
 
     def tables(rated: Sequence[RatedTask], questions: Sequence[ItemQuestion]) -> Iterator[tuple[str, pa.Table]]:
@@ -141,6 +142,6 @@ def of_sample(row: Mapping[str, Any], item: RatingItem) -> bool:
     return all(row[name] == value for name, value in item.about["sample"].items())
 
 
-def sample_fields(sample: Any) -> dict[str, object]:
+def sample_fields(sample: Any) -> FrameRow:
     """Which text of which edit: what a row about a sample begins with."""
     return {name: getattr(sample, name) for name in ("editor", "case_id", "relation", "phase", "sample")}

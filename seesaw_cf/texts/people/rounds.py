@@ -17,7 +17,7 @@ from seesaw_cf.texts.people.guard import Form, first_of
 from seesaw_cf.texts.people.progress import MAIN, Standing, standing
 from seesaw_cf.texts.people.security import Keys
 from seesaw_cf.texts.people.store import Entry, StudyStore
-from seesaw_cf.texts.people.study import RatingTask
+from seesaw_cf.texts.people.study import Answer, RatingTask
 from seesaw_cf.texts.people.views import FormState, guide_page, task_page, words_page
 
 _LOG = logging.getLogger("uvicorn.error")
@@ -168,7 +168,7 @@ class Rounds:
         self,
         now: Standing,
         task: RatingTask,
-        content: dict[str, object],
+        content: Answer,
         wrong: dict[str, str] | None = None,
         notes: list[str] | None = None,
         form: Form | None = None,
@@ -184,7 +184,7 @@ class Rounds:
     def _page(self, now: Standing, task: RatingTask, state: FormState, status: int = 200) -> Response:
         return HTMLResponse(task_page(self._store.study, self._store.items[task.item], task, now, state), status)
 
-    def _keep(self, rater: str, act: str, task: RatingTask, content: dict[str, object], form: Form) -> Entry:
+    def _keep(self, rater: str, act: str, task: RatingTask, content: Answer, form: Form) -> Entry:
         name = first_of(form, "form")[:32]
         then = self._times.get(name)
         duration = None if then is None else round(time.monotonic() - then, 1)

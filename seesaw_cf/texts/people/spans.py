@@ -6,10 +6,10 @@ A stretch is (start, end): Unicode characters from 0, the end not included.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
 
 from seesaw_cf.effects.leme_annotation import sentences
+from seesaw_cf.texts.people.study import Answer
 
 Span = tuple[int, int]
 _WORD = re.compile(r"\S+")
@@ -51,7 +51,7 @@ def read_spans(text: str, fields: Iterable[str]) -> list[Span]:
     return spans
 
 
-def marked(text: str, answer: Mapping[str, Any]) -> list[Span]:
+def marked(text: str, answer: Answer) -> list[Span]:
     """Return everything that an answer about a claim marks, in order: whole sentences, and words."""
     numbered = sentence_spans(text)
     return sorted({*(numbered[number - 1] for number in answer["sentences"]), *map(tuple, answer.get("spans", ()))})

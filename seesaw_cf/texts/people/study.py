@@ -11,6 +11,8 @@ ROLES = ("training", "gold", "item", "repeat", "attention")
 
 ToldFacts = tuple[tuple[str, tuple[str, ...]], ...]
 """What stands above the texts of an item: labels and lines."""
+About = Mapping[str, Any]
+"""What a table needs of an item: its place in the run, its role, and what un-blinds it."""
 Answer = Mapping[str, Any]
 """Question -> text of a choice, list of choices, free text, or {"choice", "sentences", "spans"} of a claim."""
 
@@ -61,7 +63,7 @@ class Gold:
         why: Explanation after a training item.
     """
 
-    answers: Mapping[str, Any] = field(hash=False)
+    answers: Answer = field(hash=False)
     why: str = ""
 
 
@@ -86,7 +88,7 @@ class RatingItem:
     texts: tuple[Text, ...]
     ask: tuple[str, ...] = ()
     questions: tuple[ItemQuestion, ...] = ()
-    about: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    about: About = field(default_factory=dict, hash=False)
     gold: Gold | None = None
 
 

@@ -22,11 +22,11 @@ from seesaw_cf.texts.people.making import (
     sample_fields,
     shared_item,
 )
-from seesaw_cf.texts.people.study import Gold, ItemQuestion, RatingItem, Text
+from seesaw_cf.texts.people.study import Answer, Gold, ItemQuestion, RatingItem, Text
 from seesaw_cf.texts.rate.judge import INTRO
 from seesaw_cf.texts.rate.survey import SurveyQuestion, SurveySample
 from seesaw_cf.texts.runs import RunTexts
-from seesaw_cf.texts.tables import RATINGS
+from seesaw_cf.texts.tables import RATINGS, FrameRow
 
 _CHOICES = tuple((str(number), words) for number, words in SCALE.items())
 _TITLES = {"main": "Main passage", "related": "Related passage"}
@@ -133,7 +133,7 @@ def two_passages(main: str, related: str) -> tuple[Text, Text]:
     return Text(_TITLES["main"], main), Text(_TITLES["related"], related)
 
 
-def _rows(rated_task: RatedTask) -> Iterator[dict[str, object]]:
+def _rows(rated_task: RatedTask) -> Iterator[FrameRow]:
     skipped = rated_task.item.about["skipped"]
     for item in ITEMS:
         value = (rated_task.answer or {}).get(item.name)
@@ -151,7 +151,7 @@ def _rows(rated_task: RatedTask) -> Iterator[dict[str, object]]:
         }
 
 
-def _gold(item: RatingItem, rows: Sequence[Mapping[str, Any]]) -> dict[str, object]:
+def _gold(item: RatingItem, rows: Sequence[Mapping[str, Any]]) -> Answer:
     return {row["item"]: f"{row['rating']:g}" for row in rows if of_sample(row, item) and row["rating"] is not None}
 
 

@@ -6,7 +6,6 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from seesaw_cf.report.html.render import REPORTS, PageTemplate, policy, render
 from seesaw_cf.texts.people.forms import agrees, expected
@@ -14,7 +13,7 @@ from seesaw_cf.texts.people.make import KINDS
 from seesaw_cf.texts.people.progress import MAIN, Standing
 from seesaw_cf.texts.people.spans import sentence_spans, word_spans
 from seesaw_cf.texts.people.status import RaterStatus, status_table
-from seesaw_cf.texts.people.study import RatingItem, RatingStudy, RatingTask
+from seesaw_cf.texts.people.study import Answer, RatingItem, RatingStudy, RatingTask
 
 _PAGES = Path(__file__).parent / "pages"
 _LOOK = PageTemplate(
@@ -42,7 +41,7 @@ class FormState:
     csrf: str
     form: str
     seen: int
-    answers: Mapping[str, Any]
+    answers: Answer
     wrong: Mapping[str, str]
     notes: Sequence[str] = ()
 

@@ -13,7 +13,7 @@ from seesaw_cf.texts.people.making import Kind, Made, RatedTask, Settings, item_
 from seesaw_cf.texts.people.study import Gold, ItemQuestion, RatingItem
 from seesaw_cf.texts.people.survey import facts_told
 from seesaw_cf.texts.runs import RunTexts
-from seesaw_cf.texts.tables import PASSAGES
+from seesaw_cf.texts.tables import PASSAGES, FrameRow
 from seesaw_cf.texts.write.passages import SIDES, coupled_cases
 
 _TASK = (
@@ -77,7 +77,7 @@ def _tables(rated: Sequence[RatedTask], questions: Sequence[ItemQuestion]) -> It
     yield "passages", pa.Table.from_pylist(rows, schema=PASSAGES)
 
 
-def _rows(rated_task: RatedTask) -> Iterator[dict[str, object]]:
+def _rows(rated_task: RatedTask) -> Iterator[FrameRow]:
     about = rated_task.item.about
     for passage in SIDES:
         if passage not in about["sides"]:

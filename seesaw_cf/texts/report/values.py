@@ -17,6 +17,7 @@ from seesaw_cf.effects.leme_annotation import LABELS
 from seesaw_cf.effects.survey_items import ITEMS, TYPES
 from seesaw_cf.stats import proportion
 from seesaw_cf.stats.case_means import case_difference, case_mean, case_share, with_adjusted
+from seesaw_cf.texts.tables import FrameRow
 
 BASELINE = "none"  # the unedited model
 HUMAN = "human"  # passages that people wrote
@@ -43,7 +44,7 @@ def as_frame(table: pa.Table | pd.DataFrame) -> pd.DataFrame:
     return frame
 
 
-def blocks(frame: pd.DataFrame, *more: str) -> Iterator[tuple[dict[str, object], pd.DataFrame]]:
+def blocks(frame: pd.DataFrame, *more: str) -> Iterator[tuple[FrameRow, pd.DataFrame]]:
     """Splits by data set, model, rater and annotator, as far as there are such columns, and by `more`."""
     by = [name for name in _BLOCKS if name in frame] + list(more)
     if by:
@@ -201,7 +202,7 @@ def factual_drift(annotations: pa.Table | pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(drifts)
 
 
-def _drift(before: pd.DataFrame, after: pd.DataFrame) -> dict[str, object]:
+def _drift(before: pd.DataFrame, after: pd.DataFrame) -> FrameRow:
     missing = int(before["label"].isna().sum() + after["label"].isna().sum())
     before, after = (side[side["label"].notna()] for side in (before, after))
     common = set(before["case_id"]) & set(after["case_id"])
@@ -321,7 +322,7 @@ def kind_differences(values: pd.DataFrame, kinds: pd.DataFrame) -> pd.DataFrame:
         cases, `note`. What has no case on one side has no row.
     """
     joined = values[values["value"].notna()].merge(kinds, on="case_id", how="inner")
-    differences: list[dict[str, object]] = []
+    differences: list[FrameRow] = []
     for key, block in blocks(joined):
         for contrast in CONTRASTS:
             rows = [
@@ -333,7 +334,7 @@ def kind_differences(values: pd.DataFrame, kinds: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(differences)
 
 
-def _difference(part: pd.DataFrame, contrast: str) -> dict[str, object]:
+def _difference(part: pd.DataFrame, contrast: str) -> FrameRow:
     if contrast == "already_true":
         cases = part[part["already_true"].notna()]
         first = cases["already_true"].astype(bool).to_numpy()
