@@ -54,12 +54,13 @@ def tfidf(train: AnnotationData, test: AnnotationData) -> Floats:
     with need("scikit-learn", extra="longform", what_for="training"):
         from sklearn.feature_extraction.text import TfidfVectorizer
         from sklearn.linear_model import LogisticRegression
-    vectorizer = TfidfVectorizer(ngram_range=(1, 2), sublinear_tf=True, min_df=2)
-    rows = vectorizer.fit_transform([f"{premise} {claim}" for premise, claim in train.pairs])
-    fitted = LogisticRegression(class_weight="balanced", max_iter=2000).fit(rows, train.labels)
+        from sklearn.pipeline import make_pipeline
+    words = TfidfVectorizer(ngram_range=(1, 2), sublinear_tf=True, min_df=2)
+    classifier = LogisticRegression(class_weight="balanced", max_iter=2000)
+    texts, unseen = ([" ".join(pair) for pair in part.pairs] for part in (train, test))
+    fitted = make_pipeline(words, classifier).fit(texts, train.labels)
     out = np.zeros((len(test.labels), len(LABELS)))
-    texts = [f"{premise} {claim}" for premise, claim in test.pairs]
-    out[:, fitted.classes_] = fitted.predict_proba(vectorizer.transform(texts))
+    out[:, fitted.classes_] = fitted.predict_proba(unseen)
     return out
 
 
