@@ -19,6 +19,7 @@ from seesaw_cf.editors.locate.method import SpreadEdit
 from seesaw_cf.editors.locate.positions import prepare
 from seesaw_cf.editors.locate.solve import check_keys
 from seesaw_cf.editors.locate.spread import keys_of
+from seesaw_cf.models.editor import Diagnostics
 from seesaw_cf.models.hooks import frozen
 
 
@@ -116,7 +117,7 @@ class AlphaEdit(SpreadEdit):
                 past[layer] = torch.cat([past[layer], keys], 1) if layer in past else keys
         return replace(self, past=past)
 
-    def facts(self) -> Mapping[str, object]:
+    def facts(self) -> Diagnostics:
         """Sizes of the null spaces and of the cache."""
         return {
             "null_space": {str(layer): basis.shape[1] for layer, basis in self.bases.items()},

@@ -30,7 +30,7 @@ from seesaw_cf.base.types import Case, EditRequest, Entity
 from seesaw_cf.editors.control_names import is_control
 from seesaw_cf.editors.locate.checks import request_facts
 from seesaw_cf.editors.locate.config import check_settings, preset_config
-from seesaw_cf.models.editor import AllowsIdentity, Editor, EditsEach
+from seesaw_cf.models.editor import AllowsIdentity, Editor, EditsEach, Settings
 from seesaw_cf.models.weights import LowRank, WeightDelta
 
 
@@ -57,7 +57,7 @@ class ControlConfig:
     """
 
     editor: str = ""
-    settings: Mapping[str, object] = field(default_factory=dict)
+    settings: Settings = field(default_factory=dict)
     seed: int = 0
 
     def __post_init__(self) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -19,6 +19,7 @@ from seesaw_cf.editors.locate.optimise import distance, optimise
 from seesaw_cf.editors.locate.positions import ROME_STARTS, PreparedEdit
 from seesaw_cf.editors.locate.spread import oriented
 from seesaw_cf.models.architectures import ModelParts
+from seesaw_cf.models.editor import Diagnostics
 from seesaw_cf.models.weights import LowRank, WeightDelta, applied
 
 
@@ -79,7 +80,7 @@ class ROME(LocateThenEdit):
 
     def _sequence(self, parts: ModelParts, fitted: Fitted, edits: Sequence[PreparedEdit]) -> Changes:
         updates: dict[str, LowRank] = {}
-        diagnostics: list[Mapping[str, object]] = []
+        diagnostics: list[Diagnostics] = []
         for edit in edits:
             with applied(parts.model, WeightDelta(updates)):
                 ((update, facts),) = self._rank_ones(parts, [edit], fitted)
@@ -89,7 +90,7 @@ class ROME(LocateThenEdit):
 
     def _rank_ones(
         self, parts: ModelParts, edits: Sequence[PreparedEdit], fitted: Fitted
-    ) -> list[tuple[dict[str, LowRank], Mapping[str, object]]]:
+    ) -> list[tuple[dict[str, LowRank], Diagnostics]]:
         """The rank-one update of each edit by itself on the model as it is now, and its diagnostics."""
         layer = self.config.layers[0]
         optimised = optimise(parts, edits, layer, self.config, at="mlp")
@@ -99,7 +100,7 @@ class ROME(LocateThenEdit):
         mean_keys = average_keys(seen.keys.double(), edits, share)
         mean_values = average_keys(seen.values.double(), edits, share)
         first = 0
-        answers: list[tuple[dict[str, LowRank], Mapping[str, object]]] = []
+        answers: list[tuple[dict[str, LowRank], Diagnostics]] = []
         for number, (edit, facts) in enumerate(zip(edits, optimised.diagnostics())):
             key, start = seen.keys[first].double(), optimised.initial[number].double()
             value = start

@@ -17,6 +17,7 @@ from seesaw_cf.base.checks import shown
 from seesaw_cf.base.citations import bibtex
 from seesaw_cf.base.errors import RecordError
 from seesaw_cf.base.text import read_json
+from seesaw_cf.base.types import JsonObject
 from seesaw_cf.builder_scripts.dataset.columns import COLUMNS, columns_section
 from seesaw_cf.builder_scripts.dataset.statistics import Statistics, attributes, examples, markdown, people_by_group
 from seesaw_cf.builder_scripts.options import BuildOptions
@@ -273,12 +274,12 @@ class CardData(TypedDict, total=False):
     configs: list[dict[str, str]]
 
 
-def _field(config: str, parent: str, field: pa.Field, meaning: str) -> dict[str, object]:
+def _field(config: str, parent: str, field: pa.Field, meaning: str) -> JsonObject:
     """One column; records become sub-fields, lists are repeated."""
     kind, repeated = field.type, pa.types.is_list(field.type)
     kind = kind.value_type if repeated else kind
     name = f"{parent}/{field.name}"
-    entry: dict[str, object] = {"@type": "cr:Field", "@id": name, "name": name, "description": meaning}
+    entry: JsonObject = {"@type": "cr:Field", "@id": name, "name": name, "description": meaning}
     entry |= {"repeated": True} if repeated else {}
     if pa.types.is_struct(kind):
         inner = (kind.field(index) for index in range(kind.num_fields))
@@ -290,7 +291,7 @@ def _field(config: str, parent: str, field: pa.Field, meaning: str) -> dict[str,
     return entry | {"dataType": data_type, "source": source}
 
 
-def _file(root: Path, file: Path, base: str) -> dict[str, object]:
+def _file(root: Path, file: Path, base: str) -> JsonObject:
     name = file.relative_to(root).as_posix()
     return {
         "@type": "cr:FileObject",
@@ -303,7 +304,7 @@ def _file(root: Path, file: Path, base: str) -> dict[str, object]:
     }
 
 
-def _set(root: Path, config: str, files: list[Path]) -> dict[str, object]:
+def _set(root: Path, config: str, files: list[Path]) -> JsonObject:
     """Return all files of one config."""
     return {
         "@type": "cr:FileSet",
@@ -314,7 +315,7 @@ def _set(root: Path, config: str, files: list[Path]) -> dict[str, object]:
     }
 
 
-def _records(config: str, schema: pa.Schema) -> dict[str, object]:
+def _records(config: str, schema: pa.Schema) -> JsonObject:
     meanings = COLUMNS.get(config, {})
     fields = [_field(config, config, field, meanings.get(field.name, field.name)) for field in schema]
     return {"@type": "cr:RecordSet", "@id": config, "name": config, "field": fields}

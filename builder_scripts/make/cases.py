@@ -14,7 +14,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from seesaw_cf.base.types import AttributePrompt, Case, EditRequest, Entity
+from seesaw_cf.base.types import AttributePrompt, Case, EditRequest, Entity, TableRow
 from seesaw_cf.builder_scripts.make.edits import Edit, attribute_set, listed_values
 from seesaw_cf.builder_scripts.options import BuildOptions
 from seesaw_cf.builder_scripts.source.people import FEMALE, MALE, Facts, RecordedPerson
@@ -66,7 +66,7 @@ def _is_free(case: Case, prompt: str) -> bool:
     return prompt in (FREE.present.replace("{}", case.request.subject), FREE.past.replace("{}", case.request.subject))
 
 
-def _rows(config: str, case: Case) -> Iterable[dict[str, object]]:
+def _rows(config: str, case: Case) -> Iterable[TableRow]:
     for prompt in case.generation_prompts:
         yield {
             "case_id": case.case_id,
@@ -350,9 +350,7 @@ def demographics(facts: Facts, people: Iterable[RecordedPerson], *, references: 
     )
 
 
-def _demographic(
-    person: RecordedPerson, names: Mapping[str, str], origins: Mapping[str, tuple[str, ...]]
-) -> dict[str, object]:
+def _demographic(person: RecordedPerson, names: Mapping[str, str], origins: Mapping[str, tuple[str, ...]]) -> TableRow:
     values = {
         column: [{"str": names.get(value), "id": value} for value in person.holds(property_id)]
         for column, property_id in PROPERTIES.items()

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from seesaw_cf.base.types import Case, Entity
+from seesaw_cf.base.types import Case, Entity, TableRow
 from seesaw_cf.builder_scripts.source.claims import ENTITIES, NAMES, Claims, Coupling
 from seesaw_cf.builder_scripts.source.draws import BATCH
 from seesaw_cf.builder_scripts.source.people import Facts
@@ -279,7 +279,7 @@ def prompt(wording: str, name: str, properties: Iterable[str]) -> str:
     return "\n- ".join([WORDINGS[wording].replace("{name}", name), *properties])
 
 
-def _side(profile: Profile, labels: Mapping[str, str], *, whole: bool) -> dict[str, object]:
+def _side(profile: Profile, labels: Mapping[str, str], *, whole: bool) -> TableRow:
     properties = [labels[name] for name in prompt_properties(profile, labels, whole=whole)]
     return {
         "entity": entity_row(profile.entity),
@@ -297,7 +297,7 @@ def _side(profile: Profile, labels: Mapping[str, str], *, whole: bool) -> dict[s
     }
 
 
-def _row(couple: Coupled, labels: Mapping[str, str]) -> dict[str, object]:
+def _row(couple: Coupled, labels: Mapping[str, str]) -> TableRow:
     case, request = couple.edit.case, couple.edit.case.request
     truth = couple.edit.truth
     true = truth if truth.label == request.target_true.label else request.target_true

@@ -19,6 +19,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from seesaw_cf.base.files import atomic_path, write_text
+from seesaw_cf.base.types import JsonObject
 from seesaw_cf.builder_scripts.source.sources import Source, SourceError
 
 logger = logging.getLogger(__name__)
@@ -90,7 +91,7 @@ class CachedSource(Source):
         """When the kept reply to a query came, as ISO 8601 in UTC; "" when there is none."""
         return str(self._described(text).get("time", ""))
 
-    def _described(self, text: str) -> dict[str, object]:
+    def _described(self, text: str) -> JsonObject:
         """Return the record kept with the reply to a query; empty when there is none."""
         try:
             return dict(json.loads(self._stem(text).with_suffix(".json").read_text(encoding="utf-8")))
@@ -119,7 +120,7 @@ class CachedSource(Source):
         return reply
 
     def _keep(self, stem: Path, text: str, reply: bytes | None, seconds: float) -> None:
-        facts: dict[str, object] = {"timed_out": True}
+        facts: JsonObject = {"timed_out": True}
         if reply is not None:
             with atomic_path(stem.with_suffix(".gz")) as path:
                 path.write_bytes(gzip.compress(reply, compresslevel=6, mtime=0))

@@ -15,14 +15,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 
 from seesaw_cf import __version__
 from seesaw_cf.base.errors import RecordError
 from seesaw_cf.base.files import write_text
-from seesaw_cf.base.types import AttributePrompt, Case, Entity
+from seesaw_cf.base.types import AttributePrompt, Case, Entity, JsonObject
 from seesaw_cf.builder_scripts.dataset.build import write_rows
 from seesaw_cf.builder_scripts.dataset.statistics import markdown
 from seesaw_cf.builder_scripts.make.cross_property import asked_about, gold_answers
@@ -102,7 +101,7 @@ class Coverage:
             self.unnamed += not row.subject.id
             self.prompts_known.update(tag for tag in TAGS if getattr(row, tag) not in ((), None))
 
-    def numbers(self) -> dict[str, Any]:
+    def numbers(self) -> JsonObject:
         """Return everything as JSON takes it."""
         tags = {
             tag: {

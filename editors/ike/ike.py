@@ -13,7 +13,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from seesaw_cf.base.arguments import check_public
 from seesaw_cf.base.errors import EditError
-from seesaw_cf.base.types import Case, EditRequest
+from seesaw_cf.base.types import Case, EditRequest, JsonObject
 from seesaw_cf.editors.ike.encoders import Encoder, lexical_similarity, similarity, transformers_encoder
 from seesaw_cf.editors.locate.checks import check_requests, request_facts
 from seesaw_cf.editors.locate.config import check_settings
@@ -200,7 +200,7 @@ class IKE:
         }
         return WeightDelta({}, meta, "".join(texts) + tail)
 
-    def _diagnostics(self, fitting: Sequence[Demonstration], retrieved: Sequence[Demonstration]) -> dict[str, object]:
+    def _diagnostics(self, fitting: Sequence[Demonstration], retrieved: Sequence[Demonstration]) -> JsonObject:
         counts = {kind: sum(example.kind == kind for example in fitting) for kind in KINDS}
         return {"demonstrations": counts, "left_out_for_length": len(retrieved) - len(fitting), "pool": len(self.pool)}
 

@@ -11,8 +11,8 @@ from transformers import PreTrainedModel
 
 from seesaw_cf.base.errors import EditError
 from seesaw_cf.base.types import EditRequest
-from seesaw_cf.models.editor import EditorConfig
-from seesaw_cf.models.weights import LowRank, WeightDelta
+from seesaw_cf.models.editor import Diagnostics, EditorConfig
+from seesaw_cf.models.weights import LowRank, RequestFacts, WeightDelta
 
 logger = logging.getLogger(__name__)
 
@@ -51,7 +51,7 @@ def check_requests(requests: Sequence[EditRequest], editor: str, allow_identity:
                 )
 
 
-def request_facts(request: EditRequest) -> dict[str, object]:
+def request_facts(request: EditRequest) -> RequestFacts:
     """A request as JSON-able facts for a delta's meta."""
     return {
         "prompt": request.prompt,
@@ -94,7 +94,7 @@ def make_delta(
     config: EditorConfig,
     requests: Sequence[EditRequest],
     updates: Mapping[str, LowRank | Tensor],
-    diagnostics: Sequence[Mapping[str, object]],
+    diagnostics: Sequence[Diagnostics],
     **facts: object,
 ) -> WeightDelta:
     """Put a delta together, refuse one that is not finite and warn of one that changes nothing.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, is_dataclass, replace
-from typing import Any, ClassVar, Self, TypeVar
+from typing import ClassVar, Self, TypeVar
 
 from transformers import PreTrainedModel
 
@@ -13,7 +13,7 @@ from seesaw_cf.base.checks import LAST_SEED, above_zero, field_types, number, sh
 from seesaw_cf.base.errors import EditError, SettingError, UnknownNameError, unknown_name
 from seesaw_cf.editors.locate.presets import DEFAULTS, preset
 from seesaw_cf.models.architectures import Architecture
-from seesaw_cf.models.editor import Dataclass, EditorConfig
+from seesaw_cf.models.editor import Dataclass, EditorConfig, Settings
 
 C = TypeVar("C", bound=EditorConfig)
 D = TypeVar("D", bound=Dataclass)
@@ -140,17 +140,17 @@ def _check_config(config: object) -> None:
         raise SettingError(f"settings are {shown(config)}, expected an editor's config.")
 
 
-def _architecture(where: str, row: Mapping[str, object]) -> Architecture:
-    settings: dict[str, Any] = {key: tuple(part) if isinstance(part, list) else part for key, part in row.items()}
+def _architecture(where: str, row: Settings) -> Architecture:
+    settings = {key: tuple(part) if isinstance(part, list) else part for key, part in row.items()}
     try:
-        architecture = Architecture(**settings)
+        architecture = Architecture(**settings)  # type: ignore[arg-type]
         field_types(architecture, error=SettingError)
     except TypeError as error:
         raise SettingError(f"{where}: architecture {settings} cannot be used ({error}).") from error
     return architecture
 
 
-def preset_config(editor: str, kind: type[C], model: PreTrainedModel, settings: Mapping[str, object]) -> C:
+def preset_config(editor: str, kind: type[C], model: PreTrainedModel, settings: Settings) -> C:
     """The preset of an editor for a model, with some of its fields changed; a warning only if layers are guessed.
 
     Args:
@@ -167,7 +167,7 @@ def preset_config(editor: str, kind: type[C], model: PreTrainedModel, settings: 
     return with_settings(config, settings)
 
 
-def with_settings(config: D, settings: Mapping[str, object]) -> D:
+def with_settings(config: D, settings: Settings) -> D:
     """A config with some of its fields changed, from plain values such as those of a JSON file.
 
     Args:
@@ -184,7 +184,7 @@ def with_settings(config: D, settings: Mapping[str, object]) -> D:
     """
     _check_config(config)
     where, names = type(config).__name__, [entry.name for entry in fields(config)]
-    values: dict[str, object] = {}
+    values = {}
     for name, value in settings.items():
         if name not in names:
             error: UnknownNameError = unknown_name(f"setting of {where}", name, names)

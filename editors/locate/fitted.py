@@ -10,6 +10,7 @@ from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from seesaw_cf.base.errors import EditError
+from seesaw_cf.base.types import JsonObject
 from seesaw_cf.editors.locate.config import LocateThenEditConfig
 from seesaw_cf.editors.locate.moment_files import SecondMoment
 from seesaw_cf.editors.locate.moment_sets import find_set
@@ -20,7 +21,7 @@ from seesaw_cf.editors.locate.solve import Factor, factor_bytes, factorise
 from seesaw_cf.models.architectures import ModelParts, model_parts
 from seesaw_cf.models.bos import warn_without_bos
 from seesaw_cf.models.corpus import Corpus
-from seesaw_cf.models.editor import HasLayers
+from seesaw_cf.models.editor import Diagnostics, HasLayers
 
 _SMALL = 32 * 2**20
 """Bytes of Cholesky factors that are kept for any model."""
@@ -39,7 +40,7 @@ class Fitted:
 
     templates: tuple[str, ...]
     moments: dict[int, SecondMoment] = field(default_factory=dict, repr=False)
-    source: Mapping[str, object] = field(default_factory=dict, repr=False)
+    source: Diagnostics = field(default_factory=dict, repr=False)
     room: int = 1 << 40
     _factors: dict[tuple[int, torch.device, float], Factor] = field(default_factory=dict, repr=False, compare=False)
     _ridges: dict[int, float] = field(default_factory=dict, repr=False, compare=False)
@@ -69,7 +70,7 @@ class Fitted:
             self._ridges[layer] = self._factors[key].ridge
         return self._factors[key]
 
-    def facts(self) -> dict[str, object]:
+    def facts(self) -> JsonObject:
         """JSON-able: templates, sample sizes, sampling errors, ridges."""
         return {
             "context_templates": list(self.templates),
@@ -127,7 +128,7 @@ def _moments(
     config: LocateThenEditConfig,
     corpus: Sequence[str] | None,
     editor: str,
-) -> tuple[dict[int, SecondMoment], Mapping[str, object]]:
+) -> tuple[dict[int, SecondMoment], JsonObject]:
     """The second moments of the config's layers, and what is known of the set that they were taken from."""
     if config.moments is not None:
         moment_set = find_set(config.moments)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import accumulate, pairwise
@@ -14,7 +14,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from seesaw_cf.base.arguments import check_public
 from seesaw_cf.base.errors import EditError
-from seesaw_cf.base.types import EditRequest
+from seesaw_cf.base.types import EditRequest, JsonObject
 from seesaw_cf.editors.groups import EditsGroups
 from seesaw_cf.editors.locate.checks import check_requests, make_delta, shortened
 from seesaw_cf.editors.locate.config import LocateThenEditConfig
@@ -23,10 +23,11 @@ from seesaw_cf.editors.locate.optimise import optimise
 from seesaw_cf.editors.locate.positions import MEMIT_STARTS, PreparedEdit, prepare
 from seesaw_cf.editors.locate.spread import spread
 from seesaw_cf.models.architectures import ModelParts
+from seesaw_cf.models.editor import Diagnostics
 from seesaw_cf.models.hooks import frozen
 from seesaw_cf.models.weights import LowRank, WeightDelta, base_facts
 
-Changes = tuple[dict[str, LowRank], Sequence[Mapping[str, object]]]
+Changes = tuple[dict[str, LowRank], Sequence[Diagnostics]]
 """Of one group of edits: parameter name -> update, and the diagnostics of each edit."""
 
 
@@ -68,7 +69,7 @@ class LocateThenEdit(EditsGroups):
     def changes(self, parts: ModelParts, fitted: Fitted, groups: Sequence[Sequence[PreparedEdit]]) -> Sequence[Changes]:
         """The updates of each group by itself on the model as it is now."""
 
-    def facts(self) -> Mapping[str, object]:
+    def facts(self) -> Diagnostics:
         """What a delta's `meta` holds of the method besides settings and fitted state."""
         return {}
 
@@ -121,7 +122,7 @@ class SpreadEdit(LocateThenEdit):
         slices = [slice(*pair) for pair in pairwise([0, *accumulate(map(len, groups))])]
         values = [optimised.part(mine) for mine in slices]
         results = spread(parts, groups, values, config.layers, partial(self.solve, fitted), config.batch_tokens)
-        facts: list[dict[str, object]] = [dict(entry) for entry in optimised.diagnostics()]
+        facts: list[JsonObject] = [dict(entry) for entry in optimised.diagnostics()]
         if parts.row.post_norm:
             for entry, share in zip(facts, [float(share) for _, missed in results for share in missed], strict=True):
                 entry["out_of_reach"] = share

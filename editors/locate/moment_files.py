@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -20,6 +20,14 @@ from seesaw_cf.editors.locate.solve import all_finite
 
 _FACTS = ("n_tokens", "n_texts", "relative_error")
 _REMEDY = "Delete the file and run again; it will be computed anew."
+
+
+class MomentCounts(TypedDict):
+    """What a layer's file records beside its matrix; see `SecondMoment`."""
+
+    n_tokens: int
+    n_texts: int
+    relative_error: float
 
 
 @dataclass(frozen=True)
@@ -57,16 +65,17 @@ class MomentFiles:
         facts = {name: getattr(moment, name) for name in _FACTS}
         write(self.path(layer), {"matrix": moment.matrix}, self._owner(layer), facts)
 
-    def outline(self, layer: int) -> dict[str, Any]:
-        """Return the facts in a layer's file: `n_tokens`, `n_texts` and `relative_error`; its matrix is not read.
+    def outline(self, layer: int) -> MomentCounts:
+        """Return the facts in a layer's file; its matrix is not read.
 
         Raises:
             StorageError: The file is damaged.
         """
         try:
             with safe_open(self.path(layer), "pt") as file:
-                facts: dict[str, Any] = json.loads((file.metadata() or {}).get("facts", ""))
-                return {name: facts[name] for name in _FACTS}
+                facts = json.loads((file.metadata() or {}).get("facts", ""))
+                tokens, texts, error = (facts[name] for name in _FACTS)
+                return {"n_tokens": tokens, "n_texts": texts, "relative_error": error}
         except (SafetensorError, OSError, ValueError, KeyError, TypeError) as error:
             raise StorageError(f"{self.path(layer)} could not be read as second moments: {error}. {_REMEDY}") from error
 

@@ -12,16 +12,17 @@ import logging
 import os
 import re
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from seesaw_cf.base.errors import RecordError, StorageError
 from seesaw_cf.base.files import atomic_folder, cache_folder, write_text
 from seesaw_cf.base.text import read_json
+from seesaw_cf.base.types import JsonObject
 from seesaw_cf.editors.locate.moment_files import MomentFiles, SecondMoment
 from seesaw_cf.models.architectures import ModelParts
 from seesaw_cf.models.corpus import Corpus, corpus_facts, read_source
@@ -42,18 +43,47 @@ _PART = re.compile(r"([0-9a-f]{12}-\d{1,9}), within (\d[0-9.e-]{0,30})|")
 _FILE = re.compile(r"layer-(\d{1,4})\.safetensors")
 
 
+class MomentFacts(TypedDict):
+    """What the key of a set is made of: the model's fingerprint, a hash of the texts, how the model read them."""
+
+    model: str
+    corpus: str
+    sample_size: int
+    dtype: str
+    max_length: int | None
+    tokenizer: str
+    libraries: dict[str, str]
+
+
+class MomentRecord(TypedDict, total=False):
+    """Content of `set.json`: `part` is "" for all texts; `files` (SHA-256 of each) only of a published set."""
+
+    facts: MomentFacts
+    part: str
+    model: dict[str, str]
+    corpus: dict[str, str]
+    files: dict[str, str]
+
+
+class MomentOrigin(TypedDict, total=False):
+    """Where a set was fetched from."""
+
+    repository: str
+    revision: str
+    files: dict[str, str]
+
+
 @dataclass(frozen=True)
 class MomentSet:
     """Second moments of some layers of one model, from the same texts.
 
     Attributes:
         folder: Where the files are.
-        record: What `set.json` records: `facts` (what the key is made of: model fingerprint, hash of the texts, dtype,
-            length, vocabulary), `part` ("" = all texts), id and revision of the model, source of the corpus.
+        record: What `set.json` records.
     """
 
     folder: Path
-    record: Mapping[str, Any]
+    record: MomentRecord
 
     @property
     def key(self) -> str:
@@ -77,7 +107,7 @@ class MomentSet:
         return tuple(sorted(int(match[1]) for match in names if match))
 
     @property
-    def origin(self) -> dict[str, Any]:
+    def origin(self) -> MomentOrigin:
         """Repository and revision it was fetched from; {} for one that was computed here."""
         file = self.folder / ORIGIN
         return read_json(file) if file.exists() else {}
@@ -97,10 +127,10 @@ class MomentSet:
                 shutil.copyfile(self.folder / file, temporary / file)
         return read_set(folder)
 
-    def facts(self) -> dict[str, object]:
+    def facts(self) -> JsonObject:
         """What a manifest records of it."""
         texts = {"texts": self.record["facts"]["sample_size"], "sha256": self.record["facts"]["corpus"]}
-        facts: dict[str, object] = {"set": self.files.key, "corpus": self.record["corpus"], **texts}
+        facts: JsonObject = {"set": self.files.key, "corpus": self.record["corpus"], **texts}
         return facts | {name: self.origin[name] for name in ("repository", "revision") if name in self.origin}
 
     def check(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> None:
@@ -151,9 +181,7 @@ class MomentSet:
         return {layer: self.files.load(layer, parts.key_size(layer)) for layer in layers}
 
 
-def describe_set(
-    folder: Path, facts: Mapping[str, object], part: str, model: PreTrainedModel, texts: Sequence[str]
-) -> None:
+def describe_set(folder: Path, facts: JsonObject, part: str, model: PreTrainedModel, texts: Sequence[str]) -> None:
     """Write the `set.json` of a pass; a file of the corpus is named without its folder.
 
     Raises:
@@ -161,7 +189,7 @@ def describe_set(
     """
     name = known_name(str(model.name_or_path))
     about = {"id": "" if os.path.exists(name) else name, "revision": getattr(model.config, "_commit_hash", None) or ""}
-    corpus: dict[str, Any] = {**corpus_facts(texts).get("corpus", {})}
+    corpus: JsonObject = {**corpus_facts(texts).get("corpus", {})}
     if isinstance(texts, Corpus) and read_source(texts.spec).path is not None:
         corpus["source"] = Path(texts.spec).name
     record = {"facts": dict(facts), "part": part, "model": about, "corpus": corpus}

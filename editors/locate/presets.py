@@ -8,12 +8,12 @@ published settings, use a rule (`DEFAULTS`) and warn.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from transformers import PreTrainedModel
 
 from seesaw_cf.base.checks import one_of
+from seesaw_cf.models.editor import Settings
 
 _LOG = logging.getLogger(__name__)
 
@@ -33,7 +33,7 @@ class Preset(NamedTuple):
     """Settings of an editor for one model, and where they were published."""
 
     source: str
-    settings: dict[str, object]
+    settings: Settings
 
 
 _MEMIT_GPT = {"weight_decay": 0.5, "clamp": 0.75}
@@ -142,7 +142,7 @@ class Rule(NamedTuple):
 
     like: str
     depth: tuple[float, float]
-    settings: Mapping[str, object]
+    settings: Settings
 
 
 DEFAULTS: dict[str, Rule] = {

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
 from pathlib import Path
 
 from safetensors import SafetensorError
@@ -12,14 +11,13 @@ from safetensors.torch import load_file, save_file
 
 from seesaw_cf.base.errors import RecordError, StorageError
 from seesaw_cf.base.files import atomic_folder
+from seesaw_cf.base.types import JsonObject
 from seesaw_cf.editors.mend.network import Matrix, MENDNetwork, NetworkShape
 
 FORMAT, VERSION = "seesaw_cf.mend", 1
 
 
-def save_network(
-    network: MENDNetwork, folder: str | os.PathLike[str], facts: Mapping[str, object] | None = None
-) -> None:
+def save_network(network: MENDNetwork, folder: str | os.PathLike[str], facts: JsonObject | None = None) -> None:
     """Write a network; the folder appears whole or not at all.
 
     Args:

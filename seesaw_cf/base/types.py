@@ -13,6 +13,10 @@ from typing import Any, Literal
 from seesaw_cf.base.checks import instance, text
 from seesaw_cf.base.errors import RecordError
 
+TableRow = dict[str, object]
+"""A row of a table: column -> value."""
+JsonObject = dict[str, object]
+"""An object of a JSON file: name -> plain value."""
 _NAN = float("nan")
 Phase = Literal["pre", "post"]
 """Before or after the edit."""
@@ -247,7 +251,7 @@ class Estimate:
         """Clusters of the dimension that has fewest; the observations where none depends on another."""
         return min(self.clusters.values(), default=self.n)
 
-    def columns(self, *names: str, prefix: str = "") -> dict[str, object]:
+    def columns(self, *names: str, prefix: str = "") -> TableRow:
         """Some of the fields by name, as columns of a table."""
         return {f"{prefix}{name}": getattr(self, name) for name in names}
 

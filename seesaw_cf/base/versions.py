@@ -11,12 +11,14 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from seesaw_cf.base.types import JsonObject
+
 _PACKAGES = ("seesaw_cf", "torch", "transformers", "tokenizers", "datasets", "evaluate", "numpy", "scipy", "pyarrow")
 
 
-def versions() -> dict[str, object]:
+def versions() -> JsonObject:
     """Versions of what computes the numbers, Python, and the checkout's commit ("" outside a checkout)."""
-    facts: dict[str, object] = {"python": platform.python_version()}
+    facts: JsonObject = {"python": platform.python_version()}
     for name in _PACKAGES:
         try:
             facts[name] = importlib.metadata.version(name)

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from seesaw_cf import __version__
 from seesaw_cf.base.errors import RecordError
 from seesaw_cf.base.files import atomic_folder, write_text
-from seesaw_cf.base.types import Case
+from seesaw_cf.base.types import Case, JsonObject
 from seesaw_cf.builder_scripts.dataset.build import (
     CONFIGS,
     About,
@@ -169,7 +169,7 @@ def _date(about: About, source: Source) -> dict[str, str]:
     return {"date": day} if day else {}
 
 
-def _manifest(args: argparse.Namespace, facts: Facts, source: Source, edits: Edits) -> dict[str, object]:
+def _manifest(args: argparse.Namespace, facts: Facts, source: Source, edits: Edits) -> JsonObject:
     """What made the folder; nothing in it depends on when or where it was made."""
     return {
         "made_by": f"seesaw_cf {__version__}",

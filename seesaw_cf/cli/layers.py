@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from seesaw_cf.base.errors import EditError, MissingExtraError, RecordError, need
 from seesaw_cf.base.terminal import wrap
-from seesaw_cf.base.types import Cloze, EditRequest
+from seesaw_cf.base.types import Cloze, EditRequest, JsonObject
 from seesaw_cf.cli.from_fields import options_from
 from seesaw_cf.cli.options import DATA, cases_of, load, model_options, quiet_option, seed_option
 from seesaw_cf.cli.output import say, write_json
@@ -114,7 +114,7 @@ def _write(
     table: Mapping[str, Sequence[Estimate]],
     traces: Sequence[FactTrace],
     proposal: Mapping[str, tuple[int, ...]],
-    options: Mapping[str, object],
+    options: JsonObject,
 ) -> None:
     facts = [{"prompt": t.request.text, "clean": t.clean, "corrupted": t.corrupted} for t in traces]
     effects = {name: [estimate.columns(*_REPORTED) for estimate in row] for name, row in table.items()}
@@ -132,7 +132,7 @@ def _write(
         save_picture(figure, out / "layers.png")
 
 
-def _draw(axes: Axes, table: Mapping[str, Sequence[Estimate]], options: Mapping[str, object]) -> None:
+def _draw(axes: Axes, table: Mapping[str, Sequence[Estimate]], options: JsonObject) -> None:
     image = axes.imshow([[estimate.value for estimate in row] for row in table.values()], aspect="auto")
     axes.set_yticks(range(len(table)), list(table))
     axes.set_xlabel("layer")

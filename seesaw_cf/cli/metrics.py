@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
+from seesaw_cf.base.types import JsonObject
 from seesaw_cf.cli.options import json_option, seed_option
 from seesaw_cf.cli.output import say, write_numbers
 from seesaw_cf.cli.paths import source
@@ -37,7 +38,7 @@ def run(args: argparse.Namespace) -> None:
     say(terminal_report(results, "" if args.json is None else f"Written to {args.json}."))
 
 
-def _tables(results: Results, seed: int) -> dict[str, object]:
+def _tables(results: Results, seed: int) -> JsonObject:
     """Every table as lists of records, and `edit_success`."""
     tables = {
         "efficacy": results.efficacy,

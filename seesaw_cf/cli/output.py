@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from seesaw_cf.base.errors import StorageError
+from seesaw_cf.base.types import JsonObject
 from seesaw_cf.cli.paths import maker
 
 
@@ -62,7 +63,7 @@ def write_json(file: Path, value: object) -> None:
     write_text(file, json_text(value))
 
 
-def write_numbers(args: argparse.Namespace, numbers: Mapping[str, object]) -> None:
+def write_numbers(args: argparse.Namespace, numbers: JsonObject) -> None:
     """Write what `--json FILE` asks for, with the command's name, by which it knows its file again.
 
     Raises:

@@ -9,7 +9,7 @@ import argparse
 import math
 import re
 from collections.abc import Callable
-from typing import Any
+from typing import TypedDict
 
 from seesaw_cf.base import checks
 from seesaw_cf.base.errors import unknown_name
@@ -61,7 +61,14 @@ at_least_one = number(1)
 seconds = number(0, 1e6, ends=False)
 
 
-def one_of(*names: str) -> dict[str, Any]:
+class Choice(TypedDict):
+    """What `add_argument` takes for an option with a few values."""
+
+    type: Callable[[str], str]
+    metavar: str
+
+
+def one_of(*names: str) -> Choice:
     """`type` and `metavar` of an option that takes one of a few names; the help lists them, an error suggests one."""
 
     def convert(text: str) -> str:

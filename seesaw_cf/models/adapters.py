@@ -11,7 +11,7 @@ import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 import torch
 from safetensors import SafetensorError
@@ -23,6 +23,7 @@ from transformers import PreTrainedModel
 from seesaw_cf.base.errors import DeltaMismatchError, EditError, RecordError, StorageError, need
 from seesaw_cf.base.files import atomic_folder
 from seesaw_cf.base.text import read_json
+from seesaw_cf.base.types import JsonObject
 from seesaw_cf.models.delta_files import describe
 from seesaw_cf.models.weights import LowRank, WeightDelta
 
@@ -219,7 +220,7 @@ def _is_conv1d(module: nn.Module) -> bool:
     return type(module).__name__ == "Conv1D"
 
 
-def _refuse_other_adapters(where: Path, config: Mapping[str, object]) -> None:
+def _refuse_other_adapters(where: Path, config: JsonObject) -> None:
     if config.get("peft_type") != "LORA":
         raise RecordError(f"{where / _CONFIG}: peft_type is {config.get('peft_type')!r}, expected 'LORA'. {_NOT_LORA}")
     odd = {key: config[key] for key in _MORE if config.get(key)}
@@ -230,17 +231,23 @@ def _refuse_other_adapters(where: Path, config: Mapping[str, object]) -> None:
         raise RecordError(f"{where / _CONFIG}: {odd} is more than low-rank updates of weights. {_NOT_LORA}")
 
 
-def _scale(config: Mapping[str, Any], name: str, rank: int) -> float:
+class _Scaling(TypedDict, total=False):
+    """What decides the scale of an adapter's modules."""
+
+    lora_alpha: float
+    alpha_pattern: Mapping[str, float]
+    use_rslora: bool
+
+
+def _scale(config: _Scaling, name: str, rank: int) -> float:
     """alpha / r of one module, with peft's rule for patterns: a regular expression on the end of the module's name."""
-    patterns: Mapping[str, float] = config.get("alpha_pattern") or {}
+    patterns = config.get("alpha_pattern") or {}
     match = (alpha for pattern, alpha in patterns.items() if re.match(rf"(.*\.)?({pattern})$", name))
     alpha = float(next(match, config.get("lora_alpha", rank)))
     return alpha / (math.sqrt(rank) if config.get("use_rslora") else rank)
 
 
-def _from_pair(
-    where: Path, config: Mapping[str, object], model: PreTrainedModel, name: str, pair: Mapping[str, Tensor]
-) -> LowRank:
+def _from_pair(where: Path, config: _Scaling, model: PreTrainedModel, name: str, pair: Mapping[str, Tensor]) -> LowRank:
     if set(pair) != {"A", "B"}:
         raise RecordError(f"{where / _TENSORS}: module {name!r} has only factor {sorted(pair)}. Download it again.")
     a, b = _unpadded(pair["A"], pair["B"] * _scale(config, name, pair["A"].shape[0]))

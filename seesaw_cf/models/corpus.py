@@ -31,6 +31,7 @@ from seesaw_cf.base.arguments import check_public
 from seesaw_cf.base.checks import one_of
 from seesaw_cf.base.errors import RecordError, SeesawError, StorageError, UnknownNameError, unknown_name
 from seesaw_cf.base.retrying import no_bars
+from seesaw_cf.base.types import JsonObject
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -326,7 +327,7 @@ def corpus_of(spec: TextSource | None, model: str, limit: int = LIMIT, seed: int
     return sample_corpus() if model in EMBEDDED else None
 
 
-def corpus_facts(corpus: Sequence[str] | None) -> dict[str, dict[str, object]]:
+def corpus_facts(corpus: Sequence[str] | None) -> dict[str, JsonObject]:
     """Return what a manifest records of given texts: {} for embedded texts and for none."""
     if not isinstance(corpus, Corpus):
         return {}

@@ -9,7 +9,8 @@ import logging
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from types import UnionType
+from typing import Any, TypedDict
 
 import torch
 from safetensors import SafetensorError
@@ -21,9 +22,19 @@ from seesaw_cf.base.checks import shown
 from seesaw_cf.base.errors import DeltaMismatchError, EditError, RecordError, StorageError
 from seesaw_cf.base.files import atomic_folder
 from seesaw_cf.base.text import read_json
+from seesaw_cf.base.types import JsonObject
 from seesaw_cf.base.versions import versions
 from seesaw_cf.models.hooks import silent_loaders
-from seesaw_cf.models.weights import LowRank, WeightDelta, applied, base_facts, digest, parameter_hashes
+from seesaw_cf.models.weights import (
+    BaseFacts,
+    LowRank,
+    RequestFacts,
+    WeightDelta,
+    applied,
+    base_facts,
+    digest,
+    parameter_hashes,
+)
 
 FORMAT = "seesaw_cf.delta"
 VERSION = 1
@@ -31,6 +42,31 @@ _JSON, _TENSORS = "delta.json", "delta.safetensors"
 _KNOWN_META = ("base", "editor", "config", "requests")
 
 logger = logging.getLogger(__name__)
+
+
+class UpdateFacts(TypedDict, total=False):
+    """How the change of one parameter is held: "low_rank" with its rank, or "dense"."""
+
+    kind: str
+    shape: list[int]
+    rank: int
+
+
+class DeltaFacts(TypedDict, total=False):
+    """Content of `delta.json`: everything about a delta but its numbers; the hash is that of the file of numbers."""
+
+    format: str
+    format_version: int
+    base: BaseFacts | None
+    editor: str | None
+    config: JsonObject | None
+    requests: list[RequestFacts] | None
+    context: str
+    updates: Mapping[str, UpdateFacts]
+    meta: JsonObject
+    meta_keys: list[str]
+    versions: JsonObject
+    sha256: str
 
 
 def json_values(value: object) -> Any:
@@ -57,7 +93,7 @@ def json_values(value: object) -> Any:
     )
 
 
-def describe(delta: WeightDelta, model: PreTrainedModel | None = None, base_model: str | None = None) -> dict[str, Any]:
+def describe(delta: WeightDelta, model: PreTrainedModel | None = None, base_model: str | None = None) -> DeltaFacts:
     """Everything about a delta but its numbers, as JSON values.
 
     Args:
@@ -73,7 +109,7 @@ def describe(delta: WeightDelta, model: PreTrainedModel | None = None, base_mode
         base = {**base_facts(model, delta), "fingerprint": digest(parameter_hashes(model))}
     if base_model is not None:
         base["model_id"] = base_model
-    updates = {
+    updates: dict[str, UpdateFacts] = {
         name: {
             "kind": "low_rank" if isinstance(update, LowRank) else "dense",
             "shape": list(update.shape),
@@ -158,7 +194,7 @@ def load_delta(
 
 
 # Keys of delta.json -> what they hold.
-_FACTS: dict[str, Any] = {
+_FACTS: dict[str, type | UnionType] = {
     "context": str,
     "updates": dict,
     "sha256": str,
@@ -168,8 +204,8 @@ _FACTS: dict[str, Any] = {
 }
 
 
-def _read_facts(folder: Path) -> dict[str, Any]:
-    facts: dict[str, Any] = read_json(folder / _JSON, any_number=True)
+def _read_facts(folder: Path) -> DeltaFacts:
+    facts: DeltaFacts = read_json(folder / _JSON, any_number=True)
     if facts.get("format") != FORMAT:
         raise RecordError(
             f"{folder / _JSON}: format is {facts.get('format')!r}, expected {FORMAT!r}. "
@@ -181,22 +217,22 @@ def _read_facts(folder: Path) -> dict[str, Any]:
             "Install the version of seesaw_cf that wrote it (see its 'versions')."
         )
     for key, kind in _FACTS.items():
-        if key in facts and not isinstance(facts[key], kind):
-            raise RecordError(f"{folder / _JSON}: {key} is {shown(facts[key])}. The file is damaged; make it again.")
+        if key in facts and not isinstance(value := facts.get(key), kind):
+            raise RecordError(f"{folder / _JSON}: {key} is {shown(value)}. The file is damaged; make it again.")
     missing = [key for key in ("context", "updates", "sha256", "meta", "meta_keys") if key not in facts]
     if missing:
         raise RecordError(f"{folder / _JSON}: keys {missing} are missing. The file is damaged; make it again.")
     return facts
 
 
-def _meta(facts: Mapping[str, Any]) -> dict[str, Any]:
+def _meta(facts: DeltaFacts) -> JsonObject:
     """The delta's meta in its old order, with what was filled in at saving (the base)."""
     standard = {key: facts.get(key) for key in _KNOWN_META}
     meta = {key: standard[key] if key in standard else facts["meta"].get(key) for key in facts["meta_keys"]}
     return {**meta, **({"base": facts["base"]} if facts.get("base") else {})}
 
 
-def _read_updates(folder: Path, facts: Mapping[str, Any]) -> dict[str, LowRank | Tensor]:
+def _read_updates(folder: Path, facts: DeltaFacts) -> dict[str, LowRank | Tensor]:
     file = folder / _TENSORS
     try:
         sha256 = hashlib.sha256(file.read_bytes()).hexdigest()
@@ -213,7 +249,7 @@ def _read_updates(folder: Path, facts: Mapping[str, Any]) -> dict[str, LowRank |
         raise RecordError(f"{file} and {_JSON} do not agree ({error!r}). Copy or download both again.") from error
 
 
-def _update(tensors: Mapping[str, Tensor], name: str, entry: Mapping[str, Any]) -> LowRank | Tensor:
+def _update(tensors: Mapping[str, Tensor], name: str, entry: UpdateFacts) -> LowRank | Tensor:
     low_rank = entry["kind"] == "low_rank"
     update = LowRank(tensors[f"{name}:left"], tensors[f"{name}:right"]) if low_rank else tensors[f"{name}:dense"]
     if update.shape != torch.Size(entry["shape"]):
@@ -221,11 +257,9 @@ def _update(tensors: Mapping[str, Tensor], name: str, entry: Mapping[str, Any]) 
     return update
 
 
-def _check_base(
-    folder: Path, delta: WeightDelta, base: Mapping[str, Any], model: PreTrainedModel, any_base: bool
-) -> None:
+def _check_base(folder: Path, delta: WeightDelta, base: BaseFacts, model: PreTrainedModel, any_base: bool) -> None:
     """Names and shapes always; bytes unless `any_base`."""
-    facts: dict[str, Any] = base_facts(model, _names_checked(folder, delta, model))
+    facts = base_facts(model, _names_checked(folder, delta, model))
     if any_base:
         return
     whole, touched = base.get("fingerprint"), base.get("parameter_hashes")

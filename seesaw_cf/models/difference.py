@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypedDict, cast
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -207,15 +207,24 @@ def difference(folder: Path, model: PreTrainedModel) -> WeightDelta:
     return WeightDelta(updates, {"sha256": digest.hexdigest()})
 
 
-def moved(delta: WeightDelta, model: PreTrainedModel) -> list[dict[str, Any]]:
-    """What a delta moves, one row for each parameter: name, shape, rank (None: kept whole), norm, and norm over that of
-    the base's weights (None where those are 0).
+class MovedParameter(TypedDict):
+    """What a delta moves: rank (None: kept whole), norm, and norm over that of the base's weights (None where 0)."""
+
+    name: str
+    shape: list[int]
+    rank: int | None
+    norm: float
+    relative: float | None
+
+
+def moved(delta: WeightDelta, model: PreTrainedModel) -> list[MovedParameter]:
+    """Return one row for each parameter that a delta moves.
 
     Args:
         delta: The change.
         model: The base with its weights.
     """
-    rows = []
+    rows: list[MovedParameter] = []
     for name, norm in delta.norms().items():
         update, whole = delta.updates[name], float(model.get_parameter(name).detach().double().norm())
         rank = update.left.shape[1] if isinstance(update, LowRank) else None

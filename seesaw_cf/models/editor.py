@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import Field
 from typing import ClassVar, Protocol, Self, runtime_checkable
 
@@ -11,6 +11,15 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from seesaw_cf.base.types import Case, EditRequest
 from seesaw_cf.models.architectures import Architecture
 from seesaw_cf.models.weights import WeightDelta
+
+Settings = Mapping[str, object]
+"""Setting of an editor -> plain value, as a JSON file gives it."""
+Overrides = Mapping[str, Settings]
+"""Editor or kind of control -> settings that differ from its preset."""
+
+
+Diagnostics = Mapping[str, object]
+"""What an editor records of a request: losses, norms, layers."""
 
 
 class Dataclass(Protocol):

@@ -20,6 +20,7 @@ import transformers
 from torch import Tensor, nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+from seesaw_cf.base.types import JsonObject
 from seesaw_cf.models.weights import digest, hash_tensor, parameter_hashes
 
 _FORMAT = 2  # one more when what is hashed or what scores are made of changes: caches of older formats are not read
@@ -27,7 +28,7 @@ _NAMES = ("_name_or_path", "_commit_hash", "architectures", "transformers_versio
 _IMPLEMENTATIONS = ("_attn_implementation", "_experts_implementation")
 
 
-def identity(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> dict[str, Any]:
+def identity(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> JsonObject:
     """Return all that scores and texts of a model depend on, as JSON values; the weights are read once.
 
     Returns:
@@ -54,13 +55,13 @@ def libraries() -> dict[str, str]:
     return {"torch": torch.__version__, "transformers": transformers.__version__}
 
 
-def configuration(model: nn.Module) -> dict[str, Any]:
+def configuration(model: nn.Module) -> JsonObject:
     """Return a model's configuration without names, with how its attention is computed; {} for a bare module."""
     config: Any = getattr(model, "config", None)
     if config is None:
         return {}
     how = {name: getattr(config, name, None) for name in _IMPLEMENTATIONS}
-    plain: dict[str, Any] = _plain({**config.to_dict(), **how})
+    plain: JsonObject = _plain({**config.to_dict(), **how})
     return plain
 
 
@@ -70,19 +71,19 @@ def tokenizer_hash(tokenizer: PreTrainedTokenizerBase) -> str:
     return _sha256([_FORMAT, encoding(tokenizer), special])
 
 
-def encoding(tokenizer: PreTrainedTokenizerBase) -> dict[str, Any]:
+def encoding(tokenizer: PreTrainedTokenizerBase) -> JsonObject:
     """Return how a tokenizer turns a text into ids, by parts such as normalizer, pre_tokenizer and added_tokens.
 
     Of a slow one: the files of its vocabulary, added tokens and settings.
     """
     ids = list(tokenizer("a")["input_ids"])  # first: takes back padding and truncation of an earlier call
     backend = getattr(tokenizer, "backend_tokenizer", None)
-    rules: dict[str, Any] = _files(tokenizer) if backend is None else json.loads(backend.to_str())
+    rules: JsonObject = _files(tokenizer) if backend is None else json.loads(backend.to_str())
     split = getattr(tokenizer, "split_special_tokens", False)
     return {**rules, "special tokens around a text": ids, "split_special_tokens": split}
 
 
-def _files(tokenizer: PreTrainedTokenizerBase) -> dict[str, Any]:
+def _files(tokenizer: PreTrainedTokenizerBase) -> JsonObject:
     with tempfile.TemporaryDirectory() as folder:
         with contextlib.suppress(NotImplementedError):
             tokenizer.save_vocabulary(folder)

@@ -13,9 +13,9 @@ import importlib.util
 import os
 import random
 import textwrap
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 import torch
 from huggingface_hub import constants as hub
@@ -144,8 +144,7 @@ def load_model(
         # With sizes ignored, tensors of another shape are reported like the missing ones, and refused below.
         loaded: Any = AutoModelForCausalLM.from_pretrained(source, ignore_mismatched_sizes=True, **weights, **options)
     model: PreTrainedModel = loaded[0]
-    report: dict[str, Any] = loaded[1]
-    _check_whole(name_or_path, report)
+    _check_whole(name_or_path, loaded[1])
     if spread is None:
         torch.nn.Module.to(model, device)
     warn_without_bos(model, tokenizer)
@@ -253,7 +252,16 @@ def _explained(name: str, revision: str | None) -> Iterator[None]:
         raise _not_loaded(name, revision, error) from error
 
 
-def _check_whole(name: str, report: Mapping[str, Any]) -> None:
+class _LoadingReport(TypedDict, total=False):
+    """What transformers reports of a loaded checkpoint."""
+
+    missing_keys: Collection[str]
+    unexpected_keys: Collection[str]
+    mismatched_keys: Collection[tuple[str, Sequence[int], Sequence[int]]]
+    error_msgs: Collection[str]
+
+
+def _check_whole(name: str, report: _LoadingReport) -> None:
     """Refuse a checkpoint that does not fill the model: what is missing would be random.
 
     transformers leaves out of the report what a model's class declares as free to be absent or left over, such as tied

@@ -11,7 +11,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, TypedDict, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -179,13 +179,41 @@ def hash_tensor(tensor: Tensor) -> str:
     return digest.hexdigest()
 
 
-def base_facts(model: PreTrainedModel, delta: WeightDelta) -> dict[str, object]:
-    """What names the model a delta was made on, cheap enough for every edit; editors keep it in `meta["base"]`.
+class TargetFacts(TypedDict):
+    """A target of a request, as CounterFact writes it."""
 
-    Returns:
-        model_id (Hub id or path), revision (commit, None when unknown), model_type, dtype, and parameter_hashes of the
-        parameters that `delta` names, before the edit.
+    id: str | None
+    str: str
+
+
+class RequestFacts(TypedDict):
+    """A request in a delta's meta."""
+
+    prompt: str
+    subject: str
+    relation_id: str
+    target_new: TargetFacts
+    target_true: TargetFacts
+
+
+class BaseFacts(TypedDict, total=False):
+    """What names the model a delta was made on.
+
+    Attributes:
+        model_id: Hub id or path.
+        revision: Commit; None when unknown.
+        parameter_hashes: Of the parameters that the delta names, before the edit.
     """
+
+    model_id: str
+    revision: str | None
+    model_type: str
+    dtype: str
+    parameter_hashes: dict[str, str]
+
+
+def base_facts(model: PreTrainedModel, delta: WeightDelta) -> BaseFacts:
+    """Describe the base of a delta, cheaply enough for every edit; editors keep it in `meta["base"]`."""
     config: Any = model.config
     return {
         "model_id": str(config._name_or_path or ""),

@@ -21,7 +21,7 @@ from seesaw_cf.base.checks import check_path
 from seesaw_cf.base.errors import RecordError
 from seesaw_cf.base.files import read_bytes
 from seesaw_cf.base.tables import read_table
-from seesaw_cf.base.types import AttributePrompt, Case, EditRequest, Entity
+from seesaw_cf.base.types import AttributePrompt, Case, EditRequest, Entity, TableRow
 from seesaw_cf.records.checks import check_unique
 from seesaw_cf.records.json_records import parse_json
 
@@ -83,7 +83,7 @@ def entity_row(entity: Entity) -> dict[str, str | None]:
     return {"str": entity.label, "id": entity.id}
 
 
-def request_row(request: EditRequest) -> dict[str, object]:
+def request_row(request: EditRequest) -> TableRow:
     """Return an edit request as a value of type `REQUEST`."""
     return {
         "prompt": request.prompt,

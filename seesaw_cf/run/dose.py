@@ -13,7 +13,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -22,7 +21,7 @@ from tqdm import tqdm
 from seesaw_cf.base.errors import RecordError
 from seesaw_cf.base.files import write_text
 from seesaw_cf.base.tables import SCORES
-from seesaw_cf.base.types import AttributePrompt, Case, Cloze, ClozeScore, Entity
+from seesaw_cf.base.types import AttributePrompt, Case, Cloze, ClozeScore, Entity, JsonObject, TableRow
 from seesaw_cf.effects.dose import SAMPLE, health, sample_effects
 from seesaw_cf.effects.success import KINDS
 from seesaw_cf.run.edit_table import EDITS, write_edits
@@ -53,7 +52,7 @@ class Sample:
         return self.editor, f"{self.mix}-{self.dose:06d}-{self.repeat:03d}"
 
     @property
-    def labels(self) -> dict[str, object]:
+    def labels(self) -> TableRow:
         """What tells its rows from those of other samples."""
         return {name: getattr(self, name) for name in SAMPLE.names}
 
@@ -155,7 +154,7 @@ def _finish(store: Store, samples: Sequence[Sample]) -> Path:
     facts = store.merge([sample.key for sample in samples], "scores.parquet")
     edits = [row | sample.labels for sample, fact in zip(samples, facts, strict=True) for row in fact["edits"]]
     write_edits(out / "edits.parquet", edits, nats, _with_sample(EDITS))
-    baseline: dict[str, Any] = {}
+    baseline: JsonObject = {}
     rows = []
     for sample, fact in zip(samples, facts, strict=True):
         table = store.read(sample.key).table

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from seesaw_cf.base.tables import read_table, write_table
+from seesaw_cf.base.types import TableRow
 from seesaw_cf.effects.knowledge import knowledge
 from seesaw_cf.stats.simple import above
 
@@ -50,7 +51,7 @@ EDITS: pa.Schema = pa.schema(
 _SINCE = EDITS.names[EDITS.get_field_index("candidates") :]
 
 
-def write_edits(file: Path, rows: Iterable[dict[str, object]], nats: float = 0.0, schema: pa.Schema = EDITS) -> None:
+def write_edits(file: Path, rows: Iterable[TableRow], nats: float = 0.0, schema: pa.Schema = EDITS) -> None:
     """Write the table.
 
     Args:

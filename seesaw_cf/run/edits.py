@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from seesaw_cf.base.errors import EditError, PromptError
-from seesaw_cf.base.types import Case, Cloze, ClozeScore, EditRequest
+from seesaw_cf.base.types import Case, Cloze, ClozeScore, EditRequest, TableRow
 from seesaw_cf.models.editor import Editor, EditsEach
 from seesaw_cf.models.hooks import alone
 from seesaw_cf.models.weights import WeightDelta, applied, parameter_hashes
@@ -39,7 +39,7 @@ class Outcome:
 
     def edit_rows(
         self, editor: str, unit: Asked, before: Mapping[Cloze, ClozeScore], candidates: Candidates = _TARGETS
-    ) -> list[dict[str, object]]:
+    ) -> list[TableRow]:
         """One row of `EDITS` for each case, without what `write_edits` decides by the run's noise.
 
         Args:
@@ -57,7 +57,7 @@ class Outcome:
         qs: Sequence[Question],
         before: Mapping[Cloze, ClozeScore],
         candidates: Candidates,
-    ) -> dict[str, object]:
+    ) -> TableRow:
         own = {q.role: q.cloze for q in qs if q.kind == "efficacy"}
         new_pre, true_pre, new_post, true_post = (
             _logprob(table[own[role]]) if role in own else None

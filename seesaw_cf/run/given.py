@@ -9,20 +9,20 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from seesaw_cf.base.checks import one_of, shown
 from seesaw_cf.base.errors import EditError, RecordError, UnknownNameError
-from seesaw_cf.base.types import Case, EditRequest
+from seesaw_cf.base.types import Case, EditRequest, JsonObject
 from seesaw_cf.editors import EDITORS
 from seesaw_cf.editors.control_names import CONTROLS, control_name
 from seesaw_cf.editors.controls import ControlConfig, RandomControl
 from seesaw_cf.editors.locate.checks import request_facts
 from seesaw_cf.editors.locate.config import with_settings
 from seesaw_cf.models.edited import Checkpoint, find_edited
-from seesaw_cf.models.weights import WeightDelta
+from seesaw_cf.models.editor import Overrides, Settings
+from seesaw_cf.models.weights import RequestFacts, WeightDelta
 from seesaw_cf.records.arrow import read_cases
 from seesaw_cf.run.edit_table import ASKED_ONLY
 from seesaw_cf.run.make_editors import settings_of
@@ -46,7 +46,7 @@ class Given:
     """
 
     delta: WeightDelta
-    config: Mapping[str, object]
+    config: Settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +176,7 @@ def read_requests(file: Path | None, edited: Sequence[str], cases: Sequence[Case
     return requests
 
 
-def requests_facts(file: Path | None, requests: Examined) -> dict[str, Any]:
+def requests_facts(file: Path | None, requests: Examined) -> JsonObject:
     """Return what the manifest records of the requests; nothing without any."""
     if file is None:
         return {}
@@ -190,7 +190,7 @@ def read_all(
     model: PreTrainedModel,
     tokenizer: PreTrainedTokenizerBase,
     controls: Sequence[str],
-    overrides: Mapping[str, Mapping[str, object]],
+    overrides: Overrides,
     requests: Examined,
     seeds: int = 1,
 ) -> tuple[dict[str, Given], list[str]]:
@@ -228,12 +228,12 @@ def read_all(
     return models, notes
 
 
-def _made_for(requests: Examined) -> list[dict[str, object]] | None:
+def _made_for(requests: Examined) -> list[RequestFacts] | None:
     """The requests of `--requests`, for the meta of a delta that does not bring its own."""
     return [request_facts(case.request) for case in requests.cases if requests.has(case)] or None
 
 
-def moved_by(models: Mapping[str, Given], checkpoints: Mapping[str, Checkpoint]) -> dict[str, dict[str, Any]]:
+def moved_by(models: Mapping[str, Given], checkpoints: Mapping[str, Checkpoint]) -> dict[str, JsonObject]:
     """What each model moved, for the manifest: where it came from and one row for each parameter."""
     return {
         name: {"source": checkpoint.source, "form": checkpoint.form, "moved": models[name].delta.meta["moved"]}

@@ -10,14 +10,13 @@ import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from seesaw_cf.base.checks import one_of
 from seesaw_cf.base.errors import RecordError
-from seesaw_cf.base.types import Case
+from seesaw_cf.base.types import Case, JsonObject
 from seesaw_cf.base.versions import versions
 from seesaw_cf.models.corpus import corpus_facts
 from seesaw_cf.models.editor import Editor
@@ -98,7 +97,14 @@ def make_run(job: Job, out: Path, *, keep_deltas: bool = False, progress: bool =
     edited, cases = ready.edited, ready.cases
     device = local_device(job.device)
     notes = check_plan(ready.plan(job, out, keep_deltas))
-    model, tokenizer = load_model(job.model, device=device, dtype=job.dtype, progress=progress, **ready.source)
+    model, tokenizer = load_model(
+        job.model,
+        device=device,
+        dtype=job.dtype,
+        revision=job.revision,
+        trust_remote_code=job.trust_remote_code,
+        progress=progress,
+    )
     _check_memory(job.memory, model)
     editors = ready.editors or ready.make(model)
     edited_models, more_notes = read_all(
@@ -134,7 +140,7 @@ def make_run(job: Job, out: Path, *, keep_deltas: bool = False, progress: bool =
     )
 
 
-def _noise(job: Job, out: Path, scorer: Scorer, cases: Sequence[Case]) -> dict[str, Any]:
+def _noise(job: Job, out: Path, scorer: Scorer, cases: Sequence[Case]) -> JsonObject:
     """How far scores move when only the batch changes: measured once for a run, whoever continues or joins it."""
     measured = (read_manifest(out).get("machine") or {}).get("noise")
     if isinstance(measured, dict):
@@ -159,7 +165,7 @@ def _manifest(
     tokenizer: PreTrainedTokenizerBase,
     editors: Mapping[str, Editor],
     cases: Sequence[Case],
-    scoring: dict[str, object],
+    scoring: JsonObject,
 ) -> RunManifest:
     from seesaw_cf.records.arrow import cases_to_table
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
@@ -12,19 +11,19 @@ from seesaw_cf.base.checks import one_of, shown
 from seesaw_cf.base.errors import RecordError
 from seesaw_cf.base.seeds import seed_of
 from seesaw_cf.base.text import read_json
-from seesaw_cf.base.types import Case
+from seesaw_cf.base.types import Case, JsonObject
 from seesaw_cf.editors import load_editor
 from seesaw_cf.editors.control_names import CONTROLS, seed_number, split_control
 from seesaw_cf.editors.locate.config import preset_config
 from seesaw_cf.editors.locate.moment_sets import find_set
-from seesaw_cf.models.editor import AvoidsCases, Editor, LearnsFromCases
+from seesaw_cf.models.editor import AvoidsCases, Editor, LearnsFromCases, Overrides, Settings
 from seesaw_cf.run.tuned import PROVENANCE
 
 
 def make_editor(
     name: str,
     model: PreTrainedModel,
-    overrides: Mapping[str, object],
+    overrides: Settings,
     corpus: Sequence[str] | None,
     spare: Sequence[Case] = (),
     cases: Sequence[Case] = (),
@@ -58,7 +57,7 @@ def make_editor(
     return editor.avoid(cases) if isinstance(editor, AvoidsCases) else editor
 
 
-def settings_of(name: str, overrides: Mapping[str, Mapping[str, object]]) -> dict[str, object]:
+def settings_of(name: str, overrides: Overrides) -> Settings:
     """The settings of an editor of a run; a control has those of the editor that it wraps, each seed a seed of its own.
 
     Args:
@@ -72,7 +71,7 @@ def settings_of(name: str, overrides: Mapping[str, Mapping[str, object]]) -> dic
     return own | {"editor": wrapped, "settings": dict(overrides.get(wrapped, {}))} if kind and wrapped else own
 
 
-def read_settings(file: Path | None, names: Sequence[str]) -> dict[str, dict[str, object]]:
+def read_settings(file: Path | None, names: Sequence[str]) -> dict[str, Settings]:
     """Read the JSON file with the settings of a run's editors; its provenance is left to `seesaw_cf.run.tuned`.
 
     Args:
@@ -87,7 +86,7 @@ def read_settings(file: Path | None, names: Sequence[str]) -> dict[str, dict[str
     if file is None:
         return {}
     example = '{"memit": {"layers": [3, 4]}}'
-    document: dict[str, Any] = read_json(file, expected=example)
+    document: dict[str, Settings] = read_json(file, expected=example)
     document.pop(PROVENANCE, None)
     for name, settings in document.items():
         if not isinstance(settings, dict):
@@ -105,9 +104,7 @@ def read_settings(file: Path | None, names: Sequence[str]) -> dict[str, dict[str
     return document
 
 
-def with_moments(
-    overrides: Mapping[str, Mapping[str, object]], names: Sequence[str], moments: str | None
-) -> dict[str, dict[str, object]]:
+def with_moments(overrides: Overrides, names: Sequence[str], moments: str | None) -> Overrides:
     """Settings by which every editor that needs second moments takes those of one set.
 
     Args:
@@ -128,9 +125,7 @@ def with_moments(
     return merged
 
 
-def with_seed(
-    overrides: Mapping[str, Mapping[str, object]], names: Sequence[str], seed: int
-) -> dict[str, dict[str, object]]:
+def with_seed(overrides: Overrides, names: Sequence[str], seed: int) -> dict[str, JsonObject]:
     """Return the settings with the run's seed for every kind of control that states none.
 
     Args:
@@ -143,9 +138,7 @@ def with_seed(
     return {**{name: dict(settings) for name, settings in overrides.items()}, **controls}
 
 
-def moments_facts(
-    overrides: Mapping[str, Mapping[str, object]], model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase
-) -> dict[str, object]:
+def moments_facts(overrides: Overrides, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> JsonObject:
     """Return what a manifest records of the sets of second moments that settings name: {} for none.
 
     Raises:

@@ -13,6 +13,7 @@ from seesaw_cf.base.checks import shown
 from seesaw_cf.base.errors import RecordError, RunFolderError, StorageError
 from seesaw_cf.base.files import create_text, sweep
 from seesaw_cf.base.text import read_json
+from seesaw_cf.base.types import JsonObject
 
 # What must agree before a run is continued; other versions than the model's and the machine are only recorded.
 _IDENTITY = ("model", "editors", "data", "protocol", "seed", "settings", "scoring")
@@ -40,17 +41,17 @@ class RunManifest:
         notes: What the records cannot show, in sentences; see `seesaw_cf.run.preflight.data_notes`.
     """
 
-    model: Mapping[str, object]
-    editors: dict[str, object]
-    data: dict[str, object]
+    model: JsonObject
+    editors: JsonObject
+    data: JsonObject
     protocol: str
     seed: int
     settings: Mapping[str, Any] = field(default_factory=dict)
-    scoring: dict[str, object] = field(default_factory=dict)
-    job: Mapping[str, object] = field(default_factory=dict)
-    machine: dict[str, object] = field(default_factory=dict)
-    versions: Mapping[str, object] = field(default_factory=dict)
-    edited: dict[str, object] = field(default_factory=dict)
+    scoring: JsonObject = field(default_factory=dict)
+    job: JsonObject = field(default_factory=dict)
+    machine: JsonObject = field(default_factory=dict)
+    versions: JsonObject = field(default_factory=dict)
+    edited: JsonObject = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
     @property
@@ -125,7 +126,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     return document
 
 
-def _check_same(file: Path, expected: Mapping[str, object]) -> None:
+def _check_same(file: Path, expected: JsonObject) -> None:
     try:
         stored = read_json(file, any_number=True)
         old = {key: stored[key] for key in _IDENTITY}

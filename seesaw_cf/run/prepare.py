@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -16,7 +15,7 @@ from seesaw_cf.base.types import Case
 from seesaw_cf.editors.control_names import planned
 from seesaw_cf.models.corpus import corpus_of
 from seesaw_cf.models.edited import Checkpoint
-from seesaw_cf.models.editor import Editor
+from seesaw_cf.models.editor import Editor, Overrides
 from seesaw_cf.models.load import outline_model
 from seesaw_cf.records.load import load_revised_cases
 from seesaw_cf.run.design import prompt_counts
@@ -42,13 +41,12 @@ class Prepared:
         recorded: How many prompts about how many other people their records have.
         examined: What is asked of models edited elsewhere.
         revision: Of the records, where they come from the Hub.
-        source: How the model is found.
         outline: The model without weights; None when its class cannot be built so.
         editors: Name -> editor, not fitted; {} without an outline.
     """
 
     names: Sequence[str]
-    overrides: Mapping[str, Mapping[str, object]]
+    overrides: Overrides
     edited: Mapping[str, Checkpoint]
     corpus: Sequence[str] | None
     everything: Sequence[Case]
@@ -56,7 +54,6 @@ class Prepared:
     recorded: Mapping[str, int]
     examined: Examined
     revision: str
-    source: Mapping[str, Any]
     outline: PreTrainedModel | None
     editors: Mapping[str, Editor]
 
@@ -110,11 +107,10 @@ def prepare(job: Job, out: Path) -> Prepared:
         raise RecordError(f"{job.data} {job.configs}: no cases to run. Check --data, --config and --limit.")
     check_numbers(cases)
     examined = read_requests(job.requests, job.edited, cases)
-    source: dict[str, Any] = {"revision": job.revision, "trust_remote_code": job.trust_remote_code}
-    outline = outline_model(job.model, **source)
+    outline = outline_model(job.model, revision=job.revision, trust_remote_code=job.trust_remote_code)
     everything = [case for records, _ in loaded for case in records]
     revision = ",".join(sorted({revision for _, revision in loaded}))
-    common = (names, overrides, edited, corpus, everything, cases, recorded, examined, revision, source, outline)
+    common = (names, overrides, edited, corpus, everything, cases, recorded, examined, revision, outline)
     ready = Prepared(*common, editors={})
     if outline is None:
         return ready

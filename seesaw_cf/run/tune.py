@@ -29,7 +29,7 @@ from seesaw_cf.effects.success import KINDS, harmonic_mean, success_of_scores
 from seesaw_cf.effects.texts import ngram_entropy
 from seesaw_cf.generation import Ask, HFGenerator, Sampling
 from seesaw_cf.models.architectures import transformer_blocks
-from seesaw_cf.models.editor import Editor
+from seesaw_cf.models.editor import Editor, Settings
 from seesaw_cf.models.weights import WeightDelta
 from seesaw_cf.run.edits import edit_units, score_edits
 from seesaw_cf.run.explain import announce
@@ -51,7 +51,7 @@ PARTS = ("efficacy", "paraphrase", "neighborhood", "fluency")
 _NUMBERS = {"efficacy": "ES", "paraphrase": "PS", "neighborhood": "NS"}
 
 
-def draw_trials(space: Mapping[str, Sequence[object]], count: int, seed: int) -> list[dict[str, object]]:
+def draw_trials(space: Mapping[str, Sequence[object]], count: int, seed: int) -> list[Settings]:
     """The settings of every trial: first none (the preset), then distinct points of the space in a seeded order.
 
     Args:
@@ -238,7 +238,7 @@ def _plain(numbers: Mapping[str, Any]) -> dict[str, Any]:
 def _write(
     search: _Search,
     space: Mapping[str, Sequence[object]],
-    trials: Sequence[Mapping[str, object]],
+    trials: Sequence[Settings],
     rows: Sequence[dict[str, Any]],
     best: Mapping[str, Any],
 ) -> Path:

@@ -11,9 +11,9 @@ import logging
 import os
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from tqdm import tqdm
 
@@ -174,7 +174,14 @@ def run_on_ray(
     return True
 
 
-def _places(nodes: Sequence[Mapping[str, Any]], share: float, actors: int | None) -> int:
+class RayNode(TypedDict):
+    """What is read of a node as `ray.nodes()` lists it."""
+
+    Alive: bool
+    Resources: dict[str, float]
+
+
+def _places(nodes: Sequence[RayNode], share: float, actors: int | None) -> int:
     """How many actors of one CPU and `share` GPUs to start: those that were asked for and find a place on a node."""
     resources = [node["Resources"] for node in nodes if node["Alive"]]
     cpus, gpus = ([has.get(kind, 0.0) for has in resources] for kind in ("CPU", "GPU"))

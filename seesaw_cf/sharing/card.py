@@ -5,12 +5,16 @@ from __future__ import annotations
 import math
 import unicodedata
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 from huggingface_hub import EvalResult, EvalResultEntry, ModelCardData, constants, eval_result_entries_to_yaml
 
 from seesaw_cf.base.citations import EDITOR_PAPERS, bibtex
+from seesaw_cf.base.types import JsonObject
+from seesaw_cf.models.delta_files import DeltaFacts
+from seesaw_cf.models.difference import MovedParameter
 from seesaw_cf.models.embedded import EMBEDDED
+from seesaw_cf.models.weights import BaseFacts
 from seesaw_cf.records.relations import TASKS
 from seesaw_cf.sharing.evidence import Evidence, Result
 
@@ -63,7 +67,7 @@ def escaped(text: object) -> str:
     return "".join(out)
 
 
-def card(repo: str, as_: str, facts: Mapping[str, Any], base: str, evidence: Evidence | None) -> str:
+def card(repo: str, as_: str, facts: DeltaFacts, base: str, evidence: Evidence | None) -> str:
     """Return the text of `README.md`: metadata for the Hub, then what a reader needs.
 
     Args:
@@ -168,10 +172,10 @@ def _source(evidence: Evidence, repo: str) -> dict[str, str]:
     }
 
 
-def _facts(result: Result) -> dict[str, Any]:
+def _facts(result: Result) -> JsonObject:
     """n, what was before, and the interval or why there is none."""
     estimate = result.estimate
-    facts: dict[str, Any] = {"n": estimate.n}
+    facts: JsonObject = {"n": estimate.n}
     if result.before is not None:
         facts["before"] = _number(result.before)
     if math.isfinite(estimate.low):
@@ -190,9 +194,9 @@ def _label(value: object) -> str:
     return escaped(value or "")
 
 
-def _edited(facts: Mapping[str, Any], base: str) -> str:
-    requests: Sequence[Mapping[str, Any]] = facts.get("requests") or []
-    origin = facts.get("base") or {}
+def _edited(facts: DeltaFacts, base: str) -> str:
+    requests = facts.get("requests") or []
+    origin: BaseFacts = facts.get("base") or {}
     revision = f", revision {escaped(origin['revision'])}" if origin.get("revision") else ""
     lines = [f"Base model: {escaped(base)}{revision}. {len(requests) or 'Unrecorded'} edit request(s):\n"]
     if requests:
@@ -206,7 +210,7 @@ def _edited(facts: Mapping[str, Any], base: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _method(facts: Mapping[str, Any]) -> str:
+def _method(facts: DeltaFacts) -> str:
     own = "compared with its base by" if _moved(facts) else "package"
     lines = [f"Editor: {escaped(facts.get('editor') or 'unknown')}, {own} seesaw_cf."]
     settings = facts.get("config")
@@ -219,13 +223,12 @@ def _method(facts: Mapping[str, Any]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _moved(facts: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+def _moved(facts: DeltaFacts) -> Sequence[MovedParameter]:
     """Return the parameters moved in a model that was edited elsewhere; none of an edit that this package made."""
-    parameters: Sequence[Mapping[str, Any]] = (facts.get("meta") or {}).get("moved") or ()
-    return parameters
+    return cast(Sequence[MovedParameter], (facts.get("meta") or {}).get("moved") or ())
 
 
-def _movement(rows: Sequence[Mapping[str, Any]]) -> str:
+def _movement(rows: Sequence[MovedParameter]) -> str:
     """Return the largest changes; relative: Frobenius norm of the change over that of the base's weights."""
     lines = [f"{len(rows)} parameter(s) of the base, the largest changes first.\n"]
     lines += ["| parameter | shape | rank | norm | relative |", "|---|---|---|---|---|"]
@@ -276,11 +279,12 @@ def _citation(editor: str) -> str:
     return f"{sentence}\n\n```bibtex\n{bibtex(*papers)}\n```\n"
 
 
-def _loading(repo: str, as_: str, base: str, facts: Mapping[str, Any]) -> str:
+def _loading(repo: str, as_: str, base: str, facts: DeltaFacts) -> str:
     """Return the program that loads the edit; imports first."""
     lines = _LOADED[as_].format(repo=repo).splitlines()
     if as_ != "checkpoint":
-        dtype = str((facts.get("base") or {}).get("dtype") or "float32")
+        origin: BaseFacts = facts.get("base") or {}
+        dtype = origin.get("dtype") or "float32"
         loaded = [
             "from transformers import AutoModelForCausalLM",
             f'model = AutoModelForCausalLM.from_pretrained("{base}", dtype="{dtype}")',

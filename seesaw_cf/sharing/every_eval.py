@@ -22,6 +22,7 @@ from seesaw_cf.base.errors import RecordError
 from seesaw_cf.base.files import write_text
 from seesaw_cf.base.hub import public_name
 from seesaw_cf.base.tables import SCORES, read_table
+from seesaw_cf.base.types import JsonObject
 from seesaw_cf.base.versions import versions
 from seesaw_cf.editors.control_names import is_control
 from seesaw_cf.effects.groups import ALL
@@ -59,7 +60,7 @@ class Number:
     high: float
     n: int
     share: bool
-    facts: Mapping[str, Any] = field(default_factory=dict)
+    facts: JsonObject = field(default_factory=dict)
 
 
 def numbers_of(results: Results, editor: str) -> Iterator[Number]:
@@ -209,7 +210,7 @@ def _safe(name: str) -> str:
     return re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip(".-") or "unknown"
 
 
-def _model(manifest: Mapping[str, Any], model: str, editor: str) -> dict[str, Any]:
+def _model(manifest: Mapping[str, Any], model: str, editor: str) -> JsonObject:
     about, settings = manifest.get("model", {}), manifest.get("editors", {}).get(editor, {})
     return {
         "name": f"{model} edited by {editor}",
@@ -230,13 +231,13 @@ def _model(manifest: Mapping[str, Any], model: str, editor: str) -> dict[str, An
     }
 
 
-def _evaluation(results: Results, number: Number) -> dict[str, Any]:
+def _evaluation(results: Results, number: Number) -> JsonObject:
     """Return an effect has no best end; it may be of either sign."""
-    uncertainty: dict[str, Any] = {"num_samples": number.n}
+    uncertainty: JsonObject = {"num_samples": number.n}
     if math.isfinite(number.low) and math.isfinite(number.high):
         limits = {"lower": number.low, "upper": number.high, "confidence_level": _LEVEL}
         uncertainty["confidence_interval"] = limits
-    metric: dict[str, Any] = {"evaluation_description": number.about, "lower_is_better": False}
+    metric: JsonObject = {"evaluation_description": number.about, "lower_is_better": False}
     metric |= {"score_type": "continuous", "min_score": 0, "max_score": 1} if number.share else {}
     return {
         "evaluation_name": number.name,
@@ -250,7 +251,7 @@ def _evaluation(results: Results, number: Number) -> dict[str, Any]:
     }
 
 
-def _data(results: Results) -> dict[str, Any]:
+def _data(results: Results) -> JsonObject:
     data = results.manifest.get("data", {})
     source = str(data.get("source"))
     facts = {"configs": ", ".join(map(str, data.get("configs", ()))), "sha256": str(data.get("sha256"))}
@@ -259,7 +260,7 @@ def _data(results: Results) -> dict[str, Any]:
     return {"dataset_name": Path(source).name, "source_type": "other", "additional_details": facts}
 
 
-def _sample(row: Mapping[Any, Any], evaluation: str, model: str) -> dict[str, Any]:
+def _sample(row: Mapping[Any, Any], evaluation: str, model: str) -> JsonObject:
     name, role = _KINDS[row["kind"]]
     role = role or (row["holds"] or None)
     right = [row[role]] if role else []

@@ -8,10 +8,9 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
@@ -22,7 +21,7 @@ from seesaw_cf.base.hub import NAME, check_repo, explained
 from seesaw_cf.base.text import read_json
 from seesaw_cf.models.adapters import to_peft
 from seesaw_cf.models.delta_files import describe, load_delta, merge_and_save, save_delta
-from seesaw_cf.models.weights import WeightDelta
+from seesaw_cf.models.weights import BaseFacts, WeightDelta
 from seesaw_cf.sharing.card import SCORES_FILE, card, result_entries
 from seesaw_cf.sharing.evidence import Evidence, edit_evidence
 
@@ -137,6 +136,14 @@ def prepare_repo(
         write_text(Path(folder) / ".eval_results" / "seesaw_cf.yaml", json.dumps(entries, indent=1))  # JSON is YAML
 
 
+class ModelOrigin(TypedDict, total=False):
+    """What loads the base of an edit, by the names of a run's manifest."""
+
+    id: str | None
+    revision: str | None
+    dtype: str
+
+
 def _check_worth(delta: WeightDelta) -> None:
     if not delta.is_finite():
         raise EditError("this delta holds numbers that are not finite; the edit failed. Do not share it; edit again.")
@@ -146,7 +153,7 @@ def _check_worth(delta: WeightDelta) -> None:
 
 def _located(
     source: WeightDelta | str | os.PathLike[str], editor: str | None, unit: str | None
-) -> tuple[Path, dict[str, Any]]:
+) -> tuple[Path, ModelOrigin]:
     """Return the folder of the one delta that is meant, and the id, revision and dtype of its base."""
     if isinstance(source, WeightDelta):
         return Path(), _base_of(source.meta.get("base"))
@@ -161,9 +168,9 @@ def _located(
     return place, _base_of(read_json(place / "delta.json").get("base"))
 
 
-def _base_of(facts: Mapping[str, Any] | None) -> dict[str, Any]:
+def _base_of(facts: BaseFacts | None) -> ModelOrigin:
     """Return what a delta records about its base, by the names of a run's manifest."""
-    base = facts or {}
+    base: BaseFacts = facts or {}
     return {"id": base.get("model_id"), "revision": base.get("revision"), "dtype": base.get("dtype") or "float32"}
 
 
@@ -186,15 +193,16 @@ def _delta_of_run(run: Path, editor: str | None, unit: str | None) -> Path:
     return fits[0]
 
 
-def _load(where: Path, origin: Mapping[str, Any]) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-    if not origin.get("id"):
+def _load(where: Path, origin: ModelOrigin) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    name = origin.get("id")
+    if not name:
         raise EditError(
             f"{where}: the base of this delta was not recorded; an adapter or a checkpoint needs it. "
             "Pass model=... (and tokenizer=...) to share, or share it as a delta (--as delta)."
         )
     from seesaw_cf.models.load import load_model
 
-    return load_model(origin["id"], revision=origin.get("revision") or None, dtype=origin.get("dtype", "float32"))
+    return load_model(name, revision=origin.get("revision") or None, dtype=origin.get("dtype", "float32"))
 
 
 def _own(model: PreTrainedModel | None) -> str:

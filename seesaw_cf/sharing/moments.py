@@ -10,15 +10,21 @@ import json
 import math
 import os
 import tempfile
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from seesaw_cf.base.errors import StorageError
 from seesaw_cf.base.files import atomic_path, write_text
 from seesaw_cf.base.hub import check_repo, explained
 from seesaw_cf.base.text import read_json
-from seesaw_cf.editors.locate.moment_sets import ORIGIN, RECORD, MomentSet, find_set, read_set, sets_folder
+from seesaw_cf.editors.locate.moment_sets import (
+    ORIGIN,
+    RECORD,
+    MomentRecord,
+    MomentSet,
+    find_set,
+    read_set,
+    sets_folder,
+)
 from seesaw_cf.models.gguf import file_sha256
 from seesaw_cf.sharing.card import escaped
 from seesaw_cf.sharing.hub import base_name, push_folder
@@ -48,7 +54,7 @@ def push_moments(
     base = base_name(base_model or moments.record["model"].get("id") or "")
     _check_files(moments)
     files = {moments.files.path(layer).name: file_sha256(moments.files.path(layer)) for layer in moments.layers}
-    record = {**moments.record, "model": {**moments.record["model"], "id": base}, "files": files}
+    record: MomentRecord = {**moments.record, "model": {**moments.record["model"], "id": base}, "files": files}
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         for file in files:
@@ -98,7 +104,7 @@ def pull_moments(repo: str, revision: str | None = None) -> MomentSet:
     return read_set(place)
 
 
-def published_set(repo: str, revision: str | None = None) -> tuple[dict[str, Any], str]:
+def published_set(repo: str, revision: str | None = None) -> tuple[MomentRecord, str]:
     """Return the content of a repository's `set.json`, and the commit.
 
     Raises:
@@ -106,10 +112,10 @@ def published_set(repo: str, revision: str | None = None) -> tuple[dict[str, Any
     """
     with tempfile.TemporaryDirectory() as temporary:
         sha = _fetch_record(repo, revision, Path(temporary))
-        return dict(read_set(Path(temporary)).record), sha
+        return read_set(Path(temporary)).record, sha
 
 
-def described(record: Mapping[str, Any]) -> dict[str, str]:
+def described(record: MomentRecord) -> dict[str, str]:
     """Return what a set is of, in words: model, dtype, corpus, texts, part."""
     facts, model, corpus = record["facts"], record["model"], record["corpus"]
     revision = f" at {model['revision']}" if model.get("revision") else ""
@@ -179,7 +185,7 @@ def _check_files(moments: MomentSet) -> None:
             raise StorageError(f"second moments cannot be used: {error}") from error
 
 
-def _card(repo: str, moments: MomentSet, record: Mapping[str, Any]) -> str:
+def _card(repo: str, moments: MomentSet, record: MomentRecord) -> str:
     """README.md; every text of the record is escaped."""
     rows = []
     for layer in moments.layers:

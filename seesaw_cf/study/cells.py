@@ -13,6 +13,7 @@ from seesaw_cf.base.checks import shown
 from seesaw_cf.base.errors import RecordError, RunFolderError, StorageError, unknown_name
 from seesaw_cf.base.files import create_text, write_text
 from seesaw_cf.base.text import read_json, read_text
+from seesaw_cf.models.editor import Settings
 from seesaw_cf.run.jobs import Job
 from seesaw_cf.run.tuned import PROVENANCE
 from seesaw_cf.study.declared import Base, RecordSet, Study
@@ -34,7 +35,7 @@ class StudyCell:
     name: str
     base: Base
     records: RecordSet
-    settings: Mapping[str, Any]
+    settings: Settings
 
     @property
     def parts(self) -> tuple[str, str, str, str]:
@@ -45,6 +46,10 @@ class StudyCell:
     def folder(self, out: Path) -> Path:
         """The run folder."""
         return out / "cells" / self.name
+
+
+Record = dict[str, Any]
+"""Content of `study.json`: part -> name -> what it stands for."""
 
 
 def cells_of(study: Study) -> list[StudyCell]:
@@ -82,8 +87,8 @@ def claim_study(out: Path, study: Study) -> None:
         StorageError: The folder cannot be written.
     """
     file = out / STUDY
-    record = study.record()
-    text = json.dumps(record, indent=1, sort_keys=True) + "\n"
+    text = json.dumps(study.record(), indent=1, sort_keys=True) + "\n"
+    record: Record = json.loads(text)
     if not file.exists():
         if out.is_file() or (out.is_dir() and any(not part.name.startswith(".") for part in out.iterdir())):
             raise RunFolderError(
@@ -100,11 +105,11 @@ def claim_study(out: Path, study: Study) -> None:
             + "\nA study may grow, so add to its file "
             "and change nothing in it; or choose a new folder with --out."
         )
-    if stored != json.loads(text):
+    if stored != record:
         write_text(file, text)
 
 
-def _changed(stored: Mapping[str, Any], record: Mapping[str, Any]) -> list[str]:
+def _changed(stored: Record, record: Record) -> list[str]:
     """What all cells share and what was declared: differences in words."""
     out = []
     for part in ("controls", "options", "declared"):
@@ -117,7 +122,7 @@ def _changed(stored: Mapping[str, Any], record: Mapping[str, Any]) -> list[str]:
     return out
 
 
-def _lacking(stored: Mapping[str, Any], record: Mapping[str, Any]) -> list[str]:
+def _lacking(stored: Record, record: Record) -> list[str]:
     """Return entries of the folder's study that are missing or different in the file."""
     out = []
     for part in _GROWS:

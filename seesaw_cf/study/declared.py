@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, get_args
@@ -15,10 +16,13 @@ from seesaw_cf.base import checks
 from seesaw_cf.base.checks import items, one_of, shown
 from seesaw_cf.base.errors import RecordError, UnknownNameError, unknown_name
 from seesaw_cf.base.text import read_text
+from seesaw_cf.base.types import JsonObject
 from seesaw_cf.editors import EDITORS, load_editor
 from seesaw_cf.editors.control_names import CONTROLS
 from seesaw_cf.effects.audit import FAMILY_COLUMNS, AuditSettings
+from seesaw_cf.models.editor import Overrides, Settings
 from seesaw_cf.run.design import DESIGNS
+from seesaw_cf.run.jobs import Job
 from seesaw_cf.run.units import PROTOCOLS
 from seesaw_cf.scoring import SCORERS
 from seesaw_cf.stats.multiple import Correction
@@ -68,9 +72,28 @@ def read_yaml(file: Path) -> dict[str, Any]:
 
 
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,62}[A-Za-z0-9])?")
-_DTYPES = ("float32", "float64", "bfloat16", "float16")
 _FAMILY = ("model", "records", "protocol", "editor")
-_FAMILIES = (*_FAMILY, *(name for name in FAMILY_COLUMNS if name not in _FAMILY))
+_TOP = ("title", "models", "editors", "records")
+# Keys that are lists of names -> the known ones.
+_LISTS = {
+    "controls": CONTROLS,
+    "protocols": PROTOCOLS,
+    "family": (*_FAMILY, *(name for name in FAMILY_COLUMNS if name not in _FAMILY)),
+}
+# Keys that are fields of `Job`, and of `AuditSettings`.
+_OPTIONS = (
+    *("seed", "threads", "block", "max_tokens", "scorer", "leave_out_tuned"),
+    *("design", "prompts_per_person", "holders"),
+)
+_DECLARED = ("margin", "margin_log_odds", "alpha", "correction")
+# What an annotation does not tell: the values of a name, the ends of a number.
+_CHOICES = {
+    "dtype": ("float32", "float64", "bfloat16", "float16"),
+    "scorer": SCORERS,
+    "design": tuple(DESIGNS),
+    "correction": get_args(Correction),
+}
+_LIMITS = {"seed": (0, checks.LAST_SEED), "threads": (1, checks.MOST_THREADS)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,26 +143,25 @@ class Study:
 
     title: str
     models: Mapping[str, Base]
-    editors: Mapping[str, Mapping[str, Any]]
+    editors: Overrides
     records: Mapping[str, RecordSet]
     controls: tuple[str, ...] = ()
     protocols: tuple[str, ...] = ("single",)
-    options: Mapping[str, Any] = field(default_factory=dict)
+    options: dict[str, Any] = field(default_factory=dict)
     audit: AuditSettings = field(default_factory=AuditSettings)
     family: tuple[str, ...] = _FAMILY
 
-    def record(self) -> dict[str, Any]:
-        """As `study.json` keeps it, plain values; devices may change."""
-        declared = {name: getattr(self.audit, name) for name in ("margin", "margin_log_odds", "alpha", "correction")}
-        models = {name: asdict(replace(entry, device="")) for name, entry in self.models.items()}
+    def record(self) -> JsonObject:
+        """Return what `study.json` keeps; devices may change."""
+        declared = {name: getattr(self.audit, name) for name in _DECLARED}
         return {
-            "models": models,
-            "editors": {name: dict(settings) for name, settings in self.editors.items()},
-            "records": {name: asdict(entry) | {"configs": list(entry.configs)} for name, entry in self.records.items()},
+            "models": {name: asdict(replace(entry, device="")) for name, entry in self.models.items()},
+            "editors": self.editors,
+            "records": {name: asdict(entry) for name, entry in self.records.items()},
             "protocols": {name: {} for name in self.protocols},
-            "controls": list(self.controls),
-            "options": dict(self.options),
-            "declared": declared | {"family": list(self.family)},
+            "controls": self.controls,
+            "options": self.options,
+            "declared": declared | {"family": self.family},
         }
 
 
@@ -154,141 +176,80 @@ def read_study(file: Path) -> Study:
         RecordError: Not YAML, an empty study, or a value of a wrong type; names the place.
         UnknownNameError: An unknown key, editor, control, protocol or the like; suggests near ones.
     """
-    values = read_yaml(file)
-    place = _YamlMapping(str(file), values, {*_TOP, *_OPTIONS, *_DECLARED, "family"}, ": ")
-    audit = {name: check(place, name) for name, check in _DECLARED.items() if name in values}
-    family = place.names("family", _FAMILIES) if "family" in values else _FAMILY
+    values = _keys(str(file), read_yaml(file), {*_TOP, *_LISTS, *_OPTIONS, *_DECLARED})
+    place = f"{file}: "
+    parts = {key: _named(str(file), key, values) for key in ("models", "editors", "records")}
     return Study(
-        title=place.text("title") if "title" in values else file.stem,
-        models=_models(place),
-        editors=_editors(place),
-        records=_records(place),
-        controls=place.names("controls", CONTROLS) if "controls" in values else (),
-        protocols=place.names("protocols", PROTOCOLS) if "protocols" in values else ("single",),
-        options={name: check(place, name) for name, check in _OPTIONS.items() if name in values},
-        audit=AuditSettings(**audit),
-        family=family,
+        title=checks.text(f"{place}title", values.get("title", file.stem), empty=False),
+        models={name: _model(f"{place}models.{name}", value) for name, value in parts["models"].items()},
+        editors={name: _editor(f"{place}editors", name, value) for name, value in parts["editors"].items()},
+        records={name: _records(f"{place}records.{name}", value) for name, value in parts["records"].items()},
+        options=_fields(Job, place, {name: values[name] for name in _OPTIONS if name in values}),
+        audit=AuditSettings(
+            **_fields(AuditSettings, place, {name: values[name] for name in _DECLARED if name in values})
+        ),
+        **{name: _names(place + name, values[name], known) for name, known in _LISTS.items() if name in values},
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _YamlMapping:
-    """A mapping in the file, and where it stands there."""
-
-    where: str
-    values: Any
-    allowed: set[str]
-    joint: str = "."
-
-    def __post_init__(self) -> None:
-        """Refuse unknown keys."""
-        if not isinstance(self.values, Mapping):
-            expected = ", ".join(sorted(self.allowed))
-            raise RecordError(f"{self.where} is {shown(self.values)}, expected keys out of {expected}.")
-        for key in self.values:
-            if key not in self.allowed:
-                raise UnknownNameError(f"{self.where}: {unknown_name('key', key, self.allowed)}")
-
-    def at(self, key: str) -> str:
-        """How an error names a value: "study.yaml: models.tiny.dtype"."""
-        return f"{self.where}{self.joint}{key}"
-
-    def text(self, key: str) -> str:
-        return checks.text(self.at(key), self.values[key], empty=False)
-
-    def whole(self, key: str, low: int = 1, high: int = checks.MOST) -> int:
-        return checks.whole(self.at(key), self.values[key], low, high)
-
-    def whole_or_all(self, key: str) -> int | str:
-        return "all" if self.values[key] == "all" else self.whole(key)
-
-    def number(self, key: str, high: float = float("inf")) -> float:
-        return checks.number(self.at(key), self.values[key], 0, high, ends=False)
-
-    def one(self, key: str, names: tuple[str, ...]) -> str:
-        return _known(self.at(key), self.values[key], names)
-
-    def flag(self, key: str) -> bool:
-        if not isinstance(self.values[key], bool):
-            raise RecordError(f"{self.at(key)} is {shown(self.values[key])}, expected true or false.")
-        return bool(self.values[key])
-
-    def names(self, key: str, allowed: tuple[str, ...]) -> tuple[str, ...]:
-        """A list of different names out of a known list, at least one."""
-        names = tuple(
-            _known(self.at(key), name, allowed) for name in items(self.at(key), self.values[key], "a list of names")
-        )
-        if not names or len(set(names)) < len(names):
-            raise RecordError(f"{self.at(key)} is {shown(list(names))}, expected at least one name, each once.")
-        return names
-
-    def texts(self, key: str) -> tuple[str, ...]:
-        texts = checks.each(self.at(key), self.values[key], lambda where, value: checks.text(where, value, empty=False))
-        if not texts:
-            raise RecordError(f"{self.at(key)} is an empty list, expected at least one name.")
-        return texts
+def _keys(where: str, values: object, allowed: Collection[str]) -> Mapping[str, object]:
+    """Return a mapping of the file; refuse unknown keys."""
+    if not isinstance(values, Mapping):
+        raise RecordError(f"{where} is {shown(values)}, expected keys out of {', '.join(sorted(allowed))}.")
+    for key in values:
+        if key not in allowed:
+            raise UnknownNameError(f"{where}: {unknown_name('key', key, allowed)}")
+    return values
 
 
-def _known(where: str, value: object, names: tuple[str, ...]) -> str:
+def _fields(kind: type[Any], place: str, values: Mapping[str, object]) -> dict[str, Any]:
+    """Return values that are fields of a dataclass, each checked against its annotation."""
+    types = {entry.name: str(entry.type) for entry in fields(kind)}
+    return {name: _value(place + name, name, value, types[name]) for name, value in values.items()}
+
+
+def _value(where: str, name: str, value: object, kind: str) -> object:
+    if name in _CHOICES:
+        return _known(where, value, _CHOICES[name])
+    if kind.startswith("bool") and not isinstance(value, bool):
+        raise RecordError(f"{where} is {shown(value)}, expected true or false.")
+    if kind.startswith("bool") or (kind.startswith("Number") and value == "all"):
+        return value
+    if kind.startswith(("int", "Number")):
+        return checks.whole(where, value, *_LIMITS.get(name, (1, checks.MOST)))
+    if kind.startswith("float"):
+        return checks.number(where, value, 0, 1 if name == "alpha" else math.inf, ends=False)
+    if kind.startswith("tuple"):
+        return _names(where, value)
+    return checks.text(where, value, empty=False)
+
+
+def _names(where: str, value: object, allowed: Collection[str] = ()) -> tuple[str, ...]:
+    """Return a list of at least one name, each once, of known ones where there are any."""
+    listed = items(where, value, "a list of names")
+    names = tuple(_known(where, name, allowed) if allowed else checks.text(where, name, empty=False) for name in listed)
+    if not names or len(set(names)) < len(names):
+        raise RecordError(f"{where} is {shown(list(names))}, expected at least one name, each once.")
+    return names
+
+
+def _known(where: str, value: object, names: Collection[str]) -> str:
     try:
         return one_of("name", value, names)
     except UnknownNameError as error:
         raise UnknownNameError(f"{where}: {error}") from None
 
 
-def _one(names: tuple[str, ...]) -> Callable[[_YamlMapping, str], str]:
-    return lambda place, key: place.one(key, names)
-
-
-_TOP = ("title", "models", "editors", "controls", "records", "protocols")
-# Keys that are fields of `Job`, and of `AuditSettings` -> how they are read.
-_OPTIONS: dict[str, Callable[[_YamlMapping, str], Any]] = {
-    "seed": lambda place, key: place.whole(key, 0, checks.LAST_SEED),
-    "threads": lambda place, key: place.whole(key, 1, checks.MOST_THREADS),
-    "block": _YamlMapping.whole,
-    "max_tokens": _YamlMapping.whole,
-    "scorer": _one(SCORERS),
-    "leave_out_tuned": _YamlMapping.flag,
-    "design": _one(tuple(DESIGNS)),
-    "prompts_per_person": _YamlMapping.whole_or_all,
-    "holders": _YamlMapping.whole_or_all,
-}
-_DECLARED: dict[str, Callable[[_YamlMapping, str], Any]] = {
-    "margin": _YamlMapping.number,
-    "margin_log_odds": _YamlMapping.number,
-    "alpha": lambda place, key: place.number(key, 1),
-    "correction": _one(get_args(Correction)),
-}
-_BASE: dict[str, Callable[[_YamlMapping, str], Any]] = {
-    "model": _YamlMapping.text,
-    "revision": _YamlMapping.text,
-    "dtype": _one(_DTYPES),
-    "device": _YamlMapping.text,
-    "corpus": _YamlMapping.text,
-    "corpus_limit": _YamlMapping.whole,
-    "moments": _YamlMapping.text,
-    "settings": _YamlMapping.text,
-}
-_RECORDS: dict[str, Callable[[_YamlMapping, str], Any]] = {
-    "data": _YamlMapping.text,
-    "configs": _YamlMapping.texts,
-    "limit": _YamlMapping.whole,
-}
-
-
-def _named(place: _YamlMapping, key: str) -> dict[str, Any]:
-    """The entries of `models`, `editors` or `records`: name -> value, or a list of names."""
-    if key not in place.values:
-        raise RecordError(f"{place.where}: {key} is missing, so there is nothing to study. Name at least one.")
-    entries = place.values[key]
-    where = place.at(key)
+def _named(file: str, key: str, values: Mapping[str, object]) -> Mapping[str, object]:
+    """Return the entries of `models`, `editors` or `records`: name -> value, or a list of names."""
+    where, entries = f"{file}: {key}", values.get(key)
+    if key not in values:
+        raise RecordError(f"{file}: {key} is missing, so there is nothing to study. Name at least one.")
     if not isinstance(entries, Mapping):
-        listed = [
-            checks.text(f"{where}[{n}]", entry, empty=False) for n, entry in enumerate(items(where, entries, "a list"))
-        ]
-        if len({_short(entry) for entry in listed}) < len(listed):
+        listed = checks.each(where, entries, lambda place, value: checks.text(place, value, empty=False))
+        entries = {text.rstrip("/").rpartition("/")[2]: text for text in listed}
+        if len(entries) < len(listed):
             raise RecordError(f"{where}: {shown(listed)} has two entries of one name. Give each a name: `NAME: ...`.")
-        entries = {_short(entry): entry for entry in listed}
     if not entries:
         raise RecordError(f"{where} is empty, so there is nothing to study. Name at least one.")
     for name in entries:
@@ -297,44 +258,28 @@ def _named(place: _YamlMapping, key: str) -> dict[str, Any]:
                 f"{where}: the name {shown(name)} is no name of a folder, expected 1 to 64 ASCII letters, digits, '.', "
                 "'_' and '-', a letter or digit first and last (in quotes where YAML takes it for something else)."
             )
-    return dict(entries)
+    return entries
 
 
-def _short(text: str) -> str:
-    """What an entry of a list is called: the last part of a path or a Hub id."""
-    return text.rstrip("/").rpartition("/")[2]
+def _model(where: str, value: object) -> Base:
+    own = _keys(where, {"model": value} if isinstance(value, str) else value, [entry.name for entry in fields(Base)])
+    if "model" not in own:
+        raise RecordError(f"{where}: model is missing. Give a Hub id, a folder or a name such as seesaw-tiny.")
+    return Base(**_fields(Base, f"{where}.", own))
 
 
-def _models(place: _YamlMapping) -> dict[str, Base]:
-    models = {}
-    for name, value in _named(place, "models").items():
-        entry = {"model": value} if isinstance(value, str) else value
-        own = _YamlMapping(f"{place.at('models')}.{name}", entry, set(_BASE))
-        if "model" not in own.values:
-            raise RecordError(f"{own.where}: model is missing. Give a Hub id, a folder or a name such as seesaw-tiny.")
-        models[name] = Base(**{key: _BASE[key](own, key) for key in own.values})
-    return models
+def _editor(where: str, name: str, value: object) -> Settings:
+    _known(where, name, EDITORS.keys() - CONTROLS)
+    own = {} if value is None or value == name else value
+    settings = _keys(f"{where}.{name}", own, {entry.name for entry in fields(load_editor(name).config_class)})
+    try:
+        json.dumps(settings, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise RecordError(f"{where}.{name} is {shown(settings)}, expected plain settings ({error}).") from error
+    return settings
 
 
-def _editors(place: _YamlMapping) -> dict[str, dict[str, Any]]:
-    editors: dict[str, dict[str, Any]] = {}
-    for name, value in _named(place, "editors").items():
-        where = place.at("editors")
-        _known(where, name, tuple(option for option in EDITORS if option not in CONTROLS))
-        settings = {} if value is None or value == name else value
-        options = {option.name for option in fields(load_editor(name).config_class)}
-        editors[name] = dict(_YamlMapping(f"{where}.{name}", settings, options).values)
-        try:
-            json.dumps(settings, allow_nan=False)
-        except (TypeError, ValueError) as error:
-            raise RecordError(f"{where}.{name} is {shown(settings)}, expected plain settings ({error}).") from error
-    return editors
-
-
-def _records(place: _YamlMapping) -> dict[str, RecordSet]:
-    records = {}
-    for name, value in _named(place, "records").items():
-        entry = {} if value is None else {"data": value} if isinstance(value, str) else value
-        own = _YamlMapping(f"{place.at('records')}.{name}", entry, set(_RECORDS))
-        records[name] = RecordSet(**{key: _RECORDS[key](own, key) for key in own.values})
-    return records
+def _records(where: str, value: object) -> RecordSet:
+    entry = {} if value is None else {"data": value} if isinstance(value, str) else value
+    own = _keys(where, entry, [entry.name for entry in fields(RecordSet)])
+    return RecordSet(**_fields(RecordSet, f"{where}.", own))

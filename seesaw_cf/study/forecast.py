@@ -13,7 +13,7 @@ import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from seesaw_cf.base.errors import RecordError, UnknownNameError
-from seesaw_cf.base.types import Case, Cloze
+from seesaw_cf.base.types import Case, Cloze, JsonObject, TableRow
 from seesaw_cf.editors.control_names import split_control
 from seesaw_cf.effects.groups import AXES, UNKNOWN, members
 from seesaw_cf.effects.needed import run_components
@@ -38,7 +38,7 @@ from seesaw_cf.study.declared import Study
 _GROUP = 5  # people; a smaller group is not planned for
 
 
-def sizes_of(records: str, cases: Sequence[Case], study: Study, out: Path) -> Iterator[dict[str, object]]:
+def sizes_of(records: str, cases: Sequence[Case], study: Study, out: Path) -> Iterator[TableRow]:
     """How many edits of one relation and people the declared margin needs, per axis, and how many there are.
 
     Args:
@@ -218,11 +218,18 @@ def _model_costs(
     name: str, cells: Sequence[StudyCell], ready: Mapping[str, tuple[Job, Prepared]], out: Path
 ) -> tuple[Rate, list[Cost]]:
     """The rate of a model and the costs of its cells, with what they share counted in the first."""
-    job, first = ready[cells[0].name]
+    job = ready[cells[0].name][0]
     if job.threads is not None:
         torch.set_num_threads(job.threads)
     device = local_device(job.device)
-    model, tokenizer = load_model(job.model, device=device, dtype=job.dtype, progress=False, **first.source)
+    model, tokenizer = load_model(
+        job.model,
+        device=device,
+        dtype=job.dtype,
+        revision=job.revision,
+        trust_remote_code=job.trust_remote_code,
+        progress=False,
+    )
     scorer, facts = make_scorer(model, tokenizer, job.scorer, job.max_tokens)
     every = [case for _, prepared in ready.values() for case in prepared.cases]
     rate = _measured(name, scorer, tokenizer, some_clozes(every, _PROBE, job.seed), facts)
@@ -263,7 +270,7 @@ def _model_costs(
 
 
 def _measured(
-    name: str, scorer: Scorer, tokenizer: PreTrainedTokenizerBase, clozes: Sequence[Cloze], facts: Mapping[str, object]
+    name: str, scorer: Scorer, tokenizer: PreTrainedTokenizerBase, clozes: Sequence[Cloze], facts: JsonObject
 ) -> Rate:
     """Score the same clozes again and again for some seconds; the first time, when things are set up, is left out."""
     tokens = _nodes(tokenizer, clozes)

@@ -11,6 +11,7 @@ from typing import Any
 import pandas as pd
 
 from seesaw_cf.base.errors import RunFolderError
+from seesaw_cf.base.types import JsonObject
 from seesaw_cf.editors.control_names import is_control
 from seesaw_cf.effects.audit import AuditSettings
 from seesaw_cf.report.results import Results, read_results
@@ -197,9 +198,9 @@ def differing(members: Sequence[Member]) -> dict[str, dict[str, list[str]]]:
 
 def _facts(members: Sequence[Member]) -> dict[str, list[str]]:
     """What is compared -> its value in each run; "" in a run that it is not about."""
-    scoring: list[Mapping[str, object]] = [member.manifest.get("scoring", {}) for member in members]
+    scoring: list[JsonObject] = [member.manifest.get("scoring", {}) for member in members]
     keys = dict.fromkeys(key for part in scoring for key in part)
-    models: list[Mapping[str, object]] = [member.manifest.get("model", {}) for member in members]
+    models: list[JsonObject] = [member.manifest.get("model", {}) for member in members]
     facts = {
         f"the {part} of {name}": [str(card.get(part))[:12] if card.get("id") == name else "" for card in models]
         for name in dict.fromkeys(card.get("id") for card in models)

@@ -10,7 +10,7 @@ import pandas as pd
 import pyarrow as pa
 
 from seesaw_cf.base.tables import SCORES, read_table
-from seesaw_cf.base.types import Estimate
+from seesaw_cf.base.types import Estimate, TableRow
 from seesaw_cf.effects.accuracy import answers, mark, paired_shares
 from seesaw_cf.effects.audit import AuditSettings
 from seesaw_cf.effects.estimands import estimate_groups
@@ -114,7 +114,7 @@ def _shared(first: ComparedEditor, second: ComparedEditor, kind: str) -> list[pd
     return [keys.merge(frame, on=_PROMPT, how="left") for frame in frames]
 
 
-def _effects(first: ComparedEditor, second: ComparedEditor, settings: AuditSettings) -> Iterator[dict[str, object]]:
+def _effects(first: ComparedEditor, second: ComparedEditor, settings: AuditSettings) -> Iterator[TableRow]:
     """D of other people, in probability and in log-odds, by group."""
     frames = [frame.assign(editor=side) for side, frame in zip(_SIDES, _shared(first, second, "cross_subject"))]
     prompts = pd.concat(frames, ignore_index=True)
@@ -130,7 +130,7 @@ def _effects(first: ComparedEditor, second: ComparedEditor, settings: AuditSetti
         yield {"measure": "log-odds"} | key | scale | n
 
 
-def _shares(first: ComparedEditor, second: ComparedEditor) -> Iterator[dict[str, object]]:
+def _shares(first: ComparedEditor, second: ComparedEditor) -> Iterator[TableRow]:
     """Prompts after which the wanted target wins: paraphrases the new one, neighbours the true one."""
     numbers = edit_numbers(_edits(first))
     for kind, (wins, loses) in _SHARES.items():
@@ -157,11 +157,11 @@ def _by_relation(rows: pd.DataFrame, column: str) -> Iterator[tuple[str, pd.Data
         yield ALL, rows
 
 
-def _all_people(measure: str, relation: str) -> dict[str, object]:
+def _all_people(measure: str, relation: str) -> TableRow:
     return {"measure": measure, "relation": relation, "axis": ALL, "group": ALL}
 
 
-def _took(first: ComparedEditor, second: ComparedEditor) -> Iterator[dict[str, object]]:
+def _took(first: ComparedEditor, second: ComparedEditor) -> Iterator[TableRow]:
     """Edits after which the new target is likelier than the true one."""
     rows = _edits(first, once=True).merge(_edits(second), on=_CASE, suffixes=("_first", "_second"))
     rows = rows[rows["success_first"].notna() & rows["success_second"].notna()].assign(person=rows["subject"])
@@ -170,7 +170,7 @@ def _took(first: ComparedEditor, second: ComparedEditor) -> Iterator[dict[str, o
         yield _all_people("efficacy", relation) | _row(paired_shares(part, *sides), len(part))
 
 
-def _accuracy(first: ComparedEditor, second: ComparedEditor) -> Iterator[dict[str, object]]:
+def _accuracy(first: ComparedEditor, second: ComparedEditor) -> Iterator[TableRow]:
     """Describe cases with the other property still right after the edit."""
     frames = []
     for line in (first, second):
@@ -189,5 +189,5 @@ def _accuracy(first: ComparedEditor, second: ComparedEditor) -> Iterator[dict[st
         yield _all_people("accuracy", pair) | _row(paired_shares(part, *sides), len(part))
 
 
-def _row(estimate: Estimate, n: int) -> dict[str, object]:
+def _row(estimate: Estimate, n: int) -> TableRow:
     return estimate.columns("value", "low", "high", "p") | {"n": n, "n_cases": n, "note": estimate.note}

@@ -8,6 +8,7 @@ from typing import Any
 
 import pandas as pd
 
+from seesaw_cf.base.types import TableRow
 from seesaw_cf.effects.audit import AuditSettings, decide
 from seesaw_cf.effects.groups import UNKNOWN, group_effects
 from seesaw_cf.records import groups
@@ -80,7 +81,7 @@ def compare(
     return Comparison(members, settings, there)
 
 
-def _run(member: Member) -> dict[str, object]:
+def _run(member: Member) -> TableRow:
     """What a run was made of, without the machine's clock and paths."""
     manifest: Mapping[str, Any] = member.manifest
     floor = member.results.floor

@@ -15,6 +15,7 @@ import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from seesaw_cf.base.tables import read_table
+from seesaw_cf.base.types import JsonObject
 from seesaw_cf.cli import main
 from seesaw_cf.editors.ft import FTConfig
 from seesaw_cf.errors import EditError, RecordError, RunFolderError, UnknownNameError
@@ -62,7 +63,7 @@ def cases() -> list[EditedCase]:
 
 def run(out: Path, **changes: object) -> PassageRun:
     model = trained_model("llama")
-    facts = {"id": "tiny", "weights": digest(parameter_hashes(model))}
+    facts: JsonObject = {"id": "tiny", "weights": digest(parameter_hashes(model))}
     settings = {
         "writer": LocalWriter(HFGenerator(model, tiny_tokenizer()), {"push": Pushing()}),
         "editors": ("push",),

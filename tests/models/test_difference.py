@@ -98,7 +98,7 @@ def test_a_change_of_everything_is_kept_whole_and_files_may_be_many(tmp_path: Pa
         torch.testing.assert_close(found.dense(name), change, rtol=1e-3, atol=1e-6)
     for row in moved(found, model):
         base = float(model.get_parameter(row["name"]).detach().norm())
-        assert row["relative"] * base == pytest.approx(row["norm"]) == pytest.approx(found.norms()[row["name"]])
+        assert (row["relative"] or 0) * base == pytest.approx(row["norm"]) == pytest.approx(found.norms()[row["name"]])
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])

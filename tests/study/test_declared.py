@@ -106,7 +106,7 @@ def least(key: str, given: str) -> str:
         (least("editors", "{ft: {steps: 2020-01-01}}"), r"expected plain settings \(Object of type date"),
         (least("records", "{s: {limit: 0}}"), r"records.s.limit is 0, expected a whole number of at least 1"),
         (least("records", "{s: {configs: x}}"), r"records.s.configs is 'x', expected a list"),
-        (least("records", "{s: {configs: []}}"), r"records.s.configs is an empty list"),
+        (least("records", "{s: {configs: []}}"), r"records.s.configs is \[\], expected at least one name, each once"),
         (LEAST.replace("records: {sample: }", ""), r"study.yaml: records is missing, so there is nothing to study"),
         (LEAST + "controls: [identty]", r"study.yaml: controls: unknown name 'identty'. Did you mean 'identity'"),
         (LEAST + "protocols: []", r"protocols is \[\], expected at least one name, each once"),
