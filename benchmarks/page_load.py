@@ -27,8 +27,8 @@ from scipy import stats
 from benchmarks.synthetic_run import EDITORS, write_synthetic_run
 from benchmarks.turns import in_turn, ratios
 from seesaw_cf.base.files import write_text
-from seesaw_cf.report.page import report_page
 from seesaw_cf.report.results import read_results
+from seesaw_cf.report.write import run_report
 from seesaw_cf.stats.plain import json_text
 
 RESULT = Path("benchmarks/results/page_load.json")
@@ -62,7 +62,7 @@ def make(folder: Path, prompts: int, editors: Sequence[str]) -> dict[str, Any]:
     start = time.process_time()
     results = read_results(folder)
     read = time.process_time()
-    html = report_page(results)
+    html = run_report(results).pages["report.html"]
     written = time.process_time()
     write_text(folder / "report.html", html)
     return {

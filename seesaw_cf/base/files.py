@@ -322,12 +322,14 @@ def safe_name(name: str) -> str:
 
 # CSV files for spreadsheets: no text from data or a model is taken for a formula.
 
-_FORMULA = re.compile(r"'*[=+\-@\t\r]")
+_FORMULA = re.compile(r"'*[=+\-@\t\r].", re.DOTALL)
+# A number as a report shows it: value, unit, star, interval in brackets or words why there is none, n.
+_NUMBER = re.compile(r"{0}%?\*?( \[{0}, {0}\]| \([\w ,.:;-]*\))?( n=\d+)?".format(r"[+-]?\d[\d,]*(\.\d+)?(e[+-]\d+)?"))
 
 
 def neutral(text: str) -> str:
-    """Text that no spreadsheet takes for a formula."""
-    return f"'{text}" if _FORMULA.match(text) else text
+    """Text that no spreadsheet takes for a formula; numbers and a lone sign are none."""
+    return f"'{text}" if _FORMULA.match(text) and not _NUMBER.fullmatch(text) else text
 
 
 def original(text: str) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 
 from seesaw_cf import __version__
 from seesaw_cf.base.checks import shown
+from seesaw_cf.base.errors import need
 from seesaw_cf.base.files import reading
 from seesaw_cf.base.retrying import quiet
 from seesaw_cf.cli.actions import check_names
@@ -138,6 +139,9 @@ def _run(words: list[str]) -> None:
     except SystemExit:  # after --help, which may not have reached anybody
         finish()
         raise
+    if getattr(args, "pictures", False):  # before anything is computed
+        with need("matplotlib", extra="plots", what_for="--pictures"):
+            importlib.import_module("matplotlib")
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
     with quiet(getattr(args, "quiet", False)), reading(check_paths(top, args)):
         importlib.import_module(COMMANDS[args.command][0]).run(args)

@@ -35,7 +35,7 @@ def run(args: argparse.Namespace) -> None:
     mode: BiasMode = "paper" if args.paper else "crossed"
     results = read_results(args.folder, score=args.score, axes=tuple(args.axis or AXES), seed=args.seed, mode=mode)
     write_numbers(args, _tables(results, args.seed))
-    say(terminal_report(results, "" if args.json is None else f"Written to {args.json}."))
+    say(terminal_report(results))
 
 
 def _tables(results: Results, seed: int) -> JsonObject:

@@ -61,9 +61,11 @@ def quiet_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--quiet", action="store_true", help="no progress bars")
 
 
-def full_option(parser: argparse.ArgumentParser) -> None:
-    """Add `--full`."""
-    parser.add_argument("--full", action="store_true", help="print every table of a run's report, not one screen")
+def report_options(parser: argparse.ArgumentParser) -> None:
+    """Add what a command that writes a report draws, prints and opens."""
+    parser.add_argument("--pictures", action="store_true", help="draw pictures too; needs the extra plots")
+    parser.add_argument("--full", action="store_true", help="print every table of the report, not one screen")
+    open_option(parser)
 
 
 def open_option(parser: argparse.ArgumentParser) -> None:

@@ -87,7 +87,7 @@ def _plan_run(args: argparse.Namespace) -> None:
     frame, spread = run_needs(results, args.effect, args.power), components_table(results)
     if args.group is not None:
         one_of_names(f"group of {args.run}", args.group, dict.fromkeys(frame["group"]))
-    write_numbers(args, {"needs": frame.to_dict("records"), "components": spread.records()})
+    write_numbers(args, {"needs": frame.to_dict("records"), "components": spread.frame.to_dict("records")})
     say(f"{needs_table(frame, args.power, args.group).terminal()}\n\n{spread.terminal()}")
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from seesaw_cf.base.checks import MOST_DRAWS
 from seesaw_cf.cli.from_fields import values_of
-from seesaw_cf.cli.options import full_option, open_option
+from seesaw_cf.cli.options import report_options
 from seesaw_cf.cli.output import say, show
 from seesaw_cf.cli.paths import output_folder, source
 from seesaw_cf.cli.types import above_zero, at_least_zero, inside, one_of, seed, whole
@@ -48,8 +48,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     again = "measure the floor against the pre-edit scores of this other run"
     add("--noise-run", type=source, metavar="RUN2", help=again)
     add("--dose-run", type=source, metavar="DIR", help="also show the curves of a `seesaw-cf dose` folder")
-    full_option(parser)
-    open_option(parser)
+    report_options(parser)
 
 
 def run(args: argparse.Namespace) -> None:
@@ -65,7 +64,11 @@ def run(args: argparse.Namespace) -> None:
     else:
         settings |= {} if args.noise_run is None else _measured(folder, args.noise_run)
         declared = AuditSettings(**settings)
-        say(write_report(folder, args.out, settings=declared, dose=args.dose_run, full=args.full))
+        say(
+            write_report(
+                folder, args.out, settings=declared, dose=args.dose_run, pictures=args.pictures, full=args.full
+            )
+        )
     show(args, (args.out or folder / "report") / "report.html")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from seesaw_cf.cli.from_fields import options_from
-from seesaw_cf.cli.options import full_option, job_of, open_option, output_options
+from seesaw_cf.cli.options import job_of, output_options, report_options
 from seesaw_cf.cli.output import say, show
 from seesaw_cf.cli.paths import output_folder
 from seesaw_cf.cli.types import at_least_zero, one_of, positive
@@ -24,8 +24,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--explain", action="store_true", help="say how each block of edits is scored, and what it costs")
     output_options(parser)
     add("--report", type=output_folder, help="folder for tables and pictures (default: OUT/report)")
-    full_option(parser)
-    open_option(parser)
+    report_options(parser)
     add("--keep-deltas", action="store_true", help="save every edit below OUT/deltas, for `seesaw-cf share`")
 
 
@@ -50,5 +49,5 @@ def run(args: argparse.Namespace) -> None:
         return
     from seesaw_cf.report import write_report
 
-    say(write_report(args.out, args.report, full=args.full))
+    say(write_report(args.out, args.report, pictures=args.pictures, full=args.full))
     show(args, (args.report or args.out / "report") / "report.html")

@@ -3,8 +3,7 @@
 from seesaw_cf.base.arguments import check_public
 from seesaw_cf.effects.audit import AuditSettings
 from seesaw_cf.report.results import Results, read_results
-from seesaw_cf.report.terminal import terminal_report
-from seesaw_cf.report.write import write_report
+from seesaw_cf.report.write import terminal_report, write_report
 
 __all__ = ["AuditSettings", "Results", "read_results", "terminal_report", "write_report"]
 

@@ -19,8 +19,9 @@ from seesaw_cf.effects.locality import LEAST_LOCAL, Locality
 from seesaw_cf.effects.prompts import ScoreForm
 from seesaw_cf.report.floor import Floor
 from seesaw_cf.report.moved import is_given
-from seesaw_cf.report.rows import AuditRecord, EfficacyRow, GateRow, Manifest, number_of, records
+from seesaw_cf.report.rows import EfficacyRow, GateRow, Manifest, number_of, records
 from seesaw_cf.stats import adjust_families
+from seesaw_cf.stats.plain import plain
 
 _TOOK, _SCORED = 0.5, 0.95
 
@@ -159,25 +160,14 @@ def gates(
     return [{"editor": e, "gate": g, "rule": r, "value": v, "passed": p} for e, g, r, v, p in checks]
 
 
-def audit_summary(audit: Audit, manifest: Manifest, score: str, gates: list[GateRow]) -> AuditRecord:
-    """The content of `audit.json`."""
-    from seesaw_cf.stats.plain import plain
-
+def audit_summary(audit: Audit, manifest: Manifest, score: str) -> dict[str, object]:
+    """Return what was declared and tested, as plain JSON types; the rows are in `verdicts.csv`."""
     verdicts = audit.verdicts
-    empty: dict[str, object] = {"estimand": "", "method": [], "settings": {}, "counts": {}, "rows": []}
-    record = audit_record(verdicts) if "verdict" in verdicts else empty
+    record = audit_record(verdicts) if "verdict" in verdicts else {"estimand": "", "method": [], "counts": {}}
     families = verdicts.groupby("family")["family_size"].first().to_dict() if "family" in verdicts else {}
-    record["settings"] = asdict(audit.settings) | {"score": score}
-    found: AuditRecord = plain(
-        record
-        | {
-            "noise_floor": audit.floor.record(),
-            "families": families,
-            "gates": gates,
-            "seeds": {"run": manifest.get("seed")},
-            "excess_over_control": audit.excess.to_dict("records"),
-            "editors_compared": audit.pairs.to_dict("records"),
-            "manifest": dict(manifest),
-        }
-    )
-    return found
+    return {name: record[name] for name in ("estimand", "method", "counts")} | {
+        "settings": plain(asdict(audit.settings) | {"score": score}),
+        "noise_floor": plain(audit.floor.record()),
+        "families": plain(families),
+        "seeds": {"run": manifest.get("seed")},
+    }

@@ -94,7 +94,7 @@ class GroupCounts:
         """Return what was decided, how large a difference could be seen, what would decide the rest, and controls."""
         lines = [claim.long for claim in self.claims[:3]]
         if len(self.claims) > 3:
-            lines.append(f"{len(self.claims) - 3} more decided contrasts are in verdicts.csv.")
+            lines.append(f"{len(self.claims) - 3} more decided contrasts are in tables/verdicts.csv.")
         if self.counts.get(UNTESTABLE):
             lines.append("Not testable: too few edits or people on a side, or nothing to compare.")
         if self.detectable:

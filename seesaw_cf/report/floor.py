@@ -40,7 +40,7 @@ class Floor:
         return self.zero_limit_log_odds / 4
 
     def record(self) -> dict[str, float | str | None]:
-        """As `audit.json` keeps it."""
+        """As `report.json` keeps it."""
         return {"value": self.probability, "log_odds": self.log_odds, "source": self.source}
 
     def __str__(self) -> str:

@@ -10,7 +10,7 @@ from seesaw_cf.stats.verdicts import REACH
 
 READING = """Every number carries the number of observations behind it and a 95 % interval. Below five effective edits
 or people an estimate stands without interval and says so; an empty cell means that nobody in the data belongs to that
-group. Full tables, with all counts, are in the CSV files beside this report."""
+group. Full tables, with all counts, are CSV files in the folder tables."""
 
 GATE = """An edit takes when the new target is more likely than the true one afterwards, ties fail (95 % Wilson
 intervals). Side effects of edits that did not take say little about editing. p(new) raised: the edit made its own

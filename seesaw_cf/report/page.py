@@ -8,16 +8,16 @@ from typing import Any
 from seesaw_cf.editors.control_names import compared, is_control, split_control
 from seesaw_cf.effects.groups import ALL, UNKNOWN
 from seesaw_cf.report import notes, text
-from seesaw_cf.report.findings import RunFindings, find
-from seesaw_cf.report.html.render import PageTable, TableRow, download_csv, render
+from seesaw_cf.report.findings import RunFindings
+from seesaw_cf.report.html.render import downloads, render
 from seesaw_cf.report.page_answers import look_answers
 from seesaw_cf.report.page_cases import cell_link, look_prompts
 from seesaw_cf.report.page_contrasts import contrast_panels
 from seesaw_cf.report.page_forest import EFFECTS, about_controls, colours_of, forests, scale_of
 from seesaw_cf.report.provenance import citation, recorded, repeat_command
 from seesaw_cf.report.results import HOLDER, Results, relation_name
-from seesaw_cf.report.rows import DifferenceRow, EffectRow, number_of, records
-from seesaw_cf.report.run_tables import run_tables
+from seesaw_cf.report.rows import number_of
+from seesaw_cf.report.table import Column, Row, Table, rows_of
 
 # The first question of a reader: which groups lost most, and was it more than a control edit made them lose?
 
@@ -25,7 +25,7 @@ _SHOWN = 8  # of each editor
 _Key = tuple[str, str, str, str]
 
 
-def most_affected(results: Results, controls: Mapping[str, Sequence[str]]) -> PageTable | None:
+def most_affected(results: Results, controls: Mapping[str, Sequence[str]]) -> Table | None:
     """Return each editor's groups that lost most confidence in what is right about them, with its controls.
 
     Args:
@@ -38,22 +38,20 @@ def most_affected(results: Results, controls: Mapping[str, Sequence[str]]) -> Pa
     effects, audit = results.effects, results.audit
     if effects.empty or audit is None:
         return None
-    column, limits, unit = EFFECTS[scale_of(audit.verdicts)]
+    name, limits, unit = EFFECTS[scale_of(audit.verdicts)]
     people = effects[(effects["holds"] == HOLDER) & ~effects["editor"].map(is_control) & (effects["group"] != UNKNOWN)]
-    there = people[people[f"{limits}low"].notna()].sort_values(column, kind="stable")
+    there = people[people[f"{limits}low"].notna()].sort_values(name, kind="stable")
     if there.empty:
         return None
-    lost = there[there[column] < 0]
-    nobody = [name for name in there["editor"].unique() if name not in set(lost["editor"])]
-    value = column if limits else "value"  # how the table of differences calls it
+    lost = there[there[name] < 0]
+    nobody = [editor for editor in there["editor"].unique() if editor not in set(lost["editor"])]
     beside: dict[_Key, list[str]] = {}
-    for row in records(audit.excess, DifferenceRow) if len(audit.excess) else []:
-        effect = f"{_estimate(row, value, limits)} ({split_control(row['control'])[0]})"
-        beside.setdefault((row["editor"], row["relation"], row["axis"], row["group"]), []).append(effect)
+    for row in rows_of(audit.excess):  # the table of differences calls D "value"
+        effect = f"{_estimate(row, name if limits else 'value', limits)} ({split_control(row['control'])[0]})"
+        beside.setdefault(_key(row), []).append(effect)
     order = {editor: place for place, editor in enumerate(results.editors)}
     largest = lost.groupby("editor", sort=False).head(_SHOWN)
     largest = largest.sort_values("editor", key=lambda column: column.map(order), kind="stable")
-    rows = [_line(row, _estimate(row, column, limits), beside) for row in records(largest, EffectRow)]
     lines = [
         f"Of each editor the {_SHOWN} groups with the lowest estimate among {len(there):,} that have an interval "
         f"({len(people) - len(there):,} have none: too few edits or people, or all alike). Below 0 the model became "
@@ -65,22 +63,29 @@ def most_affected(results: Results, controls: Mapping[str, Sequence[str]]) -> Pa
         "This run had no control edit, so whether any other edit of that size would have done the same is not known; "
         "--control random measures it."
     ]  # fmt: skip
-    heads = ("group", "editor", "property", "effect, interval", "more than its control", "edits", "people")
+    columns = (
+        Column("group", lambda row: "everybody" if row["group"] == ALL else row["group"], words=True, link=_link),
+        Column("editor", words=True),
+        Column("property", lambda row: relation_name(row["relation"]), words=True),
+        Column("effect, interval", lambda row: _estimate(row, name, limits)),
+        Column("more than its control", lambda row: "; ".join(beside.get(_key(row), ())) or "–"),
+        Column("edits", lambda row: f"{row['n_cases']:,}"),
+        Column("people", lambda row: f"{row['n_subjects']:,}"),
+    )
     about = f"{unit}; people who hold the new target; 95 % intervals; below 0 in the next column: lost more than that"
-    return PageTable("most", "Who lost most", about if controls else unit, heads, 3, rows, lines)
+    return Table("most", "Who lost most", about if controls else unit, columns, largest, lines=lines)
 
 
-def _line(row: EffectRow, effect: str, beside: Mapping[_Key, Sequence[str]]) -> TableRow:
-    key = (row["editor"], row["relation"], row["axis"], row["group"])
-    group = "everybody" if row["group"] == ALL else row["group"]
-    excess = "; ".join(beside.get(key, ())) or "–"
-    names = (group, row["editor"], relation_name(row["relation"]))
-    link = cell_link((row["editor"], row["relation"], HOLDER, row["axis"], row["group"]))
-    return TableRow((*names, effect, excess, f"{row['n_cases']:,}", f"{row['n_subjects']:,}"), {0: link})
+def _key(row: Row) -> _Key:
+    return row["editor"], row["relation"], row["axis"], row["group"]
 
 
-def _estimate(row: EffectRow | DifferenceRow, column: str, limits: str) -> str:
-    value, low, high = (number_of(row, name) for name in (column, f"{limits}low", f"{limits}high"))
+def _link(row: Row) -> str:
+    return cell_link((row["editor"], row["relation"], HOLDER, row["axis"], row["group"]))
+
+
+def _estimate(row: Row, name: str, limits: str) -> str:
+    value, low, high = (number_of(row, key) for key in (name, f"{limits}low", f"{limits}high"))
     return text.minus(text.effect(value, low, high))
 
 
@@ -95,24 +100,21 @@ _SECTIONS = {
 }
 
 
-def report_page(results: Results, findings: RunFindings | None = None) -> str:
-    """The page.
+def report_page(results: Results, findings: RunFindings, tables: Sequence[Table]) -> str:
+    """Return the page as HTML; the same run gives the same bytes.
 
     Args:
         results: The numbers of a run.
-        findings: What they say; computed when None.
-
-    Returns:
-        HTML; the same run gives the same bytes.
+        findings: What they say.
+        tables: See `run_tables`.
     """
     run = results.manifest
-    tables = run_tables(results)
     controls: dict[str, list[str]] = {}
     for editor, control in compared(results.editors, run):
         controls.setdefault(editor, []).append(control)
     values: dict[str, Any] = {
         "title": f"Side effects of editing {run.get('model', {}).get('id', 'a model')}",
-        "findings": findings or find(results),
+        "findings": findings,
         "most": most_affected(results, controls),
         "forests": forests(results, controls),
         "about_forest": _ABOUT_FOREST,
@@ -126,7 +128,7 @@ def report_page(results: Results, findings: RunFindings | None = None) -> str:
         "method": notes.CAUTION,
         "command": repeat_command(run),
         "facts": recorded(run),
-        "downloads": [download_csv(table.name, table.csv(), len(table.frame)) for table in tables if len(table.frame)],
+        "downloads": downloads(tables),
     }
     parts = {
         "contrasts": values["contrasts"],

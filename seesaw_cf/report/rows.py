@@ -146,18 +146,6 @@ class GateRow(TypedDict):
     passed: bool
 
 
-class AuditRecord(TypedDict):
-    """The content of `audit.json`, in part."""
-
-    estimand: str
-    method: list[str]
-    settings: dict[str, object]
-    counts: dict[str, int]
-    families: dict[str, int]
-    gates: list[GateRow]
-    seeds: dict[str, int | None]
-
-
 class _Model(TypedDict, total=False):
     id: str
     dtype: str

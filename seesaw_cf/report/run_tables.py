@@ -151,7 +151,7 @@ def _success(results: Results) -> Table:
     )
     view = _where(frame, "counted")
     view = view if len(view) and view["asked"].nunique() > 1 else view.iloc[:0]
-    return Table("success", "How far the edits reach", ABOUT_SUCCESS, columns, frame, "asked", view)
+    return Table("success", "How far the edits reach", ABOUT_SUCCESS, columns, frame, "asked", view, brief=False)
 
 
 def _knowledge(results: Results) -> Table:
@@ -166,7 +166,7 @@ def _knowledge(results: Results) -> Table:
         first = {name: at for at, name in enumerate(dict.fromkeys(frame["facts"]))}
         frame = _sorted(frame, lambda row: (first[row["facts"]], order[row["relation"]]))
     lines = (results.known.note,) if results.known.note else ()
-    return Table("knowledge", "What did the model know before?", notes.KNOWN, columns, frame, lines=lines)
+    return Table("knowledge", "What did the model know before?", notes.KNOWN, columns, frame, lines=lines, brief=False)
 
 
 def _effects(results: Results) -> Iterator[Table]:
@@ -191,14 +191,15 @@ def _effects(results: Results) -> Iterator[Table]:
     batch = notes.BATCH if results.manifest.get("protocol") == "batch" else ""
     half = notes.HALF if any(map(_half, rows_of(view))) else ""
     lines = tuple(filter(None, (notes.small_probability(results), notes.HOLDERS, stars, half, batch)))
-    about = notes.effect_size(*text.ABOUT_SCORE[results.score])
-    yield Table("effects_by_group", "What happened to other people", about, columns, frame, view=view, lines=lines)
+    about, title = notes.effect_size(*text.ABOUT_SCORE[results.score]), "What happened to other people"
+    yield Table("effects_by_group", title, about, columns, frame, view=view, lines=lines, brief=False)
     frame = results.known.effects
     if len(frame):
         frame = _in_order(results, frame)
         known = (*columns[:2], _named("facts"), *columns[2:])
         view = frame[(frame["holds"] == HOLDER) & (frame["axis"] == ALL)]
-        yield Table("effects_known", "Effects among known facts", notes.SCALES, known, frame, view=view)
+        title = "Effects among known facts"
+        yield Table("effects_known", title, notes.SCALES, known, frame, view=view, brief=False)
 
 
 def _half(row: Row) -> str | None:
@@ -232,7 +233,7 @@ def _audit(results: Results) -> Iterator[Table]:
     if len(audit.known.columns):
         columns = (_named("facts"), *_verdict_columns())
         view, title = audit.known.iloc[:0], "Verdicts among known facts"
-        yield Table("verdicts_known", title, second_look(audit), columns, audit.known, view=view)
+        yield Table("verdicts_known", title, second_look(audit), columns, audit.known, view=view, brief=False)
     first = _named("control")
     for name, title, about, frame, names in (
         ("excess", "Excess over control edits", notes.EXCESS, audit.excess, (_EDITOR, first)),
@@ -247,7 +248,7 @@ def _audit(results: Results) -> Iterator[Table]:
         if len(frame.columns):
             everybody = frame[frame["axis"] == ALL]
             columns = (_PROPERTY, *names, _named("people", "group"), *_differences(results), *_counts())
-            yield Table(name, title, about, columns, frame, view=everybody)
+            yield Table(name, title, about, columns, frame, view=everybody, brief=False)
 
 
 def _verdict_columns() -> tuple[Column, ...]:
@@ -318,7 +319,7 @@ def _accuracy(results: Results) -> Iterator[Table]:
         known, title = (*unlinked[:2], _named("facts"), *unlinked[2:]), "Other properties among known facts"
         frame = _by_pair(results, rows)
         view = frame[frame["edit_relation"] == ALL]
-        yield Table("accuracy_known", title, notes.ACCURACY_KNOWN, known, frame, view=view)
+        yield Table("accuracy_known", title, notes.ACCURACY_KNOWN, known, frame, view=view, brief=False)
 
 
 def _change(head: str, name: str, digits: int) -> EstimateColumn:
@@ -338,7 +339,7 @@ def _coverage(results: Results) -> Table:
             for group, rows in members(everybody[axis].tolist()).items()
             for asked in (len(members(first[axis].tolist())[group]),)
         )
-    return Table("coverage", "Who was asked about", notes.coverage(n), columns, frame)
+    return Table("coverage", "Who was asked about", notes.coverage(n), columns, frame, brief=False)
 
 
 def _intersections(results: Results) -> Table:
@@ -350,7 +351,8 @@ def _intersections(results: Results) -> Table:
         EstimateColumn("log-odds", "log_odds", zero=0.0, note="note"),
         *(Column("edits", "n_cases"), Column("people", "n_subjects")),
     )
-    return Table("intersections", "Intersections", notes.INTERSECTIONS, columns, intersections(results))
+    frame = intersections(results)
+    return Table("intersections", "Intersections", notes.INTERSECTIONS, columns, frame, brief=False)
 
 
 def _unscored(results: Results) -> Table:
@@ -358,7 +360,7 @@ def _unscored(results: Results) -> Table:
     frame = results.unscored
     total = int(frame["n_rows"].sum())
     about = f"{total:,} of {results.n_rows:,} score rows have no number; none is filled in."
-    return Table("unscored", "What could not be scored", about, columns, frame, view=frame.head(_REASONS))
+    return Table("unscored", "What could not be scored", about, columns, frame, view=frame.head(_REASONS), brief=False)
 
 
 def _short(head: str, name: str) -> Column:

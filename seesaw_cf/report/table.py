@@ -1,10 +1,11 @@
-"""One table of a report: declared once, written for a terminal, as Markdown, HTML, CSV and JSON."""
+"""One table of a report: declared once, written for a terminal, as Markdown and CSV; `macros.html` shows it."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -12,7 +13,6 @@ import pandas as pd
 
 from seesaw_cf.base.files import csv_text, write_text
 from seesaw_cf.base.terminal import column_table, printable, wrap
-from seesaw_cf.report.html.render import TableRow, macro
 from seesaw_cf.report.text import escape, interval, markdown_table, number
 from seesaw_cf.stats.plain import json_text, plain
 
@@ -99,19 +99,20 @@ class EstimateColumn(Column):
         return None if value is None or pd.isna(value) else self.scale * float(value)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Table:
-    """A table: the same rows, columns, order, digits and notes in five forms.
+    """A table: the same rows, columns, order, digits and notes in four forms.
 
     Attributes:
         name: Of its file and its place in a page.
         title: Headline.
         about: One sentence: what the numbers are.
-        columns: From left to right, words first.
+        columns: From left to right, words first; without any the table is a file alone.
         frame: One row per row of the table; with `across` one row per number.
         across: The frame's column with values that become columns, each filled from the last of `columns`.
         view: The rows that people see, where files hold more.
         lines: Sentences that follow the first.
+        brief: `report.md` shows it; else it names the table's file.
     """
 
     kind: ClassVar[str] = "table"
@@ -123,6 +124,7 @@ class Table:
     across: str = ""
     view: pd.DataFrame | None = None
     lines: Sequence[str] = ()
+    brief: bool = True
 
     @property
     def left(self) -> int:
@@ -139,16 +141,13 @@ class Table:
         return [*heads[:-1], *map(str, dict.fromkeys(row[self.across] for row in self._rows)), *notes]
 
     @property
-    def rows(self) -> list[TableRow]:
-        """Rows of a page's table, with links."""
-        links = [
-            {at: link for at, column in enumerate(self.columns) if column.link and (link := column.link(row))}
-            for row in self._rows
-        ]
-        return [
-            TableRow(cells, {} if self.across else link)
-            for cells, link in zip(self.cells(printable), links, strict=False)
-        ]
+    def rows(self) -> list[list[tuple[str, str]]]:
+        """Rows of a page's table: each cell, and where it leads."""
+        cells = self.cells(printable)
+        if self.across:
+            return [[(cell, "") for cell in line] for line in cells]
+        links = [[column.link(row) if column.link else "" for column in self.columns] for row in self._rows]
+        return [list(zip(*line, strict=True)) for line in zip(cells, links, strict=True)]
 
     def cells(self, safe: Safe = str) -> list[list[str]]:
         """Return every cell as text; `safe` makes text from data harmless."""
@@ -181,31 +180,26 @@ class Table:
         table = [markdown_table(heads, self.cells(escape), self.left)] if self._rows else []
         return "\n\n".join([f"{'#' * level} {escape(self.title)}", *map(escape, self.sentences), *table])
 
-    def html(self) -> str:
-        """Return a `<table>` as a page shows it."""
-        return macro("table", self)
-
+    @cached_property
     def csv(self) -> str:
-        """Return the cells as texts, and every column of the frame in full precision."""
-        return csv_text(self._whole())
-
-    def records(self) -> list[dict[str, Any]]:
-        """Return the rows of `csv` as plain JSON types."""
-        return [plain(row) for row in self._whole().astype(object).to_dict("records")]
-
-    def _whole(self) -> pd.DataFrame:
+        """The cells as texts, and every column of the frame in full precision."""
         rows = rows_of(self.frame)
         texts = {column.head: [column.text(row) for row in rows] for column in self.columns}
-        return pd.DataFrame(texts | {str(name): self.frame[name].tolist() for name in self.frame})
+        return csv_text(pd.DataFrame(texts | {str(name): self.frame[name].tolist() for name in self.frame}))
 
     @property
     def sentences(self) -> list[str]:
         """What the numbers are, notes, and how many rows files hold beside those that people see."""
         more = len(self.frame) - len(self._rows)
-        files = f"{more:,} more rows are in {self.name}.csv." if more else ""
+        files = f"{more:,} more rows are in {self.file}." if more else ""
         return [" ".join(line.split()) for line in (self.about, *self.lines, files) if line]
 
     @property
+    def file(self) -> str:
+        """Its CSV file in the folder of a report."""
+        return f"tables/{self.name}.csv"
+
+    @cached_property
     def _rows(self) -> list[Row]:
         return rows_of(self.frame if self.view is None else self.view)
 
@@ -267,14 +261,20 @@ def write_tables(
         StorageError: A file cannot be written.
     """
     for table in tables:
-        write_text(folder / below / f"{table.name}.csv", table.csv())
-    write_text(folder / f"{name}.json", json_text({table.name: table.records() for table in tables}))
+        write_text(folder / below / f"{table.name}.csv", table.csv)
+    write_text(folder / f"{name}.json", json_text({table.name: _records(table) for table in tables}))
     drawn = [
         f"![{about}]({Path(below, file).as_posix()})" if file else about for file, about in (pictures or {}).items()
     ]
     path = folder / f"{name}.md"
     write_text(path, "\n\n".join([head, *(table.markdown() for table in tables), *drawn]) + "\n")
     return path
+
+
+def _records(table: Table) -> list[dict[str, Any]]:
+    texts = {column.head: [column.text(row) for row in rows_of(table.frame)] for column in table.columns}
+    whole = pd.DataFrame(texts | {str(name): table.frame[name].tolist() for name in table.frame})
+    return [plain(row) for row in whole.astype(object).to_dict("records")]
 
 
 def number_text(value: float, digits: int) -> str:

@@ -11,8 +11,7 @@ from seesaw_cf.effects.audit import AuditSettings
 from seesaw_cf.report import Results, read_results
 from seesaw_cf.report.dose_page import dose_findings
 from seesaw_cf.report.html.findings import findings_page
-from seesaw_cf.report.page import report_page
-from seesaw_cf.report.write import audit_page
+from seesaw_cf.report.write import run_report
 from seesaw_cf.study.members import read_members
 from seesaw_cf.study.tables import compare
 from seesaw_cf.study.write import comparison_html
@@ -49,13 +48,13 @@ def _results(folder: Path) -> Results:
 
 def _report(folder: Path) -> str:
     results = _results(folder)
-    return report_page(results)
+    return run_report(results).pages["report.html"]
 
 
 def _no_control(folder: Path) -> str:
     """One editor, no control, one case."""
     results = read_results(write_run(folder / "one", cases(("P27",), 1, 6)))
-    return report_page(results)
+    return run_report(results).pages["report.html"]
 
 
 def _study(folder: Path) -> str:
@@ -96,7 +95,7 @@ def _flaws(folder: Path) -> str:
 MADE: Mapping[str, Callable[[Path], str]] = {
     "report": _report,
     "report-one-case": _no_control,
-    "audit": lambda folder: audit_page(_results(folder)),
+    "audit": lambda folder: run_report(_results(folder)).pages["audit.html"],
     "comparison": lambda folder: _compared(folder, "Comparison of 2 runs", [], []),
     "study": _study,
     "dose": lambda folder: findings_page(dose_findings(curves(("ft", HOSTILE)))),

@@ -49,10 +49,10 @@ def test_people_are_counted_once_and_unknown_ones_too(page: Read) -> None:
 
 def test_a_crosswalk_is_no_claim_of_compliance(page: Read) -> None:
     found = crosswalk()
-    assert {row.cells[0].split(",")[0] for row in found.rows} == {
+    assert {row[0].split(",")[0] for row in found.cells()} == {
         "NYC Local Law 144 (rules of 2023)", "NIST AI RMF 1.0", "EU AI Act",
     }  # fmt: skip
-    assert all(len(row.cells) == len(found.heads) and all(row.cells) for row in found.rows)
+    assert all(len(row) == len(found.heads) and all(row) for row in found.cells())
     said = " ".join(page.text.split()).lower()
     assert said.count("complian") == 1
     assert "not a statement of compliance" in said

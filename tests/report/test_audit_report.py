@@ -1,4 +1,4 @@
-"""Verdicts, excess over controls, editors side by side, gates: in the report and audit.json."""
+"""Verdicts, excess over controls, editors side by side, gates: in the report."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from seesaw_cf.errors import SeesawError
 from seesaw_cf.report import AuditSettings, read_results, write_report
 from seesaw_cf.report.verdicts import about_verdicts
 from seesaw_cf.stats.verdicts import NOT_MEASURED, VERDICTS
-from tests.report.runs import cases, write_manifest, write_run
+from tests.report.runs import all_markdown, cases, write_manifest, write_run
 
 
 @pytest.fixture(scope="module")
@@ -26,14 +26,14 @@ def controlled(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, st
     """A run with two editors and a control: its folder, its report's folder, the terminal text."""
     folder = write_run(tmp_path_factory.mktemp("audit") / "run", cases(("P27",), 8, 16), ("memit", "ft", "identity"))
     out = tmp_path_factory.mktemp("out")
-    return folder, out, write_report(folder, out)
+    return folder, out, write_report(folder, out, pictures=True)
 
 
 def test_verdicts_are_those_of_the_effects_module(controlled: tuple[Path, Path, str]) -> None:
     folder, out, _ = controlled
     prompts = prompt_effects(read_table(folder / "scores.parquet"))
     expected = audit(prompts, AuditSettings(margin=0.02, noise_floor=2e-7, noise_floor_log_odds=2e-6))
-    found = pd.read_csv(out / "verdicts.csv", keep_default_na=False, na_values=[""])
+    found = pd.read_csv(out / "tables" / "verdicts.csv", keep_default_na=False, na_values=[""])
     keys = ["editor", "relation", "axis", "group", "reference"]  # claims come first in the file
     both = found[[*keys, "verdict", "p_adjusted"]].merge(expected, on=keys, validate="one_to_one")
     assert len(both) == len(found) == len(expected)
@@ -48,27 +48,19 @@ def test_verdicts_are_those_of_the_effects_module(controlled: tuple[Path, Path, 
 
 def test_audit_json_says_everything_and_is_plain(controlled: tuple[Path, Path, str]) -> None:
     _, out, _ = controlled
-    record = json.loads((out / "audit.json").read_text(encoding="utf-8"))
-    for key in (
-        "estimand",
-        "method",
-        "settings",
-        "noise_floor",
-        "families",
-        "gates",
-        "seeds",
-        "manifest",
-        "counts",
-        "rows",
-    ):
+    whole = json.loads((out / "report.json").read_text(encoding="utf-8"))
+    record, verdicts = whole["audit"], pd.read_csv(out / "tables" / "verdicts.csv")
+    assert whole["manifest"]
+    for key in ("estimand", "method", "settings", "noise_floor", "families", "seeds", "counts"):
         assert record[key], key
     assert record["settings"]["margin"] == 0.02
     assert record["noise_floor"]["source"].startswith("from the run")
-    assert sum(record["counts"].values()) == sum(not row["mirror"] for row in record["rows"]) < len(record["rows"])
+    assert sum(record["counts"].values()) == (~verdicts["mirror"]).sum() < len(verdicts)
     assert sorted(record["families"]) == ["ft", "identity", "memit"]
-    assert {row["control"] for row in record["excess_over_control"]} == {"identity"}
-    assert {(row["first"], row["second"]) for row in record["editors_compared"]} == {("ft", "memit")}
-    gates = {(gate["editor"], gate["gate"]): gate["passed"] for gate in record["gates"]}
+    excess, pairs, held = (pd.read_csv(out / "tables" / f"{name}.csv") for name in ("excess", "editors", "gates"))
+    assert set(excess["control"]) == {"identity"}
+    assert set(zip(pairs["first"], pairs["second"])) == {("ft", "memit")}
+    gates = dict(zip(zip(held["editor"].fillna(""), held["gate"]), held["passed"]))
     assert gates == {
         ("memit", "edits took"): True,
         ("memit", "edits made"): True,
@@ -85,15 +77,18 @@ def test_excess_and_pairs_are_the_paired_differences(controlled: tuple[Path, Pat
     expected = estimate_groups(
         excess_over_control(prompts[prompts["editor"].isin(["ft", "identity"])], "identity"), axes=[]
     ).iloc[0]
-    found = pd.read_csv(out / "excess.csv").query("editor == 'ft' and control == 'identity' and axis == 'all'").iloc[0]
+    found = (
+        pd.read_csv(out / "tables" / "excess.csv")
+        .query("editor == 'ft' and control == 'identity' and axis == 'all'")
+        .iloc[0]
+    )
     for name in ("value", "low", "high", "p"):
         assert found[name] == pytest.approx(expected[name])
-    pairs = pd.read_csv(out / "editors.csv").query("axis == 'all'").iloc[0]
+    pairs = pd.read_csv(out / "tables" / "editors.csv").query("axis == 'all'").iloc[0]
     means = {e: prompts[prompts["editor"] == e].groupby("case_id")["D"].mean() for e in ("ft", "memit")}
     assert pairs["value"] == pytest.approx((means["ft"] - means["memit"]).mean())
-    markdown = (out / "report.md").read_text(encoding="utf-8")
-    assert "## Excess over control edits" in markdown
-    assert "| citizenship | ft | memit | all |" in markdown
+    assert "Excess over control edits" in (out / "report.md").read_text(encoding="utf-8")
+    assert "| citizenship | ft | memit | all |" in all_markdown(read_results(folder))
 
 
 def test_sections_are_in_the_report_and_on_the_terminal(controlled: tuple[Path, Path, str]) -> None:
@@ -104,7 +99,7 @@ def test_sections_are_in_the_report_and_on_the_terminal(controlled: tuple[Path, 
     assert re.search(
         r"\d+ worse off, \d+ better off, \d+ equivalent, \d+ undetermined, \d+ not testable of \d+ contrasts", markdown
     )
-    assert "](verdicts_gender.png)" in markdown
+    assert "](pictures/verdicts_gender.png)" in markdown
     assert "WHAT CAN BE CLAIMED" in shown
     assert re.sub("[·…→−“”]", "", shown).isascii()
     assert max(map(len, shown.split("\n"))) <= 100
@@ -117,8 +112,8 @@ def test_a_batch_run_makes_no_claims(tmp_path: Path) -> None:
     assert set(results.audit.verdicts["verdict"]) == {"not testable"}
     assert results.audit.verdicts["note"].str.contains("edit: 1.0").all()
     write_report(run)
-    record = json.loads((run / "report" / "audit.json").read_text(encoding="utf-8"))
-    assert [gate["passed"] for gate in record["gates"] if gate["gate"] == "protocol"] == [False]
+    gates = pd.read_csv(run / "report" / "tables" / "gates.csv")
+    assert gates.loc[gates["gate"] == "protocol", "passed"].tolist() == [False]
     assert "| run | protocol |" in (run / "report" / "report.md").read_text(encoding="utf-8")
 
 
@@ -154,7 +149,7 @@ def test_options_of_the_command_reach_the_audit(tmp_path: Path, capsys: pytest.C
         str(run),
     ]
     assert main(["report", str(run), *options]) == 0
-    record = json.loads((run / "report" / "audit.json").read_text(encoding="utf-8"))
+    record = json.loads((run / "report" / "report.json").read_text(encoding="utf-8"))["audit"]
     assert (
         record["settings"] | {"margin": 0.5, "correction": "by", "family": ["editor", "axis"], "alpha": 0.1}
         == record["settings"]
@@ -223,5 +218,5 @@ def test_nobody_tagged_is_a_report_without_verdicts(tmp_path: Path) -> None:
     results = read_results(write_run(tmp_path / "run", bare))
     assert about_verdicts(results) == ()
     write_report(tmp_path / "run")
-    record = json.loads((tmp_path / "run" / "report" / "audit.json").read_text(encoding="utf-8"))
-    assert (record["counts"], record["rows"]) == ({}, [])
+    record = json.loads((tmp_path / "run" / "report" / "report.json").read_text(encoding="utf-8"))
+    assert record["audit"]["counts"] == {}

@@ -1,11 +1,10 @@
-"""Every table of a run, a study, a LEME run, a report of flaws and a graph, read in its five forms."""
+"""Every table of a run, a study, a LEME run, a report of flaws and a graph, read in its four forms."""
 
 from __future__ import annotations
 
 import csv
 import html
 import io
-import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -19,7 +18,6 @@ from seesaw_cf.report import AuditSettings, read_results, terminal_report, write
 from seesaw_cf.report.html.findings import findings_page
 from seesaw_cf.report.run_tables import run_tables
 from seesaw_cf.report.table import Table
-from seesaw_cf.stats.plain import json_text
 from seesaw_cf.study.members import read_members
 from seesaw_cf.study.page import comparison_page, comparison_tables
 from seesaw_cf.study.tables import compare
@@ -108,9 +106,11 @@ def test_the_terminal_shows_the_table(name: str, tables: dict[str, Table], termi
 
 
 @pytest.mark.parametrize("name", _TABLES)
-def test_markdown_shows_the_table(name: str, tables: dict[str, Table], out: Path) -> None:
-    table = tables[name]
-    section = (out / "report.md").read_text("utf-8").split(f"\n## {table.title}\n")[1].split("\n## ")[0]
+def test_markdown_shows_the_table_or_names_its_file(name: str, tables: dict[str, Table], out: Path) -> None:
+    table, page = tables[name], (out / "report.md").read_text("utf-8")
+    assert (f"\n## {table.title}\n" in page) == table.brief
+    assert (f"\n- [tables/{name}.csv](tables/{name}.csv), {len(table.frame):,} rows: " in page) != table.brief
+    section = (page if table.brief else "\n" + table.markdown()).split(f"\n## {table.title}\n")[1].split("\n## ")[0]
     lines = [line for line in section.splitlines() if line.startswith("| ")]
     rows = [[_plain(cell) for cell in re.split(r"(?<!\\)\|", line)[1:-1]] for line in lines]
     assert rows[:1] + rows[2:] == ([table.heads, *table.cells()] if table.cells() else [])
@@ -139,17 +139,10 @@ def _text(markup: str) -> str:
 @pytest.mark.parametrize("name", _TABLES)
 def test_csv_holds_the_table_and_the_rows_behind_it(name: str, tables: dict[str, Table], out: Path) -> None:
     table = tables[name]
-    sheet = csv.reader(io.StringIO((out / f"{name}.csv").read_text("utf-8")))
+    sheet = csv.reader(io.StringIO((out / "tables" / f"{name}.csv").read_text("utf-8")))
     heads, *rows = [[original(cell) for cell in row] for row in sheet]
     assert len(rows) == len(table.frame)
     _check_texts(table, heads, rows)
-
-
-@pytest.mark.parametrize("name", _TABLES)
-def test_json_holds_the_table(name: str, tables: dict[str, Table], out: Path) -> None:
-    records = json.loads((out / "report.json").read_text("utf-8"))[name]
-    heads = [*records[0]]
-    _check_texts(tables[name], heads, [[str(record[head]) for head in heads] for record in records])
 
 
 def _check_texts(table: Table, heads: Sequence[str], rows: Rows) -> None:
@@ -209,7 +202,7 @@ _OTHERS: Mapping[str, Callable[[Path], tuple[Sequence[Table], str, str]]] = {
 
 
 @pytest.mark.parametrize("kind", _OTHERS)
-def test_other_reports_show_the_same_rows_in_five_forms(
+def test_other_reports_show_the_same_rows_in_four_forms(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tables, markdown, page = _OTHERS[kind](tmp_path)
@@ -228,10 +221,9 @@ def test_other_reports_show_the_same_rows_in_five_forms(
         assert any(part[: len(rows) + 1] == [table.heads, *rows] for part in shown), table.name
         lines = [_words(line) for line in table.terminal().splitlines()]
         assert lines[-len(rows) :] == [_words(" ".join(row)) for row in rows]
-        sheet = pd.read_csv(io.StringIO(table.csv()))
-        for frame in (sheet, pd.DataFrame(json.loads(json_text(table.records())))):
-            read = replace(table, frame=_typed(frame, table.frame), view=None)
-            assert _cells(read) == _cells(replace(table, view=None)), table.name
+        sheet = pd.read_csv(io.StringIO(table.csv))
+        read = replace(table, frame=_typed(sheet, table.frame), view=None)
+        assert _cells(read) == _cells(replace(table, view=None)), table.name
 
 
 def _typed(read: pd.DataFrame, frame: pd.DataFrame) -> pd.DataFrame:

@@ -17,9 +17,10 @@ from seesaw_cf.base.files import write_text
 from seesaw_cf.effects.dose import Curves
 from seesaw_cf.report import Results, read_results, terminal_report, write_report
 from seesaw_cf.report.dose import dose_section
-from seesaw_cf.report.markdown import markdown_report
+from seesaw_cf.report.forms import Report
+from seesaw_cf.report.run_tables import run_tables
 from seesaw_cf.report.text import escape, markdown_table
-from tests.report.runs import cases, property_cases, write_run
+from tests.report.runs import all_markdown, cases, property_cases, write_run
 
 HTML = "<img src=x onerror=alert(1)><script>alert(2)</script>"
 LINKS = "[me](javascript:alert(3)) ![p](http://evil/p.png) <http://evil> &lt;b&gt;"
@@ -56,7 +57,7 @@ def check_page(text: str) -> Page:
     for tag, attrs in page.tags:
         assert not any(name.startswith("on") for name in attrs), attrs
         if tag == "img":
-            assert re.fullmatch(r"[a-z_]+\.png", attrs["src"] or ""), attrs
+            assert re.fullmatch(r"pictures/[a-z_]+\.png", attrs["src"] or ""), attrs
         assert "javascript" not in (attrs.get("href") or "")
     assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f\u202a-\u202e\u2066-\u2069]", text)
     return page
@@ -95,12 +96,16 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Results:
     return read_results(write_run(folder, made, ("memit", "ft", "identity"), refused=1))
 
 
+def _page(results: Results, about: str) -> str:
+    return Report(all_markdown(results), "", run_tables(results)).markdown({"forest_race.png": about})
+
+
 @pytest.mark.parametrize("kind", NAMES)
 def test_the_page_says_a_name_and_does_nothing_else_with_it(results: Results, kind: str) -> None:
     name = NAMES[kind]
-    page = check_page(markdown_report(renamed(results, name), {"forest_race.png": f"by {name}"}))
+    page = check_page(_page(renamed(results, name), f"by {name}"))
     heads = [tag for tag, _ in page.tags]
-    plain = check_page(markdown_report(results, {"forest_race.png": "by race"}))
+    plain = check_page(_page(results, "by race"))
     assert heads.count("table") == [tag for tag, _ in plain.tags].count("table")
     assert heads.count("tr") == [tag for tag, _ in plain.tags].count("tr"), "a name makes no row of its own"
     words = max(re.findall(r"\w+", name), key=len)
@@ -136,12 +141,14 @@ def test_the_terminal_keeps_its_width(
 def test_cells_of_csv_files_are_no_formulas(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run", cases(("P27",), 5, 8), (FORMULA,), refused=1)
     write_report(run)
-    for file in (run / "report").glob("*.csv"):
+    for file in (run / "report" / "tables").iterdir():
         with file.open(encoding="utf-8", newline="") as lines:
             cells = [cell for row in csv.reader(lines) for cell in row]
         assert f"'{FORMULA}" in cells or file.stem in ("knowledge", "coverage", "intersections"), file.name
-        numbers = re.compile(r"-?[\d.]+(e[-+]?\d+)?|-?inf|-")
+        number = r"[-+]?[\d.]+(e[-+]?\d+)?"
+        numbers = re.compile(rf"{number}%?\*?( \[{number}, {number}\]| \(.*\))?( n=\d+)?|-?inf|-")
         assert not any(cell[:1] in "=+-@" and cell and not numbers.fullmatch(cell) for cell in cells), file.name
+        assert not any(cell[:1] == "'" and numbers.fullmatch(cell[1:]) for cell in cells), file.name
 
 
 @pytest.mark.parametrize("kind", NAMES)
@@ -158,7 +165,7 @@ def test_a_dose_page_says_a_name_and_does_nothing_else_with_it(kind: str) -> Non
 
 
 def test_a_page_is_written_in_utf_8_whatever_its_names(tmp_path: Path, results: Results) -> None:
-    text = markdown_report(renamed(results, RIGHT_TO_LEFT), {})
+    text = all_markdown(renamed(results, RIGHT_TO_LEFT))
     write_text(tmp_path / "page.md", text)
     assert (tmp_path / "page.md").read_bytes().decode("utf-8") == text
     assert "שלום" in text

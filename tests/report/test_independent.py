@@ -15,6 +15,9 @@ import pytest
 from scipy import stats
 from scipy.optimize import brentq
 
+from seesaw_cf.report import read_results
+from tests.report.runs import all_markdown
+
 Row = Mapping[str, Any]
 Key = tuple[str, str, int, int]  # editor, relation, case, prompt
 
@@ -82,7 +85,7 @@ def case_means(keys: Iterable[Key], values: Mapping[Key, float]) -> float:
 
 def test_every_effect_is_a_mean_of_case_means(run_folder: Path, report: tuple[Path, str]) -> None:
     prompts = Prompts(run_folder)
-    table = pd.read_csv(report[0] / "effects_by_group.csv", keep_default_na=False, na_values=[""])
+    table = pd.read_csv(report[0] / "tables" / "effects_by_group.csv", keep_default_na=False, na_values=[""])
     assert len(table) > 40
     seen: Counter[str] = Counter()
     for row in table.to_dict("records"):
@@ -100,7 +103,7 @@ def test_every_effect_is_a_mean_of_case_means(run_folder: Path, report: tuple[Pa
 def test_the_pages_cells_are_the_csvs_numbers(run_folder: Path, report: tuple[Path, str]) -> None:
     """The rows about all people, cell by cell, from the score table to the Markdown."""
     prompts = Prompts(run_folder)
-    page = (report[0] / "report.md").read_text(encoding="utf-8")
+    page = all_markdown(read_results(run_folder))
     part = page.split("## What happened to other people")[1].split("\n## ")[0]
     names = {"citizenship": "P27", "work": "P101"}
     checked = 0
@@ -123,7 +126,7 @@ def test_efficacy_is_counted_with_wilsons_interval(run_folder: Path, report: tup
     logs: dict[tuple[str, str, int], dict[tuple[str, str], float]] = defaultdict(dict)
     for one in score_rows(run_folder, "efficacy"):
         logs[one["editor"], one["edit_relation"], one["case_id"]][one["role"], one["phase"]] = one["logprob"]
-    table = pd.read_csv(report[0] / "efficacy.csv")
+    table = pd.read_csv(report[0] / "tables" / "efficacy.csv")
     assert set(table["relation"]) > {"all", "P27", "P101"}
     for row in table.to_dict("records"):
         own = [found for (editor, relation, _), found in logs.items() if editor == row["editor"]
@@ -154,7 +157,7 @@ def test_accuracy_is_the_share_of_cases_whose_gold_answer_beats_the_rest(
     for key, found in logs.items():
         best = max(value for value, gold in found if not gold)
         right[key] = any(gold and value > best for value, gold in found)
-    table = pd.read_csv(report[0] / "accuracy.csv")
+    table = pd.read_csv(report[0] / "tables" / "accuracy.csv")
     assert len(table) == 2 * 9  # two editors; eight pairs of properties, and all of them
     for row in table.to_dict("records"):
         pair = (row["edit_relation"], row["effect_relation"])
@@ -171,13 +174,13 @@ def test_accuracy_is_the_share_of_cases_whose_gold_answer_beats_the_rest(
 def test_rows_without_a_number_are_counted_by_reason(run_folder: Path, report: tuple[Path, str]) -> None:
     rows: list[Row] = pq.read_table(run_folder / "scores.parquet").to_pylist()
     counts = Counter((row["editor"], row["kind"], row["phase"], row["status"]) for row in rows if row["status"] != "ok")
-    table = pd.read_csv(report[0] / "unscored.csv")
+    table = pd.read_csv(report[0] / "tables" / "unscored.csv")
     found = {
         (row["editor"], row["kind"], row["phase"], row["reason"]): row["n_rows"] for row in table.to_dict("records")
     }
     assert found == dict(counts)
     assert table["n_rows"].is_monotonic_decreasing
-    page = (report[0] / "report.md").read_text(encoding="utf-8")
+    page = " ".join(report[1].split())
     assert f"{sum(counts.values()):,} of {len(rows):,} score rows have no number." in page
 
 
@@ -186,7 +189,7 @@ def test_a_contrast_is_the_group_minus_the_others_of_its_axis_within_edits(
 ) -> None:
     """Both sides are weighed over the edits that have people on both, so that what an edit does to all cancels."""
     prompts = Prompts(run_folder)
-    table = pd.read_csv(report[0] / "verdicts.csv", keep_default_na=False, na_values=[""])
+    table = pd.read_csv(report[0] / "tables" / "verdicts.csv", keep_default_na=False, na_values=[""])
     checked = 0
     for row in table[table["holds"] == "target_new"].to_dict("records"):
         editor, relation, axis, group = (str(row[name]) for name in ("editor", "relation", "axis", "group"))

@@ -17,9 +17,8 @@ from seesaw_cf.cli import main
 from seesaw_cf.effects import group_effects, prompt_effects
 from seesaw_cf.report import Results, read_results, terminal_report, write_report
 from seesaw_cf.report.knowledge import knew
-from seesaw_cf.report.markdown import markdown_report
 from seesaw_cf.run.edit_table import EDITS
-from tests.report.runs import cases, property_cases, write_run
+from tests.report.runs import all_markdown, cases, property_cases, write_run
 
 SCALES = ("log_odds", "share")
 
@@ -70,11 +69,11 @@ def test_verdicts_among_known_facts_are_apart_and_say_that_they_are_a_second_loo
     assert set(results.audit.known["facts"]) <= {"edited fact known", "asked fact known"}
     assert {"probability", "log_odds", "share"} <= set(results.audit.verdicts.columns)
     assert results.audit.known["p_t"].equals(results.audit.known["p"])  # without permutations
-    assert "supports none of its own." in markdown_report(results, {})
+    assert "supports none of its own." in all_markdown(results)
 
 
 def test_report_and_terminal_show_knowledge_and_scales(results: Results) -> None:
-    shown, page = terminal_report(results), markdown_report(results, {})
+    shown, page = terminal_report(results), all_markdown(results)
     for title in ("WHAT DID THE MODEL KNOW BEFORE?", "EFFECTS AMONG KNOWN FACTS"):
         assert title in shown
     assert re.sub("[·…→−“”]", "", shown).isascii()
@@ -95,12 +94,15 @@ def test_report_and_terminal_show_knowledge_and_scales(results: Results) -> None
 
 def test_files_hold_the_tables(folder: Path, tmp_path: Path) -> None:
     write_report(folder, tmp_path / "out")
-    edits = pd.read_csv(tmp_path / "out" / "edits.csv")
+    edits = pd.read_csv(tmp_path / "out" / "tables" / "edits.csv")
     assert {"n_candidates", "true_rank", "true_share", "known"} <= set(edits)
     assert not {"candidates", "candidates_pre"} & set(edits)
-    assert 18 in pd.read_csv(tmp_path / "out" / "knowledge.csv")["n"].tolist()  # 12 and three pairs of 2
+    assert 18 in pd.read_csv(tmp_path / "out" / "tables" / "knowledge.csv")["n"].tolist()  # 12 and three pairs of 2
     for name in ("effects_known", "accuracy_known", "verdicts_known"):
-        assert set(pd.read_csv(tmp_path / "out" / f"{name}.csv")["facts"]) <= {"edited fact known", "asked fact known"}
+        assert set(pd.read_csv(tmp_path / "out" / "tables" / f"{name}.csv")["facts"]) <= {
+            "edited fact known",
+            "asked fact known",
+        }
     main(["metrics", str(folder), "--json", str(tmp_path / "metrics.json")])
     written = json.loads((tmp_path / "metrics.json").read_text(encoding="utf-8"))
     for name in ("knowledge", "edit_bias_known", "cross_property_accuracy_known", "verdicts_known"):
@@ -115,7 +117,7 @@ def test_a_run_of_an_older_version_says_that_it_does_not_know(folder: Path, tmp_
     pq.write_table(table.drop_columns(since), old / "edits.parquet")
     results = read_results(old, axes=("gender",))
     assert set(results.known.effects["facts"]) == {"asked fact known"}  # the scores say that much
-    for said in (knew(results), terminal_report(results), markdown_report(results, {})):
+    for said in (knew(results), terminal_report(results), all_markdown(results)):
         assert "Whether the model knew the edited facts is unknown" in " ".join(said.split())
     assert "repeat the run into a new folder" in results.known.note
 
@@ -124,7 +126,7 @@ def test_a_run_that_asked_nobody_and_knew_nothing_is_a_report(folder: Path, tmp_
     run = write_run(tmp_path / "run", property_cases(1))
     results = read_results(run)
     bare = replace(results, known=replace(results.known, accuracy=pd.DataFrame()))
-    assert "known facts" not in markdown_report(bare, {})
+    assert "known facts" not in all_markdown(bare)
     assert results.known.effects.empty
     assert "beats all candidates (exact match)" in " ".join(terminal_report(results).split())
     paper = terminal_report(read_results(run, mode="paper"))

@@ -47,7 +47,7 @@ def test_downloads_are_the_tables_of_the_report(folder: Path, page: Read) -> Non
     files = csv_files(page)
     assert {"effects_by_group.csv", "verdicts.csv", "accuracy.csv", "efficacy.csv"} <= files.keys()
     for name, held in files.items():
-        assert held.encode() == (folder / "report" / name).read_bytes()
+        assert held.encode() == (folder / "report" / "tables" / name).read_bytes()
 
 
 def test_every_link_leads_to_prompts_and_counts_are_those_of_the_tables(folder: Path, page: Read) -> None:
@@ -60,7 +60,7 @@ def test_every_link_leads_to_prompts_and_counts_are_those_of_the_tables(folder: 
     links = [str(tag["href"])[1:] for tag in page.all("a") if str(tag.get("href")).startswith("#")]
     views = {link for link in links if link.startswith("look?")}
     assert {link.partition("?")[0] for link in links} <= ids
-    with (folder / "report" / "effects_by_group.csv").open(encoding="utf-8", newline="") as lines:
+    with (folder / "report" / "tables" / "effects_by_group.csv").open(encoding="utf-8", newline="") as lines:
         sizes = {
             (row["editor"], row["relation"], row["holds"], row["axis"], row["group"]): int(row["n_prompts"])
             for row in csv.DictReader(lines)
@@ -89,7 +89,7 @@ def test_cells_about_other_properties_lead_to_their_cases(folder: Path, page: Re
     names = [column["name"] for column in block["columns"]]
     words = [column["words"] for column in block["columns"]]
     rows = [{n: v if w is None else w[v] for n, v, w in zip(names, row, words, strict=True)} for row in block["rows"]]
-    with (folder / "report" / "accuracy.csv").open(encoding="utf-8", newline="") as lines:
+    with (folder / "report" / "tables" / "accuracy.csv").open(encoding="utf-8", newline="") as lines:
         table = {(row["editor"], row["edit_relation"], row["effect_relation"]): row for row in csv.DictReader(lines)}
     views = [link for link in _links(page) if link.startswith("#cases?")]
     assert len(views) == sum(row[name] != "0" for row in table.values() for name in ("lost", "gained", "n"))

@@ -18,8 +18,7 @@ import pytest
 from seesaw_cf.base.tables import SCORES, read_table, write_table
 from seesaw_cf.report import read_results
 from seesaw_cf.report.html.render import REPORTS
-from seesaw_cf.report.page import report_page
-from seesaw_cf.report.write import audit_page
+from seesaw_cf.report.write import run_report
 from seesaw_cf.types import Entity
 from tests.page_reader import HOSTILE, Read, check_alone, csv_files, in_browser
 from tests.report.runs import cases, property_cases, write_run
@@ -31,10 +30,10 @@ EVERYTHING = cases(("P27",), 5, 8) + property_cases(1)
 
 def page_of(folder: Path) -> Read:
     """The page of a run, checked; its audit is checked as well."""
-    results = read_results(folder)
-    if results.audit is not None:
-        assert not re.search(r"\b(nan|inf|None)\b", check_alone_of(audit_page(results)).text)
-    page = check_alone(report_page(results))
+    pages = run_report(read_results(folder)).pages
+    if "audit.html" in pages:
+        assert not re.search(r"\b(nan|inf|None)\b", check_alone_of(pages["audit.html"]).text)
+    page = check_alone(pages["report.html"])
     assert not re.search(r"\b(nan|inf|None)\b", page.text)
     return page
 
@@ -136,6 +135,6 @@ def test_a_page_moved_elsewhere_still_works(tmp_path: Path) -> None:
     results = read_results(folder)
     there = tmp_path / "else where" / "a #1 ü?.html"
     there.parent.mkdir()
-    there.write_text(report_page(results), encoding="utf-8")
+    there.write_text(run_report(results).pages["report.html"], encoding="utf-8")
     shutil.rmtree(folder)
     assert re.search(r"[1-9]\d prompts shown", in_browser(there, "#look?editor=memit&group=women").text)

@@ -17,22 +17,21 @@ import pytest
 from seesaw_cf.base.tables import read_table, write_table
 from seesaw_cf.effects.groups import group_effects
 from seesaw_cf.effects.prompts import as_table, prompt_effects
-from seesaw_cf.errors import RecordError, RunFolderError, StorageError, UnknownNameError
+from seesaw_cf.errors import MissingExtraError, RecordError, RunFolderError, StorageError, UnknownNameError
 from seesaw_cf.report import read_results, terminal_report, write_report
-from seesaw_cf.report.markdown import markdown_report
 from seesaw_cf.types import AttributePrompt, Case, EditRequest, Entity
 from tests.fakes import not_installed
-from tests.report.runs import cases, write_manifest, write_run
+from tests.report.runs import all_markdown, cases, write_manifest, write_run
 
 PICTURES = {f"{kind}_{axis}.png" for kind in ("forest", "heatmap") for axis in ("gender", "race", "region")}
 # What the audit adds for two editors; only gender has enough people for intervals in this small run.
-AUDIT = {"audit.html", "audit.json", "verdicts.csv", "verdicts_known.csv", "editors.csv", "gates.csv"}
+AUDIT = {"verdicts.csv", "verdicts_known.csv", "editors.csv", "gates.csv"}
 
 
 def test_every_file_is_there_and_linked(report: tuple[Path, str]) -> None:
     out, _ = report
     markdown = (out / "report.md").read_text(encoding="utf-8")
-    pictures = {file.name for file in out.glob("*.png")}
+    pictures = {file.name for file in (out / "pictures").iterdir()}
     assert pictures - {f"verdicts_{axis}.png" for axis in ("gender", "race", "region")} == PICTURES | {
         "accuracy.png",
         "levels.png",
@@ -55,13 +54,40 @@ def test_every_file_is_there_and_linked(report: tuple[Path, str]) -> None:
         "coverage.csv",
         "intersections.csv",
     }
-    assert {file.name for file in out.iterdir()} == pictures | tables | AUDIT | {
-        "report.html",
-        "report.md",
-        "report.json",
-    }
-    assert set(re.findall(r"\]\((\w+\.png)\)", markdown)) == pictures
-    assert all((out / name).read_bytes()[:8] == b"\x89PNG\r\n\x1a\n" for name in pictures)
+    assert {file.name for file in (out / "tables").iterdir()} == tables | AUDIT
+    pages = {"report.html", "report.md", "report.json", "audit.html"}
+    assert {file.name for file in out.iterdir()} == {*pages, "tables", "pictures"}
+    assert set(re.findall(r"!\[.*\]\(pictures/(\w+\.png)\)", markdown)) == pictures
+    assert all((out / "pictures" / name).read_bytes()[:8] == b"\x89PNG\r\n\x1a\n" for name in pictures)
+    links = re.findall(r"[^!]\[.*\]\((tables/\w+\.csv)\)", markdown)
+    assert len(links) > 5
+    assert all((out / link).exists() for link in links)
+    files = set(json.loads((out / "report.json").read_text(encoding="utf-8"))["files"])
+    written = {file.relative_to(out).as_posix() for file in out.rglob("*") if file.is_file()}
+    assert files == written - {"report.json"}
+
+
+def test_a_report_is_short_and_says_its_tables_once(report: tuple[Path, str]) -> None:
+    out, _ = report
+    assert (out / "report.md").stat().st_size < 20_000
+    record = json.loads((out / "report.json").read_text(encoding="utf-8"))
+    assert {"findings", "audit", "manifest"} < set(record)
+    assert not {file.stem for file in (out / "tables").iterdir()} & set(record)
+
+
+def test_files_of_an_earlier_report_are_removed_and_others_stay(run_folder: Path, tmp_path: Path) -> None:
+    write_report(run_folder, tmp_path, pictures=True)
+    (tmp_path / "tables" / "mine.csv").write_text("mine")
+    listed = json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))
+    (tmp_path.parent / "outside.csv").write_text("mine")
+    listed["files"] += ["../outside.csv", "tables/../../outside.csv", 3]
+    write_report(run_folder, tmp_path)
+    assert not list((tmp_path / "pictures").iterdir())
+    assert (tmp_path / "tables" / "mine.csv").exists()
+    assert "](pictures/" not in (tmp_path / "report.md").read_text(encoding="utf-8")
+    (tmp_path / "report.json").write_text(json.dumps(listed), encoding="utf-8")
+    write_report(run_folder, tmp_path)
+    assert (tmp_path.parent / "outside.csv").exists()
 
 
 def test_terminal_fits_and_shows_every_section(report: tuple[Path, str]) -> None:
@@ -75,7 +101,7 @@ def test_terminal_fits_and_shows_every_section(report: tuple[Path, str]) -> None
 
 def test_numbers_are_those_of_the_effects_module(report: tuple[Path, str], run_folder: Path) -> None:
     expected = group_effects(prompt_effects(read_table(run_folder / "scores.parquet")))
-    got = pd.read_csv(report[0] / "effects_by_group.csv", keep_default_na=False, na_values=[""])
+    got = pd.read_csv(report[0] / "tables" / "effects_by_group.csv", keep_default_na=False, na_values=[""])
     keys = ["editor", "relation", "axis", "group"]
     assert (got["holds"] == "target_new").all()
     merged = expected.merge(got, on=keys, suffixes=("", "_csv"), validate="one_to_one")
@@ -86,8 +112,8 @@ def test_numbers_are_those_of_the_effects_module(report: tuple[Path, str], run_f
 
 def test_the_first_row_of_how_far_edits_reach_is_the_unedited_model(report: tuple[Path, str]) -> None:
     """It has every edit, also those that a method refused, and takes fewer of them for true than after the edits."""
-    reach = pd.read_csv(report[0] / "success.csv").query("number == 'ES'")
-    gate = pd.read_csv(report[0] / "efficacy.csv").query("relation == 'all'")
+    reach = pd.read_csv(report[0] / "tables" / "success.csv").query("number == 'ES'")
+    gate = pd.read_csv(report[0] / "tables" / "efficacy.csv").query("relation == 'all'")
     assert list(reach["editor"]) == ["unedited", *sorted(gate["editor"])]
     assert reach["n_cases"].iloc[0] == gate["n_edits"].max()
     assert reach["value"].iloc[0] < reach["value"].iloc[1:].min()
@@ -106,7 +132,7 @@ def test_markdown_has_effects_and_accuracy_in_rows(report: tuple[Path, str]) -> 
 
 
 def test_starred_cells_are_those_whose_interval_excludes_0(report: tuple[Path, str]) -> None:
-    effects = pd.read_csv(report[0] / "effects_by_group.csv", keep_default_na=False, na_values=[""])
+    effects = pd.read_csv(report[0] / "tables" / "effects_by_group.csv", keep_default_na=False, na_values=[""])
     starred = effects[(effects["low"] > 0) | (effects["high"] < 0)]
     assert 0 < len(starred) < len(effects)
     assert effects["marked"].tolist() == effects.index.isin(starred.index).tolist()
@@ -125,7 +151,7 @@ def test_refused_edits_are_counted_with_their_reason_and_escaped(report: tuple[P
     markdown = (out / "report.md").read_text(encoding="utf-8")
     assert "refused: singular &lt;b&gt;matrix&lt;/b&gt; \\| row" in markdown
     assert "<b>" not in markdown
-    rows = list(csv.DictReader((out / "unscored.csv").read_text(encoding="utf-8").split("\n")))
+    rows = list(csv.DictReader((out / "tables" / "unscored.csv").read_text(encoding="utf-8").split("\n")))
     # case 0 of both editors: 12 prompts and its own, each with two targets
     assert sum(int(row["n_rows"]) for row in rows) == 2 * (12 + 1) * 2
 
@@ -134,17 +160,17 @@ def test_the_same_run_gives_the_same_bytes_in_the_runs_own_folder_by_default(
     run_folder: Path, report: tuple[Path, str], tmp_path: Path
 ) -> None:
     copy = Path(shutil.copytree(run_folder, tmp_path / "run"))
-    shown = write_report(copy)
-    pages = "report.html, report.md, report.json, audit.html, audit.json"
-    assert f"Written to {copy / 'report'}:\n{pages}, 17 CSV files, " in shown
-    for file in report[0].iterdir():
-        assert (copy / "report" / file.name).read_bytes() == file.read_bytes(), file.name
+    shown = write_report(copy, pictures=True)
+    pages = "report.html, audit.html, report.md, report.json"
+    assert f"Written to {copy / 'report'}:\n{pages}, tables/ (17 files), pictures/ (" in shown
+    for file in report[0].rglob("*.*"):
+        assert (copy / "report" / file.relative_to(report[0])).read_bytes() == file.read_bytes(), file.name
 
 
 def _texts(run: Path) -> tuple[str, str]:
     """Terminal text and Markdown, without drawing."""
     results = read_results(run)
-    return terminal_report(results), markdown_report(results, {})
+    return terminal_report(results), all_markdown(results)
 
 
 def _one_case(tags: list[dict[str, Any]], relation: str = "P27") -> Case:
@@ -201,7 +227,7 @@ def test_a_run_without_other_people_has_no_such_section(tmp_path: Path) -> None:
     shown = write_report(run)
     assert "OTHER PEOPLE" not in shown
     assert "OTHER PROPERTIES" in shown
-    assert not (run / "report" / "effects_by_group.csv").exists()
+    assert not (run / "report" / "tables" / "effects_by_group.csv").exists()
 
 
 def test_people_who_hold_the_old_target_are_shown_apart(tmp_path: Path) -> None:
@@ -243,7 +269,7 @@ def test_float_dust_prints_as_0_and_is_never_marked(tmp_path: Path) -> None:
     assert (results.effects["D"] != 0).any()
     assert (results.effects["high"] < 0).any() or (results.effects["low"] > 0).any()
     assert not results.effects[["marked", "log_odds_marked"]].any(axis=None)
-    shown, markdown = terminal_report(results), markdown_report(results, {})
+    shown, markdown = terminal_report(results), all_markdown(results)
     effects = [line for line in markdown.split("\n") if line.startswith("| memit | citizenship | new target |")]
     assert effects
     assert not [line for line in effects if "e-" in line or "\\*" in line]
@@ -276,14 +302,16 @@ def test_the_command_in_the_provenance_repeats_the_run(tmp_path: Path) -> None:
         "max_tokens": 2048,
     }
     run = write_run(tmp_path / "run", cases(("P27",), 2, 3), job=job)
-    _, markdown = _texts(run)
+    write_report(run)
+    markdown = (run / "report" / "report.md").read_text(encoding="utf-8")
     command = next(line for line in markdown.split("\n") if line.startswith("seesaw-cf run"))
     assert command == (
         "seesaw-cf run --model tiny --editor ft --editor memit --config cross_subject --corpus 'my texts.txt' "
         "--max-tokens 2048 --out RUN"
     )
+    record = json.loads((run / "report" / "report.json").read_text(encoding="utf-8"))["manifest"]
     for fact in ("abababab", "2.13.0", "efefef"):
-        assert fact in markdown
+        assert fact in json.dumps(record)
 
 
 def test_one_screen_has_files_and_the_findings_last(
@@ -292,7 +320,7 @@ def test_one_screen_has_files_and_the_findings_last(
     monkeypatch.setenv("COLUMNS", "80")
     shown = write_report(run_folder, tmp_path, full=False)
     files, about, title, lines = shown.split("\n\n")
-    assert files.endswith("or this command with --full.")
+    assert files.endswith("All tables: this command with --full.")
     assert about.startswith("FINDINGS\n")
     assert title.startswith("Worst of 2 editors: ")
     assert [line.split(":")[0] for line in lines.split("\n") if not line.startswith(" ")] == [
@@ -303,14 +331,15 @@ def test_one_screen_has_files_and_the_findings_last(
     assert max(map(len, f"{about}\n{title}\n{lines}".split("\n"))) <= 80  # paths and file names are not broken
 
 
-def test_without_matplotlib_the_rest_is_written_and_the_remedy_named(
+def test_without_matplotlib_there_is_a_report_and_pictures_name_the_remedy(
     run_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     not_installed(monkeypatch, "matplotlib", "seesaw_cf.report.plots")
-    shown = write_report(run_folder, tmp_path)
-    assert "pip install 'seesaw_cf[plots]'" in shown
+    write_report(run_folder, tmp_path)
     assert (tmp_path / "report.md").exists()
-    assert not list(tmp_path.glob("*.png"))
+    assert not (tmp_path / "pictures").exists()
+    with pytest.raises(MissingExtraError, match=re.escape("pip install 'seesaw_cf[plots]'")):
+        write_report(run_folder, tmp_path, pictures=True)
 
 
 @pytest.mark.parametrize(

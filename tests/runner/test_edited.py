@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 import torch
@@ -284,8 +285,8 @@ def test_what_it_moved_is_shared_and_reported(
     report = (tmp_path / "run" / "report" / "report.md").read_text()
     assert "## What the edited models moved" in report
     assert f"--edited theirs={tmp_path / 'edited'}" in report
-    assert small.PARAMETER in (tmp_path / "run" / "report" / "moved.csv").read_text()
-    gates = json.loads((tmp_path / "run" / "report" / "audit.json").read_text())["gates"]
+    assert small.PARAMETER in (tmp_path / "run" / "report" / "tables" / "moved.csv").read_text()
+    gates = pd.read_csv(tmp_path / "run" / "report" / "tables" / "gates.csv").to_dict("records")
     assert [gate["rule"] for gate in gates if gate["editor"] == "theirs"] == [
         "share of its facts with p(new) > p(true) above 0.5"
     ]

@@ -10,6 +10,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import pandas as pd
 import pytest
 import torch
 from transformers import LlamaConfig
@@ -290,8 +291,8 @@ def test_a_run_with_controls_needs_no_more_than_its_editor_and_compares_each_wit
     assert manifest["editors"]["identity(ft)"] == {"editor": "ft", "settings": {"steps": 1, "layers": [1]}, "seed": 0}
     assert manifest["notes"] == []
     assert manifest["machine"]["noise"]["n"] > 0
-    audit = json.loads((tmp_path / "run" / "report" / "audit.json").read_text())
-    assert {(row["editor"], row["control"]) for row in audit["excess_over_control"]} == {("ft", "identity(ft)")}
+    excess = pd.read_csv(tmp_path / "run" / "report" / "tables" / "excess.csv")
+    assert set(zip(excess["editor"], excess["control"])) == {("ft", "identity(ft)")}
 
 
 def test_cases_of_one_number_are_refused_before_weights_are_loaded(tmp_path: Path) -> None:

@@ -5,21 +5,18 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any
 
+import pandas as pd
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from seesaw_cf.base.files import csv_text
 from seesaw_cf.base.terminal import printable
-
-if TYPE_CHECKING:
-    import pandas as pd
-
+from seesaw_cf.report.table import Table
 
 _HERE = Path(__file__).parent
 _NONE = "'none'"
@@ -93,7 +90,7 @@ def render(template: str, values: Mapping[str, object], look: PageTemplate = REP
 
     Args:
         template: A file of this package, or of the look's folder, that extends `base.html`.
-        values: What it shows. Texts are escaped; only what `data_block`, `download` and `csv_files` make is trusted.
+        values: What it shows. Texts are escaped; only what `data_block` and `download` make is trusted.
         look: Its style, script and rights.
 
     Returns:
@@ -120,45 +117,15 @@ def download(text: str, kind: str = "text/csv") -> Markup:
     return Markup(f"data:{kind};charset=utf-8;base64,{base64.b64encode(text.encode()).decode()}")
 
 
+def downloads(tables: Iterable[Table]) -> list[tuple[str, str, Markup]]:
+    """Return tables to take away from a page: name of the file, its size in words, and the file as a link."""
+    return [(f"{one.name}.csv", f"{len(one.frame):,} rows", download(one.csv)) for one in tables if len(one.frame)]
+
+
 def csv_files(tables: Mapping[str, pd.DataFrame]) -> list[tuple[str, str, Markup]]:
     """Tables to take away: name of the file, its size in words, and the file as a link."""
-    return [download_csv(name, csv_text(frame), len(frame)) for name, frame in tables.items()]
-
-
-def download_csv(name: str, text: str, n: int) -> tuple[str, str, Markup]:
-    """Return a CSV file of `n` rows to take away: its name, its size in words, and a link."""
-    return f"{name}.csv", f"{n:,} rows", download(text)
+    return downloads(Table(name, "", "", (), frame) for name, frame in tables.items())
 
 
 def _hash(text: str) -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
-
-
-# A table of a page: texts in rows and columns, some of which lead somewhere.
-
-
-@dataclass(frozen=True, slots=True)
-class TableRow:
-    """A row of a table.
-
-    Attributes:
-        cells: Its texts.
-        links: Number of a cell -> where it leads, within the page.
-    """
-
-    cells: Sequence[str]
-    links: Mapping[int, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class PageTable:
-    """A table: its heads, how many columns are words, rows, and sentences in front of it."""
-
-    kind: ClassVar[str] = "table"
-    name: str
-    title: str
-    about: str
-    heads: Sequence[str]
-    left: int
-    rows: Sequence[TableRow]
-    lines: Sequence[str] = field(default_factory=tuple)

@@ -6,6 +6,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import pandas as pd
+
 from seesaw_cf.base.errors import RecordError
 from seesaw_cf.base.terminal import printable
 from seesaw_cf.editors.control_names import CONTROLS
@@ -13,9 +15,10 @@ from seesaw_cf.effects.groups import AXES, UNKNOWN, tags_of
 from seesaw_cf.report import text
 from seesaw_cf.report.example import chance
 from seesaw_cf.report.html.look import ListColumn
-from seesaw_cf.report.html.render import SERVED, PageTable, TableRow, render
+from seesaw_cf.report.html.render import SERVED, render
 from seesaw_cf.report.page_cases import COLUMNS, control_column
 from seesaw_cf.report.results import relation_name
+from seesaw_cf.report.table import Column, Row, Table
 from seesaw_cf.report.view.prompts import EDITED, GROUPS, Prompts
 from seesaw_cf.report.view.query import ALL_KINDS, FIRST_SORT, PER_PAGE, SORTED, View, read_view
 
@@ -237,7 +240,7 @@ def _pages(view: View, pages: int) -> list[tuple[str, str]]:
     return [(label, view.at(page).address) for label, page in turns.items() if 1 <= page <= pages and page != view.page]
 
 
-def _case(prompts: Prompts, view: View) -> list[PageTable]:
+def _case(prompts: Prompts, view: View) -> list[Table]:
     """The edit of a case under every editor, and the answers that were compared."""
     key: dict[str, Any] = {"relation": view.chosen["relation"], "case": int(view.chosen["case"])}
     edits = prompts.rows("SELECT * FROM edits WHERE relation_id = $relation AND case_id = $case", key)
@@ -245,24 +248,26 @@ def _case(prompts: Prompts, view: View) -> list[PageTable]:
         raise RecordError(f"this run has no case {key['case']} of {key['relation']}. Open a case from a row.")
     first = edits[0]
     title = f"{first['subject']}: {first['target_true']} \u2192 {first['target_new']}"
-    rows = [
-        TableRow(
-            (
-                row["editor"],
-                row["status"],
-                "\u2013" if row["true_rank"] is None else f"{row['true_rank']} of {row['n_candidates']}",
-                *(_number(_exp(row[name])) for name in ("new_pre", "new_post", "true_pre", "true_post")),
-                _number(row["delta_norm"]),
-            )
-        )
-        for row in edits
-    ]
-    heads = ("editor", "status", "rank of the true answer before", "p(new) before", "after", "p(true) before", "after")
     about = (
         f"Case {key['case']}, {relation_name(key['relation'])}: the edited fact itself; the norm is of the change. "
         f"Recorded groups of the edited person: {_edited(prompts, key)}"
     )
-    return [PageTable("edit", title, about, (*heads, "norm"), 2, rows), *_answers(prompts, key)]
+    columns = (
+        *(Column(name, words=True) for name in ("editor", "status")),
+        Column("rank of the true answer before", _rank),
+        *(_share("p(new) before", "new_pre"), _share("after", "new_post")),
+        *(_share("p(true) before", "true_pre"), _share("after", "true_post")),
+        Column("norm", lambda row: _number(row["delta_norm"])),
+    )
+    return [Table("edit", title, about, columns, pd.DataFrame(edits)), *_answers(prompts, key)]
+
+
+def _rank(row: Row) -> str:
+    return "\u2013" if pd.isna(row["true_rank"]) else f"{row['true_rank']:.0f} of {row['n_candidates']:.0f}"
+
+
+def _share(head: str, name: str) -> Column:
+    return Column(head, lambda row: _number(_exp(row[name])))
 
 
 def _edited(prompts: Prompts, key: Mapping[str, Any]) -> str:
@@ -270,23 +275,18 @@ def _edited(prompts: Prompts, key: Mapping[str, Any]) -> str:
     return next((_tags(row, EDITED) for row in prompts.rows(sql, key)), UNKNOWN)
 
 
-def _answers(prompts: Prompts, key: Mapping[str, Any]) -> Sequence[PageTable]:
+def _answers(prompts: Prompts, key: Mapping[str, Any]) -> list[Table]:
     sql = (
         "SELECT * FROM candidates WHERE edit_relation = $relation AND case_id = $case "
         "ORDER BY editor, effect_relation, prompt_id, post DESC NULLS LAST, target"
     )
-    rows = [
-        TableRow(
-            (
-                row["editor"],
-                relation_name(row["effect_relation"] or ""),
-                row["target"],
-                "right" if row["gold"] else "",
-                *(_number(_exp(row[phase])) for phase in ("pre", "post")),
-            )
-        )
-        for row in prompts.rows(sql, key)
-    ]
-    heads = ("editor", "asked", "answer", "before the edit", "p before", "after")
+    columns = (
+        Column("editor", words=True),
+        Column("asked", lambda row: relation_name(row["effect_relation"] or ""), words=True),
+        Column("answer", "target", words=True),
+        Column("before the edit", lambda row: "right" if row["gold"] else "", words=True),
+        *(_share("p before", "pre"), _share("after", "post")),
+    )
     about = "Another property of the edited person: the answers that were compared, the likeliest after the edit first"
-    return [PageTable("answers", "Answers that were compared", about, heads, 4, rows)] if rows else []
+    rows = prompts.rows(sql, key)
+    return [Table("answers", "Answers that were compared", about, columns, pd.DataFrame(rows))] if rows else []
