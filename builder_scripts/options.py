@@ -89,8 +89,6 @@ def paper(options: BuildOptions) -> BuildOptions:
     )
 
 
-PAPER_OPTIONS = paper(BuildOptions())
-
 # The embedded sample: small enough for a demo of minutes, with everybody of it who holds an answer.
 SAMPLE_OPTIONS = BuildOptions(
     edits={"P21": 24, "P101": 32, "P27": 32, "P19": 40, "P103": 32},

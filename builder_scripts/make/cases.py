@@ -39,11 +39,6 @@ OPEN_ENDED: pa.Schema = pa.schema(
 )
 
 
-def _guided(relation_id: str, effect_relation_id: str | None) -> tuple[Template, ...]:
-    """Return a single property uses its open templates, a watched property its own ("X's field of work is")."""
-    return templates(effect_relation_id, "property") if effect_relation_id else templates(relation_id, "open")
-
-
 def generation_prompts(
     subject: RecordedPerson, relation_id: str, effect_relation_id: str | None, options: BuildOptions
 ) -> tuple[str, ...]:
@@ -55,7 +50,7 @@ def generation_prompts(
         effect_relation_id: The watched property of a cross-property case, else None.
         options: How often each is listed, and whether edits of a single property have the free one.
     """
-    guided = _guided(relation_id, effect_relation_id)
+    guided = templates(effect_relation_id, "property") if effect_relation_id else templates(relation_id, "open")
     rows = (*guided, FREE) if options.always_free or guided[0].use != "open" else guided
     return tuple(
         row.fill(subject.entity.label, living=subject.living) for row in rows for _ in range(options.open_repeats)
@@ -355,6 +350,7 @@ def _demographic(person: RecordedPerson, names: Mapping[str, str], origins: Mapp
         column: [{"str": names.get(value), "id": value} for value in person.holds(property_id)]
         for column, property_id in PROPERTIES.items()
     }
+    own = () if person.id.startswith(OWN) else (f"https://www.wikidata.org/wiki/{person.id}",)
     return values | {
         "id": person.id,
         "label": person.entity.label,
@@ -363,9 +359,5 @@ def _demographic(person: RecordedPerson, names: Mapping[str, str], origins: Mapp
         "region": person.region,
         "living": person.living,
         "sitelinks": person.sitelinks,
-        "provenance": origins.get(person.id) or _page(person.id),
+        "provenance": origins.get(person.id) or own,
     }
-
-
-def _page(id: str) -> tuple[str, ...]:
-    return () if id.startswith(OWN) else (f"https://www.wikidata.org/wiki/{id}",)

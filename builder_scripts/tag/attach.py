@@ -211,14 +211,11 @@ def _own(cases: Iterable[Case]) -> dict[str, list[RecordedPerson]]:
         for row in tested(case):
             if row.subject.id:
                 rows = people.setdefault(row.subject.id, [])
-                person = _person(row)
+                tags = (row.gender, row.race, row.region, row.living, row.sitelinks)
+                person = RecordedPerson(Entity(row.subject.id, ""), {}, *tags)
                 if any(getattr(person, tag) not in ((), None) for tag in TAGS) and person not in rows:
                     rows.append(person)
     return people
-
-
-def _person(row: AttributePrompt) -> RecordedPerson:
-    return RecordedPerson(Entity(row.subject.id, ""), {}, row.gender, row.race, row.region, row.living, row.sitelinks)
 
 
 def _case(

@@ -42,7 +42,8 @@ class GraphSource(TagSource):
             SourceError: The source refuses, or does not finish even a query about a few people in time.
         """
         records = self._recorded(ids, properties)
-        moved = self._redirected([id for id in ids if id not in records])
+        merged = self._select("redirects", [id for id in ids if id not in records])
+        moved = {entity_id(row["person"]): entity_id(row["target"]) for row, _ in merged}
         new = self._recorded(set(moved.values()), properties)
         return records | {id: new[target] for id, target in moved.items() if target in new}
 
@@ -62,10 +63,6 @@ class GraphSource(TagSource):
         return {
             id: SourceRecord(person_of(Entity(id, ""), values), tuple(facts[id])) for id, values in recorded.items()
         }
-
-    def _redirected(self, ids: Collection[str]) -> dict[str, str]:
-        """Merged identifier -> what it leads to."""
-        return {entity_id(row["person"]): entity_id(row["target"]) for row, _ in self._select("redirects", ids)}
 
     def _select(self, name: str, ids: Collection[str], **more: Sequence[str]) -> list[tuple[Binding, str]]:
         """Return the rows of a query about any number of people, each with the time of its reply."""

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from seesaw_cf.base.errors import EditError
-from seesaw_cf.base.types import Case, Cloze
+from seesaw_cf.base.types import Cloze
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,34 +25,6 @@ class TrainingEdit:
     edit: Cloze
     outer: Cloze
     unrelated: str
-
-
-def examples_from_cases(cases: Iterable[Case], texts: Sequence[str] = (), seed: int = 0) -> list[TrainingEdit]:
-    """One example for each case and paraphrase; use cases that are not evaluated.
-
-    Args:
-        cases: Cases; those without paraphrase prompts are asked in the words of the edit itself.
-        texts: Texts that must not change; a case's neighbourhood prompts with the true answer when there are none.
-        seed: For drawing texts.
-
-    Raises:
-        EditError: A case has neither neighbourhood prompts nor are there texts.
-    """
-    rng = np.random.default_rng(seed)
-    examples = []
-    for case in cases:
-        request = case.request
-        new, true = request.target_new.label.strip(), request.target_true.label.strip()
-        for paraphrase in case.paraphrase_prompts or (request.text,):
-            if not texts and not case.neighborhood_prompts:
-                raise EditError(
-                    f"case {case.case_id} has no neighbourhood prompts and no texts were given, so there is nothing "
-                    "that must not change. Pass texts=[...]."
-                )
-            candidates = texts or [f"{prompt} {true}" for prompt in case.neighborhood_prompts]
-            unrelated = str(candidates[int(rng.integers(len(candidates)))])
-            examples.append(TrainingEdit(Cloze(request.text, new), Cloze(paraphrase, new), unrelated))
-    return examples
 
 
 def examples_from_texts(texts: Sequence[str], *, per_sentence: int = 2, seed: int = 0) -> list[TrainingEdit]:

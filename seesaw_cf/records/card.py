@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 from seesaw_cf.base.checks import whole
 from seesaw_cf.base.errors import RecordError
 from seesaw_cf.base.files import atomic_path, safe_name, write_text
-from seesaw_cf.base.types import AttributePrompt, Case, Entity
+from seesaw_cf.base.types import Case, Entity
 from seesaw_cf.records.checks import count_flags
 
 if TYPE_CHECKING:
@@ -245,10 +245,6 @@ def _keys(entities: Sequence[Entity]) -> set[tuple[str | None, str]]:
     return keys - {(None, "")}
 
 
-def _tagged(row: AttributePrompt) -> bool:
-    return bool(row.gender or row.race or row.region)
-
-
 def summarise(name: str, source: str, sha256: str, cases: Sequence[Case]) -> FileSummary:
     """Count what a file of at least one case holds; see `FileSummary` for the meaning of each number."""
     rows = [row for case in cases for row in case.attribute_prompts]
@@ -278,7 +274,7 @@ def summarise(name: str, source: str, sha256: str, cases: Sequence[Case]) -> Fil
         prompts_min=min(per_case),
         prompts_mean=sum(per_case) / len(per_case),
         prompts_max=max(per_case),
-        tagged_prompts=sum(map(_tagged, rows)),
+        tagged_prompts=sum(bool(row.gender or row.race or row.region) for row in rows),
         prompt_flags=prompt_flags,
         case_flags=case_flags,
     )

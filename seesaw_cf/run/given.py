@@ -22,7 +22,7 @@ from seesaw_cf.editors.locate.checks import request_facts
 from seesaw_cf.editors.locate.config import with_settings
 from seesaw_cf.models.edited import Checkpoint, find_edited
 from seesaw_cf.models.editor import Overrides, Settings
-from seesaw_cf.models.weights import RequestFacts, WeightDelta
+from seesaw_cf.models.weights import WeightDelta
 from seesaw_cf.records.arrow import read_cases
 from seesaw_cf.run.edit_table import ASKED_ONLY
 from seesaw_cf.run.make_editors import settings_of
@@ -212,11 +212,12 @@ def read_all(
         SeesawError: A model does not belong to the base or cannot be read; see `Checkpoint`.
     """
     models, notes = {}, []
+    own_requests = [request_facts(case.request) for case in requests.cases if requests.has(case)]
     for name, checkpoint in checkpoints.items():
         if checkpoint.form == "checkpoint" and not checkpoint.check_tokenizer(tokenizer):
             notes.append(f"{name}: {checkpoint.source} has no tokenizer; the base's is used.")
         delta = checkpoint.delta(model)
-        delta = replace(delta, meta={"requests": _made_for(requests)} | dict(delta.meta))
+        delta = replace(delta, meta={"requests": own_requests or None} | dict(delta.meta))
         models[name] = Given(delta, {"form": checkpoint.form, "sha256": delta.meta["sha256"]})
     numbers = range(1, seeds + 1) if "random" in controls else ()
     for name, number in itertools.product(list(models), numbers):
@@ -226,11 +227,6 @@ def read_all(
             RandomControl(config).like(models[name].delta), asdict(config) | dict(models[name].config)
         )
     return models, notes
-
-
-def _made_for(requests: Examined) -> list[RequestFacts] | None:
-    """The requests of `--requests`, for the meta of a delta that does not bring its own."""
-    return [request_facts(case.request) for case in requests.cases if requests.has(case)] or None
 
 
 def moved_by(models: Mapping[str, Given], checkpoints: Mapping[str, Checkpoint]) -> dict[str, JsonObject]:

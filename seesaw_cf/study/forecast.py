@@ -243,7 +243,7 @@ def _model_costs(
         texts = 0 if summed or not sums else _corpus_tokens(tokenizer, prepared, editors, model)
         summed |= bool(sums)
         records = cell.parts[1]
-        before = 0 if records in scored else _before(tokenizer, prepared.cases)
+        before = 0 if records in scored else sum(_nodes(tokenizer, part) for part in blocks(_asked(prepared.cases)))
         scored.add(records)
         edit_units = units(prepared.cases, job.protocol)
         after = sum(_nodes(tokenizer, _asked(unit.cases)) for unit in edit_units)
@@ -292,10 +292,6 @@ def _nodes(tokenizer: PreTrainedTokenizerBase, clozes: Sequence[Cloze] | set[Clo
     return unique_nodes(encode_many(tokenizer, sorted(clozes)).asked)
 
 
-def _before(tokenizer: PreTrainedTokenizerBase, cases: Sequence[Case]) -> int:
-    return sum(_nodes(tokenizer, part) for part in blocks(_asked(cases)))
-
-
 def _method(editor: Editor) -> Editor:
     return editor.inner or editor if isinstance(editor, WrapsEditor) else editor
 
@@ -312,16 +308,13 @@ def _corpus_tokens(
     """Tokens of the texts for second moments, from the mean length of some."""
     if ready.corpus is None:
         return 0
-    sizes = [getattr(_method(editor).config, "sample_size", 0) for editor in editors.values() if _has_moments(editor)]
+    configs = [_method(editor).config for editor in editors.values()]
+    sizes = [getattr(config, "sample_size", 0) for config in configs if isinstance(config, HasMoments)]
     most = getattr(model.config, "max_position_embeddings", None)
     step = max(1, len(ready.corpus) // _TEXTS)
     some = [ready.corpus[number] for number in range(0, len(ready.corpus), step)][:_TEXTS]
     lengths = [min(len(ids), most or len(ids)) for ids in tokenizer(some)["input_ids"]]
     return int(np.mean(lengths) * min(len(ready.corpus), max(sizes, default=0)))
-
-
-def _has_moments(editor: Editor) -> bool:
-    return isinstance(_method(editor).config, HasMoments)
 
 
 def _notes(study: Study) -> list[str]:

@@ -19,7 +19,7 @@ from benchmarks.worlds import World, write_world
 from seesaw_cf.builder_scripts.dataset import build as shards
 from seesaw_cf.builder_scripts.dataset.build import About, build, choose_edits, query_bounds
 from seesaw_cf.builder_scripts.make.seeds import read_seeds
-from seesaw_cf.builder_scripts.options import PAPER_OPTIONS, BuildOptions, paper
+from seesaw_cf.builder_scripts.options import BuildOptions, paper
 from seesaw_cf.builder_scripts.source.endpoint import EndpointSource, RequestPolicy
 from seesaw_cf.builder_scripts.source.people import Facts
 from seesaw_cf.builder_scripts.source.replies import CachedSource
@@ -107,7 +107,7 @@ def test_the_papers_rules_show_the_papers_shape(world: Path, tmp_path: Path) -> 
         assert not case.neighborhood_prompts
     pairs = read_cases(out / "data" / "cross_property")
     assert {tuple(case.candidates) for case in pairs if case.effect_relation_id == "P21"} == {("female", "male")}
-    assert PAPER_OPTIONS.edits == {"P21": 290, "P101": 279, "P27": 282, "P19": 286, "P103": 898}
+    assert paper(BuildOptions()).edits == {"P21": 290, "P101": 279, "P27": 282, "P19": 286, "P103": 898}
     assert_card_counts(out)
 
 

@@ -28,7 +28,8 @@ from seesaw_cf.builder_scripts.make.coupled import (
 )
 from seesaw_cf.builder_scripts.make.edits import ATTRIBUTES, listed_values
 from seesaw_cf.builder_scripts.make.zsre import asked_relation, rewrites
-from seesaw_cf.builder_scripts.options import PAPER_OPTIONS, BuildOptions
+from seesaw_cf.builder_scripts.options import BuildOptions
+from seesaw_cf.builder_scripts.options import paper as paper_rules
 from seesaw_cf.builder_scripts.source.claims import ENTITIES, NAMES, Claims
 from seesaw_cf.builder_scripts.source.endpoint import EndpointSource, RequestPolicy
 from seesaw_cf.builder_scripts.source.people import FEMALE, Facts
@@ -158,7 +159,7 @@ def test_open_ended_prompts_are_guided_then_free(
     small: Callable[..., Facts], relation_id: str, watched: str | None, paper: bool
 ) -> None:
     (person,) = small('wd:Q1 rdfs:label "Ann Lee"@en ; wdt:P570 _:died .\n').people(["Q1"])
-    options = PAPER_OPTIONS if paper else BuildOptions()
+    options = paper_rules(BuildOptions()) if paper else BuildOptions()
     found = generation_prompts(person, relation_id, watched, options)
     guided = templates(watched, "property") if watched else templates(relation_id, "open")
     expected = [template.past.replace("{}", "Ann Lee") for template in guided]

@@ -13,7 +13,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from seesaw_cf.editors.mend.examples import TrainingEdit, examples_from_cases, examples_from_texts
+from seesaw_cf.editors.mend.examples import TrainingEdit, examples_from_texts
 from seesaw_cf.editors.mend.factors import added, batch_of, capture
 from seesaw_cf.editors.mend.files import load_network, save_network
 from seesaw_cf.editors.mend.mend import MEND, MENDConfig
@@ -23,7 +23,7 @@ from seesaw_cf.errors import EditError, RecordError, StorageError, UnknownNameEr
 from seesaw_cf.models.hooks import frozen
 from seesaw_cf.models.identity import fingerprint
 from seesaw_cf.models.weights import LowRank, applied
-from seesaw_cf.types import Case, Cloze
+from seesaw_cf.types import Cloze
 from tests.contract.checks import check_delta
 from tests.fakes import REQUESTS, request, tiny_model, tiny_texts, tiny_tokenizer
 
@@ -241,17 +241,6 @@ def test_examples_from_texts_exchange_ends_after_the_same_word() -> None:
     assert examples == examples_from_texts(["Ada was born in London. The river lies in Peru.", "Bo is fond of tea."])
     with pytest.raises(EditError, match="give no made-up edit"):
         examples_from_texts(["Only one was in here."])
-
-
-def test_examples_from_cases_use_paraphrases_and_neighbours() -> None:
-    case = Case(3, REQUESTS[0], paraphrase_prompts=("P one", "P two"), neighborhood_prompts=("Bo was born in",))
-    examples = examples_from_cases([case])
-    assert [e.outer.context for e in examples] == ["P one", "P two"]
-    assert examples[0].unrelated == f"Bo was born in {REQUESTS[0].target_true.label}"
-    bare = Case(4, REQUESTS[0])
-    assert examples_from_cases([bare], ["text"])[0].outer == Cloze(REQUESTS[0].text, REQUESTS[0].target_new.label)
-    with pytest.raises(EditError, match="case 4 has no neighbourhood prompts"):
-        examples_from_cases([bare])
 
 
 def _examples() -> list[TrainingEdit]:
