@@ -65,7 +65,12 @@ class _Block:
         n = np.bincount(code).astype(np.float64)
         # what an edit does to everybody cancels in every contrast; without it less is lost to rounding
         sums = [np.bincount(code, column - mean[edit]).astype(np.float64) for column, mean in zip(values.T, means)]
-        self._labels = self._stacked(cell, [n, n * n, *sums, *(y * y for y in sums), *(y * n for y in sums)])
+        counts = np.zeros(self._shape[0])
+        counts[cell // self._shape[1]] = n
+        # as a rule an edit asks each of its people equally often: two products of three follow from the first
+        self._prompts = counts[:, None, None] if (counts[cell // self._shape[1]] == n).all() else None
+        unequal = [] if self._prompts is not None else [n * n, *(y * n for y in sums)]
+        self._labels = self._stacked(cell, [n, *sums, *(y * y for y in sums), *unequal])
         self._counts, self._totals = self._stacked(cell, [n], turned=True), self._stacked(cell, sums, turned=True)
 
     def _stacked(self, cell: Codes, columns: Sequence[Floats], turned: bool = False) -> Matrix:
@@ -79,6 +84,17 @@ class _Block:
         whole: sparse.csr_array = sparse.csr_array((np.concatenate(columns), places), shape=shape)
         return whole if cell.size < _SPARSE * edits * people else np.asarray(whole.toarray())
 
+    def _by_side(self, member: Floats, other: Floats) -> Floats:
+        """Return the sums of a side under each edit, (sums, edits, sides, columns)."""
+        every = member + other
+        # groups of an axis that are compared with all others share these: once for columns that follow each other
+        new = np.concatenate([[True], (every[:, 1:] != every[:, :-1]).any(axis=0)])
+        sides = np.asarray(self._labels @ np.hstack([member, every[:, new]])).reshape(
+            -1, self._shape[0], member.shape[1] + int(new.sum())
+        )
+        own = sides[:, :, : member.shape[1]]
+        return np.stack([own, sides[:, :, member.shape[1] + np.cumsum(new) - 1] - own], axis=2)
+
     def sums(self, member: Floats, other: Floats) -> _Sums:
         """Add up over edits.
 
@@ -86,9 +102,12 @@ class _Block:
             member, other: (people, columns) 1 where a person is on this side.
         """
         edits, columns, values = self._shape[0], member.shape[1], self._totals.shape[0] // self._shape[1]
-        sides = np.hstack([member, other])
-        n, nn, *sums = np.asarray(self._labels @ sides).reshape(-1, edits, 2, columns)
-        y, yy, yn = np.array(sums).reshape(3, values, edits, 2, columns)
+        whole = self._by_side(member, other)
+        n, (y, yy) = whole[0], whole[1 : 1 + 2 * values].reshape(2, values, edits, 2, columns)
+        if self._prompts is None:
+            nn, yn = whole[1 + 2 * values], whole[2 + 2 * values :]
+        else:
+            nn, yn = n * self._prompts, y * self._prompts
         both, count = (n[:, 0] > 0) & (n[:, 1] > 0), n.sum(axis=1)
         inverse = both[:, None] / np.maximum(n, 1)
         wide = inverse * np.sqrt(count / np.maximum(count - 1, 1))[:, None]

@@ -32,12 +32,14 @@ def t_p(one: object) -> float:
     return float(stats.t.sf(abs(value) / stderr, df))
 
 
+@pytest.mark.parametrize("most", [3, 1])
 @pytest.mark.parametrize(("edits", "people", "asked"), [(12, 30, 0.9), (20, 26, 0.9), (25, 40, 0.5), (70, 110, 0.1)])
-def test_p_is_that_of_the_estimator_of_reports(edits: int, people: int, asked: float) -> None:
+def test_p_is_that_of_the_estimator_of_reports(edits: int, people: int, asked: float, most: int) -> None:
     """Uneven crossings, up to three prompts of a person under an edit, people on neither side, groups of any size."""
     rng = np.random.default_rng(edits)
     edit, person = (code.ravel() for code in np.indices((edits, people)))
-    times = rng.integers(0, 4, edit.size) * (rng.random(edit.size) < asked)
+    times = rng.integers(0, 1 + most, edit.size) * (rng.random(edit.size) < asked)
+    times *= 1 + (most == 1) * (edit % 2)  # equally often for all people of an edit
     edit, person = np.repeat(edit, times), np.repeat(person, times)
     edit = np.unique(edit, return_inverse=True)[1]
     block = edit % 3
