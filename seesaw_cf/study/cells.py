@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -97,7 +97,7 @@ def claim_study(out: Path, study: Study) -> None:
         if create_text(file, text):
             return
     stored = read_json(file, error=RunFolderError)
-    differences = [*_changed(stored, record), *_lacking(stored, record)]
+    differences = [*_differences(stored, record)]
     if differences:
         raise RunFolderError(
             f"{out} belongs to another study:\n  "
@@ -109,30 +109,20 @@ def claim_study(out: Path, study: Study) -> None:
         write_text(file, text)
 
 
-def _changed(stored: Record, record: Record) -> list[str]:
-    """What all cells share and what was declared: differences in words."""
-    out = []
-    for part in ("controls", "options", "declared"):
-        old, new = stored.get(part), record[part]
-        if isinstance(old, dict):
-            keys = [key for key in sorted({*old, *new}) if old.get(key) != new.get(key)]
-            out += [f"{key}: the folder has {old.get(key)!r}, this file {new.get(key)!r}" for key in keys]
-        elif old != new:
-            out.append(f"{part}: the folder has {old!r}, this file {new!r}")
-    return out
-
-
-def _lacking(stored: Record, record: Record) -> list[str]:
-    """Return entries of the folder's study that are missing or different in the file."""
-    out = []
-    for part in _GROWS:
-        for name, old in (stored.get(part) or {}).items():
-            new = record[part].get(name)
-            if new is None:
-                out.append(f"{part}.{name}: the folder has it, this file does not")
-            elif new != old:
-                out.append(f"{part}.{name}: the folder has {old!r}, this file {new!r}")
-    return out
+def _differences(stored: Record, record: Record) -> Iterator[str]:
+    """Yield in words what the folder's study has otherwise; parts that may grow may have more in the file."""
+    for part in ("controls", "options", "declared", *_GROWS):
+        old, new = stored.get(part) or {}, record[part]
+        if not isinstance(old, dict) or not isinstance(new, dict):
+            if old != new:
+                yield f"{part}: the folder has {old!r}, this file {new!r}"
+            continue
+        for key in old if part in _GROWS else sorted({*old, *new}):
+            place = f"{part}.{key}" if part in _GROWS else key
+            if part in _GROWS and key not in new:
+                yield f"{place}: the folder has it, this file does not"
+            elif old.get(key) != new.get(key):
+                yield f"{place}: the folder has {old.get(key)!r}, this file {new.get(key)!r}"
 
 
 def job_of(cell: StudyCell, study: Study, out: Path) -> Job:
