@@ -10,6 +10,7 @@ Every method is a class and its settings, importable from here; nothing heavy is
 
 from __future__ import annotations
 
+from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any
 
 from seesaw_cf.base.arguments import check_public
@@ -52,7 +53,7 @@ __all__ = [
     "load_editor",
 ]
 
-EDITORS: dict[str, str] = {
+_OWN = {
     "ft": "seesaw_cf.editors.ft:FT",
     "rome": "seesaw_cf.editors.rome:ROME",
     "memit": "seesaw_cf.editors.memit:MEMIT",
@@ -65,10 +66,15 @@ EDITORS: dict[str, str] = {
     "random": "seesaw_cf.editors.controls:RandomControl",
     "unrelated": "seesaw_cf.editors.controls:UnrelatedControl",
 }
-"""Editor name -> "module:class"."""
+EDITORS: dict[str, str | type[Any]] = {
+    **{point.name: point.value for point in entry_points(group="seesaw_cf.editors")},
+    **_OWN,
+}
+"""Editor name -> "module:class": this package's, and those of installed packages with an entry point in the group
+`seesaw_cf.editors`. `seesaw_cf.editors.plugins.editor_name` adds classes of other modules and files."""
 
 # The settings of a method stand in the same file, those of all controls are one class.
-_CLASSES = {target.partition(":")[2]: target.partition(":")[0] for target in EDITORS.values()}
+_CLASSES = {target.partition(":")[2]: target.partition(":")[0] for target in _OWN.values()}
 _CONFIGS = {f"{name}Config": module for name, module in _CLASSES.items() if not module.endswith(".controls")}
 __getattr__, __dir__ = lazy(__name__, _CLASSES | _CONFIGS | {"ControlConfig": "seesaw_cf.editors.controls"})
 
@@ -85,8 +91,9 @@ def load_editor(name: str) -> type[Any]:
     Raises:
         UnknownNameError: No such editor; near names are suggested.
     """
-    editor: type[Any] = resolve(EDITORS[one_of("editor", name, EDITORS)])
-    return editor
+    editor = EDITORS[one_of("editor", name, EDITORS)]
+    kind: type[Any] = resolve(editor) if isinstance(editor, str) else editor
+    return kind
 
 
 check_public(globals())

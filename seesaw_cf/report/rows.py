@@ -85,7 +85,7 @@ class _TestedRow(_GroupRow, total=False):
 
 
 class DifferenceRow(_TestedRow, total=False):
-    """A row of `Audit.excess` (`editor` and `control`) or `Audit.pairs` (`first` and `second`)."""
+    """A row of `AuditTables.excess` (`editor` and `control`) or `AuditTables.pairs` (`first` and `second`)."""
 
     control: str
     first: str
@@ -93,7 +93,7 @@ class DifferenceRow(_TestedRow, total=False):
 
 
 class VerdictRow(_TestedRow, total=False):
-    """A row of `Audit.verdicts`, as `seesaw_cf.effects.audit` makes it; without `probability` under "log_odds"."""
+    """A row of `AuditTables.verdicts`, made by `seesaw_cf.effects.audit`; without `probability` under "log_odds"."""
 
     reference: str
     verdict: str

@@ -1,4 +1,4 @@
-"""One table of a report: declared once, written for a terminal, as Markdown and CSV; `macros.html` shows it."""
+"""One table of a report: declared once, written for a terminal, as Markdown, LaTeX and CSV; `macros.html` shows it."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ class EstimateColumn(Column):
 
 @dataclass(frozen=True)
 class Table:
-    """A table: the same rows, columns, order, digits and notes in four forms.
+    """A table: the same rows, columns, order, digits and notes in every form.
 
     Attributes:
         name: Of its file and its place in a page.
@@ -179,6 +179,11 @@ class Table:
         heads = [escape(head) for head in self.heads]
         table = [markdown_table(heads, self.cells(escape), self.left)] if self._rows else []
         return "\n\n".join([f"{'#' * level} {escape(self.title)}", *map(escape, self.sentences), *table])
+
+    def latex(self) -> str:
+        """Return a `tabular` with the rules of booktabs."""
+        rows = [[printable(cell) for cell in row] for row in self.cells()]
+        return str(pd.DataFrame(rows, columns=self.heads).to_latex(index=False, escape=True))
 
     @cached_property
     def csv(self) -> str:

@@ -6,13 +6,13 @@ import pandas as pd
 
 from seesaw_cf.editors.control_names import is_control
 from seesaw_cf.effects.audit import hypotheses
-from seesaw_cf.report.audit import Audit
+from seesaw_cf.report.audit import AuditTables
 from seesaw_cf.report.results import Results
 from seesaw_cf.report.rows import VerdictRow, records
 from seesaw_cf.stats.verdicts import NOT_MEASURED, OPEN, VERDICTS
 
 
-def verdict_counts(audit: Audit) -> dict[str, int]:
+def verdict_counts(audit: AuditTables) -> dict[str, int]:
     """Verdict -> contrasts."""
     return _counts(audit.contrasts)
 
@@ -36,12 +36,12 @@ def _counts(verdicts: pd.DataFrame) -> dict[str, int]:
     return {label: int(counts.get(label, 0)) for label in VERDICTS}
 
 
-def claims(audit: Audit) -> list[VerdictRow]:
+def claims(audit: AuditTables) -> list[VerdictRow]:
     """Return the contrasts with a verdict that claims something, largest first."""
     return records(ordered_claims(audit), VerdictRow)
 
 
-def ordered_claims(audit: Audit) -> pd.DataFrame:
+def ordered_claims(audit: AuditTables) -> pd.DataFrame:
     """Return the rows of `claims`."""
     if "verdict" not in audit.verdicts:
         return audit.verdicts.iloc[:0]
@@ -71,7 +71,7 @@ def about_verdicts(results: Results) -> tuple[str, ...]:
     return tuple(filter(None, (f"{totals}{among}. {declared}", _why(audit), nothing)))
 
 
-def _why(audit: Audit) -> str:
+def _why(audit: AuditTables) -> str:
     """Why contrasts have no claim, counted."""
     rows = audit.contrasts[audit.contrasts["verdict"].isin(OPEN)]
     if rows.empty:
@@ -92,7 +92,7 @@ def _why(audit: Audit) -> str:
     return f"Of the {len(rows)} without a claim, {'; '.join(parts)}."
 
 
-def second_look(audit: Audit) -> str:
+def second_look(audit: AuditTables) -> str:
     """Return the verdicts among known facts, counted, and what they cannot do."""
     counts = "; ".join(
         f"{facts}: {', '.join(f'{n} {label}' for label, n in _counts(hypotheses(rows)).items())}"

@@ -18,10 +18,12 @@ from seesaw_cf.base.checks import one_of
 from seesaw_cf.base.errors import RecordError
 from seesaw_cf.base.types import Case, JsonObject
 from seesaw_cf.base.versions import versions
+from seesaw_cf.editors.plugins import code_facts
 from seesaw_cf.models.corpus import corpus_facts
 from seesaw_cf.models.editor import Editor
 from seesaw_cf.models.identity import identity
 from seesaw_cf.models.load import load_model
+from seesaw_cf.models.trial import check_model
 from seesaw_cf.run.design import prompt_counts
 from seesaw_cf.run.explain import announce, log_prefix
 from seesaw_cf.run.given import moved_by, read_all, requests_facts
@@ -29,7 +31,7 @@ from seesaw_cf.run.jobs import Job
 from seesaw_cf.run.make_editors import moments_facts
 from seesaw_cf.run.manifest import RunManifest, read_manifest
 from seesaw_cf.run.preflight import check_plan, data_notes
-from seesaw_cf.run.prepare import prepare
+from seesaw_cf.run.prepare import LoadedModel, prepare
 from seesaw_cf.run.questions import candidates_of, some_clozes
 from seesaw_cf.run.runner import Run
 from seesaw_cf.run.units import PROTOCOLS
@@ -81,8 +83,12 @@ def run_job(
     return run_share(run, rank, world)
 
 
-def make_run(job: Job, out: Path, *, keep_deltas: bool = False, progress: bool = False) -> Run:
+def make_run(
+    job: Job, out: Path, *, keep_deltas: bool = False, progress: bool = False, loaded: LoadedModel | None = None
+) -> Run:
     """Load everything a job names and set torch's threads; no edit is made and nothing is written yet.
+
+    `loaded` takes the place of the model that the job names.
 
     What can be asked before the weights are loaded is asked before, see `seesaw_cf.run.preflight`.
 
@@ -93,18 +99,22 @@ def make_run(job: Job, out: Path, *, keep_deltas: bool = False, progress: bool =
     one_of("scorer", job.scorer, SCORERS)
     if job.threads is not None:
         torch.set_num_threads(job.threads)
-    ready = prepare(job, out)
+    ready = prepare(job, out, loaded)
     edited, cases = ready.edited, ready.cases
     device = local_device(job.device)
     notes = check_plan(ready.plan(job, out, keep_deltas))
-    model, tokenizer = load_model(
-        job.model,
-        device=device,
-        dtype=job.dtype,
-        revision=job.revision,
-        trust_remote_code=job.trust_remote_code,
-        progress=progress,
-    )
+    if loaded is None:
+        model, tokenizer = load_model(
+            job.model,
+            device=device,
+            dtype=job.dtype,
+            revision=job.revision,
+            trust_remote_code=job.trust_remote_code,
+            progress=progress,
+        )
+    else:
+        model, tokenizer = loaded.model, loaded.tokenizer
+        check_model(model, tokenizer)
     _check_memory(job.memory, model)
     editors = ready.editors or ready.make(model)
     edited_models, more_notes = read_all(
@@ -178,7 +188,7 @@ def _manifest(
             "dtype": job.dtype,
             **identity(model, tokenizer),
         },
-        editors={name: asdict(editor.config) for name, editor in editors.items()},
+        editors={name: asdict(editor.config) | code_facts(name) for name, editor in editors.items()},
         data={
             "source": job.data,
             "configs": list(job.configs),

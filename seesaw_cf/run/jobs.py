@@ -10,8 +10,10 @@ from seesaw_cf.base.checks import MOST, one_of, shown, whole
 from seesaw_cf.base.errors import RecordError
 from seesaw_cf.editors import EDITORS
 from seesaw_cf.editors.control_names import planned, split_control
+from seesaw_cf.editors.plugins import editor_name
 from seesaw_cf.models.corpus import LIMIT
 from seesaw_cf.run.design import DESIGNS, Number, PromptDesign
+from seesaw_cf.run.tuned import SettingsSource
 
 _COUNTS = ("control_seeds", "limit", "corpus_limit", "max_tokens", "block", "threads")
 # More than anybody could wait for.
@@ -25,7 +27,7 @@ class Job:
 
     Attributes:
         model: 'seesaw-tiny', a Hub id, a folder or a GGUF file. `seesaw-cf list models` has more.
-        editors: Editing method, a name of `seesaw-cf list editors`. Repeatable.
+        editors: Editing method: a name of `seesaw-cf list editors`, FILE.py or package.module:Class. Repeatable.
         controls: Negative control of every editor. Models edited elsewhere have "random" only. Repeatable.
         control_seeds: Seeds of a control that draws (random, unrelated); reports take their mean.
         edited: Model edited elsewhere: a checkpoint, LoRA adapter or saved delta. WHERE is a folder or
@@ -75,7 +77,7 @@ class Job:
     data: str = "sample"
     configs: tuple[str, ...] = ("cross_subject",)
     protocol: str = "single"
-    editor_config: Path | None = None
+    editor_config: SettingsSource | None = None
     leave_out_tuned: bool = False
     corpus: str | Path | None = None
     corpus_limit: int = LIMIT
@@ -109,9 +111,14 @@ class Job:
                 "job: neither an editor nor an edited model, so nothing is audited. Name one with --editor NAME (see "
                 "`seesaw-cf list editors`), or with --edited NAME=FOLDER."
             )
-        for name in planned(self.editors, self.controls if self.editors else ()):
+        for name in planned(self.names, self.controls if self.editors else ()):
             one_of("editor", split_control(name)[1] or name, EDITORS)
         _ = self.prompt_design
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of `editors`; those of other packages and of files are imported."""
+        return tuple(map(editor_name, self.editors))
 
     @property
     def prompt_design(self) -> PromptDesign:

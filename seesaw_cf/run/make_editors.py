@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from seesaw_cf.base.checks import one_of, shown
 from seesaw_cf.base.errors import RecordError
 from seesaw_cf.base.seeds import seed_of
-from seesaw_cf.base.text import read_json
 from seesaw_cf.base.types import Case, JsonObject
 from seesaw_cf.editors import load_editor
 from seesaw_cf.editors.control_names import CONTROLS, seed_number, split_control
 from seesaw_cf.editors.locate.config import preset_config
 from seesaw_cf.editors.locate.moment_sets import find_set
 from seesaw_cf.models.editor import AvoidsCases, Editor, LearnsFromCases, Overrides, Settings
-from seesaw_cf.run.tuned import PROVENANCE
+from seesaw_cf.run.tuned import PROVENANCE, SettingsSource, settings_document
 
 
 def make_editor(
@@ -71,8 +69,8 @@ def settings_of(name: str, overrides: Overrides) -> Settings:
     return own | {"editor": wrapped, "settings": dict(overrides.get(wrapped, {}))} if kind and wrapped else own
 
 
-def read_settings(file: Path | None, names: Sequence[str]) -> dict[str, Settings]:
-    """Read the JSON file with the settings of a run's editors; its provenance is left to `seesaw_cf.run.tuned`.
+def read_settings(file: SettingsSource | None, names: Sequence[str]) -> dict[str, Settings]:
+    """Read the settings of a run's editors; their provenance is left to `seesaw_cf.run.tuned`.
 
     Args:
         file: None = no settings.
@@ -83,10 +81,8 @@ def read_settings(file: Path | None, names: Sequence[str]) -> dict[str, Settings
         StorageError: The file cannot be read.
         UnknownNameError: It names an editor that the run does not have.
     """
-    if file is None:
-        return {}
     example = '{"memit": {"layers": [3, 4]}}'
-    document: dict[str, Settings] = read_json(file, expected=example)
+    document = settings_document(file, example)
     document.pop(PROVENANCE, None)
     for name, settings in document.items():
         if not isinstance(settings, dict):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from transformers import PreTrainedModel
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from seesaw_cf.base.errors import RecordError
 from seesaw_cf.base.types import Case
@@ -81,25 +81,41 @@ class Prepared:
         )
 
 
-def prepare(job: Job, out: Path) -> Prepared:
+@dataclass(frozen=True, slots=True)
+class LoadedModel:
+    """A model that is in memory already, in place of the one that a job names.
+
+    Attributes:
+        model, tokenizer: As `seesaw_cf.models.load_model` returns them.
+        corpus: Texts for editors, in place of the job's.
+    """
+
+    model: PreTrainedModel
+    tokenizer: PreTrainedTokenizerBase
+    corpus: Sequence[str] | None = None
+
+
+def prepare(job: Job, out: Path, loaded: LoadedModel | None = None) -> Prepared:
     """Find and read everything that a job names, except weights.
 
     Args:
         job: What to do.
         out: The run folder.
+        loaded: The model, where it is in memory.
 
     Raises:
         SeesawError: A name, file or record that cannot be used.
     """
-    names = planned(job.editors, job.controls if job.editors else (), job.control_seeds)
+    names = planned(job.names, job.controls if job.editors else (), job.control_seeds)
     random = ("random",) if job.edited and "random" in job.controls else ()
     settings = read_settings(job.editor_config, (*names, *random))
     overrides = with_seed(with_moments(settings, names, job.moments), (*names, *random), job.seed)
     check_places(out)
     edited = find_all(job.edited, job.controls, names)
-    corpus = corpus_of(job.corpus, job.model, job.corpus_limit, job.seed)
-    loaded = [load_revised_cases(job.data, config) for config in job.configs]
-    cases = [case for records, _ in loaded for case in _sampled(records, job)]
+    texts = loaded.corpus if loaded is not None else None
+    corpus = texts if texts is not None else corpus_of(job.corpus, job.model, job.corpus_limit, job.seed)
+    read = [load_revised_cases(job.data, config) for config in job.configs]
+    cases = [case for records, _ in read for case in _sampled(records, job)]
     cases = held_out(cases, job.editor_config, job.leave_out_tuned)
     recorded = prompt_counts(cases)
     cases = [job.prompt_design.choose(case, job.seed) for case in cases]
@@ -107,9 +123,12 @@ def prepare(job: Job, out: Path) -> Prepared:
         raise RecordError(f"{job.data} {job.configs}: no cases to run. Check --data, --config and --limit.")
     check_numbers(cases)
     examined = read_requests(job.requests, job.edited, cases)
-    outline = outline_model(job.model, revision=job.revision, trust_remote_code=job.trust_remote_code)
-    everything = [case for records, _ in loaded for case in records]
-    revision = ",".join(sorted({revision for _, revision in loaded}))
+    if loaded is not None:
+        outline: PreTrainedModel | None = loaded.model
+    else:
+        outline = outline_model(job.model, revision=job.revision, trust_remote_code=job.trust_remote_code)
+    everything = [case for records, _ in read for case in records]
+    revision = ",".join(sorted({revision for _, revision in read}))
     common = (names, overrides, edited, corpus, everything, cases, recorded, examined, revision, outline)
     ready = Prepared(*common, editors={})
     if outline is None:

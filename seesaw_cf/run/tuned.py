@@ -8,21 +8,41 @@ from typing import Any
 
 from seesaw_cf.base.checks import shown
 from seesaw_cf.base.errors import RecordError
-from seesaw_cf.base.text import read_json
+from seesaw_cf.base.text import parse_json_text, read_json
 from seesaw_cf.base.types import Case
 
 PROVENANCE = "provenance"
 """Key of a settings file beside the editors' names: editor -> how its settings were found."""
 
 
-def tuned_subjects(file: Path | None) -> frozenset[str]:
-    """Return the people that the settings of a file were tuned on; none for a file that was written by hand.
+SettingsSource = str | Path | Mapping[str, Mapping[str, object]]
+"""Settings of a run's editors, editor -> setting -> value: a JSON file, a JSON text, or the mapping itself."""
+
+
+def settings_document(settings: SettingsSource | None, expected: str = "settings of editors") -> dict[str, Any]:
+    """Return what settings say, their provenance included; {} for None.
+
+    Raises:
+        RecordError: Not a JSON object.
+        StorageError: The file cannot be read.
+    """
+    if settings is None or isinstance(settings, Mapping):
+        return dict(settings or {})
+    if isinstance(settings, str) and settings.lstrip().startswith("{"):
+        text: dict[str, Any] = parse_json_text(settings, "editor settings", dict, expected=expected)
+        return text
+    document: dict[str, Any] = read_json(settings, expected=expected)
+    return document
+
+
+def tuned_subjects(file: SettingsSource | None) -> frozenset[str]:
+    """Return the people that settings were tuned on; none for those that were written by hand.
 
     Raises:
         RecordError: Not JSON, or a provenance without a list of subjects.
         StorageError: The file cannot be read.
     """
-    provenance: Any = read_json(file, expected="settings of editors").get(PROVENANCE, {}) if file is not None else {}
+    provenance: Any = settings_document(file).get(PROVENANCE, {})
     entries = list(provenance.values()) if isinstance(provenance, Mapping) else [provenance]
     subjects: set[str] = set()
     for entry in entries:
@@ -36,7 +56,7 @@ def tuned_subjects(file: Path | None) -> frozenset[str]:
     return frozenset(subjects)
 
 
-def held_out(cases: Sequence[Case], file: Path | None, leave_out: bool) -> list[Case]:
+def held_out(cases: Sequence[Case], file: SettingsSource | None, leave_out: bool) -> list[Case]:
     """Return the cases about people that the settings of a run were not tuned on.
 
     Args:

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+from seesaw_cf.editors.contract import fault_of_delta, fault_of_restore, traces
 from seesaw_cf.editors.locate.activations import at_subject
 from seesaw_cf.editors.locate.optimise import optimise
 from seesaw_cf.editors.locate.positions import prepare
@@ -21,30 +22,6 @@ from seesaw_cf.scoring import HFScorer
 from seesaw_cf.types import Cloze, EditRequest
 
 
-def state_of(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, folder: Path) -> dict[str, Any]:
-    """Everything an edit must leave as it was."""
-    hooks = {
-        name: tuple(
-            len(getattr(module, kind))
-            for kind in ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
-        )
-        for name, module in model.named_modules()
-    }
-    return {
-        "weights": fingerprint(model),
-        "gradients": [parameter.grad is None for parameter in model.parameters()],
-        "requires_grad": [parameter.requires_grad for parameter in model.parameters()],
-        "hooks": hooks,
-        "training": {name: module.training for name, module in model.named_modules()},
-        "config": model.config.to_json_string(),
-        "random state": torch.get_rng_state().tolist(),
-        "grad mode": torch.is_grad_enabled(),
-        "padding side": tokenizer.padding_side,
-        "tokenizer": (len(tokenizer), tokenizer.pad_token, tokenizer.truncation_side, tokenizer.special_tokens_map),
-        "files": sorted(str(path) for path in folder.rglob("*")),
-    }
-
-
 def check_leaves_no_trace(
     editor: Any,
     model: PreTrainedModel,
@@ -52,23 +29,15 @@ def check_leaves_no_trace(
     requests: Sequence[EditRequest],
     folder: Path,
 ) -> WeightDelta:
-    """Model, tokenizer, random state, autograd and disk are as before; one line per broken promise."""
-    before = state_of(model, tokenizer, folder)
-    delta = editor.edit(model, tokenizer, requests)
-    after = state_of(model, tokenizer, folder)
-    broken = [name for name in before if before[name] != after[name]]
+    """Model, tokenizer, random state, autograd and disk are as before."""
+    delta, broken = traces(editor, model, tokenizer, requests, folder)
     assert not broken, f"{editor!r} changed: {', '.join(broken)}"
     return delta
 
 
 def check_delta(delta: WeightDelta, model: PreTrainedModel) -> None:
-    """Only real parameters, right shapes, finite numbers, not zero, and meta that JSON can hold."""
-    parameters = dict(model.named_parameters())
-    for name, update in delta.updates.items():
-        assert name in parameters
-        assert update.shape == parameters[name].shape
-    assert delta.is_finite()
-    assert not delta.is_zero()
+    """The change fits the model, and its meta says what made it."""
+    assert not (fault := fault_of_delta(delta, model)), fault
     facts = json.loads(json.dumps(delta.meta))
     assert facts["editor"]
     assert facts["config"]
@@ -86,14 +55,8 @@ def check_equal(delta: WeightDelta, again: WeightDelta) -> None:
 
 def check_restores(model: PreTrainedModel, delta: WeightDelta) -> None:
     """Bitwise restore: after a block, after an exception, and nested."""
+    assert not (fault := fault_of_restore(model, delta)), fault
     before = fingerprint(model)
-    with applied(model, delta):
-        once = fingerprint(model)
-        assert once != before
-        with applied(model, delta):
-            assert fingerprint(model) != once
-        assert fingerprint(model) == once
-    assert fingerprint(model) == before
     try:
         with applied(model, delta):
             raise KeyboardInterrupt

@@ -297,7 +297,7 @@ class _TurnsPadding(_Careless):
         (_SubtractUndo, "weights"),
         (_LeaksHook, "hooks"),
         (_LeavesGradients, "gradients"),
-        (_StaysInTraining, "training"),
+        (_StaysInTraining, "training mode"),
         (_UsesGlobalRandomness, "random state"),
         (_TurnsPadding, "padding side"),
     ],
@@ -314,7 +314,7 @@ def test_careless_editors_are_caught(careless: type[_Careless], promise: str, tm
 
 def test_a_delta_for_another_model_is_caught() -> None:
     model = tiny_model("llama")
-    with pytest.raises(AssertionError):
+    with pytest.raises(AssertionError, match=r"no parameters of the model: lm_head\.nope"):
         check_delta(WeightDelta({"lm_head.nope": LowRank(torch.ones(1, 1), torch.ones(1, 1))}, {"editor": "x"}), model)
 
 

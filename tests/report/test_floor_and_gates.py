@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from seesaw_cf.effects.locality import Locality
 from seesaw_cf.report import AuditSettings
-from seesaw_cf.report.audit import Audit, gates
+from seesaw_cf.report.audit import AuditTables, gates
 from seesaw_cf.report.floor import floor_of
 from seesaw_cf.report.results import sort_groups, sort_pairs, sort_relations
 from seesaw_cf.report.rows import EffectRow, Manifest, number_of, records, with_limits
@@ -129,9 +129,9 @@ def test_scores_and_protocol() -> None:
     assert set(checked()) == {("", "scored"), ("", "protocol")}, "a run without edits"
 
 
-def made(rows: list[dict[str, Any]]) -> Audit:
+def made(rows: list[dict[str, Any]]) -> AuditTables:
     nothing = pd.DataFrame()
-    return Audit(AuditSettings(), floor_of({}, None, None), pd.DataFrame(rows), nothing, nothing, nothing)
+    return AuditTables(AuditSettings(), floor_of({}, None, None), pd.DataFrame(rows), nothing, nothing, nothing)
 
 
 def test_claims_come_by_verdict_and_then_by_size() -> None:

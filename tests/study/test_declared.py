@@ -63,7 +63,7 @@ def test_a_cell_is_an_ordinary_job(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert (job.model, job.dtype, job.editors, job.controls) == ("seesaw-tiny", "bfloat16", ("ft",), ("identity",))
     assert (job.limit, job.seed, job.protocol) == (2, 1, "single")
     assert job.configs == ("cross_subject", "cross_property")
-    assert job.editor_config is not None
+    assert isinstance(job.editor_config, Path)
     assert json.loads(job.editor_config.read_text()) == {
         "ft": {"steps": 3, "learning_rate": 0.1},
         "provenance": people,

@@ -1,0 +1,151 @@
+"""The promises of every editor, checked on one model: for authors of editors, and for this package's own tests."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import torch
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from seesaw_cf.base.types import Cloze, EditRequest
+from seesaw_cf.models.delta_files import load_delta, save_delta
+from seesaw_cf.models.editor import Editor
+from seesaw_cf.models.identity import fingerprint
+from seesaw_cf.models.weights import WeightDelta, applied
+from seesaw_cf.scoring import HFScorer
+
+_HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
+
+
+def state_of(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, folder: Path) -> dict[str, object]:
+    """Return everything that an edit must leave as it was.
+
+    Args:
+        model: The model.
+        tokenizer: Its tokenizer.
+        folder: Where an editor could leave files.
+    """
+    return {
+        "weights": fingerprint(model),
+        "gradients": [parameter.grad is None for parameter in model.parameters()],
+        "requires_grad": [parameter.requires_grad for parameter in model.parameters()],
+        "hooks": [[len(getattr(module, kind)) for kind in _HOOKS] for module in model.modules()],
+        "training mode": [module.training for module in model.modules()],
+        "config": model.config.to_json_string(),
+        "random state": torch.get_rng_state().tolist(),
+        "grad mode": torch.is_grad_enabled(),
+        "padding side": tokenizer.padding_side,
+        "tokenizer": (len(tokenizer), tokenizer.pad_token, tokenizer.truncation_side, tokenizer.special_tokens_map),
+        "files": sorted(str(path) for path in folder.rglob("*")),
+    }
+
+
+def traces(
+    editor: Editor,
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerBase,
+    requests: Sequence[EditRequest],
+    folder: Path,
+) -> tuple[WeightDelta, list[str]]:
+    """Return an edit, and what it changed beyond its delta."""
+    before = state_of(model, tokenizer, folder)
+    delta = editor.edit(model, tokenizer, requests)
+    after = state_of(model, tokenizer, folder)
+    return delta, [part for part, value in before.items() if value != after[part]]
+
+
+def fault_of_delta(delta: WeightDelta, model: PreTrainedModel) -> str:
+    """Return what is wrong with a change: its parameters, shapes, numbers or meta; "" for nothing."""
+    parameters = dict(model.named_parameters())
+    unknown = [name for name in delta.updates if name not in parameters]
+    named = [name for name in delta.updates if name in parameters]
+    shapes = [name for name in named if delta.updates[name].shape != parameters[name].shape]
+    faults = {
+        f"no parameters of the model: {', '.join(unknown)}": unknown,
+        f"of another shape than their parameter: {', '.join(shapes)}": shapes,
+        "numbers that are not finite": not delta.is_finite(),
+        "every number is 0": delta.is_zero(),
+        f"meta that JSON cannot hold: {delta.meta}": not _is_json(delta.meta),
+    }
+    return "; ".join(fault for fault, there in faults.items() if there)
+
+
+def fault_of_restore(model: PreTrainedModel, delta: WeightDelta) -> str:
+    """Return how a model differs after a change was applied and taken back, nested as well; "" for no bit."""
+    before = fingerprint(model)
+    with applied(model, delta):
+        once = fingerprint(model)
+        with applied(model, delta):
+            pass
+        nested = fingerprint(model)
+    if fingerprint(model) != before or nested != once:
+        return "other weights than before"
+    return "the change moves no weight" if once == before and delta.updates else ""
+
+
+def check_contract(
+    editor: Editor, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, requests: Sequence[EditRequest]
+) -> dict[str, str]:
+    """Check every clause of the contract of editors on one model.
+
+    Args:
+        editor: Not fitted.
+        model, tokenizer: A model for which the editor has settings.
+        requests: At least one; the first is edited alone, then all together.
+
+    Returns:
+        Clause -> what breaks it, "" where it holds. A clause that an earlier one makes impossible to check is left out.
+    """
+    clauses: dict[str, str] = {}
+    fitted = editor.fit(model, tokenizer)
+    with tempfile.TemporaryDirectory() as name, contextlib.chdir(name):
+        delta, changed = traces(fitted, model, tokenizer, requests[:1], Path(name))
+        clauses["edit leaves model, tokenizer, random state and disk as they were"] = ", ".join(changed)
+        if "weights" in changed:
+            return clauses
+        model.train()
+        try:
+            again, changed = traces(fitted, model, tokenizer, requests[:1], Path(name))
+        finally:
+            model.eval()
+        clauses["the same of a model in training mode"] = ", ".join(changed)
+        clauses["the same request gives the same change, bit for bit"] = _difference(delta, again)
+        clauses["the change fits the model"] = fault_of_delta(delta, model)
+        if clauses["the change fits the model"]:
+            return clauses
+        clauses["applied and taken back, the weights are the same bits"] = fault_of_restore(model, delta)
+        save_delta(delta, Path(name) / "delta", model)
+        clauses["saved and loaded, it is the same change"] = _difference(delta, load_delta(Path(name) / "delta", model))
+        clauses["the new answer becomes likelier"] = _not_likelier(model, tokenizer, requests[0], delta)
+        several = fitted.edit(model, tokenizer, requests)
+        clauses["several requests make one change that fits the model"] = fault_of_delta(several, model)
+    return clauses
+
+
+def _is_json(meta: Mapping[str, object]) -> bool:
+    try:
+        json.dumps(meta)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def _difference(delta: WeightDelta, other: WeightDelta) -> str:
+    if delta.updates.keys() != other.updates.keys() or delta.context != other.context:
+        return f"other parameters or another text: {sorted(other.updates)}"
+    moved = [name for name in delta.updates if not torch.equal(delta.dense(name), other.dense(name))]
+    return f"other numbers in {', '.join(moved)}" if moved else ""
+
+
+def _not_likelier(
+    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, request: EditRequest, delta: WeightDelta
+) -> str:
+    cloze, scorer = Cloze(delta.context + request.text, request.target_new.label), HFScorer(model, tokenizer)
+    [before] = scorer.score([Cloze(request.text, request.target_new.label)])
+    with applied(model, delta):
+        [after] = scorer.score([cloze])
+    return "" if after.logprob > before.logprob else f"{before.logprob:.3f} nats before, {after.logprob:.3f} after"

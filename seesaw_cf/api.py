@@ -1,0 +1,286 @@
+"""The whole audit in one call: `seesaw-cf run` and its report, on models that are named or in memory.
+
+audit = seesaw_cf.audit("seesaw-tiny", editor="memit", limit=8)
+audit                       # the first screen, in a notebook or a terminal
+audit.contrasts             # a data frame
+seesaw_cf.compare(base, changed, tokenizer)
+"""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import tempfile
+import weakref
+import webbrowser
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from markupsafe import escape
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from seesaw_cf.base.arguments import check_public
+from seesaw_cf.base.checks import one_of, shown
+from seesaw_cf.base.errors import RecordError, StorageError
+from seesaw_cf.editors.plugins import add_editor
+from seesaw_cf.models.embedded import EMBEDDED
+from seesaw_cf.models.hooks import silent_loaders
+from seesaw_cf.models.load import model_path
+from seesaw_cf.report import AuditSettings, Results, read_results, write_report
+from seesaw_cf.report.findings import RunFindings, find
+from seesaw_cf.report.html.render import render
+from seesaw_cf.report.run_tables import run_tables
+from seesaw_cf.run.job import make_run
+from seesaw_cf.run.jobs import Job
+from seesaw_cf.run.prepare import LoadedModel
+from seesaw_cf.run.tuned import settings_document
+from seesaw_cf.run.workers import run_share
+
+__all__ = ["Audit", "audit", "compare"]
+
+Model = str | PreTrainedModel
+"""A name that `seesaw_cf.models.load_model` takes, or a model in memory."""
+
+
+@dataclass(frozen=True, eq=False)
+class Audit:
+    """What a change of a model did, and to whom.
+
+    Attributes:
+        results: Every number, as `seesaw_cf.report.read_results` returns them.
+    """
+
+    results: Results
+
+    @cached_property
+    def findings(self) -> RunFindings:
+        """Title, example, levels and contrasts: the first screen of the report."""
+        return find(self.results)
+
+    @property
+    def conclusion(self) -> str:
+        """The first screen as plain text."""
+        return self.findings.terminal()
+
+    @property
+    def levels(self) -> pd.DataFrame:
+        """What happened to all people, with controls: one row per (editor, level)."""
+        return self.results.levels
+
+    @property
+    def effects(self) -> pd.DataFrame:
+        """D by group: one row per (editor, relation, holds, axis, group)."""
+        return self.results.effects
+
+    @property
+    def accuracy(self) -> pd.DataFrame:
+        """Other facts about the edited person, right before and after: one row per pair of properties."""
+        return self.results.accuracy
+
+    @property
+    def contrasts(self) -> pd.DataFrame:
+        """Each group against everybody else, with its verdict; empty without questions about people."""
+        return pd.DataFrame() if self.results.audit is None else self.results.audit.verdicts
+
+    def to_latex(self, table: str = "levels") -> str:
+        """Return a table of the report in LaTeX (booktabs).
+
+        Args:
+            table: Its name, as in the report's folder of CSV files.
+
+        Raises:
+            UnknownNameError: The report has no such table.
+        """
+        tables = {declared.name: declared for declared in run_tables(self.results)}
+        return tables[one_of("table", table, tables)].latex()
+
+    def save(self, folder: str | Path) -> Path:
+        """Copy the run into a new folder, write its report there, and return the path of the page.
+
+        Raises:
+            StorageError: The folder exists, or cannot be written.
+        """
+        target = Path(folder)
+        if target.exists():
+            raise StorageError(f"{target} exists, expected a new folder. Name another.")
+        shutil.copytree(self.results.folder, target)
+        return _report(target)
+
+    def open(self) -> None:
+        """Write the report into the run folder and show its page in the browser."""
+        webbrowser.open(_report(self.results.folder).resolve().as_uri())
+
+    def __repr__(self) -> str:
+        return f"{self.findings.title}\n{self.findings.about}"[:2000]
+
+    def _repr_html_(self) -> str:
+        page = render("first_screen.html", {"title": self.findings.title, "findings": self.findings})
+        return f'<iframe srcdoc="{escape(page)}" title="Findings" style="width:100%;height:44rem;border:0"></iframe>'
+
+
+def audit(
+    model: Model,
+    tokenizer: PreTrainedTokenizerBase | None = None,
+    *,
+    editor: object = (),
+    changed: object = None,
+    control: str | Sequence[str] = "random",
+    out: str | Path | None = None,
+    report: AuditSettings | None = None,
+    progress: bool = True,
+    **options: Any,
+) -> Audit:
+    """Edit a model, or take models that are changed already, and measure what else changed and for whom.
+
+    Args:
+        model: A name, folder or Hub id, or the model itself.
+        tokenizer: Of a model in memory.
+        editor: An editing method: a name of `seesaw-cf list editors`, "FILE.py", "package.module:Class", a class or an
+            object of one; or a list of these.
+        changed: A changed model: a folder, a Hub id or a model in memory (also of peft); or name -> one of these.
+        control: Kinds of negative controls; () for none.
+        out: The run folder, which continues where it was; None = one that is removed with the audit.
+        report: Margins, level and families of the audit.
+        progress: Show progress bars.
+        options: Other fields of `seesaw_cf.run.jobs.Job`, such as data="DATASET", limit=8, seed=1 or
+            editor_config={"memit": {"layers": [3]}}. Both configs are asked unless `configs` says otherwise.
+
+    Returns:
+        The audit. The model in memory is the same bytes afterwards.
+
+    Raises:
+        RecordError: A model in memory without a tokenizer, a tokenizer without one, or nothing to audit.
+        UnknownNameError: No such option, editor, control or data.
+        SeesawError: What the run raises; what was finished is kept in `out`.
+    """
+    names = [field.name for field in fields(Job) if field.name not in _ARGUMENTS]
+    for name in options:
+        one_of("option of audit", name, names)
+    editors = [_editor(entry) for entry in _several(editor)]
+    own = {name: settings for name, settings, _ in editors if settings}
+    corpus = next((texts for _, _, texts in editors if texts is not None), None)
+    loaded = _loaded(model, tokenizer, corpus)
+    changes = changed if isinstance(changed, Mapping) else {} if changed is None else {"changed": changed}
+    configs, file = _several(options.pop("configs", CONFIGS)), options.pop("editor_config", None)
+    with contextlib.ExitStack() as removed:
+        folder = Path(out if out is not None else removed.enter_context(_temporary()))
+        with _temporary() as parts:
+            job = Job(
+                model if isinstance(model, str) else _name(model),
+                editors=tuple(name for name, _, _ in editors),
+                controls=_several(control),
+                edited=tuple(
+                    f"{name}={_place(change, Path(parts, name), tokenizer)}" for name, change in changes.items()
+                ),
+                configs=configs,
+                editor_config=(own | settings_document(file)) or None,
+                **options,
+            )
+            run_share(make_run(job, folder, progress=progress, loaded=loaded), rank=0, world=1)
+        finished = Audit(read_results(folder, settings=report))
+        weakref.finalize(finished, removed.pop_all().close)
+    return finished
+
+
+def compare(
+    base: Model,
+    changed: object,
+    tokenizer: PreTrainedTokenizerBase | None = None,
+    *,
+    requests: str | Path | None = None,
+    **options: Any,
+) -> Audit:
+    """Measure what a change of a model did beyond a random change of the same size.
+
+    Args:
+        base: The model before, by name or in memory.
+        changed: The model after: a folder, a Hub id, a model in memory, or name -> one of these.
+        tokenizer: Of a base in memory.
+        requests: Record file with the facts that the change was made for, where it was made for facts.
+        options: Other arguments of `audit`.
+
+    Returns:
+        The audit.
+
+    Raises:
+        SeesawError: See `audit`.
+    """
+    file = None if requests is None else Path(requests)
+    return audit(base, tokenizer, changed=changed, requests=file, **options)
+
+
+# What `audit` has an argument of its own for.
+_ARGUMENTS = {"model", "editors", "controls", "edited"}
+CONFIGS = ("cross_subject", "cross_property")
+
+
+def _loaded(
+    model: Model, tokenizer: PreTrainedTokenizerBase | None, corpus: Sequence[str] | None
+) -> LoadedModel | None:
+    if isinstance(model, str) and tokenizer is None:
+        return None
+    if isinstance(model, str):
+        raise RecordError(
+            f"audit: a tokenizer was given for the model {model!r}, which brings its own. Leave it out, or give "
+            "the model itself."
+        )
+    if tokenizer is None:
+        raise RecordError(
+            f"audit: {_name(model)} is a model in memory, and its tokenizer is missing. Give it as the second argument."
+        )
+    return LoadedModel(model.eval(), tokenizer, corpus)
+
+
+def _temporary() -> tempfile.TemporaryDirectory[str]:
+    return tempfile.TemporaryDirectory(prefix="seesaw_cf_")
+
+
+def _name(model: PreTrainedModel) -> str:
+    """Return the name that loads a model in memory again: that of an embedded one is not its folder."""
+    place = str(model.config._name_or_path or type(model).__name__)
+    return next((name for name in EMBEDDED if str(model_path(name)) == place), place)
+
+
+def _several(value: Any) -> tuple[Any, ...]:
+    """Return a list as a tuple, and one name or object as a tuple of it."""
+    return (value,) if isinstance(value, str) or not isinstance(value, Sequence) else tuple(value)
+
+
+def _editor(editor: object) -> tuple[str, dict[str, object], Sequence[str] | None]:
+    """Return the name of an editor, its settings and its texts; those of a name or class are the preset's."""
+    if isinstance(editor, str):
+        return editor, {}, None
+    if isinstance(editor, type):
+        return add_editor(editor), {}, None
+    name, config = add_editor(type(editor)), getattr(editor, "config", None)
+    own = {field.name: getattr(config, field.name) for field in fields(config)} if config is not None else {}
+    return name, own, getattr(editor, "corpus", None)
+
+
+def _place(change: object, folder: Path, tokenizer: PreTrainedTokenizerBase | None) -> object:
+    """Return where a changed model is; one in memory is saved into `folder` first, with the base's tokenizer."""
+    if isinstance(change, str | Path):
+        return change
+    save: Callable[[Path], object] | None = getattr(change, "save_pretrained", None)
+    if save is None:
+        raise RecordError(
+            f"audit: changed is {shown(change)}, expected a folder, a Hub id, a model with save_pretrained, or a "
+            "mapping of names to these."
+        )
+    with silent_loaders(bars=False):
+        save(folder)
+    if tokenizer is not None:
+        tokenizer.save_pretrained(folder)
+    return folder
+
+
+def _report(folder: Path) -> Path:
+    write_report(folder, folder / "report")
+    return folder / "report" / "report.html"
+
+
+check_public(globals())

@@ -1,0 +1,1 @@
+"""One call from Python, editors of other packages, the contract of editors."""

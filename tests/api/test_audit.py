@@ -1,0 +1,195 @@
+"""The whole audit from Python: the numbers of the command, models in memory, editors of somebody else."""
+
+from __future__ import annotations
+
+import copy
+import gc
+import io
+import re
+from collections.abc import Iterator
+from contextlib import redirect_stdout
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+import torch
+
+import seesaw_cf
+from seesaw_cf.cli import main
+from seesaw_cf.editors import EDITORS, load_editor
+from seesaw_cf.editors.plugins import editor_name
+from seesaw_cf.errors import EditError, RecordError, StorageError, UnknownNameError
+from seesaw_cf.models import load_model
+from seesaw_cf.models.identity import fingerprint
+from tests.api.own_editor import OneStep, OneStepConfig
+
+QUIET: dict[str, Any] = {"progress": False, "device": "cpu", "control_seeds": 1}
+OWN = Path(__file__).with_name("own_editor.py")
+
+
+@pytest.fixture(autouse=True)
+def _own_editors_are_forgotten() -> Iterator[None]:
+    yield
+    EDITORS.pop("onestep", None)
+
+
+@pytest.fixture(scope="module")
+def loaded() -> tuple[Any, Any]:
+    return load_model("seesaw-tiny", device="cpu", progress=False)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("audits")
+
+
+@pytest.fixture(scope="module")
+def audited(folder: Path) -> seesaw_cf.Audit:
+    return seesaw_cf.audit("seesaw-tiny", editor="ft", limit=2, out=folder / "run", **QUIET)
+
+
+@pytest.mark.slow(20)
+def test_it_is_the_run_and_the_report_of_the_command(audited: seesaw_cf.Audit, folder: Path) -> None:
+    words = "run --model seesaw-tiny --editor ft --control random --control-seeds 1 --device cpu --limit 2 --quiet"
+    with redirect_stdout(io.StringIO()) as said:
+        assert not main(f"{words} --config cross_subject --config cross_property --out {folder}/same".split())
+    assert (folder / "same" / "scores.parquet").read_bytes() == (folder / "run" / "scores.parquet").read_bytes()
+    assert audited.findings.title in " ".join(said.getvalue().split())
+
+
+def test_results_are_frames_and_the_object_is_small_to_print(audited: seesaw_cf.Audit) -> None:
+    assert set(audited.levels["level"]) == {"other_facts", "target_true", "target_new"}
+    assert set(audited.effects["editor"]) == set(audited.accuracy["editor"]) == {"ft", "random(ft)"}
+    assert set(audited.contrasts["verdict"]) <= {"not testable", "undetermined"}
+    assert audited.findings.title in repr(audited)
+    assert len(repr(audited)) <= 2000
+    assert "Groups against each other" in audited.conclusion
+
+
+def test_a_notebook_shows_the_first_screen_apart_from_its_own_styles(audited: seesaw_cf.Audit) -> None:
+    html = audited._repr_html_()
+    assert html.startswith("<iframe srcdoc=")
+    assert "<h1" not in html
+    assert "&lt;h1&gt;" in html
+    assert html.count("<") == 2, "everything of the page is inside of the attribute"
+
+
+def test_tables_in_latex(audited: seesaw_cf.Audit) -> None:
+    table = audited.to_latex("levels")
+    assert table.startswith("\\begin{tabular}")
+    assert len(re.findall(r"\\\\$", table, re.MULTILINE)) == 1 + 2 * 3, "a head, then two editors on three levels"
+    with pytest.raises(UnknownNameError, match="level"):
+        audited.to_latex("level")
+
+
+def test_it_is_saved_once(audited: seesaw_cf.Audit, tmp_path: Path) -> None:
+    page = audited.save(tmp_path / "kept")
+    assert audited.findings.title in page.read_text(encoding="utf-8")
+    assert (tmp_path / "kept" / "scores.parquet").exists()
+    with pytest.raises(StorageError, match="exists, expected a new folder"):
+        audited.save(tmp_path / "kept")
+
+
+@pytest.mark.slow(10)
+def test_the_same_call_continues_in_its_folder(audited: seesaw_cf.Audit, folder: Path) -> None:
+    before = (folder / "run" / "scores.parquet").stat().st_mtime_ns
+    again = seesaw_cf.audit("seesaw-tiny", editor="ft", limit=2, out=folder / "run", **QUIET)
+    pd.testing.assert_frame_equal(again.levels, audited.levels)
+    assert (folder / "run" / "scores.parquet").stat().st_mtime_ns >= before
+
+
+def test_a_model_in_memory_is_audited_as_by_its_name(audited: seesaw_cf.Audit, loaded: tuple[Any, Any]) -> None:
+    model, tokenizer = loaded
+    weights = fingerprint(model)
+    in_memory = seesaw_cf.audit(model, tokenizer, editor="ft", limit=2, **QUIET)
+    pd.testing.assert_frame_equal(in_memory.effects, audited.effects)
+    assert in_memory.results.manifest["model"]["id"] == "seesaw-tiny"
+    assert fingerprint(model) == weights
+    place = in_memory.results.folder
+    assert place.exists()
+    del in_memory
+    gc.collect()
+    assert not place.exists(), "a folder of nobody is removed with the audit"
+
+
+def test_two_models_in_memory_are_compared(loaded: tuple[Any, Any]) -> None:
+    base, tokenizer = loaded
+    changed = copy.deepcopy(base)
+    with torch.no_grad():
+        changed.get_parameter("model.layers.1.mlp.down_proj.weight").mul_(0.5)
+    compared = seesaw_cf.compare(base, {"halved": changed}, tokenizer, limit=1, **QUIET)
+    assert set(compared.levels["editor"]) == {"halved", "random(halved)"}
+    facts: Any = compared.results.manifest["edited"]["halved"]
+    [moved] = facts["moved"]
+    assert moved["name"] == "model.layers.1.mlp.down_proj.weight"
+
+
+def test_an_editor_of_somebody_else_in_a_file() -> None:
+    audit = seesaw_cf.audit("seesaw-tiny", editor=str(OWN), configs="cross_property", limit=1, **QUIET)
+    assert set(audit.levels["editor"]) == {"onestep", "random(onestep)"}
+    settings: Any = audit.results.manifest["editors"]["onestep"]
+    assert re.fullmatch("[0-9a-f]{64}", settings["sha256"])
+
+
+def test_an_object_keeps_its_settings(loaded: tuple[Any, Any]) -> None:
+    editor = OneStep(OneStepConfig(0, step=0.01))
+    audit = seesaw_cf.audit(*loaded, editor=editor, control=(), configs="cross_property", limit=1, **QUIET)
+    settings: Any = audit.results.manifest["editors"]["onestep"]
+    assert (settings["layer"], settings["step"]) == (0, 0.01)
+
+
+@pytest.mark.parametrize("source", [str(OWN), f"{OWN}:OneStep", "tests.api.own_editor:OneStep"])
+def test_an_editor_has_the_name_of_its_class(source: str) -> None:
+    assert editor_name(source) == editor_name(source) == "onestep"
+    assert load_editor("onestep").__name__ == "OneStep"
+
+
+def test_two_editors_with_one_name_are_refused() -> None:
+    editor_name("tests.api.own_editor:OneStep")
+    with pytest.raises(EditError, match=r"the name 'onestep' is that of .*Give the class another"):
+        editor_name(str(OWN))
+    assert editor_name("onestep") == "onestep"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("import nothing_here", r"line 1: importing it fails \(ModuleNotFoundError.*Correct it, or install"),
+        ("x = 1", "0 classes in it have a config_class, expected one editor"),
+        ("class A:\n    config_class = int", "it has no fit, expected fit"),
+        (
+            "class A:\n    config_class = int\n    fit = edit = print",
+            "expected a frozen dataclass with a class method for_model",
+        ),
+    ],
+)
+def test_a_file_that_is_no_editor_is_refused(text: str, said: str, tmp_path: Path) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text(text)
+    with pytest.raises((EditError, RecordError), match=said):
+        seesaw_cf.audit("seesaw-tiny", editor=str(file), limit=1, **QUIET)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "said"),
+    [
+        ({"editor": "memut"}, UnknownNameError, "Did you mean 'memit'"),
+        ({"editor": "nowhere.py"}, StorageError, "there is no file nowhere.py"),
+        ({"editor": "ft", "limits": 2}, UnknownNameError, "Did you mean 'limit'"),
+        ({}, RecordError, "nothing is audited"),
+        ({"changed": 3}, RecordError, "changed is 3, expected a folder"),
+        ({"editor": "ft", "tokenizer": "loaded"}, RecordError, "which brings its own"),
+    ],
+)
+def test_a_wrong_call_is_explained(
+    call: dict[str, Any], error: type[Exception], said: str, loaded: tuple[Any, Any]
+) -> None:
+    call = {name: loaded[1] if value == "loaded" else value for name, value in call.items()}
+    with pytest.raises(error, match=said):
+        seesaw_cf.audit("seesaw-tiny", **call)
+
+
+def test_a_model_without_its_tokenizer_is_explained(loaded: tuple[Any, Any]) -> None:
+    with pytest.raises(RecordError, match="its tokenizer is missing"):
+        seesaw_cf.audit(loaded[0], editor="ft")
