@@ -44,7 +44,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "layers": ("seesaw_cf.cli.layers", "causal tracing: where a model holds facts, layers to edit"),
     },
     "What edited models write": {
-        "leme": ("seesaw_cf.cli.leme", "long texts: passages, survey, annotation; training of instruments"),
+        "leme": ("seesaw_cf.cli.leme", "long texts: passages, survey, annotation; trained instruments"),
         "flaws": ("seesaw_cf.cli.flaws", "flaws before and after edits: rate, validate judges, report"),
         "annotate": ("seesaw_cf.cli.annotate", "people rate, highlight and write in the browser; their tables"),
         "labels": ("seesaw_cf.cli.label_studio", "Label Studio: tasks for raters out, their answers in"),
