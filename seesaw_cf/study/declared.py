@@ -188,7 +188,7 @@ def read_study(file: Path) -> Study:
         audit=AuditSettings(
             **_fields(AuditSettings, place, {name: values[name] for name in _DECLARED if name in values})
         ),
-        **{name: _names(place + name, values[name], known) for name, known in _LISTS.items() if name in values},
+        **{name: _names(place + name, values[name], allowed) for name, allowed in _LISTS.items() if name in values},
     )
 
 
