@@ -21,7 +21,7 @@ from seesaw_cf.generation.types import Ask, Completion, Sampling
 from seesaw_cf.texts.annotate.by_name import load_annotator
 from seesaw_cf.texts.annotate.embed import Embedder
 from seesaw_cf.texts.annotate.encoder import EncoderAnnotator, encode_pairs, load_nli, windows
-from seesaw_cf.texts.annotate.features import ClaimParts, claim_parts, features
+from seesaw_cf.texts.annotate.features import ClaimParts, claim_parts, vector_features, word_features
 from seesaw_cf.texts.annotate.llm import LabelledPair, LLMAnnotator, parse_label
 from seesaw_cf.texts.annotate.match import Featurizer, fit_forest, load_forest
 from seesaw_cf.texts.train.match import fit_match
@@ -66,7 +66,8 @@ def test_features_do_not_depend_on_what_else_is_asked(encoder: Path) -> None:
 
 def test_features_by_hand(encoder: Path) -> None:
     texts = [PASSAGE, "Ann lives in Rome", "Ann lives in Rome.", "She sings.", "Ann works in Paris."]
-    found = features(PASSAGE, "Ann lives in Rome", Embedder(str(encoder)).embed(texts))
+    pair = (PASSAGE, "Ann lives in Rome")
+    found = word_features(*pair) | vector_features(*pair, Embedder(str(encoder)).embed(texts))
     # Content words: ann, lives, rome; all in the passage. Value "Rome" is in the first sentence.
     assert (found["words"], found["value_best"], found["best_value"], found["last_word"]) == (1.0, 1.0, 1.0, 1.0)
     assert found["sentences"] == pytest.approx(np.log(3))

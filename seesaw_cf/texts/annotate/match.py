@@ -19,7 +19,7 @@ from seesaw_cf.stats.bootstrap import Floats
 from seesaw_cf.texts.annotate.annotate import Judgement, with_evidence
 from seesaw_cf.texts.annotate.calibration import temper
 from seesaw_cf.texts.annotate.embed import Embedder, save_encoder
-from seesaw_cf.texts.annotate.features import features, word_features
+from seesaw_cf.texts.annotate.features import vector_features, word_features
 from seesaw_cf.texts.annotate.folder import read_settings, write_settings
 
 # A random forest as plain arrays: fitted with scikit-learn, kept as safetensors, used with numpy alone.
@@ -180,7 +180,8 @@ class Featurizer:
         vectors = embedder.embed(texts)
         singles = [(row, claim) for premise, claim in pairs for row in sentences(premise)] if split else []
         for premise, claim in dict.fromkeys([*pairs, *singles]):
-            self._rows[premise, claim] = list(features(premise, claim, vectors).values())
+            numbers = word_features(premise, claim) | vector_features(premise, claim, vectors)
+            self._rows[premise, claim] = list(numbers.values())
 
     def forget(self) -> None:
         """Free what was computed."""
