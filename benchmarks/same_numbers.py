@@ -143,6 +143,7 @@ RETIRED: dict[str, str] = {
     "run/report/accuracy*.csv": "the edited and the asked property are one label, work/gender",
     "leme/people/flaws_raters.csv": "its means are those of flaws.csv, its number of raters is in raters.csv",
     "leme/people/people.json": "one list of tables, whose CSV files are compared",
+    "leme/long/tables/survey*.csv": "intervals of mean ratings end at 1 and 7, as those of the metric do",
     "leme/*/report.json": "one list of tables, whose CSV files are compared",
 }
 # Label of the old tree -> label of the new one.
