@@ -84,14 +84,6 @@ class _TestedRow(_GroupRow, total=False):
     clusters: Mapping[str, int]
 
 
-class DifferenceRow(_TestedRow, total=False):
-    """A row of `AuditTables.excess` (`editor` and `control`) or `AuditTables.pairs` (`first` and `second`)."""
-
-    control: str
-    first: str
-    second: str
-
-
 class VerdictRow(_TestedRow, total=False):
     """A row of `AuditTables.verdicts`, made by `seesaw_cf.effects.audit`; without `probability` under "log_odds"."""
 

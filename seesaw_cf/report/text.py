@@ -135,11 +135,6 @@ def markdown_table(headers: Sequence[str], rows: Sequence[Sequence[str]], left: 
     return "\n".join("| " + " | ".join(line) + " |" for line in (headers, rule, *rows))
 
 
-def pictures(files: Mapping[str, str], word: str) -> list[str]:
-    """The pictures (file -> description) that have `word` in their names, as Markdown."""
-    return [f"![{escape(about)}]({name})" for name, about in files.items() if word in name]
-
-
 def minus(text: str) -> str:
     """Formatted numbers with typographic minus signs, also in exponents."""
     return text.replace("-", "\u2212") if text != "-" else "\u2013"
