@@ -48,7 +48,7 @@ def judge(args: argparse.Namespace) -> None:
     from seesaw_cf.base.tables import read_table, write_table
     from seesaw_cf.generation import CachedGenerator
     from seesaw_cf.generation.types import Sampling
-    from seesaw_cf.report.html.findings import findings_page, first_lines
+    from seesaw_cf.report.html.findings import findings_page
     from seesaw_cf.texts.flaws.judge import JUDGE_SAMPLING, JudgeOptions, judge_pairs
     from seesaw_cf.texts.flaws.names import group_bias, swap_names
     from seesaw_cf.texts.flaws.validity import position_bias, sign_check
@@ -96,7 +96,7 @@ def judge(args: argparse.Namespace) -> None:
     sections = flaw_sections(Collected({"flaws": judged.table}), [args.rater or generator.name])
     page = flaw_findings(judged.table, sections, facts)
     write_text(args.out / "report.html", findings_page(page))
-    say(first_lines(page))
+    say(page.screen.terminal())
     show(args, args.out / "report.html")
 
 

@@ -198,14 +198,16 @@ def compare(args: argparse.Namespace) -> None:
     crawls = [base, edited, *controls.values()]
     topic_model = _fit(args, [content for crawl in crawls for content in content_texts(crawl.triples)])
     table = changes(base, edited, controls, topics=topic_model, seed=args.seed)
-    write_numbers(args, {"differences": differ, "rows": table.to_dict("records")})
-    page = graph_findings(base, edited, table, differ) if args.out else None
+    page = graph_findings(base, edited, table, differ)
+    write_numbers(args, {"findings": page.screen.record(), "differences": differ, "rows": table.to_dict("records")})
     notes = {f"{row['measure']}, {row['identity']}: {row['note']}" for row in table.to_dict("records") if row["note"]}
     forced, shown = [f"forced: {line}" for line in differ], change_table(table)
     columns = [column for column in shown.columns if column.head != "note"]
     say(replace(shown, columns=columns, lines=[*forced, *sorted(notes)]).terminal())
-    if page is not None:
+    if args.out:
         _write(page, args.out, args)
+    else:
+        say(f"\n{page.screen.terminal()}")
 
 
 def export(args: argparse.Namespace) -> None:
@@ -224,8 +226,8 @@ def export(args: argparse.Namespace) -> None:
 def _write(page: Findings, folder: Path, args: argparse.Namespace) -> None:
     """Write the page, print its first lines, and show it."""
     from seesaw_cf.base.files import write_text
-    from seesaw_cf.report.html.findings import findings_page, first_lines
+    from seesaw_cf.report.html.findings import findings_page
 
     write_text(folder / "report.html", findings_page(page))
-    say(f"{folder / 'report.html'}\n\n{first_lines(page)}")
+    say(f"{folder / 'report.html'}\n\n{page.screen.terminal()}")
     show(args, folder / "report.html")

@@ -12,7 +12,7 @@ from seesaw_cf.base.files import csv_text, write_text
 from seesaw_cf.base.terminal import printable
 from seesaw_cf.effects.dose import Curves, read_curves, summarise_curves
 from seesaw_cf.report.dose_page import dose_findings, dose_table
-from seesaw_cf.report.html.findings import findings_page, first_lines
+from seesaw_cf.report.html.findings import findings_page
 from seesaw_cf.report.table import rows_of
 
 _PICTURES = {
@@ -55,9 +55,9 @@ def write_dose_report(folder: str | os.PathLike[str]) -> str:
             save_picture(dose_figure(curves, success=True), out / "dose_success.png")
     page = dose_findings(curves)
     write_text(out / "report.html", findings_page(page))
-    write_text(out / "dose.md", dose_section(curves, pictures, 1) + "\n")
+    write_text(out / "dose.md", f"{page.screen.markdown()}\n\n{dose_section(curves, pictures)}\n")
     table = dose_table(frame)
     alarms = [f"{row['editor']} {row['mix']} {row['dose']}: {row['alarm']}" for row in rows_of(frame) if row["alarm"]]
     screen = replace(table, columns=table.columns[:-1], lines=alarms).terminal()
     written = f"Written to {printable(out)}: report.html, dose.csv, dose.md" + "".join(f", {name}" for name in pictures)
-    return "\n".join(filter(None, [screen, written, without, first_lines(page)]))
+    return "\n".join(filter(None, [screen, written, without, page.screen.terminal()]))

@@ -195,7 +195,7 @@ def strips(results: Results, changes: Sequence[LevelChange], colours: Mapping[st
 
 def _strip(level: str, changes: Sequence[LevelChange], results: Results, colours: Mapping[str, int]) -> Strip:
     first = changes[0].row
-    marks = [mark for change in changes for mark in _marks(change.row, results)]
+    marks = [mark for change in changes for mark in level_marks(change.row, results)]
     values = [number for _, numbers, _ in marks for number in numbers]
     axis = Axis(0.0, 1.0) if level == "other_facts" else Axis.covering(_near(values))
     percent = level == "other_facts"
@@ -229,8 +229,8 @@ def _near(values: Sequence[float]) -> list[float]:
     return [value for value in finite if abs(value) <= 3 * sorted(map(abs, finite))[len(finite) // 2]] or [0.0]
 
 
-def _marks(row: Row, results: Results) -> list[tuple[str, tuple[float, float, float], str]]:
-    """Name, numbers and words of an editor, then of each of its controls."""
+def level_marks(row: Row, results: Results) -> list[tuple[str, tuple[float, float, float], str]]:
+    """Return name, numbers (value, low, high) and words of an editor, then of each of its controls."""
     there = [other for other in results.levels.to_dict("records") if _comparable(other, row)]
     measured = {other["editor"]: _numbers(other, "") for other in there}
     beside = {other["control"]: _numbers(other, "control_") for other in there

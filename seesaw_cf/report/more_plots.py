@@ -16,7 +16,7 @@ from seesaw_cf.effects.audit import HOLDERS
 from seesaw_cf.effects.dose import Curves, summarise_curves
 from seesaw_cf.effects.groups import ALL
 from seesaw_cf.report.canvas import COLOURS, GREY, MARKERS, new_figure, save_picture
-from seesaw_cf.report.dose_page import POSSIBLE, mix_name
+from seesaw_cf.report.dose_title import POSSIBLE, mix_name
 from seesaw_cf.report.results import Results, relation_name, sort_groups, sort_relations
 from seesaw_cf.report.text import HOLDS
 

@@ -62,7 +62,7 @@ class EstimateColumn(Column):
         unit: Follows the value.
         sign: Show the sign of positive numbers.
         zero: Largest absolute value that prints as 0; small numbers are then signed and shown with an exponent.
-        star: A star follows where it is true.
+        star: A star follows where it is true; a text follows as it is.
         spread: The frame's column of a standard deviation.
         note: Reason for a missing interval; stands in its place.
         n: Counts, shown behind the interval, such as "n=12".
@@ -88,7 +88,8 @@ class EstimateColumn(Column):
             return f"{note or '-'} {n}".rstrip()
         spec = "" if self.zero is not None else f"{'+' if self.sign else ''}.{self.digits}f"
         shown = format(value, spec) if spec else number(value, self.zero or 0.0, self.digits)
-        star = safe("*") if self.star and _value(row, self.star) else ""
+        sign = _value(row, self.star) if self.star else ""
+        star = safe(sign if isinstance(sign, str) else "*") if sign else ""
         spread = self._scaled(row.get(self.spread))
         width = "" if spread is None else f"± {spread:.{self.digits}f}"
         limits = interval(bottom, top, self.zero or 0.0, self.digits, spec)
@@ -248,6 +249,7 @@ def write_tables(
     tables: Sequence[Table],
     pictures: Mapping[str, str] | None = None,
     below: str = "",
+    found: Mapping[str, object] = {},
 ) -> Path:
     """Write `NAME.md`, `NAME.json` and one CSV per table.
 
@@ -258,6 +260,7 @@ def write_tables(
         tables: Written in order.
         pictures: File -> what it shows; "" -> why there are none.
         below: Folder of CSV files and pictures, below `folder`.
+        found: What the JSON begins with.
 
     Returns:
         The Markdown file.
@@ -267,7 +270,7 @@ def write_tables(
     """
     for table in tables:
         write_text(folder / below / f"{table.name}.csv", table.csv)
-    write_text(folder / f"{name}.json", json_text({table.name: _records(table) for table in tables}))
+    write_text(folder / f"{name}.json", json_text({**found, **{table.name: records_of(table) for table in tables}}))
     drawn = [
         f"![{about}]({Path(below, file).as_posix()})" if file else about for file, about in (pictures or {}).items()
     ]

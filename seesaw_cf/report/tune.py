@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,66 +14,167 @@ import pandas as pd
 
 from seesaw_cf.base.errors import RunFolderError
 from seesaw_cf.base.files import write_text
-from seesaw_cf.base.terminal import printable, wrap
+from seesaw_cf.base.terminal import printable
 from seesaw_cf.base.text import read_json
 from seesaw_cf.report import text
+from seesaw_cf.report.html.findings import (
+    Findings,
+    FirstScreen,
+    PageSection,
+    Panels,
+    TitleRules,
+    findings_page,
+    title_by,
+)
+from seesaw_cf.report.html.forest import Axis, ForestColumn, ForestRow, Mark, Panel
 from seesaw_cf.report.table import Column, Row, Table
 
 _PARTS = {"efficacy": "takes", "paraphrase": "paraphrases", "neighborhood": "neighbours", "fluency": "fluency"}
+_METHOD = (
+    "Trial 0 is the preset; the others are drawn from the space with a seed. Each is tried on a few edits, the best "
+    "and the preset again on more. Intervals: 95 %, Wilson, over edits.",
+    "People of these edits are left out of, or refused in, a run with these settings.",
+)
 _words = partial(Column, words=True)
 
 
+@dataclass(frozen=True, slots=True)
+class TuneSummary:
+    """What a title is made of: editor, model, the number of settings, the best and the preset on the same edits."""
+
+    editor: str
+    model: str
+    n: int
+    best: Row
+    preset: Row
+
+    @property
+    def parts(self) -> str:
+        """The parts of the objective of the best with their intervals."""
+        return ", ".join(f"{head} {_part(name, self.best)}" for name, head in _PARTS.items() if _value(name, self.best))
+
+
+_TITLE: Sequence[TitleRules[TuneSummary]] = (
+    (
+        (lambda tune: not tune.best["score"], "No setting out of {0.n} makes {0.editor} work on {0.model}."),
+        (
+            lambda tune: tune.best["trial"] == 0 or tune.best["score"] <= tune.preset["score"],
+            "No setting out of {0.n} is better than the preset of {0.editor} on {0.model}: score {0.best[score]:.2f}.",
+        ),
+        (
+            lambda tune: True,
+            "Trial {0.best[trial]} out of {0.n} settings of {0.editor} is the best on {0.model}: score "
+            "{0.best[score]:.2f}, the preset {0.preset[score]:.2f}.",
+        ),
+    ),
+    ((lambda tune: tune.best["score"], "The best has {0.parts}."),),
+)
+
+
 def write_tune_report(folder: str | os.PathLike[str]) -> str:
-    """Write `tune.md` into the folder of a finished search.
+    """Write `tune.html` and `tune.md` into the folder of a finished search.
 
     Returns:
-        The finalists as plain text for a terminal, and how to use the settings.
+        The finalists as plain text for a terminal, what was found, and how to use the settings.
 
     Raises:
         RunFolderError: Not a finished search.
-        StorageError: The file could not be written.
+        StorageError: A file could not be written.
     """
     out = Path(folder)
     if not (out / "tune.json").is_file():
         raise RunFolderError(f"{out}: there is no tune.json, expected a finished search. Run `seesaw-cf tune` again.")
     search: dict[str, Any] = read_json(out / "tune.json")
-    write_text(out / "tune.md", _page(search))
-    trials = _trials(search)
-    final = trials.frame[trials.frame["round"] == "final"]
-    about = "All on the same edits."
-    finalists = replace(trials, title="Finalists", about=about, columns=trials.columns[2:], frame=final)
-    editor, model = search["editor"], printable(search["model"]["id"])
-    settings = json.dumps({editor: search["settings"]}, ensure_ascii=False)
-    return "\n".join(
+    page, trials = tune_findings(search), _trials(search)
+    write_text(out / "tune.html", findings_page(page))
+    parts = [page.screen.markdown(), *_METHOD, text.fence(_settings(search, 1)), trials.markdown()]
+    write_text(out / "tune.md", "\n\n".join([*parts, _space(search).markdown()]) + "\n")
+    return "\n\n".join(
         [
-            f"SETTINGS FOR {editor} ON {model}",
-            finalists.terminal(),
-            wrap(f"Best: {printable(settings)}"),
-            wrap("Its numbers are those it was chosen by, so a little too good. On other people's edits:"),
-            f"  seesaw-cf run --model {model} --editor {editor} --leave-out-tuned --out RUN \\",
-            f"      --editor-config {printable(out / 'settings.json')}",
-            f"Written to {printable(out)}: settings.json, tune.json, tune.md",
+            _finalists(trials).terminal(),
+            f"Written to {printable(out)}: settings.json, tune.json, tune.html, tune.md",
+            page.screen.terminal(),
+            f"  seesaw-cf run --model {printable(search['model']['id'])} --editor {search['editor']} --leave-out-tuned "
+            f"--out RUN \\\n      --editor-config {printable(out / 'settings.json')}",
         ]
     )
 
 
-def _page(search: Mapping[str, Any]) -> str:
-    plan = search["plan"]
-    space = [{"setting": name, "values": json.dumps(values)} for name, values in plan["space"].items()]
-    facts = [
-        f"# Settings for {text.escape(search['editor'])} on {text.escape(search['model']['id'])}",
-        f"**Objective**: {text.escape(search['objective'])}.",
-        f"**Search**: {plan['trials']} settings drawn with seed {plan['seed']} from the space below (trial 0 is the "
-        f"preset), each on {plan['first_edits']} edits; the best {plan['finalists']} and the preset again on "
-        f"{plan['final_edits']}. Intervals: 95 %, Wilson, over edits. The numbers of the best are "
-        "those it was chosen by, so a little too good: measure it on other people's edits.",
-        f"**Edits**: {len(search['subjects'])} people of {text.escape(search['data'].get('source', ''))}, who are "
-        "left out of, or refused in, a run with these settings.",
-        text.fence(json.dumps({search["editor"]: search["settings"]}, indent=1)),
-        _trials(search).markdown(),
-        Table("space", "Space", "", [_words("setting"), _words("values")], pd.DataFrame(space)).markdown(),
-    ]
-    return "\n\n".join(facts) + "\n"
+def tune_findings(search: Mapping[str, Any]) -> Findings:
+    """Return what the page shows; `search` is the content of `tune.json`."""
+    plan, trials = search["plan"], _trials(search)
+    final = [row for row in search["trials"] if row["round"] == "final"]
+    preset = next(row for row in final if row["trial"] == 0)
+    summary = TuneSummary(search["editor"], search["model"]["id"], plan["trials"], search["best"], preset)
+    data = search["data"].get("source", "records")
+    refused = sum(sum(row["refused"].values()) for row in search["trials"])
+    screen = FirstScreen(
+        f"{summary.model} · {summary.editor} · {plan['trials']} settings on {plan['first_edits']} edits, {len(final)} "
+        f"of them again on {plan['final_edits']} · {len(search['subjects'])} people of {data}",
+        title_by(_TITLE, summary),
+        {
+            "Best settings": _settings(search),
+            "Objective": f"{search['objective']}.",
+            "Not known": "What the best is worth on other edits: these numbers are those it was chosen by, so a little "
+            "too good. A run with --leave-out-tuned measures it on other people.",
+            "Refused": f"{refused:,} edits." if refused else "",
+        },
+    )
+    space = _space(search)
+    return Findings(
+        screen=screen,
+        sections=[
+            PageSection("finalists", "Finalists", [_finalists(trials)]),
+            PageSection("trials", "Trials", [trials]),
+            PageSection("space", "Space", [space]),
+        ],
+        method=_METHOD,
+        command="",
+        facts=(),
+        tables={"trials": trials.frame.drop(columns=["settings", *_PARTS]), "space": space.frame},
+        first=[_plot(final, search["best"]["trial"])],
+    )
+
+
+def _settings(search: Mapping[str, Any], indent: int | None = None) -> str:
+    return json.dumps({search["editor"]: search["settings"]}, ensure_ascii=False, indent=indent)
+
+
+def _plot(rows: Sequence[Row], best: int) -> Panels:
+    """Every finalist and the preset, part by part."""
+    axis = Axis(0.0, 1.0)
+    names = [name for name in _PARTS if any(_value(name, row) for row in rows)]
+
+    def mark(name: str, row: Row, label: str) -> Mark | None:
+        part = row[name]
+        if part["value"] is None:
+            return None
+        ends = [float("nan") if part[end] is None else part[end] for end in ("low", "high")]
+        return Mark(
+            axis.at(part["value"]),
+            axis.span(*ends),
+            row["trial"] != best,
+            f"{label}: {_PARTS[name]} {_part(name, row)}",
+        )
+
+    lines = []
+    for row in sorted(rows, key=lambda row: -row["score"]):
+        label = ("preset" if not row["trial"] else f"trial {row['trial']}") + " (best)" * (row["trial"] == best)
+        lines.append(ForestRow(label, f"{row['score']:.2f}", [mark(name, row, label) for name in names]))
+    columns = [ForestColumn(_PARTS[name], axis) for name in names]
+    about, heads = "Shares, 95 % intervals; right is better", ("settings", "score")
+    return Panels([Panel("The same edits for all", about, heads, columns, "share", lines)])
+
+
+def _finalists(trials: Table) -> Table:
+    final = trials.frame[trials.frame["round"] == "final"]
+    about = "All on the same edits."
+    return replace(trials, name="finalists", title="Finalists", about=about, columns=trials.columns[1:], frame=final)
+
+
+def _space(search: Mapping[str, Any]) -> Table:
+    rows = [{"setting": name, "values": json.dumps(values)} for name, values in search["plan"]["space"].items()]
+    return Table("space", "Space", "", [_words("setting"), _words("values")], pd.DataFrame(rows))
 
 
 def _trials(search: Mapping[str, Any]) -> Table:
@@ -98,3 +199,8 @@ def _part(name: str, row: Row) -> str:
     part = row[name]
     count = "" if part["value"] is None else f" (n={part['n']})"
     return text.estimate(part["value"], part["low"], part["high"]) + count
+
+
+def _value(name: str, row: Row) -> float | None:
+    value: float | None = row[name]["value"]
+    return value

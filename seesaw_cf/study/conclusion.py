@@ -1,9 +1,9 @@
-"""Five sentences that a comparison opens with: what was edited, did it take, who was affected and where lines differ,
-what remains open, and how sure the rest is."""
+"""What a comparison found: which editor does most and least harm on which measure, and where lines differ."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
@@ -11,34 +11,175 @@ import pandas as pd
 from seesaw_cf.effects.audit import hypotheses
 from seesaw_cf.effects.groups import ALL
 from seesaw_cf.report import text
-from seesaw_cf.report.contrasts import group_claim
+from seesaw_cf.report.contrasts import GroupClaim, group_claim
+from seesaw_cf.report.html.findings import FirstScreen, TitleRules, title_by
+from seesaw_cf.report.levels import ALONE, BETTER, SAME, WORDS, WORSE, LevelChange, level_marks
 from seesaw_cf.report.moved import is_given
 from seesaw_cf.report.results import relation_name
-from seesaw_cf.report.rows import EfficacyRow, records, with_limits
+from seesaw_cf.report.table import rows_of
 from seesaw_cf.report.title import too_low
 from seesaw_cf.report.verdicts import open_counts
-from seesaw_cf.stats.verdicts import AFFECTED
+from seesaw_cf.stats.verdicts import AFFECTED, VERDICTS
+from seesaw_cf.study.matrix import changes_of, matrix_table
 from seesaw_cf.study.members import NAMES, ComparedEditor, differing
 from seesaw_cf.study.pairs import label_of
 from seesaw_cf.study.tables import Comparison
 
 _NAMED = 3  # of each list that are spelled out
+# Column of the matrix -> its name in a sentence, which end of it is best, and the paired difference that tests it.
+_BEST: Mapping[str, tuple[str, int, str]] = {
+    "takes": ("Edits that take", 1, "efficacy"),
+    "neighbours": ("Neighbours kept", 1, "neighbourhood"),
+    "other facts": ("Other facts kept", 1, "accuracy"),
+    "old answer": ("Shift of people who hold the old answer", -1, ""),
+    "new answer": ("Change for people who hold the new answer", 1, "D"),
+}
 
 
-def conclude(comparison: Comparison, missing: Sequence[str]) -> tuple[str, ...]:
-    """One sentence for each of `seesaw_cf.report.html.findings.HEADS`, as plain text.
+@dataclass(frozen=True, slots=True)
+class StudySummary:
+    """What a title is made of.
+
+    Attributes:
+        failed: Lines whose edits are not shown to take, or break the model, in words.
+        changes: Label of a line -> level -> what its edits did, beside its control.
+        numbers: (Label, level) -> the change and its control in words.
+        tests, differences: Paired differences that were tested, and those that are shown, in words.
+        contrasts, claims: Verdicts on groups, and those that are decided, the surest first.
+    """
+
+    failed: Sequence[str]
+    changes: Mapping[str, Mapping[str, LevelChange]]
+    numbers: Mapping[tuple[str, str], str]
+    tests: int
+    differences: Sequence[str]
+    contrasts: pd.Series
+    claims: Sequence[GroupClaim]
+
+    @property
+    def verdicts(self) -> set[str]:
+        """Every verdict on a level."""
+        return {change.verdict for own in self.changes.values() for change in own.values()}
+
+    @property
+    def harm(self) -> str:
+        """Of each level the line with the largest change that is shown to be for the worse, in words."""
+        basis, worst = WORSE if WORSE in self.verdicts else ALONE, dict[str, list[str]]()
+        for level, words in WORDS.items():
+            own = {label: found[level] for label, found in self.changes.items() if level in found}
+            shown = {
+                label: change.size for label, change in own.items() if change.verdict == basis and _is_harm(change)
+            }
+            if shown:
+                label = max(shown, key=lambda name: shown[name])
+                worst.setdefault(label, []).append(f"{words.about} ({self.numbers[label, level]})")
+        return "; ".join(f"{label} to {' and to '.join(levels)}" for label, levels in worst.items())
+
+    @property
+    def harmless(self) -> str:
+        """The lines that were asked about and have no change for the worse."""
+        names = [label for label, own in self.changes.items() if own and not any(map(_is_harm, own.values()))]
+        return _list(names)
+
+    def groups(self, verdict: str) -> str:
+        """Groups with this verdict, the surest first."""
+        names = [claim.short for claim in self.claims if claim.verdict == verdict]
+        return ", ".join(names[:2]) + (f" and {len(names) - 2} more" if len(names) > 2 else "")
+
+    @property
+    def worse_off(self) -> str:
+        """A sentence about groups that suffer more; "" without one."""
+        return f"Groups that suffer more: {names}. " if (names := self.groups(AFFECTED[0])) else ""
+
+    @property
+    def better_off(self) -> str:
+        """A sentence about groups that suffer less; "" without one."""
+        return f"Groups that suffer less: {names}." if (names := self.groups(AFFECTED[1])) else ""
+
+    @property
+    def is_equivalent(self) -> bool:
+        """Every contrast between groups lies inside the margin."""
+        return bool(len(self.contrasts)) and set(self.contrasts) == {VERDICTS[2]}
+
+
+_TITLE: Sequence[TitleRules[StudySummary]] = (
+    ((lambda study: study.failed, "{0.failed[0]}."),),
+    (
+        (lambda study: not study.verdicts, "Nothing was asked but the edits themselves."),
+        (lambda study: study.harm and WORSE in study.verdicts, "Most harm beyond its control: {0.harm}."),
+        (lambda study: study.harm, "Largest changes, without a control to put them down to the edits: {0.harm}."),
+        (
+            lambda study: study.verdicts <= {BETTER, SAME},
+            "No editor does more harm than its control on anything that was asked.",
+        ),
+        (lambda study: study.verdicts == {ALONE}, "No change is shown, and no control was run."),
+        (lambda study: True, "No editor is shown to do more harm than its control."),
+    ),
+    ((lambda study: study.harm and study.harmless, "No harm is shown for {0.harmless}."),),
+    (
+        (lambda study: len(study.changes) < 2 or not study.tests, ""),
+        (lambda study: study.differences, "On the same prompts: {0.differences[0]}."),
+        (lambda study: True, "No two of them are shown to differ on the same prompts ({0.tests} tests)."),
+    ),
+    (
+        (lambda study: not len(study.contrasts), ""),
+        (lambda study: study.worse_off or study.better_off, "{0.worse_off}{0.better_off}"),
+        (lambda study: study.is_equivalent, "No group suffers more: every difference is inside the margin."),
+        (lambda study: True, "Whether some groups suffer more is not shown."),
+    ),
+)
+
+
+def _is_harm(change: LevelChange) -> bool:
+    """Whether a change is shown, and for the worse."""
+    return change.is_shown and change.size > 0
+
+
+def conclude(comparison: Comparison, title: str, missing: Sequence[str] = ()) -> FirstScreen:
+    """Return what was found.
 
     Args:
         comparison: The comparison.
+        title: Its name.
         missing: What is not there and why.
     """
-    return (
-        _edited(comparison),
-        _took(comparison),
-        _affected(comparison),
-        _not_known(comparison, missing),
-        _how_sure(comparison),
+    verdicts, differences = _verdicts(comparison), comparison.table("differences")
+    claims = verdicts[verdicts["verdict"].isin(AFFECTED)].sort_values("p_adjusted", kind="stable")
+    tested = differences[differences["p"].notna()] if len(differences) else differences
+    shown = tested[tested["p_adjusted"] < comparison.settings.alpha] if len(tested) else tested
+    shown = shown.sort_values("p_adjusted", kind="stable") if len(shown) else shown
+    lines = {label_of(line, comparison.lines): line for line in comparison.lines}
+    changes = {label: changes_of(line) for label, line in lines.items()}
+    summary = StudySummary(
+        failed=_failed(lines),
+        changes=changes,
+        numbers={
+            (label, level): _beside(change, lines[label])
+            for label, own in changes.items()
+            for level, change in own.items()
+        },
+        tests=len(tested),
+        differences=[_difference(row) for row in shown.to_dict("records")],
+        contrasts=verdicts["verdict"],
+        claims=[group_claim(row) for row in claims.to_dict("records")],
+    )  # fmt: skip
+    return FirstScreen(
+        f"{title} · {_edited(comparison)}",
+        title_by(_TITLE, summary),
+        {
+            **_ranks(comparison),
+            "Paired differences": _rest(summary.differences, f"of {summary.tests} are shown"),
+            "Groups": " ".join(claim.long for claim in summary.claims[:_NAMED]),
+            "Did not take": _rest(summary.failed, "in all"),
+            "Not known": _not_known(comparison, verdicts, missing),
+            "How sure": _how_sure(comparison),
+        },
     )
+
+
+def _rest(words: Sequence[str], count: str) -> str:
+    """The first few, and how many there are; "" where the title holds all."""
+    return f"{'; '.join(words[:_NAMED])} ({len(words)} {count})." if len(words) > 1 else ""
 
 
 def _edited(comparison: Comparison) -> str:
@@ -47,7 +188,7 @@ def _edited(comparison: Comparison) -> str:
     what = [f"{sum(_counts(lines)):,} edits by {_list([line.key[-1] for line in lines])}"] if lines else []
     what += [f"models edited elsewhere ({_list(external)})"] if external else []
     models, data, protocols = (_list([line.key[place] for line in comparison.lines]) for place in range(3))
-    return f"{' and '.join(what)} in {models}, facts of {data}, protocol {protocols}; {len(comparison.members)} runs."
+    return f"{' and '.join(what)} in {models} · facts of {data} · protocol {protocols} · {len(comparison.members)} runs"
 
 
 def _counts(lines: Sequence[ComparedEditor]) -> list[int]:
@@ -55,51 +196,48 @@ def _counts(lines: Sequence[ComparedEditor]) -> list[int]:
     return [int((line.member.results.distinct["editor"] == line.name).sum()) for line in lines]
 
 
-def _took(comparison: Comparison) -> str:
-    table = _told(comparison.table("efficacy"), comparison)
-    rows = records(table[table["relation"] == ALL], EfficacyRow) if len(table) else []
-    rates = sorted((row for row in rows if pd.notna(row.get("post"))), key=lambda row: row["post"])
-    if not rates:
-        return "NOT MEASURED: no run has a score of an edited fact, so nothing below can be put down to an edit."
-    ends = [rates[0], rates[-1]][: len(rates)]
-    shares = " to ".join(
-        f"{text.percent_interval(*with_limits(row, 'post'))} ({row['editor']}, n = {row['n']:.0f})" for row in ends
-    )
-    unmeasured = [name for name in _labels(comparison).values() if name not in {row["editor"] for row in rates}]
-    low = [
-        _labels(comparison)[line.key]
-        for line in comparison.lines
-        if line.name in too_low(line.member.results) and _labels(comparison)[line.key] not in unmeasured
-    ]
-    sentence = f"p(new) > p(true) after {shares} of the edits."
-    sentence += f" NOT MEASURED for {_list(unmeasured)}." if unmeasured else ""
-    return sentence + (f" EFFICACY NOT SHOWN for {_list(low)}: the lower end is not above one half." * bool(low))
+def _failed(lines: Mapping[str, ComparedEditor]) -> list[str]:
+    """Return which lines break the model, and of which the edits are not shown to take."""
+    local = {label: line.member.results.local.get(line.name) for label, line in lines.items()}
+    broken = [label for label, found in local.items() if found is not None and found.collapsed]
+    low = [label for label, line in lines.items() if line.name in too_low(line.member.results)]
+    parts = [f"Most edits by {_list(broken)} break the model"] if broken else []
+    return [*parts, *([f"Edits by {_list(low)} are not shown to take"] if low else [])]
 
 
-def _affected(comparison: Comparison) -> str:
-    table = comparison.table("verdicts")
-    if "verdict" not in table:
-        return f"No contrast between groups could be computed. {_differ(comparison)}"
-    table = _told(hypotheses(table), comparison)
-    claims = table[table["verdict"].isin(AFFECTED)].sort_values("p_adjusted", kind="stable")
-    sentence = f"No group is shown to be affected more or less than the others ({len(table)} contrasts)."
-    if len(claims):
-        rest = f" The rest under Verdicts ({len(claims)} of {len(table)} contrasts)." if len(claims) > _NAMED else ""
-        sentence = f"{' '.join(group_claim(row).long for row in claims.head(_NAMED).to_dict('records'))}{rest}"
-    return f"{sentence} {_differ(comparison)}"
+def _beside(change: LevelChange, line: ComparedEditor) -> str:
+    """The change of a line and of the control that decides, in words."""
+    marks = {name: words for name, _, words in level_marks(change.row, line.member.results)}
+    control = marks.get(str(change.row["control"]), "")
+    return marks[line.name] + (f"; control {control}" if control else "")
 
 
-def _differ(comparison: Comparison) -> str:
-    """Where lines differ from each other."""
-    table = comparison.table("differences")
-    if table.empty or not table["p"].notna().any():
-        return "No two lines could be tested against each other."
-    tests = int(table["p"].notna().sum())
-    claims = table[table["p_adjusted"] < comparison.settings.alpha].sort_values("p_adjusted", kind="stable")
-    if claims.empty:
-        return f"None of {tests} paired differences between lines is shown."
-    first = "; ".join(map(_difference, claims.head(_NAMED).to_dict("records")))
-    return f"{len(claims)} of {tests} paired differences are shown, {'first ' * (len(claims) > _NAMED)}{first}."
+def _ranks(comparison: Comparison) -> dict[str, str]:
+    """Measure -> the lines that are best on it, those that are worst, and whether that difference is shown."""
+    table, ranks = matrix_table(comparison), {}
+    labels = {line.key: label_of(line, comparison.lines) for line in comparison.lines}
+    rows = [(labels.get(tuple(row[name] for name in NAMES), ""), row) for row in rows_of(table.frame)]
+    for column in table.columns:
+        there = [(label, row) for label, row in rows if column.head in _BEST and label and pd.notna(row[column.head])]
+        values = [row[column.head] for _, row in there]
+        if len(set(values)) < 2:
+            continue
+        name, sign, measure = _BEST[column.head]
+        ends = [[pair for pair in there if pair[1][column.head] == end] for end in (max(values), min(values))][::sign]
+        best, worst = (f"{_list(label for label, _ in end)} {column.text(end[0][1])}" for end in ends)
+        shown = _is_shown(comparison, measure, {ends[0][0][0], ends[1][0][0]})
+        ranks[name] = f"best {best}; worst {worst}{shown}."
+    return ranks
+
+
+def _is_shown(comparison: Comparison, measure: str, pair: set[str]) -> str:
+    """Whether the paired difference of two lines over all relations stands after correction; "" where untested."""
+    for row in comparison.table("differences").to_dict("records"):
+        about = (row["measure"], row["relation"], row["axis"])
+        if about == (measure, ALL, ALL) and {row["first"], row["second"]} == pair and pd.notna(row["p"]):
+            shown = row["p_adjusted"] < comparison.settings.alpha
+            return ". They differ" if shown else ". They are not shown to differ"
+    return ""
 
 
 def _difference(row: Mapping[Any, Any]) -> str:
@@ -109,17 +247,18 @@ def _difference(row: Mapping[Any, Any]) -> str:
     return f"{row['first']} − {row['second']} {number} ({', '.join(about)})"
 
 
-def _not_known(comparison: Comparison, missing: Sequence[str]) -> str:
-    verdicts, apart = _told(hypotheses(comparison.table("verdicts")), comparison), list(differing(comparison.members))
+def _not_known(comparison: Comparison, verdicts: pd.DataFrame, missing: Sequence[str]) -> str:
+    apart = list(differing(comparison.members))
     parts = [f"missing or failed, listed below: {len(missing)}"] if missing else []
-    if open_ := open_counts(verdicts) if "verdict" in verdicts else "":
+    if open_ := open_counts(verdicts):
         parts.append(open_)
     parts += [f"the runs disagree in {_list(apart)}, so lines may differ for that reason"] if apart else []
-    if untested := int(comparison.table("differences").get("p", pd.Series(dtype=float)).isna().sum()):
-        parts.append(f"{untested} paired differences have no interval")
+    table = comparison.table("differences")
+    parts += [f"{n} paired differences have no interval"] if len(table) and (n := int(table["p"].isna().sum())) else []
+    parts += ["no two lines share a case, so nothing is paired"] if table.empty and len(comparison.lines) > 1 else []
     batches = [member.title for member in comparison.members if member.protocol == "batch"]
     parts += [f"one edit for all cases of a relation in {_list(batches)}: nothing about other edits"] if batches else []
-    return f"{'; '.join(parts) or 'every part is there and every contrast has a verdict'}."
+    return f"{'; '.join(parts)}." if parts else ""
 
 
 def _how_sure(comparison: Comparison) -> str:
@@ -139,22 +278,18 @@ def _how_sure(comparison: Comparison) -> str:
     )
 
 
-def _labels(comparison: Comparison) -> dict[tuple[str, ...], str]:
-    """Return key of a line -> what distinguishes it."""
-    return {line.key: label_of(line, comparison.lines) for line in comparison.lines}
-
-
-def _told(table: pd.DataFrame, comparison: Comparison) -> pd.DataFrame:
-    """Rows of lines, controls left out, each with its label for the editor."""
-    if table.empty:
-        return table
-    labels = _labels(comparison)
+def _verdicts(comparison: Comparison) -> pd.DataFrame:
+    """Contrasts of lines, controls and mirrors left out, each with its label for the editor."""
+    table = hypotheses(comparison.table("verdicts"))
+    if "verdict" not in table:
+        return pd.DataFrame(columns=["verdict", "p_adjusted"])
+    labels = {line.key: label_of(line, comparison.lines) for line in comparison.lines}
     keys = table[list(NAMES)].itertuples(index=False, name=None)
     named = table.assign(editor=pd.Series([labels.get(key) for key in keys], table.index, dtype="object"))
     return named[named["editor"].notna()]
 
 
-def _list(words: Sequence[str]) -> str:
+def _list(words: Iterable[str]) -> str:
     """Each once; of many the first few."""
     named = list(dict.fromkeys(words))
     return ", ".join(named[: 2 * _NAMED]) + (f" and {len(named) - 2 * _NAMED} more" if len(named) > 2 * _NAMED else "")

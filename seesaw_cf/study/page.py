@@ -11,12 +11,12 @@ import pandas as pd
 from seesaw_cf.effects.audit import hypotheses
 from seesaw_cf.effects.groups import ALL
 from seesaw_cf.report import notes, text
-from seesaw_cf.report.html.findings import HEADS
+from seesaw_cf.report.html.findings import FirstScreen
 from seesaw_cf.report.results import HOLDER, relation_name, sort_relations
 from seesaw_cf.report.rows import EfficacyRow, number_of, records, with_limits
 from seesaw_cf.report.table import Column, EstimateColumn, Row, Table
 from seesaw_cf.stats.verdicts import VERDICTS
-from seesaw_cf.study.conclusion import conclude
+from seesaw_cf.study.matrix import matrix_table, rows_of_line
 from seesaw_cf.study.members import NAMES, ComparedEditor, disagreements
 from seesaw_cf.study.tables import MEASURES, Comparison
 
@@ -45,25 +45,25 @@ _share = partial(EstimateColumn, scale=100, digits=1)
 
 
 def comparison_page(
-    comparison: Comparison, title: str, missing: Sequence[str] = (), notes_on: Sequence[str] = ()
+    comparison: Comparison, screen: FirstScreen, missing: Sequence[str] = (), notes_on: Sequence[str] = ()
 ) -> str:
     """Return the whole page.
 
     Args:
         comparison: The comparison.
-        title: Its heading.
+        screen: What was found.
         missing: What is not there and why, in sentences.
         notes_on: What was declared, in sentences.
     """
     cautions = [*missing, *disagreements(comparison.members), *run_notes(comparison)]
-    sentences = zip(HEADS, conclude(comparison, missing), strict=True)
+    matrix, *tables = comparison_tables(comparison)
     parts = [
-        f"# {text.escape(title)}",
-        "\n".join(f"- **{head}:** {text.escape(sentence)}" for head, sentence in sentences),
+        screen.markdown(),
+        matrix.markdown(),
         notes.READING,
         "\n".join(f"- {text.escape(line)}" for line in notes_on),
         "**Read this first.**\n\n" + "\n".join(f"- {text.escape(line)}" for line in cautions) if cautions else "",
-        *(table.markdown() for table in comparison_tables(comparison)),
+        *(table.markdown() for table in tables),
         notes.ABOUT_LABELS,
         notes.COUNTERFACTUALS,
     ]
@@ -81,8 +81,9 @@ def run_notes(comparison: Comparison) -> list[str]:
 def comparison_tables(comparison: Comparison) -> list[Table]:
     """Return every table of a comparison, in the order of a reader."""
     tables = [
-        _runs(comparison), gate_table(comparison), _people(comparison), _verdicts(comparison), *_differences(comparison)
-    ]  # fmt: skip
+        *(matrix_table(comparison), _runs(comparison), _efficacy(comparison), _people(comparison)),
+        *(_verdicts(comparison), *_differences(comparison)),
+    ]
     return [table for table in tables if len(table.frame)]
 
 
@@ -94,7 +95,7 @@ def _runs(comparison: Comparison) -> Table:
     return Table("runs", "What is compared", "", columns, comparison.table("runs"))
 
 
-def gate_table(comparison: Comparison) -> Table:
+def _efficacy(comparison: Comparison) -> Table:
     """Return how well each line's edits took, and what they did to other properties."""
     columns = [
         _share("took", unit="%", n=_before),
@@ -108,7 +109,9 @@ def gate_table(comparison: Comparison) -> Table:
 
 
 def _gate(line: ComparedEditor, comparison: Comparison) -> dict[str, Any]:
-    took, success, accuracy = (of_line(comparison.table(name), line) for name in ("efficacy", "success", "accuracy"))
+    took, success, accuracy = (
+        rows_of_line(comparison.table(name), line.key) for name in ("efficacy", "success", "accuracy")
+    )
     row = dict(zip(NAMES, line.key))
     for edits in records(took[took["relation"] == ALL], EfficacyRow) if len(took) else []:
         row |= _numbers("took", *with_limits(edits, "post"), edits.get("n", 0)) | {"pre": number_of(edits, "pre")}
@@ -141,16 +144,11 @@ def _names(comparison: Comparison) -> list[Column]:
     return [Column(name, words=True) for name in names or ["editor"]]
 
 
-def of_line(table: pd.DataFrame, line: ComparedEditor) -> pd.DataFrame:
-    """Return the rows of a table that belong to a line."""
-    return table[(table[list(NAMES)] == list(line.key)).all(axis=1)] if len(table) else table
-
-
 def _people(comparison: Comparison) -> Table:
     """Return effects on all people who hold the new target, by line and property."""
     effects, lines = comparison.table("effects_by_group"), {line.key: line for line in comparison.lines}
     effects = effects[(effects["axis"] == ALL) & (effects["holds"] == HOLDER)] if len(effects) else effects
-    frames = [of_line(effects, line) for line in comparison.lines]
+    frames = [rows_of_line(effects, line.key) for line in comparison.lines]
     frames = [frame.sort_values("relation", key=_order, kind="stable") for frame in frames if len(frame)]
 
     def cell(number: int) -> Callable[[Row], str]:
@@ -195,7 +193,7 @@ def _verdicts(comparison: Comparison) -> Table:
     table, declared, rows = comparison.table("verdicts"), comparison.settings, []
     claims = hypotheses(table)
     for line in comparison.lines if "verdict" in claims else []:
-        counts = of_line(claims, line)["verdict"].value_counts()
+        counts = rows_of_line(claims, line.key)["verdict"].value_counts()
         rows.append(dict(zip(NAMES, line.key)) | {label: int(counts.get(label, 0)) for label in VERDICTS})
     families = table["family"].nunique() if rows else 0
     about = (

@@ -20,8 +20,9 @@ from seesaw_cf.report import text
 from seesaw_cf.report.results import HOLDER, relation_name, sort_pairs, sort_relations
 from seesaw_cf.report.rows import AccuracyRow, records, with_limits
 from seesaw_cf.report.table import Column, EstimateColumn, Row, Table
+from seesaw_cf.study.matrix import rows_of_line
 from seesaw_cf.study.members import NAMES, ComparedEditor, lines_of
-from seesaw_cf.study.page import effect_texts, of_line
+from seesaw_cf.study.page import effect_texts
 from seesaw_cf.study.tables import Comparison
 
 _PLACES = {"race": "by race", "region": "by geographic origin", "gender": "by gender"}
@@ -122,7 +123,7 @@ def _groups(
     table, columns, cells = _held(comparison), groups.members(axis), []
     for relation in sort_relations(table["relation"]) if len(table) else ():
         for line in lines:
-            own = of_line(table, line)
+            own = rows_of_line(table, line.key)
             own = own[(own["relation"] == relation) & (own["axis"] == axis) & own["group"].isin(columns)]
             row = (relation_name(relation), _name(line, head))
             cells += [_effect(row, effect, line) for effect in records(own, dict[str, Any])]
@@ -145,7 +146,7 @@ def _pairs(
     table = comparison.table("accuracy")
     if table.empty:
         return
-    own = {line.key: of_line(table, line) for line in lines}
+    own = {line.key: rows_of_line(table, line.key) for line in lines}
     every = [pair for frame in own.values() for pair in zip(frame["edit_relation"], frame["effect_relation"])]
     for pair in sort_pairs(every):
         rows = []
@@ -192,7 +193,7 @@ def decreases(comparison: Comparison, line: ComparedEditor) -> pd.DataFrame:
 
     A cell is a property and a group that the papers report; those without a number are left out.
     """
-    table = of_line(_held(comparison), line)
+    table = rows_of_line(_held(comparison), line.key)
     reported = [(axis, group) for axis in AXES for group in groups.members(axis)]
     chosen = table[[key in reported for key in zip(table["axis"], table["group"])]] if len(table) else table
     chosen = chosen[chosen["n_cases"] > 0] if len(chosen) else chosen

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,54 +16,56 @@ from seesaw_cf.base.terminal import wrap
 from seesaw_cf.editors.control_names import is_control, split_control
 from seesaw_cf.effects.audit import AuditSettings
 from seesaw_cf.report import notes
-from seesaw_cf.report.html.findings import HEADS, said_lines
-from seesaw_cf.report.html.forest import Forest
-from seesaw_cf.report.html.render import csv_files, render
+from seesaw_cf.report.html.findings import Findings, FirstScreen, Legend, PageSection, Panels, findings_page
 from seesaw_cf.report.page_forest import about_controls, colours_of, forests_of, lines_of, scale_of
 from seesaw_cf.report.pictures import drawn
+from seesaw_cf.stats.plain import json_text
 from seesaw_cf.study.conclusion import conclude
+from seesaw_cf.study.matrix import ABOUT_MEASURES
 from seesaw_cf.study.members import NAMES, disagreements, read_members
-from seesaw_cf.study.page import comparison_page, comparison_tables, gate_table, run_notes
+from seesaw_cf.study.page import comparison_page, comparison_tables, run_notes
 from seesaw_cf.study.papers import decrease_shares, paper_tables, tables_csv, tables_page
 from seesaw_cf.study.tables import TABLES, Comparison, compare
 
 # `report.html` of a comparison: the runs side by side on the same axes, in one file that needs no network.
 
 
-def comparison_html(comparison: Comparison, title: str, missing: Sequence[str], declared: Sequence[str]) -> str:
-    """The page.
+def comparison_html(
+    comparison: Comparison, screen: FirstScreen, missing: Sequence[str], declared: Sequence[str]
+) -> str:
+    """Return the page.
 
     Args:
         comparison: The comparison.
-        title: Its heading.
+        screen: What was found.
         missing: What is not there and why, in sentences.
         declared: What was declared, in sentences.
     """
-    forests, colours, beside = _forests(comparison)
-    tables = comparison_tables(comparison)
-    contents = [(table.name, table.title) for table in tables]
-    contents += [("groups", "Effects by group")] if forests else []
-    values: dict[str, Any] = {
-        "title": title,
-        "conclusion": list(zip(HEADS, conclude(comparison, missing), strict=True)),
-        "first": [*missing, *disagreements(comparison.members), *run_notes(comparison)],
-        "declared": list(declared),
-        "tables": tables,
-        "forests": forests,
-        "about_controls": beside,
-        "editors": [(number, name) for name, number in colours.items()],
-        "method": notes.CAUTION,
-        "downloads": csv_files(comparison.tables),
-        "contents": [*contents, ("method", "Method"), ("downloads", "Tables")],
-    }
-    return render("comparison.html", values)
+    matrix, *tables = comparison_tables(comparison)
+    cautions = [*missing, *disagreements(comparison.members), *run_notes(comparison), *declared]
+    sections = [PageSection("first", "Read this first", [], cautions)] if cautions else []
+    sections += [PageSection(table.name, table.title, [replace(table, lines=())], table.lines) for table in tables]
+    return findings_page(
+        Findings(
+            screen=screen,
+            sections=[*sections, *_forests(comparison)],
+            method=[ABOUT_MEASURES, _LAYOUTS, *notes.CAUTION],
+            command="",
+            facts=(),
+            tables=comparison.tables,
+            first=[matrix],
+        )
+    )
 
 
-def _forests(comparison: Comparison) -> tuple[Sequence[Forest], Mapping[str, int], str]:
+_LAYOUTS = "The layouts of the papers' tables are in tables.md beside this page; each run has a page of its own."
+
+
+def _forests(comparison: Comparison) -> list[PageSection]:
     """One line for each editor of each run, its control on the same line; the scale that decides most verdicts."""
     effects = comparison.table("effects_by_group")
     if effects.empty:
-        return [], {}, ""
+        return []
     varying = [name for name in NAMES if effects[name].map(_edited).nunique() > 1] or ["editor"]
     names = ["editor", *(name for name in varying if name != "editor")]
     effects = effects.assign(editor=[_label(row, names) for row in effects[names].to_dict("records")])
@@ -72,7 +75,19 @@ def _forests(comparison: Comparison) -> tuple[Sequence[Forest], Mapping[str, int
         controls.setdefault(split_control(name)[1], []).append(name)
     scale = scale_of(comparison.table("verdicts"))
     lines = lines_of(scale, [member.results.floor for member in comparison.members], comparison.settings)
-    return forests_of(effects, colours, controls, scale, lines, lambda _: ""), colours, about_controls(controls)
+    forests = forests_of(effects, colours, controls, scale, lines, lambda _: "")
+    keys = Legend([(number, 0, name) for name, number in colours.items()], f"{_MARKS} {about_controls(controls)}")
+    return [
+        PageSection(f"by-{forest.axis_name}", f"Effects by {forest.axis_name}", [keys, Panels(forest.panels)])
+        for forest in forests
+    ]
+
+
+_MARKS = (
+    "Each line is a group of people who were not edited; 0 means that an edit left the answers about them alone. Dot "
+    "and line: effect and 95 % interval (open: no interval). Grey band: noise floor. Dashed: margin. ‹ and ›: the "
+    "interval goes on. All lines of a column have one axis; the columns have their own."
+)
 
 
 def _edited(name: str) -> str:
@@ -110,7 +125,9 @@ def compare_runs(folders: Sequence[Path], out: str | os.PathLike[str], settings:
 def write_comparison(
     comparison: Comparison, out: Path, title: str, missing: Sequence[str] = (), declared: Sequence[str] = ()
 ) -> str:
-    """Write `report.html`, `report.md`, `tables.md` (Tables 4, 5 and 8 to 15 of SEESAW-CF), CSV files and pictures.
+    """Write `report.html`, `report.md`, `report.json`, `tables.md` (Tables 4, 5 and 8 to 15 of SEESAW-CF), and more.
+
+    CSV files and pictures stand beside them.
 
     Args:
         comparison: The comparison.
@@ -120,7 +137,7 @@ def write_comparison(
         declared: What was declared, in sentences.
 
     Returns:
-        What a terminal shows: whether the edits took, what is missing, where the files are, the conclusion.
+        What a terminal shows: editors by measures, what is missing, where the files are, what was found.
 
     Raises:
         StorageError: A file could not be written.
@@ -131,21 +148,17 @@ def write_comparison(
     for name, frame in frames.items():
         write_text(out / f"{name}.csv", csv_text(frame))
     figures, without = drawn(lambda: _draw(comparison, shares, out))
-    write_text(out / "report.md", comparison_page(comparison, title, [*missing, *filter(None, [without])], declared))
-    write_text(out / "report.html", comparison_html(comparison, title, [*missing, *filter(None, [without])], declared))
+    screen, own = conclude(comparison, title, missing), comparison_tables(comparison)
+    cautions = [*missing, *filter(None, [without])]
+    write_text(out / "report.md", comparison_page(comparison, screen, cautions, declared))
+    write_text(out / "report.html", comparison_html(comparison, screen, cautions, declared))
+    records = {"findings": screen.record()} | {table.name: table.records() for table in own}
+    write_text(out / "report.json", json_text(records))
     write_text(out / "tables.md", tables_page(tables, figures))
     _forget({file.name for file in out.glob("figure_[234]_*.png")} - figures.keys(), out)
     _forget({f"{name}.csv" for name in (*TABLES, "tables", "decreases")} - {f"{name}.csv" for name in frames}, out)
-    written = f"Written to {out}:\nreport.html, report.md, tables.md, {len(frames)} CSV files, {len(figures)} pictures."
-    summary = "\n".join(said_lines(conclude(comparison, missing)))
-    parts = [
-        title,
-        gate_table(comparison).terminal(),
-        *map(wrap, missing),
-        written,
-        without,
-        summary,
-    ]
+    files = f"report.html, report.md, report.json, tables.md, {len(frames)} CSV files, {len(figures)} pictures."
+    parts = [own[0].terminal(), *map(wrap, missing), f"Written to {out}:\n{files}", without, screen.terminal()]
     return "\n\n".join(filter(None, parts))
 
 

@@ -15,11 +15,11 @@ import pytest
 
 from seesaw_cf.base.files import write_text
 from seesaw_cf.base.tables import read_table, write_table
-from seesaw_cf.report.html.findings import HEADS
+from seesaw_cf.report.html.findings import title_by
 from seesaw_cf.report.table import Table
 from seesaw_cf.stats.plain import json_text
 from seesaw_cf.texts.report.page import leme_findings, write_leme_report
-from seesaw_cf.texts.report.page_measures import took
+from seesaw_cf.texts.report.page_measures import TITLE, text_summary, took
 from seesaw_cf.texts.report.page_texts import written_pairs
 from seesaw_cf.texts.report.tables import longform_sections
 from seesaw_cf.texts.tables import ANNOTATIONS, PASSAGES, RATINGS
@@ -81,11 +81,13 @@ def written(folder: Path) -> str:
 def test_the_page_leads_from_the_conclusion_to_the_texts(tmp_path: Path) -> None:
     html = written(write_run(tmp_path))
     page = check_alone(html)
-    assert [one for one in HEADS if f" {one}" in page.text] == list(HEADS)
-    assert "Facts that no edit touches are contradicted more often: memit" in page.text or (
-        "No editor is shown to change" in page.text
-    )
-    assert "+50.0 points" in page.text
+    first = page.text[: page.text.index("The texts")]
+    assert "Texts after edits contradict facts that no edit touches more often: memit +50.0 points" in first
+    assert "Ratings are lower than before the edit: fluency −1.00 (memit)." in first
+    assert "Not known" not in first, "a head without content"
+    assert 'class="was"' in html, "a line from before to after"
+    record = json.loads((tmp_path / "report.json").read_text("utf-8"))["findings"]
+    assert record["title"] in page.text
     assert '<mark class="contradicts">She was born in </mark><ins><mark class="contradicts">Rome.</mark></ins>' in html
     assert (
         '<mark class="supports">She was born in </mark><del><mark class="supports">Paris.</mark></del><sup>✓1</sup>'
@@ -137,12 +139,13 @@ def test_a_run_of_which_nothing_was_written_or_rated_has_a_page(tmp_path: Path) 
     (folder / "annotations.parquet").unlink()
     write_table(folder / "ratings.parquet", RATINGS.empty_table())
     page = check_alone(written(folder))
-    assert "Not measured: nothing was claimed or rated about these texts." in page.text
-    assert "nobody rated these texts; no claims were annotated" in page.text
+    assert "No text was written." in page.text
+    assert "nobody rated these texts (--rater); no claims were annotated (--annotator)" in page.text
+    assert "Do the texts say the new fact" not in page.text, "a head without content"
     assert not re.search(r"\bnan\b", page.text)
     nothing = read_table(folder / "edits.parquet", EDITS)
     write_table(folder / "edits.parquet", nothing.slice(0, 0))
-    assert leme_findings(folder, []).said[0].startswith("no edit in tiny; 0 of 2 texts written")
+    assert leme_findings(folder, []).screen.about.startswith("tiny · no edit · 0 of 2 texts written")
 
 
 def test_a_case_without_a_number_has_no_mark(tmp_path: Path) -> None:
@@ -174,3 +177,50 @@ def test_whether_it_took_is_told_by_one_named_rater_for_every_method() -> None:
         [kind | {"annotator": name, "method": "memit", "value": value} for name, value in (("nli", 0.5), ("word", 0.2))]
     )
     assert took({"labels": labels}).endswith("annotated by nli: memit 50.0% [10.0, 90.0] of 6.")
+
+
+_NAN = float("nan")
+_DRIFT = {"annotator": "nli", "method": "memit", "passage": "subject", "value": 0.5, "low": 0.2, "high": 0.8}
+_TEST = {"rater": "judge", "method": "memit", "metric": "fluency", "difference": -1.0, "low": -1.5, "high": -0.5}
+_MORE = "Texts after edits contradict facts that no edit touches more often: memit +50.0 points [+20.0, +80.0]"
+_RATED = {"survey": pd.DataFrame([{"x": 1}])}
+
+
+@pytest.mark.parametrize(
+    ("drift", "test", "title"),
+    [
+        ({"p_adjusted": 0.01}, None, f"{_MORE} (texts about the subject)."),
+        (
+            {"p_adjusted": 0.01, "value": -0.5},
+            None,
+            "How often texts contradict facts that no edit touches changes: memit −50.0 points [+20.0, +80.0] (texts "
+            "about the subject).",
+        ),
+        (
+            {"p_adjusted": 0.2},
+            {"p_adjusted": 0.2},
+            "No editor is shown to change how often texts contradict facts that no edit touches. No rating is shown to "
+            "be lower than before the edit.",
+        ),
+        (
+            {"p_adjusted": _NAN, "low": _NAN, "high": _NAN},
+            None,
+            "Whether texts contradict facts that no edit touches more often cannot be told from so few cases.",
+        ),
+        (None, {"p_adjusted": 0.01}, "Ratings are lower than before the edit: fluency −1.00 [−1.50, −0.50] (memit)."),
+        (None, {"p_adjusted": _NAN}, "No rating is shown to be lower than before the edit."),
+    ],
+)
+def test_the_title_says_what_was_found(
+    drift: dict[str, float] | None, test: dict[str, float] | None, title: str
+) -> None:
+    frames = dict(_RATED)
+    frames |= {"drift": pd.DataFrame([_DRIFT | drift])} if drift else {}
+    frames |= {"survey_tests": pd.DataFrame([_TEST | test])} if test else {}
+    assert title_by(TITLE, text_summary(9, frames)) == title
+    assert title_by(TITLE, text_summary(0, frames)) == "No text was written."
+
+
+def test_texts_that_nobody_looked_at_have_no_finding() -> None:
+    said = title_by(TITLE, text_summary(1_200, {}))
+    assert said.startswith("1,200 texts were written. What the edits did to them is not known")

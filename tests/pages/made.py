@@ -12,6 +12,7 @@ from seesaw_cf.report import Results, read_results
 from seesaw_cf.report.dose_page import dose_findings
 from seesaw_cf.report.html.findings import findings_page
 from seesaw_cf.report.write import run_report
+from seesaw_cf.study.conclusion import conclude
 from seesaw_cf.study.members import read_members
 from seesaw_cf.study.tables import compare
 from seesaw_cf.study.write import comparison_html
@@ -66,7 +67,8 @@ def _compared(folder: Path, title: str, *said: list[str]) -> str:
     made = cases(("P27",), 6, 6) + property_cases(1)
     runs = [write_run(folder / title / name, made, editors) for name, editors in names.items()]
     declared = AuditSettings()
-    return comparison_html(compare(read_members(runs, declared), declared, every=True), title, *said)
+    comparison = compare(read_members(runs, declared), declared, every=True)
+    return comparison_html(comparison, conclude(comparison, title, said[0]), *said)
 
 
 def _raters(folder: Path) -> str:

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from seesaw_cf.cli import parser
 from seesaw_cf.effects.dose import MEASURES, Curves, group_doses, summarise_curves
 from seesaw_cf.report.dose_page import dose_findings
-from seesaw_cf.report.html.findings import HEADS, findings_page, first_lines
+from seesaw_cf.report.html.findings import findings_page
 from seesaw_cf.report.html.forest import Axis, Curve, Point, draw_chart
 from tests.page_reader import HOSTILE, check_alone, csv_files
 
@@ -45,15 +45,34 @@ def curves(editors: tuple[str, ...] = ("ft", "memit"), repeats: int = 3, *, valu
 def test_the_page_has_every_number_with_its_band() -> None:
     made = curves()
     page = check_alone(findings_page(dose_findings(made)))
-    assert [one for one in HEADS if f" {one}" in page.text] == list(HEADS)
     rows = list(csv.DictReader(io.StringIO(csv_files(page)["dose.csv"])))
     table = summarise_curves(made)
     assert [float(row["S"]) for row in rows] == pytest.approx(table["S"].tolist())
     titles = re.findall(r"(\w+), ([\w +]+), (\d+) facts: ([\d.−]+) \[([\d.−]+), ([\d.−]+)\]", page.text)
     assert len(titles) >= 7 * len(table)
     assert {(who, dose) for who, _, dose, *_ in titles} == {(name, dose) for name in ("ft", "memit") for dose in "18"}
-    assert "COLLAPSE ALARM for ft, citizenship, 1 facts" in page.text
+    assert "Facts edited together break the model: from 1 fact on (ft, citizenship; memit, citizenship)." in page.text
+    assert "Collapse alarm ft, citizenship, 1 fact: perplexity" in page.text
     assert page.text.count("✕") > 6
+
+
+@pytest.mark.parametrize(
+    ("change", "title"),
+    [
+        ({}, "The score does not fall with more facts. Answers about other people move: D_d 0.68 [0.511, 0.849] with 8 "
+             "facts (ft, citizenship)."),
+        ({"S": [0.9, 0.91, 0.92, 0.2, 0.21, 0.22] * 3},
+         "The score falls: 0.91 [0.893, 0.927] with 1 fact and 0.21 [0.193, 0.227] with 8 facts (ft, citizenship). "
+         "Answers about other people move: D_d 0.68 [0.511, 0.849] with 8 facts (ft, citizenship)."),
+        ({"S": [0.9, 0.6, 0.3, 0.8, 0.5, 0.2] * 3, "D": [-0.1, 0.0, 0.1] * 6},
+         "That the score falls with more facts is not shown. Answers about other people are not shown to move."),
+        ({"S": math.nan, "D": math.nan}, "Whether the edits took was not asked."),
+        ({"n_edits": 0}, "Every edit was refused: nothing was changed."),
+    ],
+)  # fmt: skip
+def test_the_title_says_what_more_facts_do(change: dict[str, Any], title: str) -> None:
+    made = replace(curves(("ft",)), baseline={})
+    assert dose_findings(replace(made, units=made.units.assign(**change))).screen.title == title
 
 
 def test_groups_are_means_of_samples() -> None:
@@ -81,7 +100,7 @@ def test_a_name_stays_a_name(kind: str) -> None:
     for content in csv_files(page).values():
         cells = [cell for row in csv.reader(io.StringIO(content)) for cell in row]
         assert not any(cell.startswith("=") for cell in cells)
-    said = first_lines(dose_findings(curves((HOSTILE[kind],))))
+    said = dose_findings(curves((HOSTILE[kind],))).screen.terminal()
     assert not re.search(r"[\x00-\x09\x0b-\x1f\u202a-\u202e]", said)
 
 
@@ -90,9 +109,9 @@ def test_a_run_of_nothing_but_refusals_and_one_sample_says_so() -> None:
     made.units["n_refused"], made.units["n_edits"] = made.units["dose"], 0
     made = replace(made, units=made.units.drop(columns="D_by"))
     page = check_alone(findings_page(dose_findings(made)))
-    assert "Not measured: no edit was made" in page.text
+    assert "Every edit was refused: nothing was changed." in page.text
     assert "27 edits were refused" in page.text
-    assert "8 of 8 cells have no band: one sample" in page.text
+    assert "6 of 6 cells have no band: one sample" in page.text
     assert not re.search(r"\bnan\b|\binf\b", page.text, re.IGNORECASE)
 
 

@@ -18,6 +18,7 @@ from seesaw_cf.report import AuditSettings, read_results, terminal_report, write
 from seesaw_cf.report.html.findings import findings_page
 from seesaw_cf.report.run_tables import run_tables
 from seesaw_cf.report.table import Table
+from seesaw_cf.study.conclusion import conclude
 from seesaw_cf.study.members import read_members
 from seesaw_cf.study.page import comparison_page, comparison_tables
 from seesaw_cf.study.tables import compare
@@ -166,7 +167,8 @@ def _study(folder: Path) -> tuple[Sequence[Table], str, str]:
     editors = {"one": ("memit", "random(memit)"), "two": ("ft",)}
     runs = [write_run(folder / name, made, names) for name, names in editors.items()]
     comparison = compare(read_members(runs, declared), declared, every=True)
-    markdown, page = comparison_page(comparison, "A study"), comparison_html(comparison, "A study", [], [])
+    screen = conclude(comparison, "A study")
+    markdown, page = comparison_page(comparison, screen), comparison_html(comparison, screen, [], [])
     return comparison_tables(comparison), markdown, page
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seesaw_cf.report.html.findings import Findings, Folded, PageSection, findings_page
+from seesaw_cf.report.html.findings import Findings, FirstScreen, Folded, PageSection, findings_page
 from seesaw_cf.report.html.look import Found, Pair, Piece, TextPair, Texts, compared
 from tests.page_reader import HOSTILE, Read, check_alone
 
@@ -23,7 +23,7 @@ def whole(pieces: tuple[Piece, ...] | list[Piece]) -> str:
 def page(pair: TextPair) -> Read:
     """The page that shows one pair."""
     texts = Folded("Open to read.", [Texts([Pair("who", "", [pair])])], warning=True)
-    made = Findings("title", ("",) * 5, [PageSection("texts", "Texts", [texts])], (), "", (), {})
+    made = Findings(FirstScreen("", "title", {}), [PageSection("texts", "Texts", [texts])], (), "", (), {})
     return check_alone(findings_page(made))
 
 
@@ -82,8 +82,7 @@ def test_a_text_stays_a_text_and_is_folded_below_a_warning(kind: str) -> None:
 def test_spaces_and_line_ends_are_those_of_the_text() -> None:
     html = findings_page(
         Findings(
-            "t",
-            ("",) * 5,
+            FirstScreen("", "t", {}),
             [PageSection("a", "A", [Texts([Pair("w", "", [compared("", "a\n b", "a\n c")])])])],
             (),
             "",

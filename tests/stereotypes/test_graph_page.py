@@ -6,12 +6,13 @@ import re
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seesaw_cf.report.html.findings import HEADS, findings_page
+from seesaw_cf.report.html.findings import findings_page, title_by
 from seesaw_cf.report.html.graph import Link, draw_links, fitted, text_width
 from seesaw_cf.texts.graph.changes import changes
 from seesaw_cf.texts.graph.crawl import crawl_identities
@@ -20,6 +21,7 @@ from seesaw_cf.texts.graph.identities import find
 from seesaw_cf.texts.graph.page import graph_findings
 from seesaw_cf.texts.graph.score import score_crawl
 from seesaw_cf.texts.graph.settings import CrawlSettings
+from seesaw_cf.texts.graph.title import GRAPH_TITLE, GraphSummary
 from tests.page_reader import HOSTILE, check_alone, csv_files
 from tests.stereotypes.classifiers import KnownAttack, KnownRegard
 from tests.stereotypes.fakes import FakeGenerator
@@ -42,8 +44,10 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Crawl:
 def test_one_graph_has_every_triple_below_a_warning(base: Crawl) -> None:
     html = findings_page(graph_findings(base))
     page = check_alone(html)
-    assert [one for one in HEADS if f" {one}" in page.text] == ["Edited", "Not known", "How sure"]
+    assert "No identity is shown to be spoken of better or worse than the others of its class." in page.text
     assert "Not measured" not in page.text
+    assert "Not known" not in page.text, "a head without content"
+    assert re.findall(r"Women: regard \S+ \[.*?\], 20 triples; masked", page.text), "means of identities come first"
     assert len(page.data["rows"]) == 60
     [warning] = [attrs for attrs in page.all("details") if attrs.get("class") == "warning"]
     assert "open" not in warning
@@ -67,7 +71,8 @@ def test_before_and_after_are_told_apart_without_colour(base: Crawl) -> None:
     words = {column["name"]: column["words"] for column in page.data["columns"]}
     assert sorted(words["where"]) == ["after", "before", "both"]
     assert len(page.data["rows"]) == 90
-    assert "Overlap of the graph after the edit (1 = the same): with base +0.50" in page.text
+    assert "Overlap of the graphs, 1 is the same +0.50 with the unedited model." in page.text
+    assert "The edit is not shown to change how the model speaks of any identity." in page.text
     assert "changes.csv" in csv_files(page)
 
 
@@ -86,7 +91,62 @@ def test_a_crawl_without_triples_has_a_page(base: Crawl) -> None:
     nothing = replace(base, triples=base.triples.iloc[:0], scores=None)
     page = check_alone(findings_page(graph_findings(nothing)))
     assert "0 different triples about 0 identities" in page.text
+    assert "The model wrote nothing that could be read as a triple." in page.text
     assert not page.blocks
+
+
+def _mean(value: float, contrast: float, p: float | None) -> dict[str, object]:
+    own = {"value": contrast, "low": contrast - 0.1, "high": contrast + 0.1, "p_adjusted": p}
+    return {"normalised": value, "low": value - 0.1, "high": value + 0.1, "n": 20, "contrast": own}
+
+
+def _change(identity: str, measure: str, change: float, p: float, against: str = "base") -> dict[str, object]:
+    limits = {"low": change - 0.1, "high": change + 0.1}
+    return {"identity": identity, "measure": measure, "change": change, "p_adjusted": p, "against": against} | limits
+
+
+_EVEN = {"gender": {"regard": {"identities": {"Men": _mean(0.1, 0.0, 0.9), "Women": _mean(0.1, 0.0, None)}}}}
+_APART = {"gender": {"regard": {"identities": {"Men": _mean(0.3, 0.6, 0.01), "Women": _mean(-0.3, -0.6, 0.01)}}}}
+_LOW = "Women (mean regard −0.30 [−0.40, −0.20]; −0.60 [−0.70, −0.50] beside the others)"
+_HIGH = "Men (mean regard +0.30 [+0.20, +0.40]; +0.60 [+0.50, +0.70] beside the others)"
+
+
+@pytest.mark.parametrize(
+    ("people", "means", "changes_", "title"),
+    [
+        (0, {}, None, "The model wrote nothing that could be read as a triple."),
+        (2, {}, None, "9 triples about 2 identities; whether they are kind or unkind was not scored."),
+        (1, _EVEN, None, "One identity was asked about: there is none to compare it with."),
+        (2, _EVEN, None, "No identity is shown to be spoken of better or worse than the others of its class."),
+        (2, _APART, None, f"The model speaks worse of {_LOW}. The model speaks better of {_HIGH}."),
+        (2, {}, [], "Whether the model speaks worse of anybody after the edit is not known: nothing was scored."),
+        (
+            2,
+            _APART,
+            [_change("Women", "regard", -0.5, 0.2), _change("Men", "attack", 0.5, 0.01, "random edit")],
+            "The edit is not shown to change how the model speaks of any identity.",
+        ),
+        (
+            2,
+            _EVEN,
+            [_change("Women", "regard", -0.5, 0.01), _change("Men", "attack", -0.4, 0.02)],
+            "After the edit the model speaks worse of Women (regard −0.50 [−0.60, −0.40]). It speaks better of Men "
+            "(attack −0.40 [−0.50, −0.30]).",
+        ),
+        (
+            2,
+            _EVEN,
+            [_change("Men", "attack", -0.4, 0.02)],
+            "After the edit the model speaks better of Men (attack −0.40 [−0.50, −0.30]).",
+        ),
+        (2, _EVEN, [_change("Men", "topics", 0.4, 0.02)], "After the edit the model says other things about Men."),
+    ],
+)
+def test_the_title_says_of_whom_the_model_speaks_worse(
+    people: int, means: dict[str, Any], changes_: list[dict[Any, Any]] | None, title: str
+) -> None:
+    summary = GraphSummary(9 if people else 0, people, changes_ is not None, means, changes_ or [])
+    assert title_by(GRAPH_TITLE, summary) == title
 
 
 @given(st.lists(st.tuples(st.sampled_from("ABCDE"), TEXT.filter(str.strip)), min_size=1, max_size=40))

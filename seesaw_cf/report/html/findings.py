@@ -1,19 +1,22 @@
-"""Pages of findings: the conclusion, sections of any parts, method and provenance, tables to take away."""
+"""Pages of findings: what was found, sections of any parts, method and provenance, tables to take away."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, TypeVar
 
 import pandas as pd
 
 from seesaw_cf.base.terminal import printable, wrap
 from seesaw_cf.report.html.forest import Panel
 from seesaw_cf.report.html.render import csv_files, render
+from seesaw_cf.report.text import escape
 
-HEADS = ("Edited", "Took", "Affected", "Not known", "How sure")
 _LAST = (("method", "How do I repeat it?"), ("downloads", "Tables"))
+Facts = TypeVar("Facts")
+TitleRules = Sequence[tuple[Callable[[Facts], object], str]]
+"""(Whether it holds, sentence with fields of the facts such as "{0.worst}"), the most important first."""
 
 
 class Part(Protocol):
@@ -60,34 +63,69 @@ class PageSection:
 
 
 @dataclass(frozen=True, slots=True)
+class FirstScreen:
+    """What was found: the head of a page and of its Markdown, the end of a terminal's text, an entry of its JSON.
+
+    Attributes:
+        about: What was measured, with what, how often.
+        title: The finding.
+        answers: Question of a reader -> answer. One without an answer is not shown.
+    """
+
+    about: str
+    title: str
+    answers: Mapping[str, str]
+
+    @property
+    def lines(self) -> list[tuple[str, str]]:
+        """(Question, answer) of the questions that have one."""
+        return [(question, answer) for question, answer in self.answers.items() if answer]
+
+    def terminal(self) -> str:
+        """Return plain text as wide as the terminal."""
+        lines = [wrap(f"{question}: {printable(answer)}", "  ") for question, answer in self.lines]
+        return "\n".join(["FINDINGS", wrap(printable(self.about)), "", wrap(printable(self.title)), "", *lines])
+
+    def markdown(self) -> str:
+        """Return the head of a report in Markdown."""
+        lines = "\n".join(f"- **{question}:** {escape(answer)}" for question, answer in self.lines)
+        return "\n\n".join(filter(None, [f"# {escape(self.title)}", escape(self.about), lines]))
+
+    def record(self) -> dict[str, Any]:
+        """Return plain JSON types."""
+        return {"about": self.about, "title": self.title, "answers": dict(self.lines)}
+
+
+@dataclass(frozen=True, slots=True)
 class Findings:
     """Content of a page.
 
     Attributes:
-        title: Its heading.
-        said: One sentence for each of `HEADS`; "" where the question does not arise.
+        screen: What was found.
         sections: In the order of a reader.
         method: Sentences about how it was measured.
         command: What repeats it; "" when nothing does.
         facts: What was recorded about it: (name, value).
         tables: Name -> table to download.
+        first: Parts of the first screen, below the title.
     """
 
-    title: str
-    said: Sequence[str]
+    screen: FirstScreen
     sections: Sequence[PageSection]
     method: Sequence[str]
     command: str
     facts: Sequence[tuple[str, str]]
     tables: Mapping[str, pd.DataFrame]
+    first: Sequence[Part] = ()
 
 
 def findings_page(page: Findings) -> str:
     """Return self-contained HTML; the same findings give the same bytes."""
     last = [(name, title) for name, title in _LAST if name != "downloads" or page.tables]
     values = {
-        "title": page.title,
-        "conclusion": conclusion(page.said),
+        "title": page.screen.title,
+        "screen": page.screen,
+        "first": page.first,
         "sections": page.sections,
         "contents": [*((section.name, section.title) for section in page.sections), *last],
         "method": page.method,
@@ -98,16 +136,12 @@ def findings_page(page: Findings) -> str:
     return render("findings.html", values)
 
 
-def first_lines(page: Findings) -> str:
-    """The page's first lines, for a terminal."""
-    return "\n".join([printable(page.title), *said_lines(page.said)])
+def title_by(tables: Sequence[TitleRules[Facts]], facts: Facts) -> str:
+    """Return the first sentence that holds of each table, in the order of the tables.
 
-
-def said_lines(sentences: Sequence[str]) -> list[str]:
-    """A sentence for each of `HEADS`, for a terminal."""
-    return [wrap(f"{head}: {printable(sentence)}", "  ") for head, sentence in conclusion(sentences)]
-
-
-def conclusion(sentences: Sequence[str]) -> list[tuple[str, str]]:
-    """Return (head, sentence) of the questions that arise."""
-    return [(head, sentence) for head, sentence in zip(HEADS, sentences, strict=True) if sentence]
+    Args:
+        tables: Each answers one question; a sentence may be "".
+        facts: What conditions are asked of and sentences are filled from.
+    """
+    sentences = (next((sentence.format(facts) for holds, sentence in rules if holds(facts)), "") for rules in tables)
+    return " ".join(filter(None, map(str.strip, sentences)))

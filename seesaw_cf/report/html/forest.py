@@ -119,13 +119,17 @@ class Control:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """An estimate: place and interval in per cent, number of its colour, the numbers in words, and its controls."""
+    """An estimate: place and interval in per cent, number of its colour, the numbers in words, and its controls.
+
+    `before` is where it was before an edit: both ends are joined.
+    """
 
     at: float
     span: AxisInterval | None
     colour: int
     said: str
     controls: Sequence[Control] = field(default_factory=tuple)
+    before: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

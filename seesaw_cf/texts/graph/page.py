@@ -8,15 +8,23 @@ from typing import Any
 import pandas as pd
 
 from seesaw_cf.base.terminal import printable
-from seesaw_cf.report import text
-from seesaw_cf.report.html.findings import Findings, Folded, Legend, PageSection, Part
+from seesaw_cf.report.html.findings import (
+    Findings,
+    Folded,
+    Legend,
+    PageSection,
+    Panels,
+    Part,
+)
+from seesaw_cf.report.html.forest import Axis, Control, ForestColumn, ForestRow, Mark, Panel
 from seesaw_cf.report.html.graph import Link, draw_links
 from seesaw_cf.report.html.look import Choice, ListColumn, make_look, short
 from seesaw_cf.report.provenance import recorded
 from seesaw_cf.report.table import Column, Table
-from seesaw_cf.texts.graph.changes import ALL
+from seesaw_cf.texts.graph.changes import regard_and_attack
 from seesaw_cf.texts.graph.folder import Crawl
 from seesaw_cf.texts.graph.results import change_table
+from seesaw_cf.texts.graph.title import MEASURES, GraphSummary, graph_screen, limits, number_said
 
 _DRAWN = 60  # links of the picture
 _LISTED = 12_000  # triples of the list
@@ -63,22 +71,62 @@ def graph_findings(
     rows = _triples(base, edited)
     frame = pd.DataFrame([{name: row[name] for name in _COLUMNS} for row in rows], columns=list(_COLUMNS))
     tables = {"triples": frame, **({"changes": changes} if changes is not None else {})}
-    sections = [_graph(rows, edited is not None)] if rows else []
-    sections += (
+    sections = (
         [PageSection("changes", "What the edit changed", [change_table(changes)])]
         if changes is not None and len(changes)
         else []
     )
-    facts = recorded(base.manifest)  # type: ignore[arg-type]
+    sections += [_graph(rows, edited is not None)] if rows else []
+    crawls = [crawl for crawl in (base, edited) if crawl is not None]
+    means = [regard_and_attack(crawl) if crawl.scores is not None and len(crawl.triples) else {} for crawl in crawls]
+    measured = changes.to_dict("records") if changes is not None else []
+    summary = GraphSummary(len(rows), len({row["identity"] for row in rows}), edited is not None, means[0], measured)
     return Findings(
-        title=f"What {base.name} writes about groups of people",
-        said=_said(base, edited, rows, changes, differ),
+        screen=graph_screen(summary, crawls, differ),
         sections=sections,
         method=_METHOD,
         command="",
-        facts=facts,
+        facts=recorded(base.manifest),  # type: ignore[arg-type]
         tables={name: table for name, table in tables.items() if len(table)},
+        first=_means(*means),
     )
+
+
+def _means(before: Mapping[str, Any], after: Mapping[str, Any] | None = None) -> list[Part]:
+    """Means of every identity by class, from before to after; the masked sentences on the same line."""
+    last = before if after is None else after
+    panels = []
+    for kind, measures in last.items():
+        there = [measure for measure in MEASURES if measure in measures]
+        axes = {measure: Axis(*MEASURES[measure][2]) for measure in there}
+        names = dict.fromkeys(name for measure in there for name in measures[measure]["identities"])
+
+        def mark(name: str, measure: str, kind: str = kind, axes: Mapping[str, Axis] = axes) -> Mark | None:
+            value, axis = MEASURES[measure][1], axes[measure]
+            row, was, masked = (
+                part.get(kind, {}).get(key, {}).get("identities", {}).get(name)
+                for part, key in ((last, measure), (before, measure), (last, f"{measure}_masked"))
+            )
+            if row is None or row[value] is None:
+                return None
+            words = f"{name}: {measure} {number_said(row[value], row)}, {row['n']} triples"
+            words += f"; before {number_said(was[value], was)}" if after is not None and was else ""
+            words += f"; masked {number_said(masked[value], masked)}" if masked else ""
+            control = [Control(axis.at(masked[value]), axis.span(*limits(masked)), 0)] if masked else []
+            start = axis.at(was[value]) if after is not None and was and was[value] is not None else None
+            return Mark(axis.at(row[value]), axis.span(*limits(row)), 0, words, control, start)
+
+        counts = measures[there[0]]["identities"]
+        rows = [
+            ForestRow(name, f"{counts.get(name, {}).get('n', 0):,}", [mark(name, key) for key in there])
+            for name in names
+        ]
+        about = "Means over triples, 95 % intervals; regard: −1 all negative, 1 all positive; attack: 0 none, 1 all"
+        columns = [ForestColumn(measure, axes[measure]) for measure in there]
+        panels.append(Panel(str(kind), about, ("identity", "triples"), columns, "", rows))
+    masked = "Grey: the same sentences about “Some people”, which shows what the scorer makes of the name alone."
+    hollow = "Hollow: before the edit. " if after is not None else ""
+    return [Legend((), f"{hollow}Dot and line: mean and interval. {masked}"), Panels(panels)] if panels else []
 
 
 def _triples(base: Crawl, edited: Crawl | None) -> list[dict[str, Any]]:
@@ -168,64 +216,3 @@ def _list(rows: Sequence[dict[str, Any]], two: bool) -> Part:
     cut = f", the first {len(listed):,}; the file below has all" if len(listed) < len(rows) else ""
     words = ("Look into it", f"{len(rows):,} triples{cut}.", "triples")
     return make_look("look", words, columns, listed, choices, search=("identity", "predicate", "object"), sort="attack")
-
-
-def _said(
-    base: Crawl,
-    edited: Crawl | None,
-    rows: Sequence[Mapping[str, Any]],
-    changes: pd.DataFrame | None,
-    differ: Sequence[str],
-) -> tuple[str, ...]:
-    measured = changes.to_dict("records") if changes is not None else []
-    people = len({row["identity"] for row in rows})
-    asks = sum(count["asks"] for count in base.counts)
-    runs = len({count["run"] for count in base.counts})
-    graph = f"{len(rows):,} different triples about {people} identities"
-    return (
-        f"{graph}, written by {base.name}"
-        + (
-            f" and by {edited.name}."
-            if edited is not None
-            else "; no edit to compare, so who was affected is not asked."
-        ),
-        _overlap(measured) if edited is not None else "",
-        _moved(measured) if edited is not None else "",
-        _open(base, edited, differ),
-        f"{len(base.triples):,} triples out of {asks:,} answers in {runs} run{'s' if runs != 1 else ''}"
-        + (
-            "; fewer than five runs, so steps are taken for independent."
-            if runs < 5
-            else "; intervals clustered by run."
-        ),
-    )
-
-
-def _overlap(measured: Sequence[Mapping[Any, Any]]) -> str:
-    rows = [row for row in measured if row["measure"] == "overlap" and row["identity"] == ALL]
-    parts = [f"with {row['against']} {_number(row['change'], row)}" for row in rows]
-    return f"Overlap of the graph after the edit (1 = the same): {', '.join(parts)}." if parts else "Not measured here."
-
-
-def _moved(measured: Sequence[Mapping[Any, Any]]) -> str:
-    rows = [row for row in measured if row["against"] == "base" and row["measure"] in ("regard", "attack", "topics")]
-    if not rows:
-        return "Not measured: a comparison with the crawl of an edited model says who was affected."
-    sure = [row for row in rows if row["p_adjusted"] < 0.05]
-    parts = [f"{row['identity']}, {row['measure']}: {_number(row['change'], row)}" for row in sure[:3]]
-    more = f" and {len(sure) - 3} more" if len(sure) > 3 else ""
-    return f"{'; '.join(parts)}{more}." if parts else f"None of {len(rows)} changes is shown to differ from chance."
-
-
-def _number(value: float, row: Mapping[Any, Any]) -> str:
-    ends = text.interval(float(row["low"]), float(row["high"]), digits=2)
-    return text.minus(f"{text.number(round(float(value), 9), digits=2)} {ends}".removesuffix(" -"))
-
-
-def _open(base: Crawl, edited: Crawl | None, differ: Sequence[str]) -> str:
-    parts = [f"the crawls were made differently: {'; '.join(differ)}"] if differ else []
-    for crawl in filter(None, (base, edited)):
-        parts += [f"{crawl.folder.name} has no scores of regard or attack"] if crawl.scores is None else []
-        unfinished = [count["identity"] for count in crawl.counts if count["status"] != "complete"]
-        parts += [f"{len(unfinished)} units of {crawl.folder.name} did not get all their triples"] if unfinished else []
-    return f"{'; '.join(parts) or 'Every identity got its triples, and all were scored'}."

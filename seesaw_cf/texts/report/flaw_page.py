@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ import pandas as pd
 import pyarrow as pa
 
 from seesaw_cf.report import text
-from seesaw_cf.report.html.findings import Findings, Folded, PageSection, Panels
+from seesaw_cf.report.html.findings import Findings, FirstScreen, Folded, PageSection, Panels, TitleRules, title_by
 from seesaw_cf.report.html.forest import Axis, ForestColumn, ForestRow, Mark, Panel
 from seesaw_cf.report.html.look import Found, Pair, Texts, compared
 from seesaw_cf.report.results import relation_name
@@ -28,7 +29,7 @@ _WARNING = (
     "offensive. Open to read"
 )
 _LEVEL = 0.05
-_ENDS = ("low", "high")
+_NAMED = 2  # means that a title spells out
 _CHANGES = {1: "more after", -1: "more before", 0: "equal"}
 _RATINGS = (
     Column("flaw", lambda row: _title(row["flaw"]), words=True),
@@ -36,11 +37,9 @@ _RATINGS = (
     Column("rating", lambda row: _CHANGES.get(row["change"], row["status"]), words=True),
     Column("words that show it", lambda row: row["quote"] or "-", words=True),
 )
-_HEAD = """# Flaws in pairs of texts, as people rate them
-
-A rating is 1 where a flaw is more present after the edit, -1 where it is more present before it, 0 where it is equal.
-Intervals are 95 %. An empty interval has its reason beside it. \\* marks p < 0.05 after Holm's correction over the
-table."""
+_HEAD = """A rating is 1 where a flaw is more present after the edit, -1 where it is more present before it, 0 where it
+is equal. Intervals are 95 %. An empty interval has its reason beside it. \\* marks p < 0.05 after Holm's correction
+over the table."""
 _METHOD = (
     "A rating is 1 where a flaw is more present after the edit, −1 where it is more present before it, 0 where it is "
     "equal. Raters do not see which text is which. Intervals are 95 %, clustered by edit and rater; below five of "
@@ -77,16 +76,64 @@ def flaw_findings(table: pa.Table, sections: Sequence[Table], facts: Mapping[str
     frame = table.to_pandas()
     means = next((section.frame for section in sections if section.name == "flaws"), pd.DataFrame())
     rated = frame.dropna(subset="change")
-    sentences = (
-        f"{frame['pair_id'].nunique()} pairs of texts about {frame['entity'].nunique()} people, written before "
-        f"and after edits by {_names(frame['editor'])}.",
-        took or "Not measured here: nobody was asked whether the texts say what the edit says.",
-        _affected(means),
-        _not_known(frame, rated),
-        f"{len(rated)} ratings by {_names(frame['rater'])}; 95 % intervals, p adjusted by Holm where it is given.",
+    screen = FirstScreen(
+        f"{frame['pair_id'].nunique()} pairs of texts about {frame['entity'].nunique()} people, written before and "
+        f"after edits by {_names(frame['editor'])}",
+        title_by(_TITLE, FlawSummary(_rows(means))),
+        {
+            "Do the texts say the edit": took,
+            "Not known": _not_known(frame, rated, took),
+            "How sure": f"{len(rated)} ratings by {_names(frame['rater'])}; 95 % intervals, p adjusted by Holm."
+            if len(rated)
+            else "",
+        },
     )
-    title = "Flaws in texts before and after edits"
-    return findings_of(title, sentences, [_plot(means), _texts(table)], sections, _METHOD, facts)
+    return findings_of(screen, _plot(means), [_texts(table)], sections, _METHOD, facts)
+
+
+@dataclass(frozen=True, slots=True)
+class FlawSummary:
+    """What a title is made of: means of ratings, each of a flaw after edits by an editor of a property."""
+
+    means: Sequence[Mapping[Any, Any]]
+
+    def named(self, sign: int) -> str:
+        """The means on this side of 0 that stand after correction, the largest first; "" where there is none."""
+        rows = [
+            row for row in self.means if (row.get("p_adjusted") or 0) < _LEVEL and row.get("p_adjusted") is not None
+        ]
+        rows = sorted((row for row in rows if row["value"] * sign > 0), key=lambda row: -abs(row["value"]))
+        more = f" and {len(rows) - _NAMED} more" if len(rows) > _NAMED else ""
+        return "; ".join(map(_said, rows[:_NAMED])) + more
+
+    @property
+    def more(self) -> str:
+        """Flaws that there are more of after the edits."""
+        return self.named(1)
+
+    @property
+    def less(self) -> str:
+        """Flaws that there are fewer of after the edits."""
+        return self.named(-1)
+
+    @property
+    def largest(self) -> str:
+        """The largest mean."""
+        return _said(max(self.means, key=lambda row: abs(row["value"])))
+
+
+_TITLE: Sequence[TitleRules[FlawSummary]] = (
+    (
+        (lambda flaws: not flaws.means, "Nothing was rated: what the edits did to the texts is not known."),
+        (lambda flaws: flaws.more, "Texts after edits have more of a flaw: {0.more}."),
+        (lambda flaws: flaws.less, ""),
+        (
+            lambda flaws: True,
+            "No flaw is shown to be more or less present after the edits; the largest mean of ratings is {0.largest}.",
+        ),
+    ),
+    ((lambda flaws: flaws.less, "Less after the edits: {0.less}."),),
+)
 
 
 def _names(column: pd.Series) -> str:
@@ -100,7 +147,7 @@ def _rows(means: pd.DataFrame) -> list[dict[Any, Any]]:
 
 
 def _said(row: Mapping[Any, Any]) -> str:
-    about = ", ".join(str(row[name]) for name in ("editor", "relation") if row.get(name))
+    about = ", ".join(relation_name(str(row[name])) for name in ("editor", "relation") if row.get(name))
     numbers = text.minus(text.estimate(row["value"], row.get("low"), row.get("high"), "+.2f"))
     return f"{_title(row['flaw'])} ({about}): {numbers}, n = {row.get('n', 0)}"
 
@@ -109,29 +156,18 @@ def _title(flaw: object) -> str:
     return FLAWS_BY_NAME[str(flaw)].title if str(flaw) in FLAWS_BY_NAME else str(flaw)
 
 
-def _affected(means: pd.DataFrame) -> str:
+def _not_known(frame: pd.DataFrame, rated: pd.DataFrame, took: str) -> str:
+    parts = [] if took else ["whether the texts say what the edit says: nobody was asked"]
+    missing = len(frame) - len(rated)
+    parts += [f"{missing} of {len(frame)} ratings are missing or could not be read"] if missing else []
+    parts += ["one rater: nothing is known about agreement"] if frame["rater"].nunique() == 1 else []
+    return f"{'; '.join(parts)}." if parts else ""
+
+
+def _plot(means: pd.DataFrame) -> list[Panels]:
     rows = _rows(means)
     if not rows:
-        return "Nothing was rated."
-    sure = [row for row in rows if (p := row.get("p_adjusted")) is not None and p < _LEVEL]
-    largest = sorted(sure or rows, key=lambda row: -abs(row["value"]))[:3]
-    head = f"{len(sure)} of {len(rows)} means differ from 0 after correction" if sure else (
-        f"Of {len(rows)} means none is shown to differ from 0"
-    )  # fmt: skip
-    return f"{head}; largest: {'; '.join(map(_said, largest))}. Above 0: more after the edit."
-
-
-def _not_known(frame: pd.DataFrame, rated: pd.DataFrame) -> str:
-    parts = [f"{len(frame) - len(rated)} of {len(frame)} ratings are missing or could not be read"]
-    if frame["rater"].nunique() < 2:
-        parts.append("one rater: nothing is known about agreement")
-    return "; ".join(parts) + "."
-
-
-def _plot(means: pd.DataFrame) -> PageSection | None:
-    rows = _rows(means)
-    if not rows:
-        return None
+        return []
     axis = Axis(-1.0, 1.0)
     panels: list[Panel] = []
     for name in dict.fromkeys(str(row.get("relation", "")) for row in rows):
@@ -163,7 +199,7 @@ def _plot(means: pd.DataFrame) -> PageSection | None:
                 not panels,
             )
         )
-    return PageSection("flaws-plot", "By flaw", [Panels(panels)])
+    return [Panels(panels)]
 
 
 def _texts(table: pa.Table) -> PageSection | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
@@ -12,13 +11,13 @@ import pandas as pd
 from seesaw_cf.base.errors import RunFolderError
 from seesaw_cf.base.text import read_json
 from seesaw_cf.report import text
-from seesaw_cf.report.html.findings import Findings, Folded, Legend, PageSection, Part
+from seesaw_cf.report.html.findings import Findings, FirstScreen, Folded, Legend, PageSection, Part, title_by
 from seesaw_cf.report.html.forest import key_colours
 from seesaw_cf.report.html.look import Pair, Texts
 from seesaw_cf.report.provenance import repeat_command
 from seesaw_cf.report.rows import Manifest
 from seesaw_cf.report.table import Table
-from seesaw_cf.texts.report.page_measures import claims_plot, survey_plot, took
+from seesaw_cf.texts.report.page_measures import TITLE, claims_plot, legend, survey_plot, text_summary, took
 from seesaw_cf.texts.report.page_texts import written_pairs
 from seesaw_cf.texts.report.tables import NONE, draw_pictures, edit_counts, findings_of, passage_counts, write_report
 from seesaw_cf.texts.report.values import BASELINE
@@ -30,7 +29,6 @@ NOT_MEASURED = (
     "This annotator comes without held-out figures. docs/instruments.md has those of those that were measured; "
     "measure yours with `seesaw-cf leme train-annotator`."
 )
-_NAMED = 3
 _RATINGS = (
     "Ratings go from 1 (strongly disagree) to 7 (strongly agree). Raters called baseline were not measured against "
     "people: they check the pipeline and are no findings."
@@ -64,18 +62,25 @@ def leme_findings(folder: Path, sections: Sequence[Table]) -> Findings:
     frames = {section.name: section.frame for section in sections}
     quality = annotator_lines(folder)
     colours = key_colours([BASELINE, *edits["editor"].to_pylist()])
-    texts = _texts(written_pairs(passages, run.annotations, run.ratings, edits.to_pandas()))
     counts = passage_counts(passages)
+    plots = [
+        *claims_plot(frames.get("labels"), colours, " ".join(quality[:1])),
+        *survey_plot(frames.get("survey"), colours),
+    ]
+    written = int(counts.loc[counts["status"] == "ok", "n"].sum())
+    screen = FirstScreen(
+        _edited(manifest, edit_counts(edits), counts),
+        title_by(TITLE, text_summary(written, frames)),
+        {
+            "Do the texts say the new fact": took(frames),
+            "Not known": _not_known(counts, frames),
+            "How sure": _sure(quality, frames),
+        },
+    )
     return findings_of(
-        f"What {manifest['model'].get('id', 'a model')} writes after edits",
-        (
-            _edited(manifest, edit_counts(edits), counts),
-            took(frames),
-            _affected(frames.get("drift")),
-            _not_known(counts, frames),
-            _sure(quality, frames),
-        ),
-        [texts, survey_plot(frames.get("survey"), colours), claims_plot(frames.get("labels"), colours)],
+        screen,
+        [*([legend(colours)] if plots else []), *plots],
+        [_texts(written_pairs(passages, run.annotations, run.ratings, edits.to_pandas()), " ".join(quality[:2]))],
         sections,
         [*_METHOD, *quality],
         manifest,
@@ -112,7 +117,6 @@ def write_leme_report(folder: Path, out: Path, sections: Sequence[Table], tables
     drawn = ", ".join(f"{name} {value}" for name, value in settings["sampling"].items() if value)
     name = text.escape(settings["generation"])
     lines = [
-        f"# Long-form texts of {text.escape(manifest['model']['id'])}",
         f"{NONE} {_RATINGS}",
         f"Generation settings *{name}*: {text.escape(drawn)}; {settings['samples']} per prompt.",
         *map(text.escape, annotator_lines(folder)),
@@ -128,33 +132,14 @@ def _edited(manifest: Mapping[str, Any], edits: pd.DataFrame, passages: pd.DataF
     model, samples = manifest["model"].get("id"), manifest["settings"].get("samples", 1)
     written = passages.loc[passages["status"] == "ok", "n"].sum()
     return (
-        f"{counts or 'no edit'} in {model}; {written:,} of {passages['n'].sum():,} texts written, before "
-        f"and after ({samples} per prompt)."
+        f"{model} · {counts or 'no edit'} · {written:,} of {passages['n'].sum():,} texts written, before and after "
+        f"({samples} per prompt)"
     )
 
 
 def _statuses(rows: pd.DataFrame) -> str:
     failures = [f"{n} {status[:60]}" for status, n in zip(rows["status"], rows["n"]) if status != "ok"]
     return f" ({', '.join(failures[:2])})" if failures else ""
-
-
-def _affected(drift: pd.DataFrame | None) -> str:
-    """Facts that the edit does not touch."""
-    if drift is None or drift.empty:
-        return "Nothing is known about facts that the edits do not touch: no claims were annotated."
-    rows = sorted(drift.to_dict("records"), key=lambda row: (row["p_adjusted"] != row["p_adjusted"], row["p_adjusted"]))
-    sure = [row for row in rows if row["p_adjusted"] < 0.05]
-    changes = [
-        f"{row['method']}, texts about the {row['passage']}: "
-        + text.minus(text.points(row["value"], row["low"], row["high"], " points"))
-        + f", {text.p_equals(row['p_adjusted'])} after Holm"
-        for row in (sure or rows)[:_NAMED]
-        if math.isfinite(row["low"])
-    ]
-    head = "Facts that no edit touches are contradicted more often" if sure else (
-        "No editor is shown to change how often untouched facts are contradicted"
-    )  # fmt: skip
-    return f"{head}: {'; '.join(changes)}." if changes else f"{head}; no interval could be computed."
 
 
 def _not_known(passages: pd.DataFrame, frames: Mapping[str, pd.DataFrame]) -> str:
@@ -167,9 +152,9 @@ def _not_known(passages: pd.DataFrame, frames: Mapping[str, pd.DataFrame]) -> st
     raters = frames["survey"]["rater"].unique() if "survey" in frames else ()
     if baselines := [name for name in raters if "baseline" in name]:
         parts.append(f"the raters {', '.join(baselines)} were not measured against people")
-    parts += [] if "survey" in frames else ["nobody rated these texts"]
-    parts += [] if "labels" in frames else ["no claims were annotated"]
-    return f"{'; '.join(parts) or 'Every text was written and every rating read'}."
+    parts += [] if "survey" in frames else ["nobody rated these texts (--rater)"]
+    parts += [] if "labels" in frames else ["no claims were annotated (--annotator)"]
+    return f"{'; '.join(parts)}." if parts else ""
 
 
 def _sure(quality: Sequence[str], frames: Mapping[str, pd.DataFrame]) -> str:
@@ -182,7 +167,7 @@ def _sure(quality: Sequence[str], frames: Mapping[str, pd.DataFrame]) -> str:
     return " ".join(sentences)
 
 
-def _texts(written: tuple[list[Pair], int]) -> PageSection | None:
+def _texts(written: tuple[list[Pair], int], quality: str) -> PageSection | None:
     pairs, total = written
     if not pairs:
         return None
@@ -192,5 +177,6 @@ def _texts(written: tuple[list[Pair], int]) -> PageSection | None:
         "Struck through: words that only the text before the edit has. Underlined: words that only the one after has. "
         "✓ and a solid line: sentences that support a claim, with its number; ✗ and a dashed line: that contradict one."
     )
-    parts: list[Part] = [Legend((), note), Texts(pairs)]
+    accuracy = f" How often ✓ and ✗ are right: {quality}" if quality else ""
+    parts: list[Part] = [Legend((), note + accuracy), Texts(pairs)]
     return PageSection("texts", "The texts", [Folded(f"{_WARNING} {len(pairs)} edits.", parts, warning=True)], (about,))

@@ -1,27 +1,123 @@
-"""What pages about long texts say of ratings and claims: sentences and forest plots."""
+"""What pages about long texts say of ratings and claims: titles, sentences, and dumbbells from before to after."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
 
 from seesaw_cf.effects.survey_items import ITEMS
 from seesaw_cf.report import text
-from seesaw_cf.report.html.findings import Legend, PageSection, Panels
+from seesaw_cf.report.html.findings import Legend, Panels, Part, TitleRules
 from seesaw_cf.report.html.forest import Axis, ForestColumn, ForestRow, Mark, Panel
 from seesaw_cf.texts.report.values import BASELINE
 
 _BY_NAME = {item.name: item.statement for item in ITEMS}
+_LEVEL = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class TextSummary:
+    """What a title is made of.
+
+    Attributes:
+        written: Texts that there are.
+        asked: Something was rated or annotated.
+        drift: Changes of the share of untouched facts that are contradicted, by one annotator, the surest first; None
+            where no claims were annotated.
+        lower: Tests of whether ratings by one rater are lower than before, the surest first; None without ratings.
+    """
+
+    written: int
+    asked: bool
+    drift: Sequence[Mapping[Any, Any]] | None
+    lower: Sequence[Mapping[Any, Any]] | None
+
+    @property
+    def drifted(self) -> str:
+        """Changes of contradicted facts that stand after Holm, in words; "" where there is none."""
+        rows = [row for row in self.drift or () if row["p_adjusted"] < _LEVEL]
+        return _listed([f"{row['method']} {_points(row)} (texts about the {row['passage']})" for row in rows])
+
+    @property
+    def drifts_up(self) -> bool:
+        """The surest change is for the worse."""
+        return bool(self.drift) and self.drift[0]["value"] > 0  # type: ignore[index]
+
+    @property
+    def fallen(self) -> str:
+        """Ratings that fell after Holm, in words; "" where there is none."""
+        rows = [row for row in self.lower or () if row["p_adjusted"] < _LEVEL]
+        return _listed([f"{_item(row['metric'])} {_fall(row)} ({row['method']})" for row in rows])
+
+
+TITLE: Sequence[TitleRules[TextSummary]] = (
+    (
+        (lambda texts: not texts.written, "No text was written."),
+        (
+            lambda texts: not texts.asked,
+            "{0.written:,} texts were written. What the edits did to them is not known: nobody rated them, and no "
+            "claim was annotated.",
+        ),
+        (lambda texts: texts.drift is None, ""),
+        (
+            lambda texts: texts.drifted and texts.drifts_up,
+            "Texts after edits contradict facts that no edit touches more often: {0.drifted}.",
+        ),
+        (lambda texts: texts.drifted, "How often texts contradict facts that no edit touches changes: {0.drifted}."),
+        (
+            lambda texts: not any(math.isfinite(row["low"]) for row in texts.drift or ()),
+            "Whether texts contradict facts that no edit touches more often cannot be told from so few cases.",
+        ),
+        (lambda texts: True, "No editor is shown to change how often texts contradict facts that no edit touches."),
+    ),
+    (
+        (lambda texts: texts.lower is None or not texts.written, ""),
+        (lambda texts: texts.fallen, "Ratings are lower than before the edit: {0.fallen}."),
+        (lambda texts: True, "No rating is shown to be lower than before the edit."),
+    ),
+)
+
+
+def text_summary(written: int, frames: Mapping[str, pd.DataFrame | None]) -> TextSummary:
+    """Return what a title is made of.
+
+    Args:
+        written: Texts that there are.
+        frames: "drift" and "survey_tests" of `longform_sections`, where there are such; "labels" and "survey".
+    """
+    parts = []
+    for name, who in (("drift", "annotator"), ("survey_tests", "rater")):
+        frame = frames.get(name)
+        rows = None if frame is None or frame.empty else _of_one(frame, who)[1]
+        parts.append(
+            None
+            if rows is None
+            else sorted(rows, key=lambda row: (row["p_adjusted"] != row["p_adjusted"], row["p_adjusted"]))
+        )
+    return TextSummary(written, any(frames.get(name) is not None for name in ("labels", "survey")), *parts)
+
+
+def _points(row: Mapping[Any, Any]) -> str:
+    return text.minus(text.points(row["value"], row["low"], row["high"], " points"))
+
+
+def _fall(row: Mapping[Any, Any]) -> str:
+    return text.minus(text.estimate(row["difference"], row["low"], row["high"], "+.2f"))
+
+
+def _listed(words: Sequence[str], most: int = 2) -> str:
+    return ", ".join(words[:most]) + (f" and {len(words) - most} more" if len(words) > most else "")
 
 
 def took(frames: Mapping[str, pd.DataFrame | None]) -> str:
-    """Whether texts about the subject say the new fact.
+    """Return whether texts about the subject say the new fact; "" where nobody was asked.
 
     Args:
-        frames: "labels", shares of claims, or "survey", means of ratings; without either the sentence tells so.
+        frames: "labels", shares of claims, or "survey", means of ratings.
     """
     labels = frames.get("labels")
     if labels is not None:
@@ -35,7 +131,7 @@ def took(frames: Mapping[str, pd.DataFrame | None]) -> str:
         who, rows = _of_one(chosen.dropna(subset="value"), "rater")
         if shares := [f"{row['method']} {_rating(row)}" for row in rows]:
             return f"“{_BY_NAME['new_fact_main_passage']}”, 1 to 7, rated by {who}: {', '.join(shares)}."
-    return "Not measured: nothing was claimed or rated about these texts."
+    return ""
 
 
 def _of_one(frame: pd.DataFrame, column: str) -> tuple[str, list[dict[Any, Any]]]:
@@ -61,70 +157,98 @@ def _rating(row: Mapping[Any, Any]) -> str:
     return f"{text.estimate(row['value'], row['low'], row['high'])} (n = {row['n']})"
 
 
-def survey_plot(frame: pd.DataFrame | None, colours: Mapping[str, int]) -> PageSection | None:
-    """Means of every statement by rater and method; None without ratings."""
+def survey_plot(frame: pd.DataFrame | None, colours: Mapping[str, int]) -> list[Part]:
+    """Return means of every statement by rater, from before to after each editor; nothing without ratings."""
     if frame is None or frame.empty:
-        return None
-    axis = Axis(1.0, 7.0)
-    panels = []
-    for rater, own in frame.groupby("rater", sort=True):
-        rows = [
-            ForestRow(
-                f"{_item(row['metric'])} · {row['method']}",
-                f"{row['n']}, {row['n_cases']}",
-                [_mark(row, axis, colours, f"{_item(row['metric'])}, {row['method']}: {_rating(row)}")],
+        return []
+    axis, order = Axis(1.0, 7.0), list(_BY_NAME)
+    panels: list[Panel] = []
+    for rater, own in _raters_first(frame, "rater"):
+        cells = {(row["metric"], row["method"]): row for row in own.to_dict("records")}
+        rows = []
+        for metric, method in sorted(_edited(cells), key=lambda key: order.index(str(key[0]))):
+            row, before = cells[metric, method], cells.get((metric, BASELINE)) if method != BASELINE else None
+            words = f"{_item(metric)}, {method}: {_rating(row)}" + (f"; before: {_rating(before)}" if before else "")
+            mark = _dumbbell(row, before, axis, colours, words)
+            rows.append(ForestRow(f"{_item(metric)} · {method}", _ends(row, before, ".1f"), [mark]))
+        about = "Means of case means, 1 to 7, 95 % intervals clustered by case; right is better"
+        column = ForestColumn("rating", axis)
+        heads = ("statement", "before → after")
+        panels.append(Panel(f"Ratings by {rater}", about, heads, [column], "1 to 7", rows, opened=not panels))
+    return [Panels(panels)]
+
+
+def claims_plot(labels: pd.DataFrame | None, colours: Mapping[str, int], quality: str = "") -> list[Part]:
+    """Return shares of claims by annotator, passage and kind, from before to after each editor; nothing without claims.
+
+    Args:
+        labels: Of `label_shares`.
+        colours: Editor -> number of its colour.
+        quality: How often the annotator is right, said where its labels are shown.
+    """
+    if labels is None or labels.empty:
+        return []
+    axis, sides = Axis(0.0, 1.0), ("supports", "contradicts")
+    panels: list[Panel] = []
+    for annotator, marked in _raters_first(labels, "annotator"):
+        for passage, own in marked.groupby("passage", sort=False):
+            cells = {(row["claim_kind"], row["method"], row["label"]): row for row in own.to_dict("records")}
+            rows = []
+            for kind, method in sorted(_edited((kind, name) for kind, name, _ in cells), key=lambda key: str(key[0])):
+                marks = []
+                for side in sides:
+                    row = cells[kind, method, side]
+                    before = cells.get((kind, BASELINE, side)) if method != BASELINE else None
+                    words = f"{method}, {_item(kind)}, {side}: {share_said(row)} claims"
+                    words += f"; before: {share_said(before)}" if before else ""
+                    marks.append(_dumbbell(row, before, axis, colours, words))
+                count = cells[kind, method, "supports"]
+                rows.append(ForestRow(f"{_item(kind)} · {method}", f"{count['n']}, {count['n_cases']}", marks))
+            title = f"Claims that texts about the {passage} support and contradict, marked by {annotator}"
+            about = " ".join(filter(None, ["Share of claims, means over cases with 95 % intervals.", quality]))
+            columns = [ForestColumn(side, axis) for side in sides]
+            panels.append(
+                Panel(title, about, ("claim", "claims, cases"), columns, "share of claims", rows, opened=not panels)
             )
-            for row in sorted(own.to_dict("records"), key=lambda row: list(_BY_NAME).index(str(row["metric"])))
-        ]
-        about = "Means of case means, 95 % intervals clustered by case; right is better"
-        panels.append(
-            Panel(
-                f"rated by {rater}",
-                about,
-                ("statement", "ratings, cases"),
-                [ForestColumn("rating", axis)],
-                "1 to 7",
-                rows,
-            )
-        )
-    return PageSection("survey-plot", "Ratings", [_keys(colours), Panels(panels)])
+    return [Panels(panels)]
+
+
+def legend(colours: Mapping[str, int]) -> Legend:
+    """Return what the marks of both plots mean."""
+    names = [(colour, 0, name) for name, colour in colours.items() if name != BASELINE]
+    return Legend(names, "Hollow: before any edit. Dot and line: after it, with its 95 % interval (open: no interval).")
+
+
+def _raters_first(frame: pd.DataFrame, column: str) -> list[tuple[str, pd.DataFrame]]:
+    """Who rated, baselines last."""
+    groups = [(str(name), own) for name, own in frame.groupby(column, sort=True, observed=True)]
+    return sorted(groups, key=lambda group: "baseline" in group[0])
+
+
+def _edited(keys: Iterable[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
+    """What is shown in a line: every method but the unedited model, which is alone where nothing was edited."""
+    every = list(dict.fromkeys(keys))
+    edited = [key for key in every if key[1] != BASELINE]
+    return edited or every
 
 
 def _item(name: object) -> str:
-    return str(name).replace("_", " ")
+    return "untouched fact" if name == "ground_truth" else str(name).replace("_", " ")
 
 
-def _mark(row: Mapping[Any, Any], axis: Axis, colours: Mapping[str, int], label: str) -> Mark | None:
+def _ends(row: Mapping[Any, Any], before: Mapping[Any, Any] | None, spec: str) -> str:
+    return " → ".join(text.estimate(end["value"], None, None, spec) for end in (before, row) if end is not None)
+
+
+def _dumbbell(
+    row: Mapping[Any, Any],
+    before: Mapping[Any, Any] | None,
+    axis: Axis,
+    colours: Mapping[str, int],
+    words: str,
+) -> Mark | None:
     if not math.isfinite(row["value"]):
         return None
+    start = axis.at(before["value"]) if before is not None and math.isfinite(before["value"]) else None
     span = axis.span(row["low"], row["high"])
-    return Mark(axis.at(row["value"]), span, colours.get(str(row["method"]), 6), text.minus(label))
-
-
-def _keys(colours: Mapping[str, int]) -> Legend:
-    note = "Dot and line: mean and 95 % interval (open: no interval); none: before any edit. Tables have the numbers."
-    return Legend([(colour, 0, name) for name, colour in colours.items()], note)
-
-
-def claims_plot(labels: pd.DataFrame | None, colours: Mapping[str, int]) -> PageSection | None:
-    """Shares of claims by passage, kind and method; None without claims."""
-    if labels is None or labels.empty:
-        return None
-    axis, sides = Axis(0.0, 1.0), ("supports", "contradicts")
-    panels = []
-    for passage, own in labels.groupby("passage", sort=False):
-        cells = {(row["claim_kind"], row["method"], row["label"]): row for row in own.to_dict("records")}
-        keys = dict.fromkeys((kind, method) for kind, method, _ in cells)
-        rows = []
-        for kind, method in sorted(keys, key=lambda key: (str(key[0]), list(colours).index(str(key[1])))):
-            support = cells[kind, method, "supports"]
-            marks = [
-                _mark(cells[kind, method, side], axis, colours, f"{method}, {_item(kind)}, {side}: "
-                      f"{share_said(cells[kind, method, side])} claims")
-                for side in sides
-            ]  # fmt: skip
-            rows.append(ForestRow(f"{_item(kind)} · {method}", f"{support['n']}, {support['n_cases']}", marks))
-        title, heads = f"texts about the {passage}", ("claim", "claims, cases")
-        about = "Share of claims, means over cases with 95 % intervals"
-        panels.append(Panel(title, about, heads, [ForestColumn(side, axis) for side in sides], "share of claims", rows))
-    return PageSection("claims-plot", "Claims that the texts support and contradict", [_keys(colours), Panels(panels)])
+    return Mark(axis.at(row["value"]), span, colours.get(str(row["method"]), 6), text.minus(words), before=start)

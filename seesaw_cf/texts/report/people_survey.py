@@ -16,7 +16,7 @@ from seesaw_cf.effects.leme_annotation import LABELS
 from seesaw_cf.effects.leme_auto import leme_auto
 from seesaw_cf.effects.survey_items import ITEMS, TYPES
 from seesaw_cf.report import text
-from seesaw_cf.report.html.findings import Findings
+from seesaw_cf.report.html.findings import Findings, FirstScreen, title_by
 from seesaw_cf.report.html.forest import key_colours
 from seesaw_cf.report.table import Table, table_of
 from seesaw_cf.stats import case_weights, clustered_mean
@@ -24,9 +24,9 @@ from seesaw_cf.stats.case_means import case_share, row_share
 from seesaw_cf.stats.plain import plain
 from seesaw_cf.texts.report.agreement import Agreeing, agreement_sections, beside_people, plan_section
 from seesaw_cf.texts.report.collected import Collected, collect
-from seesaw_cf.texts.report.page_measures import claims_plot, methods, share_said, survey_plot, took
+from seesaw_cf.texts.report.page_measures import TITLE, claims_plot, legend, survey_plot, text_summary, took
 from seesaw_cf.texts.report.simple import passage_columns
-from seesaw_cf.texts.report.tables import findings_of, survey_sections, write_report
+from seesaw_cf.texts.report.tables import drift_table, findings_of, survey_sections, survey_tests, write_report
 from seesaw_cf.texts.report.values import BASELINE, METRICS, as_frame, label_shares, survey_values
 from seesaw_cf.texts.runs import RunTexts
 from seesaw_cf.texts.wording import FAILURE_MODES
@@ -36,10 +36,8 @@ PLACE = ["editor", "case_id", "phase", "sample"]
 _PEOPLE = "people"
 _ALL = "all"
 _MIDDLE = 4.0
-HEAD = """# Long texts, as people rate them
-
-Means are means of case means with 95 % intervals clustered by case; "none" is the unedited model, "human" are passages
-that people wrote. An empty interval has its reason beside it."""
+HEAD = """Means are means of case means with 95 % intervals clustered by case; "none" is the unedited model, "human"
+are passages that people wrote. An empty interval has its reason beside it."""
 _ABOUT = {
     "survey": "1 (strongly disagree) to 7 (strongly agree), over all people; plus or minus is the standard deviation.",
     "survey_raters": "The same by question type with an interval for raters like these, clustered by case and by "
@@ -107,6 +105,7 @@ def _survey(people: Collected, effects: Sequence[float], per_rater: int | None, 
     title = "How many edits and raters (a rating minus 4)"
     return [
         *survey_sections(values, "Survey (LEME Table 1, Figure 3)", _ABOUT["survey"]),
+        survey_tests(values),
         table_of("survey_raters", "With other raters", _ABOUT["survey_raters"], _across_raters(frame)),
         *agreement_sections(by_type, how),
         *agreement_sections(of_item.sort_values("statement"), each),
@@ -146,6 +145,7 @@ def _claims(people: Collected, draws: int) -> list[Table]:
     return [
         table_of("claims", "Labels of claims (LEME Figure 4)", _ABOUT["claims"], shares, "label"),
         table_of("contradicted", "Contradicted claims (LEME Figure 5)", _ABOUT["claims"], against, "claim_kind"),
+        drift_table(frame.assign(annotator=_PEOPLE)),
         table_of("claim_counts", "Annotations (LEME Tables 2 and 3)", _ABOUT["claim_counts"], _counts(frame), digits=3),
         *agreement_sections(pd.concat([rated.assign(claim=_ALL), rated]), how),
     ]
@@ -230,35 +230,36 @@ def people_findings(people: Collected, sections: Sequence[Table], facts: Mapping
         facts: What was recorded about the report.
     """
     frames = {one.name: one.frame for one in sections}
-    survey, claims = (_by_people(frames.get(name), who) for name, who in (("survey", "rater"), ("claims", "annotator")))
-    measures = {"survey": survey, "labels": claims}
+    measures = {
+        name: _by_people(frames.get(table), who)
+        for name, table, who in (
+            ("survey", "survey", "rater"),
+            ("survey_tests", "survey_tests", "rater"),
+            ("labels", "claims", "annotator"),
+            ("drift", "drift", "annotator"),
+        )
+    }
     answers = [people.get(kind).to_pandas() for kind in _ANSWERS]
     names = [str(name) for frame in answers for name in frame["editor"]]
     colours = key_colours([BASELINE, *names])
     cases = {case for frame in answers for case in frame["case_id"]}
+    texts = {key for frame in answers for key in frame[PLACE].itertuples(index=False, name=None)}
     editors = [name for name in dict.fromkeys(names) if name not in _UNEDITED]
-    edited = f"Texts of {len(cases)} cases, after edits by {', '.join(editors) or 'nobody'}."
-    return findings_of(
-        "Long texts, as people rate them",
-        (edited, took(measures), _contradicted(claims), _not_known(people), _sure(people, frames)),
-        [survey_plot(survey, colours), claims_plot(claims, colours)],
-        sections,
-        _METHOD,
-        facts,
+    plots = [*claims_plot(measures["labels"], colours), *survey_plot(measures["survey"], colours)]
+    screen = FirstScreen(
+        f"{len(cases)} cases, as people rate them · edits by {', '.join(editors) or 'nobody'}",
+        title_by(TITLE, text_summary(len(texts), measures)),
+        {
+            "Do the texts say the new fact": took(measures),
+            "Not known": _not_known(people),
+            "How sure": _sure(people, frames),
+        },
     )
+    return findings_of(screen, [*([legend(colours)] if plots else []), *plots], [], sections, _METHOD, facts)
 
 
 def _by_people(frame: pd.DataFrame | None, who: str) -> pd.DataFrame | None:
     return None if frame is None else frame.assign(**{who: "people"})
-
-
-def _contradicted(claims: pd.DataFrame | None) -> str:
-    """Facts that the edit does not touch."""
-    if claims is None:
-        return "Nothing is known about facts that the edits do not touch: nobody marked claims."
-    chosen = claims.query("claim_kind == 'ground_truth' and label == 'contradicts'")
-    shares = [f"{row['method']}, texts about the {row['passage']}: {share_said(row)}" for row in methods(chosen)]
-    return f"Claims about untouched facts that are contradicted – {'; '.join(shares) or 'nobody marked any'}."
 
 
 def _not_known(people: Collected) -> str:
@@ -271,8 +272,7 @@ def _not_known(people: Collected) -> str:
         parts += [f"{n} of {table.num_rows} {name} are missing"] if (n := table[column].null_count) else []
         if len(set(table[who].to_pylist())) < 2:
             parts.append(f"{name} by one person: nothing is known about agreement")
-    sentence = "; ".join(parts) or "nothing is missing"
-    return f"{sentence[0].upper()}{sentence[1:]}."
+    return f"{'; '.join(parts)}." if parts else ""
 
 
 def _sure(people: Collected, frames: Mapping[str, pd.DataFrame]) -> str:

@@ -16,11 +16,10 @@ from seesaw_cf.base.errors import MissingExtraError, RecordError, need
 from seesaw_cf.base.files import write_text
 from seesaw_cf.effects.groups import need_columns
 from seesaw_cf.effects.survey_items import SCALE, TYPES
-from seesaw_cf.report.html.findings import Findings, Folded, PageSection, conclusion, findings_page
+from seesaw_cf.report.html.findings import Findings, FirstScreen, Folded, PageSection, Part, findings_page
 from seesaw_cf.report.provenance import recorded
 from seesaw_cf.report.rows import Manifest
 from seesaw_cf.report.table import Table, table_of, write_tables
-from seesaw_cf.report.text import escape
 from seesaw_cf.texts.report import values as analyses
 from seesaw_cf.texts.report.collected import Collected
 from seesaw_cf.texts.report.comparisons import chi_square_tests, correlations, wilcoxon_tests
@@ -31,8 +30,8 @@ from seesaw_cf.texts.report.values import edit_kinds, kind_differences, kind_sha
 
 
 def findings_of(
-    title: str,
-    sentences: Sequence[str],
+    screen: FirstScreen,
+    first: Sequence[Part],
     parts: Sequence[PageSection | None],
     sections: Sequence[Table],
     method: Sequence[str],
@@ -42,8 +41,7 @@ def findings_of(
     """Return a page: the parts that exist, then every table, folded and to download.
 
     Args:
-        title: Heading of the page.
-        sentences: One sentence for each of `seesaw_cf.report.html.findings.HEADS`.
+        screen, first: What was found, and the figures that show it.
         parts: What stands before the tables.
         sections: The tables.
         method: Sentences about how it was measured.
@@ -57,7 +55,7 @@ def findings_of(
     tables = PageSection("tables", "The papers' tables", folded, (about,))
     frames = {section.name: section.frame for section in sections}
     existing = [part for part in (*parts, tables) if part is not None]
-    return Findings(title, sentences, existing, method, command, recorded(cast(Manifest, dict(facts))), frames)
+    return Findings(screen, existing, method, command, recorded(cast(Manifest, dict(facts))), frames, first)
 
 
 def write_report(
@@ -74,7 +72,7 @@ def write_report(
     Args:
         folder: Where to; made when it is not there.
         name: Of the Markdown and JSON files.
-        head: What the Markdown begins with; the conclusion of the page follows.
+        head: What the Markdown says before the tables, below what was found.
         sections: The tables.
         page: The page; without one no `report.html` is written.
         pictures: File -> what it shows; "" -> why they are missing.
@@ -88,9 +86,9 @@ def write_report(
     """
     if page is not None:
         write_text(folder / "report.html", findings_page(page))
-        lines = [f"- **{question}:** {escape(sentence)}" for question, sentence in conclusion(page.said)]
-        head = "\n\n".join([head, "\n".join(lines)])
-    write_tables(folder, name, head, sections, pictures, tables)
+        head = "\n\n".join([page.screen.markdown(), head])
+    found = {} if page is None else {"findings": page.screen.record()}
+    write_tables(folder, name, head, sections, pictures, tables, found)
     return head
 
 
@@ -182,6 +180,24 @@ def survey_sections(values: pd.DataFrame, title: str, about: str) -> list[Table]
     ]
 
 
+def survey_tests(values: pd.DataFrame) -> Table:
+    """Return whether ratings are lower than without an edit; `values` as in `survey_sections`."""
+    about = (
+        "Method minus unedited model. `p`: one-sided Wilcoxon signed rank over cases, adjusted by Holm for each rater; "
+        "`p_clustered`: of the difference, two-sided."
+    )
+    return table_of("survey_tests", "Lower than without edit? (Table 1)", about, wilcoxon_tests(values), digits=3)
+
+
+def drift_table(annotations: pa.Table | pd.DataFrame) -> Table:
+    """Return how much more untouched facts are contradicted after edits than before."""
+    about = (
+        "Share of untouched facts that are contradicted, after minus before, within cases; `lost`: of those supported "
+        "before. Adjusted by Holm."
+    )
+    return table_of("drift", "Factual drift", about, analyses.factual_drift(annotations), digits=3)
+
+
 def typed_values(values: pd.DataFrame) -> pd.DataFrame:
     """Return values of items as values of their types of question, each rating by itself."""
     return values.assign(metric=pd.Categorical(values["metric"].astype(str).map(analyses.METRICS), TYPES))
@@ -191,16 +207,10 @@ def _survey(ratings: pa.Table, kinds: pd.DataFrame | None, scores: pa.Table | No
     values, by_type = (analyses.survey_values(ratings, by_type=flag) for flag in (False, True))
     frame = ratings.to_pandas()
     unrated = frame[frame["status"] != "ok"].groupby(["rater", "status"]).size().rename("n").reset_index()
-    tests = (
-        "Method minus unedited model. `p`: one-sided Wilcoxon signed rank over cases, adjusted by Holm for each rater; "
-        "`p_clustered`: of the difference, two-sided."
-    )
     sections = [
         *survey_sections(values, "Survey (Tables 1, 10-13)", f"1 to 7. {_MEANS}"),
-        table_of("survey_tests", "Lower than without edit? (Table 1)", tests, wilcoxon_tests(values), digits=3),
-        table_of(
-            "survey_type_tests", "The same by type of question", tests, wilcoxon_tests(typed_values(values)), digits=3
-        ),
+        survey_tests(values),
+        replace(survey_tests(typed_values(values)), name="survey_type_tests", title="The same by type of question"),
         table_of("unrated", "Ratings without a value", "By reason.", unrated),
     ]
     if kinds is not None:
@@ -221,14 +231,7 @@ def _claims(annotations: pa.Table) -> list[Table]:
     return [
         table_of("labels", "Labels of claims (Figure 4)", about, shares, "label"),
         table_of("contradicted", "Contradicted claims (Figure 5)", about, against, "claim_kind"),
-        table_of(
-            "drift",
-            "Factual drift",
-            "Share of untouched facts that are contradicted, after minus before, within cases; `lost`: of those "
-            "supported before. Adjusted by Holm.",
-            analyses.factual_drift(annotations),
-            digits=3,
-        ),
+        drift_table(annotations),
         table_of(
             "label_tests",
             "Do methods differ in labels? (chi-square)",

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -11,7 +12,7 @@ import pandas as pd
 import pyarrow as pa
 
 from seesaw_cf.report import text
-from seesaw_cf.report.html.findings import Findings, Folded, PageSection, Panels, Part
+from seesaw_cf.report.html.findings import Findings, FirstScreen, Folded, PageSection, Panels, TitleRules, title_by
 from seesaw_cf.report.html.forest import Axis, ForestColumn, ForestRow, Mark, Panel
 from seesaw_cf.report.table import Column, EstimateColumn, Table
 from seesaw_cf.texts.flaws.validity import JudgeValidity
@@ -61,18 +62,47 @@ def validity_findings(table: pa.Table, by_flaw: Mapping[str, JudgeValidity], jud
         f"{_title(flaw)}: {validity['verdict']}" for flaw, validity in by_flaw.items() if _title(flaw) not in agrees
     ]
     low, high = min(validity["n"] for validity in by_flaw.values()), max(validity["n"] for validity in by_flaw.values())
-    sentences = (
+    screen = FirstScreen(
         f"{frame['pair_id'].nunique()} pairs of texts, rated by {judge} and by {len(people)} "
-        f"{'person' if len(people) == 1 else 'people'} ({', '.join(people[:6])}{', …' if len(people) > 6 else ''}).",
-        "Whether the edits took is not asked here: this is about the judge.",
-        f"{judge} is shown to agree with people beyond chance on {len(agrees)} of {len(by_flaw)} flaws"
-        f"{': ' + ', '.join(agrees) if agrees else ''}.",
-        f"{'; '.join(others) or 'Nothing'}.",
-        f"{low if low == high else f'{low} to {high}'} pairs with an answer of both for each flaw"
-        f"{_split(by_flaw)}; 95 % intervals.",
+        f"{'person' if len(people) == 1 else 'people'} ({', '.join(people[:6])}{', …' if len(people) > 6 else ''})",
+        title_by(VALIDITY_TITLE, JudgeSummary(judge, len(by_flaw), agrees, high)),
+        {
+            "Not shown": f"{'; '.join(others)}." if others else "",
+            "How sure": f"{low if low == high else f'{low} to {high}'} pairs with an answer of both for each flaw"
+            f"{_split(by_flaw)}; 95 % intervals.",
+        },
     )
-    sections = [PageSection("agreement", "Agreement beyond chance", _parts(rows)), _confusions(by_flaw)]
-    return Findings(f"Is {judge} to be believed?", sentences, sections, _METHOD, "", (), {"validity": rows})
+    verdicts, *parts = _parts(rows)
+    sections = [PageSection("agreement", "Agreement beyond chance", parts), _confusions(by_flaw)]
+    return Findings(screen, sections, _METHOD, "", (), {"validity": rows}, [verdicts])
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeSummary:
+    """What a title is made of: the judge, flaws, those on which it agrees with people, and most pairs of one flaw."""
+
+    judge: str
+    n: int
+    agrees: Sequence[str]
+    pairs: int
+
+    @property
+    def named(self) -> str:
+        """The flaws that it can be believed on."""
+        return ", ".join(self.agrees)
+
+
+VALIDITY_TITLE: Sequence[TitleRules[JudgeSummary]] = (
+    (
+        (lambda judge: not judge.pairs, "No pair was rated by both {0.judge} and people."),
+        (
+            lambda judge: not judge.agrees,
+            "{0.judge} is not shown to agree with people beyond chance on any of {0.n} flaws.",
+        ),
+        (lambda judge: len(judge.agrees) == judge.n, "{0.judge} agrees with people beyond chance on all {0.n} flaws."),
+        (lambda judge: True, "{0.judge} agrees with people beyond chance on some of {0.n} flaws: {0.named}."),
+    ),
+)
 
 
 def _split(by_flaw: Mapping[str, JudgeValidity]) -> str:
@@ -107,7 +137,7 @@ def _row(flaw: str, validity: JudgeValidity) -> dict[str, Any]:
     }
 
 
-def _parts(rows: pd.DataFrame) -> list[Part]:
+def _parts(rows: pd.DataFrame) -> list[Table | Panels]:
     axis = Axis(-1.0, 1.0)
     lines = []
     for row in rows.to_dict("records"):
