@@ -279,7 +279,8 @@ def write_tables(
     return path
 
 
-def _records(table: Table) -> list[dict[str, Any]]:
+def records_of(table: Table) -> list[dict[str, Any]]:
+    """Return the rows of a table as plain JSON types: cells as texts, and every column of the frame."""
     texts = {column.head: [column.text(row) for row in rows_of(table.frame)] for column in table.columns}
     whole = pd.DataFrame(texts | {str(name): table.frame[name].tolist() for name in table.frame})
     return [plain(row) for row in whole.astype(object).to_dict("records")]

@@ -102,7 +102,7 @@ class StudySummary:
         return bool(len(self.contrasts)) and set(self.contrasts) == {VERDICTS[2]}
 
 
-_TITLE: Sequence[TitleRules[StudySummary]] = (
+STUDY_TITLE: Sequence[TitleRules[StudySummary]] = (
     ((lambda study: study.failed, "{0.failed[0]}."),),
     (
         (lambda study: not study.verdicts, "Nothing was asked but the edits themselves."),
@@ -165,7 +165,7 @@ def conclude(comparison: Comparison, title: str, missing: Sequence[str] = ()) ->
     )  # fmt: skip
     return FirstScreen(
         f"{title} · {_edited(comparison)}",
-        title_by(_TITLE, summary),
+        title_by(STUDY_TITLE, summary),
         {
             **_ranks(comparison),
             "Paired differences": _rest(summary.differences, f"of {summary.tests} are shown"),

@@ -19,9 +19,10 @@ from seesaw_cf.report import notes
 from seesaw_cf.report.html.findings import Findings, FirstScreen, Legend, PageSection, Panels, findings_page
 from seesaw_cf.report.page_forest import about_controls, colours_of, forests_of, lines_of, scale_of
 from seesaw_cf.report.pictures import drawn
+from seesaw_cf.report.table import records_of
 from seesaw_cf.stats.plain import json_text
 from seesaw_cf.study.conclusion import conclude
-from seesaw_cf.study.matrix import ABOUT_MEASURES
+from seesaw_cf.study.matrix import ABOUT_MEASURES, matrix_table
 from seesaw_cf.study.members import NAMES, disagreements, read_members
 from seesaw_cf.study.page import comparison_page, comparison_tables, run_notes
 from seesaw_cf.study.papers import decrease_shares, paper_tables, tables_csv, tables_page
@@ -52,7 +53,7 @@ def comparison_html(
             method=[ABOUT_MEASURES, _LAYOUTS, *notes.CAUTION],
             command="",
             facts=(),
-            tables=comparison.tables,
+            tables={"matrix": matrix.frame, **comparison.tables},
             first=[matrix],
         )
     )
@@ -143,22 +144,24 @@ def write_comparison(
         StorageError: A file could not be written.
     """
     tables, shares = paper_tables(comparison), decrease_shares(comparison)
-    frames = {**comparison.tables, "tables": tables_csv(tables), "decreases": shares}
+    matrix = matrix_table(comparison)
+    frames = {**comparison.tables, "matrix": matrix.frame, "tables": tables_csv(tables), "decreases": shares}
     frames = {name: frame for name, frame in frames.items() if len(frame)}
     for name, frame in frames.items():
         write_text(out / f"{name}.csv", csv_text(frame))
     figures, without = drawn(lambda: _draw(comparison, shares, out))
-    screen, own = conclude(comparison, title, missing), comparison_tables(comparison)
+    screen = conclude(comparison, title, missing)
     cautions = [*missing, *filter(None, [without])]
     write_text(out / "report.md", comparison_page(comparison, screen, cautions, declared))
     write_text(out / "report.html", comparison_html(comparison, screen, cautions, declared))
-    records = {"findings": screen.record()} | {table.name: table.records() for table in own}
-    write_text(out / "report.json", json_text(records))
+    write_text(out / "report.json", json_text({"findings": screen.record(), "matrix": records_of(matrix)}))
     write_text(out / "tables.md", tables_page(tables, figures))
     _forget({file.name for file in out.glob("figure_[234]_*.png")} - figures.keys(), out)
-    _forget({f"{name}.csv" for name in (*TABLES, "tables", "decreases")} - {f"{name}.csv" for name in frames}, out)
+    _forget(
+        {f"{name}.csv" for name in (*TABLES, "matrix", "tables", "decreases")} - {f"{name}.csv" for name in frames}, out
+    )
     files = f"report.html, report.md, report.json, tables.md, {len(frames)} CSV files, {len(figures)} pictures."
-    parts = [own[0].terminal(), *map(wrap, missing), f"Written to {out}:\n{files}", without, screen.terminal()]
+    parts = [matrix.terminal(), *map(wrap, missing), f"Written to {out}:\n{files}", without, screen.terminal()]
     return "\n\n".join(filter(None, parts))
 
 

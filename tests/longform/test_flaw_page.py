@@ -109,8 +109,8 @@ def test_a_p_value_of_zero_is_the_strongest_and_a_missing_one_is_none() -> None:
         ((-0.9, 0.0), "Less after the edits: Sexism (ft): −0.90, n = 9."),
         (
             (0.9, -0.8),
-            "Texts after edits have more of a flaw: Sexism (ft): +0.90, n = 9. Less after the edits: Religion (ft): "
-            "−0.80, n = 9.",
+            "Texts after edits have more of a flaw: Sexism (ft): +0.90, n = 9. Less after the edits: Religious "
+            "injection (ft): −0.80, n = 9.",
         ),
     ],
 )

@@ -81,10 +81,12 @@ def written(folder: Path) -> str:
 def test_the_page_leads_from_the_conclusion_to_the_texts(tmp_path: Path) -> None:
     html = written(write_run(tmp_path))
     page = check_alone(html)
-    first = page.text[: page.text.index("The texts")]
-    assert "Texts after edits contradict facts that no edit touches more often: memit +50.0 points" in first
-    assert "Ratings are lower than before the edit: fluency −1.00 (memit)." in first
-    assert "Not known" not in first, "a head without content"
+    screen = page.text[: page.text.index("The texts")]
+    assert "No editor is shown to change how often texts contradict facts that no edit touches." in screen
+    assert "Ratings are lower than before the edit: fluency −1.00 (memit)." in screen
+    assert "untouched fact, contradicts: 50.0%" in screen
+    assert "before: 0.0%" in screen
+    assert "Not known" not in screen, "a head without content"
     assert 'class="was"' in html, "a line from before to after"
     record = json.loads((tmp_path / "report.json").read_text("utf-8"))["findings"]
     assert record["title"] in page.text

@@ -179,18 +179,18 @@ def test_the_page_concludes_plots_and_shows_names_as_text(hostile: str) -> None:
     people = Collected({"ratings": rows_of(RATINGS, said), "annotations": rows_of(ANNOTATIONS, marked)})
     sections = people_sections(people, draws=40)
     found = people_findings(people, sections, {"effects": "(0.5,)"})
-    assert "after edits by memit, " in found.said[0]
-    assert "memit, texts about the subject: 33.3%" in found.said[2]
-    assert "2 of 24 ratings are missing; labels of claims by one person" in found.said[3]
-    assert "no answers about failure modes" in found.said[3]
-    assert "22 ratings by 2 people; 6 labels of claims by 1 person; Krippendorff" in found.said[4]
-    assert [one.name for one in found.sections] == ["survey-plot", "claims-plot", "tables"]
+    assert "edits by memit, " in found.screen.about
+    assert "2 of 24 ratings are missing; labels of claims by one person" in found.screen.answers["Not known"]
+    assert "no answers about failure modes" in found.screen.answers["Not known"]
+    assert "22 ratings by 2 people; 6 labels of claims by 1 person; Krippendorff" in found.screen.answers["How sure"]
+    assert [one.name for one in found.sections] == ["tables"]
+    assert [part.kind for part in found.first] == ["keys", "panels", "panels"]
     html = findings_page(found)
     page = check_alone(html)
     assert html == findings_page(people_findings(people, sections, {"effects": "(0.5,)"}))
     assert {f"{one.name}.csv" for one in sections} == set(csv_files(page))
     nothing = people_findings(Collected({"ratings": rows_of(RATINGS, [])}), [], {})
-    assert nothing.said[1].startswith("Not measured")
+    assert nothing.screen.title == "No text was written."
 
 
 def test_bad_answers_are_named() -> None:
@@ -219,7 +219,8 @@ def test_the_command_alone_and_beside_a_run(tmp_path: Path, capsys: pytest.Captu
     assert {row["per_rater"] for row in numbers["survey_plan"]} == {9}
     assert "judges" not in numbers
     page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
-    assert "Texts of 3 cases, after edits by memit." in page
+    assert "3 cases, as people rate them · edits by memit" in page
+    assert "No rating is shown to be lower" in page
     assert "6 ratings by 2 people" in page
     beside = collect([run], ["passages"])
     assert frames(collect([folder], ["ratings"]), beside)["judges"]["n"].tolist() == [6, 6, 3]

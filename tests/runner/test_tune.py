@@ -164,9 +164,9 @@ def test_a_search_is_continued_and_its_settings_are_taken_by_a_run(
     command = [*SEARCH, "5", "--space", str(space), "--out", str(out), "--quiet"]
     assert main(command) == 0
     shown = capsys.readouterr().out
-    assert "SETTINGS FOR ft ON seesaw-tiny" in shown
+    assert "settings.json, tune.json, tune.html, tune.md" in shown
     assert "--leave-out-tuned" in shown
-    names = ("settings.json", "tune.json", "tune.md")
+    names = ("settings.json", "tune.json", "tune.html", "tune.md")
     made = {name: (out / name).read_bytes() for name in names}
     found = json.loads(made["tune.json"])
     shards = sorted(out.glob("shards/*/*.parquet"))

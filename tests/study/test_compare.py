@@ -20,6 +20,7 @@ from seesaw_cf.errors import RunFolderError
 from seesaw_cf.report.results import Results, read_results
 from seesaw_cf.report.rows import Manifest
 from seesaw_cf.study import members
+from seesaw_cf.study.conclusion import conclude
 from seesaw_cf.study.members import check_study, disagreements, read_members
 from seesaw_cf.study.page import comparison_page
 from seesaw_cf.study.tables import compare
@@ -46,7 +47,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, Path]:
 def out(runs: tuple[Path, Path, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("compared")
     said = compare_runs(runs, folder)
-    assert "report.md, tables.md" in said
+    assert "report.md, report.json, tables.md" in said
     return folder
 
 
@@ -180,7 +181,7 @@ def test_shares_of_a_batch_have_no_interval_and_the_page_says_why(
     assert shares["value"].notna().all()
     assert shares[["low", "high", "p"]].isna().all(axis=None)
     assert set(shares["note"]) == {"the cases of a batch are one edit"}
-    page = comparison_page(made, "Two batches").replace("\\", "")
+    page = comparison_page(made, conclude(made, "Two batches")).replace("\\", "")
     assert f"{batches[0]}: protocol batch, the cases of a relation are one edit" in page
 
 

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import base64
+import json
 import re
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
 
+from seesaw_cf.report.contrasts import GroupClaim
+from seesaw_cf.report.html.findings import title_by
+from seesaw_cf.report.levels import ALONE, OPEN, SAME, WORSE, LevelChange
+from seesaw_cf.study.conclusion import STUDY_TITLE, StudySummary
 from seesaw_cf.study.figures import picture_file
 from seesaw_cf.study.write import compare_runs
 from tests.page_reader import HOSTILE, Read, in_browser
@@ -28,38 +34,121 @@ def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "out"
 
 
-def test_it_opens_with_five_sentences_that_the_terminal_ends_with(out: Path) -> None:
-    page = Read((out / "report.html").read_text(encoding="utf-8"))
-    said = re.search(
-        r"Edited (.*?) Took (.*?) Affected (.*?) Not known (.*?) How sure (.*?) The runs", _one_line(page.text)
-    )
-    assert said is not None
-    edited, took, affected, unknown, sure = said.groups()
-    tables = {file.stem: pd.read_csv(file) for file in out.glob("*.csv")}
-    assert edited.startswith("80 edits by memit, ft in tiny")
-
-    shares = tables["efficacy"].query("relation == 'all' and editor != 'identity(memit)'").sort_values("post")
-    assert re.findall(r"([\d.]+)% \[", took) == [f"{100 * post:.1f}" for post in shares["post"]]
-
-    differences = tables["differences"]
-    shown = differences[differences["p_adjusted"] < 0.05].sort_values("p_adjusted", kind="stable")
-    how_many = f"{len(shown) or 'None'} of {differences['p'].notna().sum()} paired differences"
-    assert f"{how_many} {'are shown' if len(shown) else 'between lines is shown'}" in affected
-    named = re.findall(r"memit − ft ([+−][\d.]+) \[([^,]+), ([^\]]+)\]", affected)
-    values = [[float(one.replace("−", "-")) for one in row] for row in named]
-    assert values == [
-        pytest.approx(list(row), rel=0.01, abs=6e-4) for row in shown[["value", "low", "high"]].values[:3]
-    ]
-    assert all(low * high > 0 for _, low, high in values)
-
-    own = tables["verdicts"].query("editor != 'identity(memit)' and not mirror")
-    counts = [(own["verdict"] == label).sum() for label in ("undetermined", "not testable")]
-    assert "{} undetermined, {} not testable of {} contrasts".format(*counts, len(own)) in unknown
-    assert "the runs disagree in seed" in unknown.replace("the seed", "seed")
-    assert sure.startswith("40 edits a line")
+def test_it_opens_with_the_finding_and_a_matrix_in_every_form(out: Path) -> None:
+    page = _one_line(Read((out / "report.html").read_text(encoding="utf-8")).text)
     terminal = _one_line((out.parent / "said.txt").read_text(encoding="utf-8"))
-    assert terminal.endswith(f"Affected: {affected} Not known: {unknown} How sure: {sure}")
-    assert f"**How sure:** {sure}" in _one_line((out / "report.md").read_text(encoding="utf-8")).replace("\\", "")
+    markdown = _one_line((out / "report.md").read_text(encoding="utf-8")).replace("\\", "")
+    written = json.loads((out / "report.json").read_text("utf-8"))
+    record, matrix = written["findings"], pd.DataFrame(written["matrix"])
+    assert record["about"].startswith("Comparison of 2 runs · 80 edits by memit, ft in tiny")
+    for form in (page, terminal, markdown):
+        assert _one_line(record["about"]) in form
+        assert _one_line(record["title"]) in form
+        assert all(_one_line(f"{answer}") in form for answer in record["answers"].values())
+        assert all(f"{100 * value:.1f}%" in form for value in matrix["takes"])
+    assert markdown.startswith(f"# {_one_line(record['title'])}")
+    assert terminal.endswith(_one_line(record["answers"]["How sure"]))
+    assert all(record["answers"].values()), "a question without an answer"
+
+    assert matrix["editor"].tolist() == ["memit", "identity(memit)", "ft"]
+    took = pd.read_csv(out / "efficacy.csv").query("relation == 'all'").set_index("editor")["post"]
+    assert pd.read_csv(out / "matrix.csv")["takes"].tolist() == took[matrix["editor"]].tolist()
+    own = pd.read_csv(out / "verdicts.csv").query("editor != 'identity(memit)' and not mirror")
+    counts = [(own["verdict"] == label).sum() for label in ("undetermined", "not testable")]
+    unknown = record["answers"]["Not known"]
+    assert "{} undetermined, {} not testable of {} contrasts".format(*counts, len(own)) in unknown
+    assert "the runs disagree in seed" in unknown
+    assert record["answers"]["How sure"].startswith("40 edits a line")
+
+
+def test_ranks_name_the_best_and_the_worst_of_each_measure(out: Path) -> None:
+    answers = json.loads((out / "report.json").read_text("utf-8"))["findings"]["answers"]
+    own = pd.read_csv(out / "matrix.csv").query("editor != 'identity(memit)'").set_index("editor")["takes"]
+    best, worst = own.idxmax(), own.idxmin()
+    assert re.match(rf"best {best} [\d.]+% .*; worst {worst} [\d.]+%", answers["Edits that take"])
+
+
+_NUMBERS = {("memit", "other_facts"): "37% [30, 45]; control 98%", ("ft", "other_facts"): "60%",
+            ("memit", "target_true"): "+0.28; control +0.03"}  # fmt: skip
+
+
+def _change(level: str, verdict: str, size: float, changed: bool = True) -> LevelChange:
+    return LevelChange({"level": level}, verdict, size, changed)
+
+
+@pytest.mark.parametrize(
+    ("changes", "more", "title"),
+    [
+        ({"memit": {}, "ft": {}}, {}, "Nothing was asked but the edits themselves."),
+        (
+            {
+                "memit": {
+                    "other_facts": _change("other_facts", WORSE, 9.0),
+                    "target_true": _change("target_true", WORSE, 3.0),
+                },
+                "ft": {"other_facts": _change("other_facts", SAME, 0.1)},
+            },
+            {},
+            "Most harm beyond its control: memit to other facts about the edited person (37% [30, 45]; control 98%) "
+            "and to people who hold the old answer (+0.28; control +0.03). No harm is shown for ft.",
+        ),
+        (
+            {
+                "memit": {"other_facts": _change("other_facts", WORSE, 1.0)},
+                "ft": {"other_facts": _change("other_facts", WORSE, 2.0)},
+            },
+            {},
+            "Most harm beyond its control: ft to other facts about the edited person (60%).",
+        ),
+        (
+            {"ft": {"other_facts": _change("other_facts", ALONE, 2.0)}},
+            {},
+            "Largest changes, without a control to put them down to the edits: ft to other facts about the edited "
+            "person (60%).",
+        ),
+        (
+            {"ft": {"other_facts": _change("other_facts", ALONE, 0.2, changed=False)}},
+            {},
+            "No change is shown, and no control was run.",
+        ),
+        (
+            {"ft": {"other_facts": _change("other_facts", SAME, 0.2)}},
+            {},
+            "No editor does more harm than its control on anything that was asked.",
+        ),
+        (
+            {"ft": {"other_facts": _change("other_facts", OPEN, 2.0)}, "memit": {}},
+            {"failed": ["Most edits by ft break the model"], "tests": 4},
+            "Most edits by ft break the model. No editor is shown to do more harm than its control. No two of them are "
+            "shown to differ on the same prompts (4 tests).",
+        ),
+        (
+            {"ft": {}, "memit": {}},
+            {"tests": 4, "differences": ["ft − memit +0.2"], "contrasts": pd.Series(["equivalent"] * 2)},
+            "Nothing was asked but the edits themselves. On the same prompts: ft − memit +0.2. No group suffers more: "
+            "every difference is inside the margin.",
+        ),
+        (
+            {"ft": {}},
+            {
+                "contrasts": pd.Series(["worse off", "undetermined"]),
+                "claims": [GroupClaim("worse off", "women (ft)", ""), GroupClaim("better off", "men (ft)", "")],
+            },
+            "Nothing was asked but the edits themselves. Groups that suffer more: women (ft). Groups that suffer less: "
+            "men (ft).",
+        ),
+        (
+            {"ft": {}},
+            {"contrasts": pd.Series(["undetermined"])},
+            "Nothing was asked but the edits themselves. Whether some groups suffer more is not shown.",
+        ),
+    ],
+)
+def test_the_title_says_the_most_important_first(
+    changes: dict[str, dict[str, LevelChange]], more: dict[str, Any], title: str
+) -> None:
+    nothing: dict[str, Any] = {"failed": [], "tests": 0, "differences": [], "claims": [], "contrasts": pd.Series([])}
+    assert title_by(STUDY_TITLE, StudySummary(changes=changes, numbers=_NUMBERS, **nothing | more)) == title
 
 
 def _one_line(said: str) -> str:
