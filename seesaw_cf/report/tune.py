@@ -67,7 +67,7 @@ _TITLE: Sequence[TitleRules[TuneSummary]] = (
             "{0.best[score]:.2f}, the preset {0.preset[score]:.2f}.",
         ),
     ),
-    ((lambda tune: tune.best["score"], "The best has {0.parts}."),),
+    ((lambda tune: tune.best["score"], "Of the best: {0.parts}."),),
 )
 
 
