@@ -153,7 +153,7 @@ def _plot(rows: Sequence[Row], best: int) -> Panels:
         return Mark(
             axis.at(part["value"]),
             axis.span(*ends),
-            row["trial"] != best,
+            int(row["trial"] != best),
             f"{label}: {_PARTS[name]} {_part(name, row)}",
         )
 
