@@ -1,4 +1,4 @@
-"""Agreement between annotators: raw shares and chance-corrected coefficients, with bootstrap intervals over items."""
+"""Agreement between annotators: raw shares and chance-corrected coefficients, with intervals over items or groups."""
 
 from __future__ import annotations
 
@@ -10,15 +10,16 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
 from seesaw_cf.base import checks
 from seesaw_cf.base.arguments import check_public
 from seesaw_cf.base.errors import RecordError, need
 from seesaw_cf.base.types import Estimate
 from seesaw_cf.stats import agreement_sums as sums
-from seesaw_cf.stats.bootstrap import Floats, interval
+from seesaw_cf.stats.agreement_interval import Coefficient, agreement_interval
+from seesaw_cf.stats.bootstrap import Floats
 from seesaw_cf.stats.clustered import MIN_EFFECTIVE
+from seesaw_cf.stats.simple import clustered_share
 
 LEVELS = ("nominal", "ordinal", "interval")
 NAN = float("nan")
@@ -76,7 +77,7 @@ def cohen_kappa(table: Floats) -> float:
     Source: Cohen (1960), unweighted.
     """
     _check_table("cohen_kappa", table)
-    return _whole(sums.label_pairs(table[:, :2]), sums.kappa_of)
+    return _whole(sums.label_pairs, table[:, :2], sums.kappa_of)
 
 
 def fleiss_kappa(table: Floats) -> float:
@@ -88,12 +89,12 @@ def fleiss_kappa(table: Floats) -> float:
     Source: Fleiss (1971).
     """
     _check_table("fleiss_kappa", table)
-    return _whole(sums.fleiss_counts(table), sums.fleiss_of)
+    return _whole(sums.fleiss_counts, table, sums.fleiss_of)
 
 
-def _whole(parts: sparse.csr_array, figure: sums.Figure) -> float:
+def _whole(parts: sums.Parts, table: Floats, figure: sums.Figure) -> float:
     """The figure of all items."""
-    return float(figure(np.asarray(parts.sum(axis=0), dtype=np.float64).reshape(1, -1))[0])
+    return Coefficient(parts, figure).of(parts(table, np.unique(table[~np.isnan(table)])))
 
 
 def krippendorff_alpha(table: Floats, level: str = "nominal") -> float:
@@ -184,13 +185,14 @@ def annotator_agreement(
         ratings: See `as_ratings`.
         names: Names of the annotators; "1", "2", ... by default.
         scale: The allowed labels.
-        groups: What each item belongs to, such as its edit: whole groups are resampled; None = items.
-        draws: Bootstrap samples; 0 leaves intervals out.
-        seed: Seed of the bootstrap.
+        groups: What each item belongs to, such as its edit: items of one are not independent; None = items.
+        draws: Items invented for the error at each agreement, see `agreement_interval`; 0 leaves intervals out.
+        seed: Of the generator.
 
     Returns:
-        Every figure with a bootstrap over items or groups; without an interval where fewer than five of them were
-        rated.
+        Every figure with an interval over items or groups, of these annotators: per cent as a share
+        (`clustered_share`), coefficients by `agreement_interval`. None where fewer than five items or groups were
+        rated; `note` says why.
 
     Raises:
         RecordError: As `as_ratings`, or a wrong number of names or groups.
@@ -202,28 +204,32 @@ def annotator_agreement(
             f"ratings: {len(labels)} names for {table.shape[1]} annotators, {len(set(labels))} of them different; "
             "give each annotator a name of their own."
         )
-    codes = np.arange(len(table)) if groups is None else _codes(groups)
-    weights = sums.draws_of_items(codes, checks.draws("agreement: draws", draws), checks.seed("agreement: seed", seed))
+    codes = np.arange(len(table)) if groups is None else _codes(groups, len(table))
+    checks.draws("agreement: draws", draws)
+    checks.seed("agreement: seed", seed)
 
-    def figure(parts: sparse.csr_array, of: sums.Figure, columns: Sequence[int]) -> Estimate:
-        value, drawn = sums.resampled(parts, codes, weights, of)
-        note = _no_interval(len(np.unique(codes[np.diff(parts.indptr) > 0])), value, drawn)
-        low, high, _ = interval(drawn[:0] if note else drawn)
-        note = note or ("all bootstrap samples equal: no error to estimate" if math.isnan(low) else "")
-        return Estimate(value, low, high, n=int((~np.isnan(table[:, list(columns)])).all(axis=1).sum()), note=note)
+    def figure(parts: sums.Parts, of: sums.Figure, columns: Sequence[int]) -> Estimate:
+        own = table[:, list(columns)]
+        value, low, high, note = agreement_interval(own, codes, Coefficient(parts, of), draws, seed)
+        return Estimate(value, low, high, n=int((~np.isnan(own)).all(axis=1).sum()), note=note)
 
     def percent(columns: Sequence[int]) -> Estimate:
-        return figure(sums.unanimous(table[:, list(columns)]), sums.percent_of, columns)
+        own = table[:, list(columns)]
+        rated = ~np.isnan(own).any(axis=1)
+        equal, weights = (own == own[:, :1]).all(axis=1).astype(np.float64), rated / max(1, rated.sum())
+        share = clustered_share(equal, weights, codes, fewest=MIN_EFFECTIVE)
+        low, high = (100 * share.low, 100 * share.high) if draws else (NAN, NAN)
+        return Estimate(100 * share.value, low, high, n=share.n, note=share.note)
 
     everyone = range(table.shape[1])
     pairs = {f"{labels[i]}/{labels[j]}": (i, j) for i, j in combinations(everyone, 2)}
     ratings_present = table[~np.isnan(table)]
-    together, values = sums.coincidences(table)
-    alphas = {level: figure(together, sums.alpha_of(level, values), everyone) for level in LEVELS}
+    values = np.unique(ratings_present)
+    alphas = {level: figure(sums.coincidences, sums.alpha_of(level, values), everyone) for level in LEVELS}
     return Agreement(
         percent={name: percent(pair) for name, pair in pairs.items()} | {"all": percent(everyone)},
-        cohen={name: figure(sums.label_pairs(table[:, pair]), sums.kappa_of, pair) for name, pair in pairs.items()},
-        fleiss=figure(sums.fleiss_counts(table), sums.fleiss_of, everyone),
+        cohen={name: figure(sums.label_pairs, sums.kappa_of, pair) for name, pair in pairs.items()},
+        fleiss=figure(sums.fleiss_counts, sums.fleiss_of, everyone),
         # The coefficient is the library's; only its interval is ours.
         krippendorff={level: replace(alpha, value=krippendorff_alpha(table, level)) for level, alpha in alphas.items()},
         n_items=len(table),
@@ -234,19 +240,11 @@ def annotator_agreement(
     )
 
 
-def _no_interval(n_groups: int, value: float, drawn: Floats) -> str:
-    """Return why an interval is missing; "" where there is one."""
-    reasons = {
-        "no two different ratings": math.isnan(value),
-        f"too few to resample ({n_groups})": n_groups < MIN_EFFECTIVE,
-        "fewer than two bootstrap samples have a value": np.isfinite(drawn).sum() < 2,
-    }
-    return next((reason for reason, holds in reasons.items() if holds), "")
-
-
-def _codes(groups: Sequence[object]) -> NDArray[np.intp]:
+def _codes(groups: Sequence[object], items: int) -> NDArray[np.intp]:
     numbers: dict[str, int] = {}
-    named = map(str, checks.items("agreement: groups", groups))
+    named = list(map(str, checks.items("agreement: groups", groups)))
+    if len(named) != items:
+        raise RecordError(f"agreement: {items} items and {len(named)} group codes, expected as many.")
     return np.array([numbers.setdefault(group, len(numbers)) for group in named], dtype=np.intp)
 
 

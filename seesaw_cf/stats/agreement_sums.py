@@ -1,7 +1,7 @@
-"""Agreement as sums over items, so that a bootstrap of thousands of samples is one matrix product.
+"""Agreement as sums over items, so that leaving each item out in turn costs as much as one matrix.
 
-Every coefficient is a function of something that is added up over items: how often all agree, a table of two
-annotators' labels, Krippendorff's coincidences. A sample of items is then a weighted sum.
+Every coefficient is a function of something that is added up over items: a table of two annotators' labels,
+Krippendorff's coincidences. Without an item the sums are those of all minus its part.
 """
 
 from __future__ import annotations
@@ -12,72 +12,23 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from seesaw_cf.base.errors import RecordError
 from seesaw_cf.stats.bootstrap import Floats
 
 Figure = Callable[[Floats], Floats]
 """Sums of shape (samples, columns) -> one value per sample."""
-_CELLS = 2_000_000
-"""Numbers held at once."""
+Parts = Callable[[Floats, Floats], sparse.csr_array]
+"""(items, annotators) labels and the (values,) that they can have -> what each item adds, (items, columns)."""
 
 
-def draws_of_items(groups: NDArray[np.intp], draws: int, seed: int) -> Floats:
-    """How often each group of items is in each bootstrap sample: (draws, groups).
-
-    Args:
-        groups: (items,) codes from 0.
-        draws, seed: Of the bootstrap.
-    """
-    rng, number = np.random.default_rng(seed), int(groups.max(initial=-1)) + 1
-    drawn = [np.bincount(rng.integers(number, size=number), minlength=number) for _ in range(draws)]
-    return np.array(drawn, dtype=np.float64).reshape(draws, number)
-
-
-def resampled(
-    parts: sparse.csr_array, groups: NDArray[np.intp], weights: Floats, figure: Figure
-) -> tuple[float, Floats]:
-    """A figure of all items, and of every sample of groups.
-
-    Args:
-        parts: (items, columns), what is added up.
-        groups: (items,) codes from 0.
-        weights: From `draws_of_items`.
-        figure: What the sums make.
-
-    Raises:
-        RecordError: `parts` and `groups` have different lengths.
-    """
-    if parts.shape[0] != groups.size:
-        raise RecordError(f"agreement: {parts.shape[0]} items and {groups.size} group codes, expected as many.")
-    ones = sparse.csr_array((np.ones(groups.size), (groups, np.arange(groups.size))))
-    by_group = (ones @ parts).tocsr()
-    whole = np.asarray(parts.sum(axis=0), dtype=np.float64).reshape(1, -1)
-    step = max(1, _CELLS // max(1, parts.shape[1]))
-    samples = [figure(weights[at : at + step] @ by_group) for at in range(0, len(weights), step)]
-    return float(figure(whole)[0]), np.concatenate(samples) if samples else np.empty(0)
-
-
-def _labels(table: Floats) -> tuple[Floats, NDArray[np.intp], NDArray[np.bool_]]:
-    """Values; (items, annotators) index into them; where there is a label."""
+def _labels(table: Floats, values: Floats) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
+    """(items, annotators) index into the values; where there is a label."""
     there = ~np.isnan(table)
-    values = np.unique(table[there])
-    return values, np.searchsorted(values, np.where(there, table, 0.0)).astype(np.intp), there
+    return np.searchsorted(values, np.where(there, table, values[:1].sum())).astype(np.intp), there
 
 
-def unanimous(table: Floats) -> sparse.csr_array:
-    """Per item: do all agree, and is it one that all labelled? (items, 2)."""
-    whole = ~np.isnan(table).any(axis=1)
-    return sparse.csr_array(np.stack([whole & (table == table[:, :1]).all(axis=1), whole], axis=1).astype(np.float64))
-
-
-def percent_of(sums: Floats) -> Floats:
-    """Per cent of whole items on which all agree."""
-    return _ratio(100 * sums[:, 0], sums[:, 1])
-
-
-def label_pairs(table: Floats) -> sparse.csr_array:
+def label_pairs(table: Floats, values: Floats) -> sparse.csr_array:
     """Per item the cell of two annotators' table of labels that it falls into, (items, values squared)."""
-    values, at, there = _labels(table)
+    at, there = _labels(table, values)
     rows = np.flatnonzero(there.all(axis=1))
     cells = at[rows, 0] * values.size + at[rows, 1]
     return sparse.csr_array((np.ones(rows.size), (rows, cells)), shape=(len(table), values.size**2))
@@ -92,9 +43,9 @@ def kappa_of(sums: Floats) -> Floats:
     return _beyond(agree, chance)
 
 
-def fleiss_counts(table: Floats) -> sparse.csr_array:
+def fleiss_counts(table: Floats, values: Floats) -> sparse.csr_array:
     """Per whole item how often each label is given, and the share of agreeing pairs; (items, values + 1)."""
-    values, at, there = _labels(table)
+    at, there = _labels(table, values)
     whole = np.asarray(there.all(axis=1))
     counts = np.zeros((len(table), values.size))
     complete = there & whole[:, None]
@@ -110,9 +61,9 @@ def fleiss_of(sums: Floats) -> Floats:
     return _beyond(_ratio(sums[:, -1], n_items), _ratio((counts**2).sum(axis=1), n_items**2))
 
 
-def coincidences(table: Floats) -> tuple[sparse.csr_array, Floats]:
-    """Krippendorff's coincidences of each item, (items, values squared), and the values."""
-    values, at, there = _labels(table)
+def coincidences(table: Floats, values: Floats) -> sparse.csr_array:
+    """Krippendorff's coincidences of each item, (items, values squared)."""
+    at, there = _labels(table, values)
     rows, cells, shares = [], [], []
     for first in range(table.shape[1]):
         for other in range(table.shape[1]):
@@ -121,7 +72,7 @@ def coincidences(table: Floats) -> tuple[sparse.csr_array, Floats]:
             cells.append(at[common, first] * values.size + at[common, other])
             shares.append(1.0 / (there[common].sum(axis=1) - 1))
     placed = (np.concatenate(shares), (np.concatenate(rows), np.concatenate(cells)))
-    return sparse.csr_array(placed, shape=(len(table), values.size**2)), values
+    return sparse.csr_array(placed, shape=(len(table), values.size**2))
 
 
 def alpha_of(level: str, values: Floats) -> Figure:

@@ -121,9 +121,7 @@ def test_a_judge_with_the_sign_turned_round_is_named() -> None:
     assert found["flipped"] == 1
     assert found["verdict"].startswith("sign in doubt")
     straight = validate_judge(ratings(A=answers, B=answers, gpt=answers), "gpt", draws=50)["sexism"]
-    assert straight["verdict"].startswith("agrees with people beyond chance on every pair")
-    kappa = (straight["agreement"] or {})["cohen"]["people/judge"]
-    assert (kappa["value"], kappa["low"], kappa["high"]) == (1, None, None), "no interval without width"
+    assert straight["verdict"] == "agrees with people beyond chance (kappa 1.00, 0.66 to 1.00)"
 
 
 def test_matching_is_by_pair_and_not_by_row() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from benchmarks.agreement import MADE, coverage
 from seesaw_cf.errors import RecordError
 from seesaw_cf.stats import agreement_sums as sums
 from seesaw_cf.stats.agreement import (
@@ -22,6 +22,7 @@ from seesaw_cf.stats.agreement import (
     fleiss_kappa,
     krippendorff_alpha,
 )
+from seesaw_cf.stats.agreement_interval import Coefficient
 from seesaw_cf.stats.plain import as_json
 
 FLAWS = [
@@ -70,47 +71,83 @@ def tables(draw: st.DrawFn) -> list[list[float]]:
 
 
 @settings(max_examples=60, deadline=None)
-@given(tables(), st.sampled_from(LEVELS), st.randoms(use_true_random=False))
-def test_a_sample_of_items_is_a_table_of_its_rows(rows: list[list[float]], level: str, draw: random.Random) -> None:
+@given(tables(), st.sampled_from(LEVELS))
+def test_an_influence_is_what_leaving_an_item_out_does(rows: list[list[float]], level: str) -> None:
     table = np.array(rows)
-    picked = [draw.randrange(len(table)) for _ in range(len(table))]
-    weights = np.bincount(picked, minlength=len(table)).astype(float)[None]
-    items = np.arange(len(table))
-    parts, values = sums.coincidences(table)
-    drawn = sums.resampled(parts, items, weights, sums.alpha_of(level, values))[1][0]
-    assert drawn == pytest.approx(krippendorff_alpha(table[picked], level), nan_ok=True, abs=1e-9)
-    for parts, figure, whole in (
-        (sums.label_pairs(table[:, :2]), sums.kappa_of, lambda part: cohen_kappa(part[:, :2])),
-        (sums.fleiss_counts(table), sums.fleiss_of, fleiss_kappa),
-    ):
-        drawn = sums.resampled(parts, items, weights, figure)[1][0]
-        assert drawn == pytest.approx(whole(table[picked]), nan_ok=True, abs=1e-9)
+    values = np.unique(table[~np.isnan(table)])
+    figures: list[tuple[Coefficient, Callable[[np.ndarray], float]]] = [
+        (
+            Coefficient(sums.coincidences, sums.alpha_of(level, values)),
+            lambda part: krippendorff_alpha(part, level),
+        ),
+        (Coefficient(sums.label_pairs, sums.kappa_of), lambda part: cohen_kappa(part[:, :2])),
+        (Coefficient(sums.fleiss_counts, sums.fleiss_of), fleiss_kappa),
+    ]
+    for coefficient, figure in figures:
+        own = table[:, :2] if coefficient.parts is sums.label_pairs else table
+        parts = coefficient.parts(own, values)
+        assert coefficient.of(parts) == pytest.approx(figure(table), nan_ok=True, abs=1e-9)
+        without = figure(table) - figure(table[1:])
+        assert coefficient.influences(parts)[0] == pytest.approx((len(table) - 1) * without, nan_ok=True, abs=1e-6)
 
 
-def test_items_of_one_group_are_drawn_together() -> None:
+def test_items_of_one_group_count_once() -> None:
     rows: list[list[float | None]] = [[0.0, 0], [1, 1], [0, 1], [1, 0], [1, 1], [0, 0]]
-    once = annotator_agreement(rows, draws=200, seed=3)
-    twice = annotator_agreement(
-        [row for row in rows for _ in range(2)], groups=[n for n in range(6) for _ in "ab"], draws=200, seed=3
-    )
-    assert twice.percent["all"].low == once.percent["all"].low
-    assert (twice.cohen["1/2"].low, twice.cohen["1/2"].high) == (once.cohen["1/2"].low, once.cohen["1/2"].high)
+    once = annotator_agreement(rows, seed=3)
+    twice = annotator_agreement([row for row in rows for _ in range(2)], groups=[n for n in range(6) for _ in "ab"])
+    apart = annotator_agreement([row for row in rows for _ in range(2)])
+    for name, one, grouped, free in (
+        ("percent", once.percent["all"], twice.percent["all"], apart.percent["all"]),
+        ("kappa", once.cohen["1/2"], twice.cohen["1/2"], apart.cohen["1/2"]),
+    ):
+        assert (grouped.high - grouped.low) == pytest.approx(one.high - one.low, rel=0.05), name
+        assert (free.high - free.low) < 0.85 * (grouped.high - grouped.low), name
     assert twice.percent["all"].n == 12
     with pytest.raises(RecordError, match="6 items and 2 group codes, expected as many"):
         annotator_agreement(rows, groups=["a", "b"])
+
+
+def test_where_no_interval_can_be_right_none_is_claimed() -> None:
+    one_label = annotator_agreement([[0, 0]] * 40).krippendorff["nominal"]
+    assert np.isnan([one_label.value, one_label.low]).all()
+    assert one_label.note == "no two different ratings"
+    one_item = annotator_agreement([[0, 0]] * 40 + [[0, 1]]).krippendorff["nominal"]
+    assert np.isfinite(one_item.value)
+    assert np.isnan([one_item.low, one_item.high]).all()
+    assert one_item.note == "1 with another label than the commonest: too few"
+    full = annotator_agreement([[0, 0]] * 20 + [[1, 1]] * 20)
+    assert full.krippendorff["nominal"].value == full.krippendorff["nominal"].high == 1
+    assert 0.5 < full.krippendorff["nominal"].low < 0.95
+    assert full.percent["all"].high == 100
+    assert 85 < full.percent["all"].low < 95
+    without = annotator_agreement([[0, 0], [1, 1], [0, 1]] * 5, draws=0)
+    for figure in (without.percent["all"], without.fleiss):
+        assert np.isnan([figure.low, figure.high]).all()
+
+
+@pytest.mark.parametrize(
+    ("labels", "shape", "alpha"),
+    [("two, one of 10 %", (30, 2), 0.2), ("two, balanced", (12, 5), 0.2), ("five, ordinal", (30, 2), 0.8)],
+)
+def test_intervals_hold_what_the_bootstrap_misses(labels: str, shape: tuple[int, int], alpha: float) -> None:
+    found = coverage(labels, MADE["copy"], shape, alpha, draws=120, seed=0)
+    assert found["claimed"] > 0.9
+    assert found["coverage"] >= 0.93
+    assert found["bootstrap"] < 0.92
 
 
 @pytest.mark.parametrize("groups", [["a"] * 8, ["a", "b", "c", "d"] * 2])
 def test_few_edits_have_no_interval(groups: list[str]) -> None:
     rows = [[1, 1], [1, 0], [0, 0], [1, 1], [0, 1], [0, 0], [1, 1], [1, 0]]
     found = annotator_agreement(rows, groups=groups, draws=50)
-    for one in (found.percent["all"], found.cohen["1/2"], found.fleiss, found.krippendorff["ordinal"]):
+    for one in (found.cohen["1/2"], found.fleiss, found.krippendorff["ordinal"], found.percent["all"]):
         assert np.isfinite(one.value)
         assert np.isnan([one.low, one.high]).all()
-        assert one.note == f"too few to resample ({len(set(groups))})"
+        assert one.note.startswith("too few")
+    assert found.fleiss.note == f"too few items or groups ({len(set(groups))})"
     # Of five edits only four were rated by both.
     missing = annotator_agreement([*rows, [1, None]], groups=[*"abcdabcd", "e"], draws=50)
-    assert missing.krippendorff["nominal"].note == "too few to resample (4)"
+    assert missing.krippendorff["nominal"].note == "too few items or groups (4)"
     assert np.isfinite(annotator_agreement([*rows, [1, 0]], groups=[*"abcdabcd", "e"], draws=50).fleiss.low)
 
 

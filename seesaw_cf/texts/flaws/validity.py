@@ -14,7 +14,6 @@ from seesaw_cf.base.errors import RecordError
 from seesaw_cf.effects.flaws import middle_rating, open_ended_flaws
 from seesaw_cf.stats.agreement import annotator_agreement
 from seesaw_cf.stats.case_means import CaseMeanRecord, case_share
-from seesaw_cf.stats.clustered import MIN_EFFECTIVE
 from seesaw_cf.stats.plain import as_json, plain
 from seesaw_cf.texts.write.pairs import PHASES
 
@@ -201,8 +200,6 @@ def _verdict(accuracy: Mapping[str, Any], agreement: Mapping[str, Any] | None, f
         return f"sign in doubt: turned round it agrees with people more often ({flipped:.3f} against {straight:.3f})"
     if straight <= constant:
         return f'tells nothing: "equal" to everything is right as often or more ({constant:.3f} against {straight:.3f})'
-    if straight == 1 and kappa["n"] >= MIN_EFFECTIVE:
-        return "agrees with people beyond chance on every pair (no spread, so kappa has no interval)"
     if kappa["low"] is None or kappa["low"] <= 0:
         return "not shown to agree with people beyond chance"
     return f"agrees with people beyond chance (kappa {kappa['value']:.2f}, {kappa['low']:.2f} to {kappa['high']:.2f})"

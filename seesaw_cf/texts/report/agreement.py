@@ -32,7 +32,7 @@ class Agreeing:
         prefix: Of the sections' names.
         title: What the headings begin with.
         percent, beyond: What the first two headings end with: the paper's table.
-        draws: Bootstrap samples.
+        draws: See `seesaw_cf.stats.agreement.annotator_agreement`.
     """
 
     by: str

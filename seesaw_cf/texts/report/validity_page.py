@@ -42,7 +42,7 @@ _METHOD = (
     "A judge and people are matched by pair of texts. Accuracy by the published rule: the judge says what any one of "
     "the people says; against the median: what the one in the middle says. Where an even number of people are split, "
     "nobody is, and the pair counts under the published rule alone. The constant answer is “equal” to everything. "
-    "Cohen's kappa is agreement with people's median beyond chance; 95 % intervals, bootstrap over pairs.",
+    "Cohen's kappa is agreement with people's median beyond chance; 95 % intervals, over pairs.",
 )
 
 
