@@ -15,7 +15,7 @@ _COLUMNS = {"ratings": "list of float64"}
 @describe(bibtex("seesaw_cf", note="Table 21"), _COLUMNS)
 class AnnotatorAgreement(evaluate.Metric):  # type: ignore[misc]
     """Pairwise and n-way percent agreement, Cohen's and Fleiss' kappa and Krippendorff's alpha (nominal, ordinal,
-    interval) of annotators who labelled the same items, with bootstrap intervals over items and missing labels.
+    interval) of annotators who labelled the same items, with intervals over items and missing labels.
 
     One row per item.
 
@@ -23,9 +23,10 @@ class AnnotatorAgreement(evaluate.Metric):  # type: ignore[misc]
         ratings (`list` of `list` of `float`): the item's labels, one per annotator in a fixed order; None = missing.
         names (`list` of `str`, optional): names of the annotators.
         scale (`list` of `float`, optional): the allowed labels; others are an error.
-        groups (`list`, optional): what each item belongs to, such as its edit; whole groups are resampled.
-        draws (`int`): bootstrap samples of items, default 1000.
-        seed (`int`): seed of the bootstrap, default 0.
+        groups (`list`, optional): what each item belongs to, such as its edit; items of one are not independent.
+        draws (`int`): items invented for the error at each agreement tested, default 1000; 0 leaves intervals
+            out.
+        seed (`int`): seed of them, default 0.
 
     Returns:
         `dict` of plain JSON types: `percent` (per pair and "all"), `cohen` (per pair and "mean"), `fleiss`,

@@ -44,7 +44,8 @@ def _arrow_type(hint: Any) -> pa.DataType:
 # kind, role, holds, phase: see `seesaw_cf.types`; `gold` marks candidates that are true before the edit.
 # logprob: nats, summed over n_tokens target tokens; null when status is not "ok". n_greedy: how many of them are the
 # model's first choice after the true tokens before them. n_kept, after an edit: at how many of them the first choice,
-# right or wrong, is the same token as before the edit.
+# right or wrong, is the same token as before the edit. sitelinks: Wikipedia editions about the
+# person, null when unknown.
 SCORES: pa.Schema = pa.schema(
     [
         ("editor", pa.string()),
@@ -71,11 +72,12 @@ SCORES: pa.Schema = pa.schema(
         ("status", pa.string()),
         ("n_greedy", pa.int32()),
         ("n_kept", pa.int32()),
+        ("sitelinks", pa.int64()),
     ]
 )
 CONTROL_SEEDS = "control_seeds.parquet"
 """The file beside `scores.parquet` with the same columns: what further seeds of a control led to."""
-LATER = ("n_greedy", "n_kept")
+LATER = ("n_greedy", "n_kept", "sitelinks")
 """Columns of `SCORES` that tables of older versions do not have."""
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from seesaw_cf.base.checks import MOST_DRAWS
-from seesaw_cf.cli.from_fields import values_of
+from seesaw_cf.cli.from_fields import options_from, values_of
 from seesaw_cf.cli.options import report_options
 from seesaw_cf.cli.output import say, show
 from seesaw_cf.cli.paths import output_folder, source
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the options of `seesaw-cf report`."""
+    from seesaw_cf.effects.audit import AuditSettings
+
     runs = "run folder that `seesaw-cf run --out` wrote; several are compared, paired where they share cases"
     parser.add_argument("folders", metavar="RUN", type=source, nargs="+", help=runs)
     add = parser.add_argument
@@ -45,6 +47,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     floor = "effects of probability up to this are noise (default: what the run measured)"
     add("--noise-floor", type=at_least_zero, help=floor)
     add("--noise-floor-log-odds", type=at_least_zero, help="the same in log-odds, nats")
+    options_from(parser, AuditSettings, ["estimands"])
     again = "measure the floor against the pre-edit scores of this other run"
     add("--noise-run", type=source, metavar="RUN2", help=again)
     add("--dose-run", type=source, metavar="DIR", help="also show the curves of a `seesaw-cf dose` folder")
@@ -77,9 +80,9 @@ def _compare(args: argparse.Namespace, settings: AuditSettings) -> None:
     from seesaw_cf.base.errors import RecordError
     from seesaw_cf.study.write import compare_runs
 
-    alone = [name for name in ("noise_run", "dose_run") if getattr(args, name)]
+    alone = [name for name in ("noise_run", "dose_run", "estimands") if getattr(args, name)]
     if alone or args.out is None:
-        wrong = f"--{alone[0].replace('_', '-')} is about one run" if alone else "--out is missing"
+        wrong = f"--{alone[0].replace('_', '-').removesuffix('s')} is about one run" if alone else "--out is missing"
         raise RecordError(
             f"report: got {len(args.folders)} runs to compare, and {wrong}. "
             + ("Leave it out, or report each run alone." if alone else "Name a folder for the comparison with --out.")

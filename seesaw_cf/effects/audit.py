@@ -14,6 +14,7 @@ from seesaw_cf.base.checks import MOST_DRAWS, items, number, one_of, whole
 from seesaw_cf.base.checks import seed as check_seed
 from seesaw_cf.base.errors import RecordError
 from seesaw_cf.base.types import Estimate
+from seesaw_cf.effects.adjusted import ESTIMANDS, without_covariates
 from seesaw_cf.effects.estimands import Method, group_contrasts, toward_truth
 from seesaw_cf.effects.groups import ALL, AXES, CLUSTERS, SCALES, UNKNOWN, members, need_columns
 from seesaw_cf.effects.permutations import LabelledContrasts
@@ -55,6 +56,8 @@ class AuditSettings:
         method: "clustered" or "mixed", see `seesaw_cf.effects.group_contrasts`.
         noise_floor, noise_floor_log_odds: Largest effect that scoring alone makes, on each scale; None takes what the
             run measured. Without either no verdict is given.
+        estimands: Also give group contrasts that are precision-weighted (precision), or at equal confidence,
+            familiarity, fame (sitelinks), or fame and familiarity (popularity), beside the raw ones. Repeatable.
     """
 
     margin: float = MARGIN
@@ -67,6 +70,7 @@ class AuditSettings:
     method: Method = "clustered"
     noise_floor: float | None = None
     noise_floor_log_odds: float | None = None
+    estimands: tuple[str, ...] = ()
 
     @property
     def permuted(self) -> bool:
@@ -104,6 +108,8 @@ class AuditSettings:
         one_of("method", self.method, get_args(Method))
         for column in items("audit: family", self.family, "names of columns"):
             one_of("family column", column, FAMILY_COLUMNS)
+        for name in items("audit: estimands", self.estimands, "names"):
+            one_of("estimand", name, ESTIMANDS)
 
 
 def audit(
@@ -115,6 +121,7 @@ def audit(
     reference: Mapping[str, str] | None = None,
     holds: Sequence[str] = HOLDERS,
     clusters: Mapping[str, str] = CLUSTERS,
+    estimand: str | None = None,
 ) -> pd.DataFrame:
     """Contrasts of all groups with their verdicts.
 
@@ -132,6 +139,8 @@ def audit(
             `toward_truth`: below 0 always means that the group came out worse.
         clusters: See `group_contrasts`. Labels are permuted with the default alone: other clusters, and a mixed model,
             have Holm's correction over the p of their own.
+        estimand: A name of `seesaw_cf.effects.adjusted.ESTIMANDS` in place of the raw contrast. All prompts have its
+            covariates. Labels are permuted over what these leave.
 
     Returns:
         Rows of `group_contrasts` (people without a tag have none) of each of `holds`: first relation "all", pooled over
@@ -153,7 +162,8 @@ def audit(
     """
     usable = toward_truth(prompts)
     usable = usable[(usable["status"] == "ok") & usable["holds"].isin(list(holds))]
-    options: dict[str, Any] = {"clusters": clusters, "method": settings.method}
+    chosen = None if estimand is None else ESTIMANDS[one_of("estimand", estimand, ESTIMANDS)]
+    options: dict[str, Any] = {"clusters": clusters, "method": settings.method, "estimand": chosen}
     tables = [_contrasts(usable, kind, axis, reference or {}, options) for kind in holds for axis in axes]
     if not any(map(len, tables)):
         raise RecordError(
@@ -163,6 +173,7 @@ def audit(
     table = _decided(table, settings, score)
     if not settings.permuted or dict(clusters) != dict(CLUSTERS):
         return decide(table, settings)
+    usable = usable if chosen is None else without_covariates(usable, chosen)
     return decide(table, settings, drawn=LabelledContrasts(usable, table).drawn(settings.permutations, settings.seed))
 
 

@@ -19,6 +19,7 @@ from seesaw_cf.base.checks import one_of, whole
 from seesaw_cf.base.errors import RecordError, unknown_name
 from seesaw_cf.base.types import Estimate
 from seesaw_cf.effects.accuracy import answers
+from seesaw_cf.effects.adjusted import Estimand, covariates_of
 from seesaw_cf.effects.groups import (
     ALL,
     AXES,
@@ -34,6 +35,7 @@ from seesaw_cf.effects.groups import (
 from seesaw_cf.effects.knowledge import gold_rank
 from seesaw_cf.effects.prompts import ScoreForm, as_table, prompt_effects
 from seesaw_cf.stats import case_weights, clustered_means
+from seesaw_cf.stats.adjustment import adjust_parts, precision_parts
 from seesaw_cf.stats.bootstrap import Floats
 from seesaw_cf.stats.mixed import mixed_contrast
 
@@ -101,6 +103,7 @@ def group_contrasts(
     holds: str = "target_new",
     clusters: Mapping[str, str] = CLUSTERS,
     method: Method = "clustered",
+    estimand: Estimand | None = None,
 ) -> pd.DataFrame:
     """Difference in differences: D_{d,g} minus that of a reference group, within the same edits.
 
@@ -114,6 +117,8 @@ def group_contrasts(
         holds: Which answer the people hold.
         clusters: Dimension -> column.
         method: "clustered" (`seesaw_cf.stats.clustered_mean`) or "mixed" (`seesaw_cf.stats.mixed.mixed_contrast`).
+        estimand: One of `seesaw_cf.effects.adjusted.ESTIMANDS`, of prompts with its covariates; None: the raw contrast.
+            Its errors are clustered.
 
     Returns:
         One row per editor, relation and group, with `reference`, the fields of `seesaw_cf.types.Estimate`, the same
@@ -141,6 +146,8 @@ def group_contrasts(
             _values(rows),
             rows["likelier_pre"].to_numpy(),
             _codes(rows, clusters),
+            estimand,
+            np.empty((len(rows), 0)) if estimand is None else covariates_of(rows, estimand),
         )
         turned = replace(prepared, values=-prepared.values)
         two = reference is None and len(groups) == 2 and not np.logical_and(*groups.values()).any()
@@ -156,12 +163,14 @@ def group_contrasts(
 
 @dataclass(frozen=True, slots=True)
 class _Prepared:
-    """What every contrast of an editor and a relation is made of: cases, values (n, scales), clusters."""
+    """What every contrast of an editor and a relation is made of: cases, values (n, scales), clusters, covariates."""
 
     case: NDArray[np.intp]
     values: Floats
     likelier_pre: Floats
     clusters: Mapping[str, NDArray[np.intp]]
+    estimand: Estimand | None
+    covariates: Floats
 
 
 def _contrast(rows: _Prepared, sides: Sequence[tuple[str, NDArray[np.bool_]]], method: Method) -> dict[str, object]:
@@ -175,13 +184,32 @@ def _contrast(rows: _Prepared, sides: Sequence[tuple[str, NDArray[np.bool_]]], m
         none = Estimate(nan, note="no edit was scored on both groups")
         return _scales([none] * (1 + len(SCALES))) | {"likelier_pre": nan}
     parts = [case_weights(case, part) for part in (first, second)]
+    if rows.estimand is not None:
+        return _scales(_adjusted(rows, parts, names)) | {"likelier_pre": _likelier(rows, parts)}
     if method == "mixed":
         used = first | second
         codes = {name: pd.factorize(code[used], sort=True)[0] for name, code in rows.clusters.items()}
         estimates = [mixed_contrast(column[used], first[used], codes) for column in rows.values.T]
     else:
         estimates = clustered_means(rows.values, parts, rows.clusters, names)
-    return _scales(estimates) | {"likelier_pre": min(float(part @ rows.likelier_pre) for part in parts)}
+    return _scales(estimates) | {"likelier_pre": _likelier(rows, parts)}
+
+
+def _likelier(rows: _Prepared, parts: Sequence[Floats]) -> float:
+    return min(float(part @ rows.likelier_pre) for part in parts)
+
+
+def _adjusted(rows: _Prepared, parts: list[Floats], names: Sequence[str]) -> list[Estimate]:
+    """Estimates of another estimand than the raw contrast; NaN with the reason where there is none."""
+    values = rows.values
+    if rows.estimand is not None and rows.estimand.precise:
+        parts = precision_parts(parts, rows.case, pd.factorize(rows.clusters["person"])[0])
+    if rows.covariates.shape[1]:
+        adjusted = adjust_parts(parts, values, rows.covariates, rows.case)
+        if adjusted.reason:
+            return [Estimate(np.nan, note=adjusted.reason)] * values.shape[1]
+        parts, values = adjusted.parts, adjusted.values
+    return clustered_means(values, parts, rows.clusters, names)
 
 
 def _values(rows: pd.DataFrame) -> Floats:

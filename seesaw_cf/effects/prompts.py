@@ -129,7 +129,7 @@ def pair_targets(rows: pa.Table) -> pd.DataFrame:
 
 _DESCRIBES = [
     *("kind", "case_id", "prompt_id", "edit_relation", "effect_relation", "template_id", "prompt"),
-    *("subject_id", "subject", "gender", "race", "region", "holds"),
+    *("subject_id", "subject", "gender", "race", "region", "holds", "sitelinks"),
 ]
 
 

@@ -17,6 +17,7 @@ from seesaw_cf.effects.groups import ALL, CLUSTERS, UNKNOWN
 from seesaw_cf.effects.knowledge import among_known
 from seesaw_cf.effects.locality import LEAST_LOCAL, Locality
 from seesaw_cf.effects.prompts import ScoreForm
+from seesaw_cf.report.adjusted import adjusted_contrasts
 from seesaw_cf.report.floor import Floor
 from seesaw_cf.report.moved import is_given
 from seesaw_cf.report.rows import EfficacyRow, GateRow, Manifest, number_of, records
@@ -38,6 +39,7 @@ class AuditTables:
         pairs: D of one editor minus that of another on the same prompts: the same with `first` and `second`.
         known: `verdicts` among known facts alone, named by the column `facts`: a second look, corrected within itself
             by Holm, without permutations.
+        adjusted: Rows of `seesaw_cf.report.adjusted.adjusted_contrasts`; without columns where none was asked for.
     """
 
     settings: AuditSettings
@@ -46,6 +48,7 @@ class AuditTables:
     excess: pd.DataFrame
     pairs: pd.DataFrame
     known: pd.DataFrame
+    adjusted: pd.DataFrame
 
     @property
     def contrasts(self) -> pd.DataFrame:
@@ -80,8 +83,9 @@ def audit_prompts(
     decide = partial(audit, score=score, axes=axes, clusters=clusters)
     try:
         verdicts = decide(prompts, measured)
+        adjusted = adjusted_contrasts(prompts, settings.estimands, partial(decide, settings=measured))
     except RecordError as error:
-        verdicts = pd.DataFrame({"note": [str(error)]}).iloc[:0]
+        verdicts, adjusted = pd.DataFrame({"note": [str(error)]}).iloc[:0], pd.DataFrame()
     return AuditTables(
         settings,
         floor,
@@ -89,6 +93,7 @@ def audit_prompts(
         paired_differences(prompts, compared(editors, manifest), ("editor", "control"), settings, estimates),
         paired_differences(prompts, list(combinations(real, 2)), ("first", "second"), settings, estimates),
         among_known(prompts, partial(decide, settings=replace(measured, permutations=0))),
+        adjusted,
     )
 
 

@@ -8,6 +8,7 @@ from functools import partial
 
 import pandas as pd
 
+from seesaw_cf.effects.adjusted import ESTIMANDS
 from seesaw_cf.effects.groups import ALL, AXES, members
 from seesaw_cf.report import notes, text
 from seesaw_cf.report.edit_damage import WORST, edit_damage
@@ -230,6 +231,8 @@ def _audit(results: Results) -> Iterator[Table]:
     frame = audit.verdicts.loc[[*claims.index, *audit.verdicts.index.difference(claims.index)]]
     view, title = claims.head(_CLAIMS), "What can be claimed about groups"
     yield Table("verdicts", title, notes.VERDICTS, _verdict_columns(), frame, view=view, lines=lines)
+    if len(audit.adjusted.columns):
+        yield _adjusted(audit.adjusted)
     if len(audit.known.columns):
         columns = (_named("facts"), *_verdict_columns())
         view, title = audit.known.iloc[:0], "Verdicts among known facts"
@@ -249,6 +252,31 @@ def _audit(results: Results) -> Iterator[Table]:
             everybody = frame[frame["axis"] == ALL]
             columns = (_PROPERTY, *names, _named("people", "group"), *_differences(results), *_counts())
             yield Table(name, title, about, columns, frame, view=everybody, brief=False)
+
+
+def _adjusted(frame: pd.DataFrame) -> Table:
+    columns = (
+        *(_named("estimand"), _EDITOR, _named("hold the", lambda row: text.HOLDS[row["holds"]])),
+        *(_named("contrast", lambda row: f"{row['group']} - {row['reference']}"), _named("verdict"), _named("scale")),
+        EstimateColumn("raw", "raw", zero=0.0),
+        EstimateColumn("adjusted", "value", low="low", zero=0.0, note="note"),
+        *(_p("corrected p"), *_counts()),
+    )
+    lines = [
+        f"{name}: {ESTIMANDS[name].about}{_left_out(rows)}" for name, rows in frame.groupby("estimand", sort=False)
+    ]
+    view, title = frame[~frame["mirror"] & (frame["n_left_out"] < frame["n_people"])], "Contrasts of groups, adjusted"
+    return Table("contrasts_adjusted", title, notes.ADJUSTED, columns, frame, view=view, lines=lines)
+
+
+def _left_out(rows: pd.DataFrame) -> str:
+    """Return how many people could not be adjusted for, and why."""
+    row = rows.iloc[0]
+    if not row["n_left_out"]:
+        return ""
+    if row["n_left_out"] == row["n_people"]:
+        return f" Not testable: {row['left_out']}."
+    return f" {row['n_left_out']} of {row['n_people']} people are left out of both numbers: {row['left_out']}."
 
 
 def _verdict_columns() -> tuple[Column, ...]:

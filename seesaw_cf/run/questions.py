@@ -160,6 +160,7 @@ def score_table(editor: str, rows: Sequence[ScoredQuestion]) -> pa.Table:
         "status": [score.status for score in scores],
         "n_greedy": [score.n_greedy for score in scores],
         "n_kept": [_kept(row) for row in rows],
+        "sitelinks": [prompt.sitelinks for prompt in prompts],
     }
     return pa.table(columns, SCORES)
 

@@ -20,6 +20,7 @@ ADA = AttributePrompt(
     gender=("female",),
     race=("white",),
     region=("Europe",),
+    sitelinks=31,
 )
 REQUEST = EditRequest("{} lives in", "Bob", "P27", Entity(None, "Rome"), Entity(None, "Oslo"))
 CASE = Case(
@@ -70,6 +71,7 @@ def test_a_row_has_what_its_question_its_person_and_its_score_say() -> None:
             "status": "ok",
             "n_greedy": 1,
             "n_kept": 2,
+            "sitelinks": 31,
         }
     ]
 
