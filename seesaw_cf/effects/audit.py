@@ -108,8 +108,8 @@ class AuditSettings:
         one_of("method", self.method, get_args(Method))
         for column in items("audit: family", self.family, "names of columns"):
             one_of("family column", column, FAMILY_COLUMNS)
-        for name in items("audit: estimands", self.estimands, "names"):
-            one_of("estimand", name, ESTIMANDS)
+        for estimand in items("audit: estimands", self.estimands, "names"):
+            one_of("estimand", estimand, ESTIMANDS)
 
 
 def audit(

@@ -53,4 +53,4 @@ def _contrasts(prompts: pd.DataFrame, name: str, audit: Callable[..., pd.DataFra
 
 def _untestable(raw: pd.DataFrame, reason: str) -> pd.DataFrame:
     numbers = dict.fromkeys([*_RAW, "p"], np.nan)
-    return raw.assign(**numbers, verdict="not testable", rule=reason, note=reason, clusters=[{}] * len(raw))
+    return raw.assign(**numbers, verdict="not testable", rule=reason, note=reason)

@@ -263,7 +263,7 @@ def _adjusted(frame: pd.DataFrame) -> Table:
         *(_p("corrected p"), *_counts()),
     )
     lines = [
-        f"{name}: {ESTIMANDS[name].about}{_left_out(rows)}" for name, rows in frame.groupby("estimand", sort=False)
+        f"{name}: {ESTIMANDS[str(name)].about}{_left_out(rows)}" for name, rows in frame.groupby("estimand", sort=False)
     ]
     view, title = frame[~frame["mirror"] & (frame["n_left_out"] < frame["n_people"])], "Contrasts of groups, adjusted"
     return Table("contrasts_adjusted", title, notes.ADJUSTED, columns, frame, view=view, lines=lines)

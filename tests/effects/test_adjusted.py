@@ -27,14 +27,14 @@ def prompts(fame: str = "own", seed: int = 0) -> pd.DataFrame:
     frame = sparse(np.random.default_rng(seed)).assign(edit_relation=ALL)
     number = frame["person"].str[1:].astype(int)
     women = np.array([tags == ["women"] for tags in frame["gender"]])
-    sitelinks = {
+    laws: dict[str, pd.Series] = {
         "own": 3 + number % 7,
         "half": (3 + number % 7).where(number < 30),
         "none": pd.Series(np.nan, frame.index),
         "constant": number * 0 + 5,
         "gender": pd.Series(np.where(women, 40, 4)),
-    }[fame]
-    return frame.assign(sitelinks=sitelinks, held_share_pre=0.6, known=pd.array(number % 3 == 0, dtype="boolean"))
+    }
+    return frame.assign(sitelinks=laws[fame], held_share_pre=0.6, known=(number % 3 == 0).astype("boolean"))
 
 
 def women_of(table: pd.DataFrame) -> pd.Series:
