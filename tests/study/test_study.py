@@ -113,7 +113,8 @@ def test_killed_and_extended_by_an_editor_it_is_reported_like_one_made_in_one_go
 ) -> None:
     page = grown_equals_whole(folder, monkeypatch, [(1, 1, 1), (1, 2, 1)])
     assert "Missing" not in page
-    assert page.startswith("# Two models, two editors\n")
+    assert page.startswith("# Edits by ft, lora are not shown to take. ")
+    assert "\n\nTwo models, two editors · " in page
     assert "Declared before looking: margin 0.02 in probability" in page
     assert "Written to grown/report" in capsys.readouterr().out
 
