@@ -1,22 +1,25 @@
 """How often does a whole report hold a false claim, and how often does it see what is there?
 
-    python -m benchmarks.report_level RUN [--editor memit] [--draws 300] [--permutations 499]
+    python -m benchmarks.report_level RUN [--editor memit] [--draws 300] [--permutations 199] [--part power]
 
 takes a finished run, makes tables from it and corrects all contrasts of an editor (both kinds of holders, pooled and by
-relation) as a report does. "labels permuted": people swap their whole label vectors (gender, race, region), an exact
-null whose tables share one reference. "real labels": labels and design stay, with their sparse and uneven groups;
-person effects are shuffled over people, and what is left of a person under an edit is shuffled within the edit.
-"sparse groups": an invented crossing of 20 edits and 61 people, groups of 1, 2, 4, 8, 16 and 30. Power is that of an
-effect of -0.05 on one group under real labels, mean over five groups, a tenth of the draws each. Writes
-benchmarks/results/report_level.json.
+relation) as a report does, on either scale. "labels permuted": people swap their whole label vectors (gender, race,
+region), an exact null; its tables share one reference, so give it --permutations 1999. "real labels": labels and
+design stay, with their sparse and uneven groups; person effects are shuffled over people, and what is left of a person
+under an edit is shuffled within the edit. "sparse groups": an invented crossing of 20 edits and 61 people, groups of 1,
+2, 4, 8, 16 and 30. Power is that of `EFFECTS` on one group, five groups by turns, in tables of the first two kinds; a
+group that the design cannot test counts as not found. "speed" are CPU seconds, of the run and of its edits repeated to
+1,500. Writes benchmarks/results/report_level.json, by design of the run.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from itertools import cycle
 from pathlib import Path
+from time import process_time
 from typing import Any
 
 import numpy as np
@@ -27,21 +30,38 @@ from tqdm import tqdm
 from seesaw_cf.base.files import write_text
 from seesaw_cf.base.tables import SCORES, read_table
 from seesaw_cf.effects import AuditSettings, audit, prompt_effects
-from seesaw_cf.effects.groups import ALL, SCALES
+from seesaw_cf.effects.groups import ALL, AXES, SCALES
 from seesaw_cf.effects.permutations import LabelledContrasts
 from seesaw_cf.stats import proportion
 from seesaw_cf.stats.bootstrap import Floats
 from seesaw_cf.stats.multiple import adjust, permutation_p, step_down
+from seesaw_cf.stats.planning import variance_components
 
-__all__ = ["NULLS", "level", "reports", "shuffled", "sparse"]
+__all__ = ["NULLS", "level", "permuted", "reports", "shuffled", "sparse"]
 
 RESULTS = Path(__file__).parent / "results"
 GROUPS = (
     ("gender", "women"), ("race", "Black"), ("race", "white"), ("region", "Western Europe"), ("region", "North America")
 )  # fmt: skip
-EFFECT = -0.05
+EFFECTS = {"probability": ("D", -0.05), "log-odds": ("log_odds", -0.4)}
+"""Scale -> its column, and the effect that is planted: both are five to eight standard errors of a pooled contrast."""
+LEVEL = 0.05 + 1e-9  # 3 of 60 are the level, whatever their last digit
+_LARGE = 1500
+WHERE = (ALL, "P101", "P21")
 _VALUES = ["D", *SCALES]
 Null = Callable[[pd.DataFrame, np.random.Generator], pd.DataFrame]
+
+
+def permuted(prompts: pd.DataFrame, rng: np.random.Generator) -> pd.DataFrame:
+    """Return the prompts with people's label vectors swapped among people who are asked as holders of the same."""
+    people = prompts.groupby("person").agg({"holds": lambda answers: "/".join(sorted(set(answers)))} | _FIRST)
+    moved = people.copy()
+    for own in people.groupby("holds").indices.values():
+        moved.iloc[own] = people.iloc[rng.permutation(own)]
+    return prompts.assign(**{axis: moved[axis].reindex(prompts["person"]).to_numpy() for axis in AXES})
+
+
+_FIRST = dict.fromkeys(AXES, "first")
 
 
 def shuffled(prompts: pd.DataFrame, rng: np.random.Generator) -> pd.DataFrame:
@@ -66,17 +86,36 @@ def _shuffled(
 ) -> Floats:
     edit = np.asarray(prompts.groupby(["edit_relation", "case_id"]).ngroup(), np.intp)
     there, person = np.unique(people, return_inverse=True)
-    cell = np.unique(edit * (int(person.max()) + 1) + person, return_inverse=True)[1]
+    cells, cell = np.unique(edit * there.size + person, return_inverse=True)
+    edit_of, person_of = np.divmod(cells, there.size)
     y = prompts[_VALUES].to_numpy()
-    centred = y - _means(edit, y)[edit]
-    own = _means(person, centred)
-    rest = _means(cell, centred - own[person])
-    edit_of = np.zeros(len(rest), np.intp)
-    edit_of[cell] = edit
+    gaps = _means(cell, y - _means(edit, y)[edit])
+    own, rest = _effects(gaps, edit_of, person_of)
     swapped = np.empty_like(rest)
     swapped[np.argsort(edit_of, kind="stable")] = rest[np.lexsort((rng.random(len(rest)), edit_of))]
     moved = own[np.argsort(np.argsort(order[there]))]
-    return np.asarray(y + (moved - own)[person] + (swapped - rest)[cell])
+    return np.asarray(y + (moved[person_of] + swapped - gaps)[cell])
+
+
+def _effects(gaps: Floats, edit: NDArray[np.intp], person: NDArray[np.intp]) -> tuple[Floats, Floats]:
+    """Return effects of people and what is left, each with the variance that it is estimated to have.
+
+    The mean of a person who was asked once is mostly chance: carried to a person who was asked often, it would make
+    people differ more than they do. So means are shrunk, and both parts scaled back to their variance.
+
+    Source: Carpenter, Goldstein and Rasbash (2003), "A novel bootstrap procedure for assessing the relationship between
+        class size and achievement", JRSS C 52, 431-443.
+    """
+    parts = [variance_components(column, edit, person) for column in gaps.T]
+    between, within = (np.array([getattr(part, name) ** 2 for part in parts]) for name in ("person", "rest"))
+    noise = within / np.bincount(person)[:, None]
+    own = _means(person, gaps) * between / np.maximum(between + noise, 1e-300)
+    return _scaled(own, between), _scaled(gaps - own[person], within)
+
+
+def _scaled(values: Floats, variance: Floats) -> Floats:
+    """Return the columns with these mean squares."""
+    return np.asarray(values * np.sqrt(variance / np.maximum((values**2).mean(axis=0), 1e-300)))
 
 
 def _means(code: NDArray[np.intp], values: Floats) -> Floats:
@@ -112,7 +151,7 @@ def sparse(rng: np.random.Generator, edits: int = 20) -> pd.DataFrame:
 
 
 NULLS: dict[str, Null] = {
-    "labels permuted": lambda prompts, _: prompts,
+    "labels permuted": permuted,
     "real labels": shuffled,
     "sparse groups": lambda _, rng: sparse(rng),
 }
@@ -124,21 +163,22 @@ def reports(
     draws: int,
     permutations: int,
     seed: int,
-    planted: tuple[str, str, str] | None = None,
+    planted: Sequence[tuple[str, str, str]] = (),
 ) -> Iterator[tuple[pd.DataFrame, Floats]]:
-    """Yield the contrasts of tables from a null, and the p of t after permutations.
+    """Yield the contrasts of tables from a null on both scales, and the p of t after permutations.
 
     Args:
         prompts: Scored rows of `prompt_effects` about holders.
         null: A name of `NULLS`.
         draws, permutations, seed: How many tables, how many permutations of each, and of which generator; draw k is the
             same whatever the number of draws.
-        planted: Axis, group and relation ("all") that `EFFECT` is added to.
+        planted: Axis, group and relation ("all") that `EFFECTS` are added to, taken by turns.
     """
     template = sparse(np.random.default_rng(0)) if null == "sparse groups" else prompts
     table = audit(template, AuditSettings(permutations=0, noise_floor=0.0, noise_floor_log_odds=0.0))
-    table = table[["editor", "relation", "holds", "axis", "group", "reference", "mirror", "scale"]].assign(p=0.0)
-    if null == "labels permuted":  # permuted labels have the same permutations, so that one reference serves all
+    table = table[["editor", "relation", "holds", "axis", "group", "reference", "mirror"]].assign(p=0.0)
+    table = pd.concat([table.assign(scale=scale) for scale in EFFECTS], ignore_index=True)
+    if null == "labels permuted" and not planted:  # the same permutations for all, so that one reference serves all
         pool = LabelledContrasts(prompts, table).drawn(draws + permutations, seed)
         yield from ((table.assign(p_t=row), pool[draws:]) for row in pool[:draws])
         return
@@ -146,62 +186,94 @@ def reports(
         rng = np.random.default_rng([seed, list(NULLS).index(null), draw])
         made = NULLS[null](prompts, rng)
         if planted:
-            axis, group, relation = planted
+            axis, group, relation = planted[draw % len(planted)]
             hit = np.array([group in own for own in made[axis]])
             hit &= (made["edit_relation"] == relation).to_numpy() | (relation == ALL)
-            made = made.assign(D=made["D"] + EFFECT * hit)
+            made = made.assign(**{column: made[column] + effect * hit for column, effect in EFFECTS.values()})
         contrasts = LabelledContrasts(made, table)
         people = np.arange(contrasts.strata.size)[None]
         yield table.assign(p_t=contrasts.p(people)[0]), contrasts.drawn(permutations, draw)
 
 
 def level(prompts: pd.DataFrame, null: str, draws: int, permutations: int, seed: int = 0) -> dict[str, Any]:
-    """Return how many tables without an effect hold a significant contrast, with Wilson's interval.
+    """Return how many tables without an effect hold a significant contrast, with Wilson's interval, on each scale.
 
     Args:
         prompts, null, draws, permutations, seed: See `reports`.
     """
-    by_editor, together, holm, single = [], [], [], []
+    claims: dict[str, list[tuple[bool, bool, bool]]] = {scale: [] for scale in EFFECTS}
+    single: dict[str, list[Floats]] = {scale: [] for scale in EFFECTS}
     for table, drawn in reports(prompts, null, draws, permutations, seed):
-        p = table["p_t"].to_numpy()
-        first = np.flatnonzero(table["editor"] == table["editor"].iloc[0])
-        by_editor.append(np.nanmin(step_down(p[first], drawn[:, first])) < 0.05)
-        together.append(np.nanmin(step_down(p, drawn)) < 0.05)
-        holm.append(np.nanmin(adjust(p[first])) < 0.05)
-        single.append(permutation_p(p[first], drawn[:, first]))
-    alone = np.concatenate(single)
-    alone = alone[~np.isnan(alone)]
-    return {
-        "one_editor": _share(by_editor),
-        "all_editors_one_family": _share(together),
-        "holm": _share(holm),
-        "tests_per_report": alone.size / draws,
-        "single_tests": {str(at): float((alone < at).mean()) for at in (0.05, 0.01)} | {"n": alone.size},
+        p, first = table["p_t"].to_numpy(), (table["editor"] == table["editor"].iloc[0]).to_numpy()
+        for scale in EFFECTS:
+            every = (table["scale"] == scale).to_numpy()
+            own = np.flatnonzero(every & first)
+            found = [np.nanmin(step_down(p[rows], drawn[:, rows])) <= LEVEL for rows in (own, np.flatnonzero(every))]
+            claims[scale].append((*found, np.nanmin(adjust(p[own])) <= LEVEL))
+            single[scale].append(permutation_p(p[own], drawn[:, own]))
+    return {scale: _false(claims[scale], np.concatenate(single[scale])) for scale in EFFECTS}
+
+
+def _false(claims: list[tuple[bool, bool, bool]], single: Floats) -> dict[str, Any]:
+    names = ("one_editor", "all_editors_one_family", "holm")
+    tested = single[~np.isnan(single)]
+    return {name: _share(column) for name, column in zip(names, zip(*claims))} | {
+        "tests_per_report": tested.size / len(claims),
+        "single_tests": {str(at): float((tested <= at + 1e-9).mean()) for at in (0.05, 0.01)} | {"n": tested.size},
     }
 
 
-def power(prompts: pd.DataFrame, relation: str, draws: int, permutations: int, seed: int = 0) -> dict[str, Any]:
-    """Return how often `EFFECT` on a group is found where it is, mean over `GROUPS`, beside Holm over the same family.
+def power(
+    prompts: pd.DataFrame, null: str, relation: str, draws: int, permutations: int, seed: int = 0
+) -> dict[str, Any]:
+    """Return how often `EFFECTS` on a group are found where they are, mean over `GROUPS`, on each scale.
+
+    Beside it: Holm over the same family, and how often the contrast had a p at all.
 
     Args:
-        prompts, draws, permutations, seed: See `reports`.
+        prompts, null, draws, permutations, seed: See `reports`.
         relation: Where it is planted; "all": everywhere, and found is the pooled contrast.
     """
-    hits, weak = [], []
-    for axis, group in GROUPS:
-        planted = (axis, group, relation)
-        for table, drawn in reports(prompts, "real labels", draws, permutations, seed, planted):
-            own = (table[["axis", "group", "relation", "holds"]] == [*planted, "target_new"]).all(axis=1)
-            place = np.flatnonzero(own & ~table["mirror"])
-            if not place.size:  # the mirror stands for it
-                place = np.flatnonzero(own) - 1
-            p = table["p_t"].to_numpy()
-            hits.append(bool((step_down(p, drawn)[place] < 0.05).any()))
-            weak.append(bool((adjust(np.where(table["mirror"], np.nan, p))[place] < 0.05).any()))
-    return {"found": _share(hits), "holm": _share(weak)}
+    hits: dict[str, list[tuple[bool, bool, bool]]] = {scale: [] for scale in EFFECTS}
+    planted = [(axis, group, relation) for axis, group in GROUPS]
+    for where, (table, drawn) in zip(cycle(planted), reports(prompts, null, draws, permutations, seed, planted)):
+        own = (table[["axis", "group", "relation", "holds"]] == [*where, "target_new"]).all(axis=1).to_numpy()
+        p = table["p_t"].mask(table["mirror"]).to_numpy()
+        for scale in EFFECTS:
+            rows = np.flatnonzero(table["scale"] == scale)
+            place = int(np.flatnonzero(own[rows])[0])
+            place -= int(table["mirror"].to_numpy()[rows[place]])  # the row before it is the same test
+            found = [values[place] <= LEVEL for values in (step_down(p[rows], drawn[:, rows]), adjust(p[rows]))]
+            hits[scale].append((*found, not np.isnan(p[rows[place]])))
+    names = ("found", "holm", "testable")
+    return {scale: {name: _share(column) for name, column in zip(names, zip(*own))} for scale, own in hits.items()}
 
 
-def _share(found: list[Any]) -> dict[str, float]:
+def enlarged(prompts: pd.DataFrame, edits: int, rng: np.random.Generator) -> pd.DataFrame:
+    """Return as many edits as wanted: those of the prompts again, each about other people."""
+    people = prompts.drop_duplicates("person").set_index("person")[list(AXES)]
+    own = list(prompts.groupby(["edit_relation", "case_id"]).indices.values())
+    rows = [own[number % len(own)] for number in range(edits)]
+    moved = [rng.permutation(len(people))[people.index.get_indexer(prompts["person"].iloc[at])] for at in rows]
+    frame = prompts.iloc[np.concatenate(rows)].assign(
+        case_id=np.repeat(np.arange(edits), [len(at) for at in rows]), person=people.index[np.concatenate(moved)]
+    )
+    return frame.assign(**{axis: people[axis].reindex(frame["person"]).to_numpy() for axis in AXES})
+
+
+def speed(prompts: pd.DataFrame, permutations: int) -> dict[str, Any]:
+    """Return CPU seconds of one core that the permutations of a report take, and of as many as a report makes."""
+    table = audit(prompts, AuditSettings(permutations=0, noise_floor=0.0, noise_floor_log_odds=0.0))
+    start = process_time()
+    contrasts = LabelledContrasts(prompts, table)
+    prepared = process_time()
+    contrasts.drawn(permutations, 0)
+    each = (process_time() - prepared) / permutations
+    whole = prepared - start + each * AuditSettings().permutations
+    return {"prompts": len(prompts), "contrasts": len(table), "milliseconds": 1000 * each, "seconds_of_1999": whole}
+
+
+def _share(found: Sequence[bool]) -> dict[str, float]:
     share = proportion(int(np.sum(found)), len(found))
     return {"value": share.value, "low": share.low, "high": share.high, "n": len(found)}
 
@@ -212,30 +284,33 @@ def main() -> None:
     parser.add_argument("run", type=Path)
     parser.add_argument("--editor", default="memit")
     parser.add_argument("--draws", type=int, default=300)
-    parser.add_argument("--permutations", type=int, default=499)
-    parser.add_argument("--part", choices=[*NULLS, "power"], action="append")
+    parser.add_argument("--permutations", type=int, default=199)
+    parser.add_argument("--part", choices=[*NULLS, "power", "speed"], action="append")
     given = parser.parse_args()
     prompts = prompt_effects(read_table(given.run / "scores.parquet", SCORES))
     prompts = prompts[(prompts["status"] == "ok") & (prompts["holds"] != "")].reset_index(drop=True)
     own = prompts[prompts["editor"] == given.editor].reset_index(drop=True)
     manifest = json.loads((given.run / "manifest.json").read_text(encoding="utf-8"))
     file = RESULTS / "report_level.json"
-    made: dict[str, Any] = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
-    made |= {
-        "model": manifest["model"]["id"],
-        "editor": given.editor,
-        "edits": int(own["case_id"].nunique()),
-        "people": int(own["person"].nunique()),
-        "prompts": len(own),
-    }
-    for part in given.part or [*NULLS, "power"]:
+    whole: dict[str, Any] = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
+    made = whole.setdefault(manifest["job"]["design"], {})
+    made |= {"model": manifest["model"]["id"], "editor": given.editor, "edits": int(own["case_id"].nunique())}
+    made |= {"people": int(own["person"].nunique()), "prompts": len(own)}
+    for part in given.part or [*NULLS, "power", "speed"]:
         if part == "power":
-            where = (ALL, "P101", "P21")
-            made[part] = {name: power(own, name, given.draws // 10, given.permutations) for name in where}
+            made[part] = {
+                null: {where: power(own, null, where, given.draws, given.permutations) for where in WHERE}
+                for null in ("labels permuted", "real labels")
+            }
+        elif part == "speed":
+            larger = enlarged(own, _LARGE, np.random.default_rng(0))
+            made[part] = {
+                name: speed(rows, given.permutations) for name, rows in (("run", own), ("1,500 edits", larger))
+            }
         else:
-            made[part] = level(prompts if part == "real labels" else own, part, given.draws, given.permutations)
+            made[part] = level(prompts if part == "labels permuted" else own, part, given.draws, given.permutations)
         made[part]["permutations"] = given.permutations
-        write_text(file, json.dumps(made, indent=1) + "\n")
+        write_text(file, json.dumps(whole, indent=1) + "\n")
 
 
 if __name__ == "__main__":
