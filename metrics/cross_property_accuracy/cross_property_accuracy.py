@@ -64,7 +64,7 @@ class CrossPropertyAccuracy(evaluate.Metric):  # type: ignore[misc]
         >>> pair["pre"], round(pair["post"], 3), pair["lost"], pair["gained"], pair["p"]
         (1.0, 0.667, 1, 0, None)
         >>> pair["note"]  # three people are too few for an interval or a test of the change
-        'too few clusters (person: 3.0 effective); about 2 more equal ones are needed'
+        'too few people: 3, 5 needed (3.0 effective)'
     """
 
     _compute = staticmethod(column_arguments(accuracy_of_columns, AccuracyColumns))

@@ -49,7 +49,7 @@ class OpenEndedFlaws(evaluate.Metric):  # type: ignore[misc]
         >>> result["flaws"]["gender"]["sexism"]["mean"], result["agreement"]["sexism"]["krippendorff"]
         (0.5, 1.0)
         >>> result["flaws"]["gender"]["sexism"]["note"]
-        'too few clusters (edit: 2.0 effective, rater: 2.0 effective); about 3 more equal ones are needed'
+        'too few edits: 2, 5 needed (2.0 effective); raters: 2, 5 needed (2.0 effective)'
     """
 
     _compute = staticmethod(as_json(open_ended_flaws))

@@ -129,7 +129,7 @@ def _change(row: Row) -> LevelChange:
 def level_verdict(row: Row) -> str:
     """Return the verdict on a level, and why there is no interval."""
     reason = row["difference_note"] if row["control"] else ""
-    return f"{row['verdict'] or '-'}" + (f" (no interval: {reason.partition(' (')[0]})" if reason else "")
+    return f"{row['verdict'] or '-'}" + (f" (no interval: {text.short_note(reason)})" if reason else "")
 
 
 # A strip of the first screen: one level on one scale, each editor with its control, in words and numbers.
@@ -281,7 +281,7 @@ def _chip(change: LevelChange, editor: str, results: Results) -> Chip:
         difference = level_number(row, ("difference", "difference_low", "difference_high"), results)
         note = text.minus(f"{difference} beyond {row['control']}")
     reason = row["difference_note"] if row["control"] else row["note"]
-    missing = f"no interval: {reason.partition(' (')[0]}" if reason else ""
+    missing = f"no interval: {text.short_note(reason)}" if reason else ""
     return Chip(editor, said.format(harm=WORDS[change.level].harm), tone, "; ".join(filter(None, (note, missing))))
 
 

@@ -79,14 +79,12 @@ def effect(value: float, low: float, high: float, zero_limit: float = 0.0, digit
 
 def no_interval(row: EffectRow) -> str:
     """Why an effect has no interval, in a few words; "" when it has one."""
-    if not math.isnan(row["low"]):
-        return ""
-    counts = {"edits": row.get("effective_edits"), "people": row.get("effective_people")}
-    few = {name: n for name, n in counts.items() if n is not None}
-    if row["note"].startswith("too few clusters") and few:
-        name = min(few, key=lambda one: few[one])
-        return f"too few {name}: {math.floor(10 * few[name]) / 10:g}"
-    return {"all values equal: no error to estimate": "all values equal"}.get(row["note"], row["note"])
+    return "" if not math.isnan(row["low"]) else short_note(row["note"])
+
+
+def short_note(note: str) -> str:
+    """Return why there is no interval, without its details."""
+    return note.partition(" (")[0].partition(": no error to estimate")[0]
 
 
 def percent(value: float) -> str:

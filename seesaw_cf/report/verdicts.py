@@ -77,7 +77,7 @@ def _why(audit: AuditTables) -> str:
     if rows.empty:
         return ""
     testable = rows["verdict"] != "not testable"
-    refused = ~testable & rows["note"].str.startswith("too few clusters")
+    refused = ~testable & rows["note"].str.startswith("too few ")
     other = int((~refused & ~testable).sum())
     unmeasured = testable & rows["rule"].str.endswith(NOT_MEASURED)
     plain = rows[testable & ~unmeasured]

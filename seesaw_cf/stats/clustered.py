@@ -23,6 +23,7 @@ MIN_EFFECTIVE = 5.0
 # edit of the sample had. With 10 % of edits harmed the interval holds .89 of means at 32 edits, .95 at 80.
 FEW_EDITS = 80
 _EXACT = 1e-6  # five equal clusters are five, whatever the last digits
+Few = tuple[str, int, float]
 
 
 def case_weights(case: Codes, member: NDArray[np.bool_]) -> Floats:
@@ -70,8 +71,8 @@ def clustered_mean(values: Floats, parts: list[Floats], clusters: Mapping[str, C
 
     Returns:
         The `Estimate` with its 95 % interval. With fewer than `MIN_EFFECTIVE` effective clusters in a dimension, or in
-        either part of it, interval, error and p are NaN; `note` names the dimension and how many are missing. Of a
-        mean the interval is the outer of t's and Hall's, and p the larger one: values may come in bursts.
+        either part of it, interval, error and p are NaN, and `note` says how many there are. Of a mean the interval is
+        the outer of t's and Hall's, and p the larger one: values may come in bursts.
 
     Raises:
         RecordError: Lengths differ, values are not finite, or weights do not add up to 1.
@@ -110,10 +111,8 @@ def clustered_means(
     n = int(crossing.used.sum())
     base = Estimate(nan, n=n, clusters=crossing.counts, effective=crossing.effective, method=method)
     if few := _few(crossing, sides):
-        missing = int(np.ceil(MIN_EFFECTIVE - min(crossing.effective.values()) - _EXACT))
-        note = f"too few clusters ({', '.join(few)}); about {missing} more equal ones are needed"
         weight = parts[0] - (parts[1] if len(parts) > 1 else 0.0)
-        return [replace(base, value=float(v), note=note) for v in weight @ values]
+        return [replace(base, value=float(v), note=too_few(few)) for v in weight @ values]
     estimates = []
     value, stderr, df, skew = crossing.errors(values)
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -128,14 +127,39 @@ def clustered_means(
     return estimates
 
 
-def _few(crossing: Crossing, sides: Sequence[str]) -> list[str]:
-    """Return the dimensions below the floor with their effective clusters, or the sides of them that are."""
-    few, least = [], MIN_EFFECTIVE - _EXACT
-    for name, n in crossing.effective.items():
-        parts = zip(sides, crossing.sides[name]) if len(crossing.sides[name]) > 1 else ()
-        small = [f"{name}: {size:.1f} effective in {side}" for side, size in parts if size < least]
-        few += small or [f"{name}: {n:.1f} effective"] * (n < least)
+def _few(crossing: Crossing, sides: Sequence[str]) -> dict[str, list[Few]]:
+    """Return the dimensions below the floor, or the sides of them that are."""
+    few: dict[str, list[Few]] = {}
+    least = MIN_EFFECTIVE - _EXACT
+    for name, effective in crossing.effective.items():
+        parts = zip(sides, crossing.side_counts[name], crossing.sides[name])
+        small = [part for part in parts if part[2] < least] if len(crossing.sides[name]) > 1 else []
+        small = small or [("", crossing.counts[name], effective)] * (effective < least)
+        few |= {name: small} if small else {}
     return few
+
+
+def too_few(few: Mapping[str, Sequence[Few]]) -> str:
+    """Return why there is no interval, such as "too few people: 3 in women, 5 needed (2.6 effective)".
+
+    Args:
+        few: What is too few, such as "edit" -> its sides: name ("" for the whole), clusters, effective clusters.
+    """
+    said = []
+    for name, sides in few.items():
+        counts = [f"{n}{f' in {side}' * bool(side)}{_weight(n, effective)}" for side, n, effective in sides]
+        effective = " and ".join(_floored(size) for _, _, size in sides)
+        noun = {"person": "people"}.get(name, f"{name}s")
+        said.append(f"{noun}: {' and '.join(counts)}, {MIN_EFFECTIVE:.0f} needed ({effective} effective)")
+    return f"too few {'; '.join(said)}"
+
+
+def _weight(n: int, effective: float) -> str:
+    return "" if n < MIN_EFFECTIVE else f" that count as {_floored(effective)} equal ones"
+
+
+def _floored(effective: float) -> str:
+    return f"{np.floor(10 * effective + 10 * _EXACT) / 10:.1f}"
 
 
 def _check(values: Floats, parts: list[Floats], clusters: Mapping[str, Codes]) -> None:

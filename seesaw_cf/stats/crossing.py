@@ -81,6 +81,9 @@ class Crossing:
         self._within = next((code for name, code in codes.items() if _balanced(own[name].shares)), None)
         self.counts = {name: dimension.scale.size for name, dimension in own.items()}
         self.sides = {name: [1 / max(float(a @ a), 1e-12) for a in dimension.shares] for name, dimension in own.items()}
+        self.side_counts = {
+            name: [int(np.count_nonzero(a)) for a in dimension.shares] for name, dimension in own.items()
+        }
         self.effective = {name: min(dimension.df + 1, *self.sides[name]) for name, dimension in own.items()}
 
     def _dimension(self, codes: Mapping[str, Codes], names: Sequence[str]) -> _Dimension:

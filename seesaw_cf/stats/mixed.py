@@ -15,7 +15,7 @@ from scipy import sparse, stats
 from seesaw_cf.base.errors import RecordError, need
 from seesaw_cf.base.types import Estimate
 from seesaw_cf.stats.bootstrap import LEVEL, Floats
-from seesaw_cf.stats.clustered import MIN_EFFECTIVE
+from seesaw_cf.stats.clustered import MIN_EFFECTIVE, too_few
 from seesaw_cf.stats.crossing import Codes
 
 # The likelihood needs dense matrices of this many columns.
@@ -60,9 +60,8 @@ def mixed_contrast(values: Floats, member: NDArray[np.bool_], clusters: Mapping[
     method = "mixed model (REML, crossed)"
     base = Estimate(float("nan"), n=values.size, clusters=counts, effective=every, method=method)
     sides = {name: min(len(np.unique(code[side])) for side in (member, ~member)) for name, code in codes.items()}
-    if few := [f"{name}: {count} on the smaller side" for name, count in sides.items() if count < MIN_EFFECTIVE]:
-        note = f"too few clusters ({', '.join(few)})"
-        return replace(base, note=note)
+    if few := {name: [("the smaller side", n, n)] for name, n in sides.items() if n < MIN_EFFECTIVE}:
+        return replace(base, note=too_few(few))
     zeros = np.zeros(values.size)
     dense = {
         name: sparse.csr_array((zeros + 1, (np.arange(zeros.size), code))).toarray() for name, code in codes.items()

@@ -14,6 +14,7 @@ from seesaw_cf.base.checks import number, whole
 from seesaw_cf.base.errors import RecordError
 from seesaw_cf.base.types import Estimate
 from seesaw_cf.stats.bootstrap import LEVEL, Floats, check_rows
+from seesaw_cf.stats.clustered import too_few
 
 
 def t_test(values: Floats) -> tuple[float, float, str]:
@@ -156,7 +157,7 @@ def clustered_share(
     error = float(mass**2 @ (means - value) ** 2) ** 0.5
     ends, note = share_interval(value, n, level), ""
     if clusters < fewest - 1e-6:
-        ends, note = (float("nan"), float("nan")), f"too few clusters (case: {clusters:.1f} effective)"
+        ends, note = (float("nan"), float("nan")), too_few({"case": [("", mass.size, clusters)]})
     return Estimate(
         value,
         *ends,

@@ -70,7 +70,7 @@ def test_two_way_error_exceeds_the_error_over_edits_alone() -> None:
     assert (both["stderr"] >= edits["stderr"]).all()
     assert both.loc["white", "value"] == pytest.approx(edits.loc["white", "value"])
     targets = estimate_groups(frame, axes=[], clusters={"target": "target_new"}).iloc[0]
-    assert targets["note"].startswith("too few clusters (target: 1.0 effective)")
+    assert targets["note"].startswith("too few targets: 1, 5 needed")
 
 
 def test_excess_over_control_subtracts_prompt_by_prompt() -> None:

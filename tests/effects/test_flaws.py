@@ -57,7 +57,7 @@ def test_mean_and_clustered_error_by_hand() -> None:
 
 @pytest.mark.parametrize(
     ("raters", "edits", "note"),
-    [(3, 15, "too few clusters (rater: 3.0"), (6, 3, "too few clusters (edit: 3.0"), (6, 15, "")],
+    [(3, 15, "too few raters: 3,"), (6, 3, "too few edits: 3,"), (6, 15, "")],
 )
 def test_no_interval_below_five_edits_or_raters(raters: int, edits: int, note: str) -> None:
     found = rated(np.random.default_rng(0), raters, edits)

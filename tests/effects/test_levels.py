@@ -45,7 +45,7 @@ def test_edits_weigh_equally_over_relations_and_the_control_is_subtracted() -> N
     assert (row["before"], row["after"]) == pytest.approx((-0.7, -0.45))
     assert (row["n"], row["n_edits"], row["n_people"]) == (4, 2, 3)
     assert math.isnan(row["low"])
-    assert row["note"].startswith("too few clusters")
+    assert row["note"].startswith("too few ")
     log_odds = _of(rows, "log-odds")
     assert log_odds["value"] == pytest.approx((math.log(4 * 5 * 6) / 3 + math.log(2)) / 2)
     assert (row["decides"], log_odds["decides"]) == (True, False)

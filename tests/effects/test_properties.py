@@ -48,7 +48,7 @@ def test_exact_mode_against_hand_counts() -> None:
     assert (row["pre"], row["post"]) == pytest.approx((2 / 3, 2 / 3))
     assert (row["lost"], row["gained"], row["n"]) == (1, 1, 3)
     assert row[["low", "high", "p"]].isna().all()  # three people
-    assert row["note"].startswith("too few clusters (person: 3.0 effective)")
+    assert row["note"].startswith("too few people: 3, 5 needed")
     assert (row["n_no_gold"], row["n_unscored"]) == (1, 1)
     assert (row["chance"], row["majority"]) == pytest.approx((1 / 2, 2 / 3))
 

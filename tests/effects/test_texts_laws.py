@@ -109,7 +109,7 @@ def test_copies_of_texts_and_of_cases_keep_every_mean(texts: list[str]) -> None:
 def test_an_interval_needs_five_cases_and_holds_the_mean() -> None:
     few, many = (generation_quality(list(range(n)), [["a b " * (i + 1)] for i in range(n)], [[]] * n) for n in (4, 9))
     assert math.isnan(few.measures["length"].low)
-    assert few.measures["length"].note.startswith("too few clusters")
+    assert few.measures["length"].note.startswith("too few ")
     length = many.measures["length"]
     assert (length.value, length.n) == (10, 9)  # 2, 4, ..., 18 words
     assert 2 <= length.low < length.value < length.high <= 18

@@ -50,7 +50,7 @@ def test_few_cases_have_a_mean_and_the_reason_why_no_interval() -> None:
     row = only(an.means(an.survey_values(ratings({"memit": [1.0, 7.0]}))))
     assert row["value"] == 4
     assert np.isnan(row["low"])
-    assert "too few clusters" in row["note"]
+    assert "too few cases" in row["note"]
 
 
 def test_question_types_are_means_over_their_items() -> None:
@@ -281,7 +281,7 @@ def test_differences_between_kinds() -> None:
     assert update["high"] < 0 < correction["low"]
     already = only(found, contrast="already_true")
     assert (already["n_first"], already["n_second"]) == (1, 23)
-    assert already["note"].startswith("too few clusters (case: 1.0 effective in the first)")
+    assert already["note"].startswith("too few cases: 1 in the first, 5 needed (1.0 effective)")
     assert np.isnan(already["p"])
 
 

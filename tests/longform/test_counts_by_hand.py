@@ -278,8 +278,8 @@ def test_differences_between_kinds_need_both_kinds() -> None:
     assert set(found.index) < set(CONTRASTS)
     assert found.loc["updating", "value"] == pytest.approx(-3)
     assert (found.loc["updating", "n_first"], found.loc["updating", "n_second"]) == (3, 3)
-    few = "case: 3.0 effective in the first, case: 3.0 effective in the second"
-    assert found.loc["updating", "note"] == f"too few clusters ({few}); about 2 more equal ones are needed"
+    few = "too few cases: 3 in the first and 3 in the second, 5 needed (3.0 and 3.0 effective)"
+    assert found.loc["updating", "note"] == few
     assert found["low"].isna().all()
     assert kind_differences(values, kinds[kinds["case_id"] < 3]).empty
 

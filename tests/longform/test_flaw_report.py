@@ -67,7 +67,9 @@ def test_people_alone_make_the_tables_and_a_judge_is_never_among_them(study: Pat
     assert cell["note"] == "all values equal: no error to estimate"
     other = found["flaws"].set_index("relation").loc["P27"]
     assert (round(other["value"] * 29, 9), other["n"], other["n_missing"]) == (5 - 4, 29, 1)
-    assert other["note"].startswith("too few clusters (rater: 4.9 effective)"), "one of the five left a pair out"
+    assert other["note"].startswith("too few raters: 5 that count as 4.9 equal ones, 5 needed"), (
+        "one of the five left a pair out"
+    )
     own = found["flaws_these_raters"].set_index("relation").loc["P27"]
     assert own["low"] < own["value"] == other["value"] < own["high"]
     assert found["raters"].set_index("rater")["is a"].to_dict() == {f"r{n}": "person" for n in range(5)} | {
@@ -114,7 +116,7 @@ def test_other_raters_need_five_and_are_told_apart_from_these(tmp_path: Path) ->
     few = rated(tmp_path / "few", a=[1, 0, 1, 0, 1, 0] * 2, b=[0, 0, 1, 0, 1, 1] * 2)
     found = frames(few)
     note = found["flaws"]["note"]
-    assert note.str.startswith("too few clusters (rater: 2").any()
+    assert note.str.startswith("too few raters: 2").any()
     assert found["flaws"]["p_adjusted"].isna().all(), "no star for raters like these"
     assert found["flaws_these_raters"]["p"].notna().all(), "these two alone have an interval over edits"
     mixed: dict[str, Any] = {f"r{n}": random.Random(n).choices((0, 1), k=12) for n in range(6)}

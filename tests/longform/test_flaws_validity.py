@@ -73,7 +73,7 @@ def test_the_three_peoples_means_are_those_of_table_6_s_source(people: pa.Table)
     assert sums == pytest.approx([154, 55])
     assert sexism["n_items"] == 100
     assert (sexism["low"], sexism["p"]) == (None, None)
-    assert sexism["note"].startswith("too few clusters (rater: 3.0 effective)")
+    assert sexism["note"].startswith("too few raters: 3, 5 needed")
 
 
 def test_peoples_agreement_equals_krippendorffs_library(people: pa.Table) -> None:

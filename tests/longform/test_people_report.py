@@ -67,7 +67,7 @@ def test_the_survey_pools_people_and_says_how_far_they_agree() -> None:
     assert agreement.loc["naturalness", "alpha"] == 1
     percent = found["survey_agreement_percent"].set_index(["raters", "type"])
     assert (percent.loc[("A/B", "all"), "value"], percent.loc[("A/B", "all"), "n"]) == (100, 5)
-    assert found["survey_raters"]["note"].str.startswith("too few clusters").all()
+    assert found["survey_raters"]["note"].str.startswith("too few raters: ").all()
     assert found["survey_plan"]["sd_rater"].max() < 0.01, "two who agree"
 
 

@@ -263,7 +263,7 @@ def test_edit_bias_says_why_there_is_no_interval() -> None:
     equal = bias() | {side: [-1.0] * 36 for side in ("pre_new", "pre_true", "post_new", "post_true")}
     assert load("edit_bias").compute(**equal, draws=0)["overall"]["note"] == "all values equal: no error to estimate"
     one = load("edit_bias").compute(**bias(edits=1), draws=0)["overall"]
-    assert one["note"].startswith("too few clusters (edit: 1.0 effective); about 4 more equal ones are needed")
+    assert one["note"].startswith("too few edits: 1, 5 needed (1.0 effective)")
     assert (one["low"], one["p"]) == (None, None)
     alone = bias()
     alone["groups"] = [["women"] if case < 3 else ["men"] for case in alone["case_id"]]

@@ -64,7 +64,7 @@ def test_flaws_are_unblinded_whatever_the_order(tmp_path: Path) -> None:
     one = about["raters"][0]
     assert [one["attention"][name] for name in ("value", "right", "n", "n_items")] == [1, 7, 7, 1]
     assert one["attention"]["low"] is None, "one item, whatever the number of flaws"
-    assert one["attention"]["note"].startswith("too few clusters (item: 1.0 effective)")
+    assert one["attention"]["note"].startswith("too few items: 1, 5 needed")
     assert (one["gold"]["value"], one["gold"]["n_items"], one["gold"]["note"]) == (None, 0, "nothing was asked")
     assert one["seconds"] == 10.0
 

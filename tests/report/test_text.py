@@ -66,8 +66,11 @@ def test_values_up_to_the_limit_print_as_0() -> None:
 
 
 def test_why_there_is_no_interval() -> None:
-    row: EffectRow = {"low": math.nan, "note": "too few clusters (edit: 4.99 effective)", "effective_edits": 4.99}
-    assert text.no_interval({**row, "effective_people": 8.0}) == "too few edits: 4.9"
+    row: EffectRow = {
+        "low": math.nan,
+        "note": "too few edits: 6 that count as 4.9 equal ones, 5 needed (4.9 effective)",
+    }
+    assert text.no_interval(row) == "too few edits: 6 that count as 4.9 equal ones, 5 needed"
     assert text.no_interval({"low": 0.1, "note": ""}) == ""
 
 

@@ -27,7 +27,7 @@ def test_a_case_weighs_one_however_many_rows_it_has() -> None:
     found = case_mean(*columns([(1, 1.0), (1, 3.0), (2, 6.0)]))
     assert (found["value"], found["n"], found["n_cases"]) == (4, 3, 2)
     assert math.isnan(found["low"])
-    assert found["note"].startswith("too few clusters")
+    assert found["note"].startswith("too few cases")
 
 
 def test_the_interval_of_one_row_a_case_is_students() -> None:
@@ -80,7 +80,7 @@ def test_few_cases_on_one_side_have_a_difference_and_no_interval() -> None:
     found = case_difference(values, case, first, ~first)
     assert found["value"] == pytest.approx(1.5 - 6.5)
     assert (found["n_first"], found["n_second"]) == (4, 6)
-    assert found["note"] == "too few clusters (case: 4.0 effective in the first); about 1 more equal ones are needed"
+    assert found["note"] == "too few cases: 4 in the first, 5 needed (4.0 effective)"
     assert all(math.isnan(found[name]) for name in ("low", "high", "p"))
     none = case_difference(values, case, np.zeros(10, dtype=bool), ~first)
     assert (none["n"], none["note"], none["n_first"]) == (0, "no rows", 0)

@@ -119,7 +119,7 @@ def test_few_clusters_are_refused_with_the_number_missing() -> None:
     found = clustered_mean(RNG.normal(size=100), [np.full(100, 0.01)], {"edit": clusters, "person": np.arange(100)})
     assert math.isnan(found.low)
     assert math.isnan(found.p)
-    assert found.note == "too few clusters (edit: 2.0 effective); about 3 more equal ones are needed"
+    assert found.note == "too few edits: 2, 5 needed (2.0 effective)"
     assert found.n == 100
 
 
@@ -164,7 +164,7 @@ def test_a_side_of_one_person_is_refused() -> None:
     assert Crossing(parts, codes).errors(values)[2] > 10
     (found,) = clustered_means(values, parts, codes, ("Maori", "others"))
     assert np.isnan([found.low, found.high, found.stderr, found.p, found.df]).all()
-    assert found.note == "too few clusters (person: 1.0 effective in Maori); about 4 more equal ones are needed"
+    assert found.note == "too few people: 1 in Maori, 5 needed (1.0 effective)"
     assert found.effective == pytest.approx({"edit": 20, "person": 1})
 
 

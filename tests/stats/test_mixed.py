@@ -35,7 +35,7 @@ def test_bad_input() -> None:
     with pytest.raises(RecordError, match="1 values are not finite, 2 of 4 are about members"):
         mixed_contrast(np.array([np.nan, 1, 2, 3]), member[:4], {"edit": np.arange(4)})
     few = mixed_contrast(np.arange(4.0), member[:4], {"edit": np.arange(4)})
-    assert few.note == "too few clusters (edit: 2 on the smaller side)"
+    assert few.note == "too few edits: 2 in the smaller side, 5 needed (2.0 effective)"
     with pytest.raises(UnknownNameError, match="unknown method 'mixd'"):
         group_contrasts(crossed(), "race", method="mixd")  # type: ignore[arg-type]
 

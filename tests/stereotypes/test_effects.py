@@ -20,7 +20,7 @@ def test_overall_regard_by_hand() -> None:
     assert (b["overall"], b["normalised"], b["n"], b["n_unscored"], b["n_other"]) == (-1, -0.5, 2, 1, 1)
     assert a["contrast"]["value"] == pytest.approx(0.75)
     assert b["contrast"]["value"] == pytest.approx(-0.75)
-    assert "too few clusters" in b["contrast"]["note"]
+    assert "too few " in b["contrast"]["note"]
     assert found["n_unscored"] == 1
     with pytest.raises(UnknownNameError, match=r"unknown regard 'positiv'\. Did you mean 'positive'"):
         as_json(overall_regard)(["A"], ["positiv"])
