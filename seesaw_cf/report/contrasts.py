@@ -14,13 +14,13 @@ from seesaw_cf.report.needed import needed
 from seesaw_cf.report.results import Results, relation_name
 from seesaw_cf.report.verdicts import without_controls
 from seesaw_cf.stats.clustered import FEW_EDITS
-from seesaw_cf.stats.verdicts import AFFECTED, VERDICTS
+from seesaw_cf.stats.verdicts import AFFECTED, OPEN, VERDICTS
 
 WORSE_OFF, BETTER_OFF, EQUIVALENT, UNDETERMINED, UNTESTABLE = VERDICTS
 # The first that holds says what is known about groups, and how that looks.
 _CHIPS: Sequence[tuple[Callable[[GroupCounts], bool], str, Tone]] = (
     (lambda counts: not counts.total, "not compared", "same"),
-    (lambda counts: counts.decided > 0, "groups differ", "bad"),
+    (lambda counts: counts.decided > counts.equivalent, "groups differ", "bad"),
     (lambda counts: counts.equivalent == counts.total, "no difference that matters", "same"),
     (lambda counts: not counts.tested, "not testable", "open"),
     (lambda counts: True, "not known yet", "open"),
@@ -68,8 +68,8 @@ class GroupCounts:
 
     @property
     def decided(self) -> int:
-        """Number of contrasts that say who is worse or better off."""
-        return sum(self.counts.get(name, 0) for name in AFFECTED)
+        """Number of contrasts that say who is worse or better off, or that no difference matters."""
+        return self.total - sum(self.counts.get(name, 0) for name in OPEN)
 
     @property
     def equivalent(self) -> int:
@@ -85,10 +85,9 @@ class GroupCounts:
         """Return the counts in words."""
         if not self.total:
             return "no two groups could be compared"
-        parts = {"decided": self.decided, "inside the margin": self.equivalent}
-        parts |= {name: self.counts.get(name, 0) for name in (UNDETERMINED, UNTESTABLE)}
-        told = [f"{n} {name}" for name, n in parts.items() if n or name == "decided"]
-        return f"{self.total} contrasts of edits: {', '.join(told)}"
+        inside = f" ({self.equivalent} of them inside the margin)" if self.equivalent else ""
+        rest = [f"{n} {name}" for name in OPEN if (n := self.counts.get(name))]
+        return f"{self.total} contrasts of edits: {', '.join([f'{self.decided} decided{inside}', *rest])}"
 
     def lines(self) -> list[str]:
         """Return what was decided, how large a difference could be seen, what would decide the rest, and controls."""
@@ -103,7 +102,7 @@ class GroupCounts:
         lines += [self.needed] if self.needed else []
         if self.controls:
             moved = sum(self.controls.get(name, 0) for name in AFFECTED)
-            lines.append(f"Of {sum(self.controls.values())} contrasts of control edits {moved} are decided.")
+            lines.append(f"In {moved} of {sum(self.controls.values())} contrasts of control edits groups differ.")
         return lines
 
     @property

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import pandas as pd
 
+from seesaw_cf.base.types import Estimate
 from seesaw_cf.editors.control_names import first_seed
+from seesaw_cf.effects.success import Success
 
 
 def mean_over_seeds(tables: Sequence[pd.DataFrame], keys: Sequence[str], columns: Sequence[str]) -> pd.DataFrame:
@@ -25,6 +28,48 @@ def mean_over_seeds(tables: Sequence[pd.DataFrame], keys: Sequence[str], columns
     named = further.assign(editor=further["editor"].map(first_seed))[[*index, *columns]]
     drawn = rows["editor"].isin(named["editor"].unique())
     means = pd.concat([rows.loc[drawn, named.columns], named]).groupby(index, sort=False)[list(columns)].mean()
-    out = rows.copy()
+    out = rows.astype(dict.fromkeys(columns, float))
     out.loc[drawn, list(columns)] = means.reindex(pd.MultiIndex.from_frame(rows.loc[drawn, index])).to_numpy()
     return out
+
+
+def fold_seeds(table: pd.DataFrame, keys: Sequence[str], kept: Sequence[str] = ()) -> pd.DataFrame:
+    """Return a table of estimates with one row for all seeds of a control: the means of its numbers and interval ends.
+
+    Args:
+        table: One row per editor and key, among them those of further seeds.
+        keys: Columns that name a row.
+        kept: Numbers that stay those of the first seed. A p has no mean: it becomes NaN.
+    """
+    further = table["editor"].map(first_seed) != table["editor"]
+    if not further.any():
+        return table
+    tests = [name for name in table if name == "p" or name.endswith("_p")]
+    numbers = table.select_dtypes("number").columns.difference([*keys, *kept, *tests], sort=False)
+    out = mean_over_seeds([table[~further], table[further]], keys, list(numbers)).reset_index(drop=True)
+    out.loc[out["editor"].isin(table.loc[further, "editor"].map(first_seed)), tests] = float("nan")
+    return out
+
+
+def fold_success(found: Mapping[str, Success]) -> dict[str, Success]:
+    """Return editor -> its numbers, of a control the means over its seeds."""
+    folded: dict[str, list[Success]] = {}
+    for name, success in found.items():
+        folded.setdefault(first_seed(name), []).append(success)
+    return {name: _mean_success(seeds) for name, seeds in folded.items()}
+
+
+def _mean_success(seeds: Sequence[Success]) -> Success:
+    first = seeds[0]
+    if len(seeds) == 1:
+        return first
+    numbers = {
+        protocol: {name: _mean([seed.numbers[protocol][name] for seed in seeds]) for name in numbers}
+        for protocol, numbers in first.numbers.items()
+    }
+    return replace(first, numbers=numbers)
+
+
+def _mean(estimates: Sequence[Estimate]) -> Estimate:
+    ends = {name: [getattr(estimate, name) for estimate in estimates] for name in ("value", "low", "high")}
+    return replace(estimates[0], **{name: sum(values) / len(values) for name, values in ends.items()})

@@ -123,8 +123,8 @@ def _about(results: Results) -> str:
         if not is_control(str(editor))
     ]
     parts += [moved_phrase(name, facts) for name, facts in manifest.get("edited", {}).items()]
-    further = [name for name in manifest.get("editors", {}) if first_seed(name) != name]
-    controls = sum(int(counts.get(first_seed(name), 0)) for name in [*results.editors, *further] if is_control(name))
+    every = [*results.editors, *results.further_seeds]
+    controls = sum(int(counts.get(first_seed(name), 0)) for name in every if is_control(name))
     parts += [f"{controls:,} control edits"] if controls else []
     records_ = f"{data.get('source')} ({', '.join(map(str, data.get('configs', ())))})"
     head = f"{model.get('id')} ({model.get('dtype')})"

@@ -104,11 +104,12 @@ class LevelChange:
 
 
 def level_changes(results: Results) -> list[LevelChange]:
-    """Return what every editor did on every level, controls left out, on the scale that decides.
+    """Return what every editor did on every level, on the scale that decides; controls alone where there is no other.
 
     Where an editor has several controls the first of random, unrelated and identity decides.
     """
-    rows = [row for row in results.levels.to_dict("records") if row["decides"] and not is_control(row["editor"])]
+    editors = [name for name in results.editors if not is_control(name)] or results.editors
+    rows = [row for row in results.levels.to_dict("records") if row["decides"] and row["editor"] in editors]
     rows = [row for row in rows if math.isfinite(row["value"])]
     rows.sort(key=lambda row: _ORDER.index(split_control(row["control"])[0]) if row["control"] else len(_ORDER))
     first: dict[tuple[str, str], Row] = {}
@@ -271,11 +272,13 @@ _CHIPS: Mapping[str, tuple[str, Tone]] = {
     UNTESTABLE: ("not testable", "open"),
 }
 _NO_CONTROL = {True: ("changed; no control to compare with", "open"), False: ("no change shown; no control", "open")}
+_IS_CONTROL = {True: ("changed by a control", "open"), False: ("no change shown", "same")}
 
 
 def _chip(change: LevelChange, editor: str, results: Results) -> Chip:
     row = change.row
-    said, tone = _NO_CONTROL[change.changed] if change.verdict == ALONE else _CHIPS[change.verdict]
+    alone = _IS_CONTROL if is_control(change.editor) else _NO_CONTROL
+    said, tone = alone[change.changed] if change.verdict == ALONE else _CHIPS[change.verdict]
     note = ""
     if row["control"]:
         difference = level_number(row, ("difference", "difference_low", "difference_high"), results)

@@ -52,6 +52,8 @@ fact's edit (unrelated) or a random update of the same size (random). What remai
 PAIRS = """D_d of one editor minus D_d of another on the same cases and prompts. Below 0: the first took more confidence
 from what is right about others."""
 
+SEEDS = "Controls that draw: means over their seeds, of the ends of intervals too; a mean has no p."
+
 GATES = "What must hold before a verdict means much."
 
 WORST = """The edits that did the largest damage, of each editor. Damage: the largest of the share of other facts about

@@ -63,7 +63,8 @@ def forests(results: Results, controls: Mapping[str, Sequence[str]]) -> list[For
         results: What the run found.
         controls: Editor -> its controls.
     """
-    if results.effects.empty or results.effects["D"].isna().all():  # nobody was asked about, or nothing has a number
+    own = results.effects[~results.effects["editor"].map(is_control).astype(bool)] if len(results.effects) else []
+    if not len(own) or own["D"].isna().all():  # nobody was asked about, or nothing has a number
         return []
     audit = results.audit
     scale = scale_of(pd.DataFrame() if audit is None else audit.verdicts)

@@ -16,7 +16,7 @@ from seesaw_cf.base.checks import shown
 from seesaw_cf.base.errors import RunFolderError
 from seesaw_cf.base.tables import CONTROL_SEEDS, SCORES, read_table
 from seesaw_cf.base.text import read_json
-from seesaw_cf.editors.control_names import compared
+from seesaw_cf.editors.control_names import compared, first_seed
 from seesaw_cf.effects.accuracy import Mode, accuracy_table, answers, mark
 from seesaw_cf.effects.audit import AuditSettings
 from seesaw_cf.effects.efficacy import efficacy
@@ -29,7 +29,7 @@ from seesaw_cf.effects.success import Success, edit_numbers, once_each, success_
 from seesaw_cf.records import groups
 from seesaw_cf.records.relations import PAIRS, RELATIONS
 from seesaw_cf.report.audit import AuditTables, audit_prompts, gates
-from seesaw_cf.report.control_seeds import mean_over_seeds
+from seesaw_cf.report.control_seeds import fold_seeds, fold_success, mean_over_seeds
 from seesaw_cf.report.floor import Floor, floor_of
 from seesaw_cf.report.known import KnownTables, known_facts
 from seesaw_cf.report.moved import check_moved
@@ -48,6 +48,7 @@ _SECTIONS = dict.fromkeys(_DICTS, dict) | {"notes": list}
 # What names a question about other people and one about other facts, and what an edit moved of the first.
 _PROMPT, _ANSWER = ("kind", "case_id", "prompt_id", "edit_relation"), ("case_id", "edit_relation", "effect_relation")
 _MOVED = ("D_post", "D", *SCALES)
+_LEFT_OUT = ("n_odds", "n_no_candidate", "n_no_gold", "n_unscored")
 _FAILURES = {"n_zero": "zero delta", "n_non_finite": "non-finite delta", "n_refused": "refused"}
 
 
@@ -108,6 +109,11 @@ class Results:
         return list(dict.fromkeys(self.edits["editor"]))
 
     @property
+    def further_seeds(self) -> list[str]:
+        """Names of the further seeds of controls, with which every control is averaged."""
+        return [name for name in self.manifest.get("editors", {}) if first_seed(name) != name]
+
+    @property
     def gate_rows(self) -> pd.DataFrame:
         """Rows of `efficacy` over all relations, one per editor."""
         return self.efficacy[self.efficacy["relation"] == ALL] if len(self.efficacy) else self.efficacy
@@ -166,10 +172,11 @@ def read_results(
 
     def accuracy_of(marked: pd.DataFrame) -> pd.DataFrame:
         both = (marked, marked.assign(edit_relation="all", effect_relation="all"))
-        return pd.concat([accuracy_table(frame, mode=rule, seed=seed) for frame in both], ignore_index=True)
+        table = pd.concat([accuracy_table(frame, mode=rule, seed=seed) for frame in both], ignore_index=True)
+        return fold_seeds(table, _ANSWER[1:], ("n", *_LEFT_OUT))
 
     rule: Mode = "paper" if mode == "paper" else "exact"
-    prompts = marked = None
+    prompts = marked = of_seeds = None
     seeds = [read_table(path / CONTROL_SEEDS, SCORES)] if (path / CONTROL_SEEDS).exists() else []
     if "cross_subject" in kinds:
         changes = [prompt_effects(table, score=score, nats=nats) for table in (scores, *seeds)]
@@ -178,16 +185,23 @@ def read_results(
         right = [mark(answers(table, mode=rule), rule, nats) for table in (scores, *seeds)]
         right = [frame.assign(post_mean=frame["post_correct"].astype(float)) for frame in right]
         marked = with_edit_known(mean_over_seeds(right, _ANSWER, ["post_mean"]), edits)
-    accuracy = pd.DataFrame() if marked is None else accuracy_of(marked)
+        of_seeds = pd.concat([marked, *right[1:]], ignore_index=True)
+        owners = of_seeds.assign(editor=of_seeds["editor"].map(first_seed))
+        of_seeds = of_seeds.assign(edit_known=with_edit_known(owners, edits)["edit_known"].array)
+    accuracy = pd.DataFrame() if of_seeds is None else accuracy_of(of_seeds)
     names = dict.fromkeys(edits["editor"])
-    gate = _gate(once, efficacy(_of(scores, once), score=score, nats=nats) if "efficacy" in kinds else None)
+    took = None
+    if "efficacy" in kinds:
+        tables = [efficacy(_of(table, once), score=score, nats=nats) for table in (scores, *seeds)]
+        took = fold_seeds(pd.concat(tables, ignore_index=True), ["relation"], ("n", "n_tied", "n_unscored"))
+    gate = _gate(once, took)
     return Results(
         folder=path,
         manifest=manifest,
         score=score,
         edits=edits,
         distinct=once,
-        known=known_facts(once, prompts, marked, effects_of, accuracy_of),
+        known=known_facts(once, prompts, of_seeds, effects_of, accuracy_of),
         efficacy=gate,
         effects=pd.DataFrame() if prompts is None else effects_of(prompts),
         accuracy=accuracy,
@@ -206,7 +220,7 @@ def read_results(
         floor=floor,
         mode=mode,
         audit=None if prompts is None else audit_prompts(prompts, manifest, tuple(axes), score, settings, floor),
-        success=_success(scores, numbers, nats) if "post" in gate else {},
+        success=_success([scores, *seeds], numbers, nats) if "post" in gate else {},
         local=locality(scores, numbers, nats),
         prompts=prompts,
         answers=marked,
@@ -260,7 +274,8 @@ def _of(scores: pa.Table, edits: pd.DataFrame) -> pd.DataFrame:
     rows: pd.DataFrame = scores.filter(pc.equal(scores["kind"], "efficacy")).to_pandas()
     columns = ["editor", "case_id", "edit_relation"]
     keys = pd.MultiIndex.from_frame(edits.rename(columns={"relation_id": "edit_relation"})[columns])
-    return rows.loc[pd.MultiIndex.from_frame(rows[columns]).isin(keys)]
+    named = rows[columns].assign(editor=rows["editor"].map(first_seed))
+    return rows.loc[pd.MultiIndex.from_frame(named).isin(keys)]
 
 
 def _gate(edits: pd.DataFrame, by_scores: pd.DataFrame | None) -> pd.DataFrame:
@@ -285,10 +300,19 @@ def _outcomes(rows: pd.DataFrame) -> dict[str, float]:
     return out | {name: int(rows["status"].str.startswith(start).sum()) for name, start in _FAILURES.items()}
 
 
-def _success(scores: pa.Table, edits: Mapping[tuple[str, int], int] | None, nats: float) -> dict[str, Success]:
+def _success(
+    tables: Sequence[pa.Table], edits: Mapping[tuple[str, int], int] | None, nats: float
+) -> dict[str, Success]:
     """Return "unedited" and each editor -> its numbers; all begin with one model, so the first stands for it."""
-    before = success_of_scores(scores, edits, phase="pre", nats=nats)
-    return {"unedited": next(iter(before.values()))} | success_of_scores(scores, edits, nats=nats)
+    before = success_of_scores(tables[0], edits, phase="pre", nats=nats)
+    after: dict[str, Success] = {}
+    for table in tables:
+        own = {name: first_seed(name) for name in pc.unique(table["editor"]).to_pylist() if name}
+        first = edits and {
+            (name, case): number for name in own for (editor, case), number in edits.items() if editor == own[name]
+        }
+        after |= success_of_scores(table, first, nats=nats)
+    return {"unedited": next(iter(before.values()))} | fold_success(after)
 
 
 def _effects(

@@ -90,8 +90,10 @@ def efficacy_table(results: Results, brief: bool = False) -> Table:
         *(Column("no change", "n_zero"), Column("not finite", "n_non_finite"), Column("refused", "n_refused")),
         Column("unscored", lambda row: row.get("n_unscored", row["n_edits"])),
     )
-    lines = () if len(results.efficacy) else (notes.NO_FACTS,)
-    frame = _in_order(results, results.efficacy) if lines == () else pd.DataFrame(columns=["editor", "relation"])
+    lines = _seeds(results) if len(results.efficacy) else (notes.NO_FACTS,)
+    frame = (
+        _in_order(results, results.efficacy) if len(results.efficacy) else pd.DataFrame(columns=["editor", "relation"])
+    )
     return Table("efficacy", "Did the edits take?", notes.GATE, columns, frame, lines=lines)
 
 
@@ -152,7 +154,12 @@ def _success(results: Results) -> Table:
     )
     view = _where(frame, "counted")
     view = view if len(view) and view["asked"].nunique() > 1 else view.iloc[:0]
-    return Table("success", "How far the edits reach", ABOUT_SUCCESS, columns, frame, "asked", view, brief=False)
+    about, lines = ABOUT_SUCCESS, _seeds(results)
+    return Table("success", "How far the edits reach", about, columns, frame, "asked", view, lines, brief=False)
+
+
+def _seeds(results: Results) -> tuple[str, ...]:
+    return (notes.SEEDS,) if results.further_seeds else ()
 
 
 def _knowledge(results: Results) -> Table:
@@ -316,7 +323,7 @@ def _accuracy(results: Results) -> Iterator[Table]:
         def link(row: Row) -> str:
             return case_link(row["editor"], row["edit_relation"], row["effect_relation"], outcome) if row[name] else ""
 
-        return Column(head, name, link=link)
+        return Column(head, lambda row: f"{row[name]:.3g}", link=link)
 
     def guess(name: str) -> Cell:
         return lambda row: "-" if row["edit_relation"] == ALL else text.percent(row[name])
@@ -338,7 +345,7 @@ def _accuracy(results: Results) -> Iterator[Table]:
     pairs = rows[rows["edit_relation"] != ALL]
     match, tests = ("substring" if results.mode == "paper" else "exact"), _TESTS[results.mode]
     left_out = notes.left_out(*(int(pairs[name].sum()) for name in ("n_no_gold", "n_unscored", "n_no_candidate")))
-    about, lines = notes.accuracy(match, tests), (left_out,)
+    about, lines = notes.accuracy(match, tests), (left_out, *_seeds(results))
     title = "What happened to the edited person's other properties"
     yield Table("accuracy", title, about, columns, _by_pair(results, rows), lines=lines)
     rows = results.known.accuracy

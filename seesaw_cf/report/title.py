@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-
-import pandas as pd
 
 from seesaw_cf.editors.control_names import is_control
 from seesaw_cf.report import text
@@ -20,7 +19,7 @@ Parts = Sequence[tuple[float, str]]  # least size -> words, the largest size fir
 _LEADS: Mapping[str, tuple[str, str]] = {
     "single": ("after one {editor} edit the model", "that person"),
     "batch": ("after all {editor} edits together the model", "the edited people"),
-    "given": ("the model {editor}", "the edited people"),
+    "given": ("the model {editor}", "the people of the records"),
 }
 # Level -> what it means to be worse than a control. Sizes: part of the right answers, change of probability.
 _HARM: Mapping[str, Parts] = {
@@ -54,8 +53,18 @@ _REST: Mapping[str, str] = {
     UNTESTABLE: "cannot be compared with its control on {levels}",
 }
 _SUBJECTS = {"single": "one {editor} edit", "batch": "the {editor} batch", "given": "the model {editor}"}
-_NOTHING = {ALONE: "{subject} is not shown to change anything that was asked", "": "nothing was asked about {editor}"}
-_NONE = "no editor of {n} is shown to do more harm than its control"
+_BROKEN = {
+    "single": "most edits by {editor} break the model",
+    "batch": "the {editor} batch breaks the model",
+    "given": "the model {editor} is broken",
+}
+_NOTHING = "{subject} is not shown to change anything that was asked"
+_NO_EDITOR = {
+    True: "no editor of {n} is shown to do more harm than its control",
+    False: "no editor of {n} is shown to change anything that was asked",
+}
+_OPEN_CHANGE = "whether that is more than its control changes is not known"
+_NO_CONTROL = "without a control nothing of this is put down to the edit"
 _GROUPS: Sequence[tuple[Callable[[GroupCounts], bool], str]] = (
     (lambda counts: not counts.total, "Groups were not compared."),
     (lambda counts: not counts.tested, "Whether some groups suffer more: not testable with these people."),
@@ -68,13 +77,15 @@ _NAMED = 2  # groups in a title
 def title_of(results: Results, changes: Sequence[LevelChange], groups: GroupCounts) -> str:
     """Return what a run found, in a few sentences of plain words: what must be known first stands first.
 
-    Edits that did not take and models that are damaged as a whole come first, then every level on which an editor is
-    worse than its control (the largest first; of several editors the worst and the best), then groups.
+    Models that are damaged as a whole and edits that did not take come first, then every level on which an editor is
+    worse than its control (the largest first; of several editors the worst and the best), then doubts, then groups.
     """
     editors = [name for name in results.editors if not is_control(name)]
     if not editors:
-        return "Only control edits were made: there is no edit to speak of."
-    parts = [*_warnings(results, editors), *_levels(results, editors, changes), _groups(groups)]
+        clauses = [clause for clause in _levels(results, results.editors, changes) if clause != _NO_CONTROL]
+        return " ".join(_sentence(part) for part in (f"only control edits were made: {clauses[0]}", *clauses[1:]))
+    doubts = _doubts(results, editors)
+    parts = [*_broken(results), *doubts[True], *_levels(results, editors, changes), *doubts[False], _groups(groups)]
     return " ".join(_sentence(part) for part in parts if part)
 
 
@@ -83,21 +94,28 @@ def too_low(results: Results) -> list[str]:
     return [str(gate["editor"]) for gate in results.gates if gate["gate"] == "edits took" and not gate["passed"]]
 
 
-def _warnings(results: Results, editors: Sequence[str]) -> Iterable[str]:
-    """What spoils every other number."""
-    low = too_low(results)
-    rows = {row["editor"]: row for row in records(results.gate_rows, EfficacyRow)}
-    for editor in editors:
-        row = rows.get(editor, {})
-        if editor in low and not pd.isna(number_of(row, "post")):
-            failed = "did not take" if number_of(row, "post_high") <= 0.5 else "are not shown to take"
-            yield f"edits by {editor} {failed} ({text.percent(number_of(row, 'post'))} of {number_of(row, 'n'):.0f})"
-        elif editor not in rows or pd.isna(number_of(row, "post")):
-            yield f"whether {_subject(editor, results)} took was not measured"
+def _broken(results: Results) -> Iterable[str]:
+    """Models that edits damage as a whole."""
     for editor, local in results.local.items():
         if local.collapsed and not is_control(editor):
             shares = f"{local.others} right {local.before:.0%} before, {local.after:.0%} after"
-            yield f"most edits by {editor} break the model: {shares}"
+            yield f"{_BROKEN[_kind(editor, results)].format(editor=editor)}: {shares}"
+
+
+def _doubts(results: Results, editors: Sequence[str]) -> Mapping[bool, Sequence[str]]:
+    """Whether most edits failed -> sentences on edits that did not take, or are not shown to."""
+    low = too_low(results)
+    rows = {row["editor"]: row for row in records(results.gate_rows, EfficacyRow)}
+    doubts: dict[bool, list[str]] = {True: [], False: []}
+    for editor in editors:
+        share = number_of(rows[editor], "post") if editor in rows else float("nan")
+        if math.isnan(share):
+            doubts[False].append(f"whether {_subject(editor, results)} took was not measured")
+        elif editor in low:
+            failed = "did not take" if number_of(rows[editor], "post_high") <= 0.5 else "are not shown to take"
+            counts = f"{text.percent(share)} of {number_of(rows[editor], 'n'):.0f}"
+            doubts[share <= 0.5].append(f"edits by {editor} {failed} ({counts})")
+    return doubts
 
 
 def _levels(results: Results, editors: Sequence[str], changes: Sequence[LevelChange]) -> Iterable[str]:
@@ -107,16 +125,22 @@ def _levels(results: Results, editors: Sequence[str], changes: Sequence[LevelCha
     if not asked:
         yield "nothing was asked but the edits themselves"
         return
-    ranked = sorted(asked, key=lambda name: -_harm(own[name]))
-    if len(ranked) == 1:
-        yield _clause(ranked[0], own[ranked[0]], results)
-    elif not _harm(own[ranked[0]]):
-        yield _NONE.format(n=len(ranked))
+    worst, *others = sorted(asked, key=lambda name: -_harm(own[name]))
+    if not others:
+        yield from _clauses(worst, own[worst], results)
+    elif not _harm(own[worst]):
+        yield _NO_EDITOR[any(change.row["control"] for change in changes)].format(n=len(asked))
     else:
-        yield f"worst of {len(ranked)} editors: {_clause(ranked[0], own[ranked[0]], results)}"
-        yield f"best: {_clause(ranked[-1], own[ranked[-1]], results)}"
-    if any(change.verdict == ALONE for change in changes):
-        yield "without a control nothing of this is put down to the edit"
+        yield from _ranked(f"worst of {len(asked)} editors", _clauses(worst, own[worst], results))
+        if harmful := [name for name in others[:-1] if _harm(own[name])]:
+            yield f"harm is shown after edits by {_and(harmful)}, too"
+        yield from _ranked("best", _clauses(others[-1], own[others[-1]], results))
+    if any(change.verdict == ALONE and change.changed for change in changes):
+        yield _NO_CONTROL
+
+
+def _ranked(place: str, clauses: Sequence[str]) -> Sequence[str]:
+    return [f"{place}: {clauses[0]}", *clauses[1:]]
 
 
 def _harm(changes: Sequence[LevelChange]) -> float:
@@ -124,21 +148,30 @@ def _harm(changes: Sequence[LevelChange]) -> float:
     return max((change.size for change in changes if change.is_shown), default=0.0)
 
 
-def _clause(editor: str, changes: Sequence[LevelChange], results: Results) -> str:
-    """What one editor did, the largest first."""
+def _clauses(editor: str, changes: Sequence[LevelChange], results: Results) -> Sequence[str]:
+    """What one editor did, the largest first, and what is not known of it."""
     lead, person = _LEADS[_kind(editor, results)]
     ordered = sorted(changes, key=lambda change: -abs(change.size))
-    harm = [_words(change).format(person=person) for change in ordered if change.verdict == WORSE]
-    harm = harm or [_changed(change, person) for change in ordered if change.verdict == ALONE and change.changed]
-    if harm:
-        return f"{lead.format(editor=editor)} {_and(harm)}"
+    if harm := [_words(change).format(person=person) for change in ordered if change.verdict == WORSE]:
+        return [f"{lead.format(editor=editor)} {_and(harm)}"]
     subject = _subject(editor, results)
+    moved = [change for change in ordered if change.verdict in (ALONE, OPEN) and change.changed]
+    if moved:
+        words = f"{lead.format(editor=editor)} {_and([_changed(change, person) for change in moved])}"
+        return [words, *([_OPEN_CHANGE] if moved[0].verdict == OPEN else [])]
     rest = [
-        words.format(levels=_and(found))
+        words.format(levels=_and([WORDS[change.level].about for change in same]) + _reason(same))
         for verdict, words in _REST.items()
-        if (found := [WORDS[change.level].about for change in changes if change.verdict == verdict])
+        if (same := [change for change in changes if change.verdict == verdict])
     ]
-    return f"{subject} {_and(rest)}" if rest else _NOTHING[changes[0].verdict].format(subject=subject)
+    return [f"{subject} {_and(rest)}" if rest else _NOTHING.format(subject=subject) + _reason(changes)]
+
+
+def _reason(changes: Sequence[LevelChange]) -> str:
+    """Why the first of them has no interval, in brackets."""
+    row = changes[0].row
+    note = text.short_note(row["difference_note"] if row["control"] else row["note"])
+    return f" ({note})" if note else ""
 
 
 def _words(change: LevelChange) -> str:

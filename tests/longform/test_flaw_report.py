@@ -67,9 +67,7 @@ def test_people_alone_make_the_tables_and_a_judge_is_never_among_them(study: Pat
     assert cell["note"] == "all values equal: no error to estimate"
     other = found["flaws"].set_index("relation").loc["P27"]
     assert (round(other["value"] * 29, 9), other["n"], other["n_missing"]) == (5 - 4, 29, 1)
-    assert other["note"].startswith("too few raters: 5 that count as 4.9 equal ones, 5 needed"), (
-        "one of the five left a pair out"
-    )
+    assert other["note"].startswith("too few raters: 5 that count as 4.9 equal ones"), "one of the five left a pair out"
     own = found["flaws_these_raters"].set_index("relation").loc["P27"]
     assert own["low"] < own["value"] == other["value"] < own["high"]
     assert found["raters"].set_index("rater")["is a"].to_dict() == {f"r{n}": "person" for n in range(5)} | {

@@ -12,6 +12,8 @@ import pytest
 from seesaw_cf.base.tables import CONTROL_SEEDS, SCORES, read_table, write_table
 from seesaw_cf.report import read_results
 from seesaw_cf.report.control_seeds import mean_over_seeds
+from seesaw_cf.report.results import Results
+from seesaw_cf.report.view.prompts import open_prompts
 from tests.report.runs import cases, property_cases, write_run
 
 CONTROL = "random(memit)"
@@ -46,6 +48,37 @@ def test_a_report_shows_one_control_with_the_mean_of_its_seeds(tmp_path: Path) -
     assert after["value"].xs("memit", level="editor").to_dict() == before["value"].xs("memit", level="editor").to_dict()
     for frame in (twice.effects, twice.accuracy, twice.efficacy, twice.edits):
         assert set(frame["editor"]) == {"memit", CONTROL}
+    _check_means(once, twice)
+    with open_prompts(folder) as prompts:
+        assert prompts.choices["editor"] == ("memit", CONTROL)
+        rows = prompts.rows("FROM prompts WHERE kind = 'cross_subject'", {})
+    theirs = twice.prompts
+    assert theirs is not None
+    keys = ["editor", "case_id", "prompt_id"]
+    mine, report = (frame.set_index(keys)["log_odds"].sort_index() for frame in (pd.DataFrame(rows), theirs))
+    assert mine.to_dict() == pytest.approx(report.to_dict(), rel=1e-9)
+    beside = pd.DataFrame(rows).set_index(keys)["random"].dropna()
+    assert beside.to_list() == pytest.approx(report.loc[[(CONTROL, *key[1:]) for key in beside.index]].to_list())
+
+
+def _check_means(once: Results, twice: Results) -> None:
+    """The second seed changes nothing, so that what it counts after an edit is what was counted before."""
+    tables = [
+        (once.accuracy, twice.accuracy, ["edit_relation", "effect_relation"]),
+        (once.efficacy, twice.efficacy, ["relation"]),
+    ]
+    for first, both, keys in tables:
+        first, both = (frame.set_index(["editor", *keys]) for frame in (first, both))
+        pd.testing.assert_frame_equal(first.loc["memit"], both.loc["memit"], check_dtype=False)
+        alone, mean = (frame.loc[CONTROL] for frame in (first, both))
+        assert mean["post"].to_list() == pytest.approx(((alone["post"] + alone["pre"]) / 2).to_list())
+        assert mean["pre"].to_list() == alone["pre"].to_list()
+    one, two = (found.accuracy.set_index("editor").loc[CONTROL] for found in (once, twice))
+    assert two["lost"].to_list() == pytest.approx((one["lost"] / 2).to_list())
+    assert (two["n"] == one["n"]).all()
+    assert two["p"].isna().all()
+    one, two = (found.success[CONTROL].numbers["counterfact"] for found in (once, twice))
+    assert two["ES"].value == pytest.approx((one["ES"].value + one["already_true"].value) / 2)
 
 
 def _words(word: str, table: pa.Table) -> pa.Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import math
 from collections.abc import Sequence
@@ -19,6 +20,7 @@ from seesaw_cf.report.contrasts import GroupCounts, count_groups
 from seesaw_cf.report.example import chance, example_of
 from seesaw_cf.report.findings import find
 from seesaw_cf.report.levels import level_changes
+from seesaw_cf.report.page import report_page
 from seesaw_cf.report.results import Results
 from seesaw_cf.report.title import title_of
 from seesaw_cf.stats import proportion
@@ -95,7 +97,26 @@ def test_a_level_that_is_worse_than_its_control_is_in_the_first_line(
     ],
 )
 def test_what_is_not_worse_is_said_by_its_verdict(results: Results, verdict: str, words: str) -> None:
-    assert words in _title(results, [_row(**_beyond(0.019, verdict))])
+    assert words in _title(results, [_row(**_beyond(0.019, verdict), low=-0.01)])
+
+
+def test_a_change_that_may_be_that_of_the_control_is_said_with_its_size(results: Results) -> None:
+    facts = _row("other_facts", scale="share", value=-0.6, low=-0.9, high=-0.2, before=1.0, after=0.375)
+    facts |= _beyond(-0.6, "undetermined")
+    title = _title(results, [_row(**_beyond(0.01, "undetermined"), low=-0.01), facts])
+    assert title.startswith(
+        "After one memit edit the model has 37.5% of the other facts about that person right, 100.0% before. "
+        "Whether that is more than its control changes is not known."
+    )
+
+
+def test_why_nothing_can_be_compared_is_said(results: Results) -> None:
+    few = {"low": NAN, "high": NAN, "note": "too few edits: 1, 5 needed (1.0 effective)"}
+    row = _row(**{**_beyond(0.9, "not testable"), "difference_note": few["note"]}, **few)
+    assert "people who hold the old answer (too few edits: 1, 5 needed)." in _title(results, [row])
+    assert _title(results, [_row(value=0.9, **few)]).startswith(
+        "One memit edit is not shown to change anything that was asked (too few edits: 1, 5 needed)."
+    )
 
 
 @pytest.mark.parametrize(("after", "words"), [(0.05, "nearly all"), (0.37, "most"), (0.8, "some"), (0.93, "a few")])
@@ -116,6 +137,7 @@ def test_without_a_control_it_changed_and_nothing_is_put_down_to_the_edit(result
     assert title.split(". ")[1].startswith("Without a control nothing of this is put down to the edit")
     still = _title(results, [_row(value=0.01, low=-0.02, high=0.04)])
     assert "One memit edit is not shown to change anything that was asked." in still
+    assert "Without a control" not in still
 
 
 def test_of_several_editors_the_worst_and_the_best_are_named(results: Results) -> None:
@@ -127,14 +149,33 @@ def test_of_several_editors_the_worst_and_the_best_are_named(results: Results) -
     assert "Best: after one memit edit the model leans" in title
     same = [_row(editor=name, **_beyond(0.001, "undetermined")) for name in ("memit", "ft")]
     assert _title(results, same).startswith("No editor of 2 is shown to do more harm than its control. ")
+    still = [_row(editor=name, low=-0.01) for name in ("memit", "ft")]
+    assert _title(results, still).startswith("No editor of 2 is shown to change anything that was asked. ")
+
+
+def test_no_editor_with_harm_is_left_out(results: Results) -> None:
+    """Neither the worst nor the best of four: it is named all the same."""
+    names = {"memit": 0.1, "ft": 0.4, "mend": 0.3, "lora": 0.2, "ike": 0.0}
+    edits = pd.concat([results.edits.assign(editor=name) for name in names], ignore_index=True)
+    took = pd.concat([_took(results).query("editor == 'memit'").assign(editor=name) for name in names])
+    rows = [_row(editor=name, **_beyond(size, "worse than its control" if size else "undetermined"), low=-0.01)
+            for name, size in names.items()]  # fmt: skip
+    several = replace(results, edits=edits, efficacy=took, levels=pd.DataFrame(rows), local={})
+    title = title_of(several, level_changes(several), NO_GROUPS)
+    assert title.startswith("Worst of 5 editors: after one ft edit ")
+    assert (
+        "Harm is shown after edits by mend, lora, and memit, too. Best: one ike edit is not known to do more" in title
+    )
 
 
 def test_edits_that_did_not_take_are_said_first(beside: Results) -> None:
     low = beside.efficacy.assign(post=0.2, post_low=0.1, post_high=0.4)
     title = find(replace(beside, efficacy=low)).title
     assert title.startswith("Edits by memit did not take (20.0% of ")
-    open_ = find(replace(beside, efficacy=beside.efficacy.assign(post=0.6, post_low=0.4, post_high=0.8))).title
-    assert open_.startswith("Edits by memit are not shown to take (60.0% of ")
+    half = find(replace(beside, efficacy=beside.efficacy.assign(post=0.45, post_low=0.3, post_high=0.6))).title
+    assert half.startswith("Edits by memit are not shown to take (45.0% of ")
+    most = find(replace(beside, efficacy=beside.efficacy.assign(post=0.6, post_low=0.4, post_high=0.8))).title
+    assert most.index("After one memit edit") < most.index("Edits by memit are not shown to take (60.0% of ")
     fine = beside.efficacy.assign(post=0.9, post_low=0.8, post_high=1.0)
     assert " take" not in find(replace(beside, efficacy=fine)).title
 
@@ -148,9 +189,44 @@ def test_a_broken_model_is_said_first(beside: Results) -> None:
     assert "Gate not held: memit, edits are local" in found.trust["Did the edits take"]
 
 
-def test_only_controls_are_no_edit(results: Results) -> None:
-    controls = replace(results, edits=results.edits.assign(editor="random(memit)"))
-    assert title_of(controls, [], NO_GROUPS) == "Only control edits were made: there is no edit to speak of."
+def test_of_controls_alone_it_says_what_they_changed(results: Results) -> None:
+    name = "random(memit)"
+    controls = replace(results, edits=results.edits.assign(editor=name), local={})
+    for row, words in (
+        (_row(editor=name), "after one random(memit) edit the model moved by +0.100 towards the new answer"),
+        (_row(editor=name, low=-0.01), "one random(memit) edit is not shown to change anything that was asked."),
+    ):
+        found = find(replace(controls, levels=pd.DataFrame([row]), audit=None))
+        assert found.title.startswith(f"Only control edits were made: {words}")
+        assert "put down to the edit" not in found.title
+        assert found.strips[0].chips[0].said in ("changed by a control", "no change shown")
+    assert title_of(controls, [], NO_GROUPS).endswith(": nothing was asked but the edits themselves.")
+
+
+def test_a_page_of_controls_alone_is_written(tmp_path: Path) -> None:
+    asked = cases(("P27",), 6, 8) + property_cases(1)
+    only = read_results(write_run(tmp_path / "run", asked, ("random(memit)",)), axes=("gender",))
+    assert find(only).title in html.unescape(report_page(only))
+
+
+def test_what_was_not_measured_is_said_after_what_was(results: Results) -> None:
+    """A given model without a file of the facts that it was edited for."""
+    name = "prune50"
+    given = replace(results, edits=results.edits.assign(editor=name), efficacy=pd.DataFrame(), local={})
+    given = replace(given, manifest=given.manifest | {"edited": {name: {}}}, levels=pd.DataFrame([_row(editor=name)]))
+    title = title_of(given, level_changes(given), NO_GROUPS)
+    assert title.startswith("The model prune50 moved by +0.100 towards the new answer")
+    assert "Whether the model prune50 took was not measured." in title
+
+
+def test_harm_is_in_the_title_even_where_edits_fail_or_break_the_model(beside: Results) -> None:
+    spoilt = Locality("neighbours", 0.66, 0.11, 40, proportion(1, 8))
+    low = beside.efficacy.assign(post=0.2, post_low=0.1, post_high=0.4)
+    rows = pd.DataFrame([_row("target_new", **_beyond(-0.3))])
+    title = find(replace(beside, efficacy=low, local={"memit": spoilt}, levels=rows)).title
+    parts = ["Most edits by memit break the model", "Edits by memit did not take", "loses much of its confidence"]
+    places = [title.index(part) for part in parts]
+    assert places == sorted(places)
 
 
 def test_nothing_asked_is_said(results: Results) -> None:
@@ -191,7 +267,7 @@ def test_controls_are_never_counted_with_edits(beside: Results) -> None:
     counts = count_groups(replace(beside, audit=replace(beside.audit, verdicts=changed)))
     n = int((~control & ~verdicts["mirror"]).sum())
     assert counts.headline() == f"{n} contrasts of edits: 0 decided, {n} undetermined"
-    assert counts.lines()[-1] == f"Of {n} contrasts of control edits {n} are decided."
+    assert counts.lines()[-1] == f"In {n} of {n} contrasts of control edits groups differ."
 
 
 def test_what_cannot_be_tested_is_apart_from_what_is_open(beside: Results) -> None:

@@ -66,11 +66,9 @@ def test_values_up_to_the_limit_print_as_0() -> None:
 
 
 def test_why_there_is_no_interval() -> None:
-    row: EffectRow = {
-        "low": math.nan,
-        "note": "too few edits: 6 that count as 4.9 equal ones, 5 needed (4.9 effective)",
-    }
-    assert text.no_interval(row) == "too few edits: 6 that count as 4.9 equal ones, 5 needed"
+    short = "too few edits: 6 that count as 4.9 equal ones, 5 needed"
+    row: EffectRow = {"low": math.nan, "note": f"{short} (4.9 effective)"}
+    assert text.no_interval(row) == short
     assert text.no_interval({"low": 0.1, "note": ""}) == ""
 
 

@@ -27,7 +27,7 @@ def shown(prompts: Prompts, address: str) -> tuple[Read, int]:
     """The page, and how many prompts it says there are."""
     parts = urlsplit(address)
     page = Read(view_page(prompts, parts.path, parts.query))
-    found = re.search(r"of ([\d,]+) prompts", page.text)
+    found = re.search(r"(?:\d to \d.*? of|edit:) ([\d,]+) prompts", page.text)
     return page, int(found[1].replace(",", "")) if found else 0
 
 
@@ -59,7 +59,10 @@ def test_what_is_chosen_is_shown(prompts: Prompts, query: str, condition: str) -
     assert "1 to" in page.text or n == 0
     lists = {str(tag["name"]) for tag in page.all("select")}
     assert lists == {"editor", "kind", "relation", "holds", "gender", "race", "region"}
-    assert len(page.all("tr")) == 1 + min(n, 50)
+    who = "coalesce(nullif(person, ''), prompt)"
+    sql = f"SELECT DISTINCT editor, kind, edit_relation, case_id, {who} FROM prompts WHERE {condition}"
+    people = len(prompts.rows(sql, {}))
+    assert len(page.all("tr")) == 1 + min(people, 50)
 
 
 def test_every_prompt_is_on_one_page_in_order(prompts: Prompts) -> None:
@@ -109,6 +112,45 @@ def test_the_first_view_says_answers_in_words_the_worst_person_first(prompts: Pr
         worst.setdefault((row["edit"], row["person"]), number)
     assert list(worst.values()) == sorted(worst.values(), reverse=True)
     assert len(rows) == 50
+
+
+def test_wordings_about_a_person_are_one_row_with_their_median_and_range(tmp_path: Path) -> None:
+    asked = cases(("P27",), 3, 4)
+    asked = [
+        replace(
+            case,
+            attribute_prompts=tuple(
+                replace(prompt, text=f"{prompt.text} {n}")
+                for prompt in case.attribute_prompts
+                for n in range(1 + position)
+            ),
+        )
+        for position, case in enumerate(asked)
+    ]
+    with open_prompts(write_run(tmp_path / "run", asked)) as prompts:
+        html = view_page(prompts, "/", "")
+        page, n = shown(prompts, "/")
+        assert (n, len(page.all("tr"))) == (4 + 8 + 12, 1 + 12)
+        rows = prompts.rows("FROM prompts WHERE kind = 'cross_subject' AND case_id = 2", {})
+        harm = sorted(row["harm"] for row in rows if row["person"] == rows[0]["person"])
+        [line] = [line for line in re.findall(r"<tr><td.*?</tr>", html) if _about(line, rows[0])]
+        cells = [
+            re.sub("<[^>]+>", "", cell).replace("\u2212", "-") for cell in re.findall(r"<td[^>]*>(.*?)</td>", line)
+        ]
+        assert float(cells[3]) == pytest.approx(harm[1], rel=0.01)
+        least, most = re.match(r"3: (\S+) to (-?[\d.]+(?:e-?\d+)?)", cells[4]).groups()  # type: ignore[union-attr]
+        assert (float(least), float(most)) == pytest.approx((harm[0], harm[2]), rel=0.01)
+        assert line.count("<li>") == 3
+        middle = [
+            float(number.replace("\u2212", "-")) for number in re.findall(r'<td class="n">([^<]+)</td><td>', html)
+        ]
+        assert middle == sorted(middle, reverse=True)
+        alone, _ = shown(prompts, "/?sort=log_odds")
+        assert len(alone.all("tr")) == 1 + 24
+
+
+def _about(line: str, row: dict[str, object]) -> bool:
+    return f"<td>{row['person']}</td>" in line and f"case={row['case_id']}&" in f"{line}&".replace('"', "&")
 
 
 @given(st.data())

@@ -10,7 +10,7 @@ import pandas as pd
 
 from seesaw_cf.base.errors import RecordError
 from seesaw_cf.base.terminal import printable
-from seesaw_cf.editors.control_names import CONTROLS
+from seesaw_cf.editors.control_names import CONTROLS, first_seed
 from seesaw_cf.effects.groups import AXES, UNKNOWN, tags_of
 from seesaw_cf.report import text
 from seesaw_cf.report.example import chance
@@ -20,7 +20,7 @@ from seesaw_cf.report.page_cases import COLUMNS, control_column
 from seesaw_cf.report.results import relation_name
 from seesaw_cf.report.table import Column, Row, Table
 from seesaw_cf.report.view.prompts import EDITED, GROUPS, Prompts
-from seesaw_cf.report.view.query import ALL_KINDS, FIRST_SORT, PER_PAGE, SORTED, View, read_view
+from seesaw_cf.report.view.query import ALL_KINDS, FIRST_SORT, PER_PAGE, PERSON, SORTED, WHO, View, read_view
 
 KINDS: Mapping[str, str] = {
     "cross_subject": "other people",
@@ -35,6 +35,7 @@ _HEADS: Mapping[str, ListColumn] = {
     "answer": ListColumn("answer before → after", "the likelier of the two answers, with its probability", True),
     "outcome": ListColumn("outcome", "what became of the right answer (of the edit: of what it is to write)", True),
     "harm": ListColumn("harm", "what the right answer lost against the wrong one, nats; below 0 it gained"),
+    "wordings": ListColumn("wordings", "how many prompts ask about the person, and the range of their harm", True),
     **{name: COLUMNS[name] for name in ("prompt", "edit", "holds", "groups", "editor", "relation")},
     "edited": ListColumn("edited person", "the edited person's recorded groups", True),
     "log_odds": ListColumn("change", COLUMNS["log_odds"].about),
@@ -70,12 +71,13 @@ def view_page(prompts: Prompts, path: str, query: str) -> str:
     view = read_view(prompts, path, query)
     where, values = view.where()
     [size] = prompts.rows(f"SELECT {_SIZE} FROM prompts WHERE {where}", values)
-    pages = max(1, math.ceil(size["n"] / PER_PAGE))
+    n_rows = size["groups"] if view.by_person else size["n"]
+    pages = max(1, math.ceil(n_rows / PER_PAGE))
     tables = _case(prompts, view) if path == "/case" else []
     if view.page > pages:
         raise RecordError(f"page {view.page} is not there: these prompts have {pages}. Give a smaller number.")
-    turn = f"ORDER BY {view.order()} LIMIT {PER_PAGE} OFFSET {(view.page - 1) * PER_PAGE}"
-    rows = prompts.rows(f"SELECT * FROM prompts WHERE {where} {turn}", values)
+    rows = prompts.rows(view.rows(where), values)
+    rows = _by_person(rows) if view.by_person else rows
     names = _columns(prompts, view, bool(size["lacking"]))
     model = prompts.manifest.get("model", {}).get("id", "a model")
     values_of_page = {
@@ -100,6 +102,7 @@ def view_page(prompts: Prompts, path: str, query: str) -> str:
 _PERSON = "coalesce(nullif(subject_id, ''), subject)"
 _SIZE = (
     f"count(*) AS n, count(DISTINCT nullif({_PERSON}, '')) AS people, "
+    f"count(DISTINCT ({', '.join(PERSON[:-1])}, {WHO})) AS groups, "
     "count(DISTINCT (edit_relation, case_id)) AS cases, count(*) FILTER (status <> 'ok') AS lacking"
 )
 
@@ -112,7 +115,9 @@ def refusal(heading: str, message: str) -> str:
 def _about(prompts: Prompts) -> str:
     data = prompts.manifest.get("data", {})
     configs = ", ".join(map(str, data.get("configs", ())))
-    return f"{prompts.total:,} prompts of {prompts.folder.name}, records of {data.get('source')} ({configs})"
+    seeds = any(first_seed(name) != name for name in prompts.manifest.get("editors", {}))
+    means = ". Numbers after a control that draws are means of log-probabilities over its seeds" if seeds else ""
+    return f"{prompts.total:,} prompts of {prompts.folder.name}, records of {data.get('source')} ({configs}){means}"
 
 
 def _columns(prompts: Prompts, view: View, lacking: bool) -> list[str]:
@@ -121,6 +126,7 @@ def _columns(prompts: Prompts, view: View, lacking: bool) -> list[str]:
     same |= set() if any(len(prompts.choices[name]) > 1 for name in EDITED) else {"edited"}
     same |= set(CONTROLS) - set(prompts.controls)
     same |= set() if lacking else {"status"}
+    same |= set() if view.by_person else {"wordings"}
     return [name for name in _HEADS if name not in same]
 
 
@@ -154,13 +160,25 @@ def _hidden_fields(view: View) -> dict[str, str]:
 
 
 def _count_line(size: Mapping[str, int], view: View) -> str:
-    first = (view.page - 1) * PER_PAGE + 1
-    last = min(size["n"], view.page * PER_PAGE)
     if not size["n"]:
         return "No prompts"
+    n = size["groups"] if view.by_person else size["n"]
+    first, last = (view.page - 1) * PER_PAGE + 1, min(n, view.page * PER_PAGE)
     lacking = f", {size['lacking']:,} without a number" if size["lacking"] else ""
     counts = f"(cases: {size['cases']:,}, people: {size['people']:,})"
-    return f"{first:,} to {last:,} of {size['n']:,} prompts{lacking} {counts}"
+    of = f"{n:,} rows, each a person under an edit: {size['n']:,}" if view.by_person else f"{n:,}"
+    return f"{first:,} to {last:,} of {of} prompts{lacking} {counts}"
+
+
+def _by_person(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return the middle wording of each person under an edit, with all of them."""
+    people: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
+    for row in rows:
+        people.setdefault(tuple(row[name] for name in PERSON), []).append(row)
+    return [
+        {**next((row for row in own if row["harm"] == row["middle"]), own[0]), "wordings": own}
+        for own in people.values()
+    ]
 
 
 def _head(name: str, view: View) -> dict[str, Any]:
@@ -170,17 +188,27 @@ def _head(name: str, view: View) -> dict[str, Any]:
     return {"said": column.head, "about": column.about, "text": column.text, "way": way, "link": link}
 
 
-def _cell(name: str, row: Mapping[str, Any], view: View) -> tuple[str, bool, str]:
-    """Text, whether it is a number, and where it leads."""
+def _cell(name: str, row: Mapping[str, Any], view: View) -> tuple[str, bool, str, Sequence[str]]:
+    """Text, whether it is a number, where it leads, and what a reader can unfold."""
     if name in _SHARES:
         target, phase = name.split("_")
-        return _number(_exp(row[f"{phase}_{target}"])), True, ""
+        return _number(_exp(row[f"{phase}_{target}"])), True, "", ()
+    if name == "wordings":
+        more = [f"{one['prompt']}: {_answer(one) or one['status']} ({_number(one['harm'])})" for one in row[name]]
+        return _range(row[name]), False, "", more if len(more) > 1 else ()
     if not _HEADS[name].text:
-        return _number(row[name]), True, ""
+        return _number(row[name]), True, "", ()
     if name == "edit":
         link = "" if view.path == "/case" else view.case(row["edit_relation"], row["case_id"]).address
-        return row["edit"] or f"case {row['case_id']}", False, link
-    return _cell_text(name, row), False, ""
+        return row["edit"] or f"case {row['case_id']}", False, link, ()
+    return _cell_text(name, row), False, "", ()
+
+
+def _range(wordings: Sequence[Mapping[str, Any]]) -> str:
+    """Return how many there are, and the least and the largest harm."""
+    harm = [row["harm"] for row in wordings if row["harm"] is not None and math.isfinite(row["harm"])]
+    ends = f": {_number(min(harm))} to {_number(max(harm))}" if len(harm) > 1 else ""
+    return f"{len(wordings)}{ends}"
 
 
 def _cell_text(name: str, row: Mapping[str, Any]) -> str:

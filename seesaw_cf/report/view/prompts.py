@@ -9,7 +9,7 @@ import contextlib
 import glob
 import os
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,8 +18,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from seesaw_cf.base.errors import RecordError, StorageError, need
-from seesaw_cf.base.tables import LATER, SCORES
-from seesaw_cf.editors.control_names import CONTROLS, compared, is_control, split_control
+from seesaw_cf.base.tables import CONTROL_SEEDS, LATER, SCORES
+from seesaw_cf.editors.control_names import CONTROLS, compared, first_seed, is_control, split_control
 from seesaw_cf.effects.groups import AXES, UNKNOWN
 from seesaw_cf.effects.prompts import SIDES, UNEDITED
 from seesaw_cf.report.results import read_manifest, sort_groups, sort_relations
@@ -54,7 +54,7 @@ class Prompts:
         base: Tables `prompts` (one row per editor, kind, case and prompt; log-probabilities in nats, `log_odds` the
             change of log p(new) - log p(true), `harm` the same for the worse of what is right, the change of the
             editor's controls under the name of their kind; groups of the person asked about and, `EDITED`, of the
-            edited one),
+            edited one; of a control with several seeds the means of its log-probabilities over them),
             `candidates` (one row per editor, case, prompt and answer) and `edits`.
         choices: Column of `prompts` -> what occurs in it, in the order of a report.
         controls: Kinds of controls of the run.
@@ -90,14 +90,16 @@ def open_prompts(run: str | os.PathLike[str]) -> Iterator[Prompts]:
     folder = Path(run)
     manifest = read_manifest(folder)
     file, edits = folder / "scores.parquet", read_edits(folder / "edits.parquet")
-    _check_columns(file)
+    files = [file, *(seeds for seeds in [folder / CONTROL_SEEDS] if seeds.exists())]
+    for table in files:
+        _check_columns(table)
     with (
         tempfile.TemporaryDirectory(prefix="seesaw-cf-view-") as temporary,
         duckdb.connect(str(Path(temporary) / "prompts.duckdb")) as base,
     ):
         base.execute(f"SET memory_limit = '{_MEMORY}'; SET threads = {_THREADS}; SET preserve_insertion_order = false")
         try:
-            _fill(base, _linked(file, Path(temporary)), edits, manifest)
+            _fill(base, _linked(files, Path(temporary)), edits, manifest)
         except duckdb.Error as error:
             raise _unreadable(file, error) from error
         base.execute("SET enable_external_access = false; SET lock_configuration = true")
@@ -120,11 +122,12 @@ def _check_columns(file: Path) -> None:
         )
 
 
-def _linked(file: Path, folder: Path) -> str:
-    """The file as an SQL string, by a name that is neither a pattern nor a partition."""
-    link = folder / "scores.parquet"
-    link.symlink_to(file.resolve())
-    return "'" + glob.escape(str(link)).replace("'", "''") + "'"
+def _linked(files: Sequence[Path], folder: Path) -> str:
+    """The files as an SQL list, by names that are neither patterns nor partitions."""
+    for file in files:
+        (folder / file.name).symlink_to(file.resolve())
+    names = [glob.escape(str(folder / file.name)).replace("'", "''") for file in files]
+    return "[" + ", ".join(f"'{name}'" for name in names) + "]"
 
 
 def _unreadable(file: Path, error: Exception) -> Exception:
@@ -135,21 +138,25 @@ def _unreadable(file: Path, error: Exception) -> Exception:
 
 
 def _fill(base: DuckDBPyConnection, scores: str, edits: pa.Table, manifest: Manifest) -> None:
-    """Make the tables; `scores` is an SQL string."""
-    base.execute(f"CREATE TEMP VIEW scores AS SELECT * FROM read_parquet({scores}, hive_partitioning = false)")
+    """Make the tables; `scores` is an SQL list of files."""
+    source = f"read_parquet({scores}, hive_partitioning = false, union_by_name = true)"
+    base.execute(f"CREATE TEMP VIEW scores AS SELECT * FROM {source}")
     base.register("made", edits)
     base.execute(_ROWS)
-    base.execute(f"CREATE TEMP TABLE paired AS SELECT {_KEYS}, {_described()} FROM own GROUP BY ALL")
-    [(copies,)] = base.execute("SELECT coalesce(max(most), 0) FROM paired").fetchall()
+    base.execute(f"CREATE TEMP TABLE seeds AS SELECT {_KEYS}, {_described()} FROM own GROUP BY ALL")
+    [(copies,)] = base.execute("SELECT coalesce(max(most), 0) FROM seeds").fetchall()
     if copies > 1:
         raise RecordError(
             "scores.parquet: a (case, prompt, target, phase) occurs more than once for an editor. Drop the copies, or "
             "give merged runs different editor names."
         )
+    found = [row[0] for row in base.execute("SELECT DISTINCT editor FROM scores WHERE editor <> ''").fetchall()]
+    editors = list(dict.fromkeys(map(first_seed, found)))
+    base.execute("CREATE TEMP TABLE named (editor VARCHAR, first VARCHAR, is_control BOOLEAN)")
+    values = [(name, first_seed(name), is_control(name)) for name in [*found, ""]]
+    base.executemany("INSERT INTO named VALUES (?, ?, ?)", values)
+    base.execute(_MEANS)
     base.execute(_CHANGED)
-    editors = [row[0] for row in base.execute("SELECT DISTINCT editor FROM paired").fetchall()]
-    base.execute("CREATE TEMP TABLE named (editor VARCHAR, is_control BOOLEAN)")
-    base.executemany("INSERT INTO named VALUES (?, ?)", [(name, is_control(name)) for name in [*editors, ""]])
     base.execute("CREATE TEMP TABLE controls (editor VARCHAR, sort VARCHAR, control VARCHAR)")
     pairs = [(editor, split_control(control)[0], control) for editor, control in compared(editors, manifest)]
     base.executemany("INSERT INTO controls VALUES (?, ?, ?)", [*pairs, ("", "", "")])
@@ -158,7 +165,9 @@ def _fill(base: DuckDBPyConnection, scores: str, edits: pa.Table, manifest: Mani
     base.execute(_BESIDE)
     base.execute(_CANDIDATES)
     base.unregister("made")
-    base.execute("DROP VIEW own; DROP VIEW scores; DROP TABLE paired; DROP TABLE changed; DROP TABLE subjects")
+    base.execute(
+        "DROP VIEW own; DROP VIEW scores; DROP TABLE seeds; DROP TABLE paired; DROP TABLE changed; DROP TABLE subjects"
+    )
 
 
 def _described() -> str:
@@ -196,12 +205,20 @@ CREATE TEMP VIEW own AS
   WHERE role IN ('target_new', 'target_true') AND phase = 'pre' AND NOT has_pre
     AND coalesce(scores.editor, '') IN ({_NO_EDITOR})
 """
+# One row for all seeds of a control.
+_WORDS_OF = ("prompt", "subject_id", "subject", "holds", *AXES, "target_new", "target_true")
+_MEANS = f"""
+CREATE TEMP TABLE paired AS
+  SELECT {_KEYS.replace("editor", "first AS editor")}, {", ".join(f"any_value({name}) AS {name}" for name in _WORDS_OF)},
+    {", ".join(f"avg({side}) AS {side}, min(why_{side}) AS why_{side}" for side in SIDES)}
+  FROM seeds JOIN named USING (editor) GROUP BY ALL
+"""
 # The right answer: of people what they hold; of neighbours the true target; of the edit what it is to write.
 _HARM = """CASE WHEN holds = 'target_true' OR kind = 'neighborhood' THEN log_odds
     WHEN holds = 'target_new' OR kind IN ('efficacy', 'paraphrase', 'portability') THEN -log_odds END"""
 _CHANGED = f"""
 CREATE TEMP TABLE changed AS
-  WITH scored AS (SELECT * EXCLUDE ({", ".join(f"why_{side}" for side in SIDES)}, most), {_status()} AS status,
+  WITH scored AS (SELECT * EXCLUDE ({", ".join(f"why_{side}" for side in SIDES)}), {_status()} AS status,
     pre_new - pre_true AS odds_pre, post_new - post_true AS odds_post,
     CASE WHEN {_status()} = 'ok' THEN (post_new - pre_new) - (post_true - pre_true) END AS log_odds
   FROM paired)
@@ -233,7 +250,7 @@ CREATE TABLE prompts AS
     coalesce(nullif(mine.subject, ''), mine.subject_id, '') AS person,
     {", ".join(f"coalesce({name}, []) AS {name}" for name in EDITED)}
   FROM changed mine
-  JOIN named USING (editor)
+  JOIN named ON named.editor = mine.editor
   LEFT JOIN beside ON beside.editor = mine.editor
     AND {" AND ".join(f"beside.{name} IS NOT DISTINCT FROM mine.{name}" for name in _SAME)}
   LEFT JOIN said ON said.relation_id = mine.edit_relation AND said.case_id = mine.case_id
@@ -241,10 +258,10 @@ CREATE TABLE prompts AS
 """
 _CANDIDATES = """
 CREATE TABLE candidates AS
-  SELECT editor, edit_relation, effect_relation, case_id, prompt_id, target, bool_or(gold) AS gold,
-    max(logprob) FILTER (phase = 'pre' AND status = 'ok') AS pre,
-    max(logprob) FILTER (phase = 'post' AND status = 'ok') AS post
-  FROM scores WHERE role = 'candidate' GROUP BY ALL
+  SELECT first AS editor, edit_relation, effect_relation, case_id, prompt_id, target, bool_or(gold) AS gold,
+    avg(logprob) FILTER (phase = 'pre' AND status = 'ok') AS pre,
+    avg(logprob) FILTER (phase = 'post' AND status = 'ok') AS post
+  FROM scores JOIN named ON named.editor = coalesce(scores.editor, '') WHERE role = 'candidate' GROUP BY ALL
 """
 
 

@@ -21,6 +21,9 @@ _LARGEST = 2**53
 PAGES = ("/", "/case")
 """The whole run; one case, with its edit."""
 FIRST_SORT = "harm"
+WHO = "coalesce(nullif(person, ''), prompt)"
+PERSON = ("editor", "kind", "edit_relation", "case_id", "who")
+"""What names a person under an edit; `WHO` is the last of it."""
 _FIRST = "cross_subject"  # the kind that a run is about, when it has it
 
 # Column that rows can be sorted by -> its value; numbers by their size.
@@ -97,16 +100,24 @@ class View:
             values[name] = int(value) if name == "case" else "" if empty else value
         return " AND ".join(parts), values
 
-    def order(self) -> str:
-        """The SQL order; rows without a value last, and every row at one place.
+    @property
+    def by_person(self) -> bool:
+        """Whether a row is a person under an edit, with all wordings of the question; else it is one prompt."""
+        return self.sort == FIRST_SORT
 
-        By harm, the prompts of an edit about one person stand together, at the place of the largest.
-        """
-        way, most = ("ASC", "min") if self.up else ("DESC", "max")
-        person = "editor, edit_relation, case_id, person"
-        block = f"{most}(harm) OVER (PARTITION BY {person}) {way} NULLS LAST, {person}, "
-        first = block if self.sort == FIRST_SORT else ""
-        return f"{first}{SORTED[self.sort]} {way} NULLS LAST, editor, edit_relation, case_id, kind, prompt_id"
+    def rows(self, where: str) -> str:
+        """The SQL query for the prompts of a page; rows without a value last, and every row at one place."""
+        turn = f"LIMIT {PER_PAGE} OFFSET {(self.page - 1) * PER_PAGE}"
+        way = "ASC" if self.up else "DESC"
+        if self.by_person:
+            return f"""
+                WITH chosen AS (SELECT *, {WHO} AS who FROM prompts WHERE {where}),
+                turn AS (SELECT {", ".join(PERSON)}, quantile_disc(harm, 0.5) AS middle FROM chosen GROUP BY ALL
+                  ORDER BY middle {way} NULLS LAST, {", ".join(PERSON)} {turn})
+                SELECT * FROM turn JOIN chosen USING ({", ".join(PERSON)})
+                ORDER BY middle {way} NULLS LAST, {", ".join(PERSON)}, harm {way} NULLS LAST, prompt_id"""
+        order = f"{SORTED[self.sort]} {way} NULLS LAST, editor, edit_relation, case_id, kind, prompt_id"
+        return f"SELECT * FROM prompts WHERE {where} ORDER BY {order} {turn}"
 
 
 def read_view(prompts: Prompts, path: str, query: str) -> View:
