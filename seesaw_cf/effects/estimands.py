@@ -178,11 +178,12 @@ def _contrast(rows: _Prepared, sides: Sequence[tuple[str, NDArray[np.bool_]]], m
     case, n_cases = rows.case, int(rows.case.max()) + 1
     first, second = own & ~other, other & ~own
     compared = (np.bincount(case[first], minlength=n_cases) > 0) & (np.bincount(case[second], minlength=n_cases) > 0)
-    first, second = first & compared[case], second & compared[case]
     if not compared.any():
         nan = float("nan")
-        none = Estimate(nan, note="no edit was scored on both groups")
+        empty = [name for name, side in zip(names, (first, second)) if not side.any()]
+        none = Estimate(nan, note=f"nobody is among {empty[0]}" if empty else "no edit was scored on both groups")
         return _scales([none] * (1 + len(SCALES))) | {"likelier_pre": nan}
+    first, second = first & compared[case], second & compared[case]
     parts = [case_weights(case, part) for part in (first, second)]
     if rows.estimand is not None:
         return _scales(_adjusted(rows, parts, names)) | {"likelier_pre": _likelier(rows, parts)}

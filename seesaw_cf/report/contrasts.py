@@ -25,6 +25,7 @@ _CHIPS: Sequence[tuple[Callable[[GroupCounts], bool], str, Tone]] = (
     (lambda counts: not counts.tested, "not testable", "open"),
     (lambda counts: True, "not known yet", "open"),
 )
+_LARGEST = {"probability": 2.0}  # from none to all of the probability, from one answer to the other
 _HOLD = {"target_true": "who hold the old answer", "target_new": "who hold the new answer"}
 
 
@@ -84,7 +85,7 @@ class GroupCounts:
     def headline(self) -> str:
         """Return the counts in words."""
         if not self.total:
-            return "no two groups could be compared"
+            return "no contrasts of edits" if self.controls else "no two groups could be compared"
         inside = f" ({self.equivalent} of them inside the margin)" if self.equivalent else ""
         rest = [f"{n} {name}" for name in OPEN if (n := self.counts.get(name))]
         return f"{self.total} contrasts of edits: {', '.join([f'{self.decided} decided{inside}', *rest])}"
@@ -97,8 +98,8 @@ class GroupCounts:
         if self.counts.get(UNTESTABLE):
             lines.append("Not testable: too few edits or people on a side, or nothing to compare.")
         if self.detectable:
-            sizes = " and ".join(f"{size:.2g} in {scale}" for scale, size in self.detectable.items())
-            lines.append(f"The undetermined could show a difference of {sizes} or more (median; 80 % power).")
+            sizes = " and ".join(_least(scale, size) for scale, size in self.detectable.items())
+            lines.append(f"The undetermined could show {sizes} (median; 80 % power).")
         lines += [self.needed] if self.needed else []
         if self.controls:
             moved = sum(self.controls.get(name, 0) for name in AFFECTED)
@@ -123,6 +124,13 @@ class GroupCounts:
     def margin(self) -> str:
         """The margins in words."""
         return ", ".join(f"{margin:g} in {scale}" for scale, margin in self.margins.items())
+
+
+def _least(scale: str, size: float) -> str:
+    """The smallest difference that contrasts could show; none above the largest that D of two groups can have."""
+    return f"a difference of {size:.2g} in {scale} or more" if size < _LARGEST.get(scale, size + 1) else (
+        f"no possible difference in {scale}"
+    )  # fmt: skip
 
 
 def count_groups(results: Results) -> GroupCounts:

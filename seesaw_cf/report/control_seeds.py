@@ -44,7 +44,7 @@ def fold_seeds(table: pd.DataFrame, keys: Sequence[str], kept: Sequence[str] = (
     further = table["editor"].map(first_seed) != table["editor"]
     if not further.any():
         return table
-    tests = [name for name in table if name == "p" or name.endswith("_p")]
+    tests = [name for name in map(str, table) if name == "p" or name.endswith("_p")]
     numbers = table.select_dtypes("number").columns.difference([*keys, *kept, *tests], sort=False)
     out = mean_over_seeds([table[~further], table[further]], keys, list(numbers)).reset_index(drop=True)
     out.loc[out["editor"].isin(table.loc[further, "editor"].map(first_seed)), tests] = float("nan")

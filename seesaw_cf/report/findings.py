@@ -125,7 +125,7 @@ def _about(results: Results) -> str:
     parts += [moved_phrase(name, facts) for name, facts in manifest.get("edited", {}).items()]
     every = [*results.editors, *results.further_seeds]
     controls = sum(int(counts.get(first_seed(name), 0)) for name in every if is_control(name))
-    parts += [f"{controls:,} control edits"] if controls else []
+    parts += [f"{controls:,} control {'edit' if controls == 1 else 'edits'}"] if controls else []
     records_ = f"{data.get('source')} ({', '.join(map(str, data.get('configs', ())))})"
     head = f"{model.get('id')} ({model.get('dtype')})"
     return f"{head} · {'; '.join(parts) or 'no edits'} · records: {records_} · protocol {manifest.get('protocol')}"
@@ -142,7 +142,9 @@ def _took(results: Results) -> str:
     )
     parts = [f"The new answer is ahead of the old one after {shares}."] if rows else []
     parts += [f"Not claimed for {_list(silent)}: it is not said for which facts (--requests)."] if silent else []
-    parts += ["Not measured: this run has no score of an edited fact."] if not rows and not silent else []
+    only = all(map(is_control, results.editors))
+    nothing = "No edit was made but those of controls." if only else "Not measured: no edited fact has a score."
+    parts += [nothing] if not rows and not silent else []
     failed = [gate for gate in results.gates if not gate["passed"]]
     parts += [
         f"Gate not held: {gate['editor'] or 'run'}, {gate['gate']} ({gate['rule']}; here {_value(gate['value'])})."
@@ -182,7 +184,9 @@ def _how_sure(results: Results, groups: GroupCounts) -> str:
     people = results.effects.loc[results.effects["axis"] == ALL, "n_subjects"].max() if len(results.effects) else 0
     made = results.distinct["status"] != ASKED_ONLY
     edited, asked = (set(results.distinct.loc[rows, "case_id"]) for rows in (made, ~made))
-    facts = f"{len(edited)} facts edited" + (f", {len(asked - edited)} only asked about" if asked - edited else "")
+    facts = f"{len(edited)} {'fact' if len(edited) == 1 else 'facts'} edited" + (
+        f", {len(asked - edited)} only asked about" if asked - edited else ""
+    )
     n = f"{facts}, {int(people)} other people in the largest table"
     if not groups.promise:
         return f"{n}; no contrast was tested."

@@ -217,10 +217,10 @@ def _strip(level: str, changes: Sequence[LevelChange], results: Results, colours
 def _edits(changes: Sequence[LevelChange]) -> str:
     """How many edits, and where they are few how many of them carry half of the change."""
     first = changes[0].row
-    count = f"{first['n_edits']:,} edits"
+    count = f"{first['n_edits']:,} {'edit' if first['n_edits'] == 1 else 'edits'}"
     half = [f"{int(change.row['half_edits'])} of {change.row['n_edits']} edits carry half of it ({change.editor})"
             for change in changes
-            if change.row["n_edits"] < FEW_EDITS and change.row.get("half_edits", math.nan) > 0]  # fmt: skip
+            if 1 < change.row["n_edits"] < FEW_EDITS and change.row.get("half_edits", math.nan) > 0]  # fmt: skip
     return ", ".join([count, *half])
 
 

@@ -17,6 +17,7 @@ from seesaw_cf.effects.dose import Curves, summarise_curves
 from seesaw_cf.effects.groups import ALL
 from seesaw_cf.report.canvas import COLOURS, GREY, MARKERS, new_figure, save_picture
 from seesaw_cf.report.dose_title import POSSIBLE, mix_name
+from seesaw_cf.report.html.forest import Axis
 from seesaw_cf.report.results import Results, relation_name, sort_groups, sort_relations
 from seesaw_cf.report.text import HOLDS
 
@@ -72,18 +73,20 @@ def _verdicts(rows: pd.DataFrame, axis: str, results: Results) -> Figure:
     high = -(-len(keys) // columns)
     most = max(map(len, parts.values()))
     alike = len({scale for *_, scale in keys}) == 1
-    figure, panels = new_figure(1.4 + high * (1.1 + 0.3 * most), high, columns, share_x=alike)
+    figure, panels = new_figure(1.4 + high * (1.3 + 0.3 * most), high, columns, share_x=alike)
+    axes = {scale: Axis.around(own["value"], [*own["low"], *own["high"]]) for scale, own in rows.groupby("scale")}
     for panel, key in zip(panels, keys):
         (relation, editor, holds, scale), frame = key, parts[key]
         order = sort_groups(axis, frame["group"])
-        _contrasts(panel, frame.set_index("group").loc[order].reset_index(), float(frame["margin"].iloc[0]))
-        title = f"edited: {relation_name(relation)}, {printable(editor)[:24]}; hold the {HOLDS[holds]}"
-        panel.set_title(title, loc="left", fontweight="bold")
+        _contrasts(panel, frame.set_index("group").loc[order].reset_index(), axes[scale])
+        about = "all properties" if relation == ALL else f"edited: {relation_name(relation)}"
+        title = f"{printable(editor)[:40]}\n{about}; hold the {HOLDS[holds]}"
+        panel.set_title(title, loc="left", fontsize=11, fontweight="bold")
         panel.set_xlabel(_UNITS[scale], fontsize=10)
     for panel in panels[len(keys) :]:
         panel.set_visible(False)
     figure.suptitle(
-        f"D_d of a group minus its reference, by {axis}; 95 % intervals; shaded: margin",
+        f"D_d of a group minus its reference, by {axis}; 95 % intervals, arrow: it goes on; shaded: margin",
         fontsize=12.5,
     )
     handles = [Line2D([], [], color=c, marker=m, linestyle="", label=name) for name, (c, m) in _LOOKS.items()]
@@ -91,19 +94,23 @@ def _verdicts(rows: pd.DataFrame, axis: str, results: Results) -> Figure:
     return figure
 
 
-def _contrasts(panel: Axes, rows: pd.DataFrame, margin: float) -> None:
-    y = -np.arange(len(rows), dtype=float)
+def _contrasts(panel: Axes, rows: pd.DataFrame, axis: Axis) -> None:
+    """Draw contrasts on an axis; an arrow stands where an interval goes on beyond it."""
+    y, margin = -np.arange(len(rows), dtype=float), float(rows["margin"].iloc[0])
     colours = [_LOOKS[label][0] for label in rows["verdict"]]
     panel.axvspan(-margin, margin, color="#e6e6e6", zorder=0)
     panel.axvline(0, color="black", linewidth=1, zorder=1)
-    panel.hlines(y, rows["low"], rows["high"], colors=colours, linewidth=2)
+    low, high = (rows[end].clip(axis.low, axis.high) for end in ("low", "high"))
+    panel.hlines(y, low, high, colors=colours, linewidth=2)
+    for end, side, arrow in ((rows["low"] < axis.low, axis.low, "<"), (rows["high"] > axis.high, axis.high, ">")):
+        panel.scatter([side] * int(end.sum()), y[end], c=[c for c, cut in zip(colours, end) if cut], marker=arrow)
     for label, (colour, marker) in _LOOKS.items():
         chosen = (rows["verdict"] == label).to_numpy()
         panel.plot(rows["value"][chosen], y[chosen], linestyle="", marker=marker, color=colour, markersize=7)
     counts = [clusters.get("edit", 0) for clusters in rows["clusters"]]
     panel.set_yticks(y, [f"{printable(g)[:22]}  (n={n})" for g, n in zip(rows["group"], counts)])
     panel.set_ylim(-len(rows) + 0.4, 0.6)
-    panel.margins(x=0.08)
+    panel.set_xlim(1.08 * axis.low, 1.08 * axis.high)
 
 
 def dose_figure(curves: Curves, success: bool = False) -> Figure:

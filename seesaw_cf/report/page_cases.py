@@ -45,8 +45,9 @@ def control_column(kind: str) -> ListColumn:
 
 
 def cell_link(cell: Cell) -> str:
-    """The address of a view, within the page."""
-    return view_link("look", **dict(zip(_CHOICES, cell, strict=True)))
+    """The address of a view, within the page; of relation "all" the prompts of all of them."""
+    chosen = dict(zip(_CHOICES, cell, strict=True))
+    return view_link("look", **{name: value for name, value in chosen.items() if (name, value) != ("relation", ALL)})
 
 
 def edit_link(editor: str, edit: str) -> str:
@@ -62,7 +63,7 @@ def kept_prompts(prompts: pd.DataFrame) -> tuple[pd.DataFrame, dict[Cell, int]]:
 
     Returns:
         Rows in their order: of every cell the twelve with the largest change of log-odds, fewer where a page would
-        become too large; and cell -> its scored prompts.
+        become too large; and cell -> its scored prompts, also over all relations (relation "").
     """
     scored = prompts[(prompts["status"] == "ok") & ~prompts["editor"].map(is_control)].reset_index(drop=True)
     size = scored["log_odds"].abs().fillna(0).to_numpy()
@@ -76,7 +77,11 @@ def kept_prompts(prompts: pd.DataFrame) -> tuple[pd.DataFrame, dict[Cell, int]]:
                 cells[str(editor), str(relation), str(holds), axis, group] = places[rows]
     each = max(1, min(_KEPT, _MOST // max(1, len(cells))))
     chosen = {int(row) for rows in cells.values() for row in rows[np.argsort(-size[rows], kind="stable")[:each]]}
-    return scored.loc[sorted(chosen)], {cell: len(rows) for cell, rows in cells.items()}
+    sizes = {cell: len(rows) for cell, rows in cells.items()}
+    for (editor, _, *rest), n in list(sizes.items()):
+        pooled: Cell = (editor, "", *rest)  # type: ignore[assignment]
+        sizes[pooled] = sizes.get(pooled, 0) + n
+    return scored.loc[sorted(chosen)], sizes
 
 
 def look_prompts(
@@ -99,7 +104,7 @@ def look_prompts(
         _row(row, facts) | {kind: short(values[number]) for kind, values in beside.items()}
         for number, row in enumerate(kept.to_dict("records"))
     ]
-    scored = sum(n for cell, n in counts.items() if cell[3] == ALL)
+    scored = sum(n for cell, n in counts.items() if cell[1] and cell[3] == ALL)
     about = (
         f"The prompts behind the numbers: {len(kept):,} of {scored:,}, of each group those whose answers moved most."
     )

@@ -59,5 +59,4 @@ def _row(row: VerdictRow, axis: Axis, colours: Mapping[str, int]) -> ForestRow:
     counts = f"{row['clusters'].get('edit', 0)} edits, {row['clusters'].get('person', 0)} people"
     mark = Mark(axis.at(row["value"]), axis.span(row["low"], row["high"]), colours[row["editor"]], f"{said}; {counts}")
     cell = (row["editor"], row["relation"], holds, row["axis"], row["group"])
-    link = "" if row["relation"] == ALL else cell_link(cell)
-    return ForestRow(f"{' · '.join(names)}: {row['verdict']}", said, [mark], link)
+    return ForestRow(f"{' · '.join(names)}: {row['verdict']}", said, [mark], cell_link(cell))

@@ -63,8 +63,9 @@ def forests(results: Results, controls: Mapping[str, Sequence[str]]) -> list[For
         results: What the run found.
         controls: Editor -> its controls.
     """
-    own = results.effects[~results.effects["editor"].map(is_control).astype(bool)] if len(results.effects) else []
-    if not len(own) or own["D"].isna().all():  # nobody was asked about, or nothing has a number
+    if results.effects.empty:  # nobody was asked about
+        return []
+    if results.effects.loc[~results.effects["editor"].map(is_control).astype(bool), "D"].isna().all():
         return []
     audit = results.audit
     scale = scale_of(pd.DataFrame() if audit is None else audit.verdicts)

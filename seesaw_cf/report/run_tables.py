@@ -80,9 +80,9 @@ def _moved(results: Results) -> Table:
 def efficacy_table(results: Results, brief: bool = False) -> Table:
     """Return whether the edits took; the brief table has one row per editor, and the shares alone."""
     shares = (_share("before the edit", "pre"), _share("after", "post"))
+    lines = _seeds(results) if len(results.efficacy) else (notes.NO_FACTS,)
     if brief:
         about = "Share of edits with p(new) > p(true), 95 % Wilson intervals; higher 'after' is better."
-        lines = () if len(results.efficacy) else (notes.NO_FACTS,)
         short = (_EDITOR, Column("edits", "n_edits"), *shares)
         return Table("efficacy", "Efficacy gate", about, short, results.gate_rows, lines=lines)
     columns = (
@@ -90,10 +90,8 @@ def efficacy_table(results: Results, brief: bool = False) -> Table:
         *(Column("no change", "n_zero"), Column("not finite", "n_non_finite"), Column("refused", "n_refused")),
         Column("unscored", lambda row: row.get("n_unscored", row["n_edits"])),
     )
-    lines = _seeds(results) if len(results.efficacy) else (notes.NO_FACTS,)
-    frame = (
-        _in_order(results, results.efficacy) if len(results.efficacy) else pd.DataFrame(columns=["editor", "relation"])
-    )
+    empty = pd.DataFrame(columns=["editor", "relation"])
+    frame = _in_order(results, results.efficacy) if len(results.efficacy) else empty
     return Table("efficacy", "Did the edits take?", notes.GATE, columns, frame, lines=lines)
 
 
@@ -291,8 +289,7 @@ def _verdict_columns() -> tuple[Column, ...]:
         return text.number(row.get("probability") if row["scale"] == "log-odds" else row.get("log_odds"))
 
     def link(row: Row) -> str:
-        cell = (row["editor"], row["relation"], row["holds"], row["axis"], row["group"])
-        return "" if row["relation"] == ALL else cell_link(cell)
+        return cell_link((row["editor"], row["relation"], row["holds"], row["axis"], row["group"]))
 
     contrast = Column("contrast", lambda row: f"{row['group']} - {row['reference']}", words=True, link=link)
     value = EstimateColumn("difference", "value", low="low", zero=0.0)

@@ -39,11 +39,17 @@ _HARM: Mapping[str, Parts] = {
         (0.0, "is less sure about people who hold the new answer"),
     ),
 }
-# Level -> a change that no control stands beside.
-_CHANGE: Mapping[str, str] = {
-    "other_facts": "has {after} of the other facts about {person} right, {before} before",
-    "target_true": "moved by {value} towards the new answer for people who hold the old one",
-    "target_new": "moved by {value} in its confidence about people who hold the new answer",
+# Level -> a change below 0 and one above, that no control accounts for.
+_CHANGE: Mapping[str, tuple[str, str]] = {
+    "other_facts": ("has {after} of the other facts about {person} right, {before} before",) * 2,
+    "target_true": (
+        "moved by {size} away from the new answer for people who hold the old one",
+        "moved by {size} towards the new answer for people who hold the old one",
+    ),
+    "target_new": (
+        "lost {size} of its confidence about people who hold the new answer",
+        "gained {size} of confidence about people who hold the new answer",
+    ),
 }
 # Verdict on levels of which none is worse -> what is said about them.
 _REST: Mapping[str, str] = {
@@ -59,12 +65,12 @@ _BROKEN = {
     "given": "the model {editor} is broken",
 }
 _NOTHING = "{subject} is not shown to change anything that was asked"
-_NO_EDITOR = {
-    True: "no editor of {n} is shown to do more harm than its control",
-    False: "no editor of {n} is shown to change anything that was asked",
+_NO_HARM = {
+    True: "no {kind} of {n} is shown to do more harm than its control",
+    False: "no {kind} of {n} is shown to change anything that was asked",
 }
 _OPEN_CHANGE = "whether that is more than its control changes is not known"
-_NO_CONTROL = "without a control nothing of this is put down to the edit"
+_NO_CONTROL = "without a control it is not known whether any change of that size does the same"
 _GROUPS: Sequence[tuple[Callable[[GroupCounts], bool], str]] = (
     (lambda counts: not counts.total, "Groups were not compared."),
     (lambda counts: not counts.tested, "Whether some groups suffer more: not testable with these people."),
@@ -84,9 +90,12 @@ def title_of(results: Results, changes: Sequence[LevelChange], groups: GroupCoun
     if not editors:
         clauses = [clause for clause in _levels(results, results.editors, changes) if clause != _NO_CONTROL]
         return " ".join(_sentence(part) for part in (f"only control edits were made: {clauses[0]}", *clauses[1:]))
-    doubts = _doubts(results, editors)
-    parts = [*_broken(results), *doubts[True], *_levels(results, editors, changes), *doubts[False], _groups(groups)]
-    return " ".join(_sentence(part) for part in parts if part)
+    doubts, levels = _doubts(results, editors), [*_levels(results, editors, changes)]
+    # A group that is named says more than levels on which nothing is.
+    ordered = [*levels, *doubts[False], _groups(groups)]
+    if groups.claims and not any(_harm([change]) for change in changes):
+        ordered = [_groups(groups), *levels, *doubts[False]]
+    return " ".join(map(_sentence, [*_broken(results), *doubts[True], *ordered]))
 
 
 def too_low(results: Results) -> list[str]:
@@ -109,6 +118,8 @@ def _doubts(results: Results, editors: Sequence[str]) -> Mapping[bool, Sequence[
     doubts: dict[bool, list[str]] = {True: [], False: []}
     for editor in editors:
         share = number_of(rows[editor], "post") if editor in rows else float("nan")
+        if math.isnan(share) and is_given(editor, results.manifest):
+            continue
         if math.isnan(share):
             doubts[False].append(f"whether {_subject(editor, results)} took was not measured")
         elif editor in low:
@@ -126,14 +137,15 @@ def _levels(results: Results, editors: Sequence[str], changes: Sequence[LevelCha
         yield "nothing was asked but the edits themselves"
         return
     worst, *others = sorted(asked, key=lambda name: -_harm(own[name]))
+    kind = "model" if all(_kind(name, results) == "given" for name in asked) else "editor"
     if not others:
         yield from _clauses(worst, own[worst], results)
     elif not _harm(own[worst]):
-        yield _NO_EDITOR[any(change.row["control"] for change in changes)].format(n=len(asked))
+        yield _NO_HARM[any(change.row["control"] for change in changes)].format(kind=kind, n=len(asked))
     else:
-        yield from _ranked(f"worst of {len(asked)} editors", _clauses(worst, own[worst], results))
+        yield from _ranked(f"worst of {len(asked)} {kind}s", _clauses(worst, own[worst], results))
         if harmful := [name for name in others[:-1] if _harm(own[name])]:
-            yield f"harm is shown after edits by {_and(harmful)}, too"
+            yield f"harm is shown of {_and(harmful)}, too"
         yield from _ranked("best", _clauses(others[-1], own[others[-1]], results))
     if any(change.verdict == ALONE and change.changed for change in changes):
         yield _NO_CONTROL
@@ -185,11 +197,9 @@ def _words(change: LevelChange) -> str:
 
 def _changed(change: LevelChange, person: str) -> str:
     row = change.row
-    value = text.minus(text.number(row["value"])) + " nats" * (row["scale"] == "log-odds")
-    words = _CHANGE[change.level]
-    return words.format(
-        after=text.percent(row["after"]), before=text.percent(row["before"]), value=value, person=person
-    )
+    size = text.number(abs(row["value"])).removeprefix("+") + " nats" * (row["scale"] == "log-odds")
+    words = _CHANGE[change.level][row["value"] > 0]
+    return words.format(after=text.percent(row["after"]), before=text.percent(row["before"]), size=size, person=person)
 
 
 def _groups(counts: GroupCounts) -> str:

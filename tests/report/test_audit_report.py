@@ -110,7 +110,7 @@ def test_a_batch_run_makes_no_claims(tmp_path: Path) -> None:
     results = read_results(run)
     assert results.audit is not None
     assert set(results.audit.verdicts["verdict"]) == {"not testable"}
-    assert results.audit.verdicts["note"].str.contains("edit: 1.0").all()
+    assert results.audit.verdicts["note"].str.contains("too few edits: 1 ").all()
     write_report(run)
     gates = pd.read_csv(run / "report" / "tables" / "gates.csv")
     assert gates.loc[gates["gate"] == "protocol", "passed"].tolist() == [False]

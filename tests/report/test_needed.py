@@ -46,11 +46,17 @@ def test_a_larger_effect_takes_less(results: Results) -> None:
 
 
 def test_one_sentence_says_what_would_decide(results: Results) -> None:
-    sentence = needed(results, 0.3)
-    assert sentence.startswith("To decide 0.3 in half of the")
+    sentence = needed(results, 0.1)
+    assert sentence.startswith("To decide 0.1 in half of the")
     assert "times the" in sentence
-    assert sentence in needs_table(run_needs(results, 0.3)).terminal().replace("\n", " ")
+    assert sentence in needs_table(run_needs(results, 0.1)).terminal().replace("\n", " ")
     assert needed(replace(results, audit=None)) == ""
+
+
+def test_contrasts_precise_enough_take_edits_for_equivalence_alone(results: Results) -> None:
+    sentence = needed(results, 30.0)
+    assert "would have shown 30" in sentence
+    assert sentence.endswith("to call them equal takes 80 edits, 12 are there.")
 
 
 def test_a_group_of_three_people_says_what_it_lacks(results: Results) -> None:
@@ -66,7 +72,7 @@ def test_a_group_of_three_people_says_what_it_lacks(results: Results) -> None:
     [
         (property_cases(1), ("memit",), "asked nothing about other people"),
         (cases(("P27",), 3, 6), ("random(memit)",), "has control edits only"),
-        ([], ("memit",), "no edit was scored on both"),
+        ([], ("memit",), "nobody is among others"),
     ],
     ids=["no people", "control only", "one group"],
 )
@@ -78,7 +84,7 @@ def test_a_run_without_contrasts_says_what_is_missing(
         made = [replace(case, attribute_prompts=tuple(map(_alike, case.attribute_prompts))) for case in people]
     folder = write_run(tmp_path / "run", made, editors)
     results = read_results(folder)
-    assert compared(results) == said.startswith("no edit")
+    assert compared(results) == said.startswith("nobody")
     assert compared(results) or said in missing(results)
     assert needed(results) == ""
     assert main(["plan", "--effect", "0.02", "--run", str(folder), "--json", str(tmp_path / "plan.json")]) == 0

@@ -206,10 +206,11 @@ CREATE TEMP VIEW own AS
     AND coalesce(scores.editor, '') IN ({_NO_EDITOR})
 """
 # One row for all seeds of a control.
-_WORDS_OF = ("prompt", "subject_id", "subject", "holds", *AXES, "target_new", "target_true")
+_TEXTS = ("prompt", "subject_id", "subject", "holds", *AXES, "target_new", "target_true")
 _MEANS = f"""
 CREATE TEMP TABLE paired AS
-  SELECT {_KEYS.replace("editor", "first AS editor")}, {", ".join(f"any_value({name}) AS {name}" for name in _WORDS_OF)},
+  SELECT {_KEYS.replace("editor", "first AS editor")},
+    {", ".join(f"any_value({name}) AS {name}" for name in _TEXTS)},
     {", ".join(f"avg({side}) AS {side}, min(why_{side}) AS why_{side}" for side in SIDES)}
   FROM seeds JOIN named USING (editor) GROUP BY ALL
 """
