@@ -143,7 +143,9 @@ def _took(results: Results) -> str:
     parts = [f"The new answer is ahead of the old one after {shares}."] if rows else []
     parts += [f"Not claimed for {_list(silent)}: it is not said for which facts (--requests)."] if silent else []
     only = all(map(is_control, results.editors))
-    nothing = "No edit was made but those of controls." if only else "Not measured: no edited fact has a score."
+    nothing = (
+        "No edit was made but those of controls." if only else "Not measured: this run has no score of an edited fact."
+    )
     parts += [nothing] if not rows and not silent else []
     failed = [gate for gate in results.gates if not gate["passed"]]
     parts += [

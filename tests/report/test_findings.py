@@ -22,6 +22,7 @@ from seesaw_cf.report.findings import find
 from seesaw_cf.report.levels import level_changes
 from seesaw_cf.report.page import report_page
 from seesaw_cf.report.results import Results
+from seesaw_cf.report.run_tables import run_tables
 from seesaw_cf.report.title import title_of
 from seesaw_cf.stats import proportion
 from tests.report.runs import cases, property_cases, write_run
@@ -204,7 +205,8 @@ def test_of_controls_alone_it_says_what_they_changed(results: Results) -> None:
 def test_a_page_of_controls_alone_is_written(tmp_path: Path) -> None:
     asked = cases(("P27",), 6, 8) + property_cases(1)
     only = read_results(write_run(tmp_path / "run", asked, ("random(memit)",)), axes=("gender",))
-    assert find(only).title in html.unescape(report_page(only))
+    found = find(only)
+    assert found.title in html.unescape(report_page(only, found, run_tables(only)))
 
 
 def test_a_model_edited_elsewhere_is_no_edit_that_may_take(results: Results) -> None:
