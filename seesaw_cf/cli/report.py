@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from seesaw_cf.base.checks import MOST_DRAWS
-from seesaw_cf.cli.from_fields import options_from, values_of
+from seesaw_cf.cli.from_fields import values_of
 from seesaw_cf.cli.options import report_options
 from seesaw_cf.cli.output import say, show
 from seesaw_cf.cli.paths import output_folder, source
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the options of `seesaw-cf report`."""
-    from seesaw_cf.effects.audit import AuditSettings
-
     runs = "run folder that `seesaw-cf run --out` wrote; several are compared, paired where they share cases"
     parser.add_argument("folders", metavar="RUN", type=source, nargs="+", help=runs)
     add = parser.add_argument
@@ -47,7 +45,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     floor = "effects of probability up to this are noise (default: what the run measured)"
     add("--noise-floor", type=at_least_zero, help=floor)
     add("--noise-floor-log-odds", type=at_least_zero, help="the same in log-odds, nats")
-    options_from(parser, AuditSettings, ["estimands"])
+    estimands = (
+        "also give group contrasts at equal fame (sitelinks), familiarity, both (popularity) or confidence, or of "
+        "edits weighed by precision, beside the raw ones. Repeatable"
+    )
+    add("--estimand", action="append", dest="estimands", metavar="NAME", help=estimands)
     again = "measure the floor against the pre-edit scores of this other run"
     add("--noise-run", type=source, metavar="RUN2", help=again)
     add("--dose-run", type=source, metavar="DIR", help="also show the curves of a `seesaw-cf dose` folder")
