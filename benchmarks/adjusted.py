@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from scipy import stats
 from tqdm import tqdm
 
-from benchmarks.report_level import EFFECT, GROUPS, RESULTS, shuffled
+from benchmarks.report_level import EFFECTS, GROUPS, RESULTS, shuffled
 from seesaw_cf.base.files import write_text
 from seesaw_cf.base.tables import SCORES, read_table
 from seesaw_cf.effects import prompt_effects
@@ -47,6 +47,7 @@ __all__ = ["PARTS", "Labels", "cells", "invented", "measured"]
 Floats = NDArray[np.float64]
 Codes = NDArray[np.intp]
 RAW_EACH = 5
+_, EFFECT = EFFECTS["probability"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -207,8 +207,9 @@ def test_requests_decide_what_efficacy_is_claimed(base: Path, tmp_path: Path) ->
     found = find(read_results(silent))
     assert "the checkpoint theirs (1 tensor moved, rank 1, norm " in found.about
     assert found.trust["Did the edits take"].startswith("Not claimed for theirs: it is not said for which facts")
-    assert "Whether the model theirs took was not measured." in found.title
-    assert "Without a control it is not known whether any change of that size does the same." in found.title
+    assert found.title.startswith(
+        "The model theirs is not shown to change anything that was asked (too few edits: 2, 5 needed)."
+    )
     assert found.trust["How sure"].startswith("0 facts edited, 2 only asked about")
 
     asked = audit(tmp_path / "asked", replace(job, requests=records(tmp_path, case.request, own)))

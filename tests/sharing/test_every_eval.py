@@ -50,7 +50,8 @@ def test_records_fit_the_published_schemas(run: Path, tmp_path: Path, reference:
 
 def test_numbers_are_those_of_the_report(run: Path, tmp_path: Path) -> None:
     tables = {
-        name: pd.read_csv(run / "report" / f"{name}.csv") for name in ("efficacy", "effects_by_group", "verdicts")
+        name: pd.read_csv(run / "report" / "tables" / f"{name}.csv")
+        for name in ("efficacy", "effects_by_group", "verdicts")
     }
 
     def of(name: str, **wanted: str) -> list[dict[Any, Any]]:
