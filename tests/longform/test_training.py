@@ -116,7 +116,7 @@ def test_one_call_measures_and_saves(tmp_path: Path, encoder: str, monkeypatch: 
     assert set(figures) == {"majority", "lexical", "tfidf", "match"}
     assert (figures["match"]["n"], figures["match"]["n_groups"]) == (40, 8)
     # Which city goes with which verb is the same task for people never seen; words alone do not tell.
-    assert figures["match"]["macro_f1"]["value"] == 1.0 > figures["tfidf"]["macro_f1"]["value"]
+    assert figures["match"]["macro_f1"]["value"] == 1.0 > (figures["tfidf"]["macro_f1"]["value"] or 0.0)
     assert figures["majority"]["accuracy"]["value"] == 0.4
     [found] = load_annotator(tmp_path / "out").classify([("Ike lives in Lima. Ike sings.", "Ike lives in Lima")])
     assert found.label == "supports"
