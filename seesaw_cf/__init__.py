@@ -15,14 +15,30 @@ from typing import TYPE_CHECKING
 from seesaw_cf.base.versions import lazy
 
 if TYPE_CHECKING:
+    from seesaw_cf import editors, effects, metrics, scoring, types
     from seesaw_cf.api import Audit, audit, compare
     from seesaw_cf.metrics.register import register
     from seesaw_cf.records.sample import configs, load, path
 
 __version__ = "0.1.0"
 """Of the package."""
-__all__ = ["Audit", "__version__", "audit", "compare", "configs", "load", "path", "register"]
+__all__ = [
+    "Audit",
+    "__version__",
+    "audit",
+    "compare",
+    "configs",
+    "editors",
+    "effects",
+    "load",
+    "metrics",
+    "path",
+    "register",
+    "scoring",
+    "types",
+]
 
 _HOME = dict.fromkeys(("configs", "load", "path"), "seesaw_cf.records.sample")
 _HOME |= dict.fromkeys(("Audit", "audit", "compare"), "seesaw_cf.api")
+_HOME |= {name: f"seesaw_cf.{name}" for name in ("editors", "effects", "metrics", "scoring", "types")}
 __getattr__, __dir__ = lazy(__name__, _HOME | {"register": "seesaw_cf.metrics.register"})

@@ -198,6 +198,13 @@ def shown(value: object, most: int = 120) -> str:
     return text if len(text) <= most else f"{text[: most - 4]} ..."
 
 
+def brief(record: Any) -> str:
+    """Return a dataclass as text of at most 2,000 characters: every field, long values cut."""
+    room = 1800 // len(fields(record)) - 20
+    parts = (f"{field.name}={shown(getattr(record, field.name), room)}" for field in fields(record))
+    return f"{type(record).__name__}({', '.join(parts)})"
+
+
 def above_zero(record: object, names: Iterable[str], *, error: type[SeesawError] = RecordError) -> None:
     """Check numbers that only make sense above 0, for `__post_init__`; None and names of no field are left out.
 

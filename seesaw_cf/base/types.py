@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from seesaw_cf.base.checks import instance, text
+from seesaw_cf.base.checks import brief, instance, text
 from seesaw_cf.base.errors import RecordError
 
 TableRow = dict[str, object]
@@ -145,7 +145,7 @@ class AttributePrompt:
         instance("attribute prompt: subject", self.subject, Entity, 'an Entity such as Entity(None, "Ada")')
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Case:
     """One edit and everything that is asked before and after it.
 
@@ -179,6 +179,8 @@ class Case:
     record_format: str = "seesaw"
     extra: dict[str, Any] = field(default_factory=dict)
     flags: tuple[str, ...] = ()
+
+    __repr__ = brief
 
 
 @dataclass(frozen=True, slots=True, order=True)

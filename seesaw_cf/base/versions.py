@@ -57,7 +57,7 @@ def lazy(package: str, home: Mapping[str, str]) -> tuple[Callable[[str], Any], C
 
     Args:
         package: `__name__` of the package.
-        home: Public name -> the module that defines it.
+        home: Public name -> the module that defines it, or that it is.
 
     Returns:
         A function that imports the module of a name (AttributeError for any other name), and one that lists the public
@@ -67,7 +67,8 @@ def lazy(package: str, home: Mapping[str, str]) -> tuple[Callable[[str], Any], C
     def find(name: str) -> Any:
         if name not in home:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        return resolve(f"{home[name]}:{name}")
+        module = import_module(home[name])
+        return module if home[name] == f"{package}.{name}" else getattr(module, name)
 
     def names() -> list[str]:
         return sorted({*home, *getattr(sys.modules[package], "__all__", ())})

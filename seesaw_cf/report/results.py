@@ -12,7 +12,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from seesaw_cf.base.checks import shown
+from seesaw_cf.base.checks import brief, shown
 from seesaw_cf.base.errors import RunFolderError
 from seesaw_cf.base.tables import CONTROL_SEEDS, SCORES, read_table
 from seesaw_cf.base.text import read_json
@@ -52,7 +52,7 @@ _LEFT_OUT = ("n_odds", "n_no_candidate", "n_no_gold", "n_unscored")
 _FAILURES = {"n_zero": "zero delta", "n_non_finite": "non-finite delta", "n_refused": "refused"}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Results:
     """What a finished run found.
 
@@ -102,6 +102,8 @@ class Results:
     local: Mapping[str, Locality] = field(default_factory=dict)
     prompts: pd.DataFrame | None = None
     answers: pd.DataFrame | None = None
+
+    __repr__ = brief
 
     @property
     def editors(self) -> list[str]:

@@ -9,6 +9,7 @@ import sys
 import pytest
 
 from seesaw_cf.editors import EDITORS, load_editor
+from seesaw_cf.records import load_cases
 
 from ..conftest import ROOT
 
@@ -50,3 +51,12 @@ def test_importing_packages_imports_no_torch() -> None:
     code = f"import sys\nimport {', '.join(LIGHT)}\nprint(sorted(set(sys.modules) & set({heavy})))"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
+
+
+def test_objects_are_small_to_print() -> None:
+    """A case of the sample has hundreds of prompts."""
+    case = load_cases("sample", "cross_subject")[0]
+    assert len(case.attribute_prompts) > 100
+    assert case.request.subject in repr(case)
+    assert "flags=()" in repr(case)
+    assert len(repr(case)) <= 2000
