@@ -48,11 +48,11 @@ TABLES: dict[str, tuple[Callable[[pd.DataFrame], pd.Series], list[str]]] = {
 def keep(report: Path, folder: Path) -> None:
     """Keeps the rows and columns that the page needs, four digits each; other editors keep theirs."""
     for name, (rows, columns) in TABLES.items():
-        table = pd.read_csv(report / f"{name}.csv", keep_default_na=False, na_values=[""])
+        table = pd.read_csv(report / "tables" / f"{name}.csv", keep_default_na=False, na_values=[""])
         _put(
             folder / f"{name}.csv", table.loc[rows(table), [column for column in [*NAMES, *columns] if column in table]]
         )
-    verdicts = pd.read_csv(report / "verdicts.csv", keep_default_na=False)
+    verdicts = pd.read_csv(report / "tables" / "verdicts.csv", keep_default_na=False)
     counts = (
         verdicts.replace({"verdict": EARLIER})
         .groupby([*NAMES, "verdict"], sort=False)

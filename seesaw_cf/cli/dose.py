@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from seesaw_cf.cli.from_fields import options_from, values_of
-from seesaw_cf.cli.options import EDITING, job_of, open_option, output_options
+from seesaw_cf.cli.options import EDITING, job_of, output_options, report_options
 from seesaw_cf.cli.output import say, show
 from seesaw_cf.cli.paths import source
 from seesaw_cf.run.jobs import DosePlan, Job
@@ -19,7 +19,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     options_from(parser, DosePlan, ("doses", "repeats", "pairs", "people"))
     add("--text", type=source, help="text file, one text a line, whose perplexity is watched (default: embedded texts)")
     output_options(parser)
-    open_option(parser)
+    report_options(parser)
 
 
 def run(args: argparse.Namespace) -> None:
@@ -30,8 +30,8 @@ def run(args: argparse.Namespace) -> None:
 
     plan = DosePlan(**values_of(DosePlan, args), texts=_texts(args.text))
     run_dose(job, plan, args.out, progress=not args.quiet)
-    say(write_dose_report(args.out))
-    show(args, args.out / "report.html")
+    say(write_dose_report(args.out, pictures=args.pictures, full=args.full))
+    show(args, args.out / "report" / "report.html")
 
 
 def _texts(file: Path | None) -> tuple[str, ...]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import argparse
 
 from seesaw_cf.base.errors import RecordError
-from seesaw_cf.base.terminal import markdown_for_terminal, wrap
+from seesaw_cf.base.terminal import wrap
 from seesaw_cf.cli.actions import command
 from seesaw_cf.cli.flaws_judge import judge, judge_options
 from seesaw_cf.cli.flaws_sheets import export_options, export_sheets, import_options, import_sheets
-from seesaw_cf.cli.options import open_option
+from seesaw_cf.cli.options import open_option, report_options
 from seesaw_cf.cli.output import say, show
 from seesaw_cf.cli.paths import output_file, output_folder, source
 from seesaw_cf.cli.types import finite, positive
@@ -29,7 +29,7 @@ def _report_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("tables", type=source, nargs="+", metavar="TABLE", help="Parquet files of ratings, or folders of them")
     add("--out", type=output_folder, required=True, help="folder for page and tables")
-    open_option(parser)
+    report_options(parser)
     add("--judge", action="append", default=[], help="which rater is a model, not a person; give it again for more")
     effect = "mean rating that a study should find, for its size; give it again for more (default: 0.1)"
     add("--effect", type=finite, action="append", help=effect)
@@ -61,13 +61,11 @@ def _validate(args: argparse.Namespace) -> None:
 
 
 def _report(args: argparse.Namespace) -> None:
-    from seesaw_cf.base.text import read_text
     from seesaw_cf.texts.report.collected import collect
     from seesaw_cf.texts.report.flaw_page import write_flaw_report
 
     how = {"effects": args.effect or (0.1,), "per_rater": args.per_rater}
-    written = write_flaw_report(args.out, collect(args.tables, ["flaws"]), args.judge, **how)
-    say(markdown_for_terminal(read_text(written)))
+    say(write_flaw_report(args.out, collect(args.tables, ["flaws"]), args.judge, full=args.full, **how))
     show(args, args.out / "report.html")
 
 

@@ -7,7 +7,14 @@ import sys
 
 from seesaw_cf.base.errors import SeesawError
 from seesaw_cf.cli.actions import Table, add_actions
-from seesaw_cf.cli.options import json_option, model_options, open_option, output_options, seed_option, server_options
+from seesaw_cf.cli.options import (
+    json_option,
+    model_options,
+    output_options,
+    report_options,
+    seed_option,
+    server_options,
+)
 from seesaw_cf.cli.paths import name_or_source, output_folder, source
 from seesaw_cf.cli.types import at_least_zero, count, one_of, positive
 
@@ -130,15 +137,15 @@ def _options_of_compare(parser: argparse.ArgumentParser) -> None:
     add("--random-control", type=source, help="crawl after a random change of the same size")
     add("--force", action="store_true", help="compare although the crawls were made differently; the list is shown")
     json_option(parser)
-    add("--out", type=output_folder, metavar="DIR", help="folder for report.html: both graphs and this table")
-    open_option(parser)
+    add("--out", type=output_folder, metavar="DIR", help="folder for the report: both graphs and this table")
+    report_options(parser)
     _topic_options(parser)
 
 
 def _options_of_export(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("folder", type=source, metavar="CRAWL")
-    parser.add_argument("--out", type=output_folder, help="for report.html, graph.graphml, graph.json (default: CRAWL)")
-    open_option(parser)
+    parser.add_argument("--out", type=output_folder, help="for report/, graph.graphml, graph.json (default: CRAWL)")
+    report_options(parser)
 
 
 # The functions are those of graph_actions, imported when one runs.

@@ -203,11 +203,11 @@ def compare(args: argparse.Namespace) -> None:
     notes = {f"{row['measure']}, {row['identity']}: {row['note']}" for row in table.to_dict("records") if row["note"]}
     forced, shown = [f"forced: {line}" for line in differ], change_table(table)
     columns = [column for column in shown.columns if column.head != "note"]
-    say(replace(shown, columns=columns, lines=[*forced, *sorted(notes)]).terminal())
     if args.out:
         _write(page, args.out, args)
-    else:
-        say(f"\n{page.screen.terminal()}")
+        return
+    say(replace(shown, columns=columns, lines=[*forced, *sorted(notes)]).terminal())
+    say(f"\n{page.screen.terminal()}")
 
 
 def export(args: argparse.Namespace) -> None:
@@ -220,14 +220,12 @@ def export(args: argparse.Namespace) -> None:
     export_graphml(crawl, folder / "graph.graphml")
     export_json(crawl, folder / "graph.json")
     say("\n".join(str(folder / f"graph.{ending}") for ending in ("graphml", "json")))
-    _write(graph_findings(crawl), folder, args)
+    _write(graph_findings(crawl), folder / "report", args)
 
 
 def _write(page: Findings, folder: Path, args: argparse.Namespace) -> None:
-    """Write the page, print its first lines, and show it."""
-    from seesaw_cf.base.files import write_text
-    from seesaw_cf.report.html.findings import findings_page
+    """Write the report and show it."""
+    from seesaw_cf.report.forms import findings_report
 
-    write_text(folder / "report.html", findings_page(page))
-    say(f"{folder / 'report.html'}\n\n{page.screen.terminal()}")
+    say(findings_report(page).write(folder, full=args.full))
     show(args, folder / "report.html")

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 
-from seesaw_cf.base.terminal import markdown_for_terminal
 from seesaw_cf.base.text import read_json
 from seesaw_cf.cli.actions import command
 from seesaw_cf.cli.from_fields import options_from, values_of
 from seesaw_cf.cli.judge_cost import counting, plan_options, prices_of, say_cost
-from seesaw_cf.cli.options import (
-    open_option,
-    output_options,
-)
+from seesaw_cf.cli.options import output_options, report_options
 from seesaw_cf.cli.output import say, say_left_out, show
 from seesaw_cf.cli.paths import name_or_source, output_folder, source
 from seesaw_cf.cli.train import annotator_options, rater_options, train
@@ -25,7 +22,7 @@ def _configure_run(parser: argparse.ArgumentParser) -> None:
         "--preset", type=name_or_source, default="sample", help="'sample' or a JSON file (default: sample)"
     )
     output_options(parser)
-    open_option(parser)
+    report_options(parser)
     options_from(parser, LemeJob, suppress=True)
     plan_options(parser)
 
@@ -33,7 +30,7 @@ def _configure_run(parser: argparse.ArgumentParser) -> None:
 def _configure_report(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("folder", metavar="RUN", type=source, nargs="?", help="run folder that `seesaw-cf leme run --out` wrote")
-    add("--out", type=output_folder, metavar="DIR", help="for page and tables (default: RUN/report.html, RUN/tables)")
+    add("--out", type=output_folder, metavar="DIR", help="for the report (default: RUN/report)")
     raters = "folders or Parquet files of people's answers: their tables, beside those of RUN when it is given"
     add("--raters", type=source, nargs="+", default=[], metavar="TABLE", help=raters)
     effect = "distance of a mean rating that a study should find, for its size; repeatable (default: 0.5)"
@@ -45,7 +42,7 @@ def _configure_report(parser: argparse.ArgumentParser) -> None:
     add("--measure", action="append", type=name_or_source, default=[], metavar="NAME:MODEL", help=measures)
     references = "texts about new targets for the reference score, as CounterFact's attribute_snippets.json"
     add("--references", type=source, metavar="FILE", help=references)
-    open_option(parser)
+    report_options(parser)
 
 
 def _plan(args: argparse.Namespace, job: LemeJob) -> None:
@@ -86,23 +83,19 @@ def _import(args: argparse.Namespace) -> None:
 
 def _report(args: argparse.Namespace) -> None:
     from seesaw_cf.base.errors import RecordError
-    from seesaw_cf.base.text import read_text
     from seesaw_cf.texts.report.again import report_leme
     from seesaw_cf.texts.report.people_survey import report_people
 
     if args.folder is None and not (args.raters and args.out):
         raise RecordError("leme report: give RUN, or --raters TABLE with --out DIR, or both.")
-    written = []
+    out: Path = args.out or args.folder / "report"
     if args.folder is not None:
         extras = {"scores": args.scores, "measures": args.measure, "references": args.references}
-        written.append(report_leme(args.folder, args.out, **extras))
+        say(report_leme(args.folder, out, **extras, pictures=args.pictures, full=args.full))
     if args.raters:
-        place = args.out if args.folder is None else (args.out or args.folder / "tables") / "people"
-        how = {"effects": args.effect or (0.5,), "per_rater": args.per_rater}
-        written.append(report_people(args.raters, place, args.folder, **how))
-    for file in written:
-        say(markdown_for_terminal(read_text(file)))
-    show(args, (args.out or args.folder) / "report.html")
+        how = {"effects": args.effect or (0.5,), "per_rater": args.per_rater, "full": args.full}
+        say(report_people(args.raters, out if args.folder is None else out / "people", args.folder, **how))
+    show(args, out / "report.html")
 
 
 def _run(args: argparse.Namespace) -> None:
@@ -117,8 +110,8 @@ def _run(args: argparse.Namespace) -> None:
     if args.plan:
         _plan(args, job)
         return
-    say(markdown_for_terminal(run_leme(job, args.out, progress=not args.quiet)))
-    show(args, args.out / "report.html")
+    say(run_leme(job, args.out, progress=not args.quiet, pictures=args.pictures, full=args.full))
+    show(args, args.out / "report" / "report.html")
 
 
 configure, run = command(

@@ -89,7 +89,7 @@ def _compare(args: argparse.Namespace, settings: AuditSettings) -> None:
             f"report: got {len(args.folders)} runs to compare, and {wrong}. "
             + ("Leave it out, or report each run alone." if alone else "Name a folder for the comparison with --out.")
         )
-    say(compare_runs(args.folders, args.out, settings))
+    say(compare_runs(args.folders, args.out, settings, pictures=args.pictures, full=args.full))
 
 
 def _measured(folder: Path, again: Path) -> dict[str, float]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from seesaw_cf.cli.options import open_option, quiet_option
+from seesaw_cf.cli.options import quiet_option, report_options
 from seesaw_cf.cli.output import say, show
 from seesaw_cf.cli.paths import own_folder, source
 
@@ -19,7 +19,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     what.add_argument("--plan", action="store_true", help="say how large it must be and what it costs; runs nothing")
     what.add_argument("--report-only", action="store_true", help="report what is finished; runs nothing")
     quiet_option(parser)
-    open_option(parser)
+    report_options(parser)
 
 
 def run(args: argparse.Namespace) -> None:
@@ -37,7 +37,7 @@ def run(args: argparse.Namespace) -> None:
         say(write_forecast(forecast(study, out, args.cell or ()), out))
         return
     failed = [] if args.report_only else run_study(study, out, args.cell or (), progress=not args.quiet)
-    say(report_study(study, out))
+    say(report_study(study, out, pictures=args.pictures, full=args.full))
     show(args, out / "report" / "report.html")
     if failed:
         raise RunFolderError(

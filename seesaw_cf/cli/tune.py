@@ -11,8 +11,9 @@ from seesaw_cf.cli.options import (
     MODEL,
     job_of,
     output_options,
+    report_options,
 )
-from seesaw_cf.cli.output import say
+from seesaw_cf.cli.output import say, show
 from seesaw_cf.cli.paths import source
 from seesaw_cf.editors.spaces import SPACES
 from seesaw_cf.run.jobs import Job, TunePlan
@@ -26,6 +27,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--space", type=source, help='JSON file in place of the declared space: {"learning_rate": [0.1, 0.5], ...}')
     options_from(parser, TunePlan, ("trials", "first_edits", "finalists", "final_edits"))
     output_options(parser, "folder of the search")
+    report_options(parser)
 
 
 def run(args: argparse.Namespace) -> None:
@@ -39,4 +41,5 @@ def run(args: argparse.Namespace) -> None:
     space = read_json(args.space, expected='{"learning_rate": [0.1, 0.5]}') if args.space else None
     plan = TunePlan(**values_of(TunePlan, args) | {"space": space})
     run_tune(job, plan, args.out, progress=not args.quiet)
-    say(write_tune_report(args.out))
+    say(write_tune_report(args.out, full=args.full))
+    show(args, args.out / "report" / "report.html")

@@ -35,7 +35,7 @@ _METHOD = (
     f"Facts are edited together, on samples that are drawn again for every repeat; a number is the mean over samples "
     f"with a {BAND:.0%} band for facts like these (t over samples, widened by what they share). There is none for one "
     f"sample, nor where two samples have more than {MOST_SHARED:.0%} of their facts in common. Shown bands end where "
-    "values do, those of dose.csv do not.",
+    "values do, those of tables/dose.csv do not.",
     "Score: harmonic mean of the shares of edits, paraphrases and neighbourhood prompts that come out as wanted.",
     "D_d is the change of p(new) − p(true) after prompts about other people who hold the new target.",
     "The collapse alarm is raised when the perplexity of fixed texts doubles or the entropy of the answers to fixed "
@@ -50,6 +50,7 @@ def dose_findings(curves: Curves) -> Findings:
     groups = group_doses(curves)
     rows = records(table, DoseRow) if len(table) else []
     manifest = cast(Manifest, curves.manifest)
+    groups_table = Table("dose_groups", "Groups at the largest dose", "", (), groups, brief=False)
     numbers = PageSection("numbers", "The numbers", [dose_table(table)]) if rows else None
     settings = dict(curves.manifest.get("settings") or {})  # type: ignore[call-overload]
     return Findings(
@@ -58,7 +59,7 @@ def dose_findings(curves: Curves) -> Findings:
         method=_METHOD,
         command=repeat_command(manifest, "dose", _options(settings)),
         facts=recorded(manifest),
-        tables={name: frame for name, frame in (("dose", table), ("dose_groups", groups)) if len(frame)},
+        tables=[one for one in (dose_table(table), groups_table) if len(one.frame)],
         first=_charts(rows, curves),
     )
 

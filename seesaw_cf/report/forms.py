@@ -11,6 +11,7 @@ from pathlib import Path
 from seesaw_cf.base.errors import need
 from seesaw_cf.base.files import sweep, write_text
 from seesaw_cf.base.terminal import wrap
+from seesaw_cf.report.html.findings import Findings, findings_page
 from seesaw_cf.report.table import Table
 from seesaw_cf.report.text import escape
 from seesaw_cf.stats.plain import json_text
@@ -98,6 +99,24 @@ class Report:
             return "\n\n".join([*(table.terminal() for table in self.tables if table.columns), note, self.screen])
         note += "\nAll tables: this command with --full."
         return f"{note}\n\n{_shortened(self.screen, SCREEN - note.count(chr(10)) - 2)}"
+
+
+def findings_report(page: Findings, note: str = "", draw: Draw | None = None) -> Report:
+    """Return the report of a page.
+
+    Args:
+        page: Findings and tables.
+        note: Markdown between them.
+        draw: See `Report`.
+    """
+    return Report(
+        head="\n\n".join(filter(None, [page.screen.markdown(), note])),
+        screen=page.screen.terminal(),
+        tables=page.tables,
+        pages={"report.html": findings_page(page)},
+        record={"findings": page.screen.record(), "facts": dict(page.facts)},
+        draw=draw,
+    )
 
 
 def _drawn(draw: Draw, folder: Path) -> Mapping[str, str]:

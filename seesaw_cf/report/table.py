@@ -6,15 +6,13 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Any, ClassVar
 
 import pandas as pd
 
-from seesaw_cf.base.files import csv_text, write_text
+from seesaw_cf.base.files import csv_text
 from seesaw_cf.base.terminal import column_table, printable, wrap
 from seesaw_cf.report.text import escape, interval, markdown_table, number
-from seesaw_cf.stats.plain import json_text, plain
 
 Row = Mapping[str, Any]
 Cell = str | Callable[[Row], object]  # a column of the frame, or what makes a value of its row
@@ -240,50 +238,6 @@ def table_of(
 
     value = EstimateColumn("shown", "value", digits=digits, low="low", spread="sd", star=marked, n=counts)
     return Table(name, title, about, [*names, value], frame, across)
-
-
-def write_tables(
-    folder: Path,
-    name: str,
-    head: str,
-    tables: Sequence[Table],
-    pictures: Mapping[str, str] | None = None,
-    below: str = "",
-    found: Mapping[str, object] = {},
-) -> Path:
-    """Write `NAME.md`, `NAME.json` and one CSV per table.
-
-    Args:
-        folder: Where to; made when it is not there.
-        name: Of the Markdown and JSON files.
-        head: What the Markdown begins with.
-        tables: Written in order.
-        pictures: File -> what it shows; "" -> why there are none.
-        below: Folder of CSV files and pictures, below `folder`.
-        found: What the JSON begins with.
-
-    Returns:
-        The Markdown file.
-
-    Raises:
-        StorageError: A file cannot be written.
-    """
-    for table in tables:
-        write_text(folder / below / f"{table.name}.csv", table.csv)
-    write_text(folder / f"{name}.json", json_text({**found, **{table.name: records_of(table) for table in tables}}))
-    drawn = [
-        f"![{about}]({Path(below, file).as_posix()})" if file else about for file, about in (pictures or {}).items()
-    ]
-    path = folder / f"{name}.md"
-    write_text(path, "\n\n".join([head, *(table.markdown() for table in tables), *drawn]) + "\n")
-    return path
-
-
-def records_of(table: Table) -> list[dict[str, Any]]:
-    """Return the rows of a table as plain JSON types: cells as texts, and every column of the frame."""
-    texts = {column.head: [column.text(row) for row in rows_of(table.frame)] for column in table.columns}
-    whole = pd.DataFrame(texts | {str(name): table.frame[name].tolist() for name in table.frame})
-    return [plain(row) for row in whole.astype(object).to_dict("records")]
 
 
 def number_text(value: float, digits: int) -> str:

@@ -13,17 +13,16 @@ from typing import Any
 import pandas as pd
 
 from seesaw_cf.base.errors import RunFolderError
-from seesaw_cf.base.files import write_text
 from seesaw_cf.base.terminal import printable
 from seesaw_cf.base.text import read_json
 from seesaw_cf.report import text
+from seesaw_cf.report.forms import findings_report
 from seesaw_cf.report.html.findings import (
     Findings,
     FirstScreen,
     PageSection,
     Panels,
     TitleRules,
-    findings_page,
     title_by,
 )
 from seesaw_cf.report.html.forest import Axis, ForestColumn, ForestRow, Mark, Panel
@@ -71,11 +70,15 @@ _TITLE: Sequence[TitleRules[TuneSummary]] = (
 )
 
 
-def write_tune_report(folder: str | os.PathLike[str]) -> str:
-    """Write `tune.html` and `tune.md` into the folder of a finished search.
+def write_tune_report(folder: str | os.PathLike[str], *, full: bool = True) -> str:
+    """Write the report of a finished search into its folder `report`.
+
+    Args:
+        folder: The search.
+        full: Return every table; else one screen.
 
     Returns:
-        The finalists as plain text for a terminal, what was found, and how to use the settings.
+        Plain text for a terminal: what was found, and how to use the settings.
 
     Raises:
         RunFolderError: Not a finished search.
@@ -85,19 +88,12 @@ def write_tune_report(folder: str | os.PathLike[str]) -> str:
     if not (out / "tune.json").is_file():
         raise RunFolderError(f"{out}: there is no tune.json, expected a finished search. Run `seesaw-cf tune` again.")
     search: dict[str, Any] = read_json(out / "tune.json")
-    page, trials = tune_findings(search), _trials(search)
-    write_text(out / "tune.html", findings_page(page))
-    parts = [page.screen.markdown(), *_METHOD, text.fence(_settings(search, 1)), trials.markdown()]
-    write_text(out / "tune.md", "\n\n".join([*parts, _space(search).markdown()]) + "\n")
-    return "\n\n".join(
-        [
-            _finalists(trials).terminal(),
-            f"Written to {printable(out)}: settings.json, tune.json, tune.html, tune.md",
-            page.screen.terminal(),
-            f"  seesaw-cf run --model {printable(search['model']['id'])} --editor {search['editor']} --leave-out-tuned "
-            f"--out RUN \\\n      --editor-config {printable(out / 'settings.json')}",
-        ]
+    report = findings_report(tune_findings(search), "\n\n".join([*_METHOD, text.fence(_settings(search, 1))]))
+    use = (
+        f"  seesaw-cf run --model {printable(search['model']['id'])} --editor {search['editor']} --leave-out-tuned "
+        f"--out RUN \\\n      --editor-config {printable(out / 'settings.json')}"
     )
+    return f"{report.write(out / 'report', full=full)}\n\n{use}"
 
 
 def tune_findings(search: Mapping[str, Any]) -> Findings:
@@ -131,7 +127,7 @@ def tune_findings(search: Mapping[str, Any]) -> Findings:
         method=_METHOD,
         command="",
         facts=(),
-        tables={"trials": trials.frame.drop(columns=["settings", *_PARTS]), "space": space.frame},
+        tables=[trials, space],
         first=[_plot(final, search["best"]["trial"])],
     )
 

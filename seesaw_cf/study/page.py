@@ -29,8 +29,7 @@ whose other property is answered right, in percentage points. Intervals: 95 %, W
 _DIFFERENCES = """First minus second on the cases, prompts and people that both were scored on. D and log-odds: errors
 clustered by edit and person. Paraphrase and neighbourhood: mean of the edits' means, clustered by edit. Efficacy and
 accuracy: Newcombe's paired interval, clustered by person. No interval below five, and none of these shares where a run
-has the protocol batch, whose cases are one edit. p is corrected within each measure, relation and axis of a pair.
-All of them are in differences.csv."""
+has the protocol batch, whose cases are one edit. p is corrected within each measure, relation and axis of a pair."""
 
 _BATCH = """protocol batch, the cases of a relation are one edit of the model: intervals of its shares are about these
 cases under this one edit, and support no claim about other edits.""".replace("\n", " ")
@@ -38,16 +37,16 @@ cases under this one edit, and support no claim about other edits.""".replace("\
 _PEOPLE = """Unit: {unit}. 0 = the edit left them alone, below 0 = less confident in what is right about them. Means
 over edits of the mean over prompts, 95 % intervals. Star: the interval excludes 0, and the effect the noise floor."""
 
-_GROUPS = """What the editors, or models, did to groups of people is in tables.md, in the layout of the papers' tables.
-Every number with its counts is in effects_by_group.csv."""
+_GROUPS = """What the editors, or models, did to groups of people is in papers.md, in the layout of the papers' tables.
+Every number with its counts is in tables/effects_by_group.csv."""
 
 _share = partial(EstimateColumn, scale=100, digits=1)
 
 
-def comparison_page(
+def comparison_head(
     comparison: Comparison, screen: FirstScreen, missing: Sequence[str] = (), notes_on: Sequence[str] = ()
 ) -> str:
-    """Return the whole page.
+    """Return what `report.md` says above the tables.
 
     Args:
         comparison: The comparison.
@@ -56,18 +55,13 @@ def comparison_page(
         notes_on: What was declared, in sentences.
     """
     cautions = [*missing, *disagreements(comparison.members), *run_notes(comparison)]
-    matrix, *tables = comparison_tables(comparison)
     parts = [
         screen.markdown(),
-        matrix.markdown(),
         notes.READING,
         "\n".join(f"- {text.escape(line)}" for line in notes_on),
         "**Read this first.**\n\n" + "\n".join(f"- {text.escape(line)}" for line in cautions) if cautions else "",
-        *(table.markdown() for table in tables),
-        notes.ABOUT_LABELS,
-        notes.COUNTERFACTUALS,
     ]
-    return "\n\n".join(filter(None, parts)) + "\n"
+    return "\n\n".join(filter(None, parts))
 
 
 def run_notes(comparison: Comparison) -> list[str]:
@@ -87,6 +81,14 @@ def comparison_tables(comparison: Comparison) -> list[Table]:
     return [table for table in tables if len(table.frame)]
 
 
+def file_tables(comparison: Comparison) -> list[Table]:
+    """Return every table of a comparison, those without columns are files alone."""
+    tables = comparison_tables(comparison)
+    names = {table.name for table in tables}
+    others = [(name, frame) for name, frame in comparison.tables.items() if name not in names]
+    return [*tables, *(Table(name, f"{name} of all runs", "", (), frame, brief=False) for name, frame in others)]
+
+
 def _runs(comparison: Comparison) -> Table:
     floor = Column("noise floor of D", lambda row: None if pd.isna(row["noise_floor"]) else f"{row['noise_floor']:.2g}")
     words = [Column(name, words=True) for name in ("model", "records", "protocol", "editors")]
@@ -104,7 +106,7 @@ def _efficacy(comparison: Comparison) -> Table:
     ]
     frame = pd.DataFrame([_gate(line, comparison) for line in comparison.lines])
     return Table(
-        "efficacy", "Did the edits take, generalise, stay local?", _GATE, [*_names(comparison), *columns], frame
+        "edit_success", "Did the edits take, generalise, stay local?", _GATE, [*_names(comparison), *columns], frame
     )
 
 
@@ -199,9 +201,9 @@ def _verdicts(comparison: Comparison) -> Table:
     about = (
         f"Contrasts between a group and everybody else, per verdict. p corrected ({declared.correction}) in {families} "
         f"families, false claims at most {100 * declared.alpha:g} % per family, margin {declared.margin:g} in "
-        f"probability and {declared.margin_log_odds:g} in log-odds. Each with its rule: verdicts.csv."
+        f"probability and {declared.margin_log_odds:g} in log-odds. Each with its rule: tables/verdicts.csv."
     )
-    return Table("verdicts", "Verdicts", about, [*_names(comparison), *map(Column, VERDICTS)], pd.DataFrame(rows))
+    return Table("verdict_counts", "Verdicts", about, [*_names(comparison), *map(Column, VERDICTS)], pd.DataFrame(rows))
 
 
 def _differences(comparison: Comparison) -> list[Table]:
@@ -231,7 +233,8 @@ def _differences(comparison: Comparison) -> list[Table]:
             "Paired differences",
             _DIFFERENCES,
             columns,
-            table[(table["axis"] == ALL) & overall],
+            table,
+            view=table[(table["axis"] == ALL) & overall],
             lines=(about,),
         ),
         Table("differences_groups", "Differences between lines in groups of people", few, columns, groups.head(_MOST)),

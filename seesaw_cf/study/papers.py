@@ -16,7 +16,6 @@ import pandas as pd
 
 from seesaw_cf.effects.groups import AXES
 from seesaw_cf.records import groups
-from seesaw_cf.report import text
 from seesaw_cf.report.results import HOLDER, relation_name, sort_pairs, sort_relations
 from seesaw_cf.report.rows import AccuracyRow, records, with_limits
 from seesaw_cf.report.table import Column, EstimateColumn, Row, Table
@@ -37,7 +36,7 @@ the effect is above the noise floor. Blank or -: nobody of that group was asked 
 changes in percentage points with Newcombe's paired interval; the last row pools all pairs (the paper prints the
 mean of its rows). Tables 8 and 9 count cells below 0 with a star, in brackets those with the papers' own star (t-test
 over case means, p < 0.05, not corrected), of the cells that have a number: counts of cells, so without interval. The
-same numbers, one row a cell: `tables.csv`."""
+same numbers, one row a cell: `tables/papers.csv`."""
 
 
 _Cell = dict[str, Any]  # row, column, value, low, high, n, papers (the star or count of the papers' own test), text
@@ -241,11 +240,9 @@ def _counted(by_model: Mapping[str, pd.DataFrame], rows: Mapping[str, tuple[str,
     return cells
 
 
-def tables_page(tables: Sequence[Table], figures: Mapping[str, str]) -> str:
-    """`tables.md`: what the tables are, the tables, the figures (file -> description)."""
-    parts = ["# Tables in the layout of SEESAW-CF", _ABOUT, *[table.markdown() for table in tables]]
-    drawn = [f"![{text.escape(about)}]({name})" for name, about in figures.items()]
-    return "\n\n".join([*parts, *(["## Figures", *drawn] if drawn else [])]) + "\n"
+def tables_page(tables: Sequence[Table]) -> str:
+    """Return `papers.md`: what the tables are, and the tables."""
+    return "\n\n".join(["# Tables in the layout of SEESAW-CF", _ABOUT, *[table.markdown() for table in tables]]) + "\n"
 
 
 def tables_csv(tables: Sequence[Table]) -> pd.DataFrame:

@@ -109,12 +109,13 @@ def _lock(file: Path, *, wait: bool = False) -> Iterator[bool]:
         yield True
 
 
-def report_study(study: Study, out: Path) -> str:
+def report_study(study: Study, out: Path, *, pictures: bool = False, full: bool = False) -> str:
     """Write the report of what is finished into `OUT/report`, after any report that another process writes there.
 
     Args:
         study: What was declared.
         out: Its folder.
+        pictures, full: See `write_comparison`.
 
     Returns:
         What a terminal shows.
@@ -124,10 +125,10 @@ def report_study(study: Study, out: Path) -> str:
     """
     claim_study(out, study)
     with _lock(out / "locks" / ".report", wait=True):  # no cell has this name
-        return _reported(study, out)
+        return _reported(study, out, pictures=pictures, full=full)
 
 
-def _reported(study: Study, out: Path) -> str:
+def _reported(study: Study, out: Path, **forms: bool) -> str:
     cells = cells_of(study)
     finished = [cell for cell in cells if is_finished(cell, out)]
     missing = [f"Missing: {cell.name}: {failure(cell, out) or 'not run yet'}" for cell in cells if cell not in finished]
@@ -137,7 +138,7 @@ def _reported(study: Study, out: Path) -> str:
     members = read_members(list(names), study.audit, names)
     check_study(members)
     comparison = compare(members, study.audit, study.family)
-    return write_comparison(comparison, out / "report", study.title, missing, _declared(study))
+    return write_comparison(comparison, out / "report", study.title, missing, _declared(study), **forms)
 
 
 def _declared(study: Study) -> list[str]:

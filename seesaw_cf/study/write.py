@@ -1,32 +1,30 @@
-"""Writes a comparison: Markdown, CSV and pictures, each file whole or not at all."""
+"""The report of a comparison: the runs side by side on the same axes."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 from seesaw_cf.base.errors import RunFolderError
-from seesaw_cf.base.files import csv_text, write_text
-from seesaw_cf.base.terminal import wrap
 from seesaw_cf.editors.control_names import is_control, split_control
 from seesaw_cf.effects.audit import AuditSettings
 from seesaw_cf.report import notes
+from seesaw_cf.report.forms import Report
 from seesaw_cf.report.html.findings import Findings, FirstScreen, Legend, PageSection, Panels, findings_page
 from seesaw_cf.report.page_forest import about_controls, colours_of, forests_of, lines_of, scale_of
-from seesaw_cf.report.pictures import drawn
-from seesaw_cf.report.table import records_of
-from seesaw_cf.stats.plain import json_text
+from seesaw_cf.report.table import Table
 from seesaw_cf.study.conclusion import conclude
-from seesaw_cf.study.matrix import ABOUT_MEASURES, matrix_table
+from seesaw_cf.study.matrix import ABOUT_MEASURES
 from seesaw_cf.study.members import NAMES, disagreements, read_members
-from seesaw_cf.study.page import comparison_page, comparison_tables, run_notes
+from seesaw_cf.study.page import comparison_head, comparison_tables, file_tables, run_notes
 from seesaw_cf.study.papers import decrease_shares, paper_tables, tables_csv, tables_page
-from seesaw_cf.study.tables import TABLES, Comparison, compare
+from seesaw_cf.study.tables import Comparison, compare
 
 # `report.html` of a comparison: the runs side by side on the same axes, in one file that needs no network.
 
@@ -53,13 +51,13 @@ def comparison_html(
             method=[ABOUT_MEASURES, _LAYOUTS, *notes.CAUTION],
             command="",
             facts=(),
-            tables={"matrix": matrix.frame, **comparison.tables},
+            tables=file_tables(comparison),
             first=[matrix],
         )
     )
 
 
-_LAYOUTS = "The layouts of the papers' tables are in tables.md beside this page; each run has a page of its own."
+_LAYOUTS = "The layouts of the papers' tables are in papers.md beside this page; each run has a page of its own."
 
 
 def _forests(comparison: Comparison) -> list[PageSection]:
@@ -101,13 +99,21 @@ def _label(row: Mapping[Any, Any], names: Sequence[str]) -> str:
     return f"{split_control(row['editor'])[0]}({whole})" if is_control(row["editor"]) else whole
 
 
-def compare_runs(folders: Sequence[Path], out: str | os.PathLike[str], settings: AuditSettings | None = None) -> str:
+def compare_runs(
+    folders: Sequence[Path],
+    out: str | os.PathLike[str],
+    settings: AuditSettings | None = None,
+    *,
+    pictures: bool = False,
+    full: bool = False,
+) -> str:
     """Compare finished runs and write the comparison.
 
     Args:
         folders: Run folders, at least two.
         out: Where the files go; see `write_comparison`.
         settings: What is declared for verdicts and differences.
+        pictures, full: See `write_comparison`.
 
     Returns:
         What a terminal shows.
@@ -120,15 +126,20 @@ def compare_runs(folders: Sequence[Path], out: str | os.PathLike[str], settings:
         raise RunFolderError(f"compare: got {len(folders)} run, expected at least two. Name more, or report one alone.")
     declared = settings or AuditSettings()
     comparison = compare(read_members(folders, declared), declared, every=True)
-    return write_comparison(comparison, Path(out), f"Comparison of {len(folders)} runs")
+    return write_comparison(comparison, Path(out), f"Comparison of {len(folders)} runs", pictures=pictures, full=full)
 
 
 def write_comparison(
-    comparison: Comparison, out: Path, title: str, missing: Sequence[str] = (), declared: Sequence[str] = ()
+    comparison: Comparison,
+    out: Path,
+    title: str,
+    missing: Sequence[str] = (),
+    declared: Sequence[str] = (),
+    *,
+    pictures: bool = False,
+    full: bool = False,
 ) -> str:
-    """Write `report.html`, `report.md`, `report.json`, `tables.md` (Tables 4, 5 and 8 to 15 of SEESAW-CF), and more.
-
-    CSV files and pictures stand beside them.
+    """Write the report of a comparison, and `papers.md`: Tables 4, 5 and 8 to 15 of SEESAW-CF.
 
     Args:
         comparison: The comparison.
@@ -136,42 +147,36 @@ def write_comparison(
         title: The heading.
         missing: What is not there and why, in sentences.
         declared: What was declared, in sentences.
+        pictures: Draw Figures 2 to 4 too; needs matplotlib.
+        full: Return every table; else one screen.
 
     Returns:
-        What a terminal shows: editors by measures, what is missing, where the files are, what was found.
+        Plain text for a terminal.
 
     Raises:
+        MissingExtraError: Pictures without matplotlib.
         StorageError: A file could not be written.
     """
-    tables, shares = paper_tables(comparison), decrease_shares(comparison)
-    matrix = matrix_table(comparison)
-    frames = {**comparison.tables, "matrix": matrix.frame, "tables": tables_csv(tables), "decreases": shares}
-    frames = {name: frame for name, frame in frames.items() if len(frame)}
-    for name, frame in frames.items():
-        write_text(out / f"{name}.csv", csv_text(frame))
-    figures, without = drawn(lambda: _draw(comparison, shares, out))
+    papers, shares = paper_tables(comparison), decrease_shares(comparison)
     screen = conclude(comparison, title, missing)
-    cautions = [*missing, *filter(None, [without])]
-    write_text(out / "report.md", comparison_page(comparison, screen, cautions, declared))
-    write_text(out / "report.html", comparison_html(comparison, screen, cautions, declared))
-    write_text(out / "report.json", json_text({"findings": screen.record(), "matrix": records_of(matrix)}))
-    write_text(out / "tables.md", tables_page(tables, figures))
-    _forget({file.name for file in out.glob("figure_[234]_*.png")} - figures.keys(), out)
-    _forget(
-        {f"{name}.csv" for name in (*TABLES, "matrix", "tables", "decreases")} - {f"{name}.csv" for name in frames}, out
+    cells = Table("papers", "Cells of papers.md", "", (), tables_csv(papers), brief=False)
+    cells_below = Table("decreases", "Cells with decreased confidence", "", (), shares, brief=False)
+    report = Report(
+        head=comparison_head(comparison, screen, missing, declared),
+        screen=screen.terminal(),
+        tables=[*file_tables(comparison), *(table for table in (cells, cells_below) if len(table.frame))],
+        pages={
+            "report.html": comparison_html(comparison, screen, missing, declared),
+            "papers.md": tables_page(papers),
+        },
+        record={"findings": screen.record(), "declared": list(declared)},
+        foot=[notes.ABOUT_LABELS, notes.COUNTERFACTUALS],
+        draw=partial(_draw, comparison, shares),
     )
-    files = f"report.html, report.md, report.json, tables.md, {len(frames)} CSV files, {len(figures)} pictures."
-    parts = [matrix.terminal(), *map(wrap, missing), f"Written to {out}:\n{files}", without, screen.terminal()]
-    return "\n\n".join(filter(None, parts))
+    return report.write(out, pictures=pictures, full=full)
 
 
 def _draw(comparison: Comparison, shares: pd.DataFrame, out: Path) -> dict[str, str]:
     from seesaw_cf.study.figures import draw_figures
 
     return draw_figures(comparison, shares, out)
-
-
-def _forget(names: Iterable[str], out: Path) -> None:
-    """Remove what an earlier report of fewer runs left, and this one does not have."""
-    for name in names:
-        (out / name).unlink(missing_ok=True)

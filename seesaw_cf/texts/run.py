@@ -64,17 +64,18 @@ _TEMPLATE = 64  # tokens that a chat template may add to a prompt
 _log = logging.getLogger(__name__)
 
 
-def run_leme(job: LemeJob, out: Path, *, progress: bool = True) -> str:
+def run_leme(job: LemeJob, out: Path, *, progress: bool = True, pictures: bool = False, full: bool = False) -> str:
     """Run a job into a folder, continuing it when it was interrupted.
 
     Args:
         job: What to do.
         out: The run folder: passages.parquet, edits.parquet, ratings.parquet, calls.parquet, annotations.parquet,
-            report.html, report.json, report.md, and below tables/ a CSV file of every table.
+            and below report/ the report.
         progress: Show progress bars.
+        pictures, full: See `seesaw_cf.texts.report.page.write_leme_report`.
 
     Returns:
-        The report as Markdown, up to the first table.
+        Plain text for a terminal.
 
     Raises:
         SeesawError: Any of the package's errors; what was finished is kept.
@@ -106,7 +107,7 @@ def run_leme(job: LemeJob, out: Path, *, progress: bool = True) -> str:
     simple = simple_metrics(samples)
     edits = read_table(out / "edits.parquet", EDITS)
     sections = longform_sections(passages, ratings, annotations, simple=simple, factual=factual, edits=edits)
-    return write_leme_report(out, out, sections, "tables")
+    return write_leme_report(out, out / "report", sections, pictures=pictures, full=full)
 
 
 def cases_of_job(

@@ -66,7 +66,7 @@ ASKED: list[tuple[str, str, Callable[[], Any]]] = [
 ]
 # For those who work on the package: no code of it imports them.
 DEVELOPERS = {"docs", "test"}
-# Written without pictures; tests/report/test_report.py reads what the report says then.
+# Asked for with --pictures; tests/report/test_report.py reads what is said then.
 WITHOUT = {"plots": write_dose_report}
 
 

@@ -52,7 +52,7 @@ def test_a_run_shows_what_fits_and_says_when_nothing_is_left(tmp_path: Path, cap
     edits = read_table(tmp_path / "some" / "edits.parquet", EDITS).to_pylist()
     assert [edit["status"] for edit in edits] == ["ok", "ok"]
     assert all(1 <= edit["demonstrations"] <= 16 for edit in edits)
-    row = pd.read_csv(tmp_path / "some" / "tables" / "edits.csv").iloc[0]
+    row = pd.read_csv(tmp_path / "some" / "report" / "tables" / "edits.csv").iloc[0]
     shown = [edit["demonstrations"] for edit in edits]
     assert row[["n_demonstrated", "fewest", "most"]].tolist() == [2, min(shown), max(shown)]
     assert main([*own, "--limit", "50", "--out", str(tmp_path / "all")]) == 0

@@ -40,7 +40,7 @@ def sections(table: pa.Table, judges: Sequence[str] = ()) -> list[Table]:
 
 
 def test_the_report_of_people_opens_with_what_changed(tmp_path: Path) -> None:
-    written = write_flaw_report(tmp_path, Collected({"flaws": ratings()}), draws=50)
+    write_flaw_report(tmp_path, Collected({"flaws": ratings()}), draws=50)
     page = check_alone((tmp_path / "report.html").read_text(encoding="utf-8"))
     assert "No flaw is shown to be more or less present after the edits; the largest mean of ratings is" in page.text
     assert "whether the texts say what the edit says: nobody was asked." in page.text
@@ -51,8 +51,8 @@ def test_the_report_of_people_opens_with_what_changed(tmp_path: Path) -> None:
     first = page.text[page.text.index("Content warning.") :]
     assert first.index("more after") < first.index("equal"), "the pair in which most was seen is the first"
     assert set(csv_files(page)) >= {"flaws.csv", "raters.csv"}
-    assert written.read_text(encoding="utf-8").startswith("# No flaw is shown")
-    assert json.loads((tmp_path / "people.json").read_text("utf-8"))["findings"]["title"] in page.text
+    assert (tmp_path / "report.md").read_text(encoding="utf-8").startswith("# No flaw is shown")
+    assert json.loads((tmp_path / "report.json").read_text("utf-8"))["findings"]["title"] in page.text
 
 
 def test_a_page_shows_as_many_pairs_as_it_holds_and_says_so() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import json
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -196,10 +195,14 @@ def test_folders_are_read_by_what_their_files_hold(study: Path, tmp_path: Path) 
 def test_the_command_writes_tables_and_says_them(study: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["flaws", "report", str(study), "--judge", "judge", "--out", str(study / "out"), "--effect", "0.5"]
     assert main([*words, "--per-rater", "12"]) == 0
-    assert "Flaws by edited property (SEESAW-CF Table 6)" in capsys.readouterr().out
-    numbers = json.loads((study / "out" / "people.json").read_text(encoding="utf-8"))
-    assert {row["effect"] for row in numbers["plan"]} == {0.5}
-    assert (study / "out" / "flaws.csv").exists()
+    shown = capsys.readouterr().out
+    assert "FLAWS BY EDITED PROPERTY" not in shown
+    assert len(shown.splitlines()) <= 40
+    assert main([*words, "--full"]) == 0
+    assert "FLAWS BY EDITED PROPERTY (SEESAW-CF TABLE 6)" in capsys.readouterr().out
+    tables = study / "out" / "tables"
+    assert set(pd.read_csv(tables / "plan.csv")["effect"]) == {0.5}
+    assert (tables / "flaws.csv").exists()
     assert main(["flaws", "report", str(study), "--out", str(study)]) == 1
     assert "is read by the same command" in capsys.readouterr().err
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pyarrow as pa
 import pytest
 
@@ -213,11 +213,11 @@ def test_the_command_alone_and_beside_a_run(tmp_path: Path, capsys: pytest.Captu
     words = ["leme", "report", "--raters", str(folder)]
     assert main(words) == 1
     assert "give RUN, or --raters TABLE with --out DIR, or both" in capsys.readouterr().err
-    assert main([*words, "--out", str(tmp_path / "out"), "--effect", "1", "--per-rater", "9"]) == 0
-    assert "Agreement on the survey, beyond chance (LEME Table 5)" in capsys.readouterr().out
-    numbers = json.loads((tmp_path / "out" / "people.json").read_text(encoding="utf-8"))
-    assert {row["per_rater"] for row in numbers["survey_plan"]} == {9}
-    assert "judges" not in numbers
+    assert main([*words, "--out", str(tmp_path / "out"), "--effect", "1", "--per-rater", "9", "--full"]) == 0
+    assert "AGREEMENT ON THE SURVEY, BEYOND CHANCE (LEME TABLE 5)" in capsys.readouterr().out
+    tables = tmp_path / "out" / "tables"
+    assert set(pd.read_csv(tables / "survey_plan.csv")["per_rater"]) == {9}
+    assert not (tables / "judges.csv").exists()
     page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
     assert "3 cases, as people rate them · edits by memit" in page
     assert "No rating is shown to be lower" in page

@@ -29,7 +29,7 @@ SMALL = [*OPTIONS, "--repeats", "2", "--people", "2", "--quiet"]
 @pytest.mark.exhaustive
 def test_end_to_end_resumed_and_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "dose"
-    assert main(["dose", *SMALL, "--out", str(out)]) == 0
+    assert main(["dose", *SMALL, "--out", str(out), "--pictures", "--full"]) == 0
     shown = capsys.readouterr().out
     assert "citizenship + work" in shown
     assert max(len(line) for line in shown.split("\n") if str(tmp_path) not in line) <= 110
@@ -47,8 +47,8 @@ def test_end_to_end_resumed_and_reported(tmp_path: Path, capsys: pytest.CaptureF
     assert "average of citizenship and work" in shown
     assert (curves.units["perplexity"] > 1).all()
     assert curves.units["n_people"].min() >= 1
-    for name in ("dose.csv", "dose.md", "dose.png", "dose_success.png"):
-        assert (out / name).stat().st_size, name
+    for name in ("tables/dose.csv", "report.md", "pictures/dose.png", "pictures/dose_success.png"):
+        assert (out / "report" / name).stat().st_size, name
     tables = ("dose.json", "scores.parquet", "edits.parquet")
     before = [(out / name).read_bytes() for name in tables]
     shards = sorted(out.glob("shards/*/*.parquet"))
@@ -69,9 +69,9 @@ def test_end_to_end_resumed_and_reported(tmp_path: Path, capsys: pytest.CaptureF
     with pytest.raises(RunFolderError, match=r"a dose run, whose tables .*Use `report RUN --dose-run "):
         write_report(out)
     run = write_run(tmp_path / "run", cases(("P27",), 3, 4))
-    write_report(run, dose=out)
+    write_report(run, dose=out, pictures=True)
     assert "## Dose and response" in (run / "report" / "report.md").read_text(encoding="utf-8")
-    assert (run / "report" / "dose.png").exists()
+    assert (run / "report" / "pictures" / "dose.png").exists()
 
 
 def _the_tables_give_the_numbers(out: Path, curves: Curves) -> None:

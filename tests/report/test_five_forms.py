@@ -18,11 +18,10 @@ from seesaw_cf.report import AuditSettings, read_results, terminal_report, write
 from seesaw_cf.report.html.findings import findings_page
 from seesaw_cf.report.run_tables import run_tables
 from seesaw_cf.report.table import Table
-from seesaw_cf.study.conclusion import conclude
 from seesaw_cf.study.members import read_members
-from seesaw_cf.study.page import comparison_page, comparison_tables
+from seesaw_cf.study.page import comparison_tables
 from seesaw_cf.study.tables import compare
-from seesaw_cf.study.write import comparison_html
+from seesaw_cf.study.write import write_comparison
 from seesaw_cf.texts.graph.changes import changes
 from seesaw_cf.texts.graph.page import graph_findings
 from seesaw_cf.texts.graph.results import change_table
@@ -167,8 +166,8 @@ def _study(folder: Path) -> tuple[Sequence[Table], str, str]:
     editors = {"one": ("memit", "random(memit)"), "two": ("ft",)}
     runs = [write_run(folder / name, made, names) for name, names in editors.items()]
     comparison = compare(read_members(runs, declared), declared, every=True)
-    screen = conclude(comparison, "A study")
-    markdown, page = comparison_page(comparison, screen), comparison_html(comparison, screen, [], [])
+    write_comparison(comparison, folder / "out", "A study")
+    markdown, page = ((folder / "out" / name).read_text("utf-8") for name in ("report.md", "report.html"))
     return comparison_tables(comparison), markdown, page
 
 
@@ -181,9 +180,9 @@ def _leme(folder: Path) -> tuple[Sequence[Table], str, str]:
 
 def _flaws(folder: Path) -> tuple[Sequence[Table], str, str]:
     collected = Collected({"flaws": test_flaw_page.ratings()})
-    markdown = write_flaw_report(folder, collected, draws=50)
+    write_flaw_report(folder, collected, draws=50)
     page = (folder / "report.html").read_text("utf-8")
-    return flaw_sections(collected, draws=50), markdown.read_text("utf-8"), page
+    return flaw_sections(collected, draws=50), (folder / "report.md").read_text("utf-8"), page
 
 
 def _graph(folder: Path) -> tuple[Sequence[Table], str, str]:

@@ -14,9 +14,9 @@ import pytest
 import wcwidth
 
 from seesaw_cf.base.files import write_text
-from seesaw_cf.effects.dose import Curves
+from seesaw_cf.effects.dose import Curves, summarise_curves
 from seesaw_cf.report import Results, read_results, terminal_report, write_report
-from seesaw_cf.report.dose import dose_section
+from seesaw_cf.report.dose_page import dose_table
 from seesaw_cf.report.forms import Report
 from seesaw_cf.report.run_tables import run_tables
 from seesaw_cf.report.text import escape, markdown_table
@@ -157,7 +157,7 @@ def test_a_dose_page_says_a_name_and_does_nothing_else_with_it(kind: str) -> Non
     unit = {"editor": NAMES[kind], "mix": "P27+P101", "dose": 8, "repeat": 0, "n_edits": 8, "n_refused": 0, **measures}
     unit["overlap"] = 0.0
     curves = Curves({}, pd.DataFrame([unit]), {"P27+P101": {"perplexity": 0.2, "entropy": 2.0}})
-    page = check_page(dose_section(curves, {}))
+    page = check_page(dose_table(summarise_curves(curves)).markdown())
     assert "citizenship + work" in page.text
     assert "perplexity 0.5 is above 2 times the unedited 0.2" in page.text
     assert "0.5 (1 sample)" in page.text

@@ -23,7 +23,7 @@ def whole(pieces: tuple[Piece, ...] | list[Piece]) -> str:
 def page(pair: TextPair) -> Read:
     """The page that shows one pair."""
     texts = Folded("Open to read.", [Texts([Pair("who", "", [pair])])], warning=True)
-    made = Findings(FirstScreen("", "title", {}), [PageSection("texts", "Texts", [texts])], (), "", (), {})
+    made = Findings(FirstScreen("", "title", {}), [PageSection("texts", "Texts", [texts])], (), "", (), ())
     return check_alone(findings_page(made))
 
 
@@ -87,7 +87,7 @@ def test_spaces_and_line_ends_are_those_of_the_text() -> None:
             (),
             "",
             (),
-            {},
+            (),
         )
     )
     assert '<p class="written" dir="auto">a\n <del>b</del></p>' in html

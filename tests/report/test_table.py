@@ -7,6 +7,7 @@ import html
 import io
 import math
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -16,8 +17,9 @@ from hypothesis import strategies as st
 
 from seesaw_cf.base.files import original
 from seesaw_cf.base.terminal import printable
+from seesaw_cf.report.forms import SCREEN, Report
 from seesaw_cf.report.html.render import macro
-from seesaw_cf.report.table import Column, EstimateColumn, Table, table_of, write_tables
+from seesaw_cf.report.table import Column, EstimateColumn, Table, table_of
 
 _NAMES = st.text(min_size=1, max_size=12).filter(
     lambda name: printable(name) == name and name == " ".join(name.split())
@@ -134,8 +136,16 @@ def test_a_missing_value_is_a_dash(value: object) -> None:
     assert EstimateColumn("n").text({"n": value}) == "-"
 
 
-def test_tables_are_written_as_one_markdown_one_json_and_csvs(tmp_path: Path) -> None:
-    table = _table([{"who": "women", "effect": -0.25, "edits": 3}])
-    file = write_tables(tmp_path, "report", "# Head", [table], {"a.png": "A picture", "": "no more"})
-    assert file.read_text("utf-8") == f"# Head\n\n{table.markdown()}\n\n![A picture](a.png)\n\nno more\n"
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["effects.csv", "report.json", "report.md"]
+def test_a_report_shows_brief_tables_and_names_the_others(tmp_path: Path) -> None:
+    rows: list[dict[str, object]] = [{"who": "women", "effect": -0.25, "edits": 3}]
+    table = _table(rows)
+    other = replace(table, name="other", title="Other", brief=False)
+    report = Report("# Head", "FINDINGS\n\nLine.\n  More.\n" + "Line.\n" * 60, [table, other])
+    shown = report.write(tmp_path)
+    link = "- [tables/other.csv](tables/other.csv), 1 rows: Other"
+    page = (tmp_path / "report.md").read_text("utf-8")
+    assert page == f"# Head\n\n{table.markdown()}\n\n## More tables\n\n{link}\n"
+    assert sorted(path.name for path in (tmp_path / "tables").iterdir()) == ["effects.csv", "other.csv"]
+    assert len(shown.splitlines()) == SCREEN
+    assert shown.endswith("The rest is in report.md.")
+    assert report.write(tmp_path, full=True).startswith(table.terminal())

@@ -166,7 +166,7 @@ def test_a_search_is_continued_and_its_settings_are_taken_by_a_run(
     shown = capsys.readouterr().out
     assert "settings.json, tune.json, tune.html, tune.md" in shown
     assert "--leave-out-tuned" in shown
-    names = ("settings.json", "tune.json", "tune.html", "tune.md")
+    names = ("settings.json", "tune.json", "report/report.md")
     made = {name: (out / name).read_bytes() for name in names}
     found = json.loads(made["tune.json"])
     shards = sorted(out.glob("shards/*/*.parquet"))

@@ -221,7 +221,7 @@ def test_scores_that_are_missing_are_empty_cells_of_the_page(crawled: Crawl) -> 
     scores = place.assign(regard=None, p_positive=float("nan"), p_negative=float("nan"), regard_masked=None,
                           attack=float("nan"), attack_masked=0.25, status="attack: time-out")  # fmt: skip
     assert list(scores.columns) == SCORES.names
-    unscored, scored = (graph_findings(one).tables["triples"] for one in (crawled, replace(crawled, scores=scores)))
+    unscored, scored = (graph_findings(one).tables[-1].frame for one in (crawled, replace(crawled, scores=scores)))
     assert len(unscored) == len(scored) > 0
     for found in (unscored, scored[["regard", "masked", "attack"]].assign(attack_masked=None)):
         assert (found[["regard", "masked"]] == "").all(axis=None)

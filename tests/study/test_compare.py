@@ -22,7 +22,7 @@ from seesaw_cf.report.rows import Manifest
 from seesaw_cf.study import members
 from seesaw_cf.study.conclusion import conclude
 from seesaw_cf.study.members import check_study, disagreements, read_members
-from seesaw_cf.study.page import comparison_page
+from seesaw_cf.study.page import comparison_head
 from seesaw_cf.study.tables import compare
 from seesaw_cf.study.write import compare_runs
 from tests.report.runs import cases, property_cases, write_run
@@ -46,8 +46,8 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, Path]:
 @pytest.fixture(scope="module")
 def out(runs: tuple[Path, Path, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("compared")
-    said = compare_runs(runs, folder)
-    assert "report.md, report.json, tables.md" in said
+    said = compare_runs(runs, folder, pictures=True)
+    assert "report.html, papers.md, report.md" in said
     return folder
 
 
@@ -181,7 +181,7 @@ def test_shares_of_a_batch_have_no_interval_and_the_page_says_why(
     assert shares["value"].notna().all()
     assert shares[["low", "high", "p"]].isna().all(axis=None)
     assert set(shares["note"]) == {"the cases of a batch are one edit"}
-    page = comparison_page(made, conclude(made, "Two batches")).replace("\\", "")
+    page = comparison_head(made, conclude(made, "Two batches")).replace("\\", "")
     assert f"{batches[0]}: protocol batch, the cases of a relation are one edit" in page
 
 
@@ -250,10 +250,10 @@ def test_counts_of_tables_8_and_9_agree_with_each_other_and_with_the_papers_test
 
 
 def test_pictures_are_drawn(out: Path) -> None:
-    names = {file.name.split("_")[1] for file in out.glob("figure_*.png")}
+    names = {file.name.split("_")[1] for file in (out / "pictures").glob("figure_*.png")}
     assert names == {"2", "3", "4"}
-    page = (out / "tables.md").read_text(encoding="utf-8")
-    assert all(f"({file.name})" in page for file in out.glob("*.png"))
+    page = (out / "report.md").read_text(encoding="utf-8")
+    assert all(f"(pictures/{file.name})" in page for file in (out / "pictures").iterdir())
 
 
 @pytest.mark.parametrize(

@@ -161,7 +161,7 @@ def test_lines_stand_on_one_axis_with_their_controls(out: Path) -> None:
     marks = [str(tag["aria-label"]) for tag in page.all("svg") if tag.get("role") == "img"]
     assert marks
     assert all(("control" in mark) == mark.startswith("memit:") for mark in marks)
-    effects = pd.read_csv(out / "effects_by_group.csv")
+    effects = pd.read_csv(out / "tables" / "effects_by_group.csv")
     real = effects[effects["editor"].isin(["memit", "ft"]) & (effects["group"] != "unknown")]
     shown = {(mark.split(":")[0], int(n)) for mark in marks for n in re.findall(r"(\d+) people", mark)[:1]}
     assert shown == set(zip(real["editor"], real["n_subjects"], strict=True))

@@ -104,7 +104,7 @@ def grown_equals_whole(folder: Path, monkeypatch: pytest.MonkeyPatch, steps: lis
         made = {file: file.stat().st_mtime_ns for file in (folder / "grown" / "cells").rglob("*.parquet")}
     one, other = contents(folder / "whole"), contents(folder / "grown")
     assert one == other
-    assert {"report.md", "tables.md", "differences.csv", "success.csv", "tables.csv"} <= one.keys()
+    assert {"report.md", "papers.md", "tables/differences.csv", "tables/success.csv", "tables/papers.csv"} <= one.keys()
     return one["report.md"].decode()
 
 

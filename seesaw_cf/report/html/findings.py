@@ -6,11 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol, TypeVar
 
-import pandas as pd
-
 from seesaw_cf.base.terminal import printable, wrap
 from seesaw_cf.report.html.forest import Panel
-from seesaw_cf.report.html.render import csv_files, render
+from seesaw_cf.report.html.render import downloads, render
+from seesaw_cf.report.table import Table
 from seesaw_cf.report.text import escape
 
 _LAST = (("method", "How do I repeat it?"), ("downloads", "Tables"))
@@ -106,7 +105,7 @@ class Findings:
         method: Sentences about how it was measured.
         command: What repeats it; "" when nothing does.
         facts: What was recorded about it: (name, value).
-        tables: Name -> table to download.
+        tables: Every one is a file and can be downloaded.
         first: Parts of the first screen, below the title.
     """
 
@@ -115,7 +114,7 @@ class Findings:
     method: Sequence[str]
     command: str
     facts: Sequence[tuple[str, str]]
-    tables: Mapping[str, pd.DataFrame]
+    tables: Sequence[Table]
     first: Sequence[Part] = ()
 
 
@@ -131,7 +130,7 @@ def findings_page(page: Findings) -> str:
         "method": page.method,
         "command": page.command,
         "facts": page.facts,
-        "downloads": csv_files(page.tables),
+        "downloads": downloads(page.tables),
     }
     return render("findings.html", values)
 

@@ -11,7 +11,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
@@ -120,11 +119,6 @@ def download(text: str, kind: str = "text/csv") -> Markup:
 def downloads(tables: Iterable[Table]) -> list[tuple[str, str, Markup]]:
     """Return tables to take away from a page: name of the file, its size in words, and the file as a link."""
     return [(f"{one.name}.csv", f"{len(one.frame):,} rows", download(one.csv)) for one in tables if len(one.frame)]
-
-
-def csv_files(tables: Mapping[str, pd.DataFrame]) -> list[tuple[str, str, Markup]]:
-    """Tables to take away: name of the file, its size in words, and the file as a link."""
-    return downloads(Table(name, "", "", (), frame) for name, frame in tables.items())
 
 
 def _hash(text: str) -> str:

@@ -70,7 +70,8 @@ def graph_findings(
     """
     rows = _triples(base, edited)
     frame = pd.DataFrame([{name: row[name] for name in _COLUMNS} for row in rows], columns=list(_COLUMNS))
-    tables = {"triples": frame, **({"changes": changes} if changes is not None else {})}
+    tables = [] if changes is None else [change_table(changes)]
+    tables.append(Table("triples", "Triples", "", (), frame, brief=False))
     sections = (
         [PageSection("changes", "What the edit changed", [change_table(changes)])]
         if changes is not None and len(changes)
@@ -87,7 +88,7 @@ def graph_findings(
         method=_METHOD,
         command="",
         facts=recorded(base.manifest),  # type: ignore[arg-type]
-        tables={name: table for name, table in tables.items() if len(table)},
+        tables=[table for table in tables if len(table.frame)],
         first=_means(*means),
     )
 

@@ -45,19 +45,22 @@ def report_leme(
     scores: Path | None = None,
     measures: Sequence[str] = (),
     references: Path | None = None,
-) -> Path:
+    pictures: bool = False,
+    full: bool = False,
+) -> str:
     """Write the tables of a finished run of `seesaw-cf leme run` with more in them.
 
     Args:
         folder: The run.
-        out: Where page and tables go; by default the run's own are replaced.
+        out: Where the report goes; `FOLDER/report` when None, in place of the run's own.
         scores: A run folder of `seesaw-cf run` over the same edits by the same model: the short form, kinds of edits,
             and how far the short form predicts the long one.
         measures: "NAME:MODEL", NAME out of `MEASURES`.
         references: Texts about new targets, for the reference score; see `read_references`.
+        pictures, full: See `write_leme_report`.
 
     Returns:
-        The Markdown file.
+        Plain text for a terminal.
 
     Raises:
         RunFolderError: A folder is not that of a finished run, or the two are of other models.
@@ -76,8 +79,7 @@ def report_leme(
     factual = {record["case_id"] for record in run.coupled if record["kind"] == "factual"}
     tables = {"ratings": run.ratings, "annotations": run.annotations, "edits": run.edits}
     sections = longform_sections(run.passages, **tables, scores=short, simple=simple, factual=factual)
-    write_leme_report(folder, out or folder, sections, "" if out else "tables")
-    return (out or folder) / "report.md"
+    return write_leme_report(folder, out or folder / "report", sections, pictures=pictures, full=full)
 
 
 def _measure(given: str) -> tuple[str, str]:

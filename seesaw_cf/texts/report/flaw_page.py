@@ -13,6 +13,7 @@ import pandas as pd
 import pyarrow as pa
 
 from seesaw_cf.report import text
+from seesaw_cf.report.forms import findings_report
 from seesaw_cf.report.html.findings import Findings, FirstScreen, Folded, PageSection, Panels, TitleRules, title_by
 from seesaw_cf.report.html.forest import Axis, ForestColumn, ForestRow, Mark, Panel
 from seesaw_cf.report.html.look import Found, Pair, Texts, compared
@@ -20,7 +21,7 @@ from seesaw_cf.report.results import relation_name
 from seesaw_cf.report.table import Column, Table
 from seesaw_cf.texts.report.collected import Collected
 from seesaw_cf.texts.report.flaws import edits_reflected, flaw_sections
-from seesaw_cf.texts.report.tables import findings_of, write_report
+from seesaw_cf.texts.report.tables import findings_of
 from seesaw_cf.texts.wording import FLAWS_BY_NAME
 
 _MAX_PAIRS, _MAX_CHARACTERS = 60, 1_500_000  # of the texts
@@ -47,11 +48,17 @@ _METHOD = (
 )
 
 
-def write_flaw_report(folder: Path, collected: Collected, judges: Sequence[str] = (), **options: Any) -> Path:
-    """Write `report.html`, `people.md`, `people.json` and one CSV per table; see `flaw_sections` for the arguments.
+def write_flaw_report(
+    folder: Path, collected: Collected, judges: Sequence[str] = (), *, full: bool = False, **options: Any
+) -> str:
+    """Write the report of ratings of flaws; see `flaw_sections` for the other arguments.
+
+    Args:
+        folder: Where to.
+        full: Return every table; else one screen.
 
     Returns:
-        The Markdown file.
+        Plain text for a terminal.
 
     Raises:
         UnknownNameError, RecordError: See `flaw_sections`.
@@ -60,8 +67,7 @@ def write_flaw_report(folder: Path, collected: Collected, judges: Sequence[str] 
     sections = flaw_sections(collected, judges, **options)
     facts = {"judges": list(judges), **{name: str(value) for name, value in options.items()}}
     page = flaw_findings(collected.get("flaws"), sections, facts, edits_reflected(collected))
-    write_report(folder, "people", _HEAD, sections, page)
-    return folder / "people.md"
+    return findings_report(page, _HEAD).write(folder, full=full)
 
 
 def flaw_findings(table: pa.Table, sections: Sequence[Table], facts: Mapping[str, Any], took: str = "") -> Findings:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -11,6 +12,7 @@ import pandas as pd
 from seesaw_cf.base.errors import RunFolderError
 from seesaw_cf.base.text import read_json
 from seesaw_cf.report import text
+from seesaw_cf.report.forms import findings_report
 from seesaw_cf.report.html.findings import Findings, FirstScreen, Folded, Legend, PageSection, Part, title_by
 from seesaw_cf.report.html.forest import key_colours
 from seesaw_cf.report.html.look import Pair, Texts
@@ -19,7 +21,7 @@ from seesaw_cf.report.rows import Manifest
 from seesaw_cf.report.table import Table
 from seesaw_cf.texts.report.page_measures import TITLE, claims_plot, legend, survey_plot, text_summary, took
 from seesaw_cf.texts.report.page_texts import written_pairs
-from seesaw_cf.texts.report.tables import NONE, draw_pictures, edit_counts, findings_of, passage_counts, write_report
+from seesaw_cf.texts.report.tables import NONE, draw_pictures, edit_counts, findings_of, passage_counts
 from seesaw_cf.texts.report.values import BASELINE
 from seesaw_cf.texts.runs import RunTexts
 from seesaw_cf.texts.train.card import held_out_lines
@@ -97,20 +99,23 @@ def annotator_lines(folder: Path) -> list[str]:
     return [NOT_MEASURED] if annotator else []
 
 
-def write_leme_report(folder: Path, out: Path, sections: Sequence[Table], tables: str = "") -> str:
-    """Write `report.html`, `report.md`, `report.json`, one CSV per table and, with matplotlib, pictures.
+def write_leme_report(
+    folder: Path, out: Path, sections: Sequence[Table], *, pictures: bool = False, full: bool = False
+) -> str:
+    """Write the report of a finished run; see `seesaw_cf.report.forms.Report` for its files.
 
     Args:
         folder: A finished run.
         out: Where the report goes.
         sections: See `leme_findings`.
-        tables: Folder of CSV files and pictures, below `out`.
+        pictures: Draw pictures too; needs matplotlib.
+        full: Return every table; else one screen.
 
     Returns:
-        The Markdown up to the first table.
+        Plain text for a terminal.
 
     Raises:
-        RunFolderError, StorageError: A file cannot be read or written.
+        RunFolderError, MissingExtraError, StorageError: A file cannot be read or written.
     """
     manifest = RunTexts(folder).manifest
     settings = manifest["settings"]
@@ -121,8 +126,8 @@ def write_leme_report(folder: Path, out: Path, sections: Sequence[Table], tables
         f"Generation settings *{name}*: {text.escape(drawn)}; {settings['samples']} per prompt.",
         *map(text.escape, annotator_lines(folder)),
     ]
-    page, pictures = leme_findings(folder, sections), draw_pictures(sections, out / tables)
-    return write_report(out, "report", "\n\n".join(lines), sections, page, pictures, tables)
+    report = findings_report(leme_findings(folder, sections), "\n\n".join(lines), partial(draw_pictures, sections))
+    return report.write(out, pictures=pictures, full=full)
 
 
 def _edited(manifest: Mapping[str, Any], edits: pd.DataFrame, passages: pd.DataFrame) -> str:

@@ -16,6 +16,7 @@ from seesaw_cf.effects.leme_annotation import LABELS
 from seesaw_cf.effects.leme_auto import leme_auto
 from seesaw_cf.effects.survey_items import ITEMS, TYPES
 from seesaw_cf.report import text
+from seesaw_cf.report.forms import findings_report
 from seesaw_cf.report.html.findings import Findings, FirstScreen, title_by
 from seesaw_cf.report.html.forest import key_colours
 from seesaw_cf.report.table import Table, table_of
@@ -26,7 +27,7 @@ from seesaw_cf.texts.report.agreement import Agreeing, agreement_sections, besid
 from seesaw_cf.texts.report.collected import Collected, collect
 from seesaw_cf.texts.report.page_measures import TITLE, claims_plot, legend, survey_plot, text_summary, took
 from seesaw_cf.texts.report.simple import passage_columns
-from seesaw_cf.texts.report.tables import drift_table, findings_of, survey_sections, survey_tests, write_report
+from seesaw_cf.texts.report.tables import drift_table, findings_of, survey_sections, survey_tests
 from seesaw_cf.texts.report.values import BASELINE, METRICS, as_frame, label_shares, survey_values
 from seesaw_cf.texts.runs import RunTexts
 from seesaw_cf.texts.wording import FAILURE_MODES
@@ -302,17 +303,20 @@ _MEASURES = (
 )
 
 
-def report_people(raters: Sequence[Path], out: Path, run: Path | None = None, **options: Any) -> Path:
-    """Write the tables of people's answers and `report.html`.
+def report_people(
+    raters: Sequence[Path], out: Path, run: Path | None = None, *, full: bool = False, **options: Any
+) -> str:
+    """Write the report of people's answers.
 
     Args:
         raters: Folders and Parquet files of people.
         out: Where the tables go.
         run: The run that the texts are from: its raters, annotators and simple metrics are compared with people.
+        full: Return every table; else one screen.
         **options: See `people_sections`.
 
     Returns:
-        The Markdown file.
+        Plain text for a terminal.
 
     Raises:
         SeesawError: A table that cannot be used, or a run without records.
@@ -325,8 +329,7 @@ def report_people(raters: Sequence[Path], out: Path, run: Path | None = None, **
     if run is not None and people.get("ratings").num_rows:
         sections += _measures(run, people)
     facts = {"run": "" if run is None else run.name, **{name: str(value) for name, value in options.items()}}
-    write_report(out, "people", HEAD, sections, people_findings(people, sections, facts))
-    return out / "people.md"
+    return findings_report(people_findings(people, sections, facts), HEAD).write(out, full=full)
 
 
 def _measures(run: Path, people: Collected) -> list[Table]:

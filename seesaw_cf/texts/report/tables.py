@@ -1,10 +1,11 @@
-"""The report of a long-form run: the papers' tables as Markdown, CSV and JSON, and pictures where matplotlib is."""
+"""The report of a long-form run: the papers' tables as pages, Markdown, CSV files and pictures."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import cast
 
@@ -12,14 +13,14 @@ import pandas as pd
 import pyarrow as pa
 
 from seesaw_cf.base.arguments import checked
-from seesaw_cf.base.errors import MissingExtraError, RecordError, need
-from seesaw_cf.base.files import write_text
+from seesaw_cf.base.errors import RecordError
 from seesaw_cf.effects.groups import need_columns
 from seesaw_cf.effects.survey_items import SCALE, TYPES
-from seesaw_cf.report.html.findings import Findings, FirstScreen, Folded, PageSection, Part, findings_page
+from seesaw_cf.report.forms import Report
+from seesaw_cf.report.html.findings import Findings, FirstScreen, Folded, PageSection, Part
 from seesaw_cf.report.provenance import recorded
 from seesaw_cf.report.rows import Manifest
-from seesaw_cf.report.table import Table, table_of, write_tables
+from seesaw_cf.report.table import Table, table_of
 from seesaw_cf.texts.report import values as analyses
 from seesaw_cf.texts.report.collected import Collected
 from seesaw_cf.texts.report.comparisons import chi_square_tests, correlations, wilcoxon_tests
@@ -53,43 +54,8 @@ def findings_of(
     )  # fmt: skip
     folded = [Folded(table.title, [replace(table, about=table.about.replace("`", ""))]) for table in sections]
     tables = PageSection("tables", "The papers' tables", folded, (about,))
-    frames = {section.name: section.frame for section in sections}
     existing = [part for part in (*parts, tables) if part is not None]
-    return Findings(screen, existing, method, command, recorded(cast(Manifest, dict(facts))), frames, first)
-
-
-def write_report(
-    folder: Path,
-    name: str,
-    head: str,
-    sections: Sequence[Table],
-    page: Findings | None = None,
-    pictures: Mapping[str, str] | None = None,
-    tables: str = "",
-) -> str:
-    """Write `report.html`, `NAME.md`, `NAME.json` and one CSV per table.
-
-    Args:
-        folder: Where to; made when it is not there.
-        name: Of the Markdown and JSON files.
-        head: What the Markdown says before the tables, below what was found.
-        sections: The tables.
-        page: The page; without one no `report.html` is written.
-        pictures: File -> what it shows; "" -> why they are missing.
-        tables: Folder of the CSV files and pictures, below `folder`.
-
-    Returns:
-        The Markdown up to the first table.
-
-    Raises:
-        StorageError: A file cannot be written.
-    """
-    if page is not None:
-        write_text(folder / "report.html", findings_page(page))
-        head = "\n\n".join([page.screen.markdown(), head])
-    found = {} if page is None else {"findings": page.screen.record()}
-    write_tables(folder, name, head, sections, pictures, tables, found)
-    return head
+    return Findings(screen, existing, method, command, recorded(cast(Manifest, dict(facts))), sections, first)
 
 
 def longform_sections(
@@ -272,8 +238,9 @@ def write_longform_report(
     scores: pa.Table | None = None,
     simple: pd.DataFrame | None = None,
     factual: Collection[int] = (),
+    pictures: bool = False,
 ) -> Path:
-    """Write `longform.md`, `longform.json`, one CSV per table and, with matplotlib, pictures.
+    """Write `report.md`, and in the folder `tables` a CSV file of every table.
 
     Args:
         folder: Where to; made when it is not there.
@@ -281,12 +248,14 @@ def write_longform_report(
         scores: Score table of the same edits, for short-form metrics and kinds of edits.
         simple: Simple metrics: method, case_id, metric, value.
         factual: case_ids of edits with a true new fact.
+        pictures: Draw pictures too, into the folder `pictures`; needs matplotlib.
 
     Returns:
         The Markdown file.
 
     Raises:
         RecordError: A table is not what its name promises.
+        MissingExtraError: Pictures without matplotlib.
         StorageError: A file cannot be written.
     """
     for name, table in (("flaws", flaws), ("scores", scores), ("simple", simple)):
@@ -295,18 +264,15 @@ def write_longform_report(
     sections = longform_sections(passages, ratings, annotations, flaws, scores=scores, simple=simple, factual=factual)
     folder = Path(folder)
     head = "# What the edited models write\n\n" + NONE
-    write_report(folder, "longform", head, sections, pictures=draw_pictures(sections, folder))
-    return folder / "longform.md"
+    Report(head, "", sections, draw=partial(draw_pictures, sections)).write(folder, pictures=pictures)
+    return folder / "report.md"
 
 
 NONE = '"none" is the unedited model. An empty interval has its reason beside it.'
 
 
 def draw_pictures(sections: Sequence[Table], folder: Path) -> Mapping[str, str]:
-    """Draw what there are numbers for; return file -> what it shows, and with "" why there are none."""
-    try:
-        with need("matplotlib", extra="plots", what_for="pictures"):
-            from seesaw_cf.texts.report.plots import draw
-    except MissingExtraError as error:
-        return {"": f"No pictures: {error}"}
+    """Draw what there are numbers for; return file name -> what it shows."""
+    from seesaw_cf.texts.report.plots import draw
+
     return draw({section.name: section.frame for section in sections}, folder)

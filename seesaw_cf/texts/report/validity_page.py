@@ -74,7 +74,7 @@ def validity_findings(table: pa.Table, by_flaw: Mapping[str, JudgeValidity], jud
     )
     verdicts, *parts = _parts(rows)
     sections = [PageSection("agreement", "Agreement beyond chance", parts), _confusions(by_flaw)]
-    return Findings(screen, sections, _METHOD, "", (), {"validity": rows}, [verdicts])
+    return Findings(screen, sections, _METHOD, "", (), [Table("validity", "Agreement", "", (), rows)], [verdicts])
 
 
 @dataclass(frozen=True, slots=True)
