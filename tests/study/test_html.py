@@ -39,7 +39,7 @@ def test_it_opens_with_the_finding_and_a_matrix_in_every_form(out: Path) -> None
     terminal = _one_line((out.parent / "said.txt").read_text(encoding="utf-8"))
     markdown = _one_line((out / "report.md").read_text(encoding="utf-8")).replace("\\", "")
     written = json.loads((out / "report.json").read_text("utf-8"))
-    record, matrix = written["findings"], pd.DataFrame(written["matrix"])
+    record, matrix = written["findings"], pd.read_csv(out / "tables" / "matrix.csv")
     assert record["about"].startswith("Comparison of 2 runs · 80 edits by memit, ft in tiny")
     for form in (page, terminal, markdown):
         assert _one_line(record["about"]) in form
