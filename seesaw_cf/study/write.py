@@ -12,6 +12,7 @@ from typing import Any
 import pandas as pd
 
 from seesaw_cf.base.errors import RunFolderError
+from seesaw_cf.base.terminal import wrap
 from seesaw_cf.editors.control_names import is_control, split_control
 from seesaw_cf.effects.audit import AuditSettings
 from seesaw_cf.report import notes
@@ -161,10 +162,12 @@ def write_comparison(
     screen = conclude(comparison, title, missing)
     cells = Table("papers", "Cells of papers.md", "", (), tables_csv(papers), brief=False)
     cells_below = Table("decreases", "Cells with decreased confidence", "", (), shares, brief=False)
+    tables = file_tables(comparison)
+    matrix = [] if full else [replace(tables[0], about="", lines=()).terminal()]
     report = Report(
         head=comparison_head(comparison, screen, missing, declared),
-        screen=screen.terminal(),
-        tables=[*file_tables(comparison), *(table for table in (cells, cells_below) if len(table.frame))],
+        screen="\n\n".join([screen.terminal(), *matrix, *map(wrap, missing)]),
+        tables=[*tables, *(table for table in (cells, cells_below) if len(table.frame))],
         pages={
             "report.html": comparison_html(comparison, screen, missing, declared),
             "papers.md": tables_page(papers),

@@ -119,8 +119,9 @@ def test_the_first_row_of_how_far_edits_reach_is_the_unedited_model(report: tupl
     assert reach["value"].iloc[0] < reach["value"].iloc[1:].min()
 
 
-def test_markdown_has_effects_and_accuracy_in_rows(report: tuple[Path, str]) -> None:
-    markdown = (report[0] / "report.md").read_text(encoding="utf-8")
+def test_markdown_has_effects_and_accuracy_in_rows(run_folder: Path, report: tuple[Path, str]) -> None:
+    _, markdown = _texts(run_folder)
+    page = (report[0] / "report.md").read_text(encoding="utf-8")
     heads = (
         "| editor | property | hold the | axis | people | D\\_d | log-odds | part | edits | half of it in | persons |"
     )
@@ -128,10 +129,10 @@ def test_markdown_has_effects_and_accuracy_in_rows(report: tuple[Path, str]) -> 
     number, nats = (rf"[+-]?\d\.\d{{{digits}}}(\\\*)? \[\S+, \S+\]" for digits in (3, 2))
     assert re.search(rf"\| memit \| citizenship \| new target \| all \| all \| {number} \| {nats} \| ", markdown)
     for words in ("Not corrected for multiplicity", "nothing in this package infers them from a name", "## Provenance"):
-        assert words in markdown.replace("\n", " ")
+        assert words in page.replace("\n", " ")
 
 
-def test_starred_cells_are_those_whose_interval_excludes_0(report: tuple[Path, str]) -> None:
+def test_starred_cells_are_those_whose_interval_excludes_0(run_folder: Path, report: tuple[Path, str]) -> None:
     effects = pd.read_csv(report[0] / "tables" / "effects_by_group.csv", keep_default_na=False, na_values=[""])
     starred = effects[(effects["low"] > 0) | (effects["high"] < 0)]
     assert 0 < len(starred) < len(effects)
@@ -140,15 +141,15 @@ def test_starred_cells_are_those_whose_interval_excludes_0(report: tuple[Path, s
     assert len(refused)
     assert refused[["low", "high", "p", "log_odds_low"]].isna().all(axis=None)
     assert not refused[["marked", "log_odds_marked"]].any(axis=None)
-    lines = (report[0] / "report.md").read_text(encoding="utf-8").split("\n")
+    lines = _texts(run_folder)[1].split("\n")
     cells = [line.split(" | ")[5] for line in lines if " | new target | " in line and line.count(" | ") == 11]
     assert sum("\\*" in cell for cell in cells) == len(starred)
 
 
-def test_refused_edits_are_counted_with_their_reason_and_escaped(report: tuple[Path, str]) -> None:
-    out, shown = report
+def test_refused_edits_are_counted_with_their_reason_and_escaped(run_folder: Path, report: tuple[Path, str]) -> None:
+    out, _ = report
+    shown, markdown = _texts(run_folder)
     assert "refused: singular <b>matrix</b> | row" in shown
-    markdown = (out / "report.md").read_text(encoding="utf-8")
     assert "refused: singular &lt;b&gt;matrix&lt;/b&gt; \\| row" in markdown
     assert "<b>" not in markdown
     rows = list(csv.DictReader((out / "tables" / "unscored.csv").read_text(encoding="utf-8").split("\n")))

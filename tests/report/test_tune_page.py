@@ -56,12 +56,12 @@ def test_the_title_says_what_came_out(scores: tuple[float, ...], title: str) -> 
 def test_the_search_has_a_page(tmp_path: Path) -> None:
     (tmp_path / "tune.json").write_text(json.dumps(search(0.5, 0.75)), encoding="utf-8")
     said = write_tune_report(tmp_path)
-    page = check_alone((tmp_path / "tune.html").read_text("utf-8"))
+    page = check_alone((tmp_path / "report" / "report.html").read_text("utf-8"))
     assert "Trial 1 out of 5 settings of ft is the best on tiny" in page.text
     assert "trial 1 (best): takes 0.75 [0.65, 0.85] (n=8)" in page.text
     assert page.all("g")[0]["class"] == "mark k0"
     assert "--leave-out-tuned" in said
-    assert (tmp_path / "tune.md").read_text("utf-8").startswith("# Trial 1 out of 5 settings")
+    assert (tmp_path / "report" / "report.md").read_text("utf-8").startswith("# Trial 1 out of 5 settings")
     assert csv_files(page)["trials.csv"].count("\n") == 4
     assert "Refused" not in page.text, "a head without content"
 

@@ -164,7 +164,7 @@ def test_a_search_is_continued_and_its_settings_are_taken_by_a_run(
     command = [*SEARCH, "5", "--space", str(space), "--out", str(out), "--quiet"]
     assert main(command) == 0
     shown = capsys.readouterr().out
-    assert "settings.json, tune.json, tune.html, tune.md" in shown
+    assert "report.html, report.md, report.json, tables/ (2 files)" in shown
     assert "--leave-out-tuned" in shown
     names = ("settings.json", "tune.json", "report/report.md")
     made = {name: (out / name).read_bytes() for name in names}

@@ -74,7 +74,7 @@ def changed(results: Results, **change: Any) -> Results:
 
 
 def read(out: Path, name: str) -> pd.DataFrame:
-    return pd.read_csv(out / f"{name}.csv", keep_default_na=False, na_values=[""])
+    return pd.read_csv(out / "tables" / f"{name}.csv", keep_default_na=False, na_values=[""])
 
 
 def changes(folder: Path, editor: str) -> dict[tuple[int, int], tuple[str, float]]:
@@ -220,7 +220,7 @@ def test_families_can_span_runs(runs: tuple[Path, Path, Path]) -> None:
 
 
 def test_tables_have_the_numbers_of_the_effects(out: Path) -> None:
-    tables, effects = read(out, "tables"), read(out, "effects_by_group")
+    tables, effects = read(out, "papers"), read(out, "effects_by_group")
     cell = tables.query("table == 10 and row == 'citizenship / memit' and column == 'Black'")
     cell = cell[cell["about"].str.contains("tiny")]
     row = effects.query("model == 'tiny' and editor == 'memit' and relation == 'P27' and group == 'Black'")
@@ -233,7 +233,7 @@ def test_tables_have_the_numbers_of_the_effects(out: Path) -> None:
 def test_counts_of_tables_8_and_9_agree_with_each_other_and_with_the_papers_test(
     runs: tuple[Path, Path, Path], out: Path
 ) -> None:
-    tables = read(out, "tables")
+    tables = read(out, "papers")
     totals = tables[(tables["row"] == "Total")].groupby(["about", "column", "table"])[["value", "n", "papers"]].first()
     counts = tables[tables["table"].isin((8, 9)) & (tables["row"] != "Total")]
     summed = counts.groupby(["about", "column", "table"])[["value", "n", "papers"]].sum()

@@ -73,7 +73,8 @@ def study(file: Path, out: str, *words: str) -> int:
 
 
 def contents(out: Path) -> dict[str, bytes]:
-    return {file.name: file.read_bytes() for file in (out / "report").iterdir()}
+    report = out / "report"
+    return {file.relative_to(report).as_posix(): file.read_bytes() for file in report.rglob("*.*")}
 
 
 def interrupted(monkeypatch: pytest.MonkeyPatch, after: int) -> None:

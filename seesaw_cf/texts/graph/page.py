@@ -98,7 +98,8 @@ def _means(before: Mapping[str, Any], after: Mapping[str, Any] | None = None) ->
     last = before if after is None else after
     panels = []
     for kind, measures in last.items():
-        there = [measure for measure in MEASURES if measure in measures]
+        if not (there := [measure for measure in MEASURES if measure in measures]):
+            continue
         axes = {measure: Axis(*MEASURES[measure][2]) for measure in there}
         names = dict.fromkeys(name for measure in there for name in measures[measure]["identities"])
 

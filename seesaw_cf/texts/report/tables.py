@@ -238,7 +238,7 @@ def write_longform_report(
     scores: pa.Table | None = None,
     simple: pd.DataFrame | None = None,
     factual: Collection[int] = (),
-    pictures: bool = False,
+    **forms: bool,
 ) -> Path:
     """Write `report.md`, and in the folder `tables` a CSV file of every table.
 
@@ -248,7 +248,7 @@ def write_longform_report(
         scores: Score table of the same edits, for short-form metrics and kinds of edits.
         simple: Simple metrics: method, case_id, metric, value.
         factual: case_ids of edits with a true new fact.
-        pictures: Draw pictures too, into the folder `pictures`; needs matplotlib.
+        **forms: `pictures` and `full`, see `seesaw_cf.report.forms.Report.write`.
 
     Returns:
         The Markdown file.
@@ -264,7 +264,7 @@ def write_longform_report(
     sections = longform_sections(passages, ratings, annotations, flaws, scores=scores, simple=simple, factual=factual)
     folder = Path(folder)
     head = "# What the edited models write\n\n" + NONE
-    Report(head, "", sections, draw=partial(draw_pictures, sections)).write(folder, pictures=pictures)
+    Report(head, "", sections, draw=partial(draw_pictures, sections)).write(folder, **forms)
     return folder / "report.md"
 
 
