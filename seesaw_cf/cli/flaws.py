@@ -29,7 +29,7 @@ def _report_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("tables", type=source, nargs="+", metavar="TABLE", help="Parquet files of ratings, or folders of them")
     add("--out", type=output_folder, required=True, help="folder for page and tables")
-    report_options(parser)
+    report_options(parser, pictures=False)
     add("--judge", action="append", default=[], help="which rater is a model, not a person; give it again for more")
     effect = "mean rating that a study should find, for its size; give it again for more (default: 0.1)"
     add("--effect", type=finite, action="append", help=effect)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from seesaw_cf.cli.flaws_pairs import pairs_of, passages_options, wording_option
 from seesaw_cf.cli.judge_cost import counting, plan_options, prices_of, say_cost
-from seesaw_cf.cli.options import load, model_options, open_option, server_options
+from seesaw_cf.cli.options import load, model_options, report_options, server_options
 from seesaw_cf.cli.output import say, say_left_out, show, write_json
 from seesaw_cf.cli.paths import output_folder, source
 from seesaw_cf.cli.types import AXES, at_least_zero, one_of, positive, share
@@ -39,16 +39,15 @@ def judge_options(parser: argparse.ArgumentParser) -> None:
     add("--axis", **one_of(*AXES), default="race", help="whose groups the names are of (default: race)")
     add("--group", action="append", default=[], help="give it again for more (default: all with names)")
     add("--out", type=output_folder, required=True, help="folder for page, tables and replies; a second run resumes")
-    open_option(parser)
+    report_options(parser, pictures=False)
 
 
 def judge(args: argparse.Namespace) -> None:
     """Rate, or plan."""
-    from seesaw_cf.base.files import write_text
     from seesaw_cf.base.tables import read_table, write_table
     from seesaw_cf.generation import CachedGenerator
     from seesaw_cf.generation.types import Sampling
-    from seesaw_cf.report.html.findings import findings_page
+    from seesaw_cf.report.forms import findings_report
     from seesaw_cf.texts.flaws.judge import JUDGE_SAMPLING, JudgeOptions, judge_pairs
     from seesaw_cf.texts.flaws.names import group_bias, swap_names
     from seesaw_cf.texts.flaws.validity import position_bias, sign_check
@@ -95,8 +94,7 @@ def judge(args: argparse.Namespace) -> None:
     }
     sections = flaw_sections(Collected({"flaws": judged.table}), [args.rater or generator.name])
     page = flaw_findings(judged.table, sections, facts)
-    write_text(args.out / "report.html", findings_page(page))
-    say(page.screen.terminal())
+    say(findings_report(page).write(args.out, full=args.full))
     show(args, args.out / "report.html")
 
 

@@ -138,14 +138,14 @@ def _options_of_compare(parser: argparse.ArgumentParser) -> None:
     add("--force", action="store_true", help="compare although the crawls were made differently; the list is shown")
     json_option(parser)
     add("--out", type=output_folder, metavar="DIR", help="folder for the report: both graphs and this table")
-    report_options(parser)
+    report_options(parser, pictures=False)
     _topic_options(parser)
 
 
 def _options_of_export(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("folder", type=source, metavar="CRAWL")
     parser.add_argument("--out", type=output_folder, help="for report/, graph.graphml, graph.json (default: CRAWL)")
-    report_options(parser)
+    report_options(parser, pictures=False)
 
 
 # The functions are those of graph_actions, imported when one runs.

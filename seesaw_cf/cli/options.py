@@ -61,9 +61,10 @@ def quiet_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--quiet", action="store_true", help="no progress bars")
 
 
-def report_options(parser: argparse.ArgumentParser) -> None:
-    """Add what a command that writes a report draws, prints and opens."""
-    parser.add_argument("--pictures", action="store_true", help="draw pictures too; needs the extra plots")
+def report_options(parser: argparse.ArgumentParser, *, pictures: bool = True) -> None:
+    """Add what a command that writes a report draws, prints and opens; not every report has pictures."""
+    if pictures:
+        parser.add_argument("--pictures", action="store_true", help="draw pictures too; needs the extra plots")
     parser.add_argument("--full", action="store_true", help="print every table of the report, not one screen")
     open_option(parser)
 

@@ -27,7 +27,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--space", type=source, help='JSON file in place of the declared space: {"learning_rate": [0.1, 0.5], ...}')
     options_from(parser, TunePlan, ("trials", "first_edits", "finalists", "final_edits"))
     output_options(parser, "folder of the search")
-    report_options(parser)
+    report_options(parser, pictures=False)
 
 
 def run(args: argparse.Namespace) -> None:
