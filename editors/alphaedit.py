@@ -104,7 +104,7 @@ class AlphaEdit(SpreadEdit):
             requests: What was edited.
 
         Returns:
-            A new editor whose `past` holds these keys too; this one is not changed.
+            A new editor with these keys in its `past`; this one is not changed.
         """
         if not requests:
             return self

@@ -69,7 +69,7 @@ def add_editor(kind: type[Any]) -> str:
 
 
 def code_facts(name: str) -> dict[str, str]:
-    """Return where an editor that is not part of this package comes from, with the SHA-256 of its file; {} for others.
+    """Return where an editor of another package or file comes from, with the SHA-256 of its file; else {}.
 
     Args:
         name: A key of `EDITORS`.

@@ -48,7 +48,7 @@ Model = str | PreTrainedModel
 
 @dataclass(frozen=True, eq=False)
 class Audit:
-    """What a change of a model did, and to whom.
+    """Results of a change of a model: its effects, overall and by group of people.
 
     Attributes:
         results: Every number, as `seesaw_cf.report.read_results` returns them.
@@ -83,7 +83,7 @@ class Audit:
 
     @property
     def contrasts(self) -> pd.DataFrame:
-        """Each group against everybody else, with its verdict; empty without questions about people."""
+        """Each group against all other people, with its verdict; empty without questions about people."""
         return pd.DataFrame() if self.results.audit is None else self.results.audit.verdicts
 
     def to_latex(self, table: str = "levels") -> str:
@@ -134,7 +134,7 @@ def audit(
     progress: bool = True,
     **options: Any,
 ) -> Audit:
-    """Edit a model, or take models that are changed already, and measure what else changed and for whom.
+    """Edit a model, or take models that are already changed, and measure what else changed, by group of people.
 
     Args:
         model: A name, folder or Hub id, or the model itself.
@@ -147,7 +147,7 @@ def audit(
         report: Margins, level and families of the audit.
         progress: Show progress bars.
         options: Other fields of `seesaw_cf.run.jobs.Job`, such as data="DATASET", limit=8, seed=1 or
-            editor_config={"memit": {"layers": [3]}}. Both configs are asked unless `configs` says otherwise.
+            editor_config={"memit": {"layers": [3]}}. Both configs are asked unless `configs` names one.
 
     Returns:
         The audit. The model in memory is the same bytes afterwards.

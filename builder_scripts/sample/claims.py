@@ -67,7 +67,7 @@ def read_subjects(folder: Path) -> dict[str, Subject]:
 
 
 def value_ids() -> dict[tuple[str, str], str]:
-    """(kind, label) -> id, of the packaged tables and the curated occupations; of two with a label, the first."""
+    """Return (kind, label) -> id of the packaged tables and curated occupations; the first where two share a label."""
     rows = [(kind, row["label"], row["id"]) for kind, name in TABLES.items() for row in groups.table(name).values()]
     curated = read_tsv(SAMPLE / "entities.tsv")
     rows += [("occupation", row["label"], row["iri"]) for row in curated if row["kind"] == "occupation"]

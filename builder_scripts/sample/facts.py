@@ -122,7 +122,7 @@ def _statement(id: str, property_id: str, number: int, value: str, reference: st
 
 
 def origins(row: dict[str, str]) -> dict[str, str]:
-    """Property -> where its values are from, out of "P21,P27:text|P103:text".
+    """Return property -> source of its values, read from "P21,P27:text|P103:text".
 
     Args:
         row: Of people.tsv.

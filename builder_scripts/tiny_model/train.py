@@ -220,7 +220,7 @@ def hash_people(people: Sequence[Person]) -> str:
 
 
 def main() -> None:
-    """Command line: trains, writes the folder, measures, writes the card."""
+    """Train the model, write its folder, measure it and write its card (command line)."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--people", type=Path, default=ROOT / "builder_scripts" / "sample" / "people.tsv")
     parser.add_argument("--out", type=Path, default=ROOT / "seesaw_cf" / "models" / "seesaw-tiny")

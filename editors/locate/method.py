@@ -70,7 +70,7 @@ class LocateThenEdit(EditsGroups):
         """The updates of each group by itself on the model as it is now."""
 
     def facts(self) -> Diagnostics:
-        """What a delta's `meta` holds of the method besides settings and fitted state."""
+        """Facts of the method in a delta's `meta`, in addition to settings and fitted state."""
         return {}
 
     def _edit_groups(

@@ -23,7 +23,7 @@ _REMEDY = "Delete the file and run again; it will be computed anew."
 
 
 class MomentCounts(TypedDict):
-    """What a layer's file records beside its matrix; see `SecondMoment`."""
+    """What a layer's file records in addition to its matrix; see `SecondMoment`."""
 
     n_tokens: int
     n_texts: int

@@ -72,7 +72,7 @@ def spread(
 
     Returns:
         For each group: parameter name -> update of rank n (or more, depending on `solve`), exactly zero for a group
-        none of whose values was moved; and for each of its edits the share of the last layer's way to its value that a
+        without a moved value; and for each of its edits the share of the last layer's way to its value that a
         norm behind the MLP does not let it go, (n,), 0 without such a norm.
     """
     ordered = sorted(layers)

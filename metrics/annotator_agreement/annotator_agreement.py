@@ -22,7 +22,7 @@ class AnnotatorAgreement(evaluate.Metric):  # type: ignore[misc]
     Args:
         ratings (`list` of `list` of `float`): the item's labels, one per annotator in a fixed order; None = missing.
         names (`list` of `str`, optional): names of the annotators.
-        scale (`list` of `float`, optional): the allowed labels; others are an error.
+        scale (`list` of `float`, optional): the allowed labels; any other is an error.
         groups (`list`, optional): what each item belongs to, such as its edit; items of one are not independent.
         draws (`int`): items invented for the error at each agreement tested, default 1000; 0 leaves intervals
             out.

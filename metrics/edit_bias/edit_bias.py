@@ -34,7 +34,7 @@ class EditBias(evaluate.Metric):  # type: ignore[misc]
         pre_new, pre_true, post_new, post_true (`list` of `float`): log-probabilities in nats, summed over target
             tokens, of the new and the true target before and after the edit.
         axis (`str`, optional): "gender", "race" or "region"; None for an axis of your own.
-        reference (`str`, optional): the group the others are contrasted with; None = everybody else who is tagged.
+        reference (`str`, optional): the group to contrast each other group with; None = all other tagged people.
         mode (`str`): "crossed" (default: errors clustered by edit and person, contrasts) or "paper" (published
             arithmetic).
         score (`str`): "summed" (default), "normalised" (the papers' value) or "log_odds".
@@ -47,7 +47,7 @@ class EditBias(evaluate.Metric):  # type: ignore[misc]
         means), `low`, `high`, `stderr`, `p`, `df`, `effective`, `note`, `log_odds` and `share` with interval and test,
         `likelier_pre`, `contrast`, `pooled_D_pre`, `pooled_D_post`, `pooled_D`, `n_prompts`, `n_subjects`, `n_cases`,
         `n_unscored`; and `n_rows`, `n_unscored`, `unscored`, `axis`, `score`, `mode`, `method`. None = no estimate;
-        `note` says why.
+        `note` holds the reason.
 
     Examples:
 

@@ -25,13 +25,13 @@ class LemeSurvey(evaluate.Metric):  # type: ignore[misc]
         method (`list` of `str`): the editing method, such as "memit"; "none" for the unedited model.
         item (`list` of `str`): one of the nine items, such as "new_fact_main_passage".
         rating (`list` of `float`): 1 to 7; None or NaN when the rater gave none.
-        reference (`str`, optional): the method that the others are compared with, within the same edits.
+        reference (`str`, optional): the method to compare each other method with, within the same edits.
 
     Returns:
         `dict` of plain JSON types: `methods[name]["items"][item]` and `["types"][type]` with `mean` (of case means),
         `low`, `high`, `stderr`, `n`, `n_cases`, `n_missing`, `note`, and with `reference` a `difference` with `mean`,
         `low`, `high`, `stderr`, `p`, `n_cases`, `note`; `n_ratings`, `n_missing`. None = cannot be estimated; `note`
-        says why.
+        holds the reason.
 
     Examples:
 

@@ -15,7 +15,7 @@ _COLUMNS = dict.fromkeys(("item", "group", "flaw", "rater"), "string") | {"ratin
 @describe(bibtex("seesaw_cf", note="section 5, Tables 6, 19, 20"), _COLUMNS)
 class OpenEndedFlaws(evaluate.Metric):  # type: ignore[misc]
     """Mean rating (-1 more before, 0 equal, 1 more after the edit) of flaws in pairs of generated texts, per group of
-    edits, with tests, agreement of the raters and, beside every accuracy of an automatic judge, that of a constant
+    edits, with tests, agreement of the raters and, next to every accuracy of an automatic judge, that of a constant
     answer.
 
     One row per (pair of texts, flaw, rater).
@@ -26,8 +26,8 @@ class OpenEndedFlaws(evaluate.Metric):  # type: ignore[misc]
         flaw (`list` of `str`): the flaw.
         rater (`list` of `str`): who rated.
         rating (`list` of `float`): -1, 0 or 1; None = not rated.
-        edit (`list` of `str`, optional): the edit whose texts the pair compares, one for each row; without it pairs
-            stand for edits, and `note` says so.
+        edit (`list` of `str`, optional): the edit that the pair's texts are about, one for each row; without it pairs
+            stand for edits, with a `note`.
         judge (`str`, optional): the rater that is an automatic judge.
 
     Returns:

@@ -20,7 +20,7 @@ class OverallRegard(evaluate.Measurement):  # type: ignore[misc]
     One row per statement (triple).
 
     Args:
-        identity (`list` of `str`): whom the statement is about.
+        identity (`list` of `str`): identity that the statement is about.
         regard (`list` of `str`): "positive", "negative", "neutral" or "other"; "" = the classifier gave nothing.
         cluster (`list`, optional): what depends on each other, such as the run of a crawl; None = every statement
             alone.

@@ -20,7 +20,7 @@ class TopicDisparity(evaluate.Measurement):  # type: ignore[misc]
     One row per statement (triple).
 
     Args:
-        identity (`list` of `str`): whom the statement is about.
+        identity (`list` of `str`): identity that the statement is about.
         topic (`list` of `int`): its topic; below 0 = none.
         cluster (`list`, optional): what depends on each other, such as the run of a crawl; None = every statement
             alone.

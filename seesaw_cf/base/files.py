@@ -87,7 +87,7 @@ def atomic_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def _renamed(final: Path, check: Callable[[Path], None], make: Callable[[Path], Path]) -> Iterator[Path]:
-    """Yield what `make` made beside `final`, and rename it to `final` when the block ends well; else remove it."""
+    """Yield what `make` made next to `final`. Rename it to `final` when the block ends well, else remove it."""
     temporary: Path | None = None
     try:
         check(final)
@@ -142,7 +142,7 @@ def last_use(path: Path) -> float:
 
 
 def sweep(folder: Path) -> None:
-    """Delete what killed processes left in a folder: temporary files and folders nobody has touched for a day."""
+    """Delete what killed processes left in a folder: temporary files and folders that are older than a day."""
     for path in folder.glob(f".*{_TEMPORARY}"):
         with contextlib.suppress(FileNotFoundError):  # its writer is alive and has just finished
             if time.time() - last_use(path) > _DAY:
@@ -328,7 +328,7 @@ _NUMBER = re.compile(r"{0}%?\*?( \[{0}, {0}\]| \([\w ,.:;-]*\))?( n=\d+)?".forma
 
 
 def neutral(text: str) -> str:
-    """Text that no spreadsheet takes for a formula; numbers and a lone sign are none."""
+    """Return text that no spreadsheet reads as a formula; leave numbers and a lone sign as they are."""
     return f"'{text}" if _FORMULA.match(text) and not _NUMBER.fullmatch(text) else text
 
 

@@ -42,7 +42,7 @@ class Guard:
         Args:
             app: What is guarded.
             hosts: Values of `Host` that are answered, such as "127.0.0.1:8000".
-            headers: Headers of every answer, beside those of every server here.
+            headers: Headers of every answer, in addition to those of every server here.
             stranger: Answer to requests under another name.
         """
         self._app, self._hosts = app, frozenset(host.lower() for host in hosts)
@@ -59,8 +59,8 @@ class Guard:
                 MutableHeaders(scope=message).update(self._headers)
             await send(message)
 
-        known = Headers(scope=scope).get("host", "").lower() in self._hosts
-        await (self._app if known else self._stranger)(scope, receive, send_with_headers)
+        is_ours = Headers(scope=scope).get("host", "").lower() in self._hosts
+        await (self._app if is_ours else self._stranger)(scope, receive, send_with_headers)
 
 
 class Server:

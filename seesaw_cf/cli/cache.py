@@ -1,4 +1,4 @@
-"""`seesaw-cf cache`: lets `datasets` find the embedded sample by its plain name, and drops what nobody used lately."""
+"""`seesaw-cf cache`: lets `datasets` find the embedded sample by its plain name, and drops unused entries."""
 
 from __future__ import annotations
 

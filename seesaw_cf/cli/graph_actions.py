@@ -201,12 +201,12 @@ def compare(args: argparse.Namespace) -> None:
     page = graph_findings(base, edited, table, differ)
     write_numbers(args, {"findings": page.screen.record(), "differences": differ, "rows": table.to_dict("records")})
     notes = {f"{row['measure']}, {row['identity']}: {row['note']}" for row in table.to_dict("records") if row["note"]}
-    forced, shown = [f"forced: {line}" for line in differ], change_table(table)
-    columns = [column for column in shown.columns if column.head != "note"]
+    forced, rows = [f"forced: {line}" for line in differ], change_table(table)
+    columns = [column for column in rows.columns if column.head != "note"]
     if args.out:
         _write(page, args.out, args)
         return
-    say(replace(shown, columns=columns, lines=[*forced, *sorted(notes)]).terminal())
+    say(replace(rows, columns=columns, lines=[*forced, *sorted(notes)]).terminal())
     say(f"\n{page.screen.terminal()}")
 
 

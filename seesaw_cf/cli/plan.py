@@ -95,12 +95,14 @@ def _plan_study(args: argparse.Namespace) -> None:
     """Plan a study that is not there yet."""
     from seesaw_cf.stats import Components, Design, plan
 
-    given = {name: value for name, value in vars(args).items() if value is not None}
-    known = {field.name: given[f"sd_{field.name}"] for field in fields(Components) if f"sd_{field.name}" in given}
-    components = Components(**known)
-    origin = "given" if len(known) == len(_DEVIATIONS) else "those of the simulation"
-    origin += f"; given: {', '.join(known)}" if 0 < len(known) < len(_DEVIATIONS) else ""
-    size: dict[str, Any] = {name: given.get(name, default) for name, default in _STUDY.items()}
+    options = {name: value for name, value in vars(args).items() if value is not None}
+    deviations = {
+        field.name: options[f"sd_{field.name}"] for field in fields(Components) if f"sd_{field.name}" in options
+    }
+    components = Components(**deviations)
+    origin = "given" if len(deviations) == len(_DEVIATIONS) else "those of the simulation"
+    origin += f"; given: {', '.join(deviations)}" if 0 < len(deviations) < len(_DEVIATIONS) else ""
+    size: dict[str, Any] = {name: options.get(name, default) for name, default in _STUDY.items()}
     test = {"tests": size.pop("tests"), "alpha": args.alpha, "power": args.power}
     design = Design(**size)
     deltas = [args.effect / 2, args.effect, 2 * args.effect]

@@ -1,8 +1,8 @@
-"""Estimands beside the raw contrast of groups: what it would be at equal confidence, familiarity or fame.
+"""Estimands other than the raw contrast of groups: contrasts at equal confidence, familiarity or fame.
 
-None of them is the default. The raw contrast says what an edit did to people as they are; an adjusted one asks whether
-a rival explanation is enough. What a group has to do with fame is then taken out too, so that an adjusted contrast
-near 0 does not say that the group was spared.
+None of them is the default. The raw contrast measures what an edit did to people as they are. An adjusted one
+tests a rival explanation. It also removes what a group has to do with fame, so that an adjusted contrast near 0 does
+not show that the group was spared.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Covariate:
 
     Attributes:
         value: Prompts -> one number each, NaN where unknown.
-        missing: What to call people of whom it is unknown.
+        missing: Name of people without a value.
         powers: It enters with these powers, so that its effect need not be a line.
     """
 
@@ -94,15 +94,19 @@ ESTIMANDS: Mapping[str, Estimand] = {
 
 def covariates_of(prompts: pd.DataFrame, estimand: Estimand) -> Floats:
     """Return the covariates of each prompt, (prompts, columns); NaN where unknown, without columns where none."""
-    columns = [one.value(prompts).to_numpy(np.float64) ** power for one in estimand.covariates for power in one.powers]
+    columns = [
+        covariate.value(prompts).to_numpy(np.float64) ** power
+        for covariate in estimand.covariates
+        for power in covariate.powers
+    ]
     return np.column_stack([np.empty((len(prompts), 0)), *columns])
 
 
 def unadjustable(prompts: pd.DataFrame, estimand: Estimand) -> pd.Series:
     """Return why each prompt cannot be adjusted; "" where it can."""
     reasons = pd.Series("", prompts.index)
-    for one in reversed(estimand.covariates):
-        reasons = reasons.mask(one.value(prompts).isna(), one.missing)
+    for covariate in reversed(estimand.covariates):
+        reasons = reasons.mask(covariate.value(prompts).isna(), covariate.missing)
     return reasons
 
 

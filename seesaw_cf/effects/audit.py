@@ -57,7 +57,7 @@ class AuditSettings:
         noise_floor, noise_floor_log_odds: Largest effect that scoring alone makes, on each scale; None takes what the
             run measured. Without either no verdict is given.
         estimands: Also give group contrasts that are precision-weighted (precision), or at equal confidence,
-            familiarity, fame (sitelinks), or fame and familiarity (popularity), beside the raw ones. Repeatable.
+            familiarity, fame (sitelinks), or fame and familiarity (popularity), next to the raw ones. Repeatable.
     """
 
     margin: float = MARGIN
@@ -130,15 +130,15 @@ def audit(
 
     Args:
         prompts: Rows of `seesaw_cf.effects.prompt_effects` (or of `excess_over_control`).
-        settings: What is declared before looking. A noise floor that is None was not measured, and then there is no
-            verdict on its scale.
+        settings: What is declared before looking. A noise floor that is None was not measured; its scale then has no
+            verdict.
         score: The form of score of the column D; with "log_odds" every contrast is decided in log-odds.
         axes: Which axes.
         reference: Axis -> reference group; an axis without one compares each group with everyone else tagged on it.
         holds: Which people, by the answer that they hold. Effects on holders of the old answer are turned by
             `toward_truth`: below 0 always means that the group came out worse.
         clusters: See `group_contrasts`. Labels are permuted with the default alone: other clusters, and a mixed model,
-            have Holm's correction over the p of their own.
+            correct their p by Holm's method.
         estimand: A name of `seesaw_cf.effects.adjusted.ESTIMANDS` in place of the raw contrast. All prompts have its
             covariates. Labels are permuted over what these leave.
 
@@ -189,8 +189,8 @@ def _contrasts(
         return rows
     # in a batch a relation is one edit: relations together would be as few edits as relations
     pooled = rows["edit_relation"].nunique() > 1 and options["clusters"].get("edit") != "edit_relation"
-    both = pd.concat([rows.assign(edit_relation=ALL), rows], ignore_index=True) if pooled else rows
-    table = group_contrasts(both, axis, reference.get(axis), holds=holds, **options)
+    blocks = pd.concat([rows.assign(edit_relation=ALL), rows], ignore_index=True) if pooled else rows
+    table = group_contrasts(blocks, axis, reference.get(axis), holds=holds, **options)
     return table[table["group"] != UNKNOWN].assign(holds=holds) if len(table) else table
 
 
@@ -279,10 +279,10 @@ def _claim(row: Mapping[Hashable, Any], settings: AuditSettings) -> Verdict:
     away, decided = row["low"] > 0 or row["high"] < 0, row["p_adjusted"] < settings.alpha
     if claim.label == "not testable" or away == decided:
         return claim
-    said = "alone its interval excludes 0, and p over the family decides"
+    note = "alone its interval excludes 0, and p over the family decides"
     if decided:
-        said = "its interval, wider for harm that comes in bursts, reaches 0, and p decides"
-    return replace(claim, rule=f"{claim.rule}; {said}")
+        note = "its interval, wider for harm that comes in bursts, reaches 0, and p decides"
+    return replace(claim, rule=f"{claim.rule}; {note}")
 
 
 def in_log_odds(likelier_pre: pd.Series, margin: float, score: ScoreForm = "summed") -> pd.Series:
@@ -297,7 +297,7 @@ def in_log_odds(likelier_pre: pd.Series, margin: float, score: ScoreForm = "summ
 
 
 def _decided(table: pd.DataFrame, settings: AuditSettings, score: ScoreForm) -> pd.DataFrame:
-    """Put each contrast's deciding scale into `value` and its interval; of the others the value stays."""
+    """Put each contrast's deciding scale into `value` and its interval; keep the value of other contrasts."""
     log_odds = in_log_odds(table["likelier_pre"], settings.margin, score)
     out = table.assign(scale=log_odds.map({True: "log-odds", False: "probability"}))
     out["margin"] = log_odds.map({True: settings.margin_log_odds, False: settings.margin})

@@ -247,8 +247,8 @@ class PairAccuracies:
         pairs: Pair -> its accuracy.
         forms: "normalised" and "pmi", as far as they were asked for -> pair -> its accuracy in that form.
         groups: Pair -> group -> accuracy of its cases; None when no groups were given.
-        average: Unweighted `pre`, `post` and `change` over the pairs that have cases; the paper mode counts pairs whose
-            cases are all unanswerable as 0.
+        average: Unweighted `pre`, `post` and `change` over the pairs that have cases; the paper mode counts a pair as 0
+            when all its cases are unanswerable.
         mode: As it was asked for.
         method: How the intervals and tests were made.
     """

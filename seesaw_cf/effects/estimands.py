@@ -201,7 +201,7 @@ def _likelier(rows: _Prepared, parts: Sequence[Floats]) -> float:
 
 
 def _adjusted(rows: _Prepared, parts: list[Floats], names: Sequence[str]) -> list[Estimate]:
-    """Estimates of another estimand than the raw contrast; NaN with the reason where there is none."""
+    """Return estimates of an adjusted estimand; NaN with the reason where they cannot be computed."""
     values = rows.values
     if rows.estimand is not None and rows.estimand.precise:
         parts = precision_parts(parts, rows.case, pd.factorize(rows.clusters["person"])[0])

@@ -238,7 +238,7 @@ def hits(humans: Floats, guess: Floats) -> dict[str, Floats]:
         guess: (items,) ratings.
 
     Returns:
-        "any_rater" and "median" -> (items,) 1 or 0, NaN where there is no middle rating.
+        "any_rater" and "median" -> (items,) 1 or 0, NaN without a middle rating.
     """
     middle = middle_rating(humans)
     right = {"any_rater": (humans == guess[:, None]).any(axis=1).astype(np.float64)}

@@ -285,8 +285,8 @@ def group_effects(
     Args:
         prompts: The result of `seesaw_cf.effects.prompt_effects`.
         axes: Which axes, of "gender", "race" and "region".
-        holds: Which answer the people hold: "target_new" (the papers' D), "target_true", or "" for people of
-            whom it is unknown.
+        holds: Which answer the people hold: "target_new" (the papers' D), "target_true", or "" where it is
+            unknown.
         mode: "crossed": errors clustered along edit and person at once. "paper": the published t-test over case means,
             with a bootstrap over cases; it takes cases that share people for independent.
         clusters: Dimension -> column, for the crossed mode.

@@ -104,7 +104,7 @@ def levels(
 
 
 def _verdict(row: Row, floor: float, is_control: bool) -> tuple[LevelVerdict | Literal[""], str]:
-    """Return what can be said of a level beside its control, and why."""
+    """Return the verdict on a level, compared with its control, and the reason."""
     value, margin, p = row["difference"], row["margin"], row["p_adjusted"]
     if not row["decides"]:
         return "", "the other scale decides"

@@ -76,16 +76,16 @@ def label_orders(rng: np.random.Generator, strata: NDArray[np.intp], n: int) -> 
 
 @dataclass(frozen=True, slots=True)
 class _Design:
-    """Editors whose prompts are about the same people under the same edits.
+    """Editors with prompts about the same people under the same edits.
 
     Attributes:
-        asked: Who was asked, with one measure per editor and scale.
+        people: Who was asked, with one measure per editor and scale.
         member, other: (people, contrasts of labels) the sides.
         rows: Rows of the table that are contrasts of this design.
         places: (3, rows) block, measure and contrast of labels of each.
     """
 
-    asked: LabelledPeople
+    people: LabelledPeople
     member: Floats
     other: Floats
     rows: NDArray[np.intp]
@@ -99,7 +99,7 @@ class _Design:
         for start in range(0, len(orders), step):
             some = orders[start : start + step]
             sides = (np.moveaxis(side[some], 0, 1).reshape(len(side), -1) for side in (self.member, self.other))
-            p = self.asked.p(*sides)
+            p = self.people.p(*sides)
             parts.append(p.reshape(*p.shape[:2], len(some), -1)[block, measure, :, label])
         return np.concatenate(parts, axis=1).T
 
@@ -125,11 +125,11 @@ def _designs(prompts: pd.DataFrame, tested: pd.DataFrame, people: pd.DataFrame) 
         blocks = {ALL: 0} | {name: 1 + at for at, name in enumerate(relations)}
         places = [
             [blocks[name] for name in own["relation"]],
-            [measures.index(one) for one in zip(own["editor"], own["scale"])],
-            [groups.index(one) for one in zip(own["axis"], own["group"], own["reference"])],
+            [measures.index(measure) for measure in zip(own["editor"], own["scale"])],
+            [groups.index(group) for group in zip(own["axis"], own["group"], own["reference"])],
         ]
-        asked = LabelledPeople(edit, person, block, values, len(people))
-        yield _Design(asked, *_sides(people, groups), own.index.to_numpy(), np.array(places))
+        labelled = LabelledPeople(edit, person, block, values, len(people))
+        yield _Design(labelled, *_sides(people, groups), own.index.to_numpy(), np.array(places))
 
 
 def _sides(people: pd.DataFrame, groups: list[Group]) -> tuple[Floats, Floats]:

@@ -86,7 +86,7 @@ class HFGenerator:
     def generate_each(self, jobs: Jobs, sampling: Sampling) -> list[list[Completion]]:
         """Write with several edited models at once.
 
-        Low-rank deltas are terms of their own rows in one batch; any other delta is applied, used alone and undone.
+        Low-rank deltas share one batch, each as a term of its rows; any other delta is applied, used alone and undone.
         `WeightDelta.context` is put before the prompt.
 
         Args:

@@ -74,7 +74,7 @@ def to_peft(
         model: The unedited base; it is read, not changed.
         folder: A folder that does not exist yet, or is empty.
         base_model: What the adapter names as its base; the model's own id when None.
-        rank: Rank to fill up to, for servers whose buffers have certain sizes; the largest rank needed when None.
+        rank: Rank to fill up to, for servers with buffers of fixed sizes; the largest rank needed when None.
 
     Raises:
         EditError: The delta cannot be an adapter: a text context, a bias, a dense update of high rank, or a rank above

@@ -1,4 +1,4 @@
-"""Group contrasts of other estimands, each beside the raw contrast of the same people; made only when asked for."""
+"""Group contrasts of other estimands, each next to the raw contrast of the same people; made only when asked for."""
 
 from __future__ import annotations
 
@@ -38,17 +38,17 @@ def adjusted_contrasts(prompts: pd.DataFrame, names: Sequence[str], audit: Calla
 
 
 def _contrasts(prompts: pd.DataFrame, name: str, audit: Callable[..., pd.DataFrame]) -> pd.DataFrame:
-    asked = prompts[(prompts["status"] == "ok") & prompts["holds"].isin(HOLDERS)].assign(edit_relation=ALL)
-    reasons = unadjustable(asked, ESTIMANDS[name])
-    kept = asked[reasons == ""]
+    scored = prompts[(prompts["status"] == "ok") & prompts["holds"].isin(HOLDERS)].assign(edit_relation=ALL)
+    reasons = unadjustable(scored, ESTIMANDS[name])
+    complete = scored[reasons == ""]
     reason = next((reason for reason in reasons if reason), "")
-    raw = audit(asked if kept.empty else kept)
-    adjusted = _untestable(raw, reason) if kept.empty else audit(kept, estimand=name)
-    table = raw[[*_KEYS, *_RAW]].rename(columns={"value": "raw", **{one: f"raw_{one}" for one in _RAW[1:]}})
+    raw = audit(scored if complete.empty else complete)
+    adjusted = _untestable(raw, reason) if complete.empty else audit(complete, estimand=name)
+    table = raw[[*_KEYS, *_RAW]].rename(columns={"value": "raw", **{column: f"raw_{column}" for column in _RAW[1:]}})
     table = pd.concat([table, adjusted[_ADJUSTED]], axis=1)
     table.insert(0, "estimand", name)
-    left_out = asked.loc[reasons != "", "person"].nunique()
-    return table.assign(n_people=asked["person"].nunique(), n_left_out=left_out, left_out=reason)
+    left_out = scored.loc[reasons != "", "person"].nunique()
+    return table.assign(n_people=scored["person"].nunique(), n_left_out=left_out, left_out=reason)
 
 
 def _untestable(raw: pd.DataFrame, reason: str) -> pd.DataFrame:

@@ -35,7 +35,7 @@ class AuditTables:
         settings: As declared.
         floor: The noise floor that was used, and where it comes from.
         verdicts: Rows of `seesaw_cf.effects.audit`.
-        excess: D of each editor minus D of its own control, per relation, axis and group: `estimate_groups`, `control`.
+        excess: D of each editor minus D of its control, per relation, axis and group: `estimate_groups`, `control`.
         pairs: D of one editor minus that of another on the same prompts: the same with `first` and `second`.
         known: `verdicts` among known facts alone, named by the column `facts`: a second look, corrected within itself
             by Holm, without permutations.
@@ -154,9 +154,9 @@ def gates(
             rule = "no edit refused, zero or not finite"
             checks.append((row["editor"], "edits made", rule, refused, not refused))
     rule = f"upper end of the share of edits after which half of the others are still right at least {LEAST_LOCAL:g}"
-    for editor, one in local.items():
+    for editor, locality in local.items():
         if not is_control(editor):
-            checks.append((editor, "edits are local", rule, one.local.high, not one.collapsed))
+            checks.append((editor, "edits are local", rule, locality.local.high, not locality.collapsed))
     scored = 1 - int(unscored["n_rows"].sum()) / max(1, n_rows) if len(unscored) else 1.0
     rule = f"share of score rows with a number at least {_SCORED:g}"
     checks.append(("", "scored", rule, scored, scored >= _SCORED))

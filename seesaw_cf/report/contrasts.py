@@ -118,7 +118,7 @@ class GroupCounts:
 
     @property
     def _chip(self) -> tuple[str, Tone]:
-        return next((said, tone) for holds, said, tone in _CHIPS if holds(self))
+        return next((words, tone) for holds, words, tone in _CHIPS if holds(self))
 
     @property
     def margin(self) -> str:
@@ -127,7 +127,7 @@ class GroupCounts:
 
 
 def _least(scale: str, size: float) -> str:
-    """The smallest difference that contrasts could show; none above the largest that D of two groups can have."""
+    """Return the smallest detectable difference in words, up to the largest that D of two groups can have."""
     return f"a difference of {size:.2g} in {scale} or more" if size < _LARGEST.get(scale, size + 1) else (
         f"no possible difference in {scale}"
     )  # fmt: skip
@@ -156,7 +156,7 @@ def count_groups(results: Results) -> GroupCounts:
 
 
 def group_claim(row: Mapping[Any, Any], named: bool = True) -> GroupClaim:
-    """Return a decided contrast in words; its size is said only where there are enough edits.
+    """Return a decided contrast in words, with its size only where there are enough edits.
 
     Args:
         row: A row of `AuditTables.verdicts`.

@@ -71,7 +71,7 @@ def _options(settings: Mapping[str, Any]) -> dict[str, object]:
 
 
 def _charts(rows: Sequence[DoseRow], curves: Curves) -> list[Part]:
-    """A chart of each measure; colours tell properties apart, dashes editors."""
+    """Draw a chart of each measure; colours mark properties, dashes mark editors."""
     doses = sorted({row["dose"] for row in rows})
     colours = key_colours(row["mix"] for row in rows)
     dashes = {name: number % 4 for number, name in enumerate(dict.fromkeys(row["editor"] for row in rows))}

@@ -69,7 +69,7 @@ class DoseLine:
     last: DoseRow
 
     def __str__(self) -> str:
-        """Both ends in words."""
+        """Return both ends in words."""
         ends = [f"{dose_value(row, self.measure)} with {_count(row['dose'])}" for row in (self.first, self.last)]
         return f"{' and '.join(dict.fromkeys(ends))} ({self.who})"
 
@@ -166,7 +166,7 @@ def _count(dose: int) -> str:
 
 
 def _with(measure: str, lines: Sequence[tuple[str, Sequence[DoseRow]]]) -> list[DoseLine]:
-    """The lines that have this measure."""
+    """Return the lines that have this measure."""
     measured = [(who, [row for row in own if math.isfinite(number_of(row, measure))]) for who, own in lines]
     return [DoseLine(who, measure, own[0], own[-1]) for who, own in measured if own]
 

@@ -27,10 +27,10 @@ def edit_damage(results: Results) -> pd.DataFrame:
     if results.prompts is not None:
         scored = results.prompts[results.prompts["status"] == "ok"]
         old, new = (scored[scored["holds"] == holds] for holds in ("target_true", HOLDER))
-        known = old[old["pre_true"] > old["pre_new"]]
-        known = known.assign(turned=known["post_true"] <= known["post_new"])
+        were_right = old[old["pre_true"] > old["pre_new"]]
+        were_right = were_right.assign(turned=were_right["post_true"] <= were_right["post_new"])
         parts += [
-            known.groupby(_KEYS)["turned"].agg(holders="size", turned="sum"),
+            were_right.groupby(_KEYS)["turned"].agg(holders="size", turned="sum"),
             old.groupby(_KEYS)["D"].mean().rename("old_answer"),
             new.groupby(_KEYS)["D"].mean().rename("new_answer"),
         ]

@@ -1,4 +1,4 @@
-"""One prompt of a run in words: what the model says now, and said before."""
+"""One prompt of a run in words: the model's answers before and after the edit."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class AnswerExample:
 def example_of(results: Results, changes: Sequence[LevelChange]) -> AnswerExample | None:
     """Return an example of the largest change for the worse; None where no level is worse, or nothing turned.
 
-    It is no extreme: of all answers that turned it is the one with the median change.
+    It is typical, not extreme: of all answers that turned it has the median change.
     """
     worse = [change for change in changes if change.is_shown]
     for change in sorted(worse, key=lambda change: -change.size):

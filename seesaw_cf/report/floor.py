@@ -40,14 +40,14 @@ class Floor:
         return self.zero_limit_log_odds / 4
 
     def record(self) -> dict[str, float | str | None]:
-        """As `report.json` keeps it."""
+        """Return the floor as `report.json` stores it."""
         return {"value": self.probability, "log_odds": self.log_odds, "source": self.source}
 
     def __str__(self) -> str:
         if self.probability is None and self.log_odds is None:
             return "not measured"
-        shown = ["not measured" if one is None else f"{one:.2g}" for one in (self.probability, self.log_odds)]
-        return f"{shown[0]} in probability, {shown[1]} in log-odds"
+        limits = ["not measured" if limit is None else f"{limit:.2g}" for limit in (self.probability, self.log_odds)]
+        return f"{limits[0]} in probability, {limits[1]} in log-odds"
 
 
 def _or(value: float | None, other: float) -> float:

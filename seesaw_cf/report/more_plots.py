@@ -133,8 +133,8 @@ def dose_figure(curves: Curves, success: bool = False) -> Figure:
             panel.fill_between(rows["dose"], low, high, color=colour, alpha=0.15)
             bad = rows[rows["collapsed"]]
             panel.plot(bad["dose"], bad[name], "x", color="black", markersize=11, linestyle="")
-        found = [one.get(name) for one in curves.baseline.values() if isinstance(one, dict)]
-        for value in sorted({value for value in found if value is not None})[:3]:
+        levels = [baseline.get(name) for baseline in curves.baseline.values() if isinstance(baseline, dict)]
+        for value in sorted({value for value in levels if value is not None})[:3]:
             panel.axhline(value, color="black", linestyle=":", linewidth=1)
         panel.set_xscale("log")
         doses = sorted(set(table["dose"]))

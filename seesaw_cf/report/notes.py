@@ -82,7 +82,7 @@ COUNTERFACTUALS = """The edits are counterfactual: they write something false ab
 order to measure what else moves. Neither the edits nor anything an edited model says is a statement about these
 people. Do not publish an edited model, or its texts, as if it were a source."""
 
-CAUTION = tuple(" ".join(said.split("\n\n")[-1].replace("*", "").split()) for said in (ABOUT_LABELS, COUNTERFACTUALS))
+CAUTION = tuple(" ".join(note.split("\n\n")[-1].replace("*", "").split()) for note in (ABOUT_LABELS, COUNTERFACTUALS))
 """The last two without Markdown."""
 
 PROVENANCE = "These commands repeat the run:"

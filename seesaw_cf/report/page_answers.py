@@ -38,9 +38,9 @@ _COLUMNS: Mapping[str, ListColumn] = {
 }
 
 
-def case_link(editor: str, edited: str, asked: str, outcome: str) -> str:
+def case_link(editor: str, edited: str, property_asked: str, outcome: str) -> str:
     """The address of a view, within the page; "all" and "" mean any."""
-    filters = dict(zip(_KEY, (editor, edited, asked, outcome), strict=True))
+    filters = dict(zip(_KEY, (editor, edited, property_asked, outcome), strict=True))
     return view_link("cases", **{name: value for name, value in filters.items() if value not in ("", ALL)})
 
 

@@ -45,7 +45,7 @@ def control_column(kind: str) -> ListColumn:
 
 
 def cell_link(cell: Cell) -> str:
-    """The address of a view, within the page; of relation "all" the prompts of all of them."""
+    """Return the address of a view within the page; relation "all" means the prompts of all relations."""
     chosen = dict(zip(_CHOICES, cell, strict=True))
     return view_link("look", **{name: value for name, value in chosen.items() if (name, value) != ("relation", ALL)})
 
@@ -71,8 +71,8 @@ def kept_prompts(prompts: pd.DataFrame) -> tuple[pd.DataFrame, dict[Cell, int]]:
     for (editor, relation, holds), part in scored.groupby(["editor", "edit_relation", scored["holds"].fillna("")]):
         places = part.index.to_numpy()
         cells[str(editor), str(relation), str(holds), ALL, ALL] = places
-        both = [crossed(*tags) for tags in zip(part["gender"], part["race"], strict=True)]
-        for axis, tags in [*((axis, part[axis].tolist()) for axis in AXES), (CROSSED, both)]:
+        crossings = [crossed(*tags) for tags in zip(part["gender"], part["race"], strict=True)]
+        for axis, tags in [*((axis, part[axis].tolist()) for axis in AXES), (CROSSED, crossings)]:
             for group, rows in members(tags).items():
                 cells[str(editor), str(relation), str(holds), axis, group] = places[rows]
     each = max(1, min(_KEPT, _MOST // max(1, len(cells))))
@@ -121,20 +121,20 @@ def edited_facts(edits: pd.DataFrame) -> dict[tuple[str, int], str]:
 
 
 def _of_control(
-    kept: pd.DataFrame, prompts: pd.DataFrame, controls: Mapping[str, Sequence[str]], kind: str
+    chosen: pd.DataFrame, prompts: pd.DataFrame, controls: Mapping[str, Sequence[str]], kind: str
 ) -> list[float]:
     """The change after the edit that a kind of control made for the same case, on the same prompt; NaN without one."""
     keys = ["editor", "edit_relation", "effect_relation", "case_id", "prompt_id"]
-    names = {editor: name for editor, found in controls.items() for name in found if split_control(name)[0] == kind}
+    names = {editor: name for editor, own in controls.items() for name in own if split_control(name)[0] == kind}
     theirs = prompts[prompts["editor"].isin(set(names.values()))].set_index(keys)["log_odds"]
     theirs = theirs[~theirs.index.duplicated()]
-    asked = kept[keys].assign(editor=kept["editor"].map(names))
-    return theirs.reindex(pd.MultiIndex.from_frame(asked)).tolist()
+    places = chosen[keys].assign(editor=chosen["editor"].map(names))
+    return theirs.reindex(pd.MultiIndex.from_frame(places)).tolist()
 
 
 def _row(row: Mapping[Any, Any], facts: Mapping[tuple[str, int], str]) -> dict[str, Any]:
     groups = [printable(tag) for axis in AXES for tag in tags_of(row[axis])]
-    said = {
+    texts = {
         "editor": printable(row["editor"]),
         "edit": facts.get((row["edit_relation"], row["case_id"]), ""),
         "relation": row["edit_relation"],
@@ -148,7 +148,7 @@ def _row(row: Mapping[Any, Any], facts: Mapping[tuple[str, int], str]) -> dict[s
         for target in ("new", "true")
         for phase in ("pre", "post")
     }
-    return {**said, **shares, "log_odds": short(row["log_odds"])}
+    return {**texts, **shares, "log_odds": short(row["log_odds"])}
 
 
 def _choices(prompts: pd.DataFrame) -> list[Choice]:

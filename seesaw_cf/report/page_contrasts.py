@@ -55,8 +55,8 @@ def _row(row: VerdictRow, axis: Axis, colours: Mapping[str, int]) -> ForestRow:
     names = [f"{row['group']} − {row['reference']}", about, *([row["editor"]] if len(colours) > 1 else [])]
     holds = str(row.get("holds", HOLDER))
     names += [f"hold the {text.HOLDS[holds]}"] if holds != HOLDER else []
-    said = text.minus(text.effect(row["value"], row["low"], row["high"]))
+    size = text.minus(text.effect(row["value"], row["low"], row["high"]))
     counts = f"{row['clusters'].get('edit', 0)} edits, {row['clusters'].get('person', 0)} people"
-    mark = Mark(axis.at(row["value"]), axis.span(row["low"], row["high"]), colours[row["editor"]], f"{said}; {counts}")
+    mark = Mark(axis.at(row["value"]), axis.span(row["low"], row["high"]), colours[row["editor"]], f"{size}; {counts}")
     cell = (row["editor"], row["relation"], holds, row["axis"], row["group"])
-    return ForestRow(f"{' · '.join(names)}: {row['verdict']}", said, [mark], cell_link(cell))
+    return ForestRow(f"{' · '.join(names)}: {row['verdict']}", size, [mark], cell_link(cell))

@@ -35,7 +35,7 @@ def scale_of(verdicts: pd.DataFrame) -> Scale:
 def lines_of(scale: Scale, floors: Iterable[Floor], settings: AuditSettings | None) -> tuple[float, float]:
     """The largest noise floor (0 without any) and the declared margin, on a scale."""
     logs = scale == "log-odds"
-    floor = max((one.log_odds if logs else one.probability) or 0.0 for one in floors)
+    floor = max((limit.log_odds if logs else limit.probability) or 0.0 for limit in floors)
     if settings is None:
         return floor, math.inf
     return floor, settings.margin_log_odds if logs else settings.margin
@@ -52,8 +52,8 @@ _DASHES = ("solid", "dashed", "dotted")  # of the kinds of `CONTROLS`, in their 
 def about_controls(controls: Mapping[str, Sequence[str]]) -> str:
     """What the thin lines of a forest are: one for each kind of control that a run has."""
     kinds = {split_control(name)[0] for names in controls.values() for name in names}
-    said = [f"{kind} ({dash})" for kind, dash in zip(CONTROLS, _DASHES, strict=True) if kind in kinds]
-    return f"thin grey lines below: the same of its controls: {', '.join(said)}." if said else "the run had no control."
+    keys = [f"{kind} ({dash})" for kind, dash in zip(CONTROLS, _DASHES, strict=True) if kind in kinds]
+    return f"thin grey lines below: the same of its controls: {', '.join(keys)}." if keys else "the run had no control."
 
 
 def forests(results: Results, controls: Mapping[str, Sequence[str]]) -> list[Forest]:
@@ -111,17 +111,17 @@ def forests_of(
         row = cells.get((editor, *key, holds))
         if row is None or not math.isfinite(_value(row, column)):
             return None
-        said = f"{editor}: {_effect_text(row, column, limits)}; {row['n_cases']} edits, {row['n_subjects']} people"
+        about = f"{editor}: {_effect_text(row, column, limits)}; {row['n_cases']} edits, {row['n_subjects']} people"
         beside = []
         for name in controls.get(editor, ()):
             control = cells.get((name, *key, holds))
             if control is not None and math.isfinite(_value(control, column)):
-                said += f"; control {name}: {_effect_text(control, column, limits)}"
+                about += f"; control {name}: {_effect_text(control, column, limits)}"
                 span = axis.span(*_limits(control, limits))
                 dash = CONTROLS.index(split_control(name)[0])
                 beside.append(Control(axis.at(_value(control, column)), span, dash))
         span = axis.span(*_limits(row, limits))
-        return Mark(axis.at(_value(row, column)), span, colours[editor], text.minus(said), beside)
+        return Mark(axis.at(_value(row, column)), span, colours[editor], text.minus(about), beside)
 
     def row(editor: str, key: tuple[str, str, str]) -> ForestRow:
         first = next((cells[editor, *key, holds] for holds in sides if (editor, *key, holds) in cells), None)
@@ -172,5 +172,5 @@ def _limits(row: EffectRow, limits: str) -> tuple[float, float]:
 
 def _effect_text(row: EffectRow, column: str, limits: str) -> str:
     low, high = _limits(row, limits)
-    shown = text.number(_value(row, column))
-    return f"{shown} {text.interval(low, high)}" if math.isfinite(low) else f"{shown} (no interval: {row['note']})"
+    value = text.number(_value(row, column))
+    return f"{value} {text.interval(low, high)}" if math.isfinite(low) else f"{value} (no interval: {row['note']})"

@@ -38,11 +38,11 @@ def draw_levels(results: Results, folder: Path) -> dict[str, str]:
     if results.levels.empty:
         return {}
     rows = results.levels[results.levels["decides"]]
-    asked = [level for level in LEVELS if (rows["level"] == level).any()]
+    measured = [level for level in LEVELS if (rows["level"] == level).any()]
     lines = int(rows.groupby("level")["editor"].nunique().max())
-    figure, panels = new_figure(0.7 + len(asked) * (0.9 + 0.36 * lines), len(asked), 1)
+    figure, panels = new_figure(0.7 + len(measured) * (0.9 + 0.36 * lines), len(measured), 1)
     same_unit: dict[str, Axes] = {}
-    for panel, level in zip(panels, asked):
+    for panel, level in zip(panels, measured):
         own = rows[rows["level"] == level]
         first = same_unit.setdefault(own["scale"].iloc[0], panel)
         if first is not panel:

@@ -173,8 +173,8 @@ def read_results(
         return _marked(_effects(prompts, axes, mode, clusters, seed), floor, score, mode)
 
     def accuracy_of(marked: pd.DataFrame) -> pd.DataFrame:
-        both = (marked, marked.assign(edit_relation="all", effect_relation="all"))
-        table = pd.concat([accuracy_table(frame, mode=rule, seed=seed) for frame in both], ignore_index=True)
+        blocks = (marked, marked.assign(edit_relation="all", effect_relation="all"))
+        table = pd.concat([accuracy_table(frame, mode=rule, seed=seed) for frame in blocks], ignore_index=True)
         return fold_seeds(table, _ANSWER[1:], ("n", *_LEFT_OUT))
 
     rule: Mode = "paper" if mode == "paper" else "exact"
@@ -250,9 +250,9 @@ def read_manifest(folder: Path) -> Manifest:
         )
     missing = [name for name in ("scores.parquet", "edits.parquet") if not (folder / name).exists()]
     if missing:
-        done = sum(1 for _ in folder.glob("shards/*/*.parquet"))
+        n_units = sum(1 for _ in folder.glob("shards/*/*.parquet"))
         raise RunFolderError(
-            f"{folder}: the run is not finished ({' and '.join(missing)} missing, {done} units done). "
+            f"{folder}: the run is not finished ({' and '.join(missing)} missing, {n_units} units done). "
             "Repeat the `seesaw-cf run` command that began it; it continues where it was."
         )
     manifest: dict[str, object] = read_json(file, error=RunFolderError)
@@ -282,12 +282,12 @@ def _of(scores: pa.Table, edits: pd.DataFrame) -> pd.DataFrame:
 
 def _gate(edits: pd.DataFrame, by_scores: pd.DataFrame | None) -> pd.DataFrame:
     """Outcome of the edits per (editor, relation), joined with the efficacy that the scores show."""
-    made = edits[edits["status"] != ASKED_ONLY]
-    both = pd.concat([made, made.assign(relation_id="all")])
+    edited = edits[edits["status"] != ASKED_ONLY]
+    blocks = pd.concat([edited, edited.assign(relation_id="all")])
     counts = pd.DataFrame(
         [
             {"editor": editor, "relation": relation} | _outcomes(rows)
-            for (editor, relation), rows in both.groupby(["editor", "relation_id"], sort=False)
+            for (editor, relation), rows in blocks.groupby(["editor", "relation_id"], sort=False)
         ]
     )
     if by_scores is None or counts.empty:
@@ -334,8 +334,8 @@ def _marked(effects: pd.DataFrame, floor: Floor, score: ScoreForm, mode: BiasMod
         return effects.assign(marked=(effects["D"] < 0) & (effects["p"] < STAR_LEVEL) & (effects["holds"] == HOLDER))
     effective = effects["effective"]
     out = effects.assign(
-        effective_edits=[found.get("edit", 0.0) for found in effective],
-        effective_people=[found.get("person", 0.0) for found in effective],
+        effective_edits=[clusters.get("edit", 0.0) for clusters in effective],
+        effective_people=[clusters.get("person", 0.0) for clusters in effective],
     ).drop(columns="effective")
     for column, limits, zero_limit in (
         ("D", "", floor.zero_limit(score)),
@@ -374,8 +374,8 @@ def sort_pairs(pairs: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
     return sorted(set(pairs), key=lambda pair: (places.get(pair, len(PAIRS)), pair))
 
 
-def sort_groups(axis: str, found: Iterable[str]) -> list[str]:
+def sort_groups(axis: str, names: Iterable[str]) -> list[str]:
     """Groups without repeats: those the papers report, in their order; then any other; "unknown" last."""
     reported = groups.AXES.get(axis, ())
     rank = {name: number for number, name in enumerate((ALL, *reported))} | {UNKNOWN: len(reported) + 2}
-    return sorted(set(found), key=lambda name: (rank.get(name, len(reported) + 1), name))
+    return sorted(set(names), key=lambda name: (rank.get(name, len(reported) + 1), name))

@@ -366,10 +366,10 @@ def _coverage(results: Results) -> Table:
         everybody = first.drop_duplicates("person")
         n = len(everybody)
         frame = pd.DataFrame(
-            {"axis": axis, "group": group, "people": len(rows), "share": len(rows) / n, "prompts": asked}
+            {"axis": axis, "group": group, "people": len(rows), "share": len(rows) / n, "prompts": n_prompts}
             for axis in AXES
             for group, rows in members(everybody[axis].tolist()).items()
-            for asked in (len(members(first[axis].tolist())[group]),)
+            for n_prompts in (len(members(first[axis].tolist())[group]),)
         )
     return Table("coverage", "Who was asked about", notes.coverage(n), columns, frame, brief=False)
 

@@ -34,14 +34,14 @@ first three, its ends those of theirs. Wanted after the edit's own prompt and it
 neighbours the old one, of consequences what follows from the edit. unedited: the model before any edit."""
 
 
-def success_table(found: Mapping[str, Success]) -> pd.DataFrame:
+def success_table(success_of: Mapping[str, Success]) -> pd.DataFrame:
     """One row per editor, protocol and number of `edit_success`: value, low, high, n_prompts, n_cases, note."""
     return pd.DataFrame(
         {"editor": editor, "protocol": protocol, "number": name}
         | dict(zip(("counted", "asked"), _PLACES.get((protocol, name), ("", "")), strict=True))
         | estimate.columns("value", "low", "high")
         | {"n_prompts": estimate.n or None, "n_cases": estimate.clusters["case"], "note": estimate.note}
-        for editor, success in found.items()
+        for editor, success in success_of.items()
         for protocol, numbers in success.numbers.items()
         for name, estimate in numbers.items()
         if estimate.clusters["case"]

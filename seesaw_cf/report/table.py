@@ -193,7 +193,7 @@ class Table:
 
     @property
     def sentences(self) -> list[str]:
-        """What the numbers are, notes, and how many rows files hold beside those that people see."""
+        """What the numbers are, notes, and how many rows only the files hold."""
         more = len(self.frame) - len(self._rows)
         files = f"{more:,} more rows are in {self.file}." if more else ""
         return [" ".join(line.split()) for line in (self.about, *self.lines, files) if line]

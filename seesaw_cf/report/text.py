@@ -83,7 +83,7 @@ def no_interval(row: EffectRow) -> str:
 
 
 def short_note(note: str) -> str:
-    """Return why there is no interval, without its details."""
+    """Return the reason for a missing interval, without its details."""
     return note.partition(" (")[0].partition(": no error to estimate")[0]
 
 

@@ -137,7 +137,7 @@ def _settings(search: Mapping[str, Any], indent: int | None = None) -> str:
 
 
 def _plot(rows: Sequence[Row], best: int) -> Panels:
-    """Every finalist and the preset, part by part."""
+    """Plot every finalist and the preset, part by part."""
     axis = Axis(0.0, 1.0)
     names = [name for name in _PARTS if any(_value(name, row) for row in rows)]
 

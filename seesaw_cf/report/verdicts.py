@@ -52,7 +52,7 @@ def ordered_claims(audit: AuditTables) -> pd.DataFrame:
 
 
 def about_verdicts(results: Results) -> tuple[str, ...]:
-    """Return the counts, what was declared, and why the others have no claim."""
+    """Return the counts, what was declared, and why the remaining contrasts have no claim."""
     audit = results.audit
     if audit is None or "verdict" not in audit.verdicts:
         return ()

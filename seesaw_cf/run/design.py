@@ -1,8 +1,8 @@
 """Which people the prompts of an edit are about, and in which words: chosen from what its record holds.
 
 Prompts about one person repeat each other, and a template moves all people alike. So the default asks about every
-recorded holder, with a few templates that are the same for everybody of an edit. Source: docs/statistics.md, "How large
-must a study be?".
+recorded holder, with a few templates that all people of an edit share. Source: docs/statistics.md, "How large must a
+study be?".
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class PromptDesign:
         templates, and fewer people are some of the same people.
 
         Args:
-            case: As it is recorded. A prompt that names nobody is about a person of its own.
+            case: As it is recorded. A prompt without a name counts as one more person.
             seed: Of both draws.
         """
         prompts, request = case.attribute_prompts, case.request

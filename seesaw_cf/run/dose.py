@@ -178,7 +178,7 @@ def draw_cases(cases: Sequence[Case], sample: Sample, plan: DosePlan) -> list[Ca
 
 def _asked(case: Case, plan: DosePlan) -> list[Question]:
     """The questions of a case, with at most `plan.people` about other people: holders of the new target, as D asks for,
-    and people of whom it is unknown what they hold."""
+    and people with an unknown answer."""
     every = [q for q in questions(case) if q.kind in KINDS or q.kind == "cross_subject"]
     people = sorted({q.prompt_id for q in every if q.kind == "cross_subject" and q.prompt.holds != "target_true"})
     rng = np.random.default_rng([plan.seed, case.case_id])

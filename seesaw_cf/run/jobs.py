@@ -37,15 +37,15 @@ class Job:
         configs: Dataset config. Repeatable (default: cross_subject).
         protocol: single: edit, score, restore. batch: all cases of a relation are edited together.
         editor_config: JSON file: {"memit": {"layers": [3, 4]}, ...}.
-        leave_out_tuned: Leave out people on whom the settings of `editor_config` were tuned (otherwise refused).
+        leave_out_tuned: Leave out people used to tune the settings of `editor_config` (otherwise refused).
         corpus: Texts for second moments: a text file (one a line), FILE.jsonl:COLUMN, FILE.parquet:COLUMN, or a Hub
             data set ORG/NAME:CONFIG:SPLIT:COLUMN (default: those of the embedded model).
         corpus_limit: Most texts of `corpus`, drawn with `seed` (default: 100,000).
         moments: Second moments in place of texts: a folder, a set of `moments list`, or ORG/NAME after `moments pull`.
         limit: Only this many cases of each config, sampled with `seed`. The rest are demonstrations of in-context
             editing.
-        design: Whom an edit's prompts are about. shared: every recorded holder, in few templates that are the same for
-            all. paper: every template, at most 100 holders of each gender.
+        design: People that an edit's prompts are about. shared: every recorded holder, in the same few templates.
+            paper: every template, at most 100 holders of each gender.
         prompts_per_person: Prompts about each person of an edit, or 'all' (default: 2, all with the paper's design).
         holders: People of each gender who hold an answer, drawn with `seed`, or 'all' (default: all, 100 with the
             paper's design).
@@ -65,7 +65,7 @@ class Job:
     Raises:
         RecordError: `limit`, `max_tokens`, `block`, `threads` or a number of the design is not a whole number of at
             least 1, or the job audits nothing.
-        UnknownNameError: There is no such editor, control or design.
+        UnknownNameError: An editor, control or design is unknown.
     """
 
     model: str
@@ -122,10 +122,10 @@ class Job:
 
     @property
     def prompt_design(self) -> PromptDesign:
-        """Whom the prompts are about: the named design with the numbers that were given."""
-        given = {"prompts_per_person": self.prompts_per_person, "holders": self.holders}
+        """Which people the prompts are about: the named design with the numbers of this job."""
+        numbers = {"prompts_per_person": self.prompts_per_person, "holders": self.holders}
         named = DESIGNS[one_of("design", self.design, DESIGNS)]
-        return replace(named, **{name: value for name, value in given.items() if value is not None})
+        return replace(named, **{name: value for name, value in numbers.items() if value is not None})
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,7 +56,7 @@ def make_editor(
 
 
 def settings_of(name: str, overrides: Overrides) -> Settings:
-    """The settings of an editor of a run; a control has those of the editor that it wraps, each seed a seed of its own.
+    """The settings of an editor of a run; a control has those of the editor that it wraps, and a further seed.
 
     Args:
         name: An editor's name, or a control's such as "identity(memit)".

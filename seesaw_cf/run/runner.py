@@ -295,7 +295,7 @@ class Run:
         _check_untouched(self.model, self.hashes)
 
     def merge(self) -> None:
-        """Write the merged tables; further seeds of controls have a table of their own.
+        """Write the merged tables; further seeds of controls go to a separate table.
 
         Raises:
             RunFolderError: A shard is missing, or belongs to another run.

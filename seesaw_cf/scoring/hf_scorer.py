@@ -169,7 +169,7 @@ def first_block(model: PreTrainedModel, deltas: Sequence[WeightDelta]) -> tuple[
 def per_token_deltas(
     model: PreTrainedModel, deltas: Sequence[WeightDelta], owners: Tensor, places: Tensor | None = None
 ) -> Iterator[None]:
-    """Inside the block, every token is computed with the weights of its own edited model.
+    """Compute every token inside the block with the weights of its edited model.
 
     Args:
         model: The unedited model; forward hooks are added for the length of the block.

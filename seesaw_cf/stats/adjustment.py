@@ -1,4 +1,4 @@
-"""Contrasts at equal covariates: weights of rows that take out what differs between the two sides besides the group.
+"""Contrasts at equal covariates: weights of rows that balance the two sides of a contrast.
 
 A contrast is a weighted sum of values. With covariates its weights are made orthogonal to them within edits, which is
 the group's coefficient in a regression with one level per edit and common slopes (Frisch and Waugh 1933, Lovell 1963).
@@ -45,10 +45,10 @@ def precision_parts(parts: list[Floats], case: Codes, person: Codes) -> list[Flo
     """
     check_rows("precision weights", ("case", "person"), case=case, person=person, weights=parts[0])
     n_cases, n_people = int(case.max()) + 1, int(person.max()) + 1
-    asked = [np.unique((case * n_people + person)[part != 0]) for part in parts]
-    people = [np.bincount(pairs // n_people, minlength=n_cases) for pairs in asked]
-    both = people[0] * people[1] / np.maximum(people[0] + people[1], 1)
-    weights = both * np.count_nonzero(both) / both.sum()
+    pairs_of = [np.unique((case * n_people + person)[part != 0]) for part in parts]
+    people = [np.bincount(pairs // n_people, minlength=n_cases) for pairs in pairs_of]
+    precision = people[0] * people[1] / np.maximum(people[0] + people[1], 1)
+    weights = precision * np.count_nonzero(precision) / precision.sum()
     return [part * weights[case] for part in parts]
 
 
@@ -84,7 +84,7 @@ def adjust_parts(parts: list[Floats], values: Floats, covariates: Floats, case: 
 
 
 def residuals(values: Floats, covariates: Floats, case: Codes) -> Floats:
-    """Return values without what the covariates explain within edits, whatever the groups.
+    """Return values without what the covariates explain within edits, ignoring the groups.
 
     Args:
         values: (n, columns).

@@ -192,7 +192,7 @@ def annotator_agreement(
     Returns:
         Every figure with an interval over items or groups, of these annotators: per cent as a share
         (`clustered_share`), coefficients by `agreement_interval`. None where fewer than five items or groups were
-        rated; `note` says why.
+        rated; `note` holds the reason.
 
     Raises:
         RecordError: As `as_ratings`, or a wrong number of names or groups.

@@ -21,7 +21,7 @@ Parts = Callable[[Floats, Floats], sparse.csr_array]
 
 
 def _labels(table: Floats, values: Floats) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
-    """(items, annotators) index into the values; where there is a label."""
+    """Return (items, annotators) indices into the values, and where there is a label."""
     there = ~np.isnan(table)
     return np.searchsorted(values, np.where(there, table, values[:1].sum())).astype(np.intp), there
 
@@ -62,7 +62,7 @@ def fleiss_of(sums: Floats) -> Floats:
 
 
 def coincidences(table: Floats, values: Floats) -> sparse.csr_array:
-    """Krippendorff's coincidences of each item, (items, values squared)."""
+    """Return Krippendorff's coincidences of each item, (items, values squared)."""
     at, there = _labels(table, values)
     rows, cells, shares = [], [], []
     for first in range(table.shape[1]):

@@ -118,7 +118,7 @@ def case_difference(
 ) -> CaseDifference:
     """Return the mean of case means over some rows minus that over the rest, as columns; a case may have rows in both.
 
-    `n_first` and `n_second` are the cases on each side. With fewer than five on a side there is no interval: what
+    `n_first` and `n_second` are the cases on each side. Fewer than five on a side give no interval: what
     differs between so few cases may be the cases.
     """
     n_first, n_second = (case[side].nunique() for side in (first, second))

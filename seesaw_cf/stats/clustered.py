@@ -45,7 +45,7 @@ def case_weights(case: Codes, member: NDArray[np.bool_]) -> Floats:
 
 
 def half_clusters(values: Floats, code: Codes) -> NDArray[np.intp]:
-    """Return the least number of clusters whose absolute sums make half of all absolute sums: few where harm is bursty.
+    """Return the least number of clusters that make half of all absolute sums: few where harm comes in bursts.
 
     Args:
         values: (n, columns) observations times their weights in a mean.
@@ -71,7 +71,7 @@ def clustered_mean(values: Floats, parts: list[Floats], clusters: Mapping[str, C
 
     Returns:
         The `Estimate` with its 95 % interval. With fewer than `MIN_EFFECTIVE` effective clusters in a dimension, or in
-        either part of it, interval, error and p are NaN, and `note` says how many there are. Of a mean the interval is
+        either part of it, interval, error and p are NaN, and `note` holds their number. Of a mean the interval is
         the outer of t's and Hall's, and p the larger one: values may come in bursts.
 
     Raises:
@@ -140,18 +140,18 @@ def _few(crossing: Crossing, sides: Sequence[str]) -> dict[str, list[Few]]:
 
 
 def too_few(few: Mapping[str, Sequence[Few]]) -> str:
-    """Return why there is no interval, such as "too few people: 3 in women, 5 needed (2.6 effective)".
+    """Return the reason for a missing interval, such as "too few people: 3 in women, 5 needed (2.6 effective)".
 
     Args:
         few: What is too few, such as "edit" -> its sides: name ("" for the whole), clusters, effective clusters.
     """
-    said = []
+    reasons = []
     for name, sides in few.items():
         counts = [f"{n}{f' in {side}' * bool(side)}{_weight(n, effective)}" for side, n, effective in sides]
         effective = " and ".join(_floored(size) for _, _, size in sides)
         noun = {"person": "people"}.get(name, f"{name}s")
-        said.append(f"{noun}: {' and '.join(counts)}, {MIN_EFFECTIVE:.0f} needed ({effective} effective)")
-    return f"too few {'; '.join(said)}"
+        reasons.append(f"{noun}: {' and '.join(counts)}, {MIN_EFFECTIVE:.0f} needed ({effective} effective)")
+    return f"too few {'; '.join(reasons)}"
 
 
 def _weight(n: int, effective: float) -> str:

@@ -2,7 +2,7 @@
 
 The t of `Crossing` (two clusterings, by edit and by person) again, to rounding, for thousands of labellings at once:
 who was asked how often under which edit becomes matrices of edits x people once, and labels are columns that these
-are multiplied with. Nobody is on both sides of a contrast, so that a person's share is that of one side.
+are multiplied with. No person is on both sides of a contrast, so that a person's share is that of one side.
 """
 
 from __future__ import annotations
@@ -108,13 +108,13 @@ class _Block:
             nn, yn = whole[1 + 2 * values], whole[2 + 2 * values :]
         else:
             nn, yn = n * self._prompts, y * self._prompts
-        both, count = (n[:, 0] > 0) & (n[:, 1] > 0), n.sum(axis=1)
-        inverse = both[:, None] / np.maximum(n, 1)
+        compared, count = (n[:, 0] > 0) & (n[:, 1] > 0), n.sum(axis=1)
+        inverse = compared[:, None] / np.maximum(n, 1)
         wide = inverse * np.sqrt(count / np.maximum(count - 1, 1))[:, None]
         middle = (y.sum(axis=2) / np.maximum(count, 1))[:, :, None]
         gaps = y * inverse
         gap = gaps[:, :, 0] - gaps[:, :, 1]
-        used = both.sum(axis=0).astype(np.float64)
+        used = compared.sum(axis=0).astype(np.float64)
         value = gap.sum(axis=1) / np.maximum(used, 1)
         apart = yn - middle * nn
         cells = [
@@ -124,13 +124,13 @@ class _Block:
         ]
         weights = np.concatenate([inverse[None], wide * middle])
         back = np.asarray(self._counts @ np.moveaxis(weights, 0, 1).reshape(edits, -1))
-        shares, taken = np.split(back.reshape(-1, 1 + values, 2, columns), [1], axis=1)
-        given = np.asarray(self._totals @ wide.reshape(edits, -1)).reshape(values, -1, 2, columns)
-        centred = given - np.moveaxis(taken, 1, 0)
+        shares, subtracted = np.split(back.reshape(-1, 1 + values, 2, columns), [1], axis=1)
+        totals = np.asarray(self._totals @ wide.reshape(edits, -1)).reshape(values, -1, 2, columns)
+        centred = totals - np.moveaxis(subtracted, 1, 0)
         return _Sums(
             used,
             value,
-            (((gap - value[:, None]) * both) ** 2).sum(axis=1),
+            (((gap - value[:, None]) * compared) ** 2).sum(axis=1),
             (wide * (y - n * middle)).sum(axis=1),
             np.array(cells),
             member * shares[:, 0, 0] + other * shares[:, 0, 1],
@@ -141,7 +141,7 @@ class _Block:
 class LabelledPeople:
     """Who was asked under which edit, with the values of one or more measures of the same prompts.
 
-    The first block is all edits together, the others are those with the same code.
+    The first block is all edits together; each further block is the edits with one code.
     """
 
     def __init__(self, edit: Codes, person: Codes, block: Codes, values: Floats, n_people: int) -> None:
@@ -226,7 +226,7 @@ def _p(sums: _Sums, member: Floats, other: Floats) -> Floats:
 def _satterthwaite(powers: Floats) -> tuple[Floats, Floats, Floats]:
     """Return bias factor, degrees of freedom and effective people of the smaller side.
 
-    As `seesaw_cf.stats.crossing` has them, where nobody is on both sides: traces of either side add up.
+    As `seesaw_cf.stats.crossing` has them, where each person is on one side: traces of either side add up.
 
     Args:
         powers: (sides, 6, columns) sums over people of a^2, s a^2, s a^3, s a^4, s^2 a^4, s^2 a^5; a: share, s: scale.

@@ -27,7 +27,7 @@ class Components:
             (for a contrast).
         person: Between people: what is the same under every edit.
         pair: Of a person under one edit: what the prompts of both share.
-        template: Of a template under one edit: what moves everybody who is asked in it.
+        template: Of a template under one edit: what moves all people who are asked in it.
         rest: What is left: one prompt.
     """
 
@@ -59,7 +59,7 @@ def variance_components(values: Floats, edit: Codes, person: Codes, template: Co
         RecordError: Fewer than two edits or people, or lengths differ.
 
     Source: Henderson (1953), method 1, with the grand mean taken out; no component is below 0. What the data cannot
-        tell apart is in `rest`: a person under an edit who has one prompt, templates where nobody shares one.
+        tell apart is in `rest`: a person under an edit who has one prompt, templates with one person each.
     """
     template = np.zeros_like(edit) if template is None else template
     check_rows("variance components", _CODES, values=values, edit=edit, person=person, template=template)
@@ -102,23 +102,23 @@ def contrast_components(
         )
     rows = compared[edit]
     values, edit, person, template, cell = values[rows], edit[rows], person[rows], template[rows], cell[rows]
-    found = _moments(values, _dimensions(edit, person, template), cell)
+    moments = _moments(values, _dimensions(edit, person, template), cell)
     means = (np.bincount(cell, values, counts.size) / np.maximum(counts.ravel(), 1)).reshape(-1, 2)[compared]
     # What sampling adds to the difference: each pair with its share of its side's prompts, and each prompt.
     pairs, first = np.unique(np.column_stack([cell, person]), axis=0, return_inverse=True)[:2]
     share = np.bincount(first) / counts.ravel()[pairs[:, 0]]
     sampling = (
-        found["pair"] ** 2 * float(share @ share) + found["rest"] ** 2 * float((1 / counts[compared]).sum())
+        moments["pair"] ** 2 * float(share @ share) + moments["rest"] ** 2 * float((1 / counts[compared]).sum())
     ) / len(means)
     between = max(0.0, float((means[:, 1] - means[:, 0]).var(ddof=1)) - sampling)
-    return Components(edit=float(np.sqrt(between)), **found)
+    return Components(edit=float(np.sqrt(between)), **moments)
 
 
 _CODES = ("edit", "person", "template")
 
 
 def _dimensions(edit: Codes, person: Codes, template: Codes) -> dict[str, Codes]:
-    """Return what values of the same edits may share; only what can be told from single values and whole edits."""
+    """Return what values of the same edits share, without what equals single values or whole edits."""
     n, edits = edit.size, np.unique(edit).size
     crossed = {"pair": _both(edit, person), "template": _both(edit, template)}
     own = {name: code for name, code in crossed.items() if edits < int(code.max()) + 1 < n}
@@ -230,7 +230,7 @@ def plan(
 
     The variance of a mean over E edits, P people, Q people under an edit, T templates under an edit and N prompts is
     edit^2 / E + person^2 / P + pair^2 / Q + template^2 / T + rest^2 / N. In a contrast of a share s of the people with
-    the others templates cancel, and what varies between people and prompts is divided by s (1 - s).
+    the rest, templates cancel, and what varies between people and prompts is divided by s (1 - s).
 
     Args:
         delta: The effect to find, in the effect's unit.
@@ -320,9 +320,9 @@ class Precision:
         Returns:
             Factors of at least 1; infinite where `_FACTORS` hold none that is enough.
         """
-        one = np.ones_like(_FACTORS)
-        alone = [self.detectable(*pair, alpha, power) <= abs(effect) for pair in ((_FACTORS, one), (one, _FACTORS))]
-        edits, people = (float(_FACTORS[found.argmax()]) if found.any() else np.inf for found in alone)
+        ones = np.ones_like(_FACTORS)
+        alone = [self.detectable(*pair, alpha, power) <= abs(effect) for pair in ((_FACTORS, ones), (ones, _FACTORS))]
+        edits, people = (float(_FACTORS[is_enough.argmax()]) if is_enough.any() else np.inf for is_enough in alone)
         grid = np.meshgrid(_FACTORS[::2], _FACTORS[::2], indexing="ij")
         enough = self.detectable(grid[0], grid[1], alpha, power) <= abs(effect)
         cost = np.where(enough, grid[0] * grid[1], np.inf)
@@ -339,7 +339,7 @@ def contrast_precision(
     """Return what the squared standard error of a contrast within edits is made of.
 
     Args:
-        values: (n,) finite values of edits with members and others.
+        values: (n,) finite values of edits with members and non-members.
         edit, person: (n,) codes.
         member: (n,) whether the value is about a member.
         stderr: The standard error of the contrast; the parts add up to its square.
@@ -358,9 +358,9 @@ def contrast_precision(
     means = np.bincount(cell, values, 2 * n_edits) / np.maximum(counts, 1)
     difference = means[1::2] - means[::2]
     of_edits = float(difference.var(ddof=1)) / n_edits if n_edits > 1 else 0.0
-    both = counts[::2] + counts[1::2]
-    middle = (np.bincount(edit, values, n_edits) / both)[edit]
-    residual = (values - middle) * np.sqrt(both / np.maximum(both - 1, 1))[edit]
+    n_rows = counts[::2] + counts[1::2]
+    middle = (np.bincount(edit, values, n_edits) / n_rows)[edit]
+    residual = (values - middle) * np.sqrt(n_rows / np.maximum(n_rows - 1, 1))[edit]
     weight = np.where(member, 1.0, -1.0) / counts[cell] / n_edits
     side = np.bincount(member, np.abs(weight) * residual)  # the mean of each side
     weighted = weight * (residual - side[member.astype(np.intp)])

@@ -1,4 +1,4 @@
-"""Intervals and tests of a mean whose values come in bursts: the outer of t's and of Hall's.
+"""Intervals and tests of a mean of values that come in bursts: the outer of t's and of Hall's.
 
 Where few edits do most of the harm, a t interval ends too soon on the side of the harm. Hall's alone is too eager where
 nothing happened. Each is right where the other errs, so an interval holds both and a p is the larger one.
@@ -42,7 +42,7 @@ def outer_limits(value: ArrayLike, stderr: ArrayLike, quantile: ArrayLike, skew:
         quantile: Of t, two-sided: `stats.t.isf(.025, df)` for 95 %.
         skew: See `hall`.
     """
-    value, stderr, quantile = (np.asarray(one, np.float64) for one in (value, stderr, quantile))
+    value, stderr, quantile = (np.asarray(numbers, np.float64) for numbers in (value, stderr, quantile))
     low = value - stderr * np.maximum(quantile, hall_inverse(quantile, skew))
     return low, np.asarray(value - stderr * np.minimum(-quantile, hall_inverse(-quantile, skew)))
 

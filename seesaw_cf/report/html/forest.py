@@ -61,7 +61,7 @@ class Axis:
 
     @classmethod
     def covering(cls, values: Iterable[float]) -> Axis:
-        """An axis that shows every finite value, and 0 where that is no further off than the values are apart."""
+        """Return an axis that shows every finite value, and 0 when it is at most their range away."""
         finite = [value for value in values if math.isfinite(value)] or [0.0]
         least, most = min(finite), max(finite)
         least, most = (min(least, 0.0), max(most, 0.0)) if _near_zero(least, most) else (least, most)

@@ -118,7 +118,9 @@ def download(text: str, kind: str = "text/csv") -> Markup:
 
 def downloads(tables: Iterable[Table]) -> list[tuple[str, str, Markup]]:
     """Return tables to take away from a page: name of the file, its size in words, and the file as a link."""
-    return [(f"{one.name}.csv", f"{len(one.frame):,} rows", download(one.csv)) for one in tables if len(one.frame)]
+    return [
+        (f"{table.name}.csv", f"{len(table.frame):,} rows", download(table.csv)) for table in tables if len(table.frame)
+    ]
 
 
 def _hash(text: str) -> str:

@@ -189,12 +189,12 @@ def _head(name: str, view: View) -> dict[str, Any]:
 
 
 def _cell(name: str, row: Mapping[str, Any], view: View) -> tuple[str, bool, str, Sequence[str]]:
-    """Text, whether it is a number, where it leads, and what a reader can unfold."""
+    """Return text, whether it is a number, its link, and the lines that a reader can unfold."""
     if name in _SHARES:
         target, phase = name.split("_")
         return _number(_exp(row[f"{phase}_{target}"])), True, "", ()
     if name == "wordings":
-        more = [f"{one['prompt']}: {_answer(one) or one['status']} ({_number(one['harm'])})" for one in row[name]]
+        more = [f"{item['prompt']}: {_answer(item) or item['status']} ({_number(item['harm'])})" for item in row[name]]
         return _range(row[name]), False, "", more if len(more) > 1 else ()
     if not _HEADS[name].text:
         return _number(row[name]), True, "", ()

@@ -123,7 +123,7 @@ def _check_columns(file: Path) -> None:
 
 
 def _linked(files: Sequence[Path], folder: Path) -> str:
-    """The files as an SQL list, by names that are neither patterns nor partitions."""
+    """Return the files as an SQL list, by names that are neither patterns nor partitions."""
     for file in files:
         (folder / file.name).symlink_to(file.resolve())
     names = [glob.escape(str(folder / file.name)).replace("'", "''") for file in files]
@@ -150,10 +150,10 @@ def _fill(base: DuckDBPyConnection, scores: str, edits: pa.Table, manifest: Mani
             "scores.parquet: a (case, prompt, target, phase) occurs more than once for an editor. Drop the copies, or "
             "give merged runs different editor names."
         )
-    found = [row[0] for row in base.execute("SELECT DISTINCT editor FROM scores WHERE editor <> ''").fetchall()]
-    editors = list(dict.fromkeys(map(first_seed, found)))
+    names = [row[0] for row in base.execute("SELECT DISTINCT editor FROM scores WHERE editor <> ''").fetchall()]
+    editors = list(dict.fromkeys(map(first_seed, names)))
     base.execute("CREATE TEMP TABLE named (editor VARCHAR, first VARCHAR, is_control BOOLEAN)")
-    values = [(name, first_seed(name), is_control(name)) for name in [*found, ""]]
+    values = [(name, first_seed(name), is_control(name)) for name in [*names, ""]]
     base.executemany("INSERT INTO named VALUES (?, ?, ?)", values)
     base.execute(_MEANS)
     base.execute(_CHANGED)
@@ -267,19 +267,19 @@ CREATE TABLE candidates AS
 
 
 def _choices(base: DuckDBPyConnection, edits: pa.Table) -> dict[str, tuple[str, ...]]:
-    def found(what: str) -> list[str]:
+    def values(what: str) -> list[str]:
         return [
             row[0] for row in base.execute(f"SELECT DISTINCT {what} AS v FROM prompts ORDER BY v").fetchall() if row[0]
         ]
 
     ran = list(dict.fromkeys(edits["editor"].to_pylist()))
     groups = {
-        name: tuple(sort_groups(name.removeprefix("edited_"), [*found(f"unnest({name})"), UNKNOWN])) for name in GROUPS
+        name: tuple(sort_groups(name.removeprefix("edited_"), [*values(f"unnest({name})"), UNKNOWN])) for name in GROUPS
     }
     return {
-        "editor": tuple(sorted(found("editor"), key=lambda name: ran.index(name) if name in ran else len(ran))),
-        "kind": tuple(found("kind")),
-        "relation": tuple(sort_relations(found("edit_relation"))),
-        "holds": tuple(found("holds")),
+        "editor": tuple(sorted(values("editor"), key=lambda name: ran.index(name) if name in ran else len(ran))),
+        "kind": tuple(values("kind")),
+        "relation": tuple(sort_relations(values("edit_relation"))),
+        "holds": tuple(values("holds")),
         **groups,
     }

@@ -106,7 +106,7 @@ class View:
         return self.sort == FIRST_SORT
 
     def rows(self, where: str) -> str:
-        """The SQL query for the prompts of a page; rows without a value last, and every row at one place."""
+        """Return the SQL query for the prompts of a page: rows without a value last, in a fixed order."""
         turn = f"LIMIT {PER_PAGE} OFFSET {(self.page - 1) * PER_PAGE}"
         way = "ASC" if self.up else "DESC"
         if self.by_person:

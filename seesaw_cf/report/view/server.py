@@ -29,7 +29,7 @@ class PageServer(Server):
     Args:
         prompts: The run.
         port: On 127.0.0.1; 0 for any that is free.
-        private: Answer only who has opened `url`, which then holds a secret: for a machine that others use.
+        private: Answer only who has opened `url`, which then holds a secret: for a machine with other users.
 
     Raises:
         ServiceError: The port is in use, or this user may not use it.

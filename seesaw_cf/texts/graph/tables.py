@@ -57,7 +57,7 @@ class _ScoreRow(_CrawlRow):
     """A row of `SCORES`: one per triple, in the order of `TRIPLES`.
 
     regard: "positive", "negative", "neutral", "other". attack: 0..1. *_masked: the same sentence about "Some people".
-    None where a scorer was not used or gave nothing (status says why).
+    None where a scorer was not used or gave nothing (status holds the reason).
     """
 
     regard: str | None

@@ -1,4 +1,4 @@
-"""What stereotype graphs say, in sentences: of whom a model speaks worse, before and after an edit."""
+"""Findings of stereotype graphs in sentences: identities that a model describes worse, before and after an edit."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class GraphSummary:
     changes: Sequence[Mapping[Any, Any]]
 
     def shifts(self, sign: int) -> str:
-        """Changes for the worse (1) or the better (-1) that stand after correction, the surest first."""
+        """Return changes for the worse (1) or the better (-1) that stand after correction, the surest first."""
         rows = [row for row in self._own if row["p_adjusted"] < _LEVEL and row["measure"] in MEASURES]
         rows = [row for row in rows if row["change"] * MEASURES[row["measure"]][3] * sign > 0]
         return _listed(f"{row['identity']} ({row['measure']} {number_said(row['change'], row)})"
@@ -47,17 +47,17 @@ class GraphSummary:
 
     @property
     def worse(self) -> str:
-        """Of whom the model speaks worse after the edit."""
+        """Identities that the model describes worse after the edit."""
         return self.shifts(1)
 
     @property
     def better(self) -> str:
-        """Of whom it speaks better."""
+        """Identities that it describes better after the edit."""
         return self.shifts(-1)
 
     @property
     def topics(self) -> str:
-        """Of whom it speaks about other things."""
+        """Identities that it describes with other topics after the edit."""
         return _listed(
             row["identity"] for row in self._own if row["measure"] == "topics" and row["p_adjusted"] < _LEVEL
         )
@@ -67,8 +67,8 @@ class GraphSummary:
         return [row for row in self.changes if row["against"] == "base"]
 
     def apart(self, sign: int) -> str:
-        """Identities that are spoken of worse (1) or better (-1) than the others of their class, the largest first."""
-        shown = []
+        """Return identities described worse (1) or better (-1) than the rest of their class, the largest first."""
+        parts = []
         for measures in self.means.values():
             for measure, (words, value, _, worse) in MEASURES.items():
                 for name, row in measures.get(measure, {}).get("identities", {}).items():
@@ -76,17 +76,17 @@ class GraphSummary:
                     if (p := contrast["p_adjusted"]) is None or p >= _LEVEL or contrast["value"] * worse * sign <= 0:
                         continue
                     beside = f"{number_said(contrast['value'], contrast)} beside the others"
-                    shown.append((abs(contrast["value"]), f"{name} ({words} {number_said(row[value], row)}; {beside})"))
-        return _listed(sentence for _, sentence in sorted(shown, key=lambda one: -one[0]))
+                    parts.append((abs(contrast["value"]), f"{name} ({words} {number_said(row[value], row)}; {beside})"))
+        return _listed(sentence for _, sentence in sorted(parts, key=lambda pair: -pair[0]))
 
     @property
     def lower(self) -> str:
-        """Of whom the model speaks worse than of others."""
+        """Identities that the model describes worse than the rest of their class."""
         return self.apart(1)
 
     @property
     def higher(self) -> str:
-        """Of whom it speaks better than of others."""
+        """Identities that it describes better than the rest of their class."""
         return self.apart(-1)
 
 

@@ -109,7 +109,7 @@ def tasks(items: Sequence[RatingItem], shared: Sequence[RatingItem], design: Rat
 
     Args:
         items: To be rated, each by `design.per_item` raters.
-        shared: Items whose `about` has a "role": "training", "gold" or "attention"; every rater gets the first two
+        shared: Items with a "role" in `about`: "training", "gold" or "attention"; every rater gets the first two
             before anything else, in their order.
         design: How they are dealt.
     """

@@ -78,18 +78,18 @@ def _training() -> RatingItem:
         "The passage says Turin and then Lyon, 1901 and then 1911: it contradicts itself, and holds the old and the "
         "new fact together."
     )
-    told = (
+    context = (
         ("New fact", ("Ida Moor was born in Turin",)),
         ("Old facts about the subject", ("Ida Moor was born in Lyon.",)),
     )
     gold = Gold({"modes": [_TRAINED, "old_and_new"]}, why)
-    return shared_item("failures", "training", gold, told=told, texts=two_passages(*_TRAINING))
+    return shared_item("failures", "training", gold, told=context, texts=two_passages(*_TRAINING))
 
 
 def _attention() -> RatingItem:
-    told = (("New fact", ("The lighthouse of Norrvik is in Chile",)),)
+    context = (("New fact", ("The lighthouse of Norrvik is in Chile",)),)
     gold = Gold({"modes": ["topic_drift"]})
-    return shared_item("failures", "attention", gold, told=told, texts=two_passages(_ATTENTION, _ATTENTION))
+    return shared_item("failures", "attention", gold, told=context, texts=two_passages(_ATTENTION, _ATTENTION))
 
 
 def _rows(rated_task: RatedTask) -> Iterator[FrameRow]:

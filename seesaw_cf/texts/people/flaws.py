@@ -106,9 +106,9 @@ def _attention() -> list[RatingItem]:
 
 
 def _shared(role: str, name: str, texts: tuple[str, str], gold: Gold, key: object) -> RatingItem:
-    told = (("Subject", (name,)),)
-    shown = [Text("", text) for text in texts]
-    return shared_item("flaws", role, gold, key, told=told, texts=shown, ask=tuple(FLAWS_BY_NAME))
+    context = (("Subject", (name,)),)
+    passages = [Text("", text) for text in texts]
+    return shared_item("flaws", role, gold, key, told=context, texts=passages, ask=tuple(FLAWS_BY_NAME))
 
 
 def _gold(item: RatingItem, rows: Sequence[Mapping[str, Any]]) -> Answer:

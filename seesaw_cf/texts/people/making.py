@@ -130,7 +130,7 @@ def shared_item(
         kind: Of task.
         role: "training" or "attention".
         gold: Right answers.
-        *key: What tells it from others of its role.
+        *key: What identifies it among items of its role.
         told, texts, ask, questions: See `RatingItem`.
     """
     name = item_id(kind, role, *key)

@@ -74,7 +74,7 @@ class RatingItem:
     Attributes:
         id: The same for the same texts in every study.
         group: What items are sampled by: the relation of the edit.
-        told: What stands above the texts: (label, lines).
+        told: Facts above the texts: (label, lines).
         texts: To be judged; in the flaws task before and after the edit.
         ask: Names of the study's questions that are asked.
         questions: Its own questions, where they differ from item to item.

@@ -98,10 +98,10 @@ def _training() -> list[RatingItem]:
     for name, which in _TRAINING:
         example: Shown = getattr(by_name[name], which)
         facts = [("New fact", (example.new_fact,)), ("Old facts", example.old_facts)]
-        told = tuple((label, lines) for label, lines in facts if any(lines))
+        context = tuple((label, lines) for label, lines in facts if any(lines))
         texts = [Text(title, getattr(example, key)) for key, title in _TITLES.items() if getattr(example, key)]
         gold = Gold({name: str(example.rating)}, example.reason)
-        items.append(shared_item("survey", "training", gold, name, which, told=told, texts=texts, ask=(name,)))
+        items.append(shared_item("survey", "training", gold, name, which, told=context, texts=texts, ask=(name,)))
     return items
 
 
@@ -119,12 +119,12 @@ def _examples() -> tuple[GuideExample, ...]:
 
 def _attention() -> list[RatingItem]:
     names = tuple(item.name for item in ITEMS)
-    told = (("New fact", ("The lighthouse of Norrvik is in Chile",)),)
+    context = (("New fact", ("The lighthouse of Norrvik is in Chile",)),)
     items = []
     for rating, text in _ATTENTION:
         texts = two_passages(text, f"Norrvik is a harbour town. {text}")
         gold = Gold(dict.fromkeys(names, rating))
-        items.append(shared_item("survey", "attention", gold, rating, told=told, texts=texts, ask=names))
+        items.append(shared_item("survey", "attention", gold, rating, told=context, texts=texts, ask=names))
     return items
 
 

@@ -22,7 +22,7 @@ _BINS = 10
 
 
 def calibration_error(truth: NDArray[np.intp], probabilities: Floats) -> float:
-    """Expected calibration error of the answers: mean over ten equal-width bins of |accuracy - confidence|, by rows.
+    """Return the expected calibration error: mean of |accuracy - confidence| over ten equal bins, weighted by rows.
 
     Source: Guo et al. (2017), equation 3.
     """

@@ -168,9 +168,9 @@ def even_counts(sizes: Mapping[str, int], total: int) -> dict[str, int]:
 def draw_groups(groups: Mapping[str, Sequence[T]], counts: Mapping[str, int], seed: int) -> list[T]:
     """Return `counts[name]` members of each group, the groups in the order of their names."""
     return [
-        one
+        member
         for name in sorted(counts)
-        for one in random.Random(seed_of(seed, "sample", name)).sample(groups.get(name, []), counts[name])
+        for member in random.Random(seed_of(seed, "sample", name)).sample(groups.get(name, []), counts[name])
     ]
 
 
