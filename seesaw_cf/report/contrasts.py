@@ -148,7 +148,7 @@ def count_groups(results: Results) -> GroupCounts:
         claims=[group_claim(row, several) for row in decided.to_dict("records")],
         detectable={str(scale): float(rows["detectable"].median()) for scale, rows in open_.groupby("scale")},
         axes=list(dict.fromkeys(own["axis"])),
-        margins={str(scale): float(rows["margin"].iloc[0]) for scale, rows in own.groupby("scale")},
+        margins={str(scale): float(rows["margin"].iloc[0]) for scale, rows in audit.contrasts.groupby("scale")},
         controls=dict(Counter(controls["verdict"])),
         promise=audit.settings.promise(),
         needed=needed(results),

@@ -197,8 +197,7 @@ def strips(results: Results, changes: Sequence[LevelChange], colours: Mapping[st
 def _strip(level: str, changes: Sequence[LevelChange], results: Results, colours: Mapping[str, int]) -> Strip:
     first = changes[0].row
     marks = [mark for change in changes for mark in level_marks(change.row, results)]
-    values = [number for _, numbers, _ in marks for number in numbers]
-    axis = Axis(0.0, 1.0) if level == "other_facts" else Axis.covering(_near(values))
+    axis = Axis(0.0, 1.0) if level == "other_facts" else Axis.covering(_near([numbers for _, numbers, _ in marks]))
     percent = level == "other_facts"
     ends = ("0 %", "100 %") if percent else (axis.ticks[0][1], axis.ticks[-1][1])
     drawn = [
@@ -224,10 +223,11 @@ def _edits(changes: Sequence[LevelChange]) -> str:
     return ", ".join([count, *half])
 
 
-def _near(values: Sequence[float]) -> list[float]:
-    """Numbers of an axis: an end of an interval that is three times as far as any value is left out."""
-    finite = [value for value in values if math.isfinite(value)]
-    return [value for value in finite if abs(value) <= 3 * sorted(map(abs, finite))[len(finite) // 2]] or [0.0]
+def _near(marks: Sequence[tuple[float, float, float]]) -> list[float]:
+    """Return 0, every value, and the ends of intervals that are at most three times as far as the farthest value."""
+    values = [0.0, *(value for value, *_ in marks if math.isfinite(value))]
+    far = 3 * max(map(abs, values))
+    return values + [end for _, *ends in marks for end in ends if abs(end) <= far]
 
 
 def level_marks(row: Row, results: Results) -> list[tuple[str, tuple[float, float, float], str]]:
@@ -271,8 +271,11 @@ _CHIPS: Mapping[str, tuple[str, Tone]] = {
     OPEN: ("not known yet", "open"),
     UNTESTABLE: ("not testable", "open"),
 }
-_NO_CONTROL = {True: ("changed; no control to compare with", "open"), False: ("no change shown; no control", "open")}
-_IS_CONTROL = {True: ("changed by a control", "open"), False: ("no change shown", "same")}
+_NO_CONTROL = {
+    True: ("changed; no control to compare with", "open"),
+    False: ("no change beyond the margin shown; no control", "open"),
+}
+_IS_CONTROL = {True: ("changed by a control", "open"), False: ("no change beyond the margin shown", "same")}
 
 
 def _chip(change: LevelChange, editor: str, results: Results) -> Chip:

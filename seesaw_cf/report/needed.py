@@ -38,7 +38,8 @@ def needed_of(frame: pd.DataFrame) -> str:
     if rows.empty:
         return ""
     row = rows_of(rows)[(len(rows) - 1) // 2]
-    which = "the open contrast" if len(rows) == 1 else f"half of the {len(rows)} open contrasts"
+    kind = "open pooled contrast" if len(pooled) else "open contrast"
+    which = f"the {kind}" if len(rows) == 1 else f"half of the {len(rows)} {kind}s"
     unit = "" if row["scale"] == "probability" else " nats"
     if row["times"] <= 1:
         few = f"; to call them equal takes {SIZED} edits, {row['edits']} are there" * (row["edits"] < SIZED)

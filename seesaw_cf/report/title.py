@@ -21,7 +21,8 @@ _LEADS: Mapping[str, tuple[str, str]] = {
     "batch": ("after all {editor} edits together the model", "the edited people"),
     "given": ("the model {editor}", "the people of the records"),
 }
-# Level -> what it means to be worse than a control. Sizes: part of the right answers, change of probability.
+# Level -> what it means to be worse than a control. Sizes: part of the right answers, change of probability. A shift of
+# 1 puts the new answer ahead, whatever was ahead before.
 _HARM: Mapping[str, Parts] = {
     "other_facts": (
         (0.9, "forgets nearly all other facts about {person}"),
@@ -30,7 +31,7 @@ _HARM: Mapping[str, Parts] = {
         (0.0, "forgets a few other facts about {person}"),
     ),
     "target_true": (
-        (0.5, "also gives the new answer for people who hold the old one"),
+        (1.0, "also gives the new answer for people who hold the old one"),
         (0.1, "drags along people who share the old answer"),
         (0.0, "leans to the new answer for people who share the old one"),
     ),
@@ -64,10 +65,10 @@ _BROKEN = {
     "batch": "the {editor} batch breaks the model",
     "given": "the model {editor} is broken",
 }
-_NOTHING = "{subject} is not shown to change anything that was asked"
+_NOTHING = "{subject} is not shown to change anything that was asked by more than the margin"
 _NO_HARM = {
     True: "no {kind} of {n} is shown to do more harm than its control",
-    False: "no {kind} of {n} is shown to change anything that was asked",
+    False: "no {kind} of {n} is shown to change anything that was asked by more than the margin",
 }
 _OPEN_CHANGE = "whether that is more than its control changes is not known"
 _NO_CONTROL = "without a control it is not known whether any change of that size does the same"

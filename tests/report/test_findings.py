@@ -77,6 +77,7 @@ def _took(results: Results) -> pd.DataFrame:
     [
         ("target_true", 0.12, "After one memit edit the model drags along people who share the old answer."),
         ("target_true", 0.05, "leans to the new answer for people who share the old one."),
+        ("target_true", 0.7, "After one memit edit the model drags along people who share the old answer."),
         ("target_true", 1.2, "also gives the new answer for people who hold the old one."),
         ("target_new", -0.05, "is less sure about people who hold the new answer."),
         ("target_new", -0.3, "loses much of its confidence about people who hold the new answer."),
@@ -116,7 +117,8 @@ def test_why_nothing_can_be_compared_is_said(results: Results) -> None:
     row = _row(**_beyond(0.9, "not testable") | few | {"difference_note": few["note"]})
     assert "people who hold the old answer (too few edits: 1, 5 needed)." in _title(results, [row])
     assert _title(results, [_row(value=0.9, **few)]).startswith(
-        "One memit edit is not shown to change anything that was asked (too few edits: 1, 5 needed)."
+        "One memit edit is not shown to change anything that was asked by more than the margin "
+        "(too few edits: 1, 5 needed)."
     )
 
 
@@ -137,7 +139,7 @@ def test_without_a_control_it_changed_and_nothing_is_put_down_to_the_edit(result
     assert "moved by 0.100 towards the new answer for people who hold the old one." in title
     assert title.split(". ")[1].startswith("Without a control it is not known")
     still = _title(results, [_row(value=0.01, low=-0.02, high=0.04)])
-    assert "One memit edit is not shown to change anything that was asked." in still
+    assert "One memit edit is not shown to change anything that was asked by more than the margin." in still
     assert "Without a control" not in still
 
 
@@ -151,7 +153,7 @@ def test_of_several_editors_the_worst_and_the_best_are_named(results: Results) -
     same = [_row(editor=name, **_beyond(0.001, "undetermined")) for name in ("memit", "ft")]
     assert _title(results, same).startswith("No editor of 2 is shown to do more harm than its control. ")
     still = [_row(editor=name, low=-0.01) for name in ("memit", "ft")]
-    assert _title(results, still).startswith("No editor of 2 is shown to change anything that was asked. ")
+    assert _title(results, still).startswith("No editor of 2 is shown to change anything that was asked by more than ")
 
 
 def test_no_editor_with_harm_is_left_out(results: Results) -> None:
@@ -188,17 +190,27 @@ def test_a_broken_model_is_said_first(beside: Results) -> None:
     assert "Gate not held: memit, edits are local" in found.trust["Did the edits take"]
 
 
+def test_no_estimate_lies_beyond_the_axis_of_its_strip(beside: Results) -> None:
+    """Small changes of one editor and of controls cut nothing off from the large one of another."""
+    rows = [_row(**_beyond(0.01, "undetermined"), value=0.01, low=-0.01, high=0.02)]
+    rows += [_row(editor="ft", **_beyond(0.9), value=0.9, low=0.6, high=9.0)]
+    edits = pd.concat([beside.edits, beside.edits.assign(editor="ft")], ignore_index=True)
+    strip = find(replace(beside, edits=edits, levels=pd.DataFrame(rows), local={})).strips[0]
+    assert strip.axis.low <= 0
+    assert 0.9 <= strip.axis.high < 9
+
+
 def test_of_controls_alone_it_says_what_they_changed(results: Results) -> None:
     name = "random(memit)"
     controls = replace(results, edits=results.edits.assign(editor=name), local={})
     for row, words in (
         (_row(editor=name), "after one random(memit) edit the model moved by 0.100 towards the new answer"),
-        (_row(editor=name, low=-0.01), "one random(memit) edit is not shown to change anything that was asked."),
+        (_row(editor=name, low=-0.01), "one random(memit) edit is not shown to change anything that was"),
     ):
         found = find(replace(controls, levels=pd.DataFrame([row]), audit=None))
         assert found.title.startswith(f"Only control edits were made: {words}")
         assert "Without a control" not in found.title
-        assert found.strips[0].chips[0].said in ("changed by a control", "no change shown")
+        assert found.strips[0].chips[0].said in ("changed by a control", "no change beyond the margin shown")
     assert title_of(controls, [], NO_GROUPS).endswith(": nothing was asked but the edits themselves.")
 
 

@@ -208,7 +208,8 @@ def test_requests_decide_what_efficacy_is_claimed(base: Path, tmp_path: Path) ->
     assert "the checkpoint theirs (1 tensor moved, rank 1, norm " in found.about
     assert found.trust["Did the edits take"].startswith("Not claimed for theirs: it is not said for which facts")
     assert found.title.startswith(
-        "The model theirs is not shown to change anything that was asked (too few edits: 2, 5 needed)."
+        "The model theirs is not shown to change anything that was asked by more than the margin "
+        "(too few edits: 2, 5 needed)."
     )
     assert found.trust["How sure"].startswith("0 facts edited, 2 only asked about")
 
