@@ -77,13 +77,14 @@ def needs(
 
 
 def _precisions(prompts: pd.DataFrame, contrasts: pd.DataFrame) -> Iterator[tuple[Row, Precision | None]]:
-    """Each contrast of one editor and relation with its precision; how variance divides is taken from all of them."""
+    """Each contrast of one editor and relation with its precision; how variance divides is taken from all tests."""
     rows = contrasts.to_dict("records")
     first = rows[0]
     own = (prompts["editor"] == first["editor"]) & (prompts["holds"].fillna("") == first["holds"])
     asked = prompts[own if first["relation"] == ALL else own & (prompts["edit_relation"] == first["relation"])]
     found = [_precision(asked, row) if row["stderr"] > 0 else None for row in rows]
-    parts = np.array([(p.edits, p.people, p.both) for p in found if p is not None])
+    tests = [p for row, p in zip(rows, found, strict=True) if p is not None and not row["mirror"]]
+    parts = np.array([(p.edits, p.people, p.both) for p in tests])
     shares = parts.sum(axis=0) / parts.sum() if parts.size else parts
     for row, precision in zip(rows, found, strict=True):
         pooled = dict(zip(("edits", "people", "both"), shares * precision.variance)) if precision else {}

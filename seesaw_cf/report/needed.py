@@ -77,15 +77,14 @@ def run_needs(
         results: What the run found; `compared` holds.
         effect: To find, in probability; None: the declared margin.
         power: Chance to find it.
-        open_only: Only what is undetermined, pooled over relations where some of that is.
+        open_only: Only what `needed_of` reads: what is pooled over relations where some of that is undetermined.
     """
     audit = results.audit
     if audit is None or results.prompts is None:
         return pd.DataFrame()
     everything, margin = audit.verdicts[~audit.verdicts["editor"].map(is_control)], audit.settings.margin
-    rows = hypotheses(everything[everything["verdict"] == "undetermined"]) if open_only else everything
-    if open_only and (rows["relation"] == ALL).any():
-        rows = rows[rows["relation"] == ALL]
+    pooled = everything[everything["relation"] == ALL]
+    rows = pooled if open_only and (pooled["verdict"] == "undetermined").any() else everything
     aim = Aim(margin if effect is None else effect, audit.settings.alpha, power)
     return needs(results.prompts, rows, aim, margin, everything)
 

@@ -6,9 +6,12 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from seesaw_cf.cli import main
+from seesaw_cf.effects.audit import hypotheses
+from seesaw_cf.effects.needed import Aim, needs
 from seesaw_cf.report.needed import compared, missing, needed, needs_table, run_needs
 from seesaw_cf.report.results import Results, read_results
 from seesaw_cf.types import AttributePrompt, Case
@@ -51,6 +54,16 @@ def test_one_sentence_says_what_would_decide(results: Results) -> None:
     assert "times the" in sentence
     assert sentence in needs_table(run_needs(results, 0.1)).terminal().replace("\n", " ")
     assert needed(replace(results, audit=None)) == ""
+
+
+def test_the_mirror_of_a_two_label_axis_changes_no_numbers(results: Results) -> None:
+    """The sentence of a report leaves mirrors out, the table of plan shows them: both say the same."""
+    assert results.audit is not None
+    assert results.prompts is not None
+    contrasts = results.audit.verdicts.query("editor == 'memit'")
+    every, few = (needs(results.prompts, rows, Aim(0.1)) for rows in (contrasts, hypotheses(contrasts)))
+    assert len(few) < len(every)
+    pd.testing.assert_frame_equal(every[~every["mirror"]].reset_index(drop=True), few)
 
 
 def test_contrasts_precise_enough_take_edits_for_equivalence_alone(results: Results) -> None:
