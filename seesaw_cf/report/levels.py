@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from seesaw_cf.editors.control_names import is_control, split_control
-from seesaw_cf.effects.levels import LEVEL_VERDICTS
+from seesaw_cf.effects.levels import ALPHA, LEVEL_VERDICTS
 from seesaw_cf.report import text
 from seesaw_cf.report.html.forest import Axis, AxisInterval
 from seesaw_cf.report.results import Results
@@ -286,6 +286,8 @@ def _chip(change: LevelChange, editor: str, results: Results) -> Chip:
     if row["control"]:
         difference = level_number(row, ("difference", "difference_low", "difference_high"), results)
         note = text.minus(f"{difference} beyond {row['control']}")
+        if change.verdict == OPEN and row["difference_low"] * row["difference_high"] > 0 and row["p_adjusted"] >= ALPHA:
+            note += f", corrected {text.p_equals(row['p_adjusted'])}"  # alone its interval excludes 0
     reason = row["difference_note"] if row["control"] else row["note"]
     missing = f"no interval: {text.short_note(reason)}" if reason else ""
     return Chip(editor, said.format(harm=WORDS[change.level].harm), tone, "; ".join(filter(None, (note, missing))))

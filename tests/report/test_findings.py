@@ -190,6 +190,14 @@ def test_a_broken_model_is_said_first(beside: Results) -> None:
     assert "Gate not held: memit, edits are local" in found.trust["Did the edits take"]
 
 
+def test_an_open_level_with_an_interval_off_0_says_its_corrected_p(beside: Results) -> None:
+    rows = [_row(level, **_beyond(0.148, "undetermined"), p_adjusted=p)
+            for level, p in (("target_true", 0.077), ("target_new", 0.02))]  # fmt: skip
+    open_, other = find(replace(beside, levels=pd.DataFrame(rows), local={})).strips
+    assert open_.chips[0].note.endswith("beyond random(memit), corrected p=0.077")
+    assert other.chips[0].note.endswith("beyond random(memit)")
+
+
 def test_no_estimate_lies_beyond_the_axis_of_its_strip(beside: Results) -> None:
     """Small changes of one editor and of controls cut nothing off from the large one of another."""
     rows = [_row(**_beyond(0.01, "undetermined"), value=0.01, low=-0.01, high=0.02)]
