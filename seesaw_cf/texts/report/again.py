@@ -67,7 +67,7 @@ def report_leme(
         RecordError: No edit is in both runs, or the records differ from those of the run.
         SeesawError: A model or file that cannot be used.
     """
-    named = [_measure(one) for one in measures]
+    named = [_measure(measure) for measure in measures]
     run = RunTexts(folder)
     short = _short(scores, run.manifest) if scores is not None else None
     texts = read_references(references) if references is not None else {}
@@ -145,7 +145,7 @@ def _qualities(
     """Generation entropy of every text about the subject and, of each case's texts together, the reference score."""
     frame = as_frame(passages)
     frame = frame[(frame["status"] == "ok") & frame["passage"].isin(_OWN) & (frame["text"].str.strip() != "")]
-    entropy = [2 / 3 * ngram_entropy(one, 2) + 4 / 3 * ngram_entropy(one, 3) for one in frame["text"]]
+    entropy = [2 / 3 * ngram_entropy(text, 2) + 4 / 3 * ngram_entropy(text, 3) for text in frame["text"]]
     parts = [frame[["method", "case_id"]].assign(metric="generation_entropy", value=entropy)]
     if references:
         about = {record["case_id"]: request_of(record).target_new.id for record in records}
@@ -166,7 +166,7 @@ def _bertscore(model: str, samples: Sequence[SurveySample], passages: pa.Table) 
 
 def _columns(samples: Sequence[SurveySample]) -> Columns:
     columns = passage_columns(samples)
-    return {one.name: getattr(columns, one.name) for one in fields(columns)}
+    return {column.name: getattr(columns, column.name) for column in fields(columns)}
 
 
 def _perplexity(model: str, samples: Sequence[SurveySample], passages: pa.Table) -> pd.DataFrame:

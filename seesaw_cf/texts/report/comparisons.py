@@ -76,9 +76,9 @@ def chi_square_tests(annotations: pa.Table | pd.DataFrame, *, draws: int = 1000)
     tests: list[FrameRow] = []
     for key, block in blocks(frame[frame["label"].notna()]):
         rows = [
-            key | {"claim_kind": kind, "first": one, "second": two} | _chi_square(part, one, two, draws)
+            key | {"claim_kind": kind, "first": first, "second": second} | _chi_square(part, first, second, draws)
             for kind, part in block.groupby("claim_kind")
-            for one, two in combinations(sorted(set(part["method"])), 2)
+            for first, second in combinations(sorted(set(part["method"])), 2)
         ]
         tests += with_adjusted(rows)
     return pd.DataFrame(tests)
@@ -152,24 +152,24 @@ def correlations(long: pd.DataFrame, short: pd.DataFrame, *, draws: int = 1000) 
         block = block[block["method"] != BASELINE]
         tall = block.pivot_table(index=at, columns="metric", values="value", aggfunc="mean", observed=True)
         rows = [
-            key | {"long": one, "short": two} | _spearman(tall[one], wide[two], draws)
-            for one in tall.columns
-            for two in wide.columns
+            key | {"long": long, "short": short} | _spearman(tall[long], wide[short], draws)
+            for long in tall.columns
+            for short in wide.columns
         ]
         tests += with_adjusted(rows)
     return pd.DataFrame(tests)
 
 
-def _spearman(one: pd.Series, two: pd.Series, draws: int) -> FrameRow:
-    both = pd.concat([one, two], axis=1, join="inner").dropna()
-    x, y = both.to_numpy(np.float64).T
-    case = pd.factorize(both.index.get_level_values("case_id"))[0]
+def _spearman(long: pd.Series, short: pd.Series, draws: int) -> FrameRow:
+    pairs = pd.concat([long, short], axis=1, join="inner").dropna()
+    x, y = pairs.to_numpy(np.float64).T
+    case = pd.factorize(pairs.index.get_level_values("case_id"))[0]
     n_cases = int(case.max(initial=-1)) + 1
     nan = float("nan")
     out: FrameRow = dict.fromkeys(("rho", "low", "high", "p", "p_paper"), nan)
-    out |= {"n": len(both), "n_cases": n_cases, "note": ""}
-    if len(both) < 3 or np.ptp(x) == 0 or np.ptp(y) == 0:
-        return out | {"note": "fewer than three pairs" if len(both) < 3 else "a metric has one value only"}
+    out |= {"n": len(pairs), "n_cases": n_cases, "note": ""}
+    if len(pairs) < 3 or np.ptp(x) == 0 or np.ptp(y) == 0:
+        return out | {"note": "fewer than three pairs" if len(pairs) < 3 else "a metric has one value only"}
     correlation = stats.spearmanr(x, y)
     rho = float(correlation.statistic)
     out |= {"rho": rho, "p_paper": float(correlation.pvalue)}

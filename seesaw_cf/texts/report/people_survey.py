@@ -77,7 +77,7 @@ def people_sections(
         *_failures(people, draws),
         *(beside_people(people, judged, draws) if judged is not None else []),
     ]
-    return [one for one in sections if len(one.frame)]
+    return [section for section in sections if len(section.frame)]
 
 
 def _survey(people: Collected, effects: Sequence[float], per_rater: int | None, draws: int) -> list[Table]:
@@ -230,7 +230,7 @@ def people_findings(people: Collected, sections: Sequence[Table], facts: Mapping
         sections: See `seesaw_cf.texts.report.people_survey.people_sections`.
         facts: What was recorded about the report.
     """
-    frames = {one.name: one.frame for one in sections}
+    frames = {section.name: section.frame for section in sections}
     measures = {
         name: _by_people(frames.get(table), who)
         for name, table, who in (
@@ -341,7 +341,7 @@ def _measures(run: Path, people: Collected) -> list[Table]:
     beside = mean.reindex(places)
     ratings = {str(item): [None if pd.isna(x) else float(x) for x in beside[item]] for item in beside}
     try:
-        measures = leme_auto([one.case_id for one in samples], passage_columns(samples), ratings=ratings)
+        measures = leme_auto([sample.case_id for sample in samples], passage_columns(samples), ratings=ratings)
     except MissingExtraError as error:
         return [table_of("measures", "Simple metrics against people", str(error), pd.DataFrame())]
     rows = [{"measure": name} | plain(one) for name, one in (measures.correlations or {}).items()]

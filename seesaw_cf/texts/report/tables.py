@@ -91,7 +91,7 @@ def longform_sections(
     if simple is not None and len(simple):
         sections.append(table_of("simple", "Simple metrics (Table 19)", _MEANS, analyses.means(simple), "method", 3))
     sections += flaw_sections(Collected({"flaws": flaws})) if flaws is not None and flaws.num_rows else []
-    return [one for one in sections if len(one.frame)]
+    return [section for section in sections if len(section.frame)]
 
 
 _MEANS = (
