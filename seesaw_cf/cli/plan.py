@@ -15,6 +15,8 @@ from seesaw_cf.cli.types import AXES, SCORES, at_least_one, at_least_zero, finit
 if TYPE_CHECKING:
     from seesaw_cf.stats import Plan
 
+# The margin of reports, which is `seesaw_cf.effects.audit.MARGIN`: that module takes a second to import.
+_MARGIN = 0.02
 # Options of a study that is not there yet -> its default.
 _STUDY = {"share": None, "people_per_edit": 60, "edits_per_person": 10.0, "prompts_per_person": 2, "tests": 1}
 _DEVIATIONS = {
@@ -29,7 +31,7 @@ _DEVIATIONS = {
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the options of `seesaw-cf plan`."""
     add = parser.add_argument
-    add("--effect", type=finite, required=True, help="the effect to find, in the unit of D_d (probability or nats)")
+    add("--effect", type=finite, default=_MARGIN, help="the effect to find, in the unit of D_d (default: 0.02)")
     add("--run", type=source, metavar="RUN", help="this finished run: what each of its contrasts takes, as it is made")
     add("--score", **one_of(*SCORES), default="summed", help="form of D_d in RUN (default: summed)")
     add("--axis", **one_of(*AXES), help="of RUN: contrasts on this axis only")

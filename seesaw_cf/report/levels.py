@@ -29,6 +29,8 @@ class LevelWords:
         measure: What its numbers are.
         harm: What a change for the worse is called.
         sign: Of a change for the worse.
+        better: How the opposite of harm looks. More confidence in the new answer also comes of an edit that says it
+            about everyone.
     """
 
     head: str
@@ -37,6 +39,7 @@ class LevelWords:
     measure: str
     harm: str
     sign: int
+    better: Tone = "good"
 
 
 WORDS: Mapping[str, LevelWords] = {
@@ -52,8 +55,8 @@ WORDS: Mapping[str, LevelWords] = {
         "Old answer",
         "People who hold the old answer",
         "people who hold the old answer",
-        "shift towards the new answer, which is false about them; {unit}",
-        "leak",
+        "what the new answer, false about them, gained on the right one; {unit}",
+        "loss",
         1,
     ),
     "target_new": LevelWords(
@@ -63,6 +66,7 @@ WORDS: Mapping[str, LevelWords] = {
         "change of confidence in it, the papers' D_d; {unit}",
         "loss",
         -1,
+        "same",
     ),
 }
 WORSE, BETTER, SAME, OPEN, UNTESTABLE, ALONE = LEVEL_VERDICTS
@@ -266,7 +270,7 @@ def _said(numbers: tuple[float, float, float], row: Row, results: Results) -> st
 # Verdict -> what a chip says ({harm} is the level's word) and how it looks.
 _CHIPS: Mapping[str, tuple[str, Tone]] = {
     WORSE: ("{harm}, beyond its control", "bad"),
-    BETTER: ("better than its control", "good"),
+    BETTER: ("less {harm} than its control", "good"),
     SAME: ("no more than its control", "same"),
     OPEN: ("not known yet", "open"),
     UNTESTABLE: ("not testable", "open"),
@@ -282,6 +286,7 @@ def _chip(change: LevelChange, editor: str, results: Results) -> Chip:
     row = change.row
     alone = _IS_CONTROL if is_control(change.editor) else _NO_CONTROL
     said, tone = alone[change.changed] if change.verdict == ALONE else _CHIPS[change.verdict]
+    tone = WORDS[change.level].better if change.verdict == BETTER else tone
     note = ""
     if row["control"]:
         difference = level_number(row, ("difference", "difference_low", "difference_high"), results)

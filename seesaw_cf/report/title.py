@@ -32,8 +32,8 @@ _HARM: Mapping[str, Parts] = {
     ),
     "target_true": (
         (1.0, "also gives the new answer for people who hold the old one"),
-        (0.1, "drags along people who share the old answer"),
-        (0.0, "leans to the new answer for people who share the old one"),
+        (0.1, "loses much of its confidence about people who hold the old answer"),
+        (0.0, "is less sure about people who hold the old answer"),
     ),
     "target_new": (
         (0.1, "loses much of its confidence about people who hold the new answer"),
@@ -44,8 +44,8 @@ _HARM: Mapping[str, Parts] = {
 _CHANGE: Mapping[str, tuple[str, str]] = {
     "other_facts": ("has {after} of the other facts about {person} right, {before} before",) * 2,
     "target_true": (
-        "moved by {size} away from the new answer for people who hold the old one",
-        "moved by {size} towards the new answer for people who hold the old one",
+        "gained {size} of confidence about people who hold the old answer",
+        "lost {size} of its confidence about people who hold the old answer",
     ),
     "target_new": (
         "lost {size} of its confidence about people who hold the new answer",
@@ -54,7 +54,7 @@ _CHANGE: Mapping[str, tuple[str, str]] = {
 }
 # Verdict on levels of which none is worse -> what is said about them.
 _REST: Mapping[str, str] = {
-    BETTER: "does better than its control on {levels}",
+    BETTER: "does less harm than its control to {levels}",
     SAME: "does no more harm than its control to {levels}",
     OPEN: "is not known to do more harm than its control to {levels}",
     UNTESTABLE: "cannot be compared with its control on {levels}",

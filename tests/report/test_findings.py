@@ -75,9 +75,17 @@ def _took(results: Results) -> pd.DataFrame:
 @pytest.mark.parametrize(
     ("level", "difference", "words"),
     [
-        ("target_true", 0.12, "After one memit edit the model drags along people who share the old answer."),
-        ("target_true", 0.05, "leans to the new answer for people who share the old one."),
-        ("target_true", 0.7, "After one memit edit the model drags along people who share the old answer."),
+        (
+            "target_true",
+            0.12,
+            "loses much of its confidence about people who hold the old answer.",
+        ),
+        ("target_true", 0.05, "is less sure about people who hold the old answer."),
+        (
+            "target_true",
+            0.7,
+            "loses much of its confidence about people who hold the old answer.",
+        ),
         ("target_true", 1.2, "also gives the new answer for people who hold the old one."),
         ("target_new", -0.05, "is less sure about people who hold the new answer."),
         ("target_new", -0.3, "loses much of its confidence about people who hold the new answer."),
@@ -92,7 +100,10 @@ def test_a_level_that_is_worse_than_its_control_is_in_the_first_line(
 @pytest.mark.parametrize(
     ("verdict", "words"),
     [
-        ("better than its control", "One memit edit does better than its control on people who hold the old answer."),
+        (
+            "better than its control",
+            "One memit edit does less harm than its control to people who hold the old",
+        ),
         ("no more than its control", "One memit edit does no more harm than its control to people who hold the old"),
         ("undetermined", "One memit edit is not known to do more harm than its control to people who hold the old"),
         ("not testable", "One memit edit cannot be compared with its control on people who hold the old answer."),
@@ -131,12 +142,12 @@ def test_the_share_of_forgotten_facts_has_a_word(results: Results, after: float,
 def test_the_largest_harm_is_said_first(results: Results) -> None:
     rows = [_row("target_true", **_beyond(0.1)), _row("target_new", **_beyond(-0.3))]
     title = _title(results, rows)
-    assert title.index("loses much of its confidence") < title.index("drags along")
+    assert title.index("who hold the new answer") < title.index("who hold the old answer")
 
 
 def test_without_a_control_it_changed_and_nothing_is_put_down_to_the_edit(results: Results) -> None:
     title = _title(results, [_row()])
-    assert "moved by 0.100 towards the new answer for people who hold the old one." in title
+    assert "lost 0.100 of its confidence about people who hold the old answer." in title
     assert title.split(". ")[1].startswith("Without a control it is not known")
     still = _title(results, [_row(value=0.01, low=-0.02, high=0.04)])
     assert "One memit edit is not shown to change anything that was asked by more than the margin." in still
@@ -147,9 +158,10 @@ def test_of_several_editors_the_worst_and_the_best_are_named(results: Results) -
     rows = [_row(**_beyond(0.05)), _row(editor="ft", **_beyond(0.4))]
     title = _title(results, rows)
     assert title.startswith(
-        "Worst of 2 editors: after one ft edit the model drags along people who share the old answer."
+        "Worst of 2 editors: after one ft edit the model loses much of its confidence about people who hold the old "
+        "answer."
     )
-    assert "Best: after one memit edit the model leans" in title
+    assert "Best: after one memit edit the model is less sure" in title
     same = [_row(editor=name, **_beyond(0.001, "undetermined")) for name in ("memit", "ft")]
     assert _title(results, same).startswith("No editor of 2 is shown to do more harm than its control. ")
     still = [_row(editor=name, low=-0.01) for name in ("memit", "ft")]
@@ -212,7 +224,10 @@ def test_of_controls_alone_it_says_what_they_changed(results: Results) -> None:
     name = "random(memit)"
     controls = replace(results, edits=results.edits.assign(editor=name), local={})
     for row, words in (
-        (_row(editor=name), "after one random(memit) edit the model moved by 0.100 towards the new answer"),
+        (
+            _row(editor=name),
+            "after one random(memit) edit the model lost 0.100 of its confidence about people",
+        ),
         (_row(editor=name, low=-0.01), "one random(memit) edit is not shown to change anything that was"),
     ):
         found = find(replace(controls, levels=pd.DataFrame([row]), audit=None))
@@ -236,7 +251,7 @@ def test_a_model_edited_elsewhere_is_no_edit_that_may_take(results: Results) -> 
     manifest: Any = dict(given.manifest) | {"edited": {name: {}}}
     given = replace(given, manifest=manifest, levels=pd.DataFrame([_row(editor=name)]))
     title = title_of(given, level_changes(given), NO_GROUPS)
-    assert title.startswith("The model prune50 moved by 0.100 towards the new answer")
+    assert title.startswith("The model prune50 lost 0.100 of its confidence about people who hold the old answer")
     assert "took" not in title
 
 
@@ -285,7 +300,7 @@ def test_a_named_group_comes_before_levels_of_which_nothing_is_shown(beside: Res
         "Groups that suffer more: women"
     )
     harm = find(replace(decided, levels=pd.DataFrame([_row(**_beyond(0.1))]))).title
-    assert harm.index("drags along people") < harm.index("Groups that suffer more: women")
+    assert harm.index("loses much of its confidence") < harm.index("Groups that suffer more: women")
 
 
 def test_equivalent_is_a_decision_and_no_impossible_difference_is_promised(beside: Results) -> None:
@@ -408,7 +423,7 @@ def test_without_an_interval_it_says_why(beside: Results, tmp_path: Path) -> Non
 def test_where_probabilities_are_tiny_log_odds_speak(results: Results) -> None:
     row = _row(scale="log-odds", before=-1e-6, after=1e-6, value=2.3, low=2.0, high=2.6)
     title = _title(results, [row])
-    assert "moved by 2.300 nats towards the new answer" in title
+    assert "lost 2.300 nats of its confidence about people who hold the old answer" in title
     back = _title(results, [_row("target_new", value=-0.075, low=-0.1, high=-0.05)])
     assert "lost 0.075 of its confidence about people who hold the new answer." in back
     [strip] = find(replace(results, levels=pd.DataFrame([row]))).strips
