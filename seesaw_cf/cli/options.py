@@ -95,6 +95,11 @@ def job_of(args: argparse.Namespace) -> Job:
     """Return the job that parsed options describe; options that a command does not have keep the job's defaults.
 
     Raises:
-        RecordError: A number below 1.
+        RecordError: A number below 1, or a data folder without configs.
+        UnknownNameError: The data set on this machine has no such config.
     """
-    return Job(**values_of(Job, args))
+    job = Job(**values_of(Job, args))
+    from seesaw_cf.records.load import check_configs
+
+    check_configs(job.data, job.configs)
+    return job

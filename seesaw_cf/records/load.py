@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from seesaw_cf.base.arguments import check_public
@@ -20,13 +20,14 @@ def load_cases(source: str, config: str) -> list[Case]:
     """Read the cases of one config.
 
     Args:
-        source: "sample", "sample-claims", a folder with one sub-folder (or `data/` sub-folder) per config, a .json,
-            .jsonl or .parquet file (`config` is then not needed), or a Hub id such as "org/seesaw_cf".
+        source: "sample", "sample-claims", a folder that holds (itself, or in its folder `data`) CONFIG/*.parquet or
+            CONFIG.parquet, a .json, .jsonl or .parquet file (`config` is then not needed), or a Hub id such as
+            "org/seesaw_cf".
         config: Name of the config.
 
     Raises:
         UnknownNameError: The source has no such config; near names are suggested.
-        RecordError: A record is malformed.
+        RecordError: A record is malformed, or a folder has no config.
         StorageError: Nothing can be read there.
     """
     return load_revised_cases(source, config)[0]
@@ -34,21 +35,42 @@ def load_cases(source: str, config: str) -> list[Case]:
 
 def load_revised_cases(source: str, config: str) -> tuple[list[Case], str]:
     """As `load_cases`, with the commit of the Hub's data set that was read; "" for what is local."""
+    place = _place(source, config)
+    return _from_hub(source, config) if place is None else (read_cases(place), "")
+
+
+def check_configs(source: str, names: Iterable[str]) -> None:
+    """Check that a sample or a folder has these configs, without reading them; the Hub is not asked.
+
+    Raises:
+        UnknownNameError: One is missing; those that are there are named.
+        RecordError: The folder has no config.
+    """
+    for name in names:
+        _place(source, name)
+
+
+def _place(source: str, config: str) -> Path | None:
+    """The file or folder of a config; None where the Hub has to be asked."""
     if source in SAMPLES:
         one_of("config", config, [name for name in CASE_CONFIGS if name in configs(source)])
-        return read_cases(path(source) / "data" / config), ""
+        return path(source) / "data" / config
     local = check_path(source)
-    if local.is_file():
-        return read_cases(local), ""
     if local.is_dir():
-        return read_cases(_config_folder(local, config)), ""
-    return _from_hub(source, config)
+        return _config_place(local, config)
+    return local if local.is_file() else None
 
 
-def _config_folder(folder: Path, config: str) -> Path:
+def _config_place(folder: Path, config: str) -> Path:
     root = folder / "data" if (folder / "data").is_dir() else folder
-    folders = {child.name: child for child in root.iterdir() if child.is_dir() and any(child.glob("*.parquet"))}
-    return folders[one_of(f"config of {folder}", config, folders)]
+    places = {file.stem: file for file in root.glob("*.parquet")}
+    places |= {child.name: child for child in root.iterdir() if child.is_dir() and any(child.glob("*.parquet"))}
+    if not places:
+        raise RecordError(
+            f"{root} holds no config, expected CONFIG.parquet or CONFIG/*.parquet. Name another folder, or build one "
+            "with `seesaw-cf build`."
+        )
+    return places[one_of(f"config of {folder}", config, places)]
 
 
 def _from_hub(source: str, config: str) -> tuple[list[Case], str]:

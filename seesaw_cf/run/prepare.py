@@ -17,7 +17,7 @@ from seesaw_cf.models.corpus import corpus_of
 from seesaw_cf.models.edited import Checkpoint
 from seesaw_cf.models.editor import Editor, Overrides
 from seesaw_cf.models.load import outline_model
-from seesaw_cf.records.load import load_revised_cases
+from seesaw_cf.records.load import check_configs, load_revised_cases
 from seesaw_cf.run.design import prompt_counts
 from seesaw_cf.run.given import Examined, find_all, read_requests
 from seesaw_cf.run.jobs import Job
@@ -112,6 +112,7 @@ def prepare(job: Job, out: Path, loaded: LoadedModel | None = None) -> Prepared:
     overrides = with_seed(with_moments(settings, names, job.moments), (*names, *random), job.seed)
     check_places(out)
     edited = find_all(job.edited, job.controls, names)
+    check_configs(job.data, job.configs)  # before a corpus of some minutes is read
     texts = loaded.corpus if loaded is not None else None
     corpus = texts if texts is not None else corpus_of(job.corpus, job.model, job.corpus_limit, job.seed)
     read = [load_revised_cases(job.data, config) for config in job.configs]

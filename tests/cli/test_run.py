@@ -86,6 +86,15 @@ def test_what_goes_wrong_is_said_and_nothing_is_left(
     assert not (tmp_path / "run").exists()
 
 
+def test_a_config_that_a_folder_lacks_is_refused_at_once(
+    tmp_path: Path, words: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "cross_property.parquet").touch()
+    monkeypatch.setitem(sys.modules, "seesaw_cf.run.job", None)  # what loads a model cannot be imported
+    assert main([*words, "--out", str(tmp_path / "run"), "--data", str(tmp_path)]) == 1
+    assert "'cross_subject'. Did you mean 'cross_property'? Known: cross_property." in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("option", ["--block", "--max-tokens", "--limit", "--threads", "--actors"])
 @pytest.mark.parametrize("value", ["0", "-5", "1.5", "many"])
 def test_counts_below_one_are_refused(

@@ -272,7 +272,11 @@ def test_cases_are_loaded_from_what_the_name_says(tmp_path: Path) -> None:
             load_cases(str(tmp_path / folder), "mime")
     with pytest.raises(UnknownNameError, match="'empty'"):
         load_cases(str(tmp_path / "plain"), "empty")
+    with pytest.raises(RecordError, match=r"empty holds no config, expected CONFIG\.parquet"):
+        load_cases(str(tmp_path / "plain" / "empty"), "mine")
     file = next((tmp_path / "plain" / "mine").iterdir())
+    (tmp_path / "plain" / "yours.parquet").write_bytes(file.read_bytes())
+    assert load_cases(str(tmp_path / "plain"), "yours") == [case]
     assert load_revised_cases(str(file), "whatever") == ([case], "")
 
 
