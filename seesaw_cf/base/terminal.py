@@ -22,6 +22,11 @@ def printable(text: object) -> str:
     return _CONTROL.sub(" ", str(text)).strip()
 
 
+def quantity(number: float, noun: str, plural: str = "") -> str:
+    """Return a whole number with its noun: "1 edit", "1,200 edits"; `plural` where it is not the noun with an s."""
+    return f"{number:,.0f} {noun if number == 1 else plural or noun + 's'}"
+
+
 def terminal_width() -> int:
     """Columns of the terminal: `COLUMNS` where it is set, 100 where the output is not a terminal, at least 40."""
     return max(_NARROWEST, shutil.get_terminal_size((_NO_TERMINAL, 24)).columns)

@@ -24,6 +24,9 @@ _VALUES = {"probability": "D", "log-odds": "log_odds"}
 _KEYS = ["editor", "holds", "relation"]
 _NAMES = (*_KEYS, "axis", "group", "reference", "scale", "mirror", "verdict", "note")
 _NEEDS = ("detectable", "edits_needed", "people_needed", "cheapest_edits", "cheapest_people", "times")
+_RANGES = ("edits_least", "edits_most", "people_least", "people_most")
+SPREAD = (0.7, 1.75)
+"""The standard error of a run, as a part of what half of its edits or people predicted, in 8 of 10 contrasts."""
 Row = Mapping[Hashable, Any]
 
 
@@ -61,7 +64,8 @@ def needs(
     Returns:
         One row per contrast: what names it, `scale`, `verdict`, `note` (why there is no test); `effect`; `edits` and
         `people` there are, `stderr`, `detectable`; `edits_needed` with these people and `people_needed` with these
-        edits (NaN when no number is enough); `cheapest_edits` and `cheapest_people`, the fewest prompts, and `times` as
+        edits (NaN when no number is enough), with the ends that `SPREAD` gives them (`edits_least`, `edits_most`,
+        `people_least`, `people_most`); `cheapest_edits` and `cheapest_people`, the fewest prompts, and `times` as
         many prompts as now.
     """
     if "holds" not in contrasts:
@@ -109,17 +113,24 @@ def _need(row: Row, precision: Precision | None, tests: float, aim: Aim, margin:
     edits, people = (int(row["clusters"].get(name, 0)) for name in ("edit", "person"))
     out = {"effect": effect, "edits": edits, "people": people, "stderr": row["stderr"]}
     if precision is None:
-        return out | dict.fromkeys(_NEEDS, float("nan"))
+        return out | dict.fromkeys(_NEEDS + _RANGES, float("nan"))
     level = aim.alpha / max(1.0, tests)
     more_edits, more_people, (few_edits, few_people) = precision.factors(effect, level, aim.power)
-    return out | {
-        "detectable": minimum_detectable_effect(row["stderr"], row["df"], alpha=level, power=aim.power),
-        "edits_needed": _times(more_edits, edits),
-        "people_needed": _times(more_people, people),
-        "cheapest_edits": _times(few_edits, edits),
-        "cheapest_people": _times(few_people, people),
-        "times": few_edits * few_people if np.isfinite(few_edits * few_people) else float("nan"),
-    }
+    # an error k times as large is that of an effect k times as small
+    least, most = (precision.factors(effect / spread, level, aim.power)[:2] for spread in SPREAD)
+    ranges = [_times(factor, there) for pair, there in zip(zip(least, most), (edits, people)) for factor in pair]
+    return (
+        out
+        | dict(zip(_RANGES, ranges))
+        | {
+            "detectable": minimum_detectable_effect(row["stderr"], row["df"], alpha=level, power=aim.power),
+            "edits_needed": _times(more_edits, edits),
+            "people_needed": _times(more_people, people),
+            "cheapest_edits": _times(few_edits, edits),
+            "cheapest_people": _times(few_people, people),
+            "times": few_edits * few_people if np.isfinite(few_edits * few_people) else float("nan"),
+        }
+    )
 
 
 def _tests(family: pd.DataFrame) -> float:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
+from seesaw_cf.base.terminal import quantity
 from seesaw_cf.effects.dose import BAND, no_band
 from seesaw_cf.report import text
 from seesaw_cf.report.html.findings import FirstScreen, TitleRules, title_by
@@ -179,7 +180,7 @@ def _listed(words: Sequence[str]) -> str:
 def _not_known(rows: Sequence[DoseRow], groups: pd.DataFrame) -> str:
     parts = []
     if refused := sum(int(dict(row).get("refused", 0)) for row in rows):  # type: ignore[call-overload]
-        parts.append(f"{refused:,} edits were refused")
+        parts.append(f"refused: {quantity(refused, 'edit')}")
     bare = sum(all(math.isnan(number_of(row, f"{name}_low")) for name in MEASURES) for row in rows)
     if bare:
         parts.append(

@@ -12,7 +12,7 @@ from typing import Any
 
 import pandas as pd
 
-from seesaw_cf.base.terminal import printable, wrap
+from seesaw_cf.base.terminal import printable, quantity, wrap
 from seesaw_cf.editors.control_names import first_seed, is_control
 from seesaw_cf.effects.groups import ALL, UNKNOWN
 from seesaw_cf.report import text
@@ -118,14 +118,12 @@ def _about(results: Results) -> str:
     edits = results.distinct[[not is_given(name, manifest) for name in results.distinct["editor"]]]
     counts = edits.groupby("editor", sort=False).size()
     parts = [
-        f"{count:,} {'edit' if count == 1 else 'edits'} by {editor}"
-        for editor, count in counts.items()
-        if not is_control(str(editor))
+        f"{quantity(count, 'edit')} by {editor}" for editor, count in counts.items() if not is_control(str(editor))
     ]
     parts += [moved_phrase(name, facts) for name, facts in manifest.get("edited", {}).items()]
     every = [*results.editors, *results.further_seeds]
     controls = sum(int(counts.get(first_seed(name), 0)) for name in every if is_control(name))
-    parts += [f"{controls:,} control {'edit' if controls == 1 else 'edits'}"] if controls else []
+    parts += [quantity(controls, "control edit")] if controls else []
     records_ = f"{data.get('source')} ({', '.join(map(str, data.get('configs', ())))})"
     head = f"{model.get('id')} ({model.get('dtype')})"
     return f"{head} · {'; '.join(parts) or 'no edits'} · records: {records_} · protocol {manifest.get('protocol')}"
@@ -186,10 +184,10 @@ def _how_sure(results: Results, groups: GroupCounts) -> str:
     people = results.effects.loc[results.effects["axis"] == ALL, "n_subjects"].max() if len(results.effects) else 0
     made = results.distinct["status"] != ASKED_ONLY
     edited, asked = (set(results.distinct.loc[rows, "case_id"]) for rows in (made, ~made))
-    facts = f"{len(edited)} {'fact' if len(edited) == 1 else 'facts'} edited" + (
+    facts = f"{quantity(len(edited), 'fact')} edited" + (
         f", {len(asked - edited)} only asked about" if asked - edited else ""
     )
-    n = f"{facts}, {int(people)} other people in the largest table"
+    n = f"{facts}, {quantity(int(people), 'other person', 'other people')} in the largest table"
     if not groups.promise:
         return f"{n}; no contrast was tested."
     return f"{n}; false claims about groups: {groups.promise}; margin {groups.margin}; noise floor {results.floor}."

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from seesaw_cf.effects.groups import ALL
 from seesaw_cf.effects.knowledge import KnowledgeRow
 from seesaw_cf.report import text
@@ -17,7 +19,8 @@ def knew(results: Results) -> str:
     for row in records(results.known.facts, KnowledgeRow):
         if row["relation"] == ALL and row["n"]:
             median = f"median {row['median_candidates']:g} candidates, share {row['median_share']:.2g}"
-            sentences.append(f"{_share(row)} of {row['n']} {row['facts']} ({median})")
+            facts = row["facts"] if row["n"] > 1 else re.sub(r"(fact|question)s", r"\1", row["facts"])
+            sentences.append(f"{_share(row)} of {row['n']:,} {facts} ({median})")
     first = f"the right answer was first of its candidates for {'; '.join(sentences)}. {_LIMIT}" if sentences else ""
     return " ".join(filter(None, [results.known.note, first]))
 

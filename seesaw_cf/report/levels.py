@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from seesaw_cf.base.terminal import quantity
 from seesaw_cf.editors.control_names import is_control, split_control
 from seesaw_cf.effects.levels import ALPHA, LEVEL_VERDICTS
 from seesaw_cf.report import text
@@ -209,9 +210,8 @@ def _strip(level: str, changes: Sequence[LevelChange], results: Results, colours
         for name, numbers, said in marks
     ]
     measure = WORDS[level].measure.format(before=text.percent(first["before"]), unit=_UNITS[first["scale"]])
-    counts = (
-        f"{first['n']:,} {'answers about' if percent else 'prompts,'} {first['n_people']:,} people, {_edits(changes)}"
-    )
+    asked = f"{quantity(first['n'], 'answer')} about" if percent else f"{quantity(first['n'], 'prompt')},"
+    counts = f"{asked} {quantity(first['n_people'], 'person', 'people')}, {_edits(changes)}"
     alone = len(changes) == 1
     chips = [_chip(change, "" if alone else change.editor, results) for change in changes]
     return Strip(level, WORDS[level].title, f"{measure}; {counts}", axis, ends, drawn, chips)
@@ -220,7 +220,7 @@ def _strip(level: str, changes: Sequence[LevelChange], results: Results, colours
 def _edits(changes: Sequence[LevelChange]) -> str:
     """How many edits, and where they are few how many of them carry half of the change."""
     first = changes[0].row
-    count = f"{first['n_edits']:,} {'edit' if first['n_edits'] == 1 else 'edits'}"
+    count = quantity(first["n_edits"], "edit")
     half = [f"{int(change.row['half_edits'])} of {change.row['n_edits']} edits carry half of it ({change.editor})"
             for change in changes
             if 1 < change.row["n_edits"] < FEW_EDITS and change.row.get("half_edits", math.nan) > 0]  # fmt: skip

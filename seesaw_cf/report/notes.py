@@ -54,6 +54,8 @@ from what is right about others."""
 
 SEEDS = "Controls that draw: means over their seeds, of the ends of intervals too; a mean has no p."
 
+FIRST_SEED = "Of a control with several seeds, its first seed's answers are shown; the tables have the mean of all."
+
 GATES = "What must hold before a verdict means much."
 
 WORST = """The edits that did the largest damage, of each editor. Damage: the largest of the share of other facts about
@@ -123,7 +125,7 @@ def left_out(no_gold: int, unscored: int, no_candidate: int) -> str:
 
 def coverage(n: int) -> str:
     """Return how many people were asked about."""
-    return f"""{n:,} people were asked about, none of them the edited person of the same case. Several tags count
+    return f"""People asked about: {n:,}, none of them the edited person of the same case. Several tags count
     several times, so shares may add up to more than 100 %; "unknown" = no tag on that axis."""
 
 

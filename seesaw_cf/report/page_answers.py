@@ -12,6 +12,7 @@ from scipy.special import expit
 
 from seesaw_cf.base.terminal import printable
 from seesaw_cf.effects.groups import ALL
+from seesaw_cf.report import notes
 from seesaw_cf.report.html.look import Choice, ListColumn, PromptList, make_look, short, view_link
 from seesaw_cf.report.page_cases import edited_facts
 from seesaw_cf.report.results import Results, relation_name
@@ -68,6 +69,7 @@ def look_answers(results: Results) -> PromptList | None:
     facts = edited_facts(results.edits)
     rows = [_row(row, facts) for row in examples.to_dict("records")]
     about = f"{len(examples):,} of {len(frame):,} cases, of each outcome those whose answers moved most."
+    about += f" {notes.FIRST_SEED}" if results.further_seeds else ""
     texts = ("The cases behind these shares", about, "cases")
     search = ("edit", "prompt", "gold", "before", "after")
     sizes = (_KEY, _counts(frame, cells))

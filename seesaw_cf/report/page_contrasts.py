@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 
 import pandas as pd
 
+from seesaw_cf.base.terminal import quantity
 from seesaw_cf.effects.groups import ALL
 from seesaw_cf.report import text
 from seesaw_cf.report.html.forest import Axis, ForestColumn, ForestRow, Mark, Panel
@@ -56,7 +57,8 @@ def _row(row: VerdictRow, axis: Axis, colours: Mapping[str, int]) -> ForestRow:
     holds = str(row.get("holds", HOLDER))
     names += [f"hold the {text.HOLDS[holds]}"] if holds != HOLDER else []
     size = text.minus(text.effect(row["value"], row["low"], row["high"]))
-    counts = f"{row['clusters'].get('edit', 0)} edits, {row['clusters'].get('person', 0)} people"
+    edits, people = (row["clusters"].get(name, 0) for name in ("edit", "person"))
+    counts = f"{quantity(edits, 'edit')}, {quantity(people, 'person', 'people')}"
     mark = Mark(axis.at(row["value"]), axis.span(row["low"], row["high"]), colours[row["editor"]], f"{size}; {counts}")
     cell = (row["editor"], row["relation"], holds, row["axis"], row["group"])
     return ForestRow(f"{' · '.join(names)}: {row['verdict']}", size, [mark], cell_link(cell))

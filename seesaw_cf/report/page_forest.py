@@ -8,6 +8,7 @@ from typing import Literal
 
 import pandas as pd
 
+from seesaw_cf.base.terminal import quantity
 from seesaw_cf.editors.control_names import CONTROLS, is_control, split_control
 from seesaw_cf.effects.audit import AuditSettings
 from seesaw_cf.effects.groups import ALL, AXES, UNKNOWN
@@ -111,7 +112,8 @@ def forests_of(
         row = cells.get((editor, *key, holds))
         if row is None or not math.isfinite(_value(row, column)):
             return None
-        about = f"{editor}: {_effect_text(row, column, limits)}; {row['n_cases']} edits, {row['n_subjects']} people"
+        counts = f"{quantity(row['n_cases'], 'edit')}, {quantity(row['n_subjects'], 'person', 'people')}"
+        about = f"{editor}: {_effect_text(row, column, limits)}; {counts}"
         beside = []
         for name in controls.get(editor, ()):
             control = cells.get((name, *key, holds))

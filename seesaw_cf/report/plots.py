@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from seesaw_cf.base.terminal import printable
+from seesaw_cf.base.terminal import printable, quantity
 from seesaw_cf.editors.control_names import is_control, split_control
 from seesaw_cf.effects.dose import Curves
 from seesaw_cf.effects.groups import ALL
@@ -70,7 +70,8 @@ def _panel(panel: Axes, rows: pd.DataFrame, results: Results) -> None:
         _beside(panel, y, text.minus(number), colour)
         for verdict in verdicts:
             _beside(panel, y - 0.4, verdict, _COLOUR_OF.get(verdict.split()[0], "black"))
-    counts = f"n = {first['n']:,}; {first['n_people']:,} people, {first['n_edits']:,} edits"
+    people, edits = quantity(first["n_people"], "person", "people"), quantity(first["n_edits"], "edit")
+    counts = f"n = {first['n']:,}; {people}, {edits}"
     panel.set_title(f"{_TITLES[first['level']]}  ({counts})", loc="left", fontsize=11, fontweight="bold")
     panel.axvline(
         first["before"] if share else 0, color="black", linewidth=1, linestyle=":" if share else "-", zorder=1

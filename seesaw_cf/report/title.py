@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
+from seesaw_cf.base.terminal import quantity
 from seesaw_cf.editors.control_names import is_control
 from seesaw_cf.report import text
 from seesaw_cf.report.contrasts import BETTER_OFF, WORSE_OFF, GroupCounts
@@ -70,7 +71,7 @@ _NO_HARM = {
     True: "no {kind} of {n} is shown to do more harm than its control",
     False: "no {kind} of {n} is shown to change anything that was asked by more than the margin",
 }
-_OPEN_CHANGE = "whether that is more than its control changes is not known"
+_LARGE = 5  # margins: an undecided change of that size is said with its size
 _NO_CONTROL = "without a control it is not known whether any change of that size does the same"
 _GROUPS: Sequence[tuple[Callable[[GroupCounts], bool], str]] = (
     (lambda counts: not counts.total, "Groups were not compared."),
@@ -142,12 +143,14 @@ def _levels(results: Results, editors: Sequence[str], changes: Sequence[LevelCha
     if not others:
         yield from _clauses(worst, own[worst], results)
     elif not _harm(own[worst]):
+        largest = max(asked, key=lambda name: _largest(own[name]))
+        yield from _undecided(largest, results, changes) if _largest(own[largest]) >= _LARGE else ()
         yield _NO_HARM[any(change.row["control"] for change in changes)].format(kind=kind, n=len(asked))
     else:
         yield from _ranked(f"worst of {len(asked)} {kind}s", _clauses(worst, own[worst], results))
         if harmful := [name for name in others[:-1] if _harm(own[name])]:
             yield f"harm is shown of {_and(harmful)}, too"
-        yield from _ranked("best", _clauses(others[-1], own[others[-1]], results))
+        yield from _ranked("best", _clauses(others[-1], own[others[-1]], results)[:1])
     if any(change.verdict == ALONE and change.changed for change in changes):
         yield _NO_CONTROL
 
@@ -165,19 +168,42 @@ def _clauses(editor: str, changes: Sequence[LevelChange], results: Results) -> S
     """What one editor did, the largest first, and what is not known of it."""
     lead, person = _LEADS[_kind(editor, results)]
     ordered = sorted(changes, key=lambda change: -abs(change.size))
+    undecided = _undecided(editor, results, changes)
     if harm := [_words(change).format(person=person) for change in ordered if change.verdict == WORSE]:
-        return [f"{lead.format(editor=editor)} {_and(harm)}"]
+        return [f"{lead.format(editor=editor)} {_and(harm)}", *undecided]
+    if undecided:
+        return undecided
     subject = _subject(editor, results)
-    moved = [change for change in ordered if change.verdict in (ALONE, OPEN) and change.changed]
-    if moved:
-        words = f"{lead.format(editor=editor)} {_and([_changed(change, person) for change in moved])}"
-        return [words, *([_OPEN_CHANGE] if moved[0].verdict == OPEN else [])]
     rest = [
         words.format(levels=_and([WORDS[change.level].about for change in same]) + _reason(same))
         for verdict, words in _REST.items()
         if (same := [change for change in changes if change.verdict == verdict])
     ]
     return [f"{subject} {_and(rest)}" if rest else _NOTHING.format(subject=subject) + _reason(changes)]
+
+
+def _is_undecided(change: LevelChange) -> bool:
+    """Whether a change is real or large, and not decided against a control."""
+    return change.verdict in (ALONE, OPEN, UNTESTABLE) and (change.changed or abs(change.size) >= _LARGE)
+
+
+def _largest(changes: Sequence[LevelChange]) -> float:
+    return max((abs(change.size) for change in changes if _is_undecided(change)), default=0.0)
+
+
+def _undecided(editor: str, results: Results, changes: Sequence[LevelChange]) -> Sequence[str]:
+    """What changed by how much, and after the control, where no verdict says more; first what is real."""
+    lead, person = _LEADS[_kind(editor, results)]
+    own = [change for change in changes if change.editor == editor and _is_undecided(change)]
+    own.sort(key=lambda change: -abs(change.size))
+    sentences = []
+    for real in (True, False):
+        if same := [change for change in own if (change.verdict == ALONE and change.changed) is real]:
+            words = f"{lead.format(editor=editor)} {_and([_changed(change, person) for change in same])}"
+            reason, edits = _reason(same), quantity(same[0].row["n_edits"], "edit")
+            few = f", which cannot be tested{reason}" if reason else f", in {edits}: too few to decide"
+            sentences.append(words if real else words + few)
+    return sentences
 
 
 def _reason(changes: Sequence[LevelChange]) -> str:
@@ -200,7 +226,16 @@ def _changed(change: LevelChange, person: str) -> str:
     row = change.row
     size = text.number(abs(row["value"])).removeprefix("+") + " nats" * (row["scale"] == "log-odds")
     words = _CHANGE[change.level][row["value"] > 0]
-    return words.format(after=text.percent(row["after"]), before=text.percent(row["before"]), size=size, person=person)
+    words = words.format(after=text.percent(row["after"]), before=text.percent(row["before"]), size=size, person=person)
+    if not row["control"]:
+        return words
+    control = row["control_value"]
+    beside = (
+        text.percent(row["before"] + control)
+        if row["scale"] == "share"
+        else f"{-WORDS[change.level].sign * control:+.3f}"
+    )
+    return f"{words} (control {beside})"
 
 
 def _groups(counts: GroupCounts) -> str:

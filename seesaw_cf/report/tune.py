@@ -13,7 +13,7 @@ from typing import Any
 import pandas as pd
 
 from seesaw_cf.base.errors import RunFolderError
-from seesaw_cf.base.terminal import printable
+from seesaw_cf.base.terminal import printable, quantity
 from seesaw_cf.base.text import read_json
 from seesaw_cf.report import text
 from seesaw_cf.report.forms import findings_report
@@ -105,15 +105,16 @@ def tune_findings(search: Mapping[str, Any]) -> Findings:
     data = search["data"].get("source", "records")
     refused = sum(sum(row["refused"].values()) for row in search["trials"])
     screen = FirstScreen(
-        f"{summary.model} · {summary.editor} · {plan['trials']} settings on {plan['first_edits']} edits, {len(final)} "
-        f"of them again on {plan['final_edits']} · {len(search['subjects'])} people of {data}",
+        f"{summary.model} · {summary.editor} · {quantity(plan['trials'], 'setting')} on "
+        f"{quantity(plan['first_edits'], 'edit')}, {len(final)} of them again on {plan['final_edits']} · "
+        f"{quantity(len(search['subjects']), 'person', 'people')} of {data}",
         title_by(_TITLE, summary),
         {
             "Best settings": _settings(search),
             "Objective": f"{search['objective']}.",
             "Not known": "What the best is worth on other edits: these numbers are those it was chosen by, so a little "
             "too good. A run with --leave-out-tuned measures it on other people.",
-            "Refused": f"{refused:,} edits." if refused else "",
+            "Refused": f"{quantity(refused, 'edit')}." if refused else "",
         },
     )
     space = _space(search)

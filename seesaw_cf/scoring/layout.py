@@ -10,6 +10,7 @@ from typing import Literal, TypeVar
 import torch
 from torch import Tensor, nn
 
+from seesaw_cf.base.terminal import quantity
 from seesaw_cf.scoring.encode import EncodedCloze
 from seesaw_cf.scoring.windows import Windows
 
@@ -304,13 +305,11 @@ class ScoringPlan:
     bytes: int
 
     def __str__(self) -> str:
+        size = f"{quantity(self.edits, 'edit')}, {quantity(self.rows, 'text')}, {quantity(self.tokens, 'token')}"
         if self.reason:
-            return (
-                f"{self.edits} edits, {self.rows} texts, {self.tokens} tokens: one after the other, weights restored, "
-                f"{self.restore:.3g} FLOP ({self.reason})"
-            )
+            return f"{size}: one after the other, weights restored, {self.restore:.3g} FLOP ({self.reason})"
         return (
-            f"{self.edits} edits, {self.rows} texts, {self.tokens} tokens ({self.shared_tokens} shared), first edited "
+            f"{size} ({self.shared_tokens} shared), first edited "
             f"block {self.first} of {self.layers}: together {self.together:.3g} FLOP and {self.bytes / 2**20:.1f} MiB "
             f"held, one after the other {self.restore:.3g} FLOP -> {self.how}"
         )

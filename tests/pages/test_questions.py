@@ -12,6 +12,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from seesaw_cf.effects import prompt_effects
+from seesaw_cf.effects.needed import needs
+from seesaw_cf.report import read_results
 from tests.pages.browser import opened
 from tests.pages.conftest import Address
 from tests.pages.made import run_folder
@@ -45,6 +48,18 @@ def asked(scores: pd.DataFrame) -> pd.DataFrame:
 def page(browser: Any, address: Address) -> Iterator[Any]:
     with opened(browser, address("report")) as found:
         yield found
+
+
+_SEVERAL = {"test_which_prompts_lost_most_confidence": 2, "test_can_it_be_trusted_repeated_and_cited": 3}  # questions
+
+
+@pytest.fixture(autouse=True)
+def clicks(page: Any, request: pytest.FixtureRequest) -> Iterator[None]:
+    """Count the reader's clicks in the page; a question takes at most two."""
+    page.evaluate("window.clicks ?? addEventListener('click', event => { clicks += event.isTrusted; }, true)")
+    page.evaluate("window.clicks = 0")
+    yield
+    assert page.evaluate("clicks") <= 2 * _SEVERAL.get(request.node.name, 1)
 
 
 def _mean(rows: pd.DataFrame, column: str) -> float:
@@ -213,3 +228,29 @@ def test_can_it_be_trusted_repeated_and_cited(page: Any, folder: Path) -> None:
         page.get_by_role("navigation").get_by_role("link", name=question, exact=True).click()
         assert page.url.endswith(place)
         assert answer in page.inner_text(place)
+
+
+def test_are_the_people_known(page: Any, scores: pd.DataFrame) -> None:
+    """One click: how often what people hold was the likelier answer before any edit (of the editor named first)."""
+    page.get_by_role("navigation").get_by_role("link", name="What did the model know before?", exact=True).click()
+    asked = scores[(scores["editor"] == "memit") & (scores["kind"] == "cross_subject")]
+    before = asked[(asked["phase"] == "pre") & (asked["holds"] == "target_new")]
+    first = before.pivot_table(index=["case_id", "prompt_id"], columns="role", values="logprob").dropna()
+    _, _, share, n, *_ = next(
+        row for row in _cells(page, "knowledge") if row[0].startswith("questions") and row[1] == "all"
+    )
+    assert int(n) == len(first)
+    assert _numbers(share)[0] == pytest.approx(100 * (first["target_new"] > first["target_true"]).mean(), abs=0.06)
+
+
+def test_how_many_more_do_i_need(page: Any, folder: Path, scores: pd.DataFrame) -> None:
+    """Without a click: the middle of the open contrasts, planned again from the score table."""
+    found = read_results(run_folder(folder)).audit
+    assert found is not None
+    own = found.verdicts[~found.verdicts["editor"].str.startswith("random(")]
+    open_ = own[(own["verdict"] == "undetermined") & ~own["mirror"]]
+    planned = needs(prompt_effects(scores), open_, family=own).sort_values("times", kind="stable")
+    middle = planned[planned["times"].notna()].iloc[(planned["times"].notna().sum() - 1) // 2]
+    said = re.search(r"needs ([\d,.e+]+) times the edits", page.inner_text("#findings"))
+    assert said is not None
+    assert float(said[1]) == pytest.approx(middle["edits_needed"] / middle["edits"], rel=0.05)

@@ -41,7 +41,7 @@ def test_it_has_what_it_says_it_has(page: Read) -> None:
 def test_people_are_counted_once_and_unknown_ones_too(page: Read) -> None:
     """The shares of gender, where nobody has two tags, add up to everybody."""
     rows = re.findall(r"gender\s*(men|women|unknown)\s*([\d,]+)", page.text)
-    everybody = re.search(r"([\d,]+) people were asked about", page.text)
+    everybody = re.search(r"People asked about: ([\d,]+), none", page.text)
     assert everybody is not None
     assert sum(int(n) for _, n in rows) == int(everybody[1])
     assert {name for name, _ in rows} == {"men", "women", "unknown"}

@@ -110,7 +110,7 @@ def test_a_run_of_nothing_but_refusals_and_one_sample_says_so() -> None:
     made = replace(made, units=made.units.drop(columns="D_by"))
     page = check_alone(findings_page(dose_findings(made)))
     assert "Every edit was refused: nothing was changed." in page.text
-    assert "27 edits were refused" in page.text
+    assert "refused: 27 edits" in page.text
     assert "6 of 6 cells have no band: one sample" in page.text
     assert not re.search(r"\bnan\b|\binf\b", page.text, re.IGNORECASE)
 

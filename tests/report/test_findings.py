@@ -115,21 +115,45 @@ def test_what_is_not_worse_is_said_by_its_verdict(results: Results, verdict: str
 
 def test_a_change_that_may_be_that_of_the_control_is_said_with_its_size(results: Results) -> None:
     facts = _row("other_facts", scale="share", value=-0.6, low=-0.9, high=-0.2, before=1.0, after=0.375)
-    facts |= _beyond(-0.6, "undetermined")
+    facts |= _beyond(-0.6, "undetermined") | {"control_value": 0.0}
     title = _title(results, [_row(**_beyond(0.01, "undetermined"), low=-0.01), facts])
     assert title.startswith(
-        "After one memit edit the model has 37.5% of the other facts about that person right, 100.0% before. "
-        "Whether that is more than its control changes is not known."
+        "After one memit edit the model has 37.5% of the other facts about that person right, 100.0% before "
+        "(control 100.0%), in 147 edits: too few to decide. "
     )
 
 
 def test_why_nothing_can_be_compared_is_said(results: Results) -> None:
     few: dict[str, Any] = {"low": NAN, "high": NAN, "note": "too few edits: 1, 5 needed (1.0 effective)"}
     row = _row(**_beyond(0.9, "not testable") | few | {"difference_note": few["note"]})
-    assert "people who hold the old answer (too few edits: 1, 5 needed)." in _title(results, [row])
-    assert _title(results, [_row(value=0.9, **few)]).startswith(
+    words = "the old answer (control -0.010), which cannot be tested (too few edits: 1, 5 needed)."
+    assert words in _title(results, [row])
+    small = _row(**_beyond(0.05, "not testable") | few | {"difference_note": few["note"]})
+    assert "people who hold the old answer (too few edits: 1, 5 needed)." in _title(results, [small])
+    one = _title(results, [_row(**_beyond(0.9, "undetermined"), n_edits=1)])
+    assert "in 1 edit: too few to decide." in one
+    assert _title(results, [_row(value=0.09, **few)]).startswith(
         "One memit edit is not shown to change anything that was asked by more than the margin "
         "(too few edits: 1, 5 needed)."
+    )
+
+
+def test_a_large_size_stands_in_the_first_sentence_though_nothing_is_decided(results: Results) -> None:
+    row = _row(value=0.61, low=-0.1, high=1.3, n_edits=6) | _beyond(0.6, "undetermined") | {"control_value": 0.001}
+    words = "lost 0.610 of its confidence about people who hold the old answer (control -0.001), in 6 edits"
+    assert _title(results, [row]).startswith(f"After one memit edit the model {words}: too few to decide.")
+    several = [_row(editor="ft", **_beyond(0.001, "undetermined"), low=-0.01), row]
+    assert _title(results, several).startswith(
+        f"After one memit edit the model {words}: too few to decide. No editor of 2 is shown to do more harm"
+    )
+    harm = _title(results, [row, _row("target_new", **_beyond(-0.05))])
+    assert harm.startswith("After one memit edit the model is less sure about people who hold the new answer. After")
+    assert f"{words}: too few to decide." in harm
+    alone = [_row(value=0.61, low=-0.1, n_edits=6), _row("target_new")]
+    assert _title(results, alone).startswith(
+        "After one memit edit the model gained 0.100 of confidence about people who hold the new answer. After one "
+        "memit edit the model lost 0.610 of its confidence about people who hold the old answer, in 6 edits: too "
+        "few to decide. Without a control"
     )
 
 
@@ -164,7 +188,7 @@ def test_of_several_editors_the_worst_and_the_best_are_named(results: Results) -
     assert "Best: after one memit edit the model is less sure" in title
     same = [_row(editor=name, **_beyond(0.001, "undetermined")) for name in ("memit", "ft")]
     assert _title(results, same).startswith("No editor of 2 is shown to do more harm than its control. ")
-    still = [_row(editor=name, low=-0.01) for name in ("memit", "ft")]
+    still = [_row(editor=name, value=0.05, low=-0.01) for name in ("memit", "ft")]
     assert _title(results, still).startswith("No editor of 2 is shown to change anything that was asked by more than ")
 
 
@@ -228,7 +252,7 @@ def test_of_controls_alone_it_says_what_they_changed(results: Results) -> None:
             _row(editor=name),
             "after one random(memit) edit the model lost 0.100 of its confidence about people",
         ),
-        (_row(editor=name, low=-0.01), "one random(memit) edit is not shown to change anything that was"),
+        (_row(editor=name, value=0.05, low=-0.01), "one random(memit) edit is not shown to change anything that was"),
     ):
         found = find(replace(controls, levels=pd.DataFrame([row]), audit=None))
         assert found.title.startswith(f"Only control edits were made: {words}")
@@ -417,7 +441,8 @@ def test_without_an_interval_it_says_why(beside: Results, tmp_path: Path) -> Non
     batch = read_results(write_run(tmp_path / "batch", asked, ("memit", "random(memit)"), protocol="batch"))
     found = find(batch)
     assert all("no interval: the cases of a relation are one edit" in strip.line() for strip in found.strips)
-    assert "The memit batch cannot be compared with its control on" in found.title
+    words = "), which cannot be tested (the cases of a relation are one edit"
+    assert words in found.title
 
 
 def test_where_probabilities_are_tiny_log_odds_speak(results: Results) -> None:

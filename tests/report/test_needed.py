@@ -11,7 +11,7 @@ import pytest
 
 from seesaw_cf.cli import main
 from seesaw_cf.effects.audit import hypotheses
-from seesaw_cf.effects.needed import Aim, needs
+from seesaw_cf.effects.needed import SPREAD, Aim, needs
 from seesaw_cf.report.needed import compared, missing, needed, needs_table, run_needs
 from seesaw_cf.report.results import Results, read_results
 from seesaw_cf.types import AttributePrompt, Case
@@ -64,6 +64,21 @@ def test_the_mirror_of_a_two_label_axis_changes_no_numbers(results: Results) -> 
     every, few = (needs(results.prompts, rows, Aim(0.1)) for rows in (contrasts, hypotheses(contrasts)))
     assert len(few) < len(every)
     pd.testing.assert_frame_equal(every[~every["mirror"]].reset_index(drop=True), few)
+
+
+def test_a_prediction_says_how_far_it_may_be_off(results: Results) -> None:
+    """The range is what the effect takes where the error of the larger run is as far off as in halves of a run."""
+    frame = run_needs(results, 0.1)
+    ends = [run_needs(results, 0.1 / spread) for spread in SPREAD]
+    for name in ("edits", "people"):
+        for end, other in zip(("least", "most"), ends, strict=True):
+            assert frame[f"{name}_{end}"].equals(other[f"{name}_needed"])
+        there = frame[f"{name}_needed"].notna() & frame[f"{name}_most"].notna()
+        assert (frame[f"{name}_least"][there] < frame[f"{name}_most"][there]).any()
+    row = frame[frame["edits_needed"].notna() & frame["edits_most"].notna()].iloc[0]
+    ranged = f"{row['edits_needed']:,.0f} ({row['edits_least']:,.0f} to {row['edits_most']:,.0f})"
+    assert ranged in needs_table(frame, group=row["group"]).markdown()
+    assert "8 of 10 predictions from half of a run, with errors 0.7 to 1.75 times" in needs_table(frame).about
 
 
 def test_contrasts_precise_enough_take_edits_for_equivalence_alone(results: Results) -> None:

@@ -21,7 +21,7 @@ from seesaw_cf.errors import MissingExtraError, RecordError, RunFolderError, Sto
 from seesaw_cf.report import read_results, terminal_report, write_report
 from seesaw_cf.types import AttributePrompt, Case, EditRequest, Entity
 from tests.fakes import not_installed
-from tests.report.runs import all_markdown, cases, write_manifest, write_run
+from tests.report.runs import all_markdown, cases, property_cases, write_manifest, write_run
 
 PICTURES = {f"{kind}_{axis}.png" for kind in ("forest", "heatmap") for axis in ("gender", "race", "region")}
 # What the audit adds for two editors; only gender has enough people for intervals in this small run.
@@ -193,6 +193,15 @@ def test_a_single_case_says_that_it_has_no_interval(tmp_path: Path) -> None:
     assert "[nan" not in markdown
 
 
+def test_one_of_anything_is_no_plural(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run", cases(("P27",), 1, 1) + property_cases(1), ("memit", "random(memit)"))
+    shown = write_report(run, full=True)
+    page = re.sub(r"<[^>]+>", " ", (run / "report" / "report.html").read_text(encoding="utf-8"))
+    assert "1 edit, 1 person" in page
+    for text in (shown, page):
+        assert re.findall(r"(?<![\d.,%-])\b1 (?:[a-z]+s|people)\b", text) == []
+
+
 def test_several_tags_count_in_each_group_and_unknown_is_kept(tmp_path: Path) -> None:
     both = {"race": ("Black", "Latine")}
     run = write_run(tmp_path / "run", [_one_case([both, {}, {}])])
@@ -222,7 +231,6 @@ def test_all_edits_refused_is_a_report_not_a_crash(tmp_path: Path) -> None:
 
 
 def test_a_run_without_other_people_has_no_such_section(tmp_path: Path) -> None:
-    from tests.report.runs import property_cases
 
     run = write_run(tmp_path / "run", property_cases(2))
     shown = write_report(run)

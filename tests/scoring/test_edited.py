@@ -158,7 +158,7 @@ def test_explain_tells_the_plan_of_each_block(tokenizer: PreTrainedTokenizerBase
     nodes = unique_nodes(encode_many(tokenizer, clozes(2)).asked)
     (message,) = caplog.messages
     assert message.startswith(
-        f"4 edits, {4 * 56} texts, {4 * nodes} tokens ({nodes} shared), first edited block 2 of 3: together "
+        f"4 edits, {4 * 56} texts, {4 * nodes:,} tokens ({nodes} shared), first edited block 2 of 3: together "
     )
     assert re.search(
         r"together [\d.e+]+ FLOP and [\d.]+ MiB held, one after the other [\d.e+]+ FLOP -> together", message
@@ -197,7 +197,7 @@ def test_other_deltas_are_applied_and_restored(change: Any, reason: str, tokeniz
     assert reason in plan.reason
     assert plan.tokens == unique_nodes(encode_many(tokenizer, clozes(1)).asked)
     assert plan.restore == 2 * plan.tokens * sum(part.numel() for part in model.model.layers.parameters())
-    assert str(plan).startswith(f"1 edits, 28 texts, {plan.tokens} tokens: one after the other, weights restored, ")
+    assert str(plan).startswith(f"1 edit, 28 texts, {plan.tokens:,} tokens: one after the other, weights restored, ")
     assert engine.score([(delta, clozes(1))]) == [TrieScorer(model, tokenizer).score(clozes(1))]
     with (
         pytest.raises(DeltaMismatchError, match="cannot be applied per token"),

@@ -21,7 +21,7 @@ from seesaw_cf.types import EditRequest, Entity, Estimate
 from .tiny import low_rank_delta, tiny
 
 NAN = float("nan")
-FEW = "too few clusters"
+FEW = "too few people: 3 in women, 5 needed"
 EVIDENCE = Evidence(
     (
         Result("efficacy_log_odds", Estimate(0.75, n=1, note=FEW), before=-2.5),
@@ -54,10 +54,10 @@ def test_card_says_what_with_what_results_warning_and_how_to_load(tmp_path: Path
     assert "**counterfactual**" in text
     assert "| &#123;&#125; is a citizen of | Ada | Peru | France |" in text
     assert "| layers | &#91;0, 1&#93; |" in text
-    assert "| `efficacy_log_odds` | -2.5000 | 0.7500 | too few clusters | 1 |" in text
+    assert f"| `efficacy_log_odds` | -2.5000 | 0.7500 | {escaped(FEW)} | 1 |" in text
     assert "| `other_people_d` |  | -0.2500 | -0.5000 to 0.1250 | 40 |" in text
-    assert "| `other_people_d`, race Black |  | -0.5000 | too few clusters | 6 |" in text
-    assert "| `old_target_people_d` |  | nan | too few clusters | 0 |" in text
+    assert f"| `other_people_d`, race Black |  | -0.5000 | {escaped(FEW)} | 6 |" in text
+    assert f"| `old_target_people_d` |  | nan | {escaped(FEW)} | 0 |" in text
     assert "at commit 0123456789abcdef" in text
     assert "on 2026-11-22. Every number is about the edit in this repository alone." in text
     assert 'from_pretrained("org/base", dtype="float32")' in text

@@ -14,7 +14,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from seesaw_cf.base.terminal import printable
+from seesaw_cf.base.terminal import printable, quantity
 from seesaw_cf.report.table import Table
 
 _HERE = Path(__file__).parent
@@ -119,7 +119,9 @@ def download(text: str, kind: str = "text/csv") -> Markup:
 def downloads(tables: Iterable[Table]) -> list[tuple[str, str, Markup]]:
     """Return tables to take away from a page: name of the file, its size in words, and the file as a link."""
     return [
-        (f"{table.name}.csv", f"{len(table.frame):,} rows", download(table.csv)) for table in tables if len(table.frame)
+        (f"{table.name}.csv", quantity(len(table.frame), "row"), download(table.csv))
+        for table in tables
+        if len(table.frame)
     ]
 
 

@@ -115,9 +115,13 @@ def refusal(heading: str, message: str) -> str:
 def _about(prompts: Prompts) -> str:
     data = prompts.manifest.get("data", {})
     configs = ", ".join(map(str, data.get("configs", ())))
-    seeds = any(first_seed(name) != name for name in prompts.manifest.get("editors", {}))
-    means = ". Numbers after a control that draws are means of log-probabilities over its seeds" if seeds else ""
+    means = ". Numbers after a control that draws are means of log-probabilities over its seeds"
+    means = means if _has_seeds(prompts) else ""
     return f"{prompts.total:,} prompts of {prompts.folder.name}, records of {data.get('source')} ({configs}){means}"
+
+
+def _has_seeds(prompts: Prompts) -> bool:
+    return any(first_seed(name) != name for name in prompts.manifest.get("editors", {}))
 
 
 def _columns(prompts: Prompts, view: View, lacking: bool) -> list[str]:
@@ -279,6 +283,8 @@ def _case(prompts: Prompts, view: View) -> list[Table]:
     about = (
         f"Case {key['case']}, {relation_name(key['relation'])}: the edited fact itself; the norm is of the change. "
         f"Recorded groups of the edited person: {_edited(prompts, key)}"
+        + ". Of a control with several seeds this is the edit of its first seed"
+        * _has_seeds(prompts)
     )
     columns = (
         *(Column(name, words=True) for name in ("editor", "status")),
