@@ -27,7 +27,7 @@ from seesaw_cf.report.rows import AccuracyRow, EffectRow, records, with_limits
 
 _TITLES = {
     "other_facts": "Other facts about the edited person: share still right (dotted line: before)",
-    "target_true": "People who hold the OLD answer: moved towards the new, false one",
+    "target_true": "People who hold the OLD answer: what the new, false one gained on the right one",
     "target_new": "People who hold the NEW answer: D_d, below 0 less sure of what is right",
 }
 _COLOUR_OF = {"worse": COLOURS[1], "better": COLOURS[2]}
