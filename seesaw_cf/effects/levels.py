@@ -22,7 +22,7 @@ from seesaw_cf.stats import (
     mcnemar,
     paired_change,
 )
-from seesaw_cf.stats.clustered import MIN_EFFECTIVE, half_clusters
+from seesaw_cf.stats.clustered import FEW_EDITS, MIN_EFFECTIVE, half_clusters
 from seesaw_cf.stats.skew import outer_limits
 
 LEVELS = ("other_facts", "target_true", "target_new")
@@ -120,7 +120,10 @@ def _verdict(row: Row, floor: float, is_control: bool) -> tuple[LevelVerdict | L
     if real and abs(value) > margin:
         return f"{word} than its control", f"{size}: {side}"  # type: ignore[return-value]
     if row["difference_reach"] < margin and floor < margin:
-        return "no more than its control", f"{size}: {side}, 90 % interval inside the margin"
+        inside = f"{size}: {side}, 90 % interval inside the margin"
+        if row["n_edits"] < FEW_EDITS:  # of ten edits none may be among the few that do harm
+            return "undetermined", f"{inside}, but {row['n_edits']} edits can miss rare harm ({FEW_EDITS} needed)"
+        return "no more than its control", inside
     if p < ALPHA and not real:
         return "undetermined", f"{size}: within the noise floor {floor:.2g}"
     return "undetermined", f"{size}: {side}, 90 % interval not inside the margin"

@@ -97,12 +97,13 @@ def test_other_facts_lost_beyond_a_control() -> None:
 
 
 DIFFERENCES = {
-    # level, moves of 12 edits beside a control that moves nothing -> verdict, words of the rule
+    # level, moves of edits beside a control that moves nothing -> verdict, words of the rule
     "harm": ("target_true", [0.05, 0.07] * 6, "worse than its control", "worse, corrected p"),
     "good": ("target_true", [-0.05, -0.07] * 6, "better than its control", "better, corrected p"),
     "turned": ("target_new", [-0.05, -0.07] * 6, "worse than its control", "worse, corrected p"),
-    "small": ("target_true", [0.005, 0.007] * 6, "no more than its control", "worse, corrected p"),
-    "none": ("target_true", [0.002, -0.002] * 6, "no more than its control", "90 % interval inside the margin"),
+    "small": ("target_true", [0.005, 0.007] * 40, "no more than its control", "worse, corrected p"),
+    "none": ("target_true", [0.002, -0.002] * 40, "no more than its control", "90 % interval inside the margin"),
+    "few": ("target_true", [0.002, -0.002] * 6, "undetermined", "but 12 edits can miss rare harm (80 needed)"),
     "wide": ("target_true", [0.09, -0.09, 0.02] * 4, "undetermined", "90 % interval not inside the margin"),
 }
 
