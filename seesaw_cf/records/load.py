@@ -39,15 +39,15 @@ def load_revised_cases(source: str, config: str) -> tuple[list[Case], str]:
     return _from_hub(source, config) if place is None else (read_cases(place), "")
 
 
-def check_configs(source: str, names: Iterable[str]) -> None:
+def check_configs(source: str, configs: Iterable[str]) -> None:
     """Check that a sample or a folder has these configs, without reading them; the Hub is not asked.
 
     Raises:
         UnknownNameError: One is missing; those that are there are named.
         RecordError: The folder has no config.
     """
-    for name in names:
-        _place(source, name)
+    for config in configs:
+        _place(source, config)
 
 
 def _place(source: str, config: str) -> Path | None:

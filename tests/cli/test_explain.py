@@ -43,7 +43,7 @@ def test_explain_names_the_editor_and_the_first_case(tmp_path: Path, caplog: pyt
     caplog.clear()
     assert main([*RUN, "--out", str(tmp_path / "again"), "--explain", "--block", "1"]) == 0
     assert caplog.messages[2] == f"before any edit: {clozes} distinct clozes, {clozes} from the cache"
-    assert caplog.messages[3].startswith(f"ft, {first}: 1 edits, ")
+    assert caplog.messages[3].startswith(f"ft, {first}: 1 edit, ")
     assert len(caplog.messages) == 5
 
 

@@ -14,6 +14,7 @@ import pandas as pd
 import pyarrow as pa
 import torch
 
+from seesaw_cf.api import Audit
 from seesaw_cf.editors.ft import FTConfig
 from seesaw_cf.editors.locate.positions import prepare
 from seesaw_cf.editors.memit import MEMIT, MEMITConfig
@@ -189,6 +190,13 @@ FITTING: dict[str, Made] = {
     "repo": lambda: "ada/edit",
     "requests": lambda: [REQUEST],
     "results:terminal": results,
+    "results:Audit": results,
+    **dict.fromkeys(("model:audit", "base:compare"), lambda: "seesaw-tiny"),
+    "changed:compare": lambda: "nowhere",
+    "table:to_latex": lambda: "levels",
+    "folder:save": lambda: HERE / "audit",
+    "source:check_configs": lambda: "sample",
+    "configs:check_configs": lambda: ["cross_subject"],
     "results": lambda: (Result("other_people_d", ESTIMATE),),
     "right": lambda: torch.ones(1, 3),
     "rows:chunks": lambda: TrieScorer(*model()).rows([encode_cloze(model()[1], CLOZES[0])]),
@@ -232,6 +240,7 @@ FITTING: dict[str, Made] = {
 
 # The objects whose methods are called.
 OBJECTS: dict[str, Made] = {
+    "Audit": lambda: Audit(results()),
     "AuditSettings": AuditSettings,
     "HFScorer": lambda: HFScorer(*model()),
     "TrieScorer": lambda: TrieScorer(*model()),

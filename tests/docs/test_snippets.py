@@ -37,9 +37,8 @@ FEW_EDITS = ("--number", "P21=4", "P101=4", "P27=4", "P19=4", "P103=4")
 # A file that docs/papers.md says a command makes; those that need facts which the embedded model does not know.
 FILE = re.compile(r"`((?:data|audit|dose|long|long-tables)/[\w./-]+)`")
 BARE = re.compile(r"`(\w+\.(?:csv|png))`")
-NEED_BOTH_KINDS = {f"long-tables/tables/{name}_differences.csv" for name in ("kind", "short")} | {
-    "longform_short_differences.png"
-}
+NEED_BOTH_KINDS = {f"long-tables/tables/{name}_differences.csv" for name in ("kind", "short")}
+NEED_BOTH_KINDS |= {f"longform_{name}_differences.png" for name in ("kind", "short")}
 # In short: the page's own command, with fewer folds, passes, samples and cases.
 SHORTER = {
     "view": ("--port", "0", "--idle", "0.1"),
