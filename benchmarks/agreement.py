@@ -46,7 +46,8 @@ def _copy(rng: np.random.Generator, common: Floats, alpha: float, shape: tuple[i
 
 def _mixed(rng: np.random.Generator, common: Floats, alpha: float, shape: tuple[int, int]) -> Floats:
     upto = rng.dirichlet(common * (1 - alpha) / alpha, shape[0]).cumsum(axis=1)
-    return np.minimum((rng.random(shape)[:, :, None] > upto[:, None]).sum(axis=2), common.size - 1).astype(np.float64)
+    above = (rng.random(shape)[:, :, None] > upto[:, None]).sum(axis=2)
+    return np.asarray(np.minimum(above, common.size - 1), np.float64)
 
 
 def _of_raters(rng: np.random.Generator, common: Floats, alpha: float, shape: tuple[int, int]) -> Floats:

@@ -54,7 +54,8 @@ Null = Callable[[pd.DataFrame, np.random.Generator], pd.DataFrame]
 
 def permuted(prompts: pd.DataFrame, rng: np.random.Generator) -> pd.DataFrame:
     """Return the prompts with people's label vectors swapped among people who are asked as holders of the same."""
-    people = prompts.groupby("person").agg({"holds": lambda answers: "/".join(sorted(set(answers)))} | _FIRST)
+    how: dict[str, Any] = {"holds": lambda answers: "/".join(sorted(set(answers))), **_FIRST}
+    people = prompts.groupby("person").agg(how)
     moved = people.copy()
     for own in people.groupby("holds").indices.values():
         moved.iloc[own] = people.iloc[rng.permutation(own)]
@@ -209,7 +210,7 @@ def level(prompts: pd.DataFrame, null: str, draws: int, permutations: int, seed:
             every = (table["scale"] == scale).to_numpy()
             own = np.flatnonzero(every & first)
             found = [np.nanmin(step_down(p[rows], drawn[:, rows])) <= LEVEL for rows in (own, np.flatnonzero(every))]
-            claims[scale].append((*found, np.nanmin(adjust(p[own])) <= LEVEL))
+            claims[scale].append((bool(found[0]), bool(found[1]), bool(np.nanmin(adjust(p[own])) <= LEVEL)))
             single[scale].append(permutation_p(p[own], drawn[:, own]))
     return {scale: _false(claims[scale], np.concatenate(single[scale])) for scale in EFFECTS}
 
@@ -254,7 +255,9 @@ def enlarged(prompts: pd.DataFrame, edits: int, rng: np.random.Generator) -> pd.
     people = prompts.drop_duplicates("person").set_index("person")[list(AXES)]
     own = list(prompts.groupby(["edit_relation", "case_id"]).indices.values())
     rows = [own[number % len(own)] for number in range(edits)]
-    moved = [rng.permutation(len(people))[people.index.get_indexer(prompts["person"].iloc[at])] for at in rows]
+    moved = [
+        rng.permutation(len(people))[people.index.get_indexer(pd.Index(prompts["person"].iloc[at]))] for at in rows
+    ]
     frame = prompts.iloc[np.concatenate(rows)].assign(
         case_id=np.repeat(np.arange(edits), [len(at) for at in rows]), person=people.index[np.concatenate(moved)]
     )
