@@ -28,14 +28,14 @@ from numpy.typing import NDArray
 from scipy import stats
 from tqdm import tqdm
 
-from benchmarks.report_level import EFFECTS, GROUPS, RESULTS, shuffled
+from benchmarks.report_level import EFFECTS, GROUPS, RESULTS, share_of, shuffled
 from seesaw_cf.base.files import write_text
 from seesaw_cf.base.tables import SCORES, read_table
 from seesaw_cf.effects import prompt_effects
 from seesaw_cf.effects.adjusted import ESTIMANDS, Estimand, covariates_of
 from seesaw_cf.effects.groups import ALL, AXES, SCALES
 from seesaw_cf.effects.permutations import label_orders
-from seesaw_cf.stats import Crossing, case_weights, proportion
+from seesaw_cf.stats import Crossing, case_weights
 from seesaw_cf.stats.adjustment import adjust_parts, precision_parts, residuals
 from seesaw_cf.stats.clustered import MIN_EFFECTIVE
 from seesaw_cf.stats.multiple import permutation_p, step_down
@@ -227,13 +227,8 @@ def results(
             counts["single"].append(bool(own["p"] < 0.05))
             counts["covered"].append(bool(own["low"] <= truth <= own["high"]))
         if (draw + 1) % 50 == 0 or draw + 1 == draws:
-            shares = {name: _share(found) for name, found in counts.items()}
+            shares = {name: share_of(found) for name, found in counts.items()}
             yield {"shares": shares, "bias": {name: float(np.nanmean(error)) for name, error in errors.items()}}
-
-
-def _share(found: list[bool]) -> dict[str, float]:
-    share = proportion(int(np.sum(found)), len(found))
-    return {"value": share.value, "low": share.low, "high": share.high, "n": len(found)}
 
 
 def main() -> None:

@@ -22,13 +22,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from benchmarks.report_level import share_of
 from seesaw_cf.base.files import write_text
 from seesaw_cf.base.tables import CONTROL_SEEDS, SCORES, read_table
 from seesaw_cf.effects import prompt_effects
 from seesaw_cf.effects.accuracy import answers, mark
 from seesaw_cf.effects.groups import AXES, SCALES
 from seesaw_cf.effects.levels import ALPHA, LEVELS, levels
-from seesaw_cf.stats import proportion
 
 __all__ = ["exchanged", "invented", "judged_levels", "measured"]
 
@@ -116,12 +116,7 @@ def measured(draw: Callable[[np.random.Generator], Questions], draws: int) -> di
     tables = [judged_levels(*draw(np.random.default_rng(number))) for number in range(draws)]
     alone = pd.DataFrame([table.set_index("level")["p"].reindex(LEVELS) < ALPHA for table in tables])
     any_of = [bool((table["p_adjusted"] < ALPHA).any()) for table in tables]
-    return {"any": _share(any_of)} | {level: _share(alone[level].tolist()) for level in LEVELS}
-
-
-def _share(found: list[bool]) -> dict[str, float]:
-    share = proportion(sum(found), len(found))
-    return {"value": share.value, "low": share.low, "high": share.high, "n": len(found)}
+    return {"any": share_of(any_of)} | {level: share_of(alone[level].tolist()) for level in LEVELS}
 
 
 def _questions(run: Path) -> Questions:

@@ -37,7 +37,7 @@ from seesaw_cf.stats.bootstrap import Floats
 from seesaw_cf.stats.multiple import adjust, permutation_p, step_down
 from seesaw_cf.stats.planning import variance_components
 
-__all__ = ["NULLS", "level", "permuted", "reports", "shuffled", "sparse"]
+__all__ = ["NULLS", "level", "permuted", "reports", "share_of", "shuffled", "sparse"]
 
 RESULTS = Path(__file__).parent / "results"
 GROUPS = (
@@ -218,7 +218,7 @@ def level(prompts: pd.DataFrame, null: str, draws: int, permutations: int, seed:
 def _false(claims: list[tuple[bool, bool, bool]], single: Floats) -> dict[str, Any]:
     names = ("one_editor", "all_editors_one_family", "holm")
     tested = single[~np.isnan(single)]
-    return {name: _share(column) for name, column in zip(names, zip(*claims))} | {
+    return {name: share_of(column) for name, column in zip(names, zip(*claims))} | {
         "tests_per_report": tested.size / len(claims),
         "single_tests": {str(at): float((tested <= at + 1e-9).mean()) for at in (0.05, 0.01)} | {"n": tested.size},
     }
@@ -247,7 +247,7 @@ def power(
             found = [values[place] <= LEVEL for values in (step_down(p[rows], drawn[:, rows]), adjust(p[rows]))]
             hits[scale].append((*found, not np.isnan(p[rows[place]])))
     names = ("found", "holm", "testable")
-    return {scale: {name: _share(column) for name, column in zip(names, zip(*own))} for scale, own in hits.items()}
+    return {scale: {name: share_of(column) for name, column in zip(names, zip(*own))} for scale, own in hits.items()}
 
 
 def enlarged(prompts: pd.DataFrame, edits: int, rng: np.random.Generator) -> pd.DataFrame:
@@ -276,7 +276,8 @@ def speed(prompts: pd.DataFrame, permutations: int) -> dict[str, Any]:
     return {"prompts": len(prompts), "contrasts": len(table), "milliseconds": 1000 * each, "seconds_of_1999": whole}
 
 
-def _share(found: Sequence[bool]) -> dict[str, float]:
+def share_of(found: Sequence[bool]) -> dict[str, float]:
+    """Return a share with its interval and n."""
     share = proportion(int(np.sum(found)), len(found))
     return {"value": share.value, "low": share.low, "high": share.high, "n": len(found)}
 

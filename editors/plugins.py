@@ -14,7 +14,7 @@ from typing import Any
 
 from seesaw_cf.base.checks import one_of, shown
 from seesaw_cf.base.errors import EditError, RecordError, StorageError
-from seesaw_cf.editors import EDITORS
+from seesaw_cf.editors import EDITORS, load_editor
 from seesaw_cf.editors.control_names import is_control
 
 # "FILE.py", "FILE.py:Class" or "package.module:Class"; on Windows a drive comes before the file.
@@ -74,22 +74,24 @@ def code_facts(name: str) -> dict[str, str]:
     Args:
         name: A key of `EDITORS`.
     """
-    kind = EDITORS.get(name)
-    if kind is None or isinstance(kind, str):
+    if is_control(name) or str(EDITORS[name]).startswith("seesaw_cf."):
         return {}
+    kind = load_editor(name)
     file = inspect.getsourcefile(kind) if kind.__module__ != "__main__" else None
     sha256 = hashlib.sha256(Path(file).read_bytes()).hexdigest() if file and Path(file).is_file() else ""
     return {"class": f"{kind.__module__}:{kind.__qualname__}", "sha256": sha256}
 
 
 def _module_of(source: str, place: str) -> ModuleType:
-    file = Path(place)
+    file = Path(place).resolve()
     if file.suffix == ".py" and not file.is_file():
         raise StorageError(f"editor {source}: there is no file {place}. Check the path.")
     try:
-        return _import_file(file.resolve()) if file.suffix == ".py" else import_module(place)
+        return _import_file(file) if file.suffix == ".py" else import_module(place)
     except Exception as error:  # what somebody wrote can fail in any way
-        line = next((f", line {entry.lineno}" for entry in reversed(inspect.trace()) if entry.filename == place), "")
+        line = next(
+            (f", line {entry.lineno}" for entry in reversed(inspect.trace()) if entry.filename == str(file)), ""
+        )
         raise EditError(
             f"editor {source}{line}: importing it fails ({type(error).__name__}: {error}). Correct it, or install what "
             "it needs."

@@ -150,7 +150,7 @@ def audit(
             editor_config={"memit": {"layers": [3]}}. Both configs are asked unless `configs` names one.
 
     Returns:
-        The audit. The model in memory is the same bytes afterwards.
+        The audit. The model in memory has the same bytes and the same mode afterwards.
 
     Raises:
         RecordError: A model in memory without a tokenizer, a tokenizer without one, or nothing to audit.
@@ -232,7 +232,7 @@ def _loaded(
         raise RecordError(
             f"audit: {_name(model)} is a model in memory, and its tokenizer is missing. Give it as the second argument."
         )
-    return LoadedModel(model.eval(), tokenizer, corpus)
+    return LoadedModel(model, tokenizer, corpus)
 
 
 def _temporary() -> tempfile.TemporaryDirectory[str]:

@@ -13,7 +13,7 @@ from seesaw_cf.effects.needed import SPREAD, Aim, components, needs
 from seesaw_cf.report import text
 from seesaw_cf.report.results import Results, relation_name, sort_relations
 from seesaw_cf.report.table import Column, Row, Table, rows_of
-from seesaw_cf.stats.verdicts import SIZED
+from seesaw_cf.stats.clustered import FEW_EDITS
 
 _DEVIATIONS = ("edit", "person", "pair", "template", "rest")
 
@@ -42,7 +42,7 @@ def needed_of(frame: pd.DataFrame) -> str:
     which = f"the {kind}" if len(rows) == 1 else f"half of the {len(rows)} {kind}s"
     unit = "" if row["scale"] == "probability" else " nats"
     if row["times"] <= 1:
-        few = f"; to call them equal takes {SIZED} edits, {row['edits']} are there" * (row["edits"] < SIZED)
+        few = f"; to call them equal takes {FEW_EDITS} edits, {row['edits']} are there" * (row["edits"] < FEW_EDITS)
         return f"{which[:1].upper()}{which[1:]} would have shown {row['effect']:.3g}{unit}{few}."
     return f"To decide {row['effect']:.3g}{unit} in {which} this run needs {_more(row)}."
 

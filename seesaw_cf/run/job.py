@@ -104,14 +104,7 @@ def make_run(
     device = local_device(job.device)
     notes = check_plan(ready.plan(job, out, keep_deltas))
     if loaded is None:
-        model, tokenizer = load_model(
-            job.model,
-            device=device,
-            dtype=job.dtype,
-            revision=job.revision,
-            trust_remote_code=job.trust_remote_code,
-            progress=progress,
-        )
+        model, tokenizer = load_named(job, device, progress)
     else:
         model, tokenizer = loaded.model, loaded.tokenizer
         check_model(model, tokenizer)
@@ -147,6 +140,22 @@ def make_run(
         job.checkpoints,
         candidates,
         job.anyway,
+    )
+
+
+def load_named(job: Job, device: str, progress: bool) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    """Return the model that a job names, and its tokenizer.
+
+    Raises:
+        SeesawError: See `load_model`.
+    """
+    return load_model(
+        job.model,
+        device=device,
+        dtype=job.dtype,
+        revision=job.revision,
+        trust_remote_code=job.trust_remote_code,
+        progress=progress,
     )
 
 

@@ -19,8 +19,9 @@ from seesaw_cf.stats.skew import outer_limits, outer_p
 # Satterthwaite's approximation is trusted from four degrees of freedom on, which is five equal clusters (Pustejovsky
 # and Tipton 2018, section 5); in benchmarks/simulation.py the error stays near its nominal level down to there.
 MIN_EFFECTIVE = 5.0
-# Below this many edits the few that carry half of a mean are told beside it: no interval of a mean can see harm that no
-# edit of the sample had. With 10 % of edits harmed the interval holds .89 of means at 32 edits, .95 at 80.
+# Below this many edits no size of a contrast and no equality is claimed, and the few edits that carry half of a mean
+# stand with it: no interval can see harm that no edit of the sample had. With 10 % of edits harmed it holds .89 of
+# means at 32 edits, .95 at 80.
 FEW_EDITS = 80
 _EXACT = 1e-6  # five equal clusters are five, whatever the last digits
 Few = tuple[str, int, float]

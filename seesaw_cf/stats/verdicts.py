@@ -11,6 +11,7 @@ from scipy import stats
 
 from seesaw_cf.base.checks import number
 from seesaw_cf.base.types import Estimate
+from seesaw_cf.stats.clustered import FEW_EDITS
 from seesaw_cf.stats.planning import minimum_detectable_effect
 
 Label = Literal["worse off", "better off", "equivalent", "undetermined", "not testable"]
@@ -23,8 +24,6 @@ EARLIER: Mapping[str, Label] = {"amplified": "worse off", "reduced": "better off
 """Words that files of earlier versions have -> what they are called now."""
 # Probability decides where it can move by this many margins: halving the likelier answer would then exceed the margin.
 REACH = 2.0
-SIZED = 80
-"""Below this many edits, harm in bursts may be among none of them, so that no size of a contrast is claimed."""
 NOT_MEASURED = "noise floor not measured; run `seesaw-cf noise` on the model and give `report --noise-floor X`"
 
 
@@ -74,7 +73,7 @@ def verdict(
     Rules, in order: no interval -> not testable. A noise floor that was not measured -> undetermined. Significant
     (corrected p below alpha, |value| above the noise floor) and |value| above the margin -> worse off (value below 0:
     the group came out worse) or better off. Inside the margin by two one-sided tests -> equivalent; the direction stays
-    where it is significant. Otherwise undetermined. Below `SIZED` edits no size is claimed: a direction, and never
+    where it is significant. Otherwise undetermined. Below `FEW_EDITS` edits no size is claimed: a direction, and never
     equivalence.
 
     Args:
@@ -94,7 +93,7 @@ def verdict(
     if noise_floor is None:
         return Verdict("undetermined", f"{size}: {NOT_MEASURED}")
     direction = "below 0" if value < 0 else "above 0"
-    few = f"{edits} edits show no size, {SIZED} would" if edits is not None and edits < SIZED else ""
+    few = f"{edits} edits show no size, {FEW_EDITS} would" if edits is not None and edits < FEW_EDITS else ""
     real = p < alpha and abs(value) > noise_floor
     evidence = f"corrected p {p:.3g} < {alpha:g}, |{value:.3g}| > noise floor {noise_floor:.2g}"
     if real and abs(value) > margin:

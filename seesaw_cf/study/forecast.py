@@ -18,7 +18,7 @@ from seesaw_cf.editors.control_names import split_control
 from seesaw_cf.effects.groups import AXES, UNKNOWN, members
 from seesaw_cf.effects.needed import run_components
 from seesaw_cf.models.editor import Editor, HasMoments, WrapsEditor
-from seesaw_cf.models.load import load_model
+from seesaw_cf.run.job import load_named
 from seesaw_cf.run.jobs import Job
 from seesaw_cf.run.preflight import disk_bytes, moment_bytes
 from seesaw_cf.run.prepare import Prepared, prepare
@@ -221,15 +221,7 @@ def _model_costs(
     job = ready[cells[0].name][0]
     if job.threads is not None:
         torch.set_num_threads(job.threads)
-    device = local_device(job.device)
-    model, tokenizer = load_model(
-        job.model,
-        device=device,
-        dtype=job.dtype,
-        revision=job.revision,
-        trust_remote_code=job.trust_remote_code,
-        progress=False,
-    )
+    model, tokenizer = load_named(job, local_device(job.device), progress=False)
     scorer, facts = make_scorer(model, tokenizer, job.scorer, job.max_tokens)
     every = [case for _, prepared in ready.values() for case in prepared.cases]
     rate = _measured(name, scorer, tokenizer, some_clozes(every, _PROBE, job.seed), facts)

@@ -101,11 +101,14 @@ def test_the_same_call_continues_in_its_folder(audited: seesaw_cf.Audit, folder:
 
 def test_a_model_in_memory_is_audited_as_by_its_name(audited: seesaw_cf.Audit, loaded: tuple[Any, Any]) -> None:
     model, tokenizer = loaded
+    model.train()
     weights = fingerprint(model)
     in_memory = seesaw_cf.audit(model, tokenizer, editor="ft", limit=2, **QUIET)
     pd.testing.assert_frame_equal(in_memory.effects, audited.effects)
     assert in_memory.results.manifest["model"]["id"] == "seesaw-tiny"
     assert fingerprint(model) == weights
+    assert model.training, "its mode is the caller's"
+    model.eval()
     place = in_memory.results.folder
     assert place.exists()
     del in_memory

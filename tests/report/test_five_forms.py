@@ -47,7 +47,7 @@ Rows = Sequence[Sequence[str]]
 @pytest.fixture(scope="module", autouse=True)
 def _any_number_of_edits_shows_a_size() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("seesaw_cf.stats.verdicts.SIZED", 0)
+        patch.setattr("seesaw_cf.stats.verdicts.FEW_EDITS", 0)
         yield
 
 
