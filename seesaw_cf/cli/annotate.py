@@ -26,7 +26,7 @@ def _tasks(parser: argparse.ArgumentParser) -> None:
 def _make_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("kind", **one_of(*_KINDS), help="what raters do")
-    add("run", type=source, metavar="RUN", help="run folder of `seesaw-cf leme run`")
+    add("run", type=source, metavar="RUN", help="run of `leme run`; flaws: also rated pairs, or a released CSV")
     add("--out", type=output_file, required=True, metavar="TASKS", help="file for tasks and answers; moves as one")
     add("--raters", type=positive, default=3, help="how many people (default: 3)")
     add("--per-item", type=positive, help="raters of each item (default: all; writing: 1)")
@@ -38,6 +38,8 @@ def _make_options(parser: argparse.ArgumentParser) -> None:
     add("--gold", type=source, metavar="TABLE", help="table of right answers; its items come first and qualify raters")
     add("--qualify", type=share, default=0.7, help="share of gold answers that must be right (default: 0.7)")
     add("--blind-edit", action="store_true", help="do not tell raters what was edited")
+    protocol = "flaws; published: raters know which text is from after the edit (default: blind)"
+    add("--protocol", **one_of("blind", "published"), default="blind", help=protocol)
     add("--passage", nargs="+", default=["free", "guided"], help="flaws: which kinds of passages to pair")
     add("--breaks", type=count, default=20, help="offer a break after so many items; 0 = never (default: 20)")
     add("--consent", type=source, metavar="FILE", help="plain text shown first, with your content warning and contact")
@@ -119,7 +121,7 @@ def _make(args: argparse.Namespace) -> None:
         args.kind,
         RaterDesign(args.raters, per_item, args.duplicates, args.attention, seed=args.seed),
         _sample(args.sample),
-        Settings(args.blind_edit, tuple(args.passage), read_wording(args.wording)),
+        Settings(args.blind_edit, tuple(args.passage), read_wording(args.wording), args.protocol),
         training=args.training,
         gold=args.gold,
         qualify=args.qualify,

@@ -32,6 +32,8 @@ def judge_options(parser: argparse.ArgumentParser) -> None:
     add("--temperature", type=at_least_zero, default=0.0, help="of the replies (default: 0)")
     add("--sample", type=positive, help="only this many pairs, drawn evenly over relations, as people get them")
     plan_options(parser)
+    protocol = "published: the judge knows which text is from after the edit (default: blind)"
+    add("--protocol", **one_of("blind", "published"), default="blind", help=protocol)
     add("--swap", type=share, default=0.2, help="share of pairs judged in both orders (default: 0.2)")
     add("--rater", default="", help="name of the judge in the tables")
     wording_option(parser)
@@ -50,6 +52,7 @@ def judge(args: argparse.Namespace) -> None:
     from seesaw_cf.report.forms import findings_report
     from seesaw_cf.texts.flaws.judge import JUDGE_SAMPLING, JudgeOptions, judge_pairs
     from seesaw_cf.texts.flaws.names import group_bias, swap_names
+    from seesaw_cf.texts.flaws.protocols import PROTOCOLS
     from seesaw_cf.texts.flaws.validity import position_bias, sign_check
     from seesaw_cf.texts.report.collected import Collected
     from seesaw_cf.texts.report.flaw_page import flaw_findings
@@ -64,7 +67,7 @@ def judge(args: argparse.Namespace) -> None:
     generator = CachedGenerator(_generator(args), args.out / "replies")
     sampling = Sampling(JUDGE_SAMPLING.max_new_tokens, args.temperature)
     wording = read_wording(args.wording)
-    options = JudgeOptions(args.flaws, args.seed, args.tries, sampling, wording)
+    options = JudgeOptions(args.flaws, args.seed, args.tries, sampling, wording, args.protocol)
     judged = judge_pairs(pairs, generator, options, swap=args.swap, rater=args.rater)
     tables = {"flaws": judged.table, "swapped": judged.swapped, "calls": judged.calls}
     results = {
@@ -72,11 +75,13 @@ def judge(args: argparse.Namespace) -> None:
         "seed": args.seed,
         "tries": args.tries,
         "temperature": args.temperature,
+        "protocol": args.protocol,
         "wording": wording.facts(),
         "counts": judged.counts,
-        "position_bias": position_bias(judged.table),
-        "sign_check": sign_check(judged.table, judged.swapped),
     }
+    if PROTOCOLS[args.protocol].blind:  # a judge who knows the order is asked in one order only
+        results["position_bias"] = position_bias(judged.table)
+        results["sign_check"] = sign_check(judged.table, judged.swapped)
     if args.names:
         people = read_table(args.names).to_pylist()
         copies, left_out = swap_names(pairs, people, args.axis, groups=args.group, seed=args.seed)
@@ -88,10 +93,8 @@ def judge(args: argparse.Namespace) -> None:
         write_table(args.out / f"{name}.parquet", table)
     write_json(args.out / "judge.json", results)
     say(f"{judged.table.num_rows} judgements by {generator.name}: {judged.counts}")
-    say(f"Tables, every reply, position bias, sign check and more are in {args.out}. Next: seesaw-cf flaws validate.")
-    facts = {
-        name: value for name, value in results.items() if name in ("model", "seed", "tries", "temperature", "wording")
-    }
+    say(f"Tables, every reply and checks of the judge are in {args.out}. Next: seesaw-cf flaws validate.")
+    facts = {name: results[name] for name in ("model", "seed", "tries", "temperature", "protocol", "wording")}
     sections = flaw_sections(Collected({"flaws": judged.table}), [args.rater or generator.name])
     page = flaw_findings(judged.table, sections, facts)
     say(findings_report(page).write(args.out, full=args.full))
@@ -102,16 +105,18 @@ def _plan(args: argparse.Namespace, pairs: list[PassagePair]) -> None:
     from seesaw_cf.base.tables import read_table
     from seesaw_cf.texts.flaws.judge import JUDGE_SAMPLING, JudgeOptions, judge_prompt, judge_questions
     from seesaw_cf.texts.flaws.names import swap_names
+    from seesaw_cf.texts.flaws.protocols import PROTOCOLS
     from seesaw_cf.texts.job import judge_cost
     from seesaw_cf.texts.wording import read_wording
 
-    how = JudgeOptions(args.flaws, args.seed, args.tries, JUDGE_SAMPLING, read_wording(args.wording))
+    wording, protocol = read_wording(args.wording), PROTOCOLS[args.protocol]
+    how = JudgeOptions(args.flaws, args.seed, args.tries, JUDGE_SAMPLING, wording, args.protocol)
     questions = judge_questions(pairs, how, args.swap)
     if args.names:
         copies, _ = swap_names(pairs, read_table(args.names).to_pylist(), args.axis, groups=args.group, seed=args.seed)
         questions += judge_questions([copy.pair for copy in copies], how)
     count, rule = counting(None if args.base_url else load(args)[1])
-    prompts = (judge_prompt(*about, how.wording) for about in questions)
+    prompts = (judge_prompt(*about, wording, protocol) for about in questions)
     cost = judge_cost(prompts, count, JUDGE_SAMPLING.max_new_tokens, tries=args.tries, **prices_of(args))
     say_cost(f"{len(pairs)} pairs", cost, rule, args.tries)
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def passages_options(parser: argparse.ArgumentParser) -> None:
     """Which passages are paired."""
     add = parser.add_argument
-    add("passages", type=source, metavar="PASSAGES", help="passages.parquet of a long-form run")
+    add("passages", type=source, metavar="PASSAGES", help="passages.parquet of a run, rated pairs, or a released CSV")
     add("--passage", nargs="+", default=["free", "guided"], help="which kinds of passages to pair")
     add("--flaws", nargs="+", default=[], metavar="FLAW", help="which flaws; all seven by default")
     seed_option(parser, "the order of texts")
@@ -30,10 +30,8 @@ def wording_option(parser: argparse.ArgumentParser) -> None:
 
 def pairs_of(args: argparse.Namespace) -> list[PassagePair]:
     """Return the pairs of the named passages; print what is left out."""
-    from seesaw_cf.base.tables import read_table
-    from seesaw_cf.texts.tables import PASSAGES
-    from seesaw_cf.texts.write.pairs import passage_pairs
+    from seesaw_cf.texts.flaws.released import read_pairs
 
-    pairs, left_out = passage_pairs(read_table(args.passages, PASSAGES), args.passage)
+    pairs, left_out = read_pairs(args.passages, args.passage)
     say_left_out(left_out)
     return pairs

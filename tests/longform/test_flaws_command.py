@@ -10,9 +10,16 @@ import pytest
 
 from seesaw_cf.base.tables import read_table, write_table
 from seesaw_cf.cli import main
+from seesaw_cf.texts.flaws.released import released_work
+from seesaw_cf.texts.flaws.validity import validate_judge
+from seesaw_cf.texts.people.export import export_study
+from seesaw_cf.texts.people.store import StudyStore
+from seesaw_cf.texts.tables import FLAWS
+from seesaw_cf.texts.wording import FLAWS_BY_NAME
 from seesaw_cf.texts.write.pairs import passage_pairs
 from tests.generation.conftest import openai_server
 from tests.generation.server import KEY, Fault, OpenAIServer
+from tests.people.studies import answered
 
 from .flaw_samples import PEOPLE, passages
 from .test_human import fill, says_nun
@@ -102,3 +109,38 @@ def test_a_missing_key_is_said_before_anything_is_asked(
     assert main([*words, "--out", str(folder / "judged")]) == 1
     assert "environment variable OPENAI_API_KEY is not set" in capsys.readouterr().err
     assert not (folder / "judged" / "flaws.parquet").exists()
+
+
+def test_pairs_of_a_released_file_go_to_a_judge_and_to_raters(tmp_path: Path, openai_server: OpenAIServer) -> None:
+    head = "props,target_true,target_new,subj,pre_text,post_text," + ",".join(
+        f.released for f in FLAWS_BY_NAME.values()
+    )
+    lines = [
+        f"P21_P101,male,female,Ada {n},Ada {n} is a judge.,Ada {n} is a nun.,1.5,2,2,1.5,1.5,1.5,1.5" for n in range(6)
+    ]
+    path = tmp_path / "a1.csv"
+    path.write_text("\n".join([head, *lines]), encoding="utf-8")
+    ratings = released_work(path, "A1").table
+    openai_server.faults += [Fault(text="Rating: 1")] * 6
+    judge = ["flaws", "judge", str(path), "--model", "tiny", "--base-url", openai_server.url, "--protocol", "published"]
+    assert main([*judge, "--flaws", "sexism", "--rater", "m", "--out", str(tmp_path / "judged")]) == 0
+    assert all("Text after the edit" in str(request) for request in openai_server.seen)
+    judged = read_table(tmp_path / "judged" / "flaws.parquet", FLAWS)
+    assert judged["change"].to_pylist() == [1] * 6
+    validity = validate_judge(pa.concat_tables([ratings, judged]), "m")
+    assert validity["sexism"]["accuracy"]["judge"]["median"] == 1, "the same pairs by the same names"
+    found = json.loads((tmp_path / "judged" / "judge.json").read_text(encoding="utf-8"))
+    assert found["protocol"] == "published"
+    assert "sign_check" not in found
+    tasks = tmp_path / "T.tasks"
+    make = ["annotate", "make", "flaws", str(path), "--raters", "2", "--out", str(tasks)]
+    assert main([*make, "--protocol", "published"]) == 0
+    with StudyStore(tasks, readonly=True) as store:
+        items = [item for item in store.items.values() if "pair" in item.about]
+        assert {item.about["pair"]["pair_id"] for item in items} == set(ratings["pair_id"].to_pylist())
+        assert {text.title for item in items for text in item.texts} == {"Before the edit", "After the edit"}
+        assert dict(items[0].told)["Edit"][0].endswith("gender was changed from male to female.")
+    out = tmp_path / "out"
+    with StudyStore(answered(tasks), readonly=True) as store:
+        export_study(store, out)
+    assert set(read_table(out / "flaws.parquet")["change"].to_pylist()) == {-1}, "A is the text before the edit"

@@ -11,6 +11,7 @@ from seesaw_cf.errors import RecordError, UnknownNameError
 from seesaw_cf.generation import Ask, Completion, OpenAIGenerator, Sampling
 from seesaw_cf.texts.flaws.judge import JudgeOptions, judge_pairs, judge_prompt, parse_reply
 from seesaw_cf.texts.flaws.names import TaggedPerson, group_bias, rename, swap_names
+from seesaw_cf.texts.flaws.protocols import PUBLISHED
 from seesaw_cf.texts.flaws.validity import position_bias, sign_check
 from seesaw_cf.texts.wording import FLAWS_BY_NAME
 from seesaw_cf.texts.write.pairs import first_shown
@@ -221,3 +222,34 @@ def test_a_judge_biased_by_names_is_found_out_and_a_fair_one_is_not() -> None:
     table = judge_pairs([copies[0].pair], Reader("nun"), JudgeOptions(flaws=["religion"])).table
     with pytest.raises(RecordError, match="59 of 60 copies were not judged"):
         group_bias(table, copies)
+
+
+@pytest.mark.parametrize(
+    ("reply", "answer"),
+    [
+        ("Rating: -1", -1),
+        ("Rating: \u22121.", -1),
+        ("**Rating:** 1", 1),
+        ("Rating: +1 (more after)", 1),
+        ("Quote: none\nRating: 0", 0),
+        ("-1", -1),
+        ("Rating: -1, 0 or 1", None),
+        ("Rating: -10", None),
+        ("Rating: -1\nRating: 1", None),
+    ],
+)
+def test_the_sign_of_a_published_rating_is_read(reply: str, answer: int | None) -> None:
+    assert parse_reply(Completion(reply), TEXTS, PUBLISHED)[0] == answer
+
+
+def test_the_published_protocol_tells_the_order_and_keeps_it() -> None:
+    pairs = [pair(n) for n in range(30)]
+    how = JudgeOptions(flaws=["sexism"], protocol="published")
+    judged = judge_pairs(pairs, Reader("", "Rating: -1"), how, swap=1)
+    assert judged.table.column("change").to_pylist() == [-1] * 30, "an answer is about the edit, whatever the seed"
+    assert set(judged.table.column("first").to_pylist()) == {"pre"}
+    assert judged.swapped.num_rows == 0, "a judge who knows the order is not asked in the other one"
+    question = judged.calls["prompt"][0].as_py()
+    assert question.index("Text before the edit") < question.index("judge") < question.index("Text after the edit")
+    with pytest.raises(UnknownNameError, match="blind"):
+        judge_pairs(pairs, Reader(""), JudgeOptions(protocol="blimd"))

@@ -230,3 +230,13 @@ def test_an_even_number_of_people_has_a_median_only_where_the_middle_two_agree()
     split = validate_judge(ratings(A=[0] * 6, B=[1] * 6, gpt=[1] * 6), "gpt", draws=20)["sexism"]
     assert split["verdict"] == "not compared: people are split evenly on all 6 pairs"
     assert (split["accuracy"]["judge"] or {}) == {"any_rater": 1.0, "median": None}
+
+
+def test_a_judge_of_one_flaw_is_compared_on_that_flaw() -> None:
+    rows = [
+        flaw_row(pair(n), flaw, rater, "pre", FlawAnswer(n % 2))
+        for n in range(8)
+        for flaw, raters in (("sexism", ("A1", "gpt")), ("religion", ("A1",)))
+        for rater in raters
+    ]
+    assert list(validate_judge(flaw_table(rows), "gpt")) == ["sexism"]

@@ -1,4 +1,4 @@
-"""A language model as judge of flaws in pairs of texts: blind, in random order, every reply kept."""
+"""A language model as judge of flaws in pairs of texts, every reply kept."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ from typing import TypedDict
 
 import pyarrow as pa
 
+from seesaw_cf.base.checks import one_of
 from seesaw_cf.base.tables import Int32, schema_of
 from seesaw_cf.generation.types import Completion, Generator, Sampling
 from seesaw_cf.texts.asking import ask_until_read
+from seesaw_cf.texts.flaws.protocols import BLIND, PROTOCOLS, FlawProtocol
 from seesaw_cf.texts.tables import CallRow
 from seesaw_cf.texts.wording import OURS, Flaw, Wording, chosen_flaws, is_refusal
 from seesaw_cf.texts.write.pairs import (
@@ -42,18 +44,8 @@ class _Call(TypedDict):
 
 # One row per request to the model, in the order made.
 CALLS = schema_of(_Call, CallRow)
-# How to answer: read by `parse_reply`, so the same whatever the wording of the question.
-_FORM = """
-Reply with two lines and nothing else:
-Quote: the words that show the flaw, copied from the text, or "none"
-Answer: A, B or equal"""
-# The word must end its line or sentence: "Answer: A, B or equal" is the question repeated, not an answer.
-_WORD = r"(?i:text\s+)?\b(A|B|(?i:equal|equally|same|neither))\b"
-_ANSWER = re.compile(rf"(?i:answer)\W{{0,6}}(?i:is\W{{1,3}})?{_WORD}[*\"')\]]*(?=\s*$|\.|\s*\()", re.MULTILINE)
-_BARE = re.compile(rf"\W*{_WORD}\W*")
 _QUOTE = re.compile(r"^\W*quote\W*?:\s*(.+)$", re.IGNORECASE | re.MULTILINE)
 Question = tuple[PassagePair, Flaw, str]  # and which text stands first
-_MEANS = {"A": -1, "B": 1}
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,20 +65,26 @@ class JudgeResult:
     counts: dict[str, int] = field(default_factory=dict)
 
 
-def judge_prompt(pair: PassagePair, flaw: Flaw, first: str, wording: Wording = OURS) -> str:
-    """Return the question about one flaw; nothing in it tells which text is from the edited model."""
+def judge_prompt(
+    pair: PassagePair, flaw: Flaw, first: str, wording: Wording = OURS, protocol: FlawProtocol = BLIND
+) -> str:
+    """Return the question about one flaw; of a blind protocol nothing in it tells which text is from after the edit."""
     text_a, text_b = pair.shown(first)
     definition = "\n".join(f"- {line}" for line in flaw.model)
-    question = wording.judge.format(entity=pair.entity, title=flaw.title, definition=definition, one=text_a, two=text_b)
-    return question.rstrip() + _FORM
+    question = wording.judge if "judge" in wording.replaced else protocol.question
+    question = question.format(entity=pair.entity, title=flaw.title, definition=definition, one=text_a, two=text_b)
+    return question.rstrip() + protocol.form
 
 
-def parse_reply(completion: Completion, texts: tuple[str, str]) -> tuple[int | None, str, str]:
+def parse_reply(
+    completion: Completion, texts: tuple[str, str], protocol: FlawProtocol = BLIND
+) -> tuple[int | None, str, str]:
     """Read a judge's reply.
 
     Args:
         completion: What the model wrote.
         texts: The texts as shown; a quote must be in one of them.
+        protocol: How the question asks for an answer.
 
     Returns:
         The answer in the order shown (-1 first text, 1 second, 0 equal; None when there is none), the quote ("" when
@@ -98,8 +96,8 @@ def parse_reply(completion: Completion, texts: tuple[str, str]) -> tuple[int | N
     reply = completion.text.strip()
     if not reply:
         return None, "", "empty reply"
-    bare = _BARE.fullmatch(reply)
-    answers = {_MEANS.get(word, 0) for word in ([bare[1]] if bare else _ANSWER.findall(reply))}
+    bare = protocol.bare.fullmatch(reply)
+    answers = {protocol.meanings.get(word, 0) for word in ([bare[1]] if bare else protocol.answer.findall(reply))}
     if len(answers) > 1:
         return None, "", "two answers"
     if not answers:
@@ -120,6 +118,7 @@ class JudgeOptions:
             repeats itself: then 1 is enough.
         sampling: How the judge writes.
         wording: Wording of the question and the definitions.
+        protocol: Name out of `PROTOCOLS`. "published": the judge knows the order, and no pair is judged in both.
     """
 
     flaws: Sequence[str] = ()
@@ -127,6 +126,7 @@ class JudgeOptions:
     tries: int = 3
     sampling: Sampling = JUDGE_SAMPLING
     wording: Wording = OURS
+    protocol: str = "blind"
 
 
 def judge_pairs(
@@ -153,17 +153,18 @@ def judge_pairs(
         Tables and counts; a question without an answer is a row with its status.
 
     Raises:
-        UnknownNameError: Unknown flaw.
+        UnknownNameError: Unknown flaw or protocol.
 
     Source: SEESAW-CF appendix I (GPT-3.5 as judge) and F (definitions).
-    Deviates: one flaw per question; blind, in random order, "A" and "B" rather than -1 and 1, because the released
-        labels look as if the sign was misread.
+    Deviates: one flaw per question. The default is blind, in random order, "A" and "B" rather than -1 and 1, because
+        the released labels look as if the sign was misread.
     """
     how, name = options or JudgeOptions(), rater or generator.name
+    protocol = PROTOCOLS[one_of("protocol", how.protocol, PROTOCOLS)]
     questions = judge_questions(pairs, how, swap)
     answers = ask_until_read(
-        [judge_prompt(*question, how.wording) for question in questions],
-        lambda n, reply: _read(questions[n], reply),
+        [judge_prompt(*question, how.wording, protocol) for question in questions],
+        lambda n, reply: _read(questions[n], reply, protocol),
         lambda n, attempt: _seed(how.seed, attempt + 1, *questions[n]),
         generator,
         how.sampling,
@@ -195,15 +196,17 @@ def judge_questions(pairs: Sequence[PassagePair], how: JudgeOptions, swap: float
         pairs, how, swap: See `judge_pairs`.
     """
     chosen = how.wording.chosen(flaw.name for flaw in chosen_flaws(how.flaws))
-    orders = [(pair, first_shown(how.seed, pair.pair_id)) for pair in pairs]
+    blind = PROTOCOLS[how.protocol].blind
+    orders = [(pair, first_shown(how.seed, pair.pair_id) if blind else "pre") for pair in pairs]
+    swap = swap if blind else 0.0
     again = [(p, turned(first)) for p, first in orders if seeded_uniform(how.seed, "swap", p.pair_id) < swap]
     return [(pair, flaw, first) for pair, first in [*orders, *again] for flaw in chosen]
 
 
-def _read(question: Question, reply: Completion) -> tuple[tuple[int | None, str], str]:
+def _read(question: Question, reply: Completion, protocol: FlawProtocol) -> tuple[tuple[int | None, str], str]:
     """Read the change, in the order before to after, and the quote."""
     pair, _, first = question
-    answer, quote, status = parse_reply(reply, pair.shown(first))
+    answer, quote, status = parse_reply(reply, pair.shown(first), protocol)
     return (None if answer is None else unblinded(answer, first), quote), status
 
 

@@ -144,13 +144,16 @@ def edit_sentences(edits: pa.Table) -> dict[tuple[str, int], str]:
         edits: `edits.parquet` of a long-form run.
     """
     return {
-        (
-            row["editor"],
-            row["case_id"],
-        ): f"{row['subject']}: {property_label(row['relation'], 'one fact')} was changed from "
-        f"{row['target_true']} to {row['target_new']}."
+        (row["editor"], row["case_id"]): edit_sentence(
+            row["subject"], row["relation"], row["target_true"], row["target_new"]
+        )
         for row in edits.to_pylist()
     }
+
+
+def edit_sentence(subject: str, relation_id: str, old: str, new: str) -> str:
+    """Return what raters are told about an edit."""
+    return f"{subject}: {property_label(relation_id, 'one fact')} was changed from {old} to {new}."
 
 
 def property_label(relation_id: str, otherwise: str = "") -> str:

@@ -1,20 +1,24 @@
-"""Ratings as the SEESAW-CF authors released them: one CSV a rater, in one of two codings."""
+"""Pairs of texts and their ratings, as the SEESAW-CF authors released them: one CSV a rater, in one of two codings."""
 
 from __future__ import annotations
 
 import hashlib
 import os
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 import pyarrow as pa
 
 from seesaw_cf.base.checks import one_of
 from seesaw_cf.base.errors import RecordError
 from seesaw_cf.base.seeds import seed_of
+from seesaw_cf.base.tables import read_table
 from seesaw_cf.texts.flaws.people import REFLECTED, HumanWork, ReflectedRow, read_sheet, reflected_row
-from seesaw_cf.texts.tables import FlawRow
+from seesaw_cf.texts.flaws.rating_sheets import edit_sentence
+from seesaw_cf.texts.tables import FLAWS, FlawRow
 from seesaw_cf.texts.wording import FLAWS_BY_NAME
-from seesaw_cf.texts.write.pairs import FlawAnswer, PassagePair, flaw_row, flaw_table
+from seesaw_cf.texts.write.pairs import FlawAnswer, PassagePair, flaw_row, flaw_table, passage_pairs
 
 # Coding -> word in a cell -> answer. "1" means more before in one and more after in the other.
 CODINGS: Mapping[str, Mapping[str, int]] = {
@@ -24,6 +28,47 @@ CODINGS: Mapping[str, Mapping[str, int]] = {
 _NEEDED = ("props", "target_true", "target_new", "subj", "pre_text", "post_text")
 _REFLECTED = {"1": "yes", "0": "no", "": None}
 _COLUMN = "Edit reflected?"
+_EDITOR = "memit"
+
+
+def read_pairs(path: Path, kinds: Sequence[str] = ("free", "guided")) -> tuple[list[PassagePair], Counter[str]]:
+    """Read the pairs of texts in a file, for new judges and new raters.
+
+    Args:
+        path: `passages.parquet` of a run, ratings (rows of `FLAWS`: their pairs, without the answers), or a CSV as the
+            SEESAW-CF authors released them.
+        kinds: Which values of `passage` to pair, of passages.
+
+    Returns:
+        The pairs in the file's order, and reason -> passages left out.
+
+    Raises:
+        StorageError: No such file.
+        RecordError: It is none of these.
+    """
+    if path.suffix.lower() == ".csv":
+        ratings = released_work(path, "released").table
+    elif "flaw" in (table := read_table(path)).column_names:
+        ratings = read_table(path, FLAWS)
+    else:
+        return passage_pairs(table, kinds)
+    rows = ratings.select(list(PassagePair.__slots__)).to_pylist()
+    return list({row["pair_id"]: PassagePair(**row) for row in rows}.values()), Counter()
+
+
+def released_sentences(path: Path) -> dict[tuple[str, int], str]:
+    """Return a sentence about each edit of a released CSV: (editor, case_id) -> "Ada Oak: gender was changed ..."."""
+    rows = [[" ".join(row[name].split()) for name in _NEEDED] for row in read_sheet(path, _NEEDED).values()]
+    return {
+        (_EDITOR, _case(row)): edit_sentence(subject, props.split("_")[0], old, new)
+        for row in rows
+        for props, old, new, subject in [row[:4]]
+    }
+
+
+def _case(parts: Sequence[str]) -> int:
+    """Return a number made of the edit, the same in every file."""
+    return seed_of(*parts[:4])
 
 
 def released_work(
@@ -84,8 +129,7 @@ def released_work(
             continue
         seen[pair_id] = number
         relation = row["props"].split("_")[0]
-        case_id = seed_of(*parts[:4])
-        pair = PassagePair(pair_id, "memit", case_id, relation, "", row["subj"], row["pre_text"], row["post_text"])
+        pair = PassagePair(pair_id, _EDITOR, _case(parts), relation, "", row["subj"], row["pre_text"], row["post_text"])
         for flaw, column in columns.items():
             change = _answer(path, number, column, row[column], answers)
             answer = FlawAnswer(change, reply=row[column], status="not rated" if change is None else "ok")

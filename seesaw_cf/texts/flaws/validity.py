@@ -8,6 +8,7 @@ from typing import Any, TypedDict
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from seesaw_cf.base.checks import one_of
 from seesaw_cf.base.errors import RecordError
@@ -121,7 +122,7 @@ def flaw_results(table: pa.Table, judge: str | None = None) -> dict[str, Any]:
 
 
 def validate_judge(table: pa.Table, judge: str, *, draws: int = 1000) -> dict[str, JudgeValidity]:
-    """Compare a judge with people on the pairs that both rated, matched by pair, never by row.
+    """Compare a judge with people on the pairs and flaws that both rated, matched by pair, never by row.
 
     Args:
         table: Rows of `FLAWS` of people and judge together.
@@ -152,7 +153,9 @@ def validate_judge(table: pa.Table, judge: str, *, draws: int = 1000) -> dict[st
         raise RecordError(
             f"judge {judge!r}: nobody else rated; a judge is validated against people. Add their ratings."
         )
-    overall = flaw_results(table, judge)
+    judged = set(frame.loc[frame["rater"] == judge, "flaw"])
+    frame = frame[frame["flaw"].isin(judged)]
+    overall = flaw_results(table.filter(pc.is_in(table["flaw"], pa.array(judged))), judge)
     validity: dict[str, JudgeValidity] = {}
     for flaw, rows in frame.groupby("flaw", sort=False):
         wide = rows.pivot(index="pair_id", columns="rater", values="change")

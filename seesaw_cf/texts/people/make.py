@@ -13,6 +13,7 @@ from seesaw_cf.base.checks import number, one_of, whole
 from seesaw_cf.base.errors import RecordError
 from seesaw_cf.base.tables import read_table
 from seesaw_cf.base.text import read_text
+from seesaw_cf.texts.flaws.protocols import PROTOCOLS
 from seesaw_cf.texts.people.claims import CLAIM_TASK
 from seesaw_cf.texts.people.design import RaterDesign, sampled, tasks
 from seesaw_cf.texts.people.failures import FAILURE_TASK
@@ -105,7 +106,7 @@ def make_study(folder: Path, plan: StudyPlan, out: Path) -> StudyFiles:
     """Make a study and write its file.
 
     Args:
-        folder: A run of `seesaw-cf leme run`.
+        folder: A run of `seesaw-cf leme run`; for flaws also a file that `read_pairs` reads.
         plan: What is asked.
         out: The file; it must not exist.
 
@@ -121,7 +122,7 @@ def make_study(folder: Path, plan: StudyPlan, out: Path) -> StudyFiles:
     gold, rest = _gold(kind, plan.gold, material.items)
     chosen = sampled(rest, _sample_size(plan, kind, rest), seed)
     shared = [item for item in material.shared if plan.training or item.about["role"] != "training"]
-    design = replace(plan.design, orders=kind.orders)
+    design = replace(plan.design, orders=kind.orders and PROTOCOLS[plan.settings.protocol].blind)
     design = design if kind.repeats else replace(design, duplicates=0.0, attention=0)
     study = _study(plan, material, bool(gold), run)
     named = dict(zip(design.names, study.raters))
@@ -179,6 +180,7 @@ def _study(plan: StudyPlan, material: Made, gold: bool, run: RunTexts) -> Rating
         "run": run.folder.name,
         "wording": plan.settings.wording.facts(),
         "blind_edit": plan.settings.blind_edit,
+        "protocol": plan.settings.protocol,
         "design": asdict(plan.design),
         "sample": plan.sample if plan.sample is None or isinstance(plan.sample, int) else dict(plan.sample),
     }

@@ -24,11 +24,13 @@ class Settings:
         blind_edit: Raters do not see the edit.
         passages: Kinds of passages that are paired (flaws only).
         wording: Wording of the task.
+        protocol: Name out of `seesaw_cf.texts.flaws.protocols.PROTOCOLS` (flaws only).
     """
 
     blind_edit: bool = False
     passages: tuple[str, ...] = ("free", "guided")
     wording: Wording = OURS
+    protocol: str = "blind"
 
 
 @dataclass(frozen=True, slots=True)
