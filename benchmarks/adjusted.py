@@ -7,8 +7,9 @@ edits (`report_level.shuffled`), so that no group differs. People then get inven
 lognormal law. "fame": in each report one of five groups is 2.7 times as famous (a standard deviation), and an edit
 moves people by `EFFECT` a standard deviation of log fame. "fame in bursts": edits do so by very different amounts.
 "fame, bent": only fame above the average acts. "group": one group is moved by `EFFECT`, as famous as the others and
-fame acts. "group and fame": that group is also more famous. "confidence" and "familiarity" are the first null with the
-confidence that the run had before the edit, or what it knew, in place of fame; labels are permuted to go with it.
+fame acts. "group and fame": that group is also more famous. "confidence" and "familiarity" are the first null where
+not fame but the log-odds of the held answer before the edit act, which vary by question too, or whether the model knew
+it; both are invented from the same law.
 A report holds the pooled contrasts of holders of the new answer, corrected by min-p. Writes
 benchmarks/results/adjusted.json.
 """
@@ -26,6 +27,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from scipy import stats
+from scipy.special import expit
 from tqdm import tqdm
 
 from benchmarks.report_level import EFFECTS, GROUPS, RESULTS, share_of, shuffled
@@ -55,8 +57,8 @@ class Part:
     """What acts, and which estimand is asked about it.
 
     Attributes:
-        shift: How many standard deviations the group is more famous.
-        fame: Effect of a standard deviation of log fame.
+        shift: How many standard deviations the group is more famous, or asked with more confidence.
+        fame: Effect of a standard deviation of log fame, of log-odds before, or of half of known or not.
         group: Effect on the group.
         spread: Standard deviation of the logarithm of an edit's factor on fame, whose mean is 1.
         bent: Fame acts above the average only.
@@ -78,6 +80,10 @@ PARTS: Mapping[str, Part] = {
     "nothing": Part(),
     "group": Part(fame=EFFECT, group=EFFECT),
     "group and fame": Part(shift=1, fame=EFFECT, group=EFFECT),
+    "confidence": Part(shift=1, fame=EFFECT, estimand="confidence"),
+    "confidence, group": Part(fame=EFFECT, group=EFFECT, estimand="confidence"),
+    "familiarity": Part(shift=1, fame=EFFECT, estimand="familiarity"),
+    "familiarity, group": Part(fame=EFFECT, group=EFFECT, estimand="familiarity"),
     "precision, nothing": Part(estimand="precision"),
     "precision, group": Part(group=EFFECT, estimand="precision"),
 }
@@ -94,7 +100,7 @@ def cells(prompts: pd.DataFrame) -> pd.DataFrame:
 
 
 def invented(prompts: pd.DataFrame, part: Part, group: tuple[str, str], rng: np.random.Generator) -> pd.DataFrame:
-    """Return prompts with sitelinks, and with the effects of a part added to no difference between groups.
+    """Return prompts with an invented state before the edit, and a part's effects added to no difference of groups.
 
     Args:
         prompts: Rows of `cells`.
@@ -109,10 +115,11 @@ def invented(prompts: pd.DataFrame, part: Part, group: tuple[str, str], rng: np.
     member = np.bincount(person, own, people.size) > 0
     fame = rng.normal(size=people.size) + part.shift * member
     factor = rng.lognormal(-(part.spread**2) / 2, part.spread, cases.size)
-    acts = np.maximum(fame, 0) * 2 if part.bent else fame
-    moved = part.fame * (factor[case] * acts[person]) + part.group * own
-    sitelinks = np.round(20 * np.exp(fame)).astype(int)
-    return made.assign(sitelinks=sitelinks[person], edit_relation=ALL, D=made["D"] + moved)
+    asked = fame[person] + (part.estimand == "confidence") * rng.normal(0, 0.5, person.size)
+    acts = np.sign(asked) if part.estimand == "familiarity" else np.maximum(asked, 0) * 2 if part.bent else asked
+    moved = part.fame * factor[case] * acts + part.group * own
+    before = {"sitelinks": np.round(20 * np.exp(asked)).astype(int), "held_share_pre": expit(asked), "known": asked > 0}
+    return made.assign(**before, edit_relation=ALL, D=made["D"] + moved)
 
 
 class Labels:
