@@ -109,7 +109,7 @@ def _verdict(row: Row, floor: float, is_control: bool) -> tuple[LevelVerdict | L
     if not row["decides"]:
         return "", "the other scale decides"
     if not row["control"]:
-        why = "it is a control itself" if is_control else "no control edit was made: nothing is put down to the edit"
+        why = "it is a control itself" if is_control else "it has no control in this run: nothing is put down to it"
         return "no control", why
     if not np.isfinite([value, p]).all():
         return "not testable", f"no interval: {row['difference_note'] or 'not estimable'}"

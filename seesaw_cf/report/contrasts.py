@@ -26,7 +26,7 @@ _CHIPS: Sequence[tuple[Callable[[GroupCounts], bool], str, Tone]] = (
     (lambda counts: True, "not known yet", "open"),
 )
 _LARGEST = {"probability": 2.0}  # from none to all of the probability, from one answer to the other
-_HOLD = {"target_true": "who hold the old answer", "target_new": "who hold the new answer"}
+HOLD = {"target_true": "who hold the old answer", "target_new": "who hold the new answer"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +166,7 @@ def group_claim(row: Mapping[Any, Any], named: bool = True) -> GroupClaim:
     unit = " nats" if row["scale"] == "log-odds" else ""
     size = f"by {abs(row['value']):.2g}{unit}, " if edits >= FEW_EDITS else ""
     about = "all properties" if row["relation"] == ALL else f"edits of {relation_name(row['relation'])}"
-    people = _HOLD.get(row.get("holds", ""), "")
+    people = HOLD.get(row.get("holds", ""), "")
     editor = f"{row['editor']}, " if named else ""
     limits = text.minus(f"{text.number(row['value'])} {text.interval(row['low'], row['high'])}")
     why = f"{limits}, corrected {text.p_equals(row['p_adjusted'])}" if edits >= FEW_EDITS else (

@@ -18,6 +18,7 @@ from seesaw_cf.report.results import Results, relation_name
 
 _SAYS = 0.5  # a model "says" an answer that it gives more than half of the probability
 
+_MEDIAN = "Of each edit the one with the median change of log-odds was taken, of these edits that in the middle."
 # Whether the model says the wrong answer now -> the answer, its probability after and before, the right one, its own.
 _WORDS = {
     True: "now says {0} ({1}; before, {2})",
@@ -36,7 +37,8 @@ class AnswerExample:
 def example_of(results: Results, changes: Sequence[LevelChange]) -> AnswerExample | None:
     """Return an example of the largest change for the worse; None where no level is worse, or nothing turned.
 
-    It is typical, not extreme: of all answers that turned it has the median change.
+    It is typical, not extreme: each edit that turned answers stands with the median of them, and of these edits that
+    in the middle is shown, so that one edit which turned hundreds does not choose itself.
     """
     worse = [change for change in changes if change.is_shown]
     for change in sorted(worse, key=lambda change: -change.size):
@@ -62,8 +64,8 @@ def _holder(results: Results, editor: str, holds: str) -> AnswerExample | None:
         *(row["target_" + wrong], chance(now), chance(then), row["target_" + right], chance(other))
     )
     rule = (
-        f"Chosen by rule: of {len(turned):,} prompts about people who hold the {who} answer whose likelier answer "
-        f"turned from right to wrong after {editor} ({len(own):,} were asked), the one with the median change."
+        f"Chosen by rule: after {editor} the likelier answer turned from right to wrong for {len(turned):,} of "
+        f"{len(own):,} prompts about people who hold the {who} answer. {_MEDIAN}"
     )
     about, prompt = printable(row["subject"] or row["person"]), printable(row["prompt"])
     return AnswerExample(f"{_edit(results, row)}: asked about {about} (“{prompt}”), the model {words}.", rule)
@@ -83,8 +85,8 @@ def _other_fact(results: Results, editor: str) -> AnswerExample | None:
     shares = {phase: np.exp(np.asarray(row[phase], float) - logsumexp(row[phase])) for phase in ("pre", "post")}
     prompt = printable(row["prompt_post"] or row["prompt_pre"])
     rule = (
-        f"Chosen by rule: of {len(lost):,} answers about other facts that were right before and wrong after {editor} "
-        f"({len(own):,} were asked), the one with the median change of log-odds. Per cents are of the candidates."
+        f"Chosen by rule: {len(lost):,} of {len(own):,} answers about other facts were right before and wrong after "
+        f"{editor}. {_MEDIAN} Per cents are of the candidates."
     )
     sentence = (
         f"{_edit(results, row)}: asked about {relation_name(row['effect_relation'])} (“{prompt}”), the model now says "
@@ -101,10 +103,12 @@ _MAKERS: Mapping[str, Callable[[Results, str], AnswerExample | None]] = {
 
 
 def _median(rows: pd.DataFrame, sizes: pd.Series) -> Mapping[Any, Any]:
-    """The row in the middle by size; of equals the first case and prompt."""
+    """The row in the middle of its edit, of the edit in the middle by it; of equals the first case and prompt."""
     names = [name for name in ("case_id", "prompt_id") if name in rows]
     order = rows.assign(size=sizes.fillna(0.0)).sort_values(["size", *names], kind="stable")
-    row: Mapping[Any, Any] = order.iloc[(len(order) - 1) // 2].to_dict()
+    edits = order.groupby(["edit_relation", "case_id"], sort=False)
+    middle = order[edits.cumcount() == (edits["size"].transform("size") - 1) // 2]
+    row: Mapping[Any, Any] = middle.iloc[(len(middle) - 1) // 2].to_dict()
     return row
 
 

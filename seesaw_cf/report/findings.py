@@ -16,7 +16,7 @@ from seesaw_cf.base.terminal import printable, quantity, wrap
 from seesaw_cf.editors.control_names import first_seed, is_control
 from seesaw_cf.effects.groups import ALL, UNKNOWN
 from seesaw_cf.report import text
-from seesaw_cf.report.contrasts import GroupCounts, count_groups
+from seesaw_cf.report.contrasts import HOLD, GroupCounts, count_groups
 from seesaw_cf.report.example import AnswerExample, example_of
 from seesaw_cf.report.knowledge import knew
 from seesaw_cf.report.levels import Strip, level_changes, strips
@@ -27,6 +27,7 @@ from seesaw_cf.report.rows import EfficacyRow, records, with_limits
 from seesaw_cf.report.title import title_of
 from seesaw_cf.run.edit_table import ASKED_ONLY
 from seesaw_cf.stats.plain import plain
+from seesaw_cf.stats.verdicts import AFFECTED
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +106,7 @@ def find(results: Results) -> RunFindings:
             "Did the edits take": _took(results),
             "Not known": _not_known(results),
             "Known before": knew(results),
+            **_estimands(results),
             "How sure": _how_sure(results, groups),
         },
         lacking=list(map(str, results.manifest.get("notes", []))),
@@ -180,14 +182,38 @@ def _untagged(results: Results) -> str:
     return _list(f"{100 * n / everybody:.0f} % ({axis})" for axis, n in unknown.items() if n and everybody)
 
 
+def _estimands(results: Results) -> dict[str, str]:
+    """Estimand -> what it decides about groups; none where only the raw contrasts were made."""
+    table = results.audit.adjusted if results.audit else pd.DataFrame()
+    if not len(table.columns):
+        return {}
+    own = table[~table["mirror"] & ~table["editor"].map(is_control).astype(bool)]
+    return {f"Groups by {name}": _decided(rows) for name, rows in own.groupby("estimand", sort=False)}
+
+
+def _decided(rows: pd.DataFrame) -> str:
+    counts = _list(f"{n} {verdict}" for verdict, n in rows["verdict"].value_counts().items())
+    moved = rows[rows["verdict"].isin(AFFECTED)]
+    names = _list(
+        dict.fromkeys(f"{row['group']} {HOLD[row['holds']]} are {row['verdict']}" for row in moved.to_dict("records"))
+    )
+    first = rows.iloc[0]
+    left_out = f"; {first['n_left_out']} of {first['n_people']} people left out: {first['left_out']}"
+    return (
+        f"{counts} of {len(rows)} pooled contrasts{f' ({names})' * bool(names)}{left_out * bool(first['n_left_out'])}."
+    )
+
+
 def _how_sure(results: Results, groups: GroupCounts) -> str:
-    people = results.effects.loc[results.effects["axis"] == ALL, "n_subjects"].max() if len(results.effects) else 0
+    people = (
+        0 if results.prompts is None else results.prompts.loc[results.prompts["status"] == "ok", "person"].nunique()
+    )
     made = results.distinct["status"] != ASKED_ONLY
     edited, asked = (set(results.distinct.loc[rows, "case_id"]) for rows in (made, ~made))
     facts = f"{quantity(len(edited), 'fact')} edited" + (
         f", {len(asked - edited)} only asked about" if asked - edited else ""
     )
-    n = f"{facts}, {quantity(int(people), 'other person', 'other people')} in the largest table"
+    n = f"{facts}, {quantity(people, 'other person', 'other people')} asked about"
     if not groups.promise:
         return f"{n}; no contrast was tested."
     return f"{n}; false claims about groups: {groups.promise}; margin {groups.margin}; noise floor {results.floor}."

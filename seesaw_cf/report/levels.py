@@ -223,7 +223,8 @@ def _edits(changes: Sequence[LevelChange]) -> str:
     count = quantity(first["n_edits"], "edit")
     half = [f"{int(change.row['half_edits'])} of {change.row['n_edits']} edits carry half of it ({change.editor})"
             for change in changes
-            if 1 < change.row["n_edits"] < FEW_EDITS and change.row.get("half_edits", math.nan) > 0]  # fmt: skip
+            if change.changed and 1 < change.row["n_edits"] < FEW_EDITS
+            and change.row.get("half_edits", math.nan) > 0]  # fmt: skip
     return ", ".join([count, *half])
 
 

@@ -91,7 +91,8 @@ def title_of(results: Results, changes: Sequence[LevelChange], groups: GroupCoun
     editors = [name for name in results.editors if not is_control(name)]
     if not editors:
         clauses = [clause for clause in _levels(results, results.editors, changes) if clause != _NO_CONTROL]
-        return " ".join(_sentence(part) for part in (f"only control edits were made: {clauses[0]}", *clauses[1:]))
+        made = f"only control edits were made, {len(results.distinct)}"
+        return " ".join(_sentence(part) for part in (f"{made}: {clauses[0]}", *clauses[1:]))
     doubts, levels = _doubts(results, editors), [*_levels(results, editors, changes)]
     # A group that is named says more than levels on which nothing is.
     ordered = [*levels, *doubts[False], _groups(groups)]

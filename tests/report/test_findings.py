@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from seesaw_cf.effects import AuditSettings
 from seesaw_cf.effects.locality import Locality
 from seesaw_cf.report import read_results
 from seesaw_cf.report.contrasts import GroupCounts, count_groups
@@ -255,10 +256,18 @@ def test_of_controls_alone_it_says_what_they_changed(results: Results) -> None:
         (_row(editor=name, value=0.05, low=-0.01), "one random(memit) edit is not shown to change anything that was"),
     ):
         found = find(replace(controls, levels=pd.DataFrame([row]), audit=None))
-        assert found.title.startswith(f"Only control edits were made: {words}")
+        assert found.title.startswith(f"Only control edits were made, {len(controls.distinct)}: {words}")
         assert "Without a control" not in found.title
         assert found.strips[0].chips[0].said in ("changed by a control", "no change beyond the margin shown")
     assert title_of(controls, [], NO_GROUPS).endswith(": nothing was asked but the edits themselves.")
+
+
+def test_contrasts_of_another_estimand_are_among_what_was_found(run_folder: Path) -> None:
+    settings = AuditSettings(permutations=0, estimands=("precision", "fame"))
+    found = find(read_results(run_folder, axes=("gender",), settings=settings)).trust
+    assert found["Groups by precision"].endswith("pooled contrasts.")
+    assert found["Groups by fame"].endswith("no sitelinks are recorded.")
+    assert "not testable of" in found["Groups by fame"]
 
 
 def test_a_page_of_controls_alone_is_written(tmp_path: Path) -> None:
@@ -360,17 +369,20 @@ def test_what_cannot_be_tested_is_apart_from_what_is_open(beside: Results) -> No
     assert title.endswith("Whether some groups suffer more: not testable with these people.")
 
 
-def test_the_example_is_the_median_of_what_turned(beside: Results) -> None:
+def test_the_example_is_in_the_middle_of_its_edit_and_of_all_edits(beside: Results) -> None:
     """Recomputed from the rows: no extreme, and its numbers are those of the prompt."""
     assert beside.prompts is not None
     levels = pd.DataFrame([_row(**_beyond(0.2))])
     example = example_of(replace(beside, levels=levels), level_changes(replace(beside, levels=levels)))
     own = beside.prompts.query("editor == 'memit' and holds == 'target_true' and status == 'ok'")
     turned = own[(own["pre_true"] > own["pre_new"]) & (own["post_true"] <= own["post_new"])]
-    sizes = turned["log_odds"].abs().sort_values()
-    row = turned.loc[sizes.index[(len(sizes) - 1) // 2]]
+    turned = turned.assign(size=turned["log_odds"].abs()).sort_values("size")
+    middles = [rows.iloc[[(len(rows) - 1) // 2]] for _, rows in turned.groupby("case_id")]
+    middle = pd.concat(middles).sort_values("size")
+    row = middle.iloc[(len(middle) - 1) // 2]
+    assert len(middle) > 2
     assert example is not None
-    assert f"of {len(turned)} prompts" in example.rule
+    assert f"for {len(turned)} of {len(own)} prompts" in example.rule
     assert f"“{row['prompt']}”" in example.sentence
     assert (
         f"({chance(float(np.exp(row['post_new'])))}; before, {chance(float(np.exp(row['pre_new'])))})"
