@@ -128,7 +128,7 @@ def test_pairs_of_a_released_file_go_to_a_judge_and_to_raters(tmp_path: Path, op
     judged = read_table(tmp_path / "judged" / "flaws.parquet", FLAWS)
     assert judged["change"].to_pylist() == [1] * 6
     validity = validate_judge(pa.concat_tables([ratings, judged]), "m")
-    assert validity["sexism"]["accuracy"]["judge"]["median"] == 1, "the same pairs by the same names"
+    assert validity["sexism"]["confusion"]["1"] == {"-1": 0, "0": 0, "1": 6}, "the same pairs by the same names"
     found = json.loads((tmp_path / "judged" / "judge.json").read_text(encoding="utf-8"))
     assert found["protocol"] == "published"
     assert "sign_check" not in found
