@@ -21,7 +21,7 @@ from seesaw_cf.base.types import Case
 from seesaw_cf.builder_scripts.dataset.card import METADATA, card_body, drawn_section, size_category
 from seesaw_cf.builder_scripts.dataset.columns import columns_section
 from seesaw_cf.builder_scripts.dataset.statistics import Statistics, markdown
-from seesaw_cf.builder_scripts.make.cases import candidates, cross_subject, demographics, open_ended
+from seesaw_cf.builder_scripts.make.cases import candidates, cross_subject, demographics
 from seesaw_cf.builder_scripts.make.coupled import COUPLED_SCHEMAS, Coupled, couple, coupled_table
 from seesaw_cf.builder_scripts.make.cross_property import cross_property
 from seesaw_cf.builder_scripts.make.edits import Edit, generate, listed_values
@@ -33,6 +33,7 @@ from seesaw_cf.builder_scripts.source.draws import BATCH, VALUES
 from seesaw_cf.builder_scripts.source.people import FEMALE, MALE, MARGIN, Facts, Holder
 from seesaw_cf.records.arrow import CASES, cases_to_table
 from seesaw_cf.records.card import write_card
+from seesaw_cf.records.open_ended import open_ended
 from seesaw_cf.records.relations import RELATIONS
 
 # Cases to Parquet as they come: a few are held at a time.

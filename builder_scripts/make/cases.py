@@ -20,23 +20,10 @@ from seesaw_cf.builder_scripts.options import BuildOptions
 from seesaw_cf.builder_scripts.source.people import FEMALE, MALE, Facts, RecordedPerson
 from seesaw_cf.builder_scripts.source.sources import OWN
 from seesaw_cf.records import groups
-from seesaw_cf.records.arrow import ENTITY, REQUEST, request_row
+from seesaw_cf.records.arrow import ENTITY
 from seesaw_cf.records.relations import FREE, RELATIONS, Template, templates
 
 # Open-ended prompts: guided by the property that is watched, and free ("X is").
-
-# One row per (case, prompt). use: "guided" or "free"; config: where the case is.
-OPEN_ENDED: pa.Schema = pa.schema(
-    [
-        ("case_id", pa.int64()),
-        ("config", pa.string()),
-        ("requested_rewrite", REQUEST),
-        ("effect_relation_id", pa.string()),
-        ("subject_id", pa.string()),
-        ("prompt", pa.string()),
-        ("use", pa.string()),
-    ]
-)
 
 
 def generation_prompts(
@@ -55,33 +42,6 @@ def generation_prompts(
     return tuple(
         row.fill(subject.entity.label, living=subject.living) for row in rows for _ in range(options.open_repeats)
     )
-
-
-def _is_free(case: Case, prompt: str) -> bool:
-    return prompt in (FREE.present.replace("{}", case.request.subject), FREE.past.replace("{}", case.request.subject))
-
-
-def _rows(config: str, case: Case) -> Iterable[TableRow]:
-    for prompt in case.generation_prompts:
-        yield {
-            "case_id": case.case_id,
-            "config": config,
-            "requested_rewrite": request_row(case.request),
-            "effect_relation_id": case.effect_relation_id,
-            "subject_id": case.extra["subject_id"],
-            "prompt": prompt,
-            "use": "free" if _is_free(case, prompt) else "guided",
-        }
-
-
-def open_ended(config: str, cases: Iterable[Case]) -> pa.Table:
-    """Return the open-ended prompts of cases as a flat table of schema `OPEN_ENDED`.
-
-    Args:
-        config: The config that the cases belong to.
-        cases: Its cases, or some of them.
-    """
-    return pa.Table.from_pylist([row for case in cases for row in _rows(config, case)], schema=OPEN_ENDED)
 
 
 # Other ways to state an edit, for relations with one sentence in the papers' templates.

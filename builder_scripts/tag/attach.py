@@ -33,6 +33,7 @@ from seesaw_cf.builder_scripts.tag.records import CaseFile
 from seesaw_cf.records import groups
 from seesaw_cf.records.arrow import cases_to_table
 from seesaw_cf.records.card import write_card, write_config
+from seesaw_cf.records.importing import write_open_ended
 
 # What tagging found and what it did not, counted: for a reader and for a program.
 
@@ -287,7 +288,8 @@ SUMMARY = "tags.json"
 _PEOPLE = 5000  # in one row group of the facts
 _BODY = """# Tagged edit cases
 
-One config per file of records, split `test`, one row per edit case, every prompt as the record has it. Group tags,
+One config per file of records, split `test`, one row per edit case, every prompt as the record has it. `open_ended`,
+where there is one, has their open-ended prompts, one a row. Group tags,
 candidates and gold answers were added from: {sources}. `{facts}` holds every fact that they rest on, with its source,
 property and time; `{summary}` the counts below and the digests of records and sources.
 
@@ -321,11 +323,14 @@ def tag_records(out: str | os.PathLike[str], records: Mapping[str, CaseFile], so
         raise RecordError(f"--from: {' and '.join(twice)} are the same source, expected each once. Leave one out.")
     everything = [case for case_file in records.values() for case in case_file.cases]
     people, coverage = ask(sources, everything), Coverage()
-    tagged = iter(attach(everything, people, coverage))
-    for name, case_file in records.items():
-        write_config(out, name, {"test": cases_to_table([next(tagged) for _ in case_file.cases])})
+    rest = iter(attach(everything, people, coverage))
+    tagged = {name: [next(rest) for _ in case_file.cases] for name, case_file in records.items()}
+    for name, cases in tagged.items():
+        write_config(out, name, {"test": cases_to_table(cases)})
+    prompts = write_open_ended(out, tagged)
     write_rows(out, FACTS_CONFIG, _facts(people), FACTS)
     about = {name: f"{len(case_file.cases)} cases of {case_file.source}, tagged" for name, case_file in records.items()}
+    about |= prompts
     about[FACTS_CONFIG] = "what the sources say about the people of the records"
     names = ", ".join(source.name for source in sources)
     body = _BODY.format(sources=names, facts=FACTS_CONFIG, summary=SUMMARY, coverage=coverage.to_markdown())

@@ -6,23 +6,28 @@ import hashlib
 import json
 import os
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
+
+import pyarrow as pa
 
 from seesaw_cf.base.checks import check_path
 from seesaw_cf.base.errors import RecordError, SeesawError, StorageError
 from seesaw_cf.base.files import safe_name, write_text
 from seesaw_cf.base.text import read_json
+from seesaw_cf.base.types import Case
 from seesaw_cf.records.arrow import cases_to_table, read_cases
 from seesaw_cf.records.card import FileSummary, ImportSummary, summarise, write_card, write_config
 from seesaw_cf.records.checks import CASE_FLAGS, PROMPT_FLAGS
+from seesaw_cf.records.open_ended import CONFIG, open_ended
 
 _MANIFEST = "import.json"
 _MADE_BY = "seesaw-cf import"
 _BODY = """# Imported edit cases
 
-One config per file, split `test`, one row per edit case, columns named as in CounterFact. Nothing of the source was
+One config per file, split `test`, one row per edit case, columns named as in CounterFact. `open_ended`, where there is
+one, has their open-ended prompts, one a row, for `seesaw-cf leme run`. Nothing of the source was
 changed or dropped: `seesaw_cf.records` writes every case back as the record it was. `{manifest}` names the sources.
 
 ```python
@@ -73,9 +78,11 @@ def import_files(
         final.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=f".{final.name}.", suffix=".tmp", dir=final.parent) as work:
             new = Path(work) / "new"
-            files = tuple(_import_one(new, name, path) for name, path in sources.items())
+            cases = {name: read_cases(path) for name, path in sources.items()}
+            files = tuple(_import_one(new, name, path, cases[name]) for name, path in sources.items())
+            prompts = write_open_ended(new, cases)
             summary = ImportSummary(final, files, aside)
-            _describe(new, summary)
+            _describe(new, summary, prompts)
             if final.exists():
                 final.replace(aside or Path(work) / "old")
             new.replace(final)
@@ -143,18 +150,40 @@ def _files(folder: Path) -> list[str]:
     return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if not path.is_dir())
 
 
-def _import_one(folder: Path, name: str, path: Path) -> FileSummary:
-    cases = read_cases(path)
+def write_open_ended(folder: str | os.PathLike[str], cases: Mapping[str, Sequence[Case]]) -> dict[str, str]:
+    """Write the config `open_ended` of cases that have open-ended prompts.
+
+    Args:
+        folder: The dataset folder.
+        cases: Config -> its cases.
+
+    Returns:
+        The config and its line for the card; nothing where no case has such prompts.
+
+    Raises:
+        RecordError: A config of cases has its name.
+    """
+    table = pa.concat_tables([open_ended(name, rows) for name, rows in cases.items()])
+    if not table.num_rows:
+        return {}
+    if CONFIG in cases:
+        raise RecordError(f"config {CONFIG!r} is taken by the open-ended prompts of the cases. Rename the file.")
+    write_config(folder, CONFIG, {"test": table})
+    return {CONFIG: f"{table.num_rows:,} open-ended prompts of these cases"}
+
+
+def _import_one(folder: Path, name: str, path: Path, cases: Sequence[Case]) -> FileSummary:
     write_config(folder, name, {"test": cases_to_table(cases)})
     return summarise(name, path.name, hashlib.sha256(path.read_bytes()).hexdigest(), cases)
 
 
-def _describe(folder: Path, summary: ImportSummary) -> None:
+def _describe(folder: Path, summary: ImportSummary, prompts: Mapping[str, str]) -> None:
     """Write the card and the manifest of a folder with all its shards."""
     meanings = "\n".join(f"- `{flag}`: {meaning}" for flag, meaning in (PROMPT_FLAGS | CASE_FLAGS).items())
     names = [file.name for file in summary.files]
     body = _BODY.format(manifest=_MANIFEST, first=names[0], table=summary.to_markdown(), flags=meanings)
     descriptions = {file.name: f"{file.cases} cases imported from {safe_name(file.source)}" for file in summary.files}
+    descriptions |= prompts
     write_card(folder, descriptions, body=body, metadata={"pretty_name": "Imported edit cases", "language": ["en"]})
     manifest = {
         "made_by": _MADE_BY,

@@ -13,9 +13,8 @@ from seesaw_cf.base.text import read_json
 from seesaw_cf.generation.types import Ask, Completion, Sampling
 from seesaw_cf.models.corpus import LIMIT
 from seesaw_cf.models.embedded import EMBEDDED
+from seesaw_cf.records.open_ended import CONFIG as OPEN_ENDED
 from seesaw_cf.texts.write.generation_settings import Generation, read_generation
-
-OPEN_ENDED = "open_ended"
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,8 +24,9 @@ class LemeJob:
     Attributes:
         model: 'seesaw-tiny', a Hub id, a folder, or a model's name at `base_url`.
         editors: Editing method, a name of `seesaw-cf list editors`, behind an API only "ike". Repeatable.
-        data: 'sample', 'sample-claims', a dataset folder, a Parquet file, or a Hub id.
-        configs: coupled_counterfact, coupled_zsre or open_ended, which is written and not surveyed. Repeatable.
+        data: 'sample', 'sample-claims', a dataset folder, a Parquet file, a file of records, or a Hub id.
+        configs: coupled_counterfact, coupled_zsre, or open_ended and configs of cases, which are written and not
+            surveyed. Repeatable.
         limit: Only this many cases of each config, sampled with `seed`.
         wording: Which of LEME's two prompts.
         relationship: End prompts about coupled entities with "- relationship to X", as the released code does.

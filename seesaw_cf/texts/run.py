@@ -36,14 +36,13 @@ from seesaw_cf.run.manifest import RunManifest
 from seesaw_cf.run.preflight import check_texts
 from seesaw_cf.texts.annotate.annotate import annotate
 from seesaw_cf.texts.annotate.by_name import measured
-from seesaw_cf.texts.job import OPEN_ENDED, Counted, LemeJob
+from seesaw_cf.texts.job import Counted, LemeJob
 from seesaw_cf.texts.rate.by_name import LLM, find_annotator, find_raters, judge_of, judge_rater
 from seesaw_cf.texts.rate.rating import rate
 from seesaw_cf.texts.rate.survey import survey, survey_samples
 from seesaw_cf.texts.report.page import write_leme_report
 from seesaw_cf.texts.report.simple import simple_metrics
 from seesaw_cf.texts.report.tables import longform_sections
-from seesaw_cf.texts.runs import coupled_records
 from seesaw_cf.texts.tables import PASSAGES, PassageRow
 from seesaw_cf.texts.write.claims import claim_pairs
 from seesaw_cf.texts.write.demonstrations import NONE_LEFT, pool_digest, spare_cases
@@ -53,6 +52,7 @@ from seesaw_cf.texts.write.passages import (
     LongformRecord,
     asks_of,
     coupled_cases,
+    coupled_records,
     open_ended_cases,
     passage_rows,
     read_records,
@@ -125,9 +125,9 @@ def cases_of_job(
     """
     records: list[LongformRecord] = []
     cases: list[EditedCase] = []
-    for config, rows in everything.items():
+    for rows in everything.values():
         config_cases = (
-            open_ended_cases(rows) if config == OPEN_ENDED
+            open_ended_cases(rows) if rows and "use" in rows[0]
             else coupled_cases(rows, job.wording, lead=lead, relationship=job.relationship)
         )  # fmt: skip
         if job.limit is not None and job.limit < len(config_cases):

@@ -18,7 +18,7 @@ from seesaw_cf.base.errors import RunFolderError
 from seesaw_cf.base.tables import read_table
 from seesaw_cf.base.text import read_json
 from seesaw_cf.texts.tables import ANNOTATIONS, PASSAGES, RATINGS
-from seesaw_cf.texts.write.passages import LongformRecord
+from seesaw_cf.texts.write.passages import LongformRecord, coupled_records
 
 if TYPE_CHECKING:
     from seesaw_cf.texts.rate.survey import SurveySample
@@ -97,11 +97,6 @@ class RunTexts:
         from seesaw_cf.texts.rate.survey import survey_samples
 
         return survey_samples(self.coupled_passages, self.coupled)
-
-
-def coupled_records(records: Sequence[LongformRecord]) -> list[LongformRecord]:
-    """Return the records that couple a subject with a related entity."""
-    return [record for record in records if "subject_entity" in record]
 
 
 def finished_manifest(folder: Path, table: str, command: str) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from seesaw_cf.builder_scripts.dataset.card import croissant
-from seesaw_cf.builder_scripts.make.cases import OPEN_ENDED, candidates, demographics, generation_prompts, open_ended
+from seesaw_cf.builder_scripts.make.cases import candidates, demographics, generation_prompts
 from seesaw_cf.builder_scripts.make.coupled import (
     COUPLED,
     RELATED,
@@ -36,6 +36,7 @@ from seesaw_cf.builder_scripts.source.people import FEMALE, Facts
 from seesaw_cf.builder_scripts.source.sources import OWN, StoreSource
 from seesaw_cf.errors import RecordError
 from seesaw_cf.records import groups, write_config
+from seesaw_cf.records.open_ended import OPEN_ENDED, open_ended
 from seesaw_cf.records.relations import FREE, RELATIONS, templates
 from seesaw_cf.types import Case, EditRequest, Entity
 

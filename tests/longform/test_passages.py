@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import cast
 
@@ -9,6 +10,7 @@ import pytest
 
 from seesaw_cf.errors import RecordError, StorageError, UnknownNameError
 from seesaw_cf.generation import Completion
+from seesaw_cf.records import import_files
 from seesaw_cf.texts.write.passages import (
     LongformRecord,
     asks_of,
@@ -18,7 +20,9 @@ from seesaw_cf.texts.write.passages import (
     read_records,
     sample_seed,
 )
+from seesaw_cf.types import Entity
 from tests.longform.coupled import record
+from tests.records.samples import SEESAW
 
 
 def open_row(prompt: str, use: str, case_id: int = 7) -> LongformRecord:
@@ -112,7 +116,21 @@ def test_records_are_read_by_config_or_file(tmp_path: Path) -> None:
     with pytest.raises(UnknownNameError, match="coupled_counterfact"):
         read_records("sample", "coupled_counterfacts")
     (tmp_path / "a.parquet").write_bytes(b"PAR1nonsense")
-    with pytest.raises(RecordError, match="not whole Parquet files"):
+    with pytest.raises(RecordError, match="not a whole Parquet file"):
         read_records(str(tmp_path / "a.parquet"), "")
     with pytest.raises(StorageError, match="neither 'sample'"):
         read_records("nobody/nothing", "coupled_counterfact")
+
+
+def test_released_records_are_written_about_as_they_are(tmp_path: Path) -> None:
+    file = tmp_path / "seesaw_cf_P27_P101.json"
+    prompts = ["Marie Curie's field of work is"] * 2 + ["Marie Curie is"] * 2
+    file.write_text(json.dumps([SEESAW | {"generation_prompts": prompts}]), encoding="utf-8")
+    import_files(file, tmp_path / "imported")
+    for source, config in ((file, "any"), (tmp_path / "imported", "P27_P101"), (tmp_path / "imported", "open_ended")):
+        (case,) = open_ended_cases(read_records(str(source), config))
+        assert [prompt.text for prompt in case.prompts] == prompts, "every text that the paper draws"
+        assert [(prompt.passage, prompt.number) for prompt in case.prompts] == [
+            ("guided", 0), ("guided", 1), ("free", 0), ("free", 1),
+        ]  # fmt: skip
+        assert {prompt.entity for prompt in case.prompts} == {Entity(None, "Marie Curie")}, "named, not identified"

@@ -37,6 +37,16 @@ def test_a_folder_of_released_files(released: Path, tmp_path: Path) -> None:
     assert rows[0]["requested_rewrite"]["subject"] == "Marie Curie"
     assert summary.to_markdown() in (out / "README.md").read_text()
     assert {path.name for path in tmp_path.iterdir()} == {"released", "out", "cache"}  # nothing temporary is left
+    prompts = datasets.load_dataset(str(out), "open_ended", split="test", cache_dir=str(tmp_path / "cache"))
+    assert [(row["config"], row["prompt"]) for row in prompts] == [
+        ("P27_P101", prompt) for prompt in samples.SEESAW["generation_prompts"]
+    ]
+
+
+def test_a_file_cannot_have_the_name_of_the_open_ended_prompts(tmp_path: Path) -> None:
+    (tmp_path / "open_ended.json").write_text(json.dumps([samples.SEESAW]))
+    with pytest.raises(RecordError, match="Rename the file"):
+        import_files(tmp_path / "open_ended.json", tmp_path / "out")
 
 
 def test_the_table_counts() -> None:

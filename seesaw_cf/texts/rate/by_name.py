@@ -27,7 +27,7 @@ from seesaw_cf.texts.rate.survey import Rater, Rating, SurveyQuestion
 from seesaw_cf.texts.rate.trained import load_rater
 from seesaw_cf.texts.tables import PASSAGES, RATINGS
 from seesaw_cf.texts.wording import read_wording
-from seesaw_cf.texts.write.passages import read_records
+from seesaw_cf.texts.write.passages import coupled_records, read_records
 
 if TYPE_CHECKING:
     from seesaw_cf.texts.job import LemeJob
@@ -288,7 +288,7 @@ def judge_rater(job: LemeJob, generator: Generator) -> LLMJudge:
                 f"judge_shots is {job.judge_shots}, but judge_examples names no folder of rated passages."
             )
         folder = Path(job.judge_examples)
-        records = [row for config in job.configs if config != "open_ended" for row in read_records(job.data, config)]
+        records = coupled_records([row for config in job.configs for row in read_records(job.data, config)])
         ratings = read_table(folder / "ratings.parquet", RATINGS)
         people = any(name.startswith("human") for name in ratings.column("rater").to_pylist())
         if not people and (folder / "manifest.json").exists():

@@ -8,13 +8,16 @@ from pathlib import Path
 from typing import Any, Literal, TypedDict, cast
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from seesaw_cf.base.checks import one_of
 from seesaw_cf.base.errors import RecordError, StorageError
+from seesaw_cf.base.files import read_bytes
 from seesaw_cf.base.seeds import seed_of
+from seesaw_cf.base.tables import read_table
 from seesaw_cf.base.types import EditRequest, Entity
 from seesaw_cf.generation.types import Ask, Completion
+from seesaw_cf.records.arrow import CASES, read_cases, table_to_cases
+from seesaw_cf.records.open_ended import open_ended
 from seesaw_cf.records.sample import SAMPLES
 from seesaw_cf.texts.tables import PassageRow
 
@@ -108,11 +111,11 @@ class EditedCase:
 
 
 def read_records(source: str, config: str) -> list[LongformRecord]:
-    """Read the rows of a config of other rows than cases to score: `coupled_*` or `open_ended`.
+    """Read the rows of a config that long texts are written for: `coupled_*`, `open_ended`, or cases.
 
     Args:
-        source: "sample", "sample-claims", a dataset folder, a Parquet file (`config` is then not needed), or a Hub id.
-        config: Name of the config.
+        source: "sample", "sample-claims", a dataset folder, a file (`config` is then not needed), or a Hub id.
+        config: Name of the config. Of cases, such as a released SEESAW-CF file, the open-ended prompts are read.
 
     Raises:
         UnknownNameError: The source has no such config.
@@ -124,7 +127,8 @@ def read_records(source: str, config: str) -> list[LongformRecord]:
         from datasets import load_dataset
 
         try:
-            return [cast(LongformRecord, dict(row)) for part in load_dataset(source, config).values() for row in part]
+            tables = [part.data.table for part in load_dataset(source, config).values()]
+            return _longform_rows(pa.concat_tables(tables), config)
         except (OSError, ValueError) as error:
             raise StorageError(
                 f"{source!r} is neither {', '.join(map(repr, SAMPLES))}, a file or folder here, nor a data set the "
@@ -132,10 +136,25 @@ def read_records(source: str, config: str) -> list[LongformRecord]:
                 "network."
             ) from error
     files = [local] if local.is_file() else _files(local, config)
-    try:
-        return [row for file in files for row in pq.read_table(file).to_pylist()]
-    except (pa.ArrowInvalid, OSError) as error:
-        raise RecordError(f"{source}: not whole Parquet files ({error}). Make them again.") from error
+    return [row for file in files for row in _file_rows(file, config)]
+
+
+def coupled_records(records: Sequence[LongformRecord]) -> list[LongformRecord]:
+    """Return the records that couple a subject with a related entity."""
+    return [record for record in records if "subject_entity" in record]
+
+
+def _file_rows(file: Path, config: str) -> list[LongformRecord]:
+    if read_bytes(file)[:4] != b"PAR1":
+        return cast(list[LongformRecord], open_ended(config, read_cases(file)).to_pylist())
+    return _longform_rows(read_table(file), config)
+
+
+def _longform_rows(table: pa.Table, config: str) -> list[LongformRecord]:
+    """Return rows as they are; of cases, their open-ended prompts."""
+    if set(CASES.names) <= set(table.column_names):
+        table = open_ended(config, table_to_cases(table))
+    return cast(list[LongformRecord], table.to_pylist())
 
 
 def records_of_run(manifest: Mapping[str, Any], passages: pa.Table) -> list[LongformRecord]:
