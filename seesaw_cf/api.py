@@ -27,9 +27,12 @@ from seesaw_cf.base.arguments import check_public
 from seesaw_cf.base.checks import one_of, shown
 from seesaw_cf.base.errors import RecordError, StorageError
 from seesaw_cf.editors.plugins import add_editor
+from seesaw_cf.models.edited import save_change
 from seesaw_cf.models.embedded import EMBEDDED
 from seesaw_cf.models.hooks import silent_loaders
 from seesaw_cf.models.load import model_path
+from seesaw_cf.models.steering import SteeringVector
+from seesaw_cf.models.weights import WeightDelta
 from seesaw_cf.report import AuditSettings, Results, read_results, write_report
 from seesaw_cf.report.findings import RunFindings, find
 from seesaw_cf.report.html.render import render
@@ -141,7 +144,8 @@ def audit(
         tokenizer: Of a model in memory.
         editor: An editing method: a name of `seesaw-cf list editors`, "FILE.py", "package.module:Class", a class or an
             object of one; or a list of these.
-        changed: A changed model: a folder, a Hub id or a model in memory (also of peft); or name -> one of these.
+        changed: A changed model: a path, a Hub id, a model in memory (also of peft), a `SteeringVector` or a
+            `WeightDelta`; or name -> one of these.
         control: Kinds of negative controls; () for none.
         out: The run folder, which continues where it was; None = one that is removed with the audit.
         report: Margins, level and families of the audit.
@@ -173,7 +177,7 @@ def audit(
                 model if isinstance(model, str) else _name(model),
                 editors=tuple(name for name, _, _ in editors),
                 controls=_several(control),
-                edited=tuple(
+                changed=tuple(
                     f"{name}={_place(change, Path(parts, name), tokenizer)}" for name, change in changes.items()
                 ),
                 configs=configs,
@@ -214,7 +218,7 @@ def compare(
 
 
 # What `audit` has an argument of its own for.
-_ARGUMENTS = {"model", "editors", "controls", "edited"}
+_ARGUMENTS = {"model", "editors", "controls", "changed"}
 CONFIGS = ("cross_subject", "cross_property")
 
 
@@ -266,10 +270,13 @@ def _place(change: object, folder: Path, tokenizer: PreTrainedTokenizerBase | No
     if isinstance(change, str | Path):
         return change
     save: Callable[[Path], object] | None = getattr(change, "save_pretrained", None)
+    if isinstance(change, SteeringVector | WeightDelta):
+        save_change(change, folder)
+        return folder
     if save is None:
         raise RecordError(
-            f"audit: changed is {shown(change)}, expected a folder, a Hub id, a model with save_pretrained, or a "
-            "mapping of names to these."
+            f"audit: changed is {shown(change)}, expected a folder, file or Hub id, a model with save_pretrained, a "
+            "WeightDelta, a SteeringVector, or a mapping of names to these."
         )
     with silent_loaders(bars=False):
         save(folder)

@@ -17,7 +17,7 @@ from seesaw_cf.run.design import DESIGNS
 
 # The check of a field whose annotation does not say it; others have the check of `_BY_TYPE`.
 _CHECKS: dict[str, Any] = {
-    **dict.fromkeys(("model", "edited", "data", "corpus", "moments", "generation", "raters"), name_or_source),
+    **dict.fromkeys(("model", "changed", "data", "corpus", "moments", "generation", "raters"), name_or_source),
     **dict.fromkeys(("annotator", "judge", "judge_examples", "judge_wording"), name_or_source),
     **dict.fromkeys(("people", "judge_shots", "top_k"), types.count),
     **dict.fromkeys(("prompts_per_person", "holders"), types.positive_or_all),
@@ -41,12 +41,14 @@ _CHOICES = {
 _METAVARS = {
     "prompts_per_person": "N|all",
     "holders": "N|all",
-    "edited": "NAME=WHERE",
+    "changed": "NAME=WHERE",
     "requests": "FILE",
     "moments": "SET",
 }
 _HELPS = {"editors": f"editing method, out of {', '.join(EDITORS)}; FILE.py or package.module:Class. Repeatable"}
 _NAMES = {"wording": "prompt", "relationship": "no-relationship"}
+# Second names of options.
+_ALIASES = {"changed": ("--edited",)}
 
 
 def options_from(
@@ -73,7 +75,8 @@ def options_from(
         if not names or field.name in names:
             needed = field.name in required or field.default is MISSING
             how = {"default": argparse.SUPPRESS} if suppress else {"required": True} if needed else {}
-            parser.add_argument(f"--{_name(field)}", **_keywords(field, lines[field.name]) | how)
+            flags = (f"--{_name(field)}", *_ALIASES.get(field.name, ()))
+            parser.add_argument(*flags, **_keywords(field, lines[field.name]) | how)
 
 
 def values_of(kind: type[Any], args: argparse.Namespace) -> dict[str, Any]:

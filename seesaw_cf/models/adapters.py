@@ -5,6 +5,7 @@ A delta of rank r is exactly a LoRA adapter of rank r: no training, no approxima
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import os
@@ -14,7 +15,7 @@ from pathlib import Path
 from typing import TypedDict
 
 import torch
-from safetensors import SafetensorError
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 from torch.nn.functional import pad
@@ -27,8 +28,10 @@ from seesaw_cf.base.types import JsonObject
 from seesaw_cf.models.delta_files import describe
 from seesaw_cf.models.weights import LowRank, WeightDelta
 
-_CONFIG, _TENSORS, _FACTS = "adapter_config.json", "adapter_model.safetensors", "seesaw_cf.json"
+ADAPTER_CONFIG, ADAPTER_TENSORS = "adapter_config.json", "adapter_model.safetensors"
+_FACTS = "seesaw_cf.json"
 _PREFIX = "base_model.model."
+_FACTOR = re.compile(re.escape(_PREFIX) + r"(.+)\.lora_([AB])(?:\.default)?\.weight")
 _REMEDY = "Share it as a checkpoint (merge_and_save, --as checkpoint) or as a delta (save_delta, --as delta) instead."
 
 
@@ -106,7 +109,7 @@ def to_peft(
     facts = describe(delta, model, base_model)
     with atomic_folder(folder) as temporary:
         config.save_pretrained(str(temporary))
-        save_file(_tensors(updates, conv1d, one_rank), temporary / _TENSORS, metadata={"format": "pt"})
+        save_file(_tensors(updates, conv1d, one_rank), temporary / ADAPTER_TENSORS, metadata={"format": "pt"})
         (temporary / _FACTS).write_text(json.dumps(facts, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
@@ -150,18 +153,22 @@ def from_peft(folder: str | os.PathLike[str], model: PreTrainedModel) -> WeightD
         DeltaMismatchError: The model has no such module, or another shape there.
     """
     where = Path(folder)
-    config = read_json(where / _CONFIG)
+    config = read_json(where / ADAPTER_CONFIG)
     _refuse_other_adapters(where, config)
     try:
-        tensors = load_file(where / _TENSORS)
+        tensors = load_file(where / ADAPTER_TENSORS)
     except (FileNotFoundError, SafetensorError) as error:
         kind = StorageError if isinstance(error, FileNotFoundError) else RecordError
-        raise kind(f"{where / _TENSORS}: missing or damaged ({error}). Copy or download the whole folder.") from error
+        raise kind(
+            f"{where / ADAPTER_TENSORS}: missing or damaged ({error}). Copy or download the whole folder."
+        ) from error
     pairs: dict[str, dict[str, Tensor]] = {}
     for key, tensor in tensors.items():
-        match = re.fullmatch(re.escape(_PREFIX) + r"(.+)\.lora_([AB])(?:\.default)?\.weight", key)
+        match = _FACTOR.fullmatch(key)
         if match is None:
-            raise RecordError(f"{where / _TENSORS}: tensor {key!r} is no LoRA factor of a linear module. {_NOT_LORA}")
+            raise RecordError(
+                f"{where / ADAPTER_TENSORS}: tensor {key!r} is no LoRA factor of a linear module. {_NOT_LORA}"
+            )
         pairs.setdefault(match[1], {})[match[2]] = tensor.float()
     updates = {f"{name}.weight": _from_pair(where, config, model, name, pair) for name, pair in sorted(pairs.items())}
     facts = read_json(where / _FACTS) if (where / _FACTS).exists() else {}
@@ -220,15 +227,29 @@ def _is_conv1d(module: nn.Module) -> bool:
     return type(module).__name__ == "Conv1D"
 
 
+def is_low_rank(folder: Path) -> bool:
+    """Return whether `from_peft` can read an adapter; of one without tensors, what its config says."""
+    names: list[str] = []
+    with contextlib.suppress(OSError, SafetensorError), safe_open(folder / ADAPTER_TENSORS, framework="pt") as opened:
+        names = list(opened.keys())
+    config = read_json(folder / ADAPTER_CONFIG)
+    return config.get("peft_type") == "LORA" and not _more(config) and all(map(_FACTOR.fullmatch, names))
+
+
 def _refuse_other_adapters(where: Path, config: JsonObject) -> None:
+    file = where / ADAPTER_CONFIG
     if config.get("peft_type") != "LORA":
-        raise RecordError(f"{where / _CONFIG}: peft_type is {config.get('peft_type')!r}, expected 'LORA'. {_NOT_LORA}")
+        raise RecordError(f"{file}: peft_type is {config.get('peft_type')!r}, expected 'LORA'. {_NOT_LORA}")
+    if odd := _more(config):
+        raise RecordError(f"{file}: {odd} is more than low-rank updates of weights. {_NOT_LORA}")
+
+
+def _more(config: JsonObject) -> JsonObject:
+    """Return the settings of an adapter that make it more than low-rank updates of the base's own weights."""
     odd = {key: config[key] for key in _MORE if config.get(key)}
     odd |= {"bias": config["bias"]} if config.get("bias", "none") != "none" else {}
     begun = config.get("init_lora_weights")
-    odd |= {"init_lora_weights": begun} if str(begun).startswith(_CHANGES_BASE) else {}
-    if odd:
-        raise RecordError(f"{where / _CONFIG}: {odd} is more than low-rank updates of weights. {_NOT_LORA}")
+    return odd | ({"init_lora_weights": begun} if str(begun).startswith(_CHANGES_BASE) else {})
 
 
 class _Scaling(TypedDict, total=False):
@@ -249,7 +270,9 @@ def _scale(config: _Scaling, name: str, rank: int) -> float:
 
 def _from_pair(where: Path, config: _Scaling, model: PreTrainedModel, name: str, pair: Mapping[str, Tensor]) -> LowRank:
     if set(pair) != {"A", "B"}:
-        raise RecordError(f"{where / _TENSORS}: module {name!r} has only factor {sorted(pair)}. Download it again.")
+        raise RecordError(
+            f"{where / ADAPTER_TENSORS}: module {name!r} has only factor {sorted(pair)}. Download it again."
+        )
     a, b = _unpadded(pair["A"], pair["B"] * _scale(config, name, pair["A"].shape[0]))
     try:
         conv1d = _is_conv1d(model.get_submodule(name))

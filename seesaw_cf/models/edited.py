@@ -1,48 +1,72 @@
-"""A model edited elsewhere, by folder or name: a checkpoint, a LoRA adapter or a saved delta.
+"""A model changed elsewhere, by path or name: checkpoint, adapter, delta, steering vector, GGUF file.
 
 Reaches the network for an id on the Hugging Face Hub only.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
+import dataclasses
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import torch
-from transformers import AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
+from transformers import AutoModelForCausalLM, PreTrainedModel, PreTrainedTokenizerBase
 
 from seesaw_cf.base.checks import check_path
-from seesaw_cf.base.errors import DeltaMismatchError, RecordError, StorageError, UnsupportedModelError
-from seesaw_cf.models.adapters import from_peft
-from seesaw_cf.models.delta_files import load_delta
-from seesaw_cf.models.difference import check_checkpoint, difference, moved
+from seesaw_cf.base.errors import RecordError, StorageError
+from seesaw_cf.models.adapters import from_peft, is_low_rank
+from seesaw_cf.models.change import Change
+from seesaw_cf.models.delta_files import load_delta, save_delta
+from seesaw_cf.models.difference import check_checkpoint, difference, token_rows
+from seesaw_cf.models.gguf import gguf_folder
 from seesaw_cf.models.hooks import silent_loaders
-from seesaw_cf.models.identity import encoding
+from seesaw_cf.models.merged import change_between, merged
+from seesaw_cf.models.steering import STEERING_JSON, SteeringVector, load_steering
+from seesaw_cf.models.trial import check_model, embedding
+from seesaw_cf.models.vocabulary import Vocabulary, compare_vocabularies, own_tokenizer
 from seesaw_cf.models.weights import WeightDelta
 
 # What tells a folder's form, in the order in which it is looked for: that of an adapter may hold a config.json, too.
-_FORMS = {"delta.json": "delta", "adapter_config.json": "adapter", "config.json": "checkpoint"}
-_WANTED = ("*.json", "*.safetensors", "*.model", "*.txt", "*.jinja")
-_READ: Mapping[str, Callable[[Path, PreTrainedModel], WeightDelta]] = {
-    "checkpoint": difference,
-    "adapter": from_peft,
-    "delta": load_delta,
+_FORMS = {
+    "delta.json": "delta",
+    STEERING_JSON: "steering vector",
+    "adapter_config.json": "adapter",
+    "config.json": "checkpoint",
 }
+_WANTED = ("*.json", "*.safetensors", "*.model", "*.txt", "*.jinja")
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedModel:
+    """A changed model with its numbers.
+
+    Attributes:
+        change: What it changes of the base, on what both have; names, norms and controls are made of it.
+        notes: What a reader of its numbers must know, in sentences.
+        rounded: The dtype in which every weight was rounded; None where none was.
+        rounding: The change is a rounding of the base's weights, and nothing else.
+        vocabulary: What differs from the base's; None where both make the same tokens of every text.
+        whole: The model that is asked in place of the base with the change; None where that is the same.
+    """
+
+    change: Change
+    notes: tuple[str, ...] = ()
+    rounded: torch.dtype | None = None
+    rounding: bool = False
+    vocabulary: Vocabulary | None = None
+    whole: PreTrainedModel | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """A model edited elsewhere, before its numbers are read.
+    """A model changed elsewhere, before its numbers are read.
 
     Attributes:
         source: As it was given.
         folder: Where it is on this machine.
-        form: "checkpoint", "adapter" or "delta".
+        form: "checkpoint", "adapter", "delta", "steering vector" or "GGUF file".
     """
 
     source: str
@@ -58,92 +82,85 @@ class Checkpoint:
         Raises:
             SeesawError: See `check_checkpoint`.
         """
-        if self.form == "checkpoint":
+        if self.form in ("checkpoint", "GGUF file"):
             check_checkpoint(self.folder, outline)
+        if self.form == "steering vector":
+            load_steering(self.folder).check(outline, str(self.folder))
 
-    def check_tokenizer(self, tokenizer: PreTrainedTokenizerBase) -> bool:
-        """Refuse a tokenizer that gives texts other ids than that of the base.
-
-        Args:
-            tokenizer: Of the base.
-
-        Returns:
-            Whether there was a tokenizer to compare; adapters and deltas need none.
-
-        Raises:
-            DeltaMismatchError: Its words have other numbers, or it cuts or normalises texts differently.
-            UnsupportedModelError: It cannot be loaded.
-        """
-        if not any((self.folder / name).exists() for name in ("tokenizer.json", "tokenizer_config.json")):
-            return False
-        try:
-            with silent_loaders(bars=False):
-                own: Any = AutoTokenizer.from_pretrained(self.folder)
-        except Exception as error:  # a damaged tokenizer makes the loaders fail in any way
-            raise UnsupportedModelError(
-                f"{self.folder}: its tokenizer cannot be loaded ({type(error).__name__}: {str(error)[:200]}). Copy it "
-                "again, or take its files away: then the base's is used."
-            ) from error
-        theirs, ours = encoding(own), encoding(tokenizer)
-        if parts := [part for part in sorted(theirs | ours) if theirs.get(part) != ours.get(part)]:
-            raise DeltaMismatchError(
-                f"{self.folder}: its tokenizer makes other ids of texts than the base's: they differ in "
-                f"{', '.join(parts)}. Give the base it was made from with --model; a tokenizer that was extended or "
-                "changed cannot be compared."
-            )
-        return True
-
-    def delta(self, model: PreTrainedModel) -> WeightDelta:
-        """The difference to the base, taken once.
+    def read(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> ChangedModel:
+        """Take the difference to the base, once.
 
         Args:
             model: The base; it is read, not changed.
+            tokenizer: Of the base.
 
         Returns:
-            The change with `meta["sha256"]`, which names it, and `meta["moved"]`, see `difference.moved`.
+            The change with `meta["sha256"]`, which names it, and `meta["moved"]`, see `Change.moved`.
 
         Raises:
             SeesawError: It does not belong to the base, changes nothing, or cannot be read.
         """
-        delta = _READ[self.form](self.folder, model)
-        if delta.is_zero():
+        found = _READ[self.form](self.folder, model, tokenizer)
+        change = found.change
+        if change.is_zero():
             raise RecordError(
                 f"{self.folder}: this {self.form} changes nothing (every number of it is 0), so there is no edit to "
                 "audit. Was it saved before it was trained?"
             )
-        if delta.context:
+        if isinstance(change, WeightDelta) and change.context:
             raise RecordError(
                 f"{self.folder}: this delta puts a text before every prompt and changes no weights. Audit it with "
                 "--editor ike."
             )
-        if not delta.is_finite():
+        if not change.is_finite():
             raise RecordError(
                 f"{self.folder}: this {self.form} holds numbers that are not finite; what made it failed. It cannot be "
                 "audited."
             )
-        facts = {"sha256": _digest(delta)} | dict(delta.meta)
-        return replace(delta, meta=facts | {"moved": moved(delta, model)})
+        facts = {"sha256": change.sha256()} | dict(change.meta) | {"moved": change.moved(model)}
+        return dataclasses.replace(found, change=with_meta(change, facts))
+
+
+def with_meta(change: Change, meta: Mapping[str, object]) -> Change:
+    """Return the same change with other facts."""
+    assert isinstance(change, WeightDelta | SteeringVector)
+    return dataclasses.replace(change, meta=meta)
+
+
+def save_change(change: Change, folder: Path) -> None:
+    """Write a change as a folder that `find_edited` finds.
+
+    Raises:
+        StorageError: The folder exists and is not empty, or cannot be written.
+    """
+    assert isinstance(change, WeightDelta | SteeringVector)
+    if isinstance(change, WeightDelta):
+        save_delta(change, folder)
+    else:
+        change.save(folder)
 
 
 def find_edited(source: str) -> Checkpoint:
-    """Find a model edited elsewhere.
+    """Find a model changed elsewhere.
 
     Args:
-        source: A folder with a checkpoint, a LoRA adapter or a saved delta, or an id on the Hugging Face Hub, as
-            "ORG/NAME" or "ORG/NAME@REVISION" (branch, tag or commit).
+        source: A folder with a checkpoint, an adapter, a saved delta or a steering vector, a GGUF file, or an id on
+            the Hugging Face Hub, as "ORG/NAME" or "ORG/NAME@REVISION" (branch, tag or commit).
 
     Raises:
-        StorageError: Neither, or a folder with none of these.
+        StorageError: None of these, or a folder with nothing of that kind.
     """
     folder = check_path(source)
+    if source.endswith(".gguf"):
+        return Checkpoint(source, gguf_folder(folder, progress=False), "GGUF file")
     if not folder.exists():
         folder = _from_hub(source)
     form = next((form for name, form in _FORMS.items() if (folder / name).is_file()), None)
     if form is None:
         run = "It is a run folder: name one of its deltas/EDITOR/UNIT." if (folder / "manifest.json").exists() else ""
         raise StorageError(
-            f"{source}: holds none of {', '.join(_FORMS)}; expected a checkpoint that save_pretrained wrote, a LoRA "
-            f"adapter of peft, or a delta that save_delta wrote. {run or 'Name its folder.'}"
+            f"{source}: holds none of {', '.join(_FORMS)}; expected a checkpoint that save_pretrained wrote, an "
+            f"adapter of peft, or a delta or steering vector that was saved. {run or 'Name its folder.'}"
         )
     return Checkpoint(source, folder, form)
 
@@ -163,10 +180,57 @@ def _from_hub(source: str) -> Path:
         ) from error
 
 
-def _digest(delta: WeightDelta) -> str:
-    """SHA-256 (hex) of everything that is stored."""
-    names = json.dumps([[name, list(update.shape)] for name, update in delta.updates.items()])
-    digest = hashlib.sha256(names.encode())
-    for part in delta.tensors():
-        digest.update(part.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
-    return digest.hexdigest()
+# How each form is read.
+
+
+def _read_checkpoint(folder: Path, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> ChangedModel:
+    own, size = own_tokenizer(folder), len(embedding(model))
+    vocabulary = compare_vocabularies(folder, own, tokenizer, size) if own else None
+    delta = difference(folder, model, vocabulary.rows if vocabulary else None)
+    notes = [] if own else [f"{folder.name} has no tokenizer; the base's is used"]
+    rounded = getattr(torch, delta.meta["dtype"]) if "dtype" in delta.meta else None
+    if rounded:
+        only = "and nothing else changed" if delta.meta["rounded"] else "beside what changed"
+        notes.append(f"its weights are stored in {delta.meta['dtype']}: every one was rounded, {only}")
+    whole, rows = None, token_rows(folder, model)
+    if vocabulary is not None or rows != size:
+        notes.append(_apart(vocabulary, rows, size))
+        whole = _load(folder, model, own or tokenizer)
+    return ChangedModel(delta, tuple(notes), rounded, bool(delta.meta.get("rounded")), vocabulary, whole)
+
+
+def _read_adapter(folder: Path, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> ChangedModel:
+    if is_low_rank(folder):
+        return ChangedModel(from_peft(folder, model))
+    whole, size = merged(folder, model), len(embedding(model))
+    change = change_between(model, whole)
+    if (rows := len(embedding(whole))) == size:
+        return ChangedModel(change)
+    own = own_tokenizer(folder)
+    vocabulary = compare_vocabularies(folder, own, tokenizer, size) if own else None
+    return ChangedModel(change, (_apart(vocabulary, rows, size),), vocabulary=vocabulary, whole=whole)
+
+
+def _apart(vocabulary: Vocabulary | None, rows: int, size: int) -> str:
+    """Return what a reader must know of a model that is asked in place of the base with a change."""
+    if vocabulary is None:
+        return f"its embedding has {rows:,} rows, that of the base {size:,}: it is asked apart from the base"
+    return f"{vocabulary}: it is asked with its own tokenizer, about texts that both cut into the same tokens"
+
+
+def _load(folder: Path, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> PreTrainedModel:
+    """Load a checkpoint with tensors that were checked, in the dtype and on the device of its base."""
+    with silent_loaders(bars=False):
+        whole: PreTrainedModel = AutoModelForCausalLM.from_pretrained(folder, dtype=model.dtype, use_safetensors=True)
+    torch.nn.Module.to(whole, model.device)
+    check_model(whole.eval(), tokenizer)
+    return whole
+
+
+_READ: Mapping[str, Callable[[Path, PreTrainedModel, PreTrainedTokenizerBase], ChangedModel]] = {
+    "checkpoint": _read_checkpoint,
+    "GGUF file": lambda *args: dataclasses.replace(_read_checkpoint(*args), rounding=True),
+    "adapter": _read_adapter,
+    "delta": lambda folder, model, _: ChangedModel(load_delta(folder, model)),
+    "steering vector": lambda folder, *_: ChangedModel(load_steering(folder)),
+}

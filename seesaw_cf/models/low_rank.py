@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor
 
@@ -44,6 +46,15 @@ def compress(change: Tensor, allowed: float) -> LowRank | None:
             return None
         rank = min(2 * rank, most)
     return None
+
+
+def update_of(value: Tensor, own: Tensor) -> LowRank | Tensor:
+    """Return new minus old weights, as a product where it is one but for their rounding (at least float32)."""
+    wide = torch.promote_types(own.dtype, torch.float32)
+    change = value.to(wide) - own.to(wide)
+    allowed = torch.finfo(change.dtype).eps * max(float(own.double().norm()), float((own + change).double().norm()))
+    factors = compress(change, allowed) if change.dim() == 2 and math.isfinite(allowed) else None
+    return LowRank(factors.left.cpu(), factors.right.cpu()) if factors is not None else change.cpu()
 
 
 def _range(matrix: Tensor, width: int) -> Tensor:

@@ -10,6 +10,7 @@ import contextlib
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, TypedDict, TypeVar
 
@@ -20,6 +21,7 @@ from transformers import PreTrainedModel
 from seesaw_cf.base.arguments import check_public
 from seesaw_cf.base.checks import one_of, shown
 from seesaw_cf.base.errors import DeltaMismatchError
+from seesaw_cf.models.change import Change, MovedPart
 from seesaw_cf.models.hooks import alone
 
 M = TypeVar("M", bound=nn.Module)
@@ -87,6 +89,37 @@ class WeightDelta:
         """Every tensor that is stored: full changes, and both factors of those that are held as a product."""
         for update in self.updates.values():
             yield from (update.left, update.right) if isinstance(update, LowRank) else (update,)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Parameters that the change writes."""
+        return tuple(self.updates)
+
+    def applied(self, model: PreTrainedModel) -> AbstractContextManager[PreTrainedModel]:
+        """Return a block in which the change is written into a model's weights, see `applied`."""
+        return applied(model, self)
+
+    def moved(self, model: PreTrainedModel) -> list[MovedPart]:
+        """Return one row for each parameter that the change moves.
+
+        Args:
+            model: The base with its weights.
+        """
+        rows: list[MovedPart] = []
+        for name, norm in self.norms().items():
+            update, whole = self.updates[name], float(model.get_parameter(name).detach().double().norm())
+            rank = update.left.shape[1] if isinstance(update, LowRank) else None
+            relative = norm / whole if whole else None
+            rows.append({"name": name, "shape": list(update.shape), "rank": rank, "norm": norm, "relative": relative})
+        return rows
+
+    def sha256(self) -> str:
+        """Return a SHA-256 (hex) of names, shapes and everything that is stored."""
+        names = json.dumps([[name, list(update.shape)] for name, update in self.updates.items()])
+        digest = hashlib.sha256(names.encode())
+        for part in self.tensors():
+            digest.update(part.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
+        return digest.hexdigest()
 
 
 def _norm(update: LowRank | Tensor) -> float:
@@ -212,15 +245,15 @@ class BaseFacts(TypedDict, total=False):
     parameter_hashes: dict[str, str]
 
 
-def base_facts(model: PreTrainedModel, delta: WeightDelta) -> BaseFacts:
-    """Describe the base of a delta, cheaply enough for every edit; editors keep it in `meta["base"]`."""
+def base_facts(model: PreTrainedModel, change: Change) -> BaseFacts:
+    """Describe the base of a change, cheaply enough for every edit; editors keep it in `meta["base"]`."""
     config: Any = model.config
     return {
         "model_id": str(config._name_or_path or ""),
         "revision": getattr(config, "_commit_hash", None),
         "model_type": str(config.model_type),
         "dtype": str(model.dtype).removeprefix("torch."),
-        "parameter_hashes": parameter_hashes(model, list(delta.updates)),
+        "parameter_hashes": parameter_hashes(model, change.names),
     }
 
 

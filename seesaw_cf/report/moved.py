@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 import pandas as pd
 
 from seesaw_cf.editors.control_names import split_control
-from seesaw_cf.report.rows import EditedModel, Manifest
+from seesaw_cf.models.change import EditedModel
+from seesaw_cf.report.rows import Manifest
 
 MOST = 12  # parameters of each model that people see
 ABOUT_MOVED = """These models were edited by somebody else and compared with the base once, tensor by tensor. Each is

@@ -30,6 +30,7 @@ _ONLY_RUN = {
     "block",
     "control_seeds",
     "checkpoints",
+    "changed",
     "edited",
     "leave_out_tuned",
     "limit",

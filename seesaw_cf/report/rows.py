@@ -8,6 +8,8 @@ from typing import Literal, TypedDict, TypeVar, cast
 
 import pandas as pd
 
+from seesaw_cf.models.change import EditedModel
+
 Record = TypeVar("Record", bound=Mapping[str, object])
 
 
@@ -153,24 +155,6 @@ class _Data(TypedDict, total=False):
 
 class _Machine(TypedDict, total=False):
     noise: dict[str, object] | None
-
-
-class MovedRow(TypedDict):
-    """A parameter that a model edited elsewhere moved, see `seesaw_cf.models.difference.moved`."""
-
-    name: str
-    shape: list[int]
-    rank: int | None
-    norm: float
-    relative: float | None
-
-
-class EditedModel(TypedDict):
-    """A model edited elsewhere."""
-
-    source: str
-    form: str
-    moved: list[MovedRow]
 
 
 class Manifest(TypedDict, total=False):

@@ -13,7 +13,8 @@ from seesaw_cf.base.errors import EditError, PromptError
 from seesaw_cf.base.types import Case, Cloze, ClozeScore, EditRequest, TableRow
 from seesaw_cf.models.editor import Editor, EditsEach
 from seesaw_cf.models.hooks import alone
-from seesaw_cf.models.weights import WeightDelta, applied, parameter_hashes
+from seesaw_cf.models.weights import WeightDelta, parameter_hashes
+from seesaw_cf.run.given import Given
 from seesaw_cf.run.questions import Candidates, Question
 from seesaw_cf.scoring import Scorer, score_each
 
@@ -185,24 +186,24 @@ def score_edits(
 def score_given(
     model: PreTrainedModel,
     scorer: Scorer,
-    delta: WeightDelta,
+    given: Given,
     unit: Asked,
     hashes: Mapping[str, str],
 ) -> Mapping[Cloze, ClozeScore]:
-    """Score every question with a model edited elsewhere: its weights are written, in any dtype.
+    """Score every question with a model changed elsewhere: its weights are written, in any dtype.
 
     Args:
         model, scorer, hashes: See `score_edits`.
-        delta: What it changed.
+        given: The changed model.
         unit: Cases with their questions.
 
     Raises:
         EditError: The weights afterwards are not those from before.
     """
     clozes = list(dict.fromkeys(q.cloze for _, qs in unit for q in qs))
-    with alone(model), applied(model, delta):
-        scores = scorer.score(clozes)
-    _check_restored(model, delta.updates.keys(), hashes)
+    with alone(model):
+        scores = given.score(model, scorer, clozes)
+    _check_restored(model, given.change.names, hashes)
     return dict(zip(clozes, scores, strict=True))
 
 

@@ -1,32 +1,40 @@
-"""The models of a run that were edited elsewhere (`--edited NAME=WHERE`): found before the base loads, read once."""
+"""The models of a run that were changed elsewhere (`--changed NAME=WHERE`): found before the base loads, read once."""
 
 from __future__ import annotations
 
 import hashlib
 import itertools
 import json
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
+import numpy as np
+import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from seesaw_cf.base.checks import one_of, shown
 from seesaw_cf.base.errors import EditError, RecordError, UnknownNameError
-from seesaw_cf.base.types import Case, EditRequest, JsonObject
+from seesaw_cf.base.types import Case, Cloze, ClozeScore, EditRequest, JsonObject
 from seesaw_cf.editors import EDITORS
 from seesaw_cf.editors.control_names import CONTROLS, control_name
-from seesaw_cf.editors.controls import ControlConfig, RandomControl
+from seesaw_cf.editors.controls import ControlConfig
 from seesaw_cf.editors.locate.checks import request_facts
 from seesaw_cf.editors.locate.config import with_settings
-from seesaw_cf.models.edited import Checkpoint, find_edited
+from seesaw_cf.editors.nulls import null_kind, null_of
+from seesaw_cf.models.change import Change, EditedModel
+from seesaw_cf.models.difference import rounding
+from seesaw_cf.models.edited import ChangedModel, Checkpoint, find_edited, with_meta
 from seesaw_cf.models.editor import Overrides, Settings
-from seesaw_cf.models.weights import WeightDelta
+from seesaw_cf.models.vocabulary import Vocabulary
 from seesaw_cf.records.arrow import read_cases
 from seesaw_cf.run.edit_table import ASKED_ONLY
+from seesaw_cf.run.jobs import Job
 from seesaw_cf.run.make_editors import settings_of
 from seesaw_cf.run.questions import Question, questions
+from seesaw_cf.scoring import Scorer, make_scorer
 
 # What is asked of a model that somebody else edited: the run's questions about people, and those of its requests.
 
@@ -38,15 +46,50 @@ _PROMPTS = ("paraphrase_prompts", "neighborhood_prompts")
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """A model edited elsewhere, or its control, in a run: one change under all questions.
+    """A model changed elsewhere, or its control, in a run: one change under all questions.
 
     Attributes:
-        delta: The change of the base.
+        change: Of the base.
         config: What tells it from another: its form and SHA-256, or the settings of the control.
+        scorer: Asks the changed model where that is not the base with the change.
     """
 
-    delta: WeightDelta
+    change: Change
     config: Settings
+    scorer: Scorer | None = None
+
+    def score(self, model: PreTrainedModel, scorer: Scorer, clozes: Sequence[Cloze]) -> list[ClozeScore]:
+        """Ask the changed model.
+
+        Args:
+            model: The base; as before afterwards.
+            scorer: Scores with `model`.
+            clozes: The questions.
+        """
+        if self.scorer is not None:
+            return self.scorer.score(clozes)
+        with self.change.applied(model):
+            return scorer.score(clozes)
+
+
+@dataclass(frozen=True, slots=True)
+class SharedTokensScorer:
+    """Scorer of a model with other tokens than its base: of clozes that both tokenizers cut into the same ones.
+
+    Attributes:
+        scorer: Of the model, with its own tokenizer.
+        vocabulary: What differs from the base's.
+    """
+
+    scorer: Scorer
+    vocabulary: Vocabulary
+
+    def score(self, clozes: Sequence[Cloze]) -> list[ClozeScore]:
+        """Score `clozes`; of the others the status says why they have no number."""
+        alike = self.vocabulary.cuts_alike([cloze.context + cloze.target for cloze in clozes])
+        scores = iter(self.scorer.score([cloze for cloze, same in zip(clozes, alike, strict=True) if same]))
+        other = ClozeScore(math.nan, 0, False, "the changed model's tokenizer cuts this text into other tokens")
+        return [next(scores) if same else other for same in alike]
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +156,7 @@ _NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,62}[A-Za-z0-9])?")
 
 
 def find_all(edited: Sequence[str], controls: Sequence[str], editors: Sequence[str]) -> dict[str, Checkpoint]:
-    """The models behind `--edited`, by their names.
+    """The models behind `--changed`, by their names.
 
     Args:
         edited: "NAME=WHERE" each.
@@ -131,14 +174,14 @@ def find_all(edited: Sequence[str], controls: Sequence[str], editors: Sequence[s
         name, is_, where = word.partition("=")
         if not is_ or not where or not _NAME.fullmatch(name):
             raise RecordError(
-                f"--edited: got {shown(word)}, expected NAME=FOLDER or NAME=ORG/NAME, the name of 1 to 64 ASCII "
+                f"--changed: got {shown(word)}, expected NAME=FOLDER or NAME=ORG/NAME, the name of 1 to 64 ASCII "
                 "letters, digits, '.', '_' and '-', a letter or digit first and last: it names rows and a folder."
             )
         owner = "the unedited model's" if name == "unedited" else "an editor's or a control's"
         reserved = name in EDITORS or name in editors or name == "unedited" or name.split("-")[0] in CONTROLS
         if reserved or name in checkpoints:
             why = "used twice" if name in checkpoints else owner
-            raise UnknownNameError(f"--edited: the name {name!r} is {why}; expected a new one. Choose another.")
+            raise UnknownNameError(f"--changed: the name {name!r} is {why}; expected a new one. Choose another.")
         checkpoints[name] = find_edited(where)
     if checkpoints and not editors and (others := [kind for kind in controls if kind != "random"]):
         for kind in others:
@@ -151,7 +194,7 @@ def find_all(edited: Sequence[str], controls: Sequence[str], editors: Sequence[s
 
 
 def read_requests(file: Path | None, edited: Sequence[str], cases: Sequence[Case]) -> Examined:
-    """What is asked of the models behind `--edited`.
+    """What is asked of the models behind `--changed`.
 
     Args:
         file: The requests that they were edited for, in any format that `seesaw-cf import` reads; None: unknown.
@@ -164,13 +207,13 @@ def read_requests(file: Path | None, edited: Sequence[str], cases: Sequence[Case
     """
     if file is not None and not edited:
         raise RecordError(
-            f"--requests {file}: these are the facts that models of --edited were edited for, and none is given. Name "
-            "one with --edited NAME=FOLDER; --data has the facts that --editor edits."
+            f"--requests {file}: these are the facts that models of --changed were edited for, and none is given. Name "
+            "one with --changed NAME=FOLDER; --data has the facts that --editor edits."
         )
     requests = examined(cases, read_cases(file) if file is not None else ()) if edited else Examined()
     if edited and not any(map(requests.asked, requests.cases)):
         raise RecordError(
-            f"--edited: none of the {len(cases)} cases asks about other people, and nobody says what the models were "
+            f"--changed: none of the {len(cases)} cases asks about other people, and nobody says what the models were "
             "edited for, so there is nothing to ask. Give that with --requests, or other cases with --data, --config."
         )
     return requests
@@ -185,53 +228,80 @@ def requests_facts(file: Path | None, requests: Examined) -> JsonObject:
     return {"requests": {"file": file.name, "asked": len(requests.requested), "sha256": digest}}
 
 
+def _apart(job: Job, found: ChangedModel, tokenizer: PreTrainedTokenizerBase) -> Scorer | None:
+    """Return what asks a model in place of the base with its change; None where that is the same."""
+    if found.whole is None:
+        return None
+    if found.vocabulary is None:
+        return _scorer(job, found.whole, tokenizer)
+    return SharedTokensScorer(_scorer(job, found.whole, found.vocabulary.tokenizer), found.vocabulary)
+
+
+def _scorer(job: Job, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> Scorer:
+    return make_scorer(model, tokenizer, job.scorer, job.max_tokens, job.memory)[0]
+
+
+def _floor(dtype: torch.dtype | None, model: PreTrainedModel, scorer: Scorer, clozes: Sequence[Cloze]) -> list[str]:
+    """Say how far scores of the base move when its weights are rounded to a dtype; nothing without one."""
+    if dtype is None:
+        return []
+    with rounding(model, dtype).applied(model):
+        after = scorer.score(clozes)
+    moved = [abs(a.logprob - b.logprob) for a, b in zip(scorer.score(clozes), after, strict=True)]
+    moved = [value for value in moved if math.isfinite(value)]
+    floor = f"{np.percentile(moved, 99):.2g}" if moved else "an unknown number of"
+    return [
+        f"its dtype alone is a noise floor: the base rounded to {str(dtype).removeprefix('torch.')} moves "
+        f"log-probabilities by up to {floor} nats (99 % of {len(moved)} questions)"
+    ]
+
+
 def read_all(
     checkpoints: Mapping[str, Checkpoint],
     model: PreTrainedModel,
     tokenizer: PreTrainedTokenizerBase,
-    controls: Sequence[str],
+    job: Job,
     overrides: Overrides,
     requests: Examined,
-    seeds: int = 1,
-) -> tuple[dict[str, Given], list[str]]:
+    clozes: Sequence[Cloze] = (),
+) -> tuple[dict[str, Given], dict[str, EditedModel]]:
     """Take the difference of every model to the base, and make its random control where one is wanted.
 
     Args:
         checkpoints: See `find_all`.
         model: The base.
         tokenizer: The base's.
-        controls: Kinds of controls of the run.
+        job: What the run does: its controls, their seeds, how it scores.
         overrides: Settings of the run, for "random".
         requests: The requests that each delta then carries.
-        seeds: How many random controls each model has.
+        clozes: Questions on which the noise floor of a narrower dtype is measured.
 
     Returns:
-        Name -> model, controls last; and what the user should know.
+        Name -> model, controls last; and for the manifest: where each came from, what it moved, what its control is.
 
     Raises:
         SeesawError: A model does not belong to the base or cannot be read; see `Checkpoint`.
     """
-    models, notes = {}, []
+    models: dict[str, Given] = {}
+    facts: dict[str, EditedModel] = {}
     own_requests = [request_facts(case.request) for case in requests.cases if requests.has(case)]
     for name, checkpoint in checkpoints.items():
-        if checkpoint.form == "checkpoint" and not checkpoint.check_tokenizer(tokenizer):
-            notes.append(f"{name}: {checkpoint.source} has no tokenizer; the base's is used.")
-        delta = checkpoint.delta(model)
-        delta = replace(delta, meta={"requests": own_requests or None} | dict(delta.meta))
-        models[name] = Given(delta, {"form": checkpoint.form, "sha256": delta.meta["sha256"]})
-    numbers = range(1, seeds + 1) if "random" in controls else ()
+        found = checkpoint.read(model, tokenizer)
+        change = with_meta(found.change, {"requests": own_requests or None} | dict(found.change.meta))
+        scorer = _apart(job, found, tokenizer)
+        models[name] = Given(change, {"form": checkpoint.form, "sha256": change.meta["sha256"]}, scorer)
+        kind = null_kind(change, rounded=found.rounding)
+        facts[name] = {
+            "source": checkpoint.source,
+            "form": checkpoint.form,
+            "moved": change.meta["moved"],
+            "notes": [*found.notes, *_floor(found.rounded, model, _scorer(job, model, tokenizer), clozes)],
+            "null": kind,
+        }
+    numbers = range(1, job.control_seeds + 1) if "random" in job.controls else ()
     for name, number in itertools.product(list(models), numbers):
         random = control_name("random", name, number)
         config = with_settings(ControlConfig(editor=name), settings_of(random, overrides))
-        models[random] = Given(
-            RandomControl(config).like(models[name].delta), asdict(config) | dict(models[name].config)
-        )
-    return models, notes
-
-
-def moved_by(models: Mapping[str, Given], checkpoints: Mapping[str, Checkpoint]) -> dict[str, JsonObject]:
-    """What each model moved, for the manifest: where it came from and one row for each parameter."""
-    return {
-        name: {"source": checkpoint.source, "form": checkpoint.form, "moved": models[name].delta.meta["moved"]}
-        for name, checkpoint in checkpoints.items()
-    }
+        null = null_of(models[name].change, facts[name]["null"], config)
+        models[random] = Given(null, asdict(config) | dict(models[name].config))
+    return models, facts

@@ -16,7 +16,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from seesaw_cf.base.checks import one_of
 from seesaw_cf.base.errors import RecordError
-from seesaw_cf.base.types import Case, JsonObject
+from seesaw_cf.base.types import Case, Cloze, JsonObject
 from seesaw_cf.base.versions import versions
 from seesaw_cf.editors.plugins import code_facts
 from seesaw_cf.models.corpus import corpus_facts
@@ -26,7 +26,7 @@ from seesaw_cf.models.load import load_model
 from seesaw_cf.models.trial import check_model
 from seesaw_cf.run.design import prompt_counts
 from seesaw_cf.run.explain import announce, log_prefix
-from seesaw_cf.run.given import moved_by, read_all, requests_facts
+from seesaw_cf.run.given import read_all, requests_facts
 from seesaw_cf.run.jobs import Job
 from seesaw_cf.run.make_editors import moments_facts
 from seesaw_cf.run.manifest import RunManifest, read_manifest
@@ -110,19 +110,18 @@ def make_run(
         check_model(model, tokenizer)
     _check_memory(job.memory, model)
     editors = ready.editors or ready.make(model)
-    edited_models, more_notes = read_all(
-        edited, model, tokenizer, job.controls, ready.overrides, ready.examined, job.control_seeds
-    )
+    asked = some_clozes(cases, _NOISE_CLOZES, job.seed)
+    edited_models, moved = read_all(edited, model, tokenizer, job, ready.overrides, ready.examined, asked)
     scorer, scoring = make_scorer(model, tokenizer, job.scorer, job.max_tokens, job.memory)
     scoring |= {"threads": torch.get_num_threads()}
     manifest = _manifest(job, model, tokenizer, editors, cases, scoring)
     manifest.editors.update({name: dict(entry.config) for name, entry in edited_models.items()})
-    manifest.edited.update(moved_by(edited_models, edited))
+    manifest.edited.update(moved)
     manifest.data.update(requests_facts(job.requests, ready.examined))
     manifest.data["revision"] = ready.revision
     manifest.data["others"] = {"asked": prompt_counts(cases), "recorded": dict(ready.recorded)}
     manifest.data.update({**corpus_facts(ready.corpus), **moments_facts(ready.overrides, model, tokenizer)})
-    manifest.machine["noise"] = _noise(job, out, scorer, cases)
+    manifest.machine["noise"] = _noise(job, out, scorer, asked)
     candidates = candidates_of(ready.everything, job.seed)
     return Run(
         model,
@@ -134,7 +133,7 @@ def make_run(
         out,
         keep_deltas,
         progress,
-        [*notes, *more_notes],
+        [*notes, *(f"{name}: {note}." for name, facts in moved.items() for note in facts["notes"])],
         edited_models,
         ready.examined,
         job.checkpoints,
@@ -159,13 +158,13 @@ def load_named(job: Job, device: str, progress: bool) -> tuple[PreTrainedModel, 
     )
 
 
-def _noise(job: Job, out: Path, scorer: Scorer, cases: Sequence[Case]) -> JsonObject:
+def _noise(job: Job, out: Path, scorer: Scorer, clozes: Sequence[Cloze]) -> JsonObject:
     """How far scores move when only the batch changes: measured once for a run, whoever continues or joins it."""
     measured = (read_manifest(out).get("machine") or {}).get("noise")
     if isinstance(measured, dict):
         return measured
     with log_prefix("noise floor"):
-        return measure_noise(scorer, some_clozes(cases, _NOISE_CLOZES, job.seed), job.seed, quick=True).record()
+        return measure_noise(scorer, clozes, job.seed, quick=True).record()
 
 
 def _check_memory(memory: int | None, model: PreTrainedModel) -> None:

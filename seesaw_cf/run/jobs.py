@@ -28,11 +28,11 @@ class Job:
     Attributes:
         model: 'seesaw-tiny', a Hub id, a folder or a GGUF file. `seesaw-cf list models` has more.
         editors: Editing method: a name of `seesaw-cf list editors`, FILE.py or package.module:Class. Repeatable.
-        controls: Negative control of every editor. Models edited elsewhere have "random" only. Repeatable.
+        controls: Negative control of every editor; of a changed model only "random", a null of its kind. Repeatable.
         control_seeds: Seeds of a control that draws (random, unrelated); reports take their mean.
-        edited: Model edited elsewhere: a checkpoint, LoRA adapter or saved delta. WHERE is a folder or
+        changed: Model changed elsewhere: a checkpoint, adapter, delta, steering vector or GGUF file. WHERE is a path or
             ORG/NAME[@REVISION]. Repeatable.
-        requests: Record file with the facts that the models of `edited` were edited for (default: none is claimed).
+        requests: Record file with the facts that the models of `changed` were edited for (default: none is claimed).
         data: 'sample', 'sample-claims', a dataset folder, a .json or .parquet file, or a Hub id.
         configs: Dataset config. Repeatable (default: cross_subject).
         protocol: single: edit, score, restore. batch: all cases of a relation are edited together.
@@ -72,7 +72,7 @@ class Job:
     editors: tuple[str, ...] = ()
     controls: tuple[str, ...] = ()
     control_seeds: int = 3
-    edited: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
     requests: Path | None = None
     data: str = "sample"
     configs: tuple[str, ...] = ("cross_subject",)
@@ -106,10 +106,10 @@ class Job:
                 raise RecordError(
                     f"job: {name} is {value!r}, expected a whole number of at least 1. Leave it out for the default."
                 )
-        if not self.editors and not self.edited:
+        if not self.editors and not self.changed:
             raise RecordError(
-                "job: neither an editor nor an edited model, so nothing is audited. Name one with --editor NAME (see "
-                "`seesaw-cf list editors`), or with --edited NAME=FOLDER."
+                "job: neither an editor nor a changed model, so nothing is audited. Name one with --editor NAME (see "
+                "`seesaw-cf list editors`), or with --changed NAME=FOLDER."
             )
         for name in planned(self.names, self.controls if self.editors else ()):
             one_of("editor", split_control(name)[1] or name, EDITORS)

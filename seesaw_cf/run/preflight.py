@@ -143,7 +143,7 @@ def _checkpoints(plan: RunPlan) -> list[str]:
         )
     if plan.checkpoints and not plan.editors:
         raise EditError(
-            "--checkpoints: the models of --edited are checkpoints already, and this run makes no edits. Leave it "
+            "--checkpoints: the models of --changed are checkpoints already, and this run makes no edits. Leave it "
             "out, or name an --editor."
         )
     return []

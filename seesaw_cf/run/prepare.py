@@ -77,7 +77,7 @@ class Prepared:
         batch, storage = job.protocol == "batch", (keep_deltas, job.checkpoints)
         there = self.corpus is not None
         return RunPlan(
-            self.outline, dtype, on_cpu, self.editors, there, self.cases, batch, out, *storage, bool(job.edited)
+            self.outline, dtype, on_cpu, self.editors, there, self.cases, batch, out, *storage, bool(job.changed)
         )
 
 
@@ -107,11 +107,11 @@ def prepare(job: Job, out: Path, loaded: LoadedModel | None = None) -> Prepared:
         SeesawError: A name, file or record that cannot be used.
     """
     names = planned(job.names, job.controls if job.editors else (), job.control_seeds)
-    random = ("random",) if job.edited and "random" in job.controls else ()
+    random = ("random",) if job.changed and "random" in job.controls else ()
     settings = read_settings(job.editor_config, (*names, *random))
     overrides = with_seed(with_moments(settings, names, job.moments), (*names, *random), job.seed)
     check_places(out)
-    edited = find_all(job.edited, job.controls, names)
+    edited = find_all(job.changed, job.controls, names)
     check_configs(job.data, job.configs)  # before a corpus of some minutes is read
     texts = loaded.corpus if loaded is not None else None
     corpus = texts if texts is not None else corpus_of(job.corpus, job.model, job.corpus_limit, job.seed)
@@ -123,7 +123,7 @@ def prepare(job: Job, out: Path, loaded: LoadedModel | None = None) -> Prepared:
     if not cases:
         raise RecordError(f"{job.data} {job.configs}: no cases to run. Check --data, --config and --limit.")
     check_numbers(cases)
-    examined = read_requests(job.requests, job.edited, cases)
+    examined = read_requests(job.requests, job.changed, cases)
     if loaded is not None:
         outline: PreTrainedModel | None = loaded.model
     else:

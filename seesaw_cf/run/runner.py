@@ -23,7 +23,9 @@ from seesaw_cf.base.tables import CONTROL_SEEDS, SCORES
 from seesaw_cf.base.types import Case, Cloze, ClozeScore
 from seesaw_cf.editors.control_names import control_name, first_seed, is_control, split_control
 from seesaw_cf.editors.remembered import Remembered, RememberedEach
-from seesaw_cf.models.delta_files import merge_and_save, save_delta
+from seesaw_cf.models.change import Change
+from seesaw_cf.models.delta_files import merge_and_save
+from seesaw_cf.models.edited import save_change, with_meta
 from seesaw_cf.models.editor import Editor, EditsEach, WrapsEditor
 from seesaw_cf.models.weights import WeightDelta, base_facts, digest, parameter_hashes
 from seesaw_cf.run.edit_table import GIVEN, write_edits
@@ -233,15 +235,15 @@ class Run:
         check_first_edits(self.store, task.editor, self.units, task.units, self.anyway)
 
     def _do_given(self, task: Task) -> None:
-        """Score the task's units with a model edited elsewhere: one delta for all of them."""
-        delta = self.given[task.editor].delta
+        """Score the task's units with a model changed elsewhere: one change for all of them."""
+        given = self.given[task.editor]
         rows = [row for unit in task.units for row in self.asked_given[unit.key]]
         _ = self.before
         with log_prefix(str(task)):
-            scores = score_given(self.model, self.scorer, delta, rows, self.hashes)
+            scores = score_given(self.model, self.scorer, given, rows, self.hashes)
         if self.keep_deltas:
-            self._keep_delta(task.editor, GIVEN, delta)
-        norm = math.sqrt(sum(value**2 for value in delta.norms().values()))
+            self._keep_delta(task.editor, GIVEN, given.change)
+        norm = math.sqrt(sum(value**2 for value in given.change.norms().values()))
         for unit in task.units:
             status = {case.case_id: self.examined.status(case) for case in unit.cases}
             self._write(task.editor, unit, self.asked_given[unit.key], Outcome(scores, status, norm))
@@ -259,12 +261,12 @@ class Run:
         folder, base = self.out / "checkpoints" / safe_name(editor) / safe_name(unit), self.manifest.model.get("id")
         _once(folder, lambda: merge_and_save(self.model, self.tokenizer, delta, folder, base_model=str(base)))
 
-    def _keep_delta(self, editor: str, unit: str, delta: WeightDelta) -> None:
+    def _keep_delta(self, editor: str, unit: str, change: Change) -> None:
         """Save an edit, unless it is there."""
         identity = {"model_id": self.manifest.model.get("id"), "fingerprint": digest(self.hashes)}
         folder = self.out / "deltas" / safe_name(editor) / safe_name(unit)
-        facts = {**delta.meta, "base": {**base_facts(self.model, delta), **identity}}
-        _once(folder, lambda: save_delta(replace(delta, meta=facts), folder))
+        facts = {**change.meta, "base": {**base_facts(self.model, change), **identity}}
+        _once(folder, lambda: save_change(with_meta(change, facts), folder))
 
     def do_open(self, rank: int = 0, world: int = 1) -> None:
         """Do this worker's share of the open tasks, then what other workers have not done, from the far end.

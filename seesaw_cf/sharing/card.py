@@ -11,8 +11,8 @@ from huggingface_hub import EvalResult, EvalResultEntry, ModelCardData, constant
 
 from seesaw_cf.base.citations import EDITOR_PAPERS, bibtex
 from seesaw_cf.base.types import JsonObject
+from seesaw_cf.models.change import MovedPart
 from seesaw_cf.models.delta_files import DeltaFacts
-from seesaw_cf.models.difference import MovedParameter
 from seesaw_cf.models.embedded import EMBEDDED
 from seesaw_cf.models.weights import BaseFacts
 from seesaw_cf.records.relations import TASKS
@@ -223,12 +223,12 @@ def _method(facts: DeltaFacts) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _moved(facts: DeltaFacts) -> Sequence[MovedParameter]:
+def _moved(facts: DeltaFacts) -> Sequence[MovedPart]:
     """Return the parameters moved in a model that was edited elsewhere; none of an edit that this package made."""
-    return cast(Sequence[MovedParameter], (facts.get("meta") or {}).get("moved") or ())
+    return cast(Sequence[MovedPart], (facts.get("meta") or {}).get("moved") or ())
 
 
-def _movement(rows: Sequence[MovedParameter]) -> str:
+def _movement(rows: Sequence[MovedPart]) -> str:
     """Return the largest changes; relative: Frobenius norm of the change over that of the base's weights."""
     lines = [f"{len(rows)} parameter(s) of the base, the largest changes first.\n"]
     lines += ["| parameter | shape | rank | norm | relative |", "|---|---|---|---|---|"]

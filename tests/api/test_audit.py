@@ -22,6 +22,7 @@ from seesaw_cf.editors.plugins import editor_name
 from seesaw_cf.errors import EditError, RecordError, StorageError, UnknownNameError
 from seesaw_cf.models import load_model
 from seesaw_cf.models.identity import fingerprint
+from seesaw_cf.models.steering import SteeringVector
 from tests.api.own_editor import OneStep, OneStepConfig
 
 QUIET: dict[str, Any] = {"progress": False, "device": "cpu", "control_seeds": 1}
@@ -196,3 +197,15 @@ def test_a_wrong_call_is_explained(
 def test_a_model_without_its_tokenizer_is_explained(loaded: tuple[Any, Any]) -> None:
     with pytest.raises(RecordError, match="its tokenizer is missing"):
         seesaw_cf.audit(loaded[0], editor="ft")
+
+
+def test_a_steering_vector_is_audited_with_drawn_directions_as_its_control(loaded: tuple[Any, Any]) -> None:
+    model, tokenizer = loaded
+    weights = fingerprint(model)
+    vector = SteeringVector(2, torch.randn(128, generator=torch.Generator().manual_seed(0)), 0.5)
+    found = seesaw_cf.audit(model, tokenizer, changed={"steered": vector}, limit=2, **QUIET)
+    facts = found.results.manifest["edited"]["steered"]
+    assert (facts["form"], facts["null"]) == ("steering vector", "direction")
+    assert set(found.effects["editor"]) == {"steered", "random(steered)"}
+    assert "the steering vector steered" in found.findings.about
+    assert fingerprint(model) == weights

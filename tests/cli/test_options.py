@@ -126,6 +126,11 @@ def test_given_options_are_values_of_fields_and_the_others_keep_their_defaults()
     assert Job("m", ("ft", "rome")) == Job(**from_fields.values_of(Job, args))
 
 
+def _long(action: argparse.Action) -> str:
+    """The first long name of an option."""
+    return next(name for name in action.option_strings if name.startswith("--"))
+
+
 def test_a_long_help_has_sections() -> None:
     """Of a long list every option is in one section, in the order of the table; a short list has none."""
     known = [name for names in OPTION_GROUPS.values() for name in names.split()]
@@ -135,9 +140,9 @@ def test_a_long_help_has_sections() -> None:
         sections = [group for group in found._action_groups if group.title in OPTION_GROUPS]
         titles = [group.title for group in sections]
         assert titles == [title for title in OPTION_GROUPS if title in titles]
-        names = [act.option_strings[-1] for group in sections for act in group._group_actions]
-        others = [act.option_strings[-1] for act in found._optionals._group_actions]
-        assert sorted(names + others) == sorted(act.option_strings[-1] for act in found._actions if act.option_strings)
+        names = [_long(act) for group in sections for act in group._group_actions]
+        others = [_long(act) for act in found._optionals._group_actions]
+        assert sorted(names + others) == sorted(_long(act) for act in found._actions if act.option_strings)
         assert set(others) <= {"--help", "--preset"} if sections else len(others) <= MOST_UNGROUPED, words
         grouped |= {" ".join(words): names} if sections else {}
     assert set(grouped) == {"run", "dose", "tune", "leme run", "graph run", "flaws judge"}

@@ -11,6 +11,7 @@ from typing import Any
 
 import pandas as pd
 import pyarrow as pa
+import torch
 from transformers import AutoConfig, AutoModelForSequenceClassification, AutoTokenizer
 
 from seesaw_cf.base.tables import read_table, write_table
@@ -27,6 +28,7 @@ from seesaw_cf.editors.rome import ROME, ROMEConfig
 from seesaw_cf.effects import prompt_effects
 from seesaw_cf.generation import HFGenerator, Sampling
 from seesaw_cf.models.load import load_model, sample_corpus
+from seesaw_cf.models.steering import SteeringVector
 from seesaw_cf.models.weights import WeightDelta
 from seesaw_cf.records import cases_to_table, write_config
 from seesaw_cf.report import Results, read_results
@@ -89,6 +91,7 @@ def run_folder() -> Path:
     folder, made, editors = made_folder(), [*made_cases(), *property_cases(1)], ("memit", CONTROL)
     write_manifest(write_run(folder / "run", made, editors), editors, len(made))
     save_delta(delta(), folder / "delta")
+    SteeringVector(3, torch.ones(128)).save(folder / "steering")
     to_peft(delta(), model()[0], folder / "adapter")
     write_table(folder / "cases.parquet", cases_to_table(made))
     return folder

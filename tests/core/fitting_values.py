@@ -153,6 +153,7 @@ FITTING: dict[str, Made] = {
     "folder:write_card": dataset_folder,
     "folder:from_peft": lambda: run_folder() / "adapter",
     "folder:load": lambda: run_folder() / "delta",
+    "folder:load_steering": lambda: run_folder() / "steering",
     "generator": lambda: HFGenerator(*model()),
     "identities": lambda: [Group("Women", "gender identity")],
     "jobs": lambda: [(WeightDelta(), CLOZES), (delta(), CLOZES)],
