@@ -10,12 +10,11 @@ Every method is a class and its settings, importable from here; nothing heavy is
 
 from __future__ import annotations
 
-from importlib.metadata import entry_points
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from seesaw_cf.base.arguments import check_public
-from seesaw_cf.base.checks import one_of
-from seesaw_cf.base.versions import lazy, resolve
+from seesaw_cf.base.plugins import Plugged, entries
+from seesaw_cf.base.versions import lazy
 
 if TYPE_CHECKING:
     from seesaw_cf.editors.alphaedit import AlphaEdit, AlphaEditConfig
@@ -66,10 +65,7 @@ _OWN = {
     "random": "seesaw_cf.editors.controls:RandomControl",
     "unrelated": "seesaw_cf.editors.controls:UnrelatedControl",
 }
-EDITORS: dict[str, str | type[Any]] = {
-    **{point.name: point.value for point in entry_points(group="seesaw_cf.editors")},
-    **_OWN,
-}
+EDITORS: Plugged = {**entries("seesaw_cf.editors"), **_OWN}
 """Editor name -> "module:class": this package's, and those of installed packages with an entry point in the group
 `seesaw_cf.editors`. `seesaw_cf.editors.plugins.editor_name` adds classes of other modules and files."""
 
@@ -90,10 +86,11 @@ def load_editor(name: str) -> type[Any]:
 
     Raises:
         UnknownNameError: No such editor; near names are suggested.
+        EditError: The package that declares it cannot be imported.
     """
-    editor = EDITORS[one_of("editor", name, EDITORS)]
-    kind: type[Any] = resolve(editor) if isinstance(editor, str) else editor
-    return kind
+    from seesaw_cf.editors.plugins import PLUGINS
+
+    return cast(type[Any], PLUGINS.load(name))
 
 
 check_public(globals())

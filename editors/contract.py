@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
 import json
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -11,6 +12,8 @@ from pathlib import Path
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+from seesaw_cf.base.checks import instance
+from seesaw_cf.base.plugins import failure
 from seesaw_cf.base.types import Cloze, EditRequest
 from seesaw_cf.models.delta_files import load_delta, save_delta
 from seesaw_cf.models.editor import Editor
@@ -18,6 +21,7 @@ from seesaw_cf.models.identity import fingerprint
 from seesaw_cf.models.weights import WeightDelta, applied
 from seesaw_cf.scoring import HFScorer
 
+_RUNS = "fit and edit run; fit returns an editor, edit a WeightDelta"
 _HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 
 
@@ -53,7 +57,7 @@ def traces(
 ) -> tuple[WeightDelta, list[str]]:
     """Return an edit, and what it changed beyond its delta."""
     before = state_of(model, tokenizer, folder)
-    delta = editor.edit(model, tokenizer, requests)
+    delta = instance("what edit returned", editor.edit(model, tokenizer, requests), WeightDelta, "a WeightDelta")
     after = state_of(model, tokenizer, folder)
     return delta, [part for part, value in before.items() if value != after[part]]
 
@@ -100,13 +104,28 @@ def check_contract(
     Returns:
         Clause -> what breaks it, "" where it holds. A clause that an earlier one makes impossible to check is left out.
     """
-    clauses: dict[str, str] = {}
-    fitted = editor.fit(model, tokenizer)
+    clauses = {_RUNS: ""}
+    try:
+        _check(editor, model, tokenizer, requests, clauses)
+    except Exception as error:  # what another author wrote can fail in any way
+        clauses[_RUNS] = failure(error, inspect.getsourcefile(type(editor)) or "")
+    return clauses
+
+
+def _check(
+    editor: Editor,
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerBase,
+    requests: Sequence[EditRequest],
+    clauses: dict[str, str],
+) -> None:
+    """Write into `clauses` what breaks each; stop where an earlier one makes the next impossible to check."""
+    fitted = instance("what fit returned", editor.fit(model, tokenizer), Editor, "an editor")  # type: ignore[type-abstract]
     with tempfile.TemporaryDirectory() as name, contextlib.chdir(name):
         delta, changed = traces(fitted, model, tokenizer, requests[:1], Path(name))
         clauses["edit leaves model, tokenizer, random state and disk as they were"] = ", ".join(changed)
         if "weights" in changed:
-            return clauses
+            return
         model.train()
         try:
             again, changed = traces(fitted, model, tokenizer, requests[:1], Path(name))
@@ -116,14 +135,13 @@ def check_contract(
         clauses["the same request gives the same change, bit for bit"] = _difference(delta, again)
         clauses["the change fits the model"] = fault_of_delta(delta, model)
         if clauses["the change fits the model"]:
-            return clauses
+            return
         clauses["applied and taken back, the weights are the same bits"] = fault_of_restore(model, delta)
         save_delta(delta, Path(name) / "delta", model)
         clauses["saved and loaded, it is the same change"] = _difference(delta, load_delta(Path(name) / "delta", model))
         clauses["the new answer becomes likelier"] = _not_likelier(model, tokenizer, requests[0], delta)
         several = fitted.edit(model, tokenizer, requests)
         clauses["several requests make one change that fits the model"] = fault_of_delta(several, model)
-    return clauses
 
 
 def _is_json(meta: Mapping[str, object]) -> bool:

@@ -26,13 +26,14 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from seesaw_cf.base.arguments import check_public
 from seesaw_cf.base.checks import one_of, shown
 from seesaw_cf.base.errors import RecordError, StorageError
-from seesaw_cf.editors.plugins import add_editor
+from seesaw_cf.editors.plugins import PLUGINS
 from seesaw_cf.models.edited import save_change
 from seesaw_cf.models.embedded import EMBEDDED
 from seesaw_cf.models.hooks import silent_loaders
 from seesaw_cf.models.load import model_path
 from seesaw_cf.models.steering import SteeringVector
 from seesaw_cf.models.weights import WeightDelta
+from seesaw_cf.records.load import usual_configs
 from seesaw_cf.report import AuditSettings, Results, read_results, write_report
 from seesaw_cf.report.findings import RunFindings, find
 from seesaw_cf.report.html.render import render
@@ -151,7 +152,7 @@ def audit(
         report: Margins, level and families of the audit.
         progress: Show progress bars.
         options: Other fields of `seesaw_cf.run.jobs.Job`, such as data="DATASET", limit=8, seed=1 or
-            editor_config={"memit": {"layers": [3]}}. Both configs are asked unless `configs` names one.
+            editor_config={"memit": {"layers": [3]}}. Both configs of a data set are asked unless `configs` names one.
 
     Returns:
         The audit. The model in memory has the same bytes and the same mode afterwards.
@@ -169,7 +170,8 @@ def audit(
     corpus = next((texts for _, _, texts in editors if texts is not None), None)
     loaded = _loaded(model, tokenizer, corpus)
     changes = changed if isinstance(changed, Mapping) else {} if changed is None else {"changed": changed}
-    configs, file = _several(options.pop("configs", CONFIGS)), options.pop("editor_config", None)
+    configs = _several(options.pop("configs", None) or usual_configs(options.get("data", "sample")))
+    file = options.pop("editor_config", None)
     with contextlib.ExitStack() as removed:
         folder = Path(out if out is not None else removed.enter_context(_temporary()))
         with _temporary() as parts:
@@ -219,7 +221,6 @@ def compare(
 
 # What `audit` has an argument of its own for.
 _ARGUMENTS = {"model", "editors", "controls", "changed"}
-CONFIGS = ("cross_subject", "cross_property")
 
 
 def _loaded(
@@ -259,8 +260,8 @@ def _editor(editor: object) -> tuple[str, dict[str, object], Sequence[str] | Non
     if isinstance(editor, str):
         return editor, {}, None
     if isinstance(editor, type):
-        return add_editor(editor), {}, None
-    name, config = add_editor(type(editor)), getattr(editor, "config", None)
+        return PLUGINS.add(editor), {}, None
+    name, config = PLUGINS.add(type(editor)), getattr(editor, "config", None)
     own = {field.name: getattr(config, field.name) for field in fields(config)} if config is not None else {}
     return name, own, getattr(editor, "corpus", None)
 

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import argparse
 
-from seesaw_cf.base.errors import EditError
-from seesaw_cf.base.terminal import wrap
 from seesaw_cf.cli.from_fields import options_from
 from seesaw_cf.cli.options import CORPUS, DATA, cases_of, load, model_options
-from seesaw_cf.cli.output import say
+from seesaw_cf.cli.output import say_clauses
 from seesaw_cf.cli.types import positive
-from seesaw_cf.editors.plugins import editor_name
+from seesaw_cf.editors.plugins import PLUGINS, editor_name
 from seesaw_cf.run.jobs import Job
 
 
@@ -26,7 +24,7 @@ def run(args: argparse.Namespace) -> None:
     """Check every clause and print it with what breaks it.
 
     Raises:
-        EditError: Some clause is broken.
+        RecordError: Some clause is broken.
     """
     name = editor_name(args.editor)
     from seesaw_cf.editors.contract import check_contract
@@ -39,9 +37,4 @@ def run(args: argparse.Namespace) -> None:
     corpus = corpus_of(args.corpus, args.model, args.corpus_limit)
     editor = make_editor(name, model, settings, corpus, cases[args.facts :])
     clauses = check_contract(editor, model, tokenizer, [case.request for case in cases[: args.facts]])
-    for clause, fault in clauses.items():
-        say(wrap(f"{'broken' if fault else 'holds '}  {clause}{f': {fault}' if fault else ''}", "        "))
-    if broken := sum(map(bool, clauses.values())):
-        raise EditError(
-            f"{name}: {broken} of {len(clauses)} clauses are broken. docs/editors.md says what each is for."
-        )
+    say_clauses(name, clauses, PLUGINS.page)

@@ -27,9 +27,12 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _editors() -> Rows:
-    from seesaw_cf.editors import EDITORS
+    from seesaw_cf.editors.plugins import PLUGINS
 
-    return [(name, _first_line(*str(place).split(":"))) for name, place in EDITORS.items()]
+    return [
+        (name, _first_line(*str(place).split(":")) if PLUGINS.is_own(name) else f"{place}, of another package")
+        for name, place in PLUGINS.known.items()
+    ]
 
 
 def _first_line(module: str, name: str) -> str:
@@ -97,6 +100,15 @@ def _groups() -> Rows:
     return [(axis, ", ".join((*names, "unknown"))) for axis, names in AXES.items()]
 
 
+def _records() -> Rows:
+    from seesaw_cf.records.readers import READERS
+
+    return [
+        *((name, f"{place}, of another package") for name, place in READERS.items()),
+        ("FILE.py", "a reader of yours; `seesaw-cf new records NAME` writes one to start from"),
+    ]
+
+
 def _metrics() -> Rows:
     from seesaw_cf.metrics.register import METRICS
 
@@ -111,4 +123,5 @@ LISTS: dict[str, Callable[[], Rows]] = {
     "relations": _relations,
     "groups": _groups,
     "metrics": _metrics,
+    "records": _records,
 }

@@ -8,7 +8,8 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from seesaw_cf.base.errors import StorageError
+from seesaw_cf.base.errors import RecordError, StorageError
+from seesaw_cf.base.terminal import wrap
 from seesaw_cf.base.types import JsonObject
 from seesaw_cf.cli.paths import maker
 
@@ -41,6 +42,18 @@ def say_left_out(left_out: Mapping[str, int]) -> None:
     """Print why something was left out, and how often."""
     for reason, count in left_out.items():
         say(f"left out: {count}: {reason}")
+
+
+def say_clauses(name: str, clauses: Mapping[str, str], page: str) -> None:
+    """Print every clause of a contract, and what breaks it.
+
+    Raises:
+        RecordError: Some clause is broken.
+    """
+    for clause, fault in clauses.items():
+        say(wrap(f"{'broken' if fault else 'holds '}  {clause}{f': {fault}' if fault else ''}", "        "))
+    if broken := sum(map(bool, clauses.values())):
+        raise RecordError(f"{name}: {broken} of {len(clauses)} clauses are broken. {page} says what each is for.")
 
 
 def open_address(address: str, name: object = "") -> None:

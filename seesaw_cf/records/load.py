@@ -10,6 +10,7 @@ from seesaw_cf.base.checks import check_path, one_of
 from seesaw_cf.base.errors import RecordError, StorageError
 from seesaw_cf.base.types import Case
 from seesaw_cf.records.arrow import read_cases, table_to_cases
+from seesaw_cf.records.readers import PLUGINS, read_with
 from seesaw_cf.records.sample import SAMPLES, configs, path
 
 # The configs of the samples whose rows are cases to run; the others are tables beside them.
@@ -21,8 +22,8 @@ def load_cases(source: str, config: str) -> list[Case]:
 
     Args:
         source: "sample", "sample-claims", a folder that holds (itself, or in its folder `data`) CONFIG/*.parquet or
-            CONFIG.parquet, a .json, .jsonl or .parquet file (`config` is then not needed), or a Hub id such as
-            "org/seesaw_cf".
+            CONFIG.parquet, a .json, .jsonl or .parquet file (`config` is then not needed), a reader of records
+            (`seesaw_cf.records.readers.read_with`), or a Hub id such as "org/seesaw_cf".
         config: Name of the config.
 
     Raises:
@@ -35,19 +36,30 @@ def load_cases(source: str, config: str) -> list[Case]:
 
 def load_revised_cases(source: str, config: str) -> tuple[list[Case], str]:
     """As `load_cases`, with the commit of the Hub's data set that was read; "" for what is local."""
+    if PLUGINS.takes(source):
+        return read_with(source, config), ""
     place = _place(source, config)
     return _from_hub(source, config) if place is None else (read_cases(place), "")
 
 
 def check_configs(source: str, configs: Iterable[str]) -> None:
-    """Check that a sample or a folder has these configs, without reading them; the Hub is not asked.
+    """Check that a sample or a folder has these configs, and a reader can be imported; nothing is read.
 
     Raises:
         UnknownNameError: One is missing; those that are there are named.
         RecordError: The folder has no config.
     """
+    if PLUGINS.takes(source):
+        PLUGINS.name(source)
+        return
     for config in configs:
         _place(source, config)
+
+
+def usual_configs(source: str) -> tuple[str, ...]:
+    """Return the configs that an audit asks where none is named: one of a file or reader, which have no several."""
+    one = PLUGINS.takes(source) or (source not in SAMPLES and check_path(source).is_file())
+    return CASE_CONFIGS[:1] if one else CASE_CONFIGS[:2]
 
 
 def _place(source: str, config: str) -> Path | None:
@@ -84,7 +96,8 @@ def _from_hub(source: str, config: str) -> tuple[list[Case], str]:
     except (DatasetNotFoundError, ConnectionError, FileNotFoundError) as error:
         raise StorageError(
             f"{source!r} is neither {', '.join(map(repr, SAMPLES))}, a file or folder here, nor a data set the "
-            f"Hub answers for ({type(error).__name__}: {error}). Check the name, the network and your access."
+            f"Hub answers for ({type(error).__name__}: {error}). Check the name, the network and your access. "
+            "`seesaw-cf cache` makes load_dataset('seesaw_cf', CONFIG) answer with the sample, from any folder."
         ) from error
     except ValueError as error:
         raise RecordError(f"{source!r}: {error}") from error

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+from seesaw_cf.base.checks import instance
 from seesaw_cf.base.errors import EditError, PromptError
 from seesaw_cf.base.types import Case, Cloze, ClozeScore, EditRequest, TableRow
 from seesaw_cf.models.editor import Editor, EditsEach
@@ -145,6 +146,7 @@ def _requests(cases: Sequence[Case]) -> list[EditRequest]:
 
 def _checked(delta: WeightDelta, status: Mapping[int, str]) -> UnitEdit:
     """The efficacy gate on the delta itself: not finite (dropped) or zero (kept, counted)."""
+    instance("edit: what the editor returned", delta, WeightDelta, "a WeightDelta")
     finite, zero = delta.is_finite(), delta.is_zero()
     verdict = "non-finite delta" if not finite else "zero delta" if zero else "ok"
     status = {case_id: verdict if text == "ok" else text for case_id, text in status.items()}

@@ -26,6 +26,8 @@ VALID = {
     "model": "seesaw-tiny",
     "editor": "rome",
     "editors": "rome",
+    "metric": "edit_bias",
+    "reader": "empty.json",
     "out": "out",
     "effect": "0.01",
     "shell": "bash",

@@ -59,7 +59,7 @@ def test_folder_is_complete(name: str) -> None:
 def test_loads_by_path_and_runs_its_doctest(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
     metric = evaluate.load(f"metrics/{name}")
-    assert type(metric).__name__ == METRICS[name]
+    assert f":{type(metric).__name__}" in str(METRICS[name])
     parameters = inspect.signature(type(metric)._compute).parameters.values()
     assert not any(p.kind is p.VAR_KEYWORD for p in parameters)
     result = doctest.testmod(importlib.import_module(type(metric).__module__))
@@ -150,8 +150,8 @@ def test_plain_names_load_offline_from_any_directory_after_register(tmp_path: Pa
 import evaluate
 from seesaw_cf.metrics.register import register
 assert register() == register()
-for name, class_name in {METRICS!r}.items():
-    assert type(evaluate.load(name)).__name__ == class_name, name
+for name, place in {METRICS!r}.items():
+    assert place.endswith(":" + type(evaluate.load(name)).__name__), name
 print("all loaded")
 """
     environment = {
