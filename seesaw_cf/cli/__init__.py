@@ -39,7 +39,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
             "whether an editor, also your own, keeps its promises",
         ),
         "check-metric": ("seesaw_cf.cli.check_metric", "whether your metric can be computed on a run"),
-        "check-records": ("seesaw_cf.cli.check_records", "whether your reader of records keeps its promises"),
+        "check-data": ("seesaw_cf.cli.check_data", "whether your reader of records keeps its promises"),
         "new": ("seesaw_cf.cli.new", "files of an editor, metric or reader to start from"),
         "noise": ("seesaw_cf.cli.noise", "how far scores move when only the batch changes: the noise floor"),
         "tune": ("seesaw_cf.cli.tune", "settings of an editor for a model, found on edits of their own"),

@@ -1,4 +1,4 @@
-"""`seesaw-cf check-records`: does a reader of records keep the promises that runs rest on?"""
+"""`seesaw-cf check-data`: does a reader of records keep the promises that runs rest on?"""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from seesaw_cf.run.jobs import Job
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the options of `seesaw-cf check-records`."""
+    """Add the options of `seesaw-cf check-data`."""
     parser.add_argument("reader", type=name_or_source, help="FILE.py, package.module:function, or a name")
     options_from(parser, Job, ("configs",))
 
