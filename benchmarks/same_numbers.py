@@ -3,9 +3,10 @@
     python -m benchmarks.same_numbers OLD_TREE NEW_TREE --work DIR
 
 The same jobs run on both trees. Score tables, saved deltas and the output of every `evaluate` module must be equal to
-the last bit. Every other number must still be there: each row of an old CSV, Parquet or JSON file (its numbers to 12
-digits, and its labels) is looked for among all rows of all new files of the job, whatever they are called there. It
-prints the rows of each old file that are gone, and exits with 1 when `RETIRED` does not name them.
+the last bit; only reasons in words and new columns may differ. Every other number must still be there: each row of an
+old CSV, Parquet or JSON file (its numbers to 12 digits, and its labels) is looked for among all rows of all new files
+of the job, whatever they are called there. It prints the rows of each old file that are gone, and exits with 1 when
+`RETIRED` does not name them.
 
 Both trees ask the same questions: the records are those of the old tree, and the design is the published one where a
 tree has designs.
@@ -26,7 +27,7 @@ import shlex
 import subprocess
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -134,21 +135,33 @@ JOBS: dict[str, tuple[str, ...]] = {
 }
 # Commands whose prompts about other people are chosen by a design, in trees that have designs.
 _CHOOSE = ("run", "dose")
-# Old files (patterns of JOB/PATH) whose rows may be gone, and why.
-RETIRED: dict[str, str] = {
-    "*/manifest.json": "times, versions and paths of the run itself",
-    "*/shards/*": "parts of the score table, compared whole",
-    "run/plan.json": "it speaks about the run's own contrasts",
-    "run/exported/*": "records carry identifiers made anew",
-    "run/report/accuracy*.csv": "the edited and the asked property are one label, work/gender",
-    "leme/people/flaws_raters.csv": "its means are those of flaws.csv, its number of raters is in raters.csv",
-    "leme/people/people.json": "one list of tables, whose CSV files are compared",
-    "leme/long/tables/survey*.csv": "intervals of mean ratings end at 1 and 7, as those of the metric do",
-    "leme/*/report.json": "one list of tables, whose CSV files are compared",
-}
+# Old rows that may be gone: patterns of JOB/PATH and of one label of the row ("" = any row), and why.
+RETIRED: tuple[tuple[str, str, str], ...] = (
+    ("*/manifest.json", "", "times, versions and paths of the run itself"),
+    ("*/shards/*", "", "parts of the score table, compared whole"),
+    ("run/plan.json", "", "it speaks about the run's own contrasts"),
+    ("run/exported/*", "", "records carry identifiers made anew"),
+    ("*/report/report.json", "", "its tables are CSV files, which are compared"),
+    ("*/report/audit.json", "", "its tables are CSV files, which are compared"),
+    ("leme/*/report.json", "", "its tables are CSV files, which are compared"),
+    ("leme/people/people.json", "", "its tables are CSV files, which are compared"),
+    ("*/accuracy*.csv", "random(*", "numbers of a control are means of its seeds"),
+    ("*/efficacy.csv", "random(*", "numbers of a control are means of its seeds"),
+    ("*/success.csv", "random(*", "numbers of a control are means of its seeds"),
+    ("*/tables.csv", "random(*", "numbers of a control are means of its seeds"),
+    ("run/metrics.json", "random(*", "numbers of a control are means of its seeds"),
+    ("run/paper.json", "random(*", "numbers of a control are means of its seeds"),
+    ("*/verdicts.csv", "no edit was scored on both groups", "a group with nobody outside it says so"),
+    ("leme/people/judges_beyond_chance.csv", "two", "intervals of agreement hold with rare labels"),
+    ("leme/long/tables/survey*.csv", "", "intervals of mean ratings end at 1 and 7, as those of the metric do"),
+)
 # Label of the old tree -> label of the new one.
 RENAMED: dict[str, str] = {}
 _SCORES = ("*/scores.parquet", "*/passages.parquet", "*.metric.json", "*.safetensors")
+# Reasons of missing intervals are sentences, which may change; whether there is one may not.
+_NOTE = re.compile(rb'"note": "[^"]+"')
+# A cell that shows a number, perhaps after the mark that keeps a spreadsheet from reading it as a formula.
+_SHOWN_NUMBER = re.compile(r"'?[-+]?\d|'?-$")
 _TIMES = re.compile(r"seconds|time|date|version|commit|hash|sha|path|bytes|uuid|cpu|memory", re.I)
 
 
@@ -192,18 +205,29 @@ def _has_designs(tree: Path) -> bool:
     return (tree / "seesaw_cf" / "run" / "design.py").exists()
 
 
-def digest(path: Path) -> str:
-    """Return a SHA-256 of what a score table, a delta or an output of a metric holds."""
+def digest(path: Path, columns: Sequence[str] = ()) -> str:
+    """Return a SHA-256 of what a score table, a delta or an output of a metric holds.
+
+    Args:
+        path: The file.
+        columns: Of a table, those that count; all when there are none.
+    """
     if path.suffix == ".safetensors":
         tensors = load_file(path)
         content = b"".join(name.encode() + tensors[name].tobytes() for name in sorted(tensors))
     elif path.suffix == ".parquet":
         table = pq.read_table(path).to_pandas()
-        columns = sorted(column for column in table if not _TIMES.search(column))
-        content = table[columns].to_csv(index=False).encode()
+        content = table.reindex(columns=columns or columns_of(path)).to_csv(index=False).encode()
     else:
-        content = path.read_bytes()
+        content = _NOTE.sub(rb'"note": "*"', path.read_bytes())
     return hashlib.sha256(content).hexdigest()
+
+
+def columns_of(path: Path) -> list[str]:
+    """Return the columns of a table that are no times; none of another file."""
+    if path.suffix != ".parquet":
+        return []
+    return sorted(name for name in pq.read_schema(path).names if not _TIMES.search(name))
 
 
 def rows_of(folder: Path) -> Iterator[Row]:
@@ -250,7 +274,7 @@ def _parts(record: dict[str, Any]) -> tuple[Counter[str], frozenset[str]]:
             try:
                 number = float(item)
             except (TypeError, ValueError):
-                labels |= {str(item)} if isinstance(item, str) and item else set()
+                labels |= {str(item)} if isinstance(item, str) and item and not _SHOWN_NUMBER.match(item) else set()
             else:
                 if number == number and str(item) not in ("True", "False"):
                     numbers[f"{number:.12g}"] += 1
@@ -285,22 +309,33 @@ def compare(job: str, old: Path, new: Path) -> int:
         if "/shards/" in name or "/cache/" in name:
             continue
         other, exact = new / name, exact + 1
-        if not other.exists() or digest(path) != digest(other):
+        columns = columns_of(path)
+        if not other.exists() or digest(path) != digest(other, columns):
             faults += 1
             print(f"{job}/{name}: {'differs' if other.exists() else 'gone'}")
+        elif more := set(columns_of(other)) - set(columns):
+            print(f"{job}/{name}: {', '.join(sorted(more))} are new columns")
     counts, gone = missing(rows_of(old), rows_of(new))
     by_file: dict[str, list[Row]] = defaultdict(list)
     for row in gone:
         by_file[row.file].append(row)
     for file, count in sorted(counts.items()):
-        reason = next((why for p, why in RETIRED.items() if fnmatch.fnmatch(f"{job}/{file}", p)), "")
-        if rows := by_file.get(file):
-            faults += 0 if reason else len(rows)
-            print(f"{job}/{file}: {len(rows)} of {count} rows gone{f' ({reason})' if reason else ''}")
-            for row in rows[: 0 if reason else 2]:
-                print(f"    {sorted(row.labels)[:8]} {sorted(row.numbers.elements())[:10]}")
+        reasons = Counter(_reason(f"{job}/{file}", row) for row in by_file[file])
+        faults += reasons[""]
+        for reason, rows in reasons.items():
+            print(f"{job}/{file}: {rows} of {count} rows gone{f' ({reason})' if reason else ''}")
+        for row in [row for row in by_file[file] if not _reason(f"{job}/{file}", row)][:2]:
+            print(f"    {sorted(row.labels)[:8]} {sorted(row.numbers.elements())[:10]}")
     print(f"{job}: {sum(counts.values()):,} rows of {len(counts)} files and {exact} whole files compared")
     return faults
+
+
+def _reason(file: str, row: Row) -> str:
+    """Return why a row may be gone; "" where nothing says so."""
+    for files, label, reason in RETIRED:
+        if fnmatch.fnmatch(file, files) and (not label or any(fnmatch.fnmatch(name, label) for name in row.labels)):
+            return reason
+    return ""
 
 
 def main() -> None:
