@@ -35,8 +35,8 @@ from seesaw_cf.models.steering import SteeringVector
 from seesaw_cf.models.weights import WeightDelta
 from seesaw_cf.records.load import usual_configs
 from seesaw_cf.report import AuditSettings, Results, read_results, write_report
-from seesaw_cf.report.findings import RunFindings, find
-from seesaw_cf.report.html.render import render
+from seesaw_cf.report.findings import find
+from seesaw_cf.report.html.findings import Findings, FirstScreen, findings_page
 from seesaw_cf.report.run_tables import run_tables
 from seesaw_cf.run.job import make_run
 from seesaw_cf.run.jobs import Job
@@ -61,7 +61,7 @@ class Audit:
     results: Results
 
     @cached_property
-    def findings(self) -> RunFindings:
+    def findings(self) -> FirstScreen:
         """Title, example, levels and contrasts: the first screen of the report."""
         return find(self.results)
 
@@ -122,7 +122,7 @@ class Audit:
         return f"{self.findings.title}\n{self.findings.about}"[:2000]
 
     def _repr_html_(self) -> str:
-        page = render("first_screen.html", {"title": self.findings.title, "findings": self.findings})
+        page = findings_page(Findings(self.findings))
         return f'<iframe srcdoc="{escape(page)}" title="Findings" style="width:100%;height:44rem;border:0"></iframe>'
 
 

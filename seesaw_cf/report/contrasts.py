@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from seesaw_cf.effects.groups import ALL
 from seesaw_cf.report import text
@@ -53,6 +53,7 @@ class GroupCounts:
         needed: What would decide the undetermined.
     """
 
+    kind: ClassVar[str] = "groups"
     counts: Mapping[str, int]
     claims: Sequence[GroupClaim]
     detectable: Mapping[str, float]
@@ -105,6 +106,14 @@ class GroupCounts:
             moved = sum(self.controls.get(name, 0) for name in AFFECTED)
             lines.append(f"In {moved} of {sum(self.controls.values())} contrasts of control edits groups differ.")
         return lines
+
+    def line(self) -> str:
+        """Return all of it as sentences."""
+        return " ".join([f"{self.headline()}.", *self.lines()])
+
+    def record(self) -> Mapping[str, object]:
+        """Return the counts."""
+        return {"counts": self.counts, "counts of controls": self.controls}
 
     @property
     def chip(self) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -12,6 +11,7 @@ import pandas as pd
 from scipy.special import logsumexp
 
 from seesaw_cf.base.terminal import printable
+from seesaw_cf.report.html.findings import AnswerExample
 from seesaw_cf.report.levels import LevelChange
 from seesaw_cf.report.page_cases import edited_facts
 from seesaw_cf.report.results import Results, relation_name
@@ -24,14 +24,6 @@ _WORDS = {
     True: "now says {0} ({1}; before, {2})",
     False: "now finds {0} ({1}; before, {2}) likelier than {3} ({4})",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class AnswerExample:
-    """A prompt in words, and the rule that chose it."""
-
-    sentence: str
-    rule: str
 
 
 def example_of(results: Results, changes: Sequence[LevelChange]) -> AnswerExample | None:

@@ -6,110 +6,46 @@ groups in counts, and how far all of it can be trusted.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterable
 
 import pandas as pd
 
-from seesaw_cf.base.terminal import printable, quantity, wrap
+from seesaw_cf.base.terminal import quantity
 from seesaw_cf.editors.control_names import first_seed, is_control
 from seesaw_cf.effects.groups import ALL, UNKNOWN
 from seesaw_cf.report import text
 from seesaw_cf.report.contrasts import HOLD, GroupCounts, count_groups
-from seesaw_cf.report.example import AnswerExample, example_of
+from seesaw_cf.report.example import example_of
+from seesaw_cf.report.html.findings import FirstScreen
 from seesaw_cf.report.knowledge import knew
-from seesaw_cf.report.levels import Strip, level_changes, strips
+from seesaw_cf.report.levels import level_changes, strips
 from seesaw_cf.report.moved import is_given, moved_phrase
 from seesaw_cf.report.page_forest import colours_of
 from seesaw_cf.report.results import HOLDER, Results
 from seesaw_cf.report.rows import EfficacyRow, records, with_limits
 from seesaw_cf.report.title import title_of
 from seesaw_cf.run.edit_table import ASKED_ONLY
-from seesaw_cf.stats.plain import plain
 from seesaw_cf.stats.verdicts import AFFECTED
 
 
-@dataclass(frozen=True, slots=True)
-class RunFindings:
-    """What a run found.
-
-    Attributes:
-        about: What was edited with what, and how often.
-        title: The finding.
-        example: One prompt in words; None where nothing turned.
-        strips: What happened on each level.
-        groups: Contrasts between groups.
-        trust: (Question, answer): what the rest rests on.
-        lacking: What the records do not have, as the run noted at its start.
-    """
-
-    about: str
-    title: str
-    example: AnswerExample | None
-    strips: Sequence[Strip]
-    groups: GroupCounts
-    trust: Mapping[str, str]
-    lacking: Sequence[str]
-
-    def lines(self) -> list[tuple[str, str]]:
-        """Return (head, sentence) of everything below the title and the example."""
-        levels = [(strip.title, strip.line()) for strip in self.strips]
-        groups = [("Groups against each other", " ".join([f"{self.groups.headline()}.", *self.groups.lines()]))]
-        return [*levels, *groups, *self.trust.items(), *(("The records lack something", note) for note in self.lacking)]
-
-    def terminal(self, without: Sequence[str] = ()) -> str:
-        """Return plain text as wide as the terminal, without the lines that have these heads."""
-        example = [wrap(printable(self.example.sentence))] if self.example else []
-        lines = [wrap(f"{head}: {printable(sentence)}", "  ") for head, sentence in self.lines() if head not in without]
-        head = ["FINDINGS", wrap(printable(self.about)), "", wrap(printable(self.title))]
-        return "\n".join([*head, *example, "", *lines])
-
-    def markdown(self) -> str:
-        """Return the head of a report in Markdown."""
-        example = [f"> {text.escape(self.example.sentence)} {text.escape(self.example.rule)}"] if self.example else []
-        lines = "\n".join(f"- **{head}:** {text.escape(sentence)}" for head, sentence in self.lines())
-        return "\n\n".join([f"# {text.escape(self.title)}", text.escape(self.about), *example, lines])
-
-    def record(self) -> dict[str, Any]:
-        """Return plain JSON types."""
-        example = None if self.example is None else {"sentence": self.example.sentence, "rule": self.example.rule}
-        marks = ("name", "value", "low", "high", "said")
-        chips = ("editor", "said", "note")
-        levels = [
-            {
-                "level": strip.level,
-                "title": strip.title,
-                "about": strip.about,
-                "estimates": [{name: getattr(mark, name) for name in marks} for mark in strip.marks],
-                "verdicts": [{name: getattr(chip, name) for name in chips} for chip in strip.chips],
-            }
-            for strip in self.strips
-        ]
-        groups: dict[str, Any] = {"counts": self.groups.counts, "counts of controls": self.groups.controls}
-        groups |= {"headline": self.groups.headline(), "lines": self.groups.lines()}
-        found = {"about": self.about, "title": self.title, "example": example, "levels": levels, "groups": groups}
-        record: dict[str, Any] = plain(found | {"trust": dict(self.trust), "lacking": list(self.lacking)})
-        return record
-
-
-def find(results: Results) -> RunFindings:
+def find(results: Results) -> FirstScreen:
     """Return what a run found."""
     changes, groups = level_changes(results), count_groups(results)
-    return RunFindings(
+    levels = {strip.title: strip for strip in strips(results, changes, colours_of(results.editors))}
+    return FirstScreen(
         about=_about(results),
         title=title_of(results, changes, groups),
-        example=example_of(results, changes),
-        strips=strips(results, changes, colours_of(results.editors)),
-        groups=groups,
-        trust={
+        answers={
+            **levels,
+            "Groups against each other": groups,
             "Did the edits take": _took(results),
             "Not known": _not_known(results),
             "Known before": knew(results),
             **_estimands(results),
             "How sure": _how_sure(results, groups),
+            "The records lack something": " ".join(map(str, results.manifest.get("notes", []))),
         },
-        lacking=list(map(str, results.manifest.get("notes", []))),
+        example=example_of(results, changes),
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from seesaw_cf.base.terminal import quantity
 from seesaw_cf.editors.control_names import is_control, split_control
@@ -169,6 +169,7 @@ class Chip:
 class Strip:
     """One level: its title, what is measured, how much of it, an axis, marks and verdicts."""
 
+    kind: ClassVar[str] = "strip"
     level: str
     title: str
     about: str
@@ -182,6 +183,17 @@ class Strip:
         chips = [f"{chip.editor} {chip.said}".strip() + f" ({chip.note})" * bool(chip.note) for chip in self.chips]
         marks = "; ".join(f"{mark.name} {mark.said}" for mark in self.marks)
         return f"{'; '.join(chips)}. {marks} ({self.about})."
+
+    def record(self) -> Mapping[str, object]:
+        """Return estimates and verdicts."""
+        marks, chips = ("name", "value", "low", "high", "said"), ("editor", "said", "note")
+        return {
+            "level": self.level,
+            "title": self.title,
+            "about": self.about,
+            "estimates": [{name: getattr(mark, name) for name in marks} for mark in self.marks],
+            "verdicts": [{name: getattr(chip, name) for name in chips} for chip in self.chips],
+        }
 
 
 def strips(results: Results, changes: Sequence[LevelChange], colours: Mapping[str, int]) -> list[Strip]:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from seesaw_cf.editors.control_names import compared, is_control, split_control
 from seesaw_cf.effects.groups import ALL, UNKNOWN
 from seesaw_cf.report import notes, text
-from seesaw_cf.report.findings import RunFindings
-from seesaw_cf.report.html.render import downloads, render
+from seesaw_cf.report.html.findings import Findings, FirstScreen, Legend, PageSection, Panels, Section, Verbatim
+from seesaw_cf.report.html.forest import Forest, Panel
 from seesaw_cf.report.page_answers import look_answers
 from seesaw_cf.report.page_cases import cell_link, look_prompts
 from seesaw_cf.report.page_contrasts import contrast_panels
@@ -89,59 +88,61 @@ def _estimate(row: Row, name: str, limits: str) -> str:
     return text.minus(text.effect(value, low, high))
 
 
-_SECTIONS = {
-    "contrasts": "Group against group",
-    "most": "Who lost most",
-    "groups": "Effects by group",
-    "look": "Look into it",
-    "method": "How do I repeat it?",
-    "cite": "What do I cite?",
-    "downloads": "Tables",
-}
-
-
-def report_page(results: Results, findings: RunFindings, tables: Sequence[Table]) -> str:
-    """Return the page as HTML; the same run gives the same bytes.
+def report_page(results: Results, screen: FirstScreen, tables: Sequence[Table]) -> Findings:
+    """Return the page.
 
     Args:
         results: The numbers of a run.
-        findings: What they say.
+        screen: What they say.
         tables: See `run_tables`.
     """
-    run = results.manifest
+    run, colours = results.manifest, colours_of(results.editors)
     controls: dict[str, list[str]] = {}
     for editor, control in compared(results.editors, run):
         controls.setdefault(editor, []).append(control)
-    values: dict[str, Any] = {
-        "title": f"Side effects of editing {run.get('model', {}).get('id', 'a model')}",
-        "findings": findings,
-        "most": most_affected(results, controls),
-        "forests": forests(results, controls),
-        "about_forest": _ABOUT_FOREST,
-        "editors": [(number, name) for name, number in colours_of(results.editors).items()],
-        "contrasts": contrast_panels(results, colours_of(results.editors)),
-        "citation": citation(results.editors),
-        "about_controls": about_controls(controls),
-        "look": look_prompts(results.prompts, results.edits, controls) if results.prompts is not None else None,
-        "cases": look_answers(results),
-        "tables": tables,
-        "method": notes.CAUTION,
-        "command": repeat_command(run),
-        "facts": recorded(run),
-        "downloads": downloads(tables),
-    }
-    parts = {
-        "contrasts": values["contrasts"],
-        "most": values["most"],
-        "groups": values["forests"],
-        "look": values["look"],
-    }
-    titles = {name: _SECTIONS[name] for name, part in parts.items() if part}
-    titles |= {table.name: table.title for table in tables}
-    values["sections"] = [*titles.items(), *((name, _SECTIONS[name]) for name in ("method", "cite", "downloads"))]
-    return render("report.html", values)
+    sections: list[Section | None] = [
+        _contrasts(contrast_panels(results, colours)),
+        _most(most_affected(results, controls)),
+        _groups(forests(results, controls), colours, about_controls(controls)),
+        look_prompts(results.prompts, results.edits, controls) if results.prompts is not None else None,
+    ]
+    for table in tables:
+        sections.append(PageSection(table.name, table.title, [table], table.sentences[1:]))
+        sections += [look_answers(results)] if table.name == "accuracy" else []
+    sections.append(PageSection("cite", "What do I cite?", [Verbatim(citation(results.editors))]))
+    return Findings(
+        screen=screen,
+        sections=[section for section in sections if section is not None],
+        method=notes.CAUTION,
+        command=repeat_command(run),
+        facts=recorded(run),
+        tables=tables,
+        title=f"Side effects of editing {run.get('model', {}).get('id', 'a model')}",
+    )
 
 
+def _contrasts(panels: Sequence[Panel]) -> PageSection | None:
+    return PageSection("contrasts", "Group against group", [Panels(panels)], [_ABOUT_CONTRASTS]) if panels else None
+
+
+def _most(table: Table | None) -> PageSection | None:
+    return None if table is None else PageSection(table.name, table.title, [table], table.lines)
+
+
+def _groups(forests: Sequence[Forest], colours: Mapping[str, int], controls: str) -> PageSection | None:
+    keys = Legend([(colour, 0, name) for name, colour in colours.items()], _MARKS.format(controls=controls))
+    return PageSection("groups", "Effects by group", [keys, *forests], [_ABOUT_FOREST]) if forests else None
+
+
+_ABOUT_CONTRASTS = (
+    "Each line compares a group with the rest, within the same edits. A verdict stands only where the corrected test "
+    "and the margin allow it; contrasts that cannot be tested are in tables/verdicts.csv."
+)
+_MARKS = (
+    "Dot and line: effect and 95 % interval (open: no interval); {controls} Grey band: noise floor. Dashed: margin. ‹ "
+    "and ›: the interval goes on. All groups of a column have one axis; the columns have their own. A name opens the "
+    "prompts."
+)
 _ABOUT_FOREST = (
     "An edit replaces one answer, its true target, by another, its new target. Each line is a group of people who were "
     "not edited. 0 means that the edit left the model's answers about them alone; below 0 the model turned away from "

@@ -5,10 +5,10 @@ from __future__ import annotations
 import csv
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
@@ -17,9 +17,9 @@ from seesaw_cf.effects.dose import Curves, read_curves, summarise_curves
 from seesaw_cf.report import notes, text
 from seesaw_cf.report.audit import audit_summary
 from seesaw_cf.report.dose_page import dose_table
-from seesaw_cf.report.findings import RunFindings, find
+from seesaw_cf.report.findings import find
 from seesaw_cf.report.forms import Report
-from seesaw_cf.report.html.render import render
+from seesaw_cf.report.html.findings import FactList, Findings, FirstScreen, PageSection, findings_page
 from seesaw_cf.report.page import report_page
 from seesaw_cf.report.provenance import recorded, repeat_command
 from seesaw_cf.report.results import Results, read_results, relation_name
@@ -36,21 +36,30 @@ _LIMITS = (
     "A contrast that is undetermined or not testable is no evidence that nothing happened; tables/verdicts.csv says "
     "why.",
 )
+_WHAT = (
+    "A record of what was measured, with how many people and how surely, for those who have to judge it. It certifies "
+    "nothing, and it is not a statement of compliance with any law or framework."
+)
+_CROSSWALK = (
+    "Where this document holds what some frameworks ask for, in their words shortened. A crosswalk helps to find "
+    "things; whether a framework applies, and whether it is met, this document does not say."
+)
 
 
-def audit_page(results: Results, findings: RunFindings, tables: Sequence[Table]) -> str:
-    """Return HTML without anything to click that a print would lose; the same run gives the same bytes."""
-    values: dict[str, Any] = {
-        "title": f"Audit of edits to {results.manifest.get('model', {}).get('id', 'a model')}",
-        "findings": findings,
-        "scope": _scope(results),
-        "tables": tables,
-        "method": [*notes.CAUTION, *_LIMITS],
-        "command": repeat_command(results.manifest),
-        "crosswalk": crosswalk(),
-        "facts": recorded(results.manifest),
-    }
-    return render("audit.html", values)
+def audit_page(results: Results, screen: FirstScreen, tables: Sequence[Table]) -> Findings:
+    """Return a page without anything to click that a print would lose."""
+    listed = [replace(table, columns=[replace(column, link=None) for column in table.columns]) for table in tables]
+    source = crosswalk()
+    sections = [
+        PageSection("about", "What this document is", [], [_WHAT]),
+        PageSection("scope", "Scope", [FactList(_scope(results))]),
+        *(PageSection(table.name, table.title, [table], table.sentences[1:]) for table in listed),
+        PageSection(source.name, source.title, [source], [_CROSSWALK]),
+        PageSection("provenance", "Provenance", [FactList(recorded(results.manifest))]),
+    ]
+    title = f"Audit of edits to {results.manifest.get('model', {}).get('id', 'a model')}"
+    method = [*notes.CAUTION, *_LIMITS]
+    return Findings(screen, sections, method, repeat_command(results.manifest), title=title)
 
 
 def _scope(results: Results) -> list[tuple[str, str]]:
@@ -84,17 +93,17 @@ def run_report(results: Results, curves: Curves | None = None, full: bool = Fals
         curves: A dose run to show as well.
         full: The screen has every line of the findings.
     """
-    findings, tables = find(results), run_tables(results)
-    pages = {"report.html": report_page(results, findings, tables)}
-    record: dict[str, object] = {"findings": findings.record()}
+    screen, tables = find(results), run_tables(results)
+    pages = {"report.html": findings_page(report_page(results, screen, tables))}
+    record: dict[str, object] = {"findings": screen.record()}
     if results.audit is not None:
-        pages["audit.html"] = audit_page(results, findings, tables)
+        pages["audit.html"] = findings_page(audit_page(results, screen, tables))
         record["audit"] = audit_summary(results.audit, results.manifest, results.score)
     dose = [] if curves is None else [dose_table(summarise_curves(curves))]
     edits = results.edits.drop(columns=["candidates", "candidates_pre"])
     return Report(
-        head=f"{findings.markdown()}\n\n{notes.READING}",
-        screen=findings.terminal(() if full else _DETAILS),
+        head=f"{screen.markdown()}\n\n{notes.READING}",
+        screen=screen.terminal(() if full else _DETAILS),
         tables=[*tables, *dose, Table("edits", "Every edit", "", (), edits, brief=False)],
         pages=pages,
         record=record | {"manifest": {name: part for name, part in results.manifest.items() if name != "edited"}},

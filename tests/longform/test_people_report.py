@@ -180,9 +180,10 @@ def test_the_page_concludes_plots_and_shows_names_as_text(hostile: str) -> None:
     sections = people_sections(people, draws=40)
     found = people_findings(people, sections, {"effects": "(0.5,)"})
     assert "edits by memit, " in found.screen.about
-    assert "2 of 24 ratings are missing; labels of claims by one person" in found.screen.answers["Not known"]
-    assert "no answers about failure modes" in found.screen.answers["Not known"]
-    assert "22 ratings by 2 people; 6 labels of claims by 1 person; Krippendorff" in found.screen.answers["How sure"]
+    answers = dict(found.screen.lines)
+    assert "2 of 24 ratings are missing; labels of claims by one person" in answers["Not known"]
+    assert "no answers about failure modes" in answers["Not known"]
+    assert "22 ratings by 2 people; 6 labels of claims by 1 person; Krippendorff" in answers["How sure"]
     assert [one.name for one in found.sections] == ["tables"]
     assert [part.kind for part in found.first] == ["keys", "panels", "panels"]
     html = findings_page(found)

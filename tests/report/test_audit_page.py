@@ -30,7 +30,7 @@ def page(out: Path) -> Read:
 
 def test_it_has_what_it_says_it_has(page: Read) -> None:
     ids = {str(attrs["id"]) for _, attrs in page.tags if "id" in attrs}
-    wanted = {"scope", "coverage", "intersections", "efficacy", "accuracy", "unscored", "verdicts", "methods"}
+    wanted = {"scope", "coverage", "intersections", "efficacy", "accuracy", "unscored", "verdicts", "method"}
     assert wanted | {"crosswalk", "provenance"} <= ids
     said = " ".join(page.text.split())
     assert "gender unknown" in said

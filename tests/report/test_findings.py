@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import json
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -20,7 +21,8 @@ from seesaw_cf.report import read_results
 from seesaw_cf.report.contrasts import GroupCounts, count_groups
 from seesaw_cf.report.example import chance, example_of
 from seesaw_cf.report.findings import find
-from seesaw_cf.report.levels import level_changes
+from seesaw_cf.report.html.findings import AnswerExample, FirstScreen, findings_page
+from seesaw_cf.report.levels import Strip, level_changes
 from seesaw_cf.report.page import report_page
 from seesaw_cf.report.results import Results
 from seesaw_cf.report.run_tables import run_tables
@@ -30,6 +32,7 @@ from tests.report.runs import cases, property_cases, write_run
 
 NAN = math.nan
 CONTROL = {"control": "random(memit)", "control_value": 0.01, "control_low": 0.0, "control_high": 0.02}
+_WRITTEN = ("Did the edits take", "Not known", "Known before", "How sure")
 NO_GROUPS = GroupCounts({}, (), {}, (), {}, {}, "", "")
 
 
@@ -44,6 +47,19 @@ def beside(tmp_path_factory: pytest.TempPathFactory) -> Results:
     asked = cases(("P27", "P101"), 6, 12, holds=("target_new", "target_true")) + property_cases(4)
     folder = write_run(tmp_path_factory.mktemp("beside") / "run", asked, ("memit", "random(memit)"))
     return read_results(folder, axes=("gender",))
+
+
+def _strips(found: FirstScreen) -> list[Strip]:
+    return [answer for answer in found.drawn if isinstance(answer, Strip)]
+
+
+def _groups(found: FirstScreen) -> GroupCounts:
+    [groups] = [answer for answer in found.drawn if isinstance(answer, GroupCounts)]
+    return groups
+
+
+def _text(page: str) -> str:
+    return " ".join(html.unescape(re.sub(r"<[^>]+>", "", page)).split())
 
 
 def _row(level: str = "target_true", **changes: Any) -> dict[str, Any]:
@@ -224,13 +240,13 @@ def test_a_broken_model_is_said_first(beside: Results) -> None:
     found = find(broken)
     assert found.title.startswith("Most edits by memit break the model: neighbours right 66% before, 11% after. ")
     assert "random(memit)" not in found.title
-    assert "Gate not held: memit, edits are local" in found.trust["Did the edits take"]
+    assert "Gate not held: memit, edits are local" in dict(found.lines)["Did the edits take"]
 
 
 def test_an_open_level_with_an_interval_off_0_says_its_corrected_p(beside: Results) -> None:
     rows = [_row(level, **_beyond(0.148, "undetermined"), p_adjusted=p)
             for level, p in (("target_true", 0.077), ("target_new", 0.02))]  # fmt: skip
-    open_, other = find(replace(beside, levels=pd.DataFrame(rows), local={})).strips
+    open_, other = _strips(find(replace(beside, levels=pd.DataFrame(rows), local={})))
     assert open_.chips[0].note.endswith("beyond random(memit), corrected p=0.077")
     assert other.chips[0].note.endswith("beyond random(memit)")
 
@@ -240,7 +256,7 @@ def test_no_estimate_lies_beyond_the_axis_of_its_strip(beside: Results) -> None:
     rows = [_row(**_beyond(0.01, "undetermined"), value=0.01, low=-0.01, high=0.02)]
     rows += [_row(editor="ft", **_beyond(0.9), value=0.9, low=0.6, high=9.0)]
     edits = pd.concat([beside.edits, beside.edits.assign(editor="ft")], ignore_index=True)
-    strip = find(replace(beside, edits=edits, levels=pd.DataFrame(rows), local={})).strips[0]
+    strip = _strips(find(replace(beside, edits=edits, levels=pd.DataFrame(rows), local={})))[0]
     assert strip.axis.low <= 0
     assert 0.9 <= strip.axis.high < 9
 
@@ -258,13 +274,13 @@ def test_of_controls_alone_it_says_what_they_changed(results: Results) -> None:
         found = find(replace(controls, levels=pd.DataFrame([row]), audit=None))
         assert found.title.startswith(f"Only control edits were made, {len(controls.distinct)}: {words}")
         assert "Without a control" not in found.title
-        assert found.strips[0].chips[0].said in ("changed by a control", "no change beyond the margin shown")
+        assert _strips(found)[0].chips[0].said in ("changed by a control", "no change beyond the margin shown")
     assert title_of(controls, [], NO_GROUPS).endswith(": nothing was asked but the edits themselves.")
 
 
 def test_contrasts_of_another_estimand_are_among_what_was_found(run_folder: Path) -> None:
     settings = AuditSettings(permutations=0, estimands=("precision", "fame"))
-    found = find(read_results(run_folder, axes=("gender",), settings=settings)).trust
+    found = dict(find(read_results(run_folder, axes=("gender",), settings=settings)).lines)
     assert found["Groups by precision"].endswith("pooled contrasts.")
     assert found["Groups by fame"].endswith("no sitelinks are recorded.")
     assert "not testable of" in found["Groups by fame"]
@@ -274,7 +290,7 @@ def test_a_page_of_controls_alone_is_written(tmp_path: Path) -> None:
     asked = cases(("P27",), 6, 8) + property_cases(1)
     only = read_results(write_run(tmp_path / "run", asked, ("random(memit)",)), axes=("gender",))
     found = find(only)
-    assert found.title in html.unescape(report_page(only, found, run_tables(only)))
+    assert found.title in html.unescape(findings_page(report_page(only, found, run_tables(only))))
 
 
 def test_a_model_edited_elsewhere_is_no_edit_that_may_take(results: Results) -> None:
@@ -302,8 +318,8 @@ def test_nothing_asked_is_said(results: Results) -> None:
     bare = replace(results, effects=results.effects.iloc[:0], levels=results.levels.iloc[:0], audit=None)
     found = find(replace(bare, efficacy=_took(results), local={}))
     assert found.title == "Nothing was asked but the edits themselves. Groups were not compared."
-    assert found.groups.headline() == "no two groups could be compared"
-    assert found.trust["How sure"].endswith("no contrast was tested.")
+    assert _groups(found).headline() == "no two groups could be compared"
+    assert dict(found.lines)["How sure"].endswith("no contrast was tested.")
     assert found.example is None
 
 
@@ -321,10 +337,10 @@ def test_a_decided_contrast_is_named_and_sized_only_with_enough_edits(beside: Re
     many, few = (find(_decided(beside, edits)) for edits in (80, 79))
     assert "Groups that suffer more: women (by 0.05, all properties)" in many.title
     assert "Groups that suffer more: women (all properties)" in few.title
-    assert "women who hold the new answer are worse off than" in many.groups.lines()[0]
-    assert "−0.050 [−0.080, −0.020]" in many.groups.lines()[0]
-    assert "no size is claimed below 80 edits" in few.groups.lines()[0]
-    assert "−0.050" not in few.groups.lines()[0]
+    assert "women who hold the new answer are worse off than" in _groups(many).lines()[0]
+    assert "−0.050 [−0.080, −0.020]" in _groups(many).lines()[0]
+    assert "no size is claimed below 80 edits" in _groups(few).lines()[0]
+    assert "−0.050" not in _groups(few).lines()[0]
 
 
 def test_a_named_group_comes_before_levels_of_which_nothing_is_shown(beside: Results) -> None:
@@ -408,21 +424,37 @@ def test_probabilities_are_said_with_the_digits_that_matter(probability: float, 
 
 
 def test_every_form_says_the_same(beside: Results) -> None:
-    found = find(beside)
-    record = found.record()
-    assert json.loads(json.dumps(record)) == record
-    sentences = [sentence for _, sentence in found.lines()]
+    example = AnswerExample("“Ann speaks Dutch” by memit: the model now says Dutch (87 %).", "Chosen by rule.")
+    found = replace(find(beside), example=example)
+    record = json.loads(json.dumps(found.record()))
     terminal, markdown = " ".join(found.terminal().split()), found.markdown().replace("\\", "")
-    for sentence in (found.title, found.about, *sentences):
+    page = _text(findings_page(report_page(beside, found, [])))
+    for sentence in (found.title, found.about, example.sentence, *dict(found.lines).values()):
         assert " ".join(sentence.split()) in terminal
         assert sentence.replace(">", "&gt;") in markdown
-    assert record["title"] == found.title
-    assert [level["level"] for level in record["levels"]] == ["other_facts", "target_true", "target_new"]
+    assert [record[name] for name in ("title", "about")] == [found.title, found.about]
+    assert record["answers"] == dict(found.lines)
+    assert list(record["answers"]) == [*(part.title for part in _strips(found)), "Groups against each other", *_WRITTEN]
+    for words in (found.title, found.about, example.sentence, *sum(found.written, ())):
+        assert " ".join(words.split()) in page
+    for strip in _strips(found):
+        words = [strip.title, strip.about, *(mark.said for mark in strip.marks), *(chip.said for chip in strip.chips)]
+        assert all(part in page and part in terminal for part in words)
+    assert all(" ".join(words.split()) in page for words in (_groups(found).headline(), *_groups(found).lines()))
+
+
+def test_numbers_of_what_is_drawn_are_in_the_record(beside: Results) -> None:
+    found = find(beside)
+    *levels, groups = json.loads(json.dumps(found.record()))["drawn"]
+    assert [level["level"] for level in levels] == ["other_facts", "target_true", "target_new"]
+    marks = [mark.value for strip in _strips(found) for mark in strip.marks]
+    assert [mark["value"] for level in levels for mark in level["estimates"]] == marks
+    assert groups == {"kind": "groups", "counts": _groups(found).counts, "counts of controls": _groups(found).controls}
 
 
 def test_strips_show_editor_and_control_on_one_scale(beside: Results) -> None:
     rows = beside.levels[beside.levels["decides"]].set_index(["level", "editor"])
-    for strip in find(beside).strips:
+    for strip in _strips(find(beside)):
         assert [mark.name for mark in strip.marks] == ["memit", "random(memit)"]
         name = "after" if strip.level == "other_facts" else "value"
         for mark in strip.marks:
@@ -452,7 +484,7 @@ def test_without_an_interval_it_says_why(beside: Results, tmp_path: Path) -> Non
     asked = cases(("P27",), 6, 12, holds=("target_new", "target_true"))
     batch = read_results(write_run(tmp_path / "batch", asked, ("memit", "random(memit)"), protocol="batch"))
     found = find(batch)
-    assert all("no interval: the cases of a relation are one edit" in strip.line() for strip in found.strips)
+    assert all("no interval: the cases of a relation are one edit" in strip.line() for strip in _strips(found))
     words = "), which cannot be tested (the cases of a relation are one edit"
     assert words in found.title
 
@@ -463,6 +495,6 @@ def test_where_probabilities_are_tiny_log_odds_speak(results: Results) -> None:
     assert "lost 2.300 nats of its confidence about people who hold the old answer" in title
     back = _title(results, [_row("target_new", value=-0.075, low=-0.1, high=-0.05)])
     assert "lost 0.075 of its confidence about people who hold the new answer." in back
-    [strip] = find(replace(results, levels=pd.DataFrame([row]))).strips
+    [strip] = _strips(find(replace(results, levels=pd.DataFrame([row]))))
     assert "nats of log-odds" in strip.about
     assert strip.marks[0].said == "+2.300 nats [+2.000, +2.600]"

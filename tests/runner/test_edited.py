@@ -206,12 +206,12 @@ def test_requests_decide_what_efficacy_is_claimed(base: Path, tmp_path: Path) ->
     assert set(pq.read_table(silent / "edits.parquet")["status"].to_pylist()) == {"asked only"}
     found = find(read_results(silent))
     assert "the checkpoint theirs (1 tensor moved, rank 1, norm " in found.about
-    assert found.trust["Did the edits take"].startswith("Not claimed for theirs: it is not said for which facts")
+    assert dict(found.lines)["Did the edits take"].startswith("Not claimed for theirs: it is not said for which facts")
     assert found.title.startswith(
         "The model theirs is not shown to change anything that was asked by more than the margin "
         "(too few edits: 2, 5 needed)."
     )
-    assert found.trust["How sure"].startswith("0 facts edited, 2 only asked about")
+    assert dict(found.lines)["How sure"].startswith("0 facts edited, 2 only asked about")
 
     asked = audit(tmp_path / "asked", replace(job, requests=records(tmp_path, case.request, own)))
     table = pq.read_table(asked / "scores.parquet").to_pandas()
@@ -223,7 +223,7 @@ def test_requests_decide_what_efficacy_is_claimed(base: Path, tmp_path: Path) ->
     assert edits.loc[case.case_id, "status"] == "ok"
     results = read_results(asked)
     assert int(results.gate_rows["n_edits"].iloc[0]) == 2
-    assert "2 facts edited, 1 only asked about" in find(results).trust["How sure"]
+    assert "2 facts edited, 1 only asked about" in dict(find(results).lines)["How sure"]
     assert json.loads((asked / "manifest.json").read_text())["data"]["requests"]["asked"] == 2
     # Nothing is done twice, and other requests are another run.
     before = (asked / "scores.parquet").read_bytes()

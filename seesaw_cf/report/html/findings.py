@@ -1,16 +1,17 @@
-"""Pages of findings: what was found, sections of any parts, method and provenance, tables to take away."""
+"""What a report found in each of its forms, and its page: sections of any parts, method, tables to take away."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Protocol, TypeVar
+from typing import ClassVar, Protocol, TypeVar, runtime_checkable
 
 from seesaw_cf.base.terminal import printable, wrap
 from seesaw_cf.report.html.forest import Panel
 from seesaw_cf.report.html.render import downloads, render
 from seesaw_cf.report.table import Table
 from seesaw_cf.report.text import escape
+from seesaw_cf.stats.plain import plain
 
 _LAST = (("method", "How do I repeat it?"), ("downloads", "Tables"))
 Facts = TypeVar("Facts")
@@ -22,6 +23,17 @@ class Part(Protocol):
     """Something that a macro of `parts.html` shows: the one called `kind`."""
 
     kind: ClassVar[str]
+
+
+@runtime_checkable
+class DrawnAnswer(Part, Protocol):
+    """An answer that pages draw and other forms write as a sentence."""
+
+    def line(self) -> str:
+        """Return the answer as a sentence."""
+
+    def record(self) -> Mapping[str, object]:
+        """Return its numbers, as plain JSON types."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,13 +64,50 @@ class Folded:
 
 
 @dataclass(frozen=True, slots=True)
+class FactList:
+    """(Name, value) of what was recorded."""
+
+    kind: ClassVar[str] = "facts"
+    facts: Sequence[tuple[str, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Verbatim:
+    """Lines as they are."""
+
+    kind: ClassVar[str] = "verbatim"
+    text: str
+
+
+class Section(Part, Protocol):
+    """A part of a page with a heading."""
+
+    @property
+    def name(self) -> str:
+        """Its place in the page."""
+
+    @property
+    def title(self) -> str:
+        """Its heading."""
+
+
+@dataclass(frozen=True, slots=True)
 class PageSection:
     """A part of a page with a heading: sentences, then parts."""
 
+    kind: ClassVar[str] = "section"
     name: str
     title: str
     parts: Sequence[Part]
     lines: Sequence[str] = field(default_factory=tuple)
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerExample:
+    """A prompt in words, and the rule that chose it."""
+
+    sentence: str
+    rule: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,30 +118,53 @@ class FirstScreen:
         about: What was measured, with what, how often.
         title: The finding.
         answers: Question of a reader -> answer. One without an answer is not shown.
+        example: One prompt in words.
     """
 
     about: str
     title: str
-    answers: Mapping[str, str]
+    answers: Mapping[str, str | DrawnAnswer]
+    example: AnswerExample | None = None
+
+    @property
+    def drawn(self) -> list[DrawnAnswer]:
+        """Answers that pages draw."""
+        return [answer for answer in self.answers.values() if isinstance(answer, DrawnAnswer)]
+
+    @property
+    def written(self) -> list[tuple[str, str]]:
+        """(Question, sentence) of the others that have an answer."""
+        return [(question, answer) for question, answer in self.answers.items() if answer and isinstance(answer, str)]
 
     @property
     def lines(self) -> list[tuple[str, str]]:
-        """(Question, answer) of the questions that have one."""
-        return [(question, answer) for question, answer in self.answers.items() if answer]
+        """(Question, sentence) of the questions that have an answer."""
+        sentences = {
+            question: answer if isinstance(answer, str) else answer.line() for question, answer in self.answers.items()
+        }
+        return [(question, sentence) for question, sentence in sentences.items() if sentence]
 
-    def terminal(self) -> str:
-        """Return plain text as wide as the terminal."""
-        lines = [wrap(f"{question}: {printable(answer)}", "  ") for question, answer in self.lines]
-        return "\n".join(["FINDINGS", wrap(printable(self.about)), "", wrap(printable(self.title)), "", *lines])
+    def terminal(self, without: Sequence[str] = ()) -> str:
+        """Return plain text as wide as the terminal, without the answers to these questions."""
+        lines = [wrap(f"{head}: {printable(answer)}", "  ") for head, answer in self.lines if head not in without]
+        example = [wrap(printable(self.example.sentence))] if self.example else []
+        head = ["FINDINGS", wrap(printable(self.about)), "", wrap(printable(self.title))]
+        return "\n".join([*head, *example, "", *lines])
 
     def markdown(self) -> str:
         """Return the head of a report in Markdown."""
         lines = "\n".join(f"- **{question}:** {escape(answer)}" for question, answer in self.lines)
-        return "\n\n".join(filter(None, [f"# {escape(self.title)}", escape(self.about), lines]))
+        example = f"> {escape(self.example.sentence)} {escape(self.example.rule)}" if self.example else ""
+        return "\n\n".join(filter(None, [f"# {escape(self.title)}", escape(self.about), example, lines]))
 
-    def record(self) -> dict[str, Any]:
-        """Return plain JSON types."""
-        return {"about": self.about, "title": self.title, "answers": dict(self.lines)}
+    def record(self) -> dict[str, object]:
+        """Return plain JSON types: sentences, and the numbers of drawn answers."""
+        record: dict[str, object] = {"about": self.about, "title": self.title, "answers": dict(self.lines)}
+        if self.example:
+            record["example"] = {"sentence": self.example.sentence, "rule": self.example.rule}
+        if self.drawn:
+            record["drawn"] = [{"kind": answer.kind, **plain(answer.record())} for answer in self.drawn]
+        return record
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,22 +179,25 @@ class Findings:
         facts: What was recorded about it: (name, value).
         tables: Every one is a file and can be downloaded.
         first: Parts of the first screen, below the title.
+        title: Of the window; "" = the finding.
     """
 
     screen: FirstScreen
-    sections: Sequence[PageSection]
-    method: Sequence[str]
-    command: str
-    facts: Sequence[tuple[str, str]]
-    tables: Sequence[Table]
+    sections: Sequence[Section] = ()
+    method: Sequence[str] = ()
+    command: str = ""
+    facts: Sequence[tuple[str, str]] = ()
+    tables: Sequence[Table] = ()
     first: Sequence[Part] = ()
+    title: str = ""
 
 
 def findings_page(page: Findings) -> str:
     """Return self-contained HTML; the same findings give the same bytes."""
-    last = [(name, title) for name, title in _LAST if name != "downloads" or page.tables]
+    there = {"method": page.method or page.command, "downloads": page.tables}
+    last = [(name, title) for name, title in _LAST if there[name]]
     values = {
-        "title": page.screen.title,
+        "title": page.title or page.screen.title,
         "screen": page.screen,
         "first": page.first,
         "sections": page.sections,

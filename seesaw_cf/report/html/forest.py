@@ -177,6 +177,7 @@ class Panel:
 class Forest:
     """Panels under one heading."""
 
+    kind: ClassVar[str] = "forest"
     axis_name: str
     panels: Sequence[Panel]
 
