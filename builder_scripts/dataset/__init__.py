@@ -1,1 +1,1 @@
-"""From rows of cases to a data set folder: Parquet shards, card, Croissant, statistics, upload."""
+"""From rows of cases to a data set folder: Parquet shards, card, statistics, upload."""

@@ -2,23 +2,13 @@
 
 from __future__ import annotations
 
-import datetime
-import hashlib
-import json
-import os
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TypedDict
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from seesaw_cf.base.checks import shown
 from seesaw_cf.base.citations import bibtex
-from seesaw_cf.base.errors import RecordError
-from seesaw_cf.base.text import read_json
-from seesaw_cf.base.types import JsonObject
-from seesaw_cf.builder_scripts.dataset.columns import COLUMNS, columns_section
+from seesaw_cf.builder_scripts.dataset.columns import columns_section
 from seesaw_cf.builder_scripts.dataset.statistics import Statistics, attributes, examples, markdown, people_by_group
 from seesaw_cf.builder_scripts.options import BuildOptions
 from seesaw_cf.builder_scripts.source.draws import WAYS, Draws
@@ -213,58 +203,6 @@ def card_body(
     )
 
 
-# Metadata of a dataset folder in Croissant (mlcommons.org/croissant/1.1), responsible-AI fields included.
-
-# Description of a data set in the responsible-AI vocabulary of Croissant (mlcommons.org/croissant/RAI/1.0).
-
-RAI: Mapping[str, str | list[str]] = {
-    "dataCollection": "Facts about people who have an entry in the source (Wikidata, or the one that the card names), "
-    "drawn with a fixed seed; the card says how, and how many men, women and people of other genders.",
-    "dataCollectionType": ["Secondary data analysis"],
-    "dataCollectionMissingData": "A property that is not recorded is unknown: a value of its own, counted and never "
-    "filled in.",
-    "dataPreprocessingProtocol": [
-        "Facts become prompts through fixed templates; the tense follows the recorded date of death."
-    ],
-    "dataAnnotationProtocol": "Race and region are derived from recorded ethnic groups through the table of the "
-    "SEESAW-CF papers; they are never inferred from a name or a picture. Several tags for a person are allowed.",
-    "dataUseCases": [
-        "Measuring how an edit of a language model's knowledge changes its answers about other people.",
-        "Not for classifying people, not for training: the new targets are false on purpose.",
-    ],
-    "dataBiases": [
-        "People with an entry in the source are not a sample of people: well-documented times, places and professions "
-        "are over-represented, and groups are recorded for some people only.",
-        "The categories are those of the papers: coarse, contested and bound to time and place.",
-    ],
-    "dataLimitations": [
-        "Numbers describe these prompts and people, not a use of a model.",
-        "Facts are as the source had them when they were drawn.",
-    ],
-    "dataSocialImpact": "Makes side effects of model editing on groups of people visible. Labels could be misread as "
-    "statements about who somebody is; the card says what they are not.",
-    "personalSensitiveInformation": ["Gender", "Race or ethnicity", "Geography", "Names of people with an entry"],
-    "dataReleaseMaintenancePlan": "Versions are tagged and never change; a correction is a new version with an entry "
-    "in CHANGELOG.md.",
-}
-"""Property -> what is true of every data set that the builder makes; numbers are in the card."""
-
-
-_CONTEXT = {
-    "@language": "en", "@vocab": "https://schema.org/", "sc": "https://schema.org/", "cr": "http://mlcommons.org/croissant/",
-    "rai": "http://mlcommons.org/croissant/RAI/", "dct": "http://purl.org/dc/terms/", "conformsTo": "dct:conformsTo",
-    "citeAs": "cr:citeAs", "column": "cr:column", "data": {"@id": "cr:data", "@type": "@json"},
-    "dataType": {"@id": "cr:dataType", "@type": "@vocab"}, "examples": {"@id": "cr:examples", "@type": "@json"},
-    "extract": "cr:extract", "field": "cr:field", "fileObject": "cr:fileObject", "fileProperty": "cr:fileProperty",
-    "fileSet": "cr:fileSet", "format": "cr:format", "includes": "cr:includes", "isLiveDataset": "cr:isLiveDataset",
-    "jsonPath": "cr:jsonPath", "key": "cr:key", "md5": "cr:md5", "parentField": "cr:parentField", "path": "cr:path",
-    "recordSet": "cr:recordSet", "references": "cr:references", "regex": "cr:regex", "repeated": "cr:repeated",
-    "replace": "cr:replace", "separator": "cr:separator", "source": "cr:source", "subField": "cr:subField",
-    "transform": "cr:transform",
-}  # fmt: skip
-_TYPES = {pa.types.is_string: "sc:Text", pa.types.is_boolean: "sc:Boolean", pa.types.is_floating: "sc:Float"}
-
-
 class CardData(TypedDict, total=False):
     """What is read of the YAML of a data set's card."""
 
@@ -272,102 +210,3 @@ class CardData(TypedDict, total=False):
     license: str
     tags: list[str]
     configs: list[dict[str, str]]
-
-
-def _field(config: str, parent: str, field: pa.Field, meaning: str) -> JsonObject:
-    """One column; records become sub-fields, lists are repeated."""
-    kind, repeated = field.type, pa.types.is_list(field.type)
-    kind = kind.value_type if repeated else kind
-    name = f"{parent}/{field.name}"
-    entry: JsonObject = {"@type": "cr:Field", "@id": name, "name": name, "description": meaning}
-    entry |= {"repeated": True} if repeated else {}
-    if pa.types.is_struct(kind):
-        inner = (kind.field(index) for index in range(kind.num_fields))
-        return entry | {"subField": [_field(config, name, part, f"{part.name} of {field.name}") for part in inner]}
-    data_type = next((word for test, word in _TYPES.items() if test(kind)), "sc:Integer")
-    if parent != config:  # a column inside a record: readers find it by the path in the parent's column
-        return entry | {"dataType": data_type}
-    source = {"fileSet": {"@id": f"{config}-files"}, "extract": {"column": field.name}}
-    return entry | {"dataType": data_type, "source": source}
-
-
-def _file(root: Path, file: Path, base: str) -> JsonObject:
-    name = file.relative_to(root).as_posix()
-    return {
-        "@type": "cr:FileObject",
-        "@id": name,
-        "name": name,
-        "contentUrl": f"{base}/{name}",
-        "encodingFormat": "application/x-parquet",
-        "contentSize": f"{file.stat().st_size} B",
-        "sha256": hashlib.sha256(file.read_bytes()).hexdigest(),
-    }
-
-
-def _set(root: Path, config: str, files: list[Path]) -> JsonObject:
-    """Return all files of one config."""
-    return {
-        "@type": "cr:FileSet",
-        "@id": f"{config}-files",
-        "containedIn": [{"@id": file.relative_to(root).as_posix()} for file in files],
-        "encodingFormat": "application/x-parquet",
-        "includes": f"data/{config}/*.parquet",
-    }
-
-
-def _records(config: str, schema: pa.Schema) -> JsonObject:
-    meanings = COLUMNS.get(config, {})
-    fields = [_field(config, config, field, meanings.get(field.name, field.name)) for field in schema]
-    return {"@type": "cr:RecordSet", "@id": config, "name": config, "field": fields}
-
-
-def _published(record: Path) -> dict[str, str]:
-    day = read_json(record, error=RecordError).get("date") if record.exists() else None
-    if day is None:
-        return {}
-    try:
-        return {"datePublished": datetime.date.fromisoformat(day).isoformat()}
-    except (TypeError, ValueError) as error:
-        raise RecordError(f"{record}: date is {shown(day)}, expected YYYY-MM-DD. Build the folder again.") from error
-
-
-def croissant(folder: str | os.PathLike[str], repo: str, version: str, metadata: CardData) -> str:
-    """Describe every file and column of a dataset folder.
-
-    Args:
-        folder: With `data/<config>/*.parquet`.
-        repo: ORG/NAME on the Hub.
-        version: "major.minor.patch".
-        metadata: Of the card: pretty_name, license, tags.
-
-    Returns:
-        JSON-LD; the same for the same folder. `datePublished` is the date in its `build.json`, the day on which the
-        source had these facts; left out where that is not known.
-
-    Raises:
-        RecordError: `build.json` is damaged, or its date is none.
-    """
-    root, base = Path(folder), f"https://huggingface.co/datasets/{repo}"
-    configs: dict[str, list[Path]] = {}
-    for file in sorted((root / "data").glob("*/*.parquet")):
-        configs.setdefault(file.parent.name, []).append(file)
-    files = [_file(root, file, f"{base}/resolve/v{version}") for paths in configs.values() for file in paths]
-    sets = [_set(root, name, paths) for name, paths in configs.items()]
-    records = [_records(name, pq.read_schema(paths[0])) for name, paths in configs.items()]
-    described = {
-        "@context": _CONTEXT,
-        "@type": "sc:Dataset",
-        "conformsTo": "http://mlcommons.org/croissant/1.1",
-        "name": repo.split("/")[-1],
-        "description": metadata.get("pretty_name", repo),
-        "citeAs": bibtex("seesaw_cf"),
-        "license": metadata.get("license", ""),
-        "keywords": list(metadata.get("tags") or []),
-        "url": base,
-        "version": version,
-        **_published(root / "build.json"),
-        "distribution": [*files, *sets],
-        "recordSet": records,
-        **{f"rai:{name}": text for name, text in RAI.items()},
-    }
-    return json.dumps(described, indent=1, ensure_ascii=False) + "\n"

@@ -20,7 +20,7 @@ from seesaw_cf.base.errors import RecordError, StorageError
 from seesaw_cf.base.files import write_text
 from seesaw_cf.base.hub import check_repo, explained
 from seesaw_cf.builder_scripts.dataset.benchmark import benchmark
-from seesaw_cf.builder_scripts.dataset.card import CardData, croissant, published_card
+from seesaw_cf.builder_scripts.dataset.card import CardData, published_card
 from seesaw_cf.records.card import content_hash
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ def _checked(root: Path) -> _Folder:
 
 
 def publish(folder: str | os.PathLike[str], repo: str, *, private: bool | None = None, note: str = "") -> Published:
-    """Push a dataset folder with changelog, Croissant and `eval.yaml`, tag the version, and load every config back.
+    """Push a dataset folder with changelog and `eval.yaml`, tag the version, and load every config back.
 
     Args:
         folder: Made by `seesaw-cf build`.
@@ -141,7 +141,6 @@ def publish(folder: str | os.PathLike[str], repo: str, *, private: bool | None =
         shutil.copytree(ours.root, staged, ignore=shutil.ignore_patterns(".*", "*.tmp"))
         card = (staged / "README.md").read_text(encoding="utf-8")
         write_text(staged / "README.md", published_card(card, repo, ours.version))
-        write_text(staged / "croissant.json", croissant(staged, repo, ours.version, ours.card))
         if declared := benchmark(ours.card.get("pretty_name", repo), ours.files):
             write_text(staged / "eval.yaml", declared)
         write_text(staged / "seesaw_cf.json", json.dumps(_record(ours), indent=1) + "\n")

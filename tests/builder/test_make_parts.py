@@ -1,20 +1,15 @@
-"""Parts between facts and files by hand and by law: couples, zsRE answers, prompts, Croissant, endpoint options."""
+"""Parts between facts and files by hand and by law: couples, zsRE answers, prompts, endpoint options."""
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from seesaw_cf.builder_scripts.dataset.card import croissant
 from seesaw_cf.builder_scripts.make.cases import candidates, demographics, generation_prompts
 from seesaw_cf.builder_scripts.make.coupled import (
     COUPLED,
@@ -35,7 +30,7 @@ from seesaw_cf.builder_scripts.source.endpoint import EndpointSource, RequestPol
 from seesaw_cf.builder_scripts.source.people import FEMALE, Facts
 from seesaw_cf.builder_scripts.source.sources import OWN, StoreSource
 from seesaw_cf.errors import RecordError
-from seesaw_cf.records import groups, write_config
+from seesaw_cf.records import groups
 from seesaw_cf.records.open_ended import OPEN_ENDED, open_ended
 from seesaw_cf.records.relations import FREE, RELATIONS, templates
 from seesaw_cf.types import Case, EditRequest, Entity
@@ -207,49 +202,6 @@ def test_demographics_are_sorted_by_name_and_say_where_they_are_from(small: Call
     assert rows[1]["sex_or_gender"] == [{"str": "female", "id": FEMALE}]
     assert rows[2]["citizenship"] == [{"str": None, "id": "Q9999"}], "a value without a name is kept by its number"
     assert demographics(facts, []).num_rows == 0
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    inner = pa.struct([("str", pa.string()), ("links", pa.list_(pa.int64()))])
-    table = pa.table({
-        "n": pa.array([1], pa.int32()), "yes": [True], "share": [0.5], "words": [["a"]],
-        "one": pa.array([{"str": "x", "links": [1]}], inner), "many": pa.array([[]], pa.list_(inner)),
-    })  # fmt: skip
-    write_config(tmp_path, "mine", {"test": pa.concat_tables([table] * 3)}, rows_per_shard=2)
-    return tmp_path
-
-
-def test_croissant_gives_every_file_its_digest_and_size(folder: Path) -> None:
-    described = json.loads(croissant(folder, "org/set", "2.0.1", {"license": "mit"}))
-    files = [entry for entry in described["distribution"] if entry["@type"] == "cr:FileObject"]
-    assert [file["@id"] for file in files] == [f"data/mine/test-0000{n}-of-00002.parquet" for n in range(2)]
-    for file in files:
-        content = (folder / file["@id"]).read_bytes()
-        assert file["sha256"] == hashlib.sha256(content).hexdigest()
-        assert file["contentSize"] == f"{len(content)} B"
-        assert file["contentUrl"] == f"https://huggingface.co/datasets/org/set/resolve/v2.0.1/{file['@id']}"
-    (whole,) = (entry for entry in described["distribution"] if entry["@type"] == "cr:FileSet")
-    assert whole["containedIn"] == [{"@id": file["@id"]} for file in files]
-    assert (described["name"], described["description"], described["keywords"]) == ("set", "org/set", [])
-
-
-def test_croissant_types_of_columns_lists_and_records(folder: Path) -> None:
-    described = json.loads(croissant(folder, "org/set", "2.0.1", {"pretty_name": "Mine", "tags": ["a"]}))
-    fields: dict[str, Any] = {field["@id"]: field for field in described["recordSet"][0]["field"]}
-    types = {name.removeprefix("mine/"): field.get("dataType") for name, field in fields.items()}
-    assert types == {"n": "sc:Integer", "yes": "sc:Boolean", "share": "sc:Float", "words": "sc:Text", "one": None,
-                     "many": None}  # fmt: skip
-    assert [name for name, field in fields.items() if field.get("repeated")] == ["mine/words", "mine/many"]
-    assert fields["mine/n"]["source"] == {"fileSet": {"@id": "mine-files"}, "extract": {"column": "n"}}
-    for parent in ("one", "many"):
-        parts = {part["@id"]: part for part in fields[f"mine/{parent}"]["subField"]}
-        assert {name: part["dataType"] for name, part in parts.items()} == {
-            f"mine/{parent}/str": "sc:Text",
-            f"mine/{parent}/links": "sc:Integer",
-        }
-        assert parts[f"mine/{parent}/links"]["repeated"] is True
-    assert (described["description"], described["keywords"]) == ("Mine", ["a"])
 
 
 def test_schemas_share_one_type_of_a_request() -> None:

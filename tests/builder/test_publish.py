@@ -17,10 +17,8 @@ import yaml
 
 from seesaw_cf.builder_scripts.dataset.benchmark import benchmark
 from seesaw_cf.builder_scripts.dataset.build import CONFIGS
-from seesaw_cf.builder_scripts.dataset.card import croissant, published_card
-from seesaw_cf.builder_scripts.sample.build import EMBEDDED
+from seesaw_cf.builder_scripts.dataset.card import published_card
 from seesaw_cf.cli import main
-from seesaw_cf.errors import RecordError
 from seesaw_cf.records import sample, write_card, write_config
 from seesaw_cf.records.relations import RELATIONS, TASKS
 
@@ -100,7 +98,7 @@ print(len(pandas.read_parquet("hf://datasets/org/seesaw_cf@v1.0.0/data/demograph
     changelog = files["CHANGELOG.md"].decode()
     assert changelog.index("## 1.1.0") < changelog.index("One more person.") < changelog.index("## 1.0.0")
     assert "- `demographics`: 3 rows, was 2 rows (sha256 " in changelog
-    assert {"README.md", "croissant.json", "seesaw_cf.json"} < set(files)
+    assert {"README.md", "seesaw_cf.json"} < set(files)
     assert "eval.yaml" not in files, "none of its configs is measured on"
 
 
@@ -256,45 +254,3 @@ def test_every_task_of_the_benchmark_is_a_config_and_split_that_loads() -> None:
         "cross_property_log_odds",
     ]
     assert benchmark("x", ["demographics"]) == ""
-
-
-def test_croissant_describes_every_file_and_column() -> None:
-    text = croissant(sample.path(), "org/seesaw_cf", "1.0.0", {"license": "mit", "tags": ["bias"]})
-    assert text == croissant(sample.path(), "org/seesaw_cf", "1.0.0", {"license": "mit", "tags": ["bias"]})
-    described = json.loads(text)
-    assert described["conformsTo"] == "http://mlcommons.org/croissant/1.1"
-    for name in ("dataCollection", "dataBiases", "dataLimitations", "dataUseCases", "personalSensitiveInformation"):
-        assert described[f"rai:{name}"]
-    records = {record["name"]: record for record in described["recordSet"]}
-    assert set(records) == set(sample.configs())
-    for name in sample.configs():
-        schema = pq.read_schema(next((sample.path() / "data" / name).glob("*.parquet")))
-        assert [field["name"].split("/")[1] for field in records[name]["field"]] == schema.names
-    files = [entry for entry in described["distribution"] if entry["@type"] == "cr:FileObject"]
-    assert all(len(entry["sha256"]) == 64 for entry in files)
-    names = {entry["@id"] for entry in described["distribution"]}
-    sources = [field["source"]["fileSet"]["@id"] for record in records.values() for field in record["field"]
-               if "source" in field]  # fmt: skip
-    assert sources
-    assert set(sources) <= names
-
-
-def test_croissant_is_dated_by_the_build_and_not_by_the_clock(tmp_path: Path) -> None:
-    assert main(["build", "--source", "sample", "--out", str(tmp_path / "out")]) == 0
-    built = json.loads((tmp_path / "out" / "build.json").read_text(encoding="utf-8"))
-    text = croissant(tmp_path / "out", "org/seesaw_cf", "1.0.0", {})
-    assert json.loads(text)["datePublished"] == built["date"] == EMBEDDED["sample"].about.date
-    (tmp_path / "out" / "build.json").write_text(json.dumps(built | {"date": "yesterday"}), encoding="utf-8")
-    with pytest.raises(RecordError, match=r"build\.json: date is 'yesterday', expected YYYY-MM-DD"):
-        croissant(tmp_path / "out", "org/seesaw_cf", "1.0.0", {})
-    assert "datePublished" not in json.loads(croissant(sample.path(), "org/seesaw_cf", "1.0.0", {}))
-
-
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of rdflib, which reads it
-def test_the_makers_of_croissant_read_it() -> None:
-    mlcroissant = pytest.importorskip("mlcroissant", reason="mlcroissant is not installed (pip install mlcroissant)")
-    text = croissant(sample.path(), "org/seesaw_cf", "1.0.0", {"license": "mit", "pretty_name": "SEESAW-CF"})
-    read = mlcroissant.Dataset(json.loads(text)).metadata
-    assert not read.ctx.issues.errors
-    assert {record.name for record in read.record_sets} == set(sample.configs())
-    assert "over-represented" in str(read.data_biases)
