@@ -167,13 +167,19 @@ def edit_case(facts: Facts, edit: Edit, case_id: int, *, effect_relation_id: str
     )
 
 
+def with_neighbours(facts: Facts, edit: Edit, case: Case) -> Case:
+    """Add the edit's own prompt about other people who hold the old value, as CounterFact does."""
+    options, template = facts.options, _edit_template(edit, facts.options.seed)
+    near = holders(facts, edit, edit.true, edit.new, -(-options.neighborhood // 2))[: options.neighborhood]
+    prompts = tuple(template.fill(person.entity.label, living=person.living) for person in near)
+    return replace(case, neighborhood_prompts=prompts)
+
+
 def _with_people(facts: Facts, edit: Edit, case: Case) -> Case:
     """Add the prompts about other people."""
     options, listed = facts.options, templates(edit.relation_id, "cloze")
     new = holders(facts, edit, edit.new, edit.true, options.per_gender)
     true = holders(facts, edit, edit.true, edit.new, options.true_per_gender)
-    near = holders(facts, edit, edit.true, edit.new, -(-options.neighborhood // 2))[: options.neighborhood]
-    edit_template = _edit_template(edit, options.seed)
     prompts = (
         attribute_prompt(template, person, holds)
         for people, holds in ((new, "target_new"), (true, "target_true"))
@@ -181,9 +187,8 @@ def _with_people(facts: Facts, edit: Edit, case: Case) -> Case:
         for template in listed
     )
     return replace(
-        case,
+        with_neighbours(facts, edit, case),
         attribute_prompts=tuple(prompts),
-        neighborhood_prompts=tuple(edit_template.fill(person.entity.label, living=person.living) for person in near),
         extra=case.extra | {"holders": {"target_new": len(new), "target_true": len(true)}},
         flags=(*case.flags, "few_holders") if len(new) < FEW else case.flags,
     )

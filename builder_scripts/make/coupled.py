@@ -15,11 +15,12 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from seesaw_cf.base.types import Case, Entity, TableRow
+from seesaw_cf.base.types import Case, EditRequest, Entity, TableRow
 from seesaw_cf.builder_scripts.source.claims import ENTITIES, NAMES, Claims, Coupling
 from seesaw_cf.builder_scripts.source.draws import BATCH
 from seesaw_cf.builder_scripts.source.people import Facts
 from seesaw_cf.records.arrow import ENTITY, REQUEST, entity_row, request_row
+from seesaw_cf.records.load import locality, portability
 
 RELATED = 10  # related entities compared for each edit
 
@@ -80,8 +81,11 @@ class Coupled:
 def edits_of(cases: Sequence[Case]) -> list[tuple[Case, str, Entity]]:
     """Return the edits that records ask for: (record, kind, truth).
 
-    A CounterFact record is one counterfactual edit. A zsRE record is two: its answer as the new target (factual), and
-    its alternative answer `alt` with the answer as the old target (counterfactual).
+    A CounterFact record is one counterfactual edit. A zsRE record is two: its answer as the new target and what a model
+    predicted, `pred`, as the old one (factual), and its alternative answer `alt` with the answer as the old target
+    (counterfactual).
+
+    Source: LEME section 4 (a factual edit changes a false fact to a true one).
     """
     edits = []
     for case in cases:
@@ -90,14 +94,38 @@ def edits_of(cases: Sequence[Case]) -> list[tuple[Case, str, Entity]]:
             edits.append((case, "counterfactual", request.target_true))
             continue
         # Every row has a number of its own: a record's place twice, and one more for its second edit.
-        case = replace(case, case_id=2 * case.case_id)
-        edits.append((case, "factual", request.target_new))
-        alternative = str(case.extra.get("alt") or "").strip()
-        if alternative and alternative != request.target_new.label:
-            changed = replace(request, target_new=Entity(None, alternative), target_true=request.target_new)
-            other = replace(case, case_id=case.case_id + 1, request=changed)
-            edits.append((other, "counterfactual", request.target_new))
+        answer, (predicted, alternative) = request.target_new, (_other_answer(case, name) for name in ("pred", "alt"))
+        believed = replace(request, target_true=Entity(None, predicted))
+        edits.append((_edit_of(case, 2 * case.case_id, believed, "answer"), "factual", answer))
+        if alternative:
+            changed = replace(request, target_new=Entity(None, alternative), target_true=answer)
+            edits.append((_edit_of(case, 2 * case.case_id + 1, changed, "alt"), "counterfactual", answer))
     return edits
+
+
+def _other_answer(case: Case, name: str) -> str:
+    """Return an answer of a zsRE record that is not its true one; "" where there is none."""
+    answer = str(case.extra.get(name) or "").strip()
+    return "" if answer == case.request.target_new.label else answer
+
+
+_FOLLOWS = ("portability", "portability_prompt", "portability_ground_truth")
+
+
+def _edit_of(case: Case, case_id: int, request: EditRequest, new: str) -> Case:
+    """Return one of the two edits of a zsRE record, with what follows from its new target.
+
+    A record may say what follows from its `answer` and from its `alt`. Where it does not tell them apart, as in
+    EasyEdit's files, it speaks of `alt`.
+    """
+    follows = {name: case.extra[name] for name in _FOLLOWS if name in case.extra}
+    by_answer = follows.get("portability")
+    if isinstance(by_answer, Mapping) and by_answer.keys() <= {"answer", "alt"}:
+        follows = {"portability": by_answer.get(new)}
+    elif new == "answer":
+        follows = {}
+    rest = {name: value for name, value in case.extra.items() if name not in _FOLLOWS}
+    return replace(case, case_id=case_id, request=request, extra=rest | follows)
 
 
 def coupled_bounds(cases: Sequence[Case]) -> dict[str, int]:
@@ -232,6 +260,7 @@ _ORDER = ("other", "target", "shared", "")
 _TRUTH = pa.struct(
     [("property_id", pa.string()), ("property", pa.string()), ("coupled", pa.string()), ("values", pa.list_(ENTITY))]
 )
+_ANSWERED = pa.list_(pa.struct([("prompt", pa.string()), ("ground_truth", pa.string())]))
 _SIDE = [
     ("entity", ENTITY),
     ("ground_truth", pa.list_(_TRUTH)),
@@ -254,6 +283,8 @@ COUPLED: pa.Schema = pa.schema(
         ("namesakes", pa.int32()),
         ("paraphrase_prompts", pa.list_(pa.string())),
         ("neighborhood_prompts", pa.list_(pa.string())),
+        ("locality", _ANSWERED),
+        ("portability", _ANSWERED),
     ]
 )
 # Config -> schema; loc_ans is the answer of zsRE's neighborhood prompt, which is about something else.
@@ -315,8 +346,14 @@ def _row(couple: Coupled, labels: Mapping[str, str]) -> TableRow:
         "namesakes": couple.edit.namesakes,
         "paraphrase_prompts": case.paraphrase_prompts,
         "neighborhood_prompts": case.neighborhood_prompts,
+        "locality": _answered(locality(case)),
+        "portability": _answered(portability(case)),
         "loc_ans": case.extra.get("loc_ans"),
     }
+
+
+def _answered(prompts: Iterable[tuple[str, str]]) -> list[dict[str, str]]:
+    return [{"prompt": prompt, "ground_truth": answer} for prompt, answer in prompts]
 
 
 def coupled_table(facts: Facts, couples: Sequence[Coupled], config: str) -> pa.Table:

@@ -10,21 +10,31 @@ from pathlib import Path
 
 from seesaw_cf.base.checks import one_of
 from seesaw_cf.base.files import write_text
+from seesaw_cf.base.types import Case
 from seesaw_cf.builder_scripts.dataset.build import About, build, choose_edits
-from seesaw_cf.builder_scripts.make.cases import edit_case
+from seesaw_cf.builder_scripts.make.cases import edit_case, with_neighbours
 from seesaw_cf.builder_scripts.make.coupled import Coupled, couple
-from seesaw_cf.builder_scripts.make.edits import generate
+from seesaw_cf.builder_scripts.make.edits import Edit, generate, listed_values
 from seesaw_cf.builder_scripts.options import CLAIMS_OPTIONS, SAMPLE_OPTIONS, BuildOptions
 from seesaw_cf.builder_scripts.sample.claims import claims_source
 from seesaw_cf.builder_scripts.sample.facts import SAMPLE
 from seesaw_cf.builder_scripts.source.claims import Claims
-from seesaw_cf.builder_scripts.source.people import Facts
+from seesaw_cf.builder_scripts.source.people import Facts, RecordedPerson
 from seesaw_cf.builder_scripts.source.sources import Source, StoreSource
-from seesaw_cf.records import sample
+from seesaw_cf.records import groups, sample
+from seesaw_cf.records.arrow import read_cases
 from seesaw_cf.records.relations import RELATIONS
 
 COUPLES = 5  # coupled edits per relation and gender
 FIRST_COUPLE_ID = 300_001
+# Records in zsRE's form about people of the sample. The first twelve `pred` are wrong answers of seesaw-tiny.
+QUESTIONS = SAMPLE / "zsre.json"
+# relation -> (what follows from an edit, column of the relation's table that has the answer)
+CONSEQUENCES = {
+    "P19": ("{} was born in the country of", "country"),
+    "P27": ("{} is a citizen of a country of the continent of", "continent"),
+    "P101": ("{} works in an area of the", "area"),
+}
 
 _WORDS = {
     "intro": """The embedded sample of the package `seesaw_cf`: {people} well-known people, edits of five facts about
@@ -61,7 +71,9 @@ def sample_couples(source: Source, facts: Facts) -> dict[str, list[Coupled]]:
         facts: The same, with the rules.
 
     Returns:
-        Their config -> at most five edits of men and five of women per relation, in the order of the relations.
+        `coupled_counterfact`: at most five edits of men and five of women per relation, in the order of the relations,
+        with their consequences and with prompts about other people who hold the old value. `coupled_zsre`: the two
+        edits of each of `QUESTIONS`.
     """
     people = {person.id: person for person in facts.everyone()}
     everybody = replace(facts.options, edits=dict.fromkeys(RELATIONS, len(people)))
@@ -70,13 +82,32 @@ def sample_couples(source: Source, facts: Facts) -> dict[str, list[Coupled]]:
     held = claims.of(people).items()
     linked = {id for id, rows in held if not people.keys().isdisjoint(value for row in rows.values() for value in row)}
     numbered = [(number, edit) for number, edit in enumerate(edits, FIRST_COUPLE_ID) if edit.subject.id in linked]
-    couples, _ = couple(facts, claims, [edit_case(facts, edit, number) for number, edit in numbered])
-    groups: dict[tuple[str, tuple[str, ...]], list[Coupled]] = {}
+    couples, _ = couple(facts, claims, [_coupled_case(facts, edit, number) for number, edit in numbered])
+    chosen: dict[tuple[str, tuple[str, ...]], list[Coupled]] = {}
     for row in couples:
         if row.related.entity.id in people:
             gender = people[str(row.subject.entity.id)].gender
-            groups.setdefault((row.edit.case.request.relation_id, gender), []).append(row)
-    return {"coupled_counterfact": [row for rows in groups.values() for row in rows[:COUPLES]]}
+            chosen.setdefault((row.edit.case.request.relation_id, gender), []).append(row)
+    questions, _ = couple(facts, claims, read_cases(QUESTIONS))
+    return {
+        "coupled_counterfact": [row for rows in chosen.values() for row in rows[:COUPLES]],
+        "coupled_zsre": [row for row in questions if row.related.entity.id in people],
+    }
+
+
+def _coupled_case(facts: Facts, edit: Edit, number: int) -> Case:
+    """Return an edit with its consequences, and with prompts about people who hold the old value."""
+    case = with_neighbours(facts, edit, edit_case(facts, edit, number))
+    return replace(case, extra=case.extra | {"portability": consequences(edit.relation_id, edit.new, edit.subject)})
+
+
+def consequences(relation_id: str, value: str, subject: RecordedPerson) -> list[dict[str, str]]:
+    """Return what follows for a person from a new value: a prompt and its answer, where there is one answer."""
+    template, column = CONSEQUENCES.get(relation_id, ("", ""))
+    answers = groups.values(listed_values(relation_id)[value][column]) if column else ()
+    prompt = template if subject.living else template.replace(" is ", " was ").replace(" works ", " worked ")
+    name = subject.entity.label
+    return [{"prompt": prompt.replace("{}", name), "ground_truth": answers[0]}] if len(answers) == 1 else []
 
 
 @dataclass(frozen=True, slots=True)

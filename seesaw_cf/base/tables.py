@@ -105,7 +105,7 @@ def read_table(
     path: str | os.PathLike[str],
     schema: pa.Schema | None = None,
     *,
-    may_lack: Collection[str] = LATER,
+    may_lack: Collection[str] = (*LATER, "dataset"),
     **options: object,
 ) -> pa.Table:
     """Read a Parquet file and check that it has the columns of `schema`.

@@ -174,7 +174,8 @@ def table_to_cases(table: pa.Table) -> list[Case]:
     Args:
         table: A table with the columns of `CASES`; further ones are ignored. Of a config `coupled_*`, made for
             long texts: its edits, their paraphrases and neighbourhood prompts; what is not there is empty, and `extra`
-            holds `kind` ("counterfactual" or "factual") and, of zsRE, `loc_ans`, the answer of its neighborhood prompt.
+            holds `kind` ("counterfactual" or "factual"), `locality` and `portability` where the rows have them and, of
+            zsRE, `loc_ans`, the answer of its neighborhood prompt.
 
     Raises:
         RecordError: A column is missing or has another type, or a row is not a usable edit request.
@@ -208,10 +209,13 @@ _LACKING = (
 )
 
 
+_EXTRA = ("kind", "loc_ans", "locality", "portability")
+
+
 def _without_passages(table: pa.Table) -> pa.Table:
     """Rows of `coupled_*` as rows of `CASES`."""
-    rows = table.select([name for name in ("kind", "loc_ans") if name in table.column_names]).to_pylist()
-    extra = [json.dumps({name: value for name, value in row.items() if value is not None}) for row in rows]
+    rows = table.select([name for name in _EXTRA if name in table.column_names]).to_pylist()
+    extra = [json.dumps({name: value for name, value in row.items() if value}) for row in rows]
     for name in _LACKING:
         kind = CASES.field(name).type
         empty: list[object] = [[] if pa.types.is_list(kind) else None] * len(table)

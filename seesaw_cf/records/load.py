@@ -14,7 +14,7 @@ from seesaw_cf.records.readers import PLUGINS, read_with
 from seesaw_cf.records.sample import SAMPLES, configs, path
 
 # The configs of the samples whose rows are cases to run; the others are tables beside them.
-CASE_CONFIGS = ("cross_subject", "cross_property", "coupled_counterfact")
+CASE_CONFIGS = ("cross_subject", "cross_property", "coupled_counterfact", "coupled_zsre")
 
 
 def load_cases(source: str, config: str) -> list[Case]:

@@ -19,7 +19,7 @@ from seesaw_cf.builder_scripts.source.sources import StoreSource
 from seesaw_cf.cli import main
 from seesaw_cf.errors import RecordError
 from seesaw_cf.records import groups
-from seesaw_cf.records.load import load_cases
+from seesaw_cf.records.load import load_cases, portability
 from seesaw_cf.run.questions import questions
 from seesaw_cf.types import Case
 
@@ -128,6 +128,35 @@ def test_zsre_makes_a_factual_and_a_counterfactual_edit(
     assert {row.related.entity.id for row in rows} == {"Q2"}
     (rows, _) = run(ZSRE | {"alt": "Paris"})
     assert [row.edit.kind for row in rows] == ["factual"]
+    (rows, _) = run(ZSRE | {"pred": "Lyon"})
+    assert [row.edit.case.request.target_true.label for row in rows] == ["Lyon", "Paris"], "believed, and true"
+    (rows, _) = run(ZSRE | {"pred": "Paris"})
+    assert rows[0].edit.case.request.target_true.label == "", "a prediction that is right is no old answer"
+
+
+@pytest.mark.parametrize(
+    ("record", "factual", "counterfactual"),
+    [
+        ({"portability": {"New Question": "Of which country?", "New Answer": "Italy"}}, [], ["Italy"]),
+        ({"portability_prompt": "Of which country?", "portability_ground_truth": "Italy"}, [], ["Italy"]),
+        (
+            {"portability": {name: {"prompt": "Of?", "ground_truth": name} for name in ("answer", "alt")}},
+            ["answer"],
+            ["alt"],
+        ),
+    ],
+    ids=["easyedit", "flat", "of both"],
+)
+def test_what_follows_from_an_edit_stays_with_it(
+    run: Callable[..., tuple[list[Coupled], dict[str, int]]],
+    record: dict[str, object],
+    factual: list[str],
+    counterfactual: list[str],
+) -> None:
+    """EasyEdit's answers follow from zsRE's `alt`, so that they say nothing about the factual edit."""
+    (rows, _) = run(ZSRE | record)
+    answers = {row.edit.kind: [answer for _, answer in portability(row.edit.case)] for row in rows}
+    assert answers == {"factual": factual, "counterfactual": counterfactual}
 
 
 def test_what_has_no_couple_is_counted(run: Callable[..., tuple[list[Coupled], dict[str, int]]]) -> None:
@@ -182,7 +211,8 @@ def test_the_config_is_written_described_and_the_same_each_time(tmp_path: Path) 
 
     (tmp_path / "world.ttl").write_text(WORLD, encoding="utf-8")
     (tmp_path / "counterfact.json").write_text(json.dumps([COUNTERFACT]), encoding="utf-8")
-    (tmp_path / "zsre.json").write_text(json.dumps([ZSRE]), encoding="utf-8")
+    follows = {"portability": {"New Question": "Of which country?", "New Answer": "Italy"}}
+    (tmp_path / "zsre.json").write_text(json.dumps([ZSRE | follows]), encoding="utf-8")
     for out in ("one", "two"):
         options = {"--source": "world.ttl", "--cache": "cache", "--out": out}
         words = [word for name, file in options.items() for word in (name, str(tmp_path / file))]
@@ -201,7 +231,12 @@ def test_the_config_is_written_described_and_the_same_each_time(tmp_path: Path) 
         ("counterfactual", {"str": "Rome", "id": None}),
     ]
     assert rows[1]["requested_rewrite"]["target_true"] == {"str": "Paris", "id": "Q90"}
-    asked = questions(load_cases(str(tmp_path / "one"), "coupled_zsre")[0])
+    cases_read = load_cases(str(tmp_path / "one"), "coupled_zsre")
+    consequences = [
+        [(q.prompt.text, q.target) for q in questions(case) if q.kind == "portability"] for case in cases_read
+    ]
+    assert consequences == [[], [("Of which country?", "Italy")]], "they survive into what a run asks"
+    asked = questions(cases_read[0])
     near = {one.role: one.target for one in asked if one.kind == "neighborhood"}
     assert near == {"target_new": "Paris", "target_true": "me"}, "specificity compares with zsRE's own answer"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -12,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from seesaw_cf.builder_scripts.dataset.build import CONFIGS
-from seesaw_cf.builder_scripts.sample.build import build_sample
+from seesaw_cf.builder_scripts.sample.build import QUESTIONS, build_sample
 from seesaw_cf.builder_scripts.sample.claims import TABLES
 from seesaw_cf.builder_scripts.sample.facts import SAMPLE, full_id, read_tsv
 from seesaw_cf.errors import UnknownNameError
@@ -21,7 +22,7 @@ from seesaw_cf.records.relations import RELATIONS
 from tests.builder.embedded import check_embedded
 
 ROOT = Path(__file__).resolve().parents[2]
-ALL = (*CONFIGS, "coupled_counterfact")
+ALL = (*CONFIGS, "coupled_counterfact", "coupled_zsre")
 NO_NETWORK = """
 import socket
 def refuse(*args, **kwargs): raise OSError("network refused by the test")
@@ -163,6 +164,24 @@ def test_coupled_edits_of_the_sample_are_about_two_people_who_are_linked() -> No
         assert truth in held[0][edited]
         assert any(truth in values for values in held[1].values()), "the related entity has the old target too"
         assert row["requested_rewrite"]["target_new"]["id"] not in held[0][edited]
+        assert row["neighborhood_prompts"], "locality can be measured"
+    assert {row["requested_rewrite"]["relation_id"] for row in rows if row["portability"]} == {"P19", "P27", "P101"}
+
+
+def test_the_factual_setting_of_the_sample_corrects_what_a_model_said() -> None:
+    records = {record["case_id"]: record for record in json.loads(QUESTIONS.read_text(encoding="utf-8"))}
+    rows = pq.read_table(sample.path() / "data" / "coupled_zsre").to_pylist()
+    assert len(rows) == 2 * len(records)
+    for row in rows:
+        record, rewrite = records[row["case_id"] // 2], row["requested_rewrite"]
+        new, true = rewrite["target_new"]["str"], rewrite["target_true"]["str"]
+        factual = row["kind"] == "factual"
+        answer, predicted, alternative = record["answers"][0], record["pred"], record["alt"]
+        assert (new, true) == ((answer, predicted) if factual else (alternative, answer))
+        assert row["truth"]["str"] == answer
+        held = {value["str"] for fact in row["subject_entity"]["ground_truth"] for value in fact["values"]}
+        assert (new in held) == factual, "a factual edit writes what is recorded"
+        assert (row["neighborhood_prompts"], row["loc_ans"]) == ([record["loc"]], record["loc_ans"])
 
 
 def test_every_column_is_described_on_the_card() -> None:

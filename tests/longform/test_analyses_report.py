@@ -12,8 +12,9 @@ import pytest
 from seesaw_cf.texts.report.tables import longform_sections, write_longform_report
 from seesaw_cf.texts.report.values import short_values
 from seesaw_cf.texts.write.pairs import FlawAnswer, flaw_row, flaw_table
+from seesaw_cf.texts.write.writing import EDITS
 
-from .analysis_samples import annotated, ratings, scores
+from .analysis_samples import annotated, ratings, scores, table
 from .flaw_samples import pair, passages
 
 EVIL = "<script>alert(1)</script>|x"
@@ -63,8 +64,8 @@ def test_all_tables_are_there_with_counts_and_intervals(tmp_path: Path) -> None:
     }  # fmt: skip
     for number in ("Tables 1, 10-13", "Table 14", "Table 15", "Tables 16-18", "Table 19", "Figure 4", "Figure 5"):
         assert number in text
-    for name, table in tables.items():
-        assert {"n", "n_cases", "n_items", "n_first"} & set(table), name
+    for name, frame in tables.items():
+        assert {"n", "n_cases", "n_items", "n_first"} & set(frame), name
     assert (tmp_path / "pictures" / "longform_survey.png").read_bytes()[:4] == b"\x89PNG"
     assert "![Mean rating of every method" in text
     assert "± " in text
@@ -117,3 +118,32 @@ def test_a_score_table_without_rows_has_no_part(columns: tuple[str, ...], tmp_pa
     empty = pa.table({name: pa.array([], pa.string()) for name in columns})
     found = write_longform_report(tmp_path / "empty", **given | {"scores": empty})  # type: ignore[arg-type]
     assert found.read_text(encoding="utf-8") == without.read_text(encoding="utf-8")
+
+
+def test_settings_of_one_run_are_kept_apart_in_every_table() -> None:
+    """Ratings and labels of cases 0-5 (factual) and 6-11 (counterfactual) differ: no number may mix them."""
+    settings = {case: ("zsre factual", "zsre counterfactual")[case > 5] for case in range(12)}
+    edits = table(EDITS, [{"editor": "memit", "case_id": case, "dataset": name} for case, name in settings.items()])
+    texts = passages(*({"case_id": case} for case in settings))
+    rated = ratings({"none": [4.0] * 12, "memit": [6.0] * 6 + [2.0] * 6})
+    marked = annotated({"none": ["neutral"] * 12, "memit": ["supports"] * 6 + ["contradicts"] * 6})
+    held = [
+        ("memit", case, "efficacy", role, phase, (role == "target_new") == (phase == "post"))
+        for case in settings
+        for role in ("target_new", "target_true")
+        for phase in ("pre", "post")
+    ]
+    simple = pd.DataFrame({"method": "memit", "case_id": list(settings), "metric": "m", "value": 1.0})
+    sections = longform_sections(
+        texts, rated, marked, scores=scores(held), factual=range(6), edits=edits, simple=simple
+    )
+    frames = {section.name: section.frame for section in sections}
+    assert {name for name, frame in frames.items() if "dataset" not in frame} == {"survey_together"}
+    survey = frames["survey"].query("method == 'memit'").set_index("dataset")["value"].to_dict()
+    assert survey == pytest.approx({"zsre factual": 6.0, "zsre counterfactual": 2.0}), "Tables 12 and 13"
+    together = frames["survey_together"].query("method == 'memit'")["value"].tolist()
+    assert together == pytest.approx([4.0]), "Table 1"
+    updates = frames["kinds"].query("what == 'fact update'").set_index("dataset")["factual"].to_dict()
+    assert updates == {"zsre factual": True, "zsre counterfactual": False}, "both halves of Table 14"
+    sections = longform_sections(texts, rated, edits=edits.slice(0, 6))
+    assert all("dataset" not in section.frame for section in sections), "one data set needs no column"

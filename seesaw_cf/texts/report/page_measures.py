@@ -143,7 +143,12 @@ def _of_one(frame: pd.DataFrame, column: str) -> tuple[str, list[dict[Any, Any]]
 def methods(frame: pd.DataFrame) -> list[dict[Any, Any]]:
     """Return rows for sentences, the unedited model first and named so."""
     rows = sorted(frame.to_dict("records"), key=lambda row: str(row["method"]) != BASELINE)
-    return [row | {"method": "before the edit"} if row["method"] == BASELINE else row for row in rows]
+    return [row | {"method": _method(row)} for row in rows]
+
+
+def _method(row: Mapping[Any, Any]) -> str:
+    name = "before the edit" if row["method"] == BASELINE else str(row["method"])
+    return f"{name} ({row['dataset']})" if "dataset" in row else name
 
 
 def share_said(row: Mapping[Any, Any]) -> str:
@@ -220,8 +225,9 @@ def legend(colours: Mapping[str, int]) -> Legend:
 
 
 def _raters_first(frame: pd.DataFrame, column: str) -> list[tuple[str, pd.DataFrame]]:
-    """Who rated, baselines last."""
-    groups = [(str(name), own) for name, own in frame.groupby(column, sort=True, observed=True)]
+    """Who rated what, baselines last: each data set by itself where there are several."""
+    by = [column, *(["dataset"] if "dataset" in frame else [])]
+    groups = [(", ".join(map(str, names)), own) for names, own in frame.groupby(by, sort=True, observed=True)]
     return sorted(groups, key=lambda group: "baseline" in group[0])
 
 

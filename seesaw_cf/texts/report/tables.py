@@ -76,10 +76,15 @@ def longform_sections(
         edits: `edits.parquet` of a run.
     """
     sections = [] if edits is None else [table_of("edits", "Edits", _EDITS, edit_counts(edits))]
+    datasets = datasets_of(edits)
+    passages, ratings, annotations = (
+        table if table is None else analyses.apart(table, datasets) for table in (passages, ratings, annotations)
+    )
     about = "How many texts there are, how many are empty or end at the length limit, and why others are missing."
     sections.append(table_of("passages", "Passages", about, passage_counts(passages)))
     scores = scores if scores is not None and scores.num_rows else None
     kinds = _kinds(scores, annotations, factual)
+    kinds = kinds if kinds is None else analyses.apart(kinds, datasets)
     sections += _survey(ratings, kinds, scores) if ratings is not None and ratings.num_rows else []
     sections += _claims(annotations) if annotations is not None and annotations.num_rows else []
     if kinds is not None:
@@ -87,11 +92,19 @@ def longform_sections(
         about = f"By {kinds['criterion'].iloc[0]}: what the unedited model held. Wilson intervals."
         sections.append(table_of("kinds", "Kinds of edits (Table 14)", about, shares))
     if scores is not None:
-        sections += _short(scores, kinds)
+        sections += _short(analyses.apart(analyses.short_values(scores), datasets), kinds)
     if simple is not None and len(simple):
-        sections.append(table_of("simple", "Simple metrics (Table 19)", _MEANS, analyses.means(simple), "method", 3))
+        means = analyses.means(analyses.apart(simple, datasets))
+        sections.append(table_of("simple", "Simple metrics (Table 19)", _MEANS, means, "method", 3))
     sections += flaw_sections(Collected({"flaws": flaws})) if flaws is not None and flaws.num_rows else []
     return [section for section in sections if len(section.frame)]
+
+
+def datasets_of(edits: pa.Table | None) -> dict[int, str]:
+    """Return case_id -> data set of a run's edits; nothing where there is one, or where it is not known."""
+    rows = [] if edits is None else zip(edits["case_id"].to_pylist(), edits["dataset"].to_pylist())
+    datasets = {case: name for case, name in rows if name}
+    return datasets if len(set(datasets.values())) > 1 else {}
 
 
 _MEANS = (
@@ -106,10 +119,11 @@ _EDITS = (
 
 
 def edit_counts(edits: pa.Table) -> pd.DataFrame:
-    """Return editor, status, n, and n_demonstrated, fewest and most demonstrations of one edit."""
+    """Return (data set,) editor, status, n, and n_demonstrated, fewest and most demonstrations of one edit."""
     frame = edits.to_pandas()
     frame["demonstrations"] = pd.to_numeric(frame["demonstrations"])
-    groups = frame.groupby(["editor", "status"], sort=False)["demonstrations"]
+    by = ["dataset"] if datasets_of(edits) else []
+    groups = frame.groupby([*by, "editor", "status"], sort=False)["demonstrations"]
     counts: pd.DataFrame = groups.agg(n="size", n_demonstrated="count", fewest="min", most="max")
     return counts.reset_index()
 
@@ -119,7 +133,7 @@ def passage_counts(passages: pa.Table) -> pd.DataFrame:
     frame = analyses.as_frame(passages)
     empty = (frame["status"] == "ok") & (frame["text"].str.strip() == "")
     frame = frame.assign(n=1, n_empty=empty, n_cut=frame["finish"] == "length")
-    by = ["method", "passage", "status"]
+    by = [*(["dataset"] if "dataset" in frame else []), "method", "passage", "status"]
     return frame.groupby(by, sort=True)[["n", "n_empty", "n_cut"]].sum().reset_index()
 
 
@@ -172,13 +186,19 @@ def typed_values(values: pd.DataFrame) -> pd.DataFrame:
 def _survey(ratings: pa.Table, kinds: pd.DataFrame | None, scores: pa.Table | None) -> list[Table]:
     values, by_type = (analyses.survey_values(ratings, by_type=flag) for flag in (False, True))
     frame = ratings.to_pandas()
-    unrated = frame[frame["status"] != "ok"].groupby(["rater", "status"]).size().rename("n").reset_index()
+    by = [*(["dataset"] if "dataset" in frame else []), "rater", "status"]
+    unrated = frame[frame["status"] != "ok"].groupby(by).size().rename("n").reset_index()
     sections = [
         *survey_sections(values, "Survey (Tables 1, 10-13)", f"1 to 7. {_MEANS}"),
         survey_tests(values),
         replace(survey_tests(typed_values(values)), name="survey_type_tests", title="The same by type of question"),
         table_of("unrated", "Ratings without a value", "By reason.", unrated),
     ]
+    if "dataset" in values:
+        together = analyses.means(values.drop(columns="dataset"), (min(SCALE), max(SCALE)))
+        sections.append(
+            table_of("survey_together", "Survey, data sets together (Table 1)", f"1 to 7. {_MEANS}", together, "metric")
+        )
     if kinds is not None:
         about = "Mean rating of the first kind minus that of the other edits; adjusted by Holm."
         frame = kind_differences(by_type[by_type["metric"].isin(["edit", "factual"])], kinds)
@@ -208,8 +228,7 @@ def _claims(annotations: pa.Table) -> list[Table]:
     ]
 
 
-def _short(scores: pa.Table, kinds: pd.DataFrame | None) -> list[Table]:
-    values = analyses.short_values(scores)
+def _short(values: pd.DataFrame, kinds: pd.DataFrame | None) -> list[Table]:
     sections = [
         table_of("short", "Short form (Tables 16-18)", f"Shares. {_MEANS}", analyses.means(values, (0, 1)), "metric")
     ]

@@ -6,7 +6,8 @@ Tables of several models or data sets may be put together with columns `model` a
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
+from typing import TypeVar
 
 import numpy as np
 import pandas as pd
@@ -24,6 +25,7 @@ HUMAN = "human"  # passages that people wrote
 # Metrics of the survey in the papers' order of columns: items, and the question types they belong to.
 METRICS = {item.name: item.type for item in ITEMS}
 _BLOCKS = ("dataset", "model", "rater", "annotator")
+_Rows = TypeVar("_Rows", pa.Table, pd.DataFrame)
 
 
 def as_frame(table: pa.Table | pd.DataFrame) -> pd.DataFrame:
@@ -52,6 +54,21 @@ def blocks(frame: pd.DataFrame, *more: str) -> Iterator[tuple[FrameRow, pd.DataF
             yield dict(zip(by, key, strict=True)), rows
     elif len(frame):
         yield {}, frame
+
+
+def apart(table: _Rows, datasets: Mapping[int, str]) -> _Rows:
+    """Return rows of texts or edits with the column `dataset`, which keeps data sets and settings apart.
+
+    Args:
+        table: With `case_id`.
+        datasets: case_id -> its data set; empty = all are one, and no column is added.
+    """
+    if not datasets:
+        return table
+    names = [datasets.get(case) or "open-ended" for case in table["case_id"].to_numpy().tolist()]
+    if isinstance(table, pd.DataFrame):
+        return table.assign(dataset=names)
+    return table.append_column("dataset", pa.array(names, pa.string()))
 
 
 def survey_values(ratings: pa.Table | pd.DataFrame, *, by_type: bool = False) -> pd.DataFrame:
@@ -321,7 +338,8 @@ def kind_differences(values: pd.DataFrame, kinds: pd.DataFrame) -> pd.DataFrame:
         means of case means), `low`, `high`, `p`, `p_adjusted` (Holm within block and contrast), `n_first`, `n_second`
         cases, `note`. What has no case on one side has no row.
     """
-    joined = values[values["value"].notna()].merge(kinds, on="case_id", how="inner")
+    on = ["case_id", *(name for name in _BLOCKS if name in values and name in kinds)]
+    joined = values[values["value"].notna()].merge(kinds, on=on, how="inner")
     differences: list[FrameRow] = []
     for key, block in blocks(joined):
         for contrast in CONTRASTS:

@@ -66,6 +66,7 @@ class LongformRecord(TypedDict, total=False):
     """A row of a config. Those of `coupled_*` have two sides, those of `open_ended` a prompt and its use."""
 
     case_id: int
+    record_format: str
     kind: str
     requested_rewrite: Rewrite
     subject_entity: CoupledEntity | None
@@ -108,6 +109,7 @@ class EditedCase:
     case_id: int
     request: EditRequest
     prompts: tuple[PassagePrompt, ...]
+    dataset: str = ""  # format and kind of a coupled record, such as "zsre factual"
 
 
 def read_records(source: str, config: str) -> list[LongformRecord]:
@@ -216,10 +218,14 @@ def coupled_cases(
         prompts = [_side_prompt(record, passage, wording, lead, relationship) for passage in SIDES]
         if prompts[0].status != "ok":
             raise RecordError(f"coupled record {record.get('case_id')}: {prompts[0].status}. Build the config again.")
-        case = EditedCase(record["case_id"], request_of(record), tuple(prompts))
+        case = EditedCase(record["case_id"], request_of(record), tuple(prompts), _dataset(record))
         if cases.setdefault(case.case_id, case) is not case:
             raise RecordError(f"coupled records: case {case.case_id} is there twice. Use one config at a time.")
     return list(cases.values())
+
+
+def _dataset(record: LongformRecord) -> str:
+    return " ".join(filter(None, (record.get("record_format"), record.get("kind"))))
 
 
 def _side_prompt(

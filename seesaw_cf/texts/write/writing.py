@@ -30,8 +30,9 @@ Written = list[list[Completion]]
 class EditRow(TypedDict):
     """A row of `EDITS`: what became of an edit.
 
-    delta_norm: Frobenius norm of the change of all weights, None without one. demonstrations: how many in-context
-    editing showed, None for other editors.
+    dataset: format and kind of its record, such as "zsre factual"; "" without a related entity. delta_norm: Frobenius
+    norm of the change of all weights, None without one. demonstrations: how many in-context editing showed, None for
+    other editors.
     """
 
     editor: str
@@ -43,6 +44,7 @@ class EditRow(TypedDict):
     status: str
     delta_norm: float | None
     demonstrations: Int32 | None
+    dataset: str | None
 
 
 EDITS = schema_of(EditRow)
@@ -161,6 +163,7 @@ def _edit_row(editor: str, case: EditedCase, status: str, norm: float | None, de
         "status": status,
         "delta_norm": norm,
         "demonstrations": demonstrations,
+        "dataset": case.dataset,
     }
 
 
