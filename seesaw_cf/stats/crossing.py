@@ -42,6 +42,23 @@ class _Dimension:
     df: float
 
 
+@dataclass(frozen=True, slots=True)
+class ClusterSums:
+    """The parts of a mean, or of a difference of two, by cluster.
+
+    Attributes:
+        sums: (parts, clusters) weighted sums of the values.
+        shares: (parts, clusters) sums of the weights.
+        scale: (clusters,) correction of each squared cluster sum.
+        df: Degrees of freedom.
+    """
+
+    sums: Floats
+    shares: Floats
+    scale: Floats
+    df: float
+
+
 class Crossing:
     """The weights of a mean, or of a difference of two, with the clusters of its rows.
 
@@ -128,6 +145,18 @@ class Crossing:
         free = 1 / np.maximum([dimension.df for dimension in self._dimensions[: len(self.counts)]], 1e-9)
         with np.errstate(invalid="ignore", divide="ignore"):
             return estimate, np.sqrt(variance), variance**2 / (own.T**2 @ free), third / variance**1.5
+
+    def cluster_sums(self, values: Floats) -> ClusterSums:
+        """Return what the first dimension makes the statistic of, cluster by cluster, for `seesaw_cf.stats.flips`.
+
+        Args:
+            values: (n,) finite observations.
+        """
+        check_rows("crossing", weights=self.used, values=values)
+        first, y = self._dimensions[0], values[self.used]
+        code = np.asarray(first.sums.indices)
+        parts = np.array([np.bincount(code, part * y, first.scale.size) for part in self._parts])
+        return ClusterSums(parts, np.array(first.shares), first.scale, first.df)
 
     def _residuals(self, dimension: _Dimension, y: Floats) -> Floats:
         """(clusters, columns) weighted sums of every cluster, without what they add to the estimate."""

@@ -27,6 +27,7 @@ from seesaw_cf.editors.mend.training import MENDTraining
 from seesaw_cf.editors.rome import ROME, ROMEConfig
 from seesaw_cf.effects import prompt_effects
 from seesaw_cf.generation import HFGenerator, Sampling
+from seesaw_cf.logs import CompareSettings, LogComparison, compare_logs
 from seesaw_cf.models.load import load_model, sample_corpus
 from seesaw_cf.models.steering import SteeringVector
 from seesaw_cf.models.weights import WeightDelta
@@ -95,6 +96,19 @@ def run_folder() -> Path:
     to_peft(delta(), model()[0], folder / "adapter")
     write_table(folder / "cases.parquet", cases_to_table(made))
     return folder
+
+
+@cache
+def item_log() -> Path:
+    """A log of an evaluation, as a table."""
+    file = made_folder() / "log.csv"
+    file.write_text("item,acc\n" + "".join(f"{number},{number % 2}\n" for number in range(8)), encoding="utf-8")
+    return file
+
+
+@cache
+def log_comparison() -> LogComparison:
+    return compare_logs(item_log(), {"changed": item_log()}, CompareSettings(permutations=9))
 
 
 @cache

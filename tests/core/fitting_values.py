@@ -48,6 +48,8 @@ from tests.core.fitting_objects import (
     delta,
     editor,
     gguf_file,
+    item_log,
+    log_comparison,
     made_cases,
     model,
     prompts,
@@ -68,6 +70,8 @@ CLOZES = [Cloze("Ada Test is a citizen of", "France"), Cloze("Ada Test is a citi
 ASKS = [Ask("Ada Test is", 1)]
 HERE = Path("made")
 ESTIMATE = Estimate(1.0, 0.0, 2.0, 0.5, n=6, clusters={"edit": 3}, method="by hand")
+
+COMPARED = ("base", "differences", "answers", "counts", "clusters", "settings")
 
 # Argument -> something fitting, made when it is first needed. "FUNCTION:argument" where one name means several things.
 FITTING: dict[str, Made] = {
@@ -195,6 +199,9 @@ FITTING: dict[str, Made] = {
     **dict.fromkeys(("model:audit", "base:compare"), lambda: "seesaw-tiny"),
     "changed:compare": lambda: "nowhere",
     "table:to_latex": lambda: "levels",
+    "table:logs.LogComparison.to_latex": lambda: "scores",
+    **dict.fromkeys(("base:compare_logs", "changed:compare_logs", "path:read_log"), item_log),
+    **{f"{name}:LogComparison": partial(getattr, log_comparison(), name) for name in COMPARED},
     "folder:save": lambda: HERE / "audit",
     "source:check_configs": lambda: "sample",
     "configs:check_configs": lambda: ["cross_subject"],
@@ -241,6 +248,7 @@ FITTING: dict[str, Made] = {
 
 # The objects whose methods are called.
 OBJECTS: dict[str, Made] = {
+    "LogComparison": log_comparison,
     "Audit": lambda: Audit(results()),
     "AuditSettings": AuditSettings,
     "HFScorer": lambda: HFScorer(*model()),

@@ -1,0 +1,197 @@
+"""What changed between paired items: per task and pooled, per group, with corrected p and a verdict for each test."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from seesaw_cf.base.types import TableRow
+from seesaw_cf.logs.fields import KNOWN_GROUPS, cluster_codes
+from seesaw_cf.logs.judging import finished_row, judged
+from seesaw_cf.logs.log import LOGLIK, MARGIN
+from seesaw_cf.logs.pairing import BASE, CHANGED, PairedItems
+from seesaw_cf.logs.settings import CompareSettings
+from seesaw_cf.stats import mcnemar, paired_change
+from seesaw_cf.stats.bootstrap import Floats
+from seesaw_cf.stats.crossing import Codes
+from seesaw_cf.stats.flips import ClusterFlips
+
+FAMILIES = ("scores", "log-probabilities", "groups")
+"""Families of tests: the first metric of every task; its margin and log-likelihood; every group against the rest."""
+_MAX_GROUPS = 40  # a field with more values is no field of groups
+_NAN = float("nan")
+
+
+@dataclass(frozen=True, eq=False)
+class _Question:
+    """One row of the result: a mean over tasks, or the difference of one between a group and the rest."""
+
+    family: str
+    task: str
+    metric: str
+    members: Sequence[NDArray[np.bool_]]
+    field: str = ""
+    group: str = ""
+    contrast: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class _Values:
+    """A metric before and after, both scored in the rows `there`; whether its values are from 0 to 1."""
+
+    before: Floats
+    after: Floats
+    there: NDArray[np.bool_]
+    is_share: bool
+
+
+def differences(pairs: PairedItems, settings: CompareSettings) -> tuple[pd.DataFrame, str]:
+    """Return every difference of two logs, and in words what the clusters are.
+
+    Returns:
+        One row per task, metric and group. `task`, `metric`, `field`, `group` ("" = all), `family` ("" = no test),
+        `contrast` (a group against the rest); `n`, `clusters`, `before`, `after`, `value` (after minus before), `low`,
+        `high`, `stderr`, `df`, `p`, `p_adjusted`, `note`; `lost`, `gained`, `p_mcnemar` of values 0 and 1;
+        `unscored_before`, `unscored_after`; `moved` and `moved_most` (absolute change of an item: median, largest);
+        `margin`, `verdict`, `rule`, `needed` (items that find the margin with power .8 at the family's first step).
+    """
+    frame = pairs.frame
+    codes, about = cluster_codes(frame, settings.clusters)
+    size = max(int(code.max(initial=-1)) + 1 for code in codes.values())
+    families = {family: ClusterFlips(size) for family in ("", *FAMILIES)}
+    values = {metric: _values(frame, metric) for metric in pairs.metrics}
+    rows: list[TableRow] = []
+    for question in _questions(pairs, values, settings):
+        own = values[question.metric]
+        row = _row(question, own, codes, families[question.family])
+        row["margin"], row["floor"] = settings.margin_of(question.metric, own.is_share)
+        row["at"] = len(families[question.family].estimates) - 1
+        row["is_share"] = own.is_share
+        rows.append(row)
+    finished = {family: flips.corrected(settings.permutations, settings.seed) for family, flips in families.items()}
+    table = pd.DataFrame([finished_row(row, *finished[str(row["family"])]) for row in rows])
+    return judged(table, settings), about
+
+
+def _values(frame: pd.DataFrame, metric: str) -> _Values:
+    before, after = (frame[f"metric:{metric}/{side}"].to_numpy(np.float64) for side in (BASE, CHANGED))
+    there = np.isfinite(before) & np.isfinite(after)
+    every = np.concatenate([before[np.isfinite(before)], after[np.isfinite(after)]])
+    is_share = bool(every.size) and bool(((every >= 0) & (every <= 1)).all()) and metric not in (MARGIN, LOGLIK)
+    return _Values(before, after, there, is_share)
+
+
+def _questions(pairs: PairedItems, values: Mapping[str, _Values], settings: CompareSettings) -> Iterator[_Question]:
+    """Yield what is asked: every metric of every task, pooled ones, and groups of what is tested."""
+    frame = pairs.frame
+    tasks = {str(name): np.asarray(frame["task"] == name) for name in frame["task"].unique()}
+    tested: dict[str, str] = {}
+    for task, rows in _first_looks(frame, tasks).items():
+        there = [name for name in pairs.metrics if (values[name].before[rows] == values[name].before[rows]).any()]
+        first = _first_metric(there, values, settings)
+        if first:
+            tested[task] = first
+    for task, rows in tasks.items():
+        for metric, own in values.items():
+            if np.isfinite(own.before[rows]).any() or np.isfinite(own.after[rows]).any():
+                yield _Question(_family(metric, tested.get(task)), task, metric, [rows])
+    pools = {metric: [tasks[task] for task, first in tested.items() if first == metric] for metric in tested.values()}
+    for metric, members in pools.items():
+        if len(members) > 1:
+            for name in dict.fromkeys((metric, MARGIN, LOGLIK)):
+                if name in values and all(values[name].there[rows].any() for rows in members):
+                    pooled = f"mean of {len(members)} tasks"
+                    yield _Question(_family(name, metric), pooled, name, members)
+    yield from _groups(frame, values, {task: (first, tasks[task]) for task, first in tested.items()}, settings)
+
+
+def _family(metric: str, first: str | None) -> str:
+    if first is None or metric not in (first, MARGIN, LOGLIK):
+        return ""
+    return "scores" if metric == first else "log-probabilities"
+
+
+def _first_looks(frame: pd.DataFrame, tasks: Mapping[str, NDArray[np.bool_]]) -> dict[str, NDArray[np.bool_]]:
+    """Return the tasks without those that score the same answers again, such as by another filter."""
+    looks: dict[object, str] = {}
+    content = frame["content"].to_numpy(np.uint64)
+    for task, rows in tasks.items():
+        unknown = not content[rows].any()
+        looks.setdefault(task if unknown else (int(rows.sum()), int(content[rows].sum())), task)
+    return {task: tasks[task] for task in looks.values()}
+
+
+def _first_metric(there: Sequence[str], values: Mapping[str, _Values], settings: CompareSettings) -> str | None:
+    wanted = [name for name in settings.metrics if name in there]
+    shares = [name for name in there if values[name].is_share]
+    return next(iter(wanted or shares or [name for name in there if name not in (MARGIN, LOGLIK)] or there), None)
+
+
+def _groups(
+    frame: pd.DataFrame,
+    values: Mapping[str, _Values],
+    tested: Mapping[str, tuple[str, NDArray[np.bool_]]],
+    settings: CompareSettings,
+) -> Iterator[_Question]:
+    """Yield each group of each field, and its contrast with the rest: one of the two where a field has two groups."""
+    names = settings.groups or KNOWN_GROUPS
+    for field in (name for name in names if f"field:{name}" in frame):
+        column = frame[f"field:{field}"].astype("str").fillna("")
+        for task, (first, rows) in tested.items():
+            groups = sorted(set(column[rows]) - {""})
+            if not 2 <= len(groups) <= _MAX_GROUPS:
+                continue
+            for metric in dict.fromkeys((first, MARGIN)):
+                if metric not in values or not values[metric].there[rows].any():
+                    continue
+                for number, group in enumerate(groups):
+                    member = rows & np.asarray(column == group)
+                    yield _Question("", task, metric, [member], field, group)
+                    if len(groups) > 2 or not number:
+                        rest = rows & np.asarray((column != group) & (column != ""))
+                        yield _Question("groups", task, metric, [member, rest], field, group, contrast=True)
+
+
+def _row(question: _Question, own: _Values, codes: Mapping[str, Codes], flips: ClusterFlips) -> TableRow:
+    """Return the row of a question, without what its family decides."""
+    whole = np.any(question.members, axis=0)
+    used = np.flatnonzero(whole & own.there)
+    before, after = own.before[used], own.after[used]
+    change = after - before
+    members = [member[used] for member in question.members]
+    weights = [_mean_of([member]) for member in members] if question.contrast else [_mean_of(members)]
+    row: TableRow = {
+        "family": question.family,
+        "task": question.task,
+        "metric": question.metric,
+        "field": question.field,
+        "group": question.group,
+        "contrast": question.contrast,
+        "n": used.size,
+        "unscored_before": int((whole & ~np.isfinite(own.before)).sum()),
+        "unscored_after": int((whole & ~np.isfinite(own.after)).sum()),
+    }
+    clusters = {name: code[used] for name, code in codes.items()}
+    row["clusters"] = n_clusters = min(np.unique(code).size for code in clusters.values())
+    if not all(weight.any() for weight in weights):
+        flips.skip("no item is scored in both logs")
+        return row | {"before": _NAN, "after": _NAN}
+    centre = float(change.mean()) if question.contrast else 0.0
+    flips.add(change, weights, clusters, centre)
+    net = weights[0] - (weights[1] if question.contrast else 0)
+    row |= {"before": float(net @ before), "after": float(net @ after)}
+    row |= {"moved": float(np.median(np.abs(change))), "moved_most": float(np.abs(change).max())}
+    if not question.contrast and np.isin(before, (0, 1)).all() and np.isin(after, (0, 1)).all():
+        lost, gained = int((change < 0).sum()), int((change > 0).sum())
+        row |= {"lost": lost, "gained": gained, "p_mcnemar": mcnemar(lost, gained)}
+        row["limits"] = paired_change(before > 0.5, after > 0.5, n_clusters)
+    return row
+
+
+def _mean_of(members: Sequence[NDArray[np.bool_]]) -> Floats:
+    """Return the weights of the mean of the means over members."""
+    return np.asarray(np.sum([member / max(1, member.sum()) / len(members) for member in members], axis=0))

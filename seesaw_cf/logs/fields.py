@@ -1,0 +1,110 @@
+"""Groups and clusters of items: fields that benchmarks are known by, named columns, or a mapping file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from seesaw_cf.base.errors import RecordError
+from seesaw_cf.logs.log import EvalLog
+from seesaw_cf.logs.tables_log import item_column, read_table_file
+
+KNOWN_GROUPS = (
+    *("category", "context_condition", "question_polarity"),  # BBQ
+    *("bias_type", "stereo_antistereo"),  # CrowS-Pairs, StereoSet
+    *("condition", "gender", "race", "religion", "region", "nationality"),  # WinoBias, Winogender and others
+)
+"""Fields of documents that are groups unless others are named."""
+KNOWN_CLUSTERS = (("cluster",), ("pair_id",), ("category", "question_index"), ("occupation", "participant"))
+"""Fields that together name what items share: a story (BBQ), a sentence in several forms. The first that are there."""
+
+
+def wanted_fields(groups: Sequence[str], clusters: Sequence[str]) -> tuple[str, ...]:
+    """Return the fields that readers keep."""
+    known = [name for names in KNOWN_CLUSTERS for name in names]
+    return tuple(dict.fromkeys([*(groups or KNOWN_GROUPS), *(clusters or known)]))
+
+
+def add_mapping(log: EvalLog, file: Path) -> EvalLog:
+    """Return a log with the columns of a table as fields, joined by item, and by task where the table has one.
+
+    Raises:
+        RecordError: The table names an item twice, or none of the log's items.
+    """
+    table = read_table_file(file)
+    key = item_column(file, table)
+    table = table.astype(dict.fromkeys([key, *(["task"] if "task" in table else [])], "str"))
+    keys = ["task", "item"] if "task" in table else ["item"]
+    table = table.rename(columns={key: "item"})
+    names = [str(name) for name in table if name not in (*keys, "task")]
+    if table.duplicated(keys).any():
+        row = table.loc[table.duplicated(keys), keys].iloc[0].tolist()
+        raise RecordError(f"{file}: two rows of {' '.join(map(str, row))}, expected one row per item. Remove one.")
+    table = table[[*keys, *names]].rename(columns={name: f"field:{name}" for name in names})
+    items = log.items.drop(columns=[f"field:{name}" for name in names], errors="ignore").astype({"task": "str"})
+    joined = items.merge(table, on=keys, how="left")
+    if joined[[f"field:{name}" for name in names]].isna().all(axis=None):
+        raise RecordError(
+            f"{file}: none of its items is in the log of {log.name}, which has such as {log.items['item'].iloc[0]!r}. "
+            "Name items as the log does."
+        )
+    kinds = {f"field:{name}": "str" for name in names}
+    joined = joined.astype(kinds).astype(dict.fromkeys(["task", *kinds], "category"))
+    return EvalLog(log.name, joined, log.metrics, tuple(dict.fromkeys([*log.fields, *names])), log.settings, log.notes)
+
+
+def cluster_codes(frame: pd.DataFrame, clusters: Sequence[str]) -> tuple[dict[str, np.ndarray], str]:
+    """Return the clusters of items by dimension, and in words what they are.
+
+    Args:
+        frame: Items with columns "field:NAME", `case`, `content`, `task` and `item`.
+        clusters: Fields, each of which is a dimension; () = the first of `KNOWN_CLUSTERS` that an item has.
+
+    Returns:
+        Dimension -> (n,) codes. Items without a value are clusters alone.
+
+    Raises:
+        RecordError: There is no such field.
+    """
+    alone = _alone(frame)
+    if clusters:
+        missing = [name for name in clusters if f"field:{name}" not in frame]
+        if missing:
+            raise RecordError(
+                f"compare: no item has the cluster field {missing[0]!r}; fields are {_fields(frame)}. Name one of "
+                "them, or give it with --groups FILE."
+            )
+        return {name: _coded(frame, (name,), alone) for name in clusters}, " and ".join(clusters)
+    labels, used = alone, list[str]()
+    for names in KNOWN_CLUSTERS[::-1]:
+        if all(f"field:{name}" in frame for name in names):
+            labels = _labels(frame, names, labels)
+            used.insert(0, "/".join(names))
+    return {"cluster": pd.factorize(labels)[0]}, ", ".join(used)
+
+
+def _fields(frame: pd.DataFrame) -> str:
+    return ", ".join(str(name).removeprefix("field:") for name in frame if str(name).startswith("field:")) or "none"
+
+
+def _alone(frame: pd.DataFrame) -> pd.Series:
+    """Return what an item shares with nothing but the same document in other tasks."""
+    name = frame["task"].astype("str") + "\x1f" + frame["item"].astype("str")
+    return name.where(frame["case"] == 0, frame["case"].astype("str"))
+
+
+def _labels(frame: pd.DataFrame, names: Sequence[str], otherwise: pd.Series) -> pd.Series:
+    """Return the values of fields as one text, where all are there: the same in every task."""
+    columns = [frame[f"field:{name}"] for name in names]
+    there = pd.concat([column.notna() & (column != "") for column in columns], axis=1).all(axis=1)
+    text = columns[0].astype("str")
+    for column in columns[1:]:
+        text = text + "/" + column.astype("str")
+    return otherwise.where(~there, "/".join(names) + "\x1f" + text)
+
+
+def _coded(frame: pd.DataFrame, names: Sequence[str], otherwise: pd.Series) -> np.ndarray:
+    return np.asarray(pd.factorize(_labels(frame, names, otherwise))[0])

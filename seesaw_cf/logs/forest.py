@@ -1,0 +1,83 @@
+"""Changes with their intervals as a picture: tasks, and the groups of each field, on one axis per scale."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pandas as pd
+
+from seesaw_cf.logs.differences import FAMILIES
+from seesaw_cf.logs.log import MARGIN
+from seesaw_cf.logs.tables import change_text
+from seesaw_cf.report.html.findings import Legend, Panels, Part
+from seesaw_cf.report.html.forest import Axis, ForestColumn, ForestRow, Mark, Panel, key_colours
+from seesaw_cf.report.table import Row, rows_of
+
+SCORES = FAMILIES[0]
+_SIDES = ("score", MARGIN)
+
+
+def change_panels(differences: pd.DataFrame, by_group: bool) -> list[Part]:
+    """Return a panel of tasks, or one of each field's groups: change of the score, and of the margin in nats."""
+    rows = differences[differences["value"].notna() & ~differences["contrast"].astype(bool)]
+    rows = rows[(rows["field"] != "") == by_group]
+    firsts = set(zip(*(differences.loc[differences["family"] == SCORES, name] for name in ("task", "metric"))))
+    keyed = [
+        row
+        for row in rows_of(rows)
+        if row["metric"] == MARGIN or ((row["task"], row["metric"]) in firsts and row["is_share"])
+    ]
+    colours = key_colours(differences["changed"])
+    fields = list(dict.fromkeys(row["field"] for row in keyed))
+    panels = [
+        _panel(field, [row for row in keyed if row["field"] == field], colours, field == fields[0]) for field in fields
+    ]
+    if not panels:
+        return []
+    note = "Right of 0: more after the change. Lines: 95 % intervals, clustered; dotted: the margin."
+    legend = [Legend([(colour, 0, name) for name, colour in colours.items()], note)]
+    return [*legend, Panels(panels)]
+
+
+def _panel(field: str, rows: Sequence[Row], colours: dict[str, int], opened: bool) -> Panel:
+    by_side = {side: [row for row in rows if (row["metric"] == MARGIN) == (side == MARGIN)] for side in _SIDES}
+    axes = {side: _axis(own) for side, own in by_side.items() if own}
+    lines: dict[tuple[str, str, str], dict[str, Row]] = {}
+    for side, own in by_side.items():
+        for row in own:
+            lines.setdefault((row["task"], row["group"], row["changed"]), {})[side] = row
+
+    def mark(side: str, row: Row | None) -> Mark | None:
+        if row is None:
+            return None
+        scale = 100 if row["is_share"] else 1
+        value, low, high = (scale * float(row[name]) for name in ("value", "low", "high"))
+        said = f"{row['changed']}, {row['task']} {row['group']}: {change_text(row)}; {row['n']:,} items"
+        return Mark(axes[side].at(value), axes[side].span(low, high), colours[row["changed"]], said)
+
+    drawn = [
+        ForestRow(_name(*key, len(colours) > 1), f"{max(row['n'] for row in own.values()):,}",
+                  [mark(side, own.get(side)) for side in axes])
+        for key, own in lines.items()
+    ]  # fmt: skip
+    titles = {"score": "score, points", MARGIN: "margin, nats"}
+    columns = [_column(titles[side], axis, by_side[side]) for side, axis in axes.items()]
+    title = f"By {field}" if field else "By task"
+    return Panel(
+        title, "Change, after minus before", ("group" if field else "task", "items"), columns, "", drawn, opened
+    )
+
+
+def _name(task: str, group: str, model: str, several: bool) -> str:
+    return " · ".join(filter(None, (group, task, model if several else "")))
+
+
+def _axis(rows: Sequence[Row]) -> Axis:
+    scale = [100 if row["is_share"] else 1 for row in rows]
+    ends = [by * float(row[name]) for by, row in zip(scale, rows) for name in ("low", "high")]
+    return Axis.around([by * float(row["value"]) for by, row in zip(scale, rows)], ends)
+
+
+def _column(title: str, axis: Axis, rows: Sequence[Row]) -> ForestColumn:
+    margin = float(rows[0]["margin"]) * (100 if rows[0]["is_share"] else 1)
+    return ForestColumn(title, axis, None, [axis.at(value) for value in (-margin, margin) if margin <= axis.high])

@@ -1,0 +1,154 @@
+"""Logs of inspect_ai, `.eval` and `.json`, read without inspect_ai.
+
+An `.eval` file is a zip with members that are compressed by zstandard. Python opens such members from 3.14 on; here
+pyarrow does.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import struct
+import zipfile
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from seesaw_cf.base.errors import RecordError, StorageError
+from seesaw_cf.logs.log import EvalLog, ItemRow, Reader, answer_text, clean, hash_of, number_of
+
+VERSION = 2  # of the log format
+_ZSTANDARD = 93
+_LETTERS = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}
+_NO_ANSWER = "N"
+
+
+def read_inspect(place: Path, files: Sequence[Path], reader: Reader) -> EvalLog:
+    """Return the samples of one or several logs of a model.
+
+    Args:
+        place: What the user named.
+        files: Log files, one per task.
+        reader: See `Reader`.
+
+    Raises:
+        RecordError: A file is no log of this version, has no samples, or its run did not end well.
+        StorageError: A file cannot be read.
+    """
+    heads = {file: _head(file, reader) for file in files}
+    settings = {
+        (str(head["eval"].get("task")), name): value
+        for head in heads.values()
+        for name, value in _settings(head["eval"]).items()
+    }
+    models = {str(head["eval"].get("model", "")).rpartition("/")[2] for head in heads.values()}
+    rows = (row for file, head in heads.items() for row in _rows(file, head, reader))
+    return reader.log(models.pop() if len(models) == 1 else place.stem, rows, settings)
+
+
+def _head(file: Path, reader: Reader) -> dict[str, Any]:
+    try:
+        head: dict[str, Any] = (
+            json.loads(_member(file, _header(file))) if zipfile.is_zipfile(file) else json.loads(file.read_bytes())
+        )
+        version, task = head["version"], head["eval"]["task"]
+    except OSError as error:
+        raise StorageError(f"{file}: {error.strerror or error}. Check the file.") from error
+    except (ValueError, KeyError, TypeError, RecursionError, zipfile.BadZipFile, struct.error) as error:
+        raise RecordError(f"{file}: no log of inspect_ai ({type(error).__name__}: {error}). Copy it again.") from error
+    if version != VERSION:
+        raise RecordError(
+            f"{file}: log version {version}, expected {VERSION}. Write it again with read_eval_log and write_eval_log "
+            "of an inspect_ai that writes that version."
+        )
+    if head.get("status") != "success":
+        reader.cut(f"{file} ({task})", f"its run ended with status {head.get('status')}")
+    return head
+
+
+def _settings(head: Mapping[str, Any]) -> dict[str, str]:
+    arguments = {name: value for name, value in (head.get("task_args") or {}).items() if name != "limit"}
+    values = {
+        "version": head.get("task_version"),
+        "generation": head.get("model_generate_config") or {},
+        "arguments": arguments,
+        "epochs": (head.get("config") or {}).get("epochs"),
+    }
+    return {name: clean(value) for name, value in values.items() if value is not None}
+
+
+def _rows(file: Path, head: Mapping[str, Any], reader: Reader) -> Iterator[ItemRow]:
+    task = str(head["eval"]["task"])
+    for name, sample in _samples(file, head):
+        try:
+            yield _row(task, sample, reader)
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise RecordError(f"{file}, {name}: no sample ({type(error).__name__}: {error}). Copy it again.") from error
+
+
+def _samples(file: Path, head: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    if not zipfile.is_zipfile(file):
+        yield from ((f"sample {number}", sample) for number, sample in enumerate(head.get("samples") or ()))
+        return
+    with zipfile.ZipFile(file) as archive:
+        members = [name for name in archive.namelist() if name.startswith("samples/")]
+    for name in members:
+        yield name, json.loads(_member(file, name))
+
+
+def _header(file: Path) -> str:
+    with zipfile.ZipFile(file) as archive:
+        if "header.json" in archive.namelist():
+            return "header.json"
+    raise RecordError(f"{file}: it has no header.json, so its run did not end. Run it to its end, or retry it.")
+
+
+def _member(file: Path, name: str) -> bytes:
+    """Return a member of a zip file."""
+    with zipfile.ZipFile(file) as archive:
+        info = archive.getinfo(name)
+        if info.compress_type != _ZSTANDARD:
+            return archive.read(name)
+    with file.open("rb") as stream:
+        stream.seek(info.header_offset)
+        lengths = struct.unpack("<HH", stream.read(30)[26:])  # of the name and the extra field before the content
+        stream.seek(sum(lengths), 1)
+        content = stream.read(info.compress_size)
+    return bytes(pa.CompressedInputStream(pa.BufferReader(content), "zstd").read())
+
+
+def _row(task: str, sample: Mapping[str, Any], reader: Reader) -> ItemRow:
+    scores: Mapping[str, Mapping[str, Any]] = sample.get("scores") or {}
+    metrics = {name: value for scorer, score in scores.items() for name, value in _values(scorer, score["value"])}
+    first: Mapping[str, Any] = next(iter(scores.values()), {})
+    asked = [sample["input"] if isinstance(sample["input"], str) else _messages(sample["input"])]
+    content = hash_of(*asked, sample.get("choices"), sample.get("target"))
+    answer = first.get("answer")
+    answer = (sample.get("output") or {}).get("completion", "") if answer is None else answer
+    return ItemRow(
+        task=task,
+        item=clean(sample["id"]),
+        content=content,
+        metrics=metrics or {"score": math.nan},
+        case=content,
+        answer=answer_text(answer),
+        fields=reader.kept(sample.get("metadata") or {}),
+        epoch=int(sample["epoch"]),
+        invalid=first.get("value") == _NO_ANSWER or first.get("answer") == "",
+    )
+
+
+def _messages(messages: Sequence[Mapping[str, Any]]) -> str:
+    """Return the roles and texts of messages: their ids are new in every run."""
+    return json.dumps([[message.get("role"), message.get("content")] for message in messages])
+
+
+def _values(scorer: str, value: object) -> Iterator[tuple[str, float]]:
+    """Yield the name and the number of every value of a score."""
+    if isinstance(value, dict):
+        for name, own in value.items():
+            yield from _values(f"{scorer}/{name}", own)
+    elif not isinstance(value, list):
+        yield scorer, _LETTERS[value] if isinstance(value, str) and value in _LETTERS else number_of(value)

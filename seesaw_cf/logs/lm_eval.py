@@ -1,0 +1,138 @@
+"""Logs of lm_eval (`--log_samples`): JSONL files with one line per document and filter, and a file of results.
+
+A document's number restarts in every task and is no key alone. `prompt_hash` covers the first request's context only,
+which is the same for all items of a task without context. So an item is its number, where all requests are equal.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, cast
+
+from seesaw_cf.base.errors import RecordError
+from seesaw_cf.base.text import read_json
+from seesaw_cf.base.types import JsonObject
+from seesaw_cf.logs.log import (
+    INVALID,
+    EvalLog,
+    ItemRow,
+    Reader,
+    answer_text,
+    clean,
+    hash_of,
+    json_lines,
+    log_probability_metrics,
+    number_of,
+)
+
+SAMPLES = re.compile(r"samples_(?P<task>.+?)(?:_(?P<date>\d{4}-\d\d-\d\dT[\d.:-]+))?\.jsonl(?:\.gz)?")
+# Of the results file: setting -> its key, where every task has a value, and keys of `config` that all tasks share.
+_BY_TASK = {"version": "versions", "shots": "n-shot"}
+_SHARED = {
+    "seeds": ("random_seed", "numpy_seed", "torch_seed", "fewshot_seed"),
+    "generation": ("gen_kwargs",),
+}
+_TEMPLATE = ("chat_template_sha", "system_instruction_sha", "fewshot_as_multiturn")
+
+
+def read_lm_eval(place: Path, files: Sequence[Path], reader: Reader) -> EvalLog:
+    """Return the newest samples of every task.
+
+    Args:
+        place: What the user named.
+        files: Samples files, of one model.
+        reader: See `Reader`.
+
+    Raises:
+        RecordError: A line is no sample, or a file is cut.
+        StorageError: A file cannot be read.
+    """
+    newest: dict[str, tuple[str, Path]] = {}
+    for file in files:
+        match = SAMPLES.fullmatch(file.name)
+        task, date = (match["task"], match["date"] or "") if match else (file.name.partition(".")[0], "")
+        if task in newest:
+            reader.notes.append(f"{place} holds several runs of {task}: the newest counts.")
+        newest[task] = max(newest.get(task, ("", file)), (date, file))
+    settings: dict[tuple[str, str], str] = {}
+    results = {task: _results(file, date) for task, (date, file) in newest.items()}
+    models = {str(result["model_name"]) for result in results.values() if result.get("model_name")}
+    for task, result in results.items():
+        settings |= {(task, name): value for name, value in _settings(task, result).items()}
+    name = models.pop() if len(models) == 1 else place.name
+    rows = (row for task, (_, file) in newest.items() for row in _rows(task, file, results[task], settings, reader))
+    return reader.log(name, rows, settings)
+
+
+def _results(samples: Path, date: str) -> JsonObject:
+    file = samples.with_name(f"results_{date}.json")
+    return cast(JsonObject, read_json(file, any_number=True)) if date and file.is_file() else {}
+
+
+def _settings(task: str, results: JsonObject) -> dict[str, str]:
+    config = cast(JsonObject, results.get("config") or {})
+    settings = {name: cast(JsonObject, results.get(key) or {}).get(task) for name, key in _BY_TASK.items()}
+    shared = {name: [config.get(key) for key in keys] for name, keys in _SHARED.items()} if config else {}
+    template = {"template": [results.get(key) for key in _TEMPLATE]} if results else {}
+    return {name: clean(value) for name, value in (settings | shared | template).items() if value is not None}
+
+
+def _rows(
+    task: str, file: Path, results: JsonObject, settings: dict[tuple[str, str], str], reader: Reader
+) -> Iterator[ItemRow]:
+    documents = set[str]()
+    for place, line in json_lines(file, reader):
+        try:
+            row = _row(task, line, reader)
+        except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
+            raise RecordError(
+                f"{place}: no sample of lm_eval ({type(error).__name__}: {error}), expected doc_id, metrics and "
+                "filtered_resps. Write the log again with --log_samples."
+            ) from error
+        documents.add(row.item)
+        settings[task, "generation"] = settings.get((task, "generation"), "") or _generation(line)
+        yield row
+    sizes = cast(Mapping[str, Mapping[str, object]], results.get("n-samples") or {}).get(task, {})
+    effective = sizes.get("effective")
+    if isinstance(effective, int) and effective > len(documents):
+        reader.cut(str(file), f"it holds {len(documents)} of {effective} documents")
+
+
+def _row(task: str, line: Mapping[str, Any], reader: Reader) -> ItemRow:
+    document = line["doc"] if isinstance(line.get("doc"), dict) else {}
+    requests = [request for request in (line.get("arguments") or {}).values() if isinstance(request, dict)]
+    texts = [text for request in requests for text in request.values() if isinstance(text, str)]
+    target, responses, scored_by = line.get("target"), line["filtered_resps"], str(line.get("filter", "none"))
+    metrics = {str(name): number_of(line[name]) for name in line["metrics"] if not isinstance(line[name], list | dict)}
+    answer, invalid = "", False
+    if _are_logprobs(responses):
+        logprobs = [float(response[0]) for response in responses]
+        metrics |= log_probability_metrics(logprobs, int(str(target)) if str(target).isdecimal() else 0)
+        best = max(range(len(logprobs)), key=logprobs.__getitem__)
+        answer = texts[2 * best + 1] if len(texts) == 2 * len(logprobs) and len(logprobs) > 1 else ""
+    elif responses:
+        answer = str(responses[0][0] if isinstance(responses[0], list) and responses[0] else responses[0])
+        invalid = answer.strip() in ("", INVALID)
+    return ItemRow(
+        task=task if scored_by == "none" else f"{task}/{scored_by}",
+        item=clean(line["doc_id"]),
+        content=hash_of(*texts, target),
+        metrics=metrics,
+        case=hash_of(line.get("doc_hash") or document),
+        answer=answer_text(answer),
+        fields=reader.kept(document),
+        invalid=invalid,
+    )
+
+
+def _are_logprobs(responses: Sequence[Any]) -> bool:
+    """Whether responses are pairs of a log-probability and whether it is greedy; the second is text on disk."""
+    pairs = (isinstance(response, list) and len(response) == 2 for response in responses)
+    return bool(responses) and all(pairs) and all(str(response[1]) in ("True", "False") for response in responses)
+
+
+def _generation(line: Mapping[str, Any]) -> str:
+    values = [value for request in (line.get("arguments") or {}).values() for value in request.values()]
+    return clean(next((value for value in values if isinstance(value, dict)), ""))

@@ -1,0 +1,206 @@
+"""One log of an evaluation harness as a tidy frame: a row per item and epoch, whatever program wrote it."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+import math
+import zlib
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from seesaw_cf.base.checks import shown
+from seesaw_cf.base.errors import RecordError, StorageError
+
+MARGIN = "margin"
+"""Metric of items with log-probabilities: of the right answer minus that of the best other one, nats."""
+LOGLIK = "loglik"
+"""Metric of items with log-probabilities: of the right answer, nats."""
+INVALID = "[invalid]"
+"""The answer of an item whose text held none."""
+KEYS = ("task", "item", "epoch", "content", "case", "answer", "invalid")
+_CHUNK = 50_000  # rows that are held as Python objects at a time
+_MAX_ANSWER = 80  # characters
+
+
+@dataclass(frozen=True, slots=True)
+class ItemRow:
+    """One scored item.
+
+    Attributes:
+        task: Task, and filter where the harness scores an answer in several ways: "gsm8k/strict".
+        item: Its name within the task.
+        content: `hash_of` everything that the model was asked; 0: unknown.
+        case: `hash_of` the document, which several tasks may share; 0: unknown.
+        metrics: Name -> value; NaN: not scored.
+        answer: What counts as the model's answer.
+        fields: Values that may be groups or clusters.
+        epoch: Number of the repetition.
+        invalid: The text held no answer.
+    """
+
+    task: str
+    item: str
+    content: int
+    metrics: Mapping[str, float]
+    case: int = 0
+    answer: str = ""
+    fields: Mapping[str, str] = field(default_factory=dict)
+    epoch: int = 1
+    invalid: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class EvalLog:
+    """A log as it was read.
+
+    Attributes:
+        name: Of the model.
+        items: Columns `KEYS`, one per metric and one per field.
+        metrics: Columns of `items` that are metrics, in the log's order.
+        fields: Columns of `items` that may be groups or clusters.
+        settings: (task, setting) -> value, of what must be alike in two logs.
+        notes: Sentences about what was not read.
+    """
+
+    name: str
+    items: pd.DataFrame
+    metrics: tuple[str, ...]
+    fields: tuple[str, ...]
+    settings: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """What a reader of a format is given.
+
+    Attributes:
+        fields: Names of fields to keep; a document has many.
+        metrics: Metrics to keep; () = all.
+        allow: Differences that are not refused, see `seesaw_cf.logs.pairing.ALLOWED`.
+        notes: Grows while files are read.
+    """
+
+    fields: Collection[str] = ()
+    metrics: Collection[str] = ()
+    allow: Collection[str] = ()
+    notes: list[str] = field(default_factory=list)
+
+    def kept(self, document: Mapping[str, object]) -> dict[str, str]:
+        """Return the fields of a document that are kept, as text."""
+        values = ((name, document.get(name)) for name in self.fields)
+        return {name: clean(value) for name, value in values if isinstance(value, str | int | float) and value != ""}
+
+    def cut(self, place: str, reason: str) -> None:
+        """Note that a log ends too early.
+
+        Raises:
+            RecordError: Unless that is allowed.
+        """
+        message = f"{place}: {reason}, so the log was cut"
+        if "cut" not in self.allow:
+            raise RecordError(f"{message}. Copy it again, or add --allow cut to use the items before it.")
+        self.notes.append(f"{message}; the items before it count.")
+
+    def log(self, name: str, rows: Iterable[ItemRow], settings: Mapping[tuple[str, str], str]) -> EvalLog:
+        """Return the log of these rows.
+
+        Raises:
+            RecordError: There are none.
+        """
+        items, metrics, fields = _frame(rows)
+        if items.empty:
+            raise RecordError(f"{name}: no scored items, expected at least one. Was the log written without samples?")
+        if self.metrics and not (metrics := tuple(name for name in self.metrics if name in metrics)):
+            raise RecordError(f"{name}: none of the metrics {list(self.metrics)} is in the log.")
+        return EvalLog(name, items, metrics, fields, settings, tuple(self.notes))
+
+
+def json_lines(path: Path, reader: Reader) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the place and the object of every line of a JSONL file, which may be compressed by gzip.
+
+    Raises:
+        StorageError: The file cannot be read.
+        RecordError: A line is not an object; or the file ends in the middle of one, and that is not allowed.
+    """
+    place = str(path)
+    try:
+        with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as stream:
+            for number, line in enumerate(stream, 1):
+                place = f"{path}, line {number}"
+                if not line.strip():
+                    continue
+                try:
+                    value = json.loads(line)
+                except (ValueError, RecursionError) as error:
+                    if stream.read(1):
+                        raise RecordError(f"{place}: not JSON ({error}). Repair or remove the line.") from error
+                    reader.cut(place, "its last line is not whole")
+                    return
+                if not isinstance(value, dict):
+                    raise RecordError(f"{place}: got {shown(value)}, expected an object.")
+                yield place, value
+    except (EOFError, zlib.error) as error:
+        reader.cut(place, str(error) or "the compressed file ends too early")
+    except OSError as error:
+        if isinstance(error, StorageError):
+            raise
+        raise StorageError(f"{path}: {error.strerror or error}. Check the file.") from error
+
+
+def number_of(value: object) -> float:
+    """Return a metric's value as a number: booleans, and numbers and booleans that were written as text; else NaN."""
+    words = {"true": 1.0, "false": 0.0}
+    try:
+        return words[value.lower()] if isinstance(value, str) and value.lower() in words else float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        return math.nan
+
+
+def log_probability_metrics(logprobs: list[float], target: int) -> dict[str, float]:
+    """Return `MARGIN` and `LOGLIK` of an item with choices; {} where there is no such target."""
+    if not 0 <= target < len(logprobs):
+        return {}
+    others = [value for at, value in enumerate(logprobs) if at != target]
+    return {LOGLIK: logprobs[target]} | ({MARGIN: logprobs[target] - max(others)} if others else {})
+
+
+def hash_of(*texts: object) -> int:
+    """Return 64 bits of SHA-256 of texts, never 0."""
+    content = "\x1f".join(map(str, texts)).encode("utf-8", "surrogatepass")
+    return int.from_bytes(hashlib.sha256(content).digest()[:8]) or 1
+
+
+def clean(value: object) -> str:
+    """Return a value as text that UTF-8 can hold."""
+    return str(value).encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def answer_text(value: object) -> str:
+    """Return an answer as one short line."""
+    return " ".join(clean(value).split())[:_MAX_ANSWER]
+
+
+def _frame(rows: Iterable[ItemRow]) -> tuple[pd.DataFrame, tuple[str, ...], tuple[str, ...]]:
+    """Return rows as a frame, with the names of its metrics and fields; text that repeats becomes categories."""
+    chunks, metrics, fields = list[pd.DataFrame](), dict[str, None](), dict[str, None]()
+    stream = iter(rows)
+    while part := list(islice(stream, _CHUNK)):
+        keys = pd.DataFrame({name: [getattr(row, name) for row in part] for name in KEYS})
+        values = pd.DataFrame([dict(row.metrics) for row in part], dtype=np.float64)
+        texts = pd.DataFrame([dict(row.fields) for row in part], dtype="str")
+        metrics |= dict.fromkeys(map(str, values))
+        fields |= dict.fromkeys(map(str, texts))
+        keys = keys.astype({"content": "uint64", "case": "uint64", "epoch": "int32"})
+        chunks.append(pd.concat([keys, values.add_prefix("metric:"), texts.add_prefix("field:")], axis=1))
+    frame = pd.concat(chunks, ignore_index=True) if chunks else pd.DataFrame(columns=list(KEYS))
+    names = ["task", "answer", *(f"field:{name}" for name in fields)]
+    return frame.astype(dict.fromkeys(names, "category")), tuple(metrics), tuple(fields)

@@ -1,0 +1,175 @@
+"""Tables of a comparison of logs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pandas as pd
+
+from seesaw_cf.logs.differences import FAMILIES
+from seesaw_cf.logs.judging import POWER
+from seesaw_cf.logs.log import LOGLIK, MARGIN
+from seesaw_cf.report import text
+from seesaw_cf.report.table import Column, Row, Table
+
+SCORES, LOGS, GROUPS = FAMILIES
+
+
+def comparison_tables(differences: pd.DataFrame, answers: pd.DataFrame, counts: pd.DataFrame) -> list[Table]:
+    """Return every table that has rows.
+
+    Args:
+        differences: Rows of `seesaw_cf.logs.differences.differences` with `changed`.
+        answers: Rows of `seesaw_cf.logs.answers.answer_forms` with `changed`.
+        counts: `PairedItems.counts` with `changed`.
+    """
+    overall = differences[differences["field"] == ""]
+    scale = overall["metric"].isin((MARGIN, LOGLIK)) & (overall["family"] != SCORES)
+    first = overall["family"] == SCORES
+    model = [Column("model", "changed", words=True)] if differences["changed"].nunique() > 1 else []
+    tables = [
+        _scores(overall[first], model),
+        _answers(answers, model),
+        _logs(overall[scale], model),
+        _groups(differences[differences["field"] != ""], model),
+        _others(overall[~first & ~scale], model),
+        _pairs(counts, model),
+    ]
+    return [table for table in tables if len(table.frame)]
+
+
+def _change(row: Row) -> Row:
+    return {name: 100 * row[name] if row["is_share"] else row[name] for name in ("value", "low", "high")}
+
+
+def change_text(row: Row) -> str:
+    """Return a change with its interval: of shares in points, of log-probabilities in nats."""
+    numbers = _change(row)
+    unit = " points" if row["is_share"] else " nats" if row["metric"] in (MARGIN, LOGLIK) else ""
+    spec = "+.1f" if row["is_share"] else "+.2f"
+    return text.estimate(numbers["value"], numbers["low"], numbers["high"], spec, unit)
+
+
+def level_text(row: Row, name: str) -> str:
+    """Return a value before or after: shares in percent."""
+    value = float(row[name])
+    if value != value:
+        return "-"
+    return f"{100 * value:.1f}%" if row["is_share"] else f"{value:.2f}"
+
+
+_TASK = Column("task", words=True)
+_METRIC = Column("metric", words=True)
+_LEVELS = (
+    Column("before", lambda row: level_text(row, "before")),
+    Column("after", lambda row: level_text(row, "after")),
+)
+_CHANGE = Column("change", change_text)
+_P = Column("p", lambda row: text.p_value(row["p_adjusted"]))
+_P_ALONE = Column("p alone", lambda row: text.p_value(row["p"]))
+_N = Column("items (clusters)", lambda row: f"{row['n']:,} ({row['clusters']:,})")
+_VERDICT = Column("verdict", lambda row: row["verdict"] + (f" ({row['note']})" if row["note"] else ""), words=True)
+_DISCORDANT = (
+    Column(
+        "lost : gained", lambda row: "-" if pd.isna(row.get("lost")) else f"{row['lost']:.0f} : {row['gained']:.0f}"
+    ),
+    Column("McNemar p", lambda row: text.p_value(row.get("p_mcnemar"))),
+)
+
+
+def needed_text(row: Row) -> str:
+    """Return how many items would find a change as large as the margin."""
+    return "-" if pd.isna(row["needed"]) else f"{row['needed']:,.0f}"
+
+
+def _scores(frame: pd.DataFrame, model: Sequence[Column]) -> Table:
+    about = (
+        "Mean of each task after minus before the change, on the same items, with 95 % intervals and p that keep items "
+        "of a cluster together; p is corrected over this table. McNemar's exact test takes items as independent and "
+        f"decides nothing. Needed: items that find the margin with power {POWER:.0%}."
+    )
+    columns = (
+        *(*model, _TASK, _METRIC, _VERDICT, *_LEVELS, _CHANGE, _P, *_DISCORDANT, _N),
+        Column("needed", needed_text),
+    )
+    return Table("scores", "Scores", about, columns, frame)
+
+
+def _logs(frame: pd.DataFrame, model: Sequence[Column]) -> Table:
+    about = (
+        "Nats, after minus before: margin, the right answer against the best other one; loglik, the right one alone. "
+        "They move where no answer flips. Of an item: how far it moved, median and largest."
+    )
+    columns = (
+        *(*model, _TASK, _METRIC, _VERDICT, *_LEVELS, _CHANGE, _P),
+        *(Column("median move", "moved", digits=2), Column("largest", "moved_most", digits=2), _N),
+    )
+    return Table("log_probabilities", "Log-probabilities", about, columns, frame)
+
+
+def _groups(frame: pd.DataFrame, model: Sequence[Column]) -> Table:
+    """Return changes of groups, each beside its contrast with the rest, largest claims first."""
+    keys = ["changed", "task", "metric", "field", "group"]
+    own, against = frame[~frame["contrast"].astype(bool)], frame[frame["contrast"].astype(bool)]
+    names = {name: f"rest_{name}" for name in ("value", "low", "high", "p", "p_adjusted", "verdict", "rule", "note")}
+    against = against[[*keys, *names]].rename(columns=names)
+    frame = own.drop(columns=["verdict"]).merge(against, on=keys, how="left")
+    frame = frame.sort_values("rest_p_adjusted", kind="stable", na_position="last", ignore_index=True)
+
+    def rest(row: Row) -> str:
+        return change_text({**row, **{name: row[f"rest_{name}"] for name in ("value", "low", "high")}})
+
+    def words(row: Row) -> str:
+        note = row["rest_note"]
+        judged: str = "" if pd.isna(row["rest_verdict"]) else str(row["rest_verdict"])
+        return judged + (f" ({text.short_note(note)})" if isinstance(note, str) and note else "")
+
+    columns = (
+        *(*model, _TASK, _METRIC, Column("group", lambda row: f"{row['field']}={row['group']}", words=True)),
+        Column("verdict", words, words=True),
+        *(_CHANGE, Column("against the rest", rest), Column("p", lambda row: text.p_value(row["rest_p_adjusted"])), _N),
+    )
+    about = (
+        "Change of each group, and minus that of all others: a difference between groups needs a test, which the "
+        "groups' intervals are not. p is corrected over this table; where a field has two groups their contrast is one."
+    )
+    return Table("groups", "Groups", about, columns, frame)
+
+
+def _others(frame: pd.DataFrame, model: Sequence[Column]) -> Table:
+    about = "Further metrics of the same answers; they are no further tests, and p is not corrected."
+    columns = (*model, _TASK, _METRIC, *_LEVELS, _CHANGE, _P_ALONE, *_DISCORDANT, _N)
+    return Table("other_metrics", "Other metrics", about, columns, frame, brief=False)
+
+
+def _answers(frame: pd.DataFrame, model: Sequence[Column]) -> Table:
+    def share(name: str) -> Column:
+        return Column(f"invalid {name}", lambda row: text.percent(row[f"invalid_{name}"]))
+
+    def common(name: str) -> Column:
+        def cell(row: Row) -> str:
+            return f"{row[f'common_{name}'][:24] or '(empty)'}: {text.percent(row[f'share_{name}'])}"
+
+        return Column(f"most frequent {name}", cell, words=True)
+
+    columns = (
+        *(*model, _TASK, common("before"), common("after"), Column("items", "n")),
+        *(share("before"), share("after"), Column("other answer", lambda row: text.percent(row["other_answer"]))),
+    )
+    about = "Whether there is an answer at all, and which is given most: a score changes with the form of answers too."
+    return Table("answers", "Form of answers", about, columns, frame)
+
+
+def _pairs(frame: pd.DataFrame, model: Sequence[Column]) -> Table:
+    heads = {
+        "paired": "paired",
+        "only_base": "only in base",
+        "only_changed": "only in changed",
+        "renumbered": "by content",
+        "other_content": "other content",
+        "epochs_differ": "other epochs",
+        "repeated": "repeated",
+    }
+    columns = (*model, _TASK, *(Column(head, name) for name, head in heads.items()))
+    about = "Items of both logs, paired by id with equal content, or by content where ids differ; what is left out."
+    return Table("items", "Items", about, columns, frame)

@@ -1,0 +1,170 @@
+"""Logs that are tables: lighteval's details in Parquet, and any CSV or Parquet with named columns."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from seesaw_cf.base.errors import RecordError, StorageError
+from seesaw_cf.logs.log import (
+    EvalLog,
+    ItemRow,
+    Reader,
+    answer_text,
+    clean,
+    hash_of,
+    log_probability_metrics,
+    number_of,
+)
+
+ITEMS = ("item", "sample_id", "doc_id", "id")
+"""Columns of a plain table that name an item, the first that is there."""
+_PROMPTS = ("prompt", "input", "question", "text", "sentence")
+_OTHERS = (*ITEMS, *_PROMPTS, "task", "epoch", "answer", "target", "content_hash", "invalid")
+
+
+def is_lighteval(file: Path) -> bool:
+    """Return whether a Parquet file holds lighteval's details; names had underscores up to 0.12."""
+    names = set(_parquet(file).schema_arrow.names)
+    return {"doc", "metric"} <= {name.strip("_") for name in names}
+
+
+def read_lighteval(place: Path, files: Sequence[Path], reader: Reader) -> EvalLog:
+    """Return the samples of one model.
+
+    Args:
+        place: What the user named.
+        files: Parquet files of details, one per task.
+        reader: See `Reader`.
+
+    Raises:
+        RecordError: A row is no sample.
+        StorageError: A file cannot be read.
+    """
+    settings: dict[tuple[str, str], str] = {}
+    rows = (row for file in files for row in _details(file, settings, reader))
+    return reader.log(place.stem, rows, settings)
+
+
+def _details(file: Path, settings: dict[tuple[str, str], str], reader: Reader) -> Iterator[ItemRow]:
+    number = 0
+    for batch in _parquet(file).iter_batches(batch_size=1000):
+        for row in batch.to_pylist():
+            parts = {str(name).strip("_"): _object(value) for name, value in row.items()}
+            try:
+                yield _detail(number, parts, settings, reader)
+            except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+                raise RecordError(
+                    f"{file}, row {number}: no sample of lighteval ({type(error).__name__}: {error}), expected doc "
+                    "with query and metric with numbers. Write the details again with --save-details."
+                ) from error
+            number += 1
+
+
+def _detail(number: int, parts: Mapping[str, Any], settings: dict[tuple[str, str], str], reader: Reader) -> ItemRow:
+    doc, metric, response = parts["doc"], parts["metric"], parts.get("model_response") or {}
+    task, gold = str(doc.get("task_name") or "task"), doc.get("gold_index")
+    settings[task, "shots"] = clean(doc.get("num_asked_few_shots", ""))
+    gold = gold[0] if isinstance(gold, list) and gold else gold
+    choices, logprobs = doc.get("choices") or (), [float(value) for value in response.get("logprobs") or ()]
+    metrics = {str(name): number_of(value) for name, value in metric.items() if not isinstance(value, list | dict)}
+    answer = next(iter(response.get("text") or ()), "")
+    if len(logprobs) == len(choices) > 1 and isinstance(gold, int):
+        metrics |= log_probability_metrics(logprobs, gold)
+        answer = choices[max(range(len(logprobs)), key=logprobs.__getitem__)]
+    content = hash_of(doc["query"], choices, gold)
+    name = doc.get("id") or number
+    return ItemRow(
+        task, clean(name), content, metrics, content, answer_text(answer), reader.kept(doc.get("specific") or {})
+    )
+
+
+def _object(value: Any) -> Any:
+    return json.loads(value) if isinstance(value, str) and value[:1] in "{[" else value
+
+
+def _parquet(file: Path) -> pq.ParquetFile:
+    try:
+        return pq.ParquetFile(file)
+    except (OSError, pa.ArrowInvalid) as error:
+        raise StorageError(f"{file}: no Parquet file that can be read ({error}). Copy it again.") from error
+
+
+def read_plain(place: Path, files: Sequence[Path], reader: Reader) -> EvalLog:
+    """Return a table with one row per item: a column of `ITEMS`, and metrics in columns of numbers.
+
+    Args:
+        place: What the user named.
+        files: CSV or Parquet files.
+        reader: See `Reader`. Without metrics each column of numbers is one that has no other meaning.
+
+    Raises:
+        RecordError: No column names items, or none holds a metric.
+        StorageError: A file cannot be read.
+    """
+    rows = (row for file in files for row in _plain_rows(file, read_table_file(file), reader))
+    return reader.log(place.stem, rows, {})
+
+
+def read_table_file(file: Path) -> pd.DataFrame:
+    """Return a CSV or Parquet file as a frame.
+
+    Raises:
+        RecordError: It is no table.
+        StorageError: It cannot be read.
+    """
+    try:
+        if file.suffix == ".parquet":
+            table: pd.DataFrame = _parquet(file).read().to_pandas()
+            return table
+        return pd.read_csv(file, dtype=dict.fromkeys(ITEMS, "str"), encoding="utf-8-sig")
+    except OSError as error:
+        raise StorageError(f"{file}: {error}. Check the file.") from error
+    except (ValueError, pd.errors.ParserError) as error:
+        raise RecordError(f"{file}: no table ({error}), expected CSV with a line of column names.") from error
+
+
+def item_column(file: Path, frame: pd.DataFrame) -> str:
+    """Return the column of a table that names items.
+
+    Raises:
+        RecordError: There is none.
+    """
+    if name := next((name for name in ITEMS if name in frame), None):
+        return name
+    raise RecordError(f"{file}: columns {list(map(str, frame))[:20]}, expected one of {', '.join(ITEMS)}. Rename one.")
+
+
+def _plain_rows(file: Path, frame: pd.DataFrame, reader: Reader) -> Iterator[ItemRow]:
+    key = item_column(file, frame)
+    numbers = [
+        str(name)
+        for name in frame.select_dtypes(["number", "bool"])
+        if name not in _OTHERS and name not in reader.fields
+    ]
+    metrics = [name for name in reader.metrics or numbers if name in frame]
+    if not metrics:
+        raise RecordError(f"{file}: no column of numbers is a metric. Name one that is there with --metric.")
+    prompts = [name for name in _PROMPTS if name in frame]
+    for row in frame.to_dict("records"):
+        texts = [row[name] for name in prompts]
+        content = hash_of(row["content_hash"]) if "content_hash" in row else hash_of(*texts) if texts else 0
+        fields = {name: value for name, value in row.items() if not (isinstance(value, float) and math.isnan(value))}
+        yield ItemRow(
+            task=clean(row.get("task", "all items")),
+            item=clean(row[key]),
+            content=content,
+            metrics={name: number_of(row[name]) for name in metrics},
+            case=content,
+            answer=answer_text(fields.get("answer", "")),
+            fields=reader.kept({str(name): value for name, value in fields.items()}),
+            epoch=int(row.get("epoch", 1)),
+            invalid=bool(row.get("invalid", False)),
+        )

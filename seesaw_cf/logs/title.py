@@ -1,0 +1,178 @@
+"""What a comparison of logs found, in sentences: a change of form before any score, then what is decided."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import pandas as pd
+
+from seesaw_cf.logs.differences import FAMILIES
+from seesaw_cf.logs.judging import DECIDED
+from seesaw_cf.logs.log import LOGLIK, MARGIN
+from seesaw_cf.logs.tables import change_text, level_text
+from seesaw_cf.report import text
+from seesaw_cf.report.html.findings import TitleRules, title_by
+from seesaw_cf.report.table import Row, rows_of
+
+SCORES, LOGS, GROUPS = FAMILIES
+_NEARLY_ALL = 0.9  # of the texts
+_NAMED = 2  # tasks or groups of one kind in a title
+POOLED = "mean of "
+_SAME = "no item changed"
+_LITTLE = "too little to matter"
+
+
+@dataclass(frozen=True, eq=False)
+class ModelFacts:
+    """What is known of one changed model.
+
+    Attributes:
+        name: Of the changed model.
+        base: Of the model before.
+        rows: Of `differences`, about it.
+        answers: Of `answer_forms`, about it.
+    """
+
+    name: str
+    base: str
+    rows: pd.DataFrame
+    answers: pd.DataFrame
+
+    @property
+    def tasks(self) -> list[str]:
+        """Tasks that are tested: not those that score the same answers in another way."""
+        return list(self.rows.loc[self.rows["family"] == SCORES, "task"])
+
+    @property
+    def forms(self) -> list[Row]:
+        """The form of answers of these tasks."""
+        return rows_of(self.answers[self.answers["task"].isin(self.tasks)])
+
+    @property
+    def alarms(self) -> list[Row]:
+        """Tasks whose answers changed their form."""
+        return [row for row in self.forms if row["alarm"]]
+
+    @property
+    def unscored(self) -> list[Row]:
+        """Metrics that the change left without a score for many items."""
+        rows = self.rows[self.rows["note"].str.contains("have no score") & (self.rows["field"] == "")]
+        return rows_of(rows.drop_duplicates(["task"]))
+
+    @property
+    def same(self) -> bool:
+        """Whether no item changed, by more than rounding."""
+        own = self.rows[(self.rows["family"].isin((SCORES, LOGS))) & ~self.rows["task"].str.startswith(POOLED)]
+        return bool(len(own)) and bool((own["verdict"] == _SAME).all()) and not self.alarms
+
+    @property
+    def largest(self) -> float:
+        """Largest move of an item's log-probability, nats; NaN without any."""
+        return float(self.rows.loc[self.rows["metric"].isin((MARGIN, LOGLIK)), "moved_most"].max())
+
+    def decided(self, family: str) -> list[Row]:
+        """Return rows of a family in which something changed, apart from tasks with another form; largest first."""
+        rows = self.rows[(self.rows["family"] == family) & self.rows["verdict"].isin(DECIDED)]
+        rows = rows[~rows["task"].isin({row["task"] for row in self.alarms})]
+        size = (rows["value"] / rows["margin"]).abs()
+        return rows_of(rows.loc[size.sort_values(ascending=False, kind="stable").index])
+
+    def with_verdict(self, family: str, words: str) -> list[Row]:
+        """Return rows of a family with these words in their verdict."""
+        rows = self.rows[(self.rows["family"] == family) & self.rows["verdict"].str.contains(words, regex=False)]
+        return rows_of(rows)
+
+
+def title_sentences(model: ModelFacts, several: bool) -> Iterable[str]:
+    """Yield what changed in one model: first the form of answers, then scores, else log-probabilities, then groups."""
+    if model.same:
+        moved = f", and no log-probability moved by more than {model.largest:.1g} nats" if model.largest >= 0 else ""
+        yield f"Nothing changed: {model.name} answers all items as {model.base} does{moved}"
+        return
+    lead = f"{model.name}: " if several else ""
+    forms = list(_form_titles(model))
+    scores, logs = model.decided(SCORES), model.decided(LOGS)
+    yield from forms
+    if scores:
+        yield f"{_in(lead)} " + "; in ".join(decided_text(row) for row in scores[:_NAMED]) + more_text(scores)
+    elif logs:
+        yield f"{lead}No score is known to have changed, yet in {decided_text(logs[0])}{more_text(logs, 1)}"
+    elif not forms:
+        little = model.with_verdict(SCORES, _LITTLE)
+        yield lead + title_by([_REST], _Rest(little, model.with_verdict(SCORES, "")))
+    groups = model.decided(GROUPS)
+    if groups:
+        yield f"{lead}Groups differ: in " + "; in ".join(group_text(row) for row in groups[:_NAMED]) + more_text(groups)
+
+
+@dataclass(frozen=True, slots=True)
+class _Rest:
+    """Scores that changed too little to matter, and all of them."""
+
+    little: Sequence[Row]
+    every: Sequence[Row]
+
+    @property
+    def example(self) -> str:
+        """The first small change in words."""
+        return decided_text(self.little[0])
+
+    @property
+    def closed(self) -> bool:
+        """Whether no score is open."""
+        return all("matter" in row["verdict"] or row["verdict"] == _SAME for row in self.every)
+
+
+_REST: TitleRules[_Rest] = (
+    (lambda rest: rest.little, "A change is certain and too small to matter: in {0.example}."),
+    (lambda rest: rest.every and rest.closed, "No score changed by more than the margin."),
+    (lambda rest: True, "No change of a score is shown; these items cannot rule one out."),
+)
+
+
+def _form_titles(model: ModelFacts) -> Iterable[str]:
+    scores = {row["task"]: row for row in rows_of(model.rows[model.rows["family"] == SCORES])}
+    for row in model.alarms[:_NAMED]:
+        before, after = (text.percent(row[f"invalid_{when}"]) for when in ("before", "after"))
+        worse = row["invalid_after"] > row["invalid_before"]
+        none = "No answer any more" if row["invalid_after"] >= _NEARLY_ALL else "Fewer answers"
+        lead = none if worse else "More answers"
+        score = scores[row["task"]]
+        yield (
+            f"{lead} in {row['task']}: {after} of {model.name}'s texts hold none, {before} of {model.base}'s, and "
+            f"{score['metric']} went from {levels_text(score)} with it"
+        )
+    for row in model.unscored[:1]:
+        yield f"Of {row['metric']} in {row['task']} nothing is known: {row['note']}"
+
+
+def _in(lead: str) -> str:
+    return f"{lead}in" if lead else "In"
+
+
+def levels_text(row: Row) -> str:
+    """Return a value before and after."""
+    return f"{level_text(row, 'before')} to {level_text(row, 'after')}"
+
+
+def _verb(row: Row) -> str:
+    return "rose" if row["value"] > 0 else "fell"
+
+
+def decided_text(row: Row) -> str:
+    """Return where which metric changed from what to what."""
+    where = f"the {row['task']}" if row["task"].startswith(POOLED) else row["task"]
+    return f"{where} {row['metric']} {_verb(row)} from {levels_text(row)}"
+
+
+def group_text(row: Row) -> str:
+    """Return which group lost more or less than the rest."""
+    verdict, metric = row["verdict"].partition(",")[0], row["metric"]
+    size = change_text(row).partition(" [")[0]
+    return f"{row['task']} {row['field']} {row['group']} {verdict} {metric} than the rest ({size})"
+
+
+def more_text(rows: Sequence[Row], named: int = _NAMED) -> str:
+    """Return how many rows are not named."""
+    return f"; and {len(rows) - named} more" if len(rows) > named else ""

@@ -1,0 +1,223 @@
+"""One small evaluation as every harness would log it: items in groups and clusters, answers by a seeded model."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import json
+import zipfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+__all__ = ["FORMATS", "Item", "Made", "items", "write_log"]
+
+CHOICES = ("yes", "no", "maybe")
+
+
+@dataclass(frozen=True)
+class Item:
+    """A question with three choices: log-probabilities of them, None for a text without an answer."""
+
+    number: int
+    passage: str
+    gender: str
+    target: int
+    logprobs: tuple[float, float, float]
+    invalid: bool = False
+
+    @property
+    def best(self) -> int:
+        return int(np.argmax(self.logprobs))
+
+    @property
+    def right(self) -> float:
+        return float(self.best == self.target and not self.invalid)
+
+    @property
+    def prompt(self) -> str:
+        return f"Passage {self.passage}, question {self.number}:"
+
+
+def items(n: int = 60, *, seed: int = 0, shift: float = 0.0, only: str = "", invalid: float = 0.0) -> list[Item]:
+    """Questions in pairs of one passage; `shift` moves the right answer's log-probability, of one gender or of all."""
+    world, own = np.random.default_rng(7), np.random.default_rng(seed)
+    made = []
+    for number in range(n):
+        target, logprobs = int(world.integers(3)), world.normal(-3, 1, 3) + own.normal(0, 0.01, 3)
+        gender = ("woman", "man")[number // 2 % 2]
+        logprobs[target] += shift if only in ("", gender) else 0.0
+        made.append(
+            Item(number, f"p{number // 2}", gender, target, tuple(map(float, logprobs)), bool(own.random() < invalid))  # type: ignore[arg-type]
+        )
+    return made
+
+
+@dataclass(frozen=True)
+class Made:
+    """How a log is written."""
+
+    task: str = "quiz"
+    model: str = "small"
+    shots: int = 0
+    version: float = 1.0
+    seed: int = 0
+    prompt: Callable[[Item], str] = field(default=lambda item: item.prompt)
+
+
+def _lm_eval(folder: Path, rows: Sequence[Item], made: Made) -> Path:
+    place = folder / f"models__{made.model}"
+    place.mkdir(parents=True)
+    lines = [json.dumps(_lm_eval_line(item, made)) for item in rows]
+    (place / f"samples_{made.task}_2026-11-24T13-08-14.300821.jsonl").write_text("\n".join(lines) + "\n")
+    results = {
+        "model_name": f"models/{made.model}",
+        "versions": {made.task: made.version},
+        "n-shot": {made.task: made.shots},
+        "n-samples": {made.task: {"original": len(rows), "effective": len(rows)}},
+        "config": {"random_seed": made.seed, "numpy_seed": 1234, "torch_seed": 1234, "fewshot_seed": 1234},
+    }
+    (place / "results_2026-11-24T13-08-14.300821.json").write_text(json.dumps(results))
+    return folder
+
+
+def _lm_eval_line(item: Item, made: Made) -> Mapping[str, Any]:
+    responses = [[str(value), str(at == item.best)] for at, value in enumerate(item.logprobs)]
+    prompt = made.prompt(item)
+    return {
+        "doc_id": item.number,
+        "doc": {"passage": item.passage, "gender": item.gender, "nothing": None},
+        "target": str(item.target),
+        "arguments": {f"gen_args_{at}": {"arg_0": prompt, "arg_1": f" {word}"} for at, word in enumerate(CHOICES)},
+        "resps": [[response] for response in responses],
+        "filtered_resps": responses,
+        "filter": "none",
+        "metrics": ["acc"],
+        "doc_hash": f"hash of {item.number}",
+        "acc": item.right,
+    }
+
+
+def _inspect_document(rows: Sequence[Item], made: Made) -> Mapping[str, Any]:
+    return {
+        "version": 2,
+        "status": "success",
+        "eval": {"task": made.task, "task_version": made.version, "model": f"hf/{made.model}", "task_args": {}},
+        "samples": [_inspect_sample(item, made) for item in rows],
+    }
+
+
+def _inspect_sample(item: Item, made: Made) -> Mapping[str, Any]:
+    answer = "" if item.invalid else CHOICES[item.best]
+    value = "N" if item.invalid else "C" if item.right else "I"
+    return {
+        "id": item.number,
+        "epoch": 1,
+        "input": made.prompt(item),
+        "choices": list(CHOICES),
+        "target": CHOICES[item.target],
+        "metadata": {"passage": item.passage, "gender": item.gender},
+        "output": {"completion": answer},
+        "scores": {"acc": {"value": value, "answer": answer}},
+    }
+
+
+def _inspect_json(folder: Path, rows: Sequence[Item], made: Made) -> Path:
+    folder.mkdir(parents=True)
+    (folder / "log.json").write_text(json.dumps(_inspect_document(rows, made)))
+    return folder / "log.json"
+
+
+def _inspect_eval(folder: Path, rows: Sequence[Item], made: Made) -> Path:
+    folder.mkdir(parents=True)
+    document = dict(_inspect_document(rows, made))
+    samples = document.pop("samples")
+    with zipfile.ZipFile(folder / "log.eval", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("header.json", json.dumps(document))
+        for sample in samples:
+            archive.writestr(f"samples/{sample['id']}_epoch_1.json", json.dumps(sample))
+    return folder / "log.eval"
+
+
+def _every_eval(folder: Path, rows: Sequence[Item], made: Made) -> Path:
+    folder.mkdir(parents=True)
+    lines = [
+        {
+            "evaluation_id": f"{made.task}/{made.model}/1",
+            "model_id": f"models/{made.model}",
+            "evaluation_name": made.task,
+            "evaluation_result_id": "acc",
+            "sample_id": str(item.number),
+            "input": {"raw": made.prompt(item), "reference": [str(item.target)], "choices": list(CHOICES)},
+            "output": {"raw": [CHOICES[item.best]]},
+            "evaluation": {"score": item.right, "is_correct": bool(item.right)},
+            "metadata": {"doc_hash": f"hash of {item.number}"},
+        }
+        for item in rows
+    ]
+    with gzip.open(folder / "1_samples.jsonl.gz", "wt") as stream:
+        stream.writelines(json.dumps(line) + "\n" for line in lines)
+    return folder
+
+
+def _lighteval(folder: Path, rows: Sequence[Item], made: Made) -> Path:
+    folder.mkdir(parents=True)
+    table = [
+        {
+            "doc": {
+                "id": str(item.number),
+                "task_name": made.task,
+                "query": made.prompt(item),
+                "choices": list(CHOICES),
+                "gold_index": item.target,
+                "num_asked_few_shots": made.shots,
+                "specific": {"passage": item.passage, "gender": item.gender},
+            },
+            "metric": {"acc": item.right},
+            "model_response": {"text": [], "logprobs": list(item.logprobs)},
+        }
+        for item in rows
+    ]
+    pq.write_table(pa.Table.from_pylist(table), folder / f"{made.model}.parquet")
+    return folder / f"{made.model}.parquet"
+
+
+def _plain(item: Item, made: Made) -> Mapping[str, object]:
+    names = {"task": made.task, "item": f"i{item.number}", "prompt": made.prompt(item), "acc": item.right}
+    return names | {"passage": item.passage, "gender": item.gender}
+
+
+def _csv(folder: Path, rows: Sequence[Item], made: Made) -> Path:
+    folder.mkdir(parents=True)
+    with (folder / f"{made.model}.csv").open("w", newline="") as stream:
+        writer = csv.DictWriter(stream, list(_plain(rows[0], made)))
+        writer.writeheader()
+        writer.writerows(_plain(item, made) for item in rows)
+    return folder / f"{made.model}.csv"
+
+
+def _parquet(folder: Path, rows: Sequence[Item], made: Made) -> Path:
+    folder.mkdir(parents=True)
+    pq.write_table(pa.Table.from_pylist([dict(_plain(item, made)) for item in rows]), folder / f"{made.model}.parquet")
+    return folder / f"{made.model}.parquet"
+
+
+FORMATS: Mapping[str, Callable[[Path, Sequence[Item], Made], Path]] = {
+    "lm_eval": _lm_eval,
+    "inspect_json": _inspect_json,
+    "inspect_eval": _inspect_eval,
+    "every_eval": _every_eval,
+    "lighteval": _lighteval,
+    "csv": _csv,
+    "parquet": _parquet,
+}
+
+
+def write_log(folder: Path, rows: Sequence[Item], made: Made | None = None, form: str = "lm_eval") -> Path:
+    """Write a log in one of `FORMATS` into a new folder and return what a user would name."""
+    return FORMATS[form](folder, rows, made or Made())

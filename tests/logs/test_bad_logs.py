@@ -1,0 +1,146 @@
+"""What is no pair is refused with what to do; what is left out is counted."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from seesaw_cf.errors import SeesawError
+from seesaw_cf.logs import CompareSettings, LogComparison, compare_logs, read_log
+from tests.logs.made import Item, Made, items, write_log
+
+QUICK = CompareSettings(clusters=("passage",), permutations=99)
+
+
+def _compared(tmp_path: Path, made: Made, *allow: str, rows: list[Item] | None = None) -> LogComparison:
+    base = tmp_path / "base"
+    if not base.exists():
+        write_log(base, items(), Made(model="small"))
+        write_log(tmp_path / "changed", items(seed=1) if rows is None else rows, made)
+    return compare_logs(base, tmp_path / "changed", replace(QUICK, allow=allow))
+
+
+DIFFERENT: Mapping[str, tuple[Made, str]] = {
+    "version": (Made(version=2.0), "differ in the version of the task of quiz: 1.0 and 2.0"),
+    "shots": (Made(shots=5), "differ in the number of few-shot examples of quiz: 0 and 5"),
+    "seeds": (Made(seed=3), "differ in random seeds of quiz"),
+    "content": (Made(prompt=lambda item: f"{item.prompt} Think."), "60 items of small and other have the same id"),
+}
+
+
+@pytest.mark.parametrize("name", DIFFERENT)
+def test_logs_that_were_made_otherwise_are_refused_unless_that_is_allowed(name: str, tmp_path: Path) -> None:
+    made, message = DIFFERENT[name]
+    made = replace(made, model="other")
+    with pytest.raises(SeesawError, match=message) as raised:
+        _compared(tmp_path, made)
+    assert f"--allow {name}" in str(raised.value)
+    comparison = _compared(tmp_path, made, name)
+    assert comparison.counts["paired"].tolist() == [60]
+
+
+def test_what_one_log_lacks_is_counted(tmp_path: Path) -> None:
+    comparison = _compared(tmp_path, Made(model="other"), rows=items(seed=1)[5:])
+    assert comparison.counts[["paired", "only_base", "only_changed"]].iloc[0].tolist() == [55, 5, 0]
+    assert "55 items paired in 1 task, 5 only in the base" in comparison.conclusion.replace("\n  ", " ")
+
+
+def test_items_that_were_numbered_anew_are_paired_by_content(tmp_path: Path) -> None:
+    rows = [replace(item, number=item.number) for item in items(seed=1)]
+    turned = write_log(tmp_path / "turned", rows[::-1], Made(model="other"))
+    file = next(turned.rglob("samples_*"))
+    lines = [json.loads(line) for line in file.read_text().splitlines()]
+    file.write_text("".join(json.dumps(line | {"doc_id": number}) + "\n" for number, line in enumerate(lines)))
+    base = write_log(tmp_path / "base", items(), Made(model="small"))
+    comparison = compare_logs(base, turned, QUICK)
+    assert comparison.counts[["paired", "renumbered", "only_base"]].iloc[0].tolist() == [60, 60, 0]
+
+
+def test_a_log_that_was_cut_is_refused_and_can_be_read_up_to_there(tmp_path: Path) -> None:
+    write_log(tmp_path / "base", items(), Made(model="small"))
+    changed = write_log(tmp_path / "changed", items(seed=1), Made(model="other"))
+    file = next(changed.rglob("samples_*"))
+    text = file.read_text()
+    file.write_text(text[: len(text) * 2 // 3])
+    with pytest.raises(SeesawError, match=r"line 41: its last line is not whole, so the log was cut.*--allow cut"):
+        compare_logs(tmp_path / "base", changed, QUICK)
+    comparison = compare_logs(tmp_path / "base", changed, replace(QUICK, allow=("cut",)))
+    assert comparison.counts["paired"].tolist() == [40]
+    assert any("the items before it count" in note for note in comparison.notes)
+    file.write_text("".join(text.splitlines(keepends=True)[:50]))
+    with pytest.raises(SeesawError, match="it holds 50 of 60 documents"):
+        compare_logs(tmp_path / "base", changed, QUICK)
+
+
+def test_repeated_lines_are_counted_and_the_last_counts(tmp_path: Path) -> None:
+    write_log(tmp_path / "base", items(), Made(model="small"))
+    changed = write_log(tmp_path / "changed", items(seed=1), Made(model="other"))
+    file = next(changed.rglob("samples_*"))
+    file.write_text(file.read_text() * 2)
+    comparison = compare_logs(tmp_path / "base", changed, QUICK)
+    assert comparison.counts[["paired", "repeated"]].iloc[0].tolist() == [60, 60]
+
+
+def test_a_group_that_some_items_lack_takes_only_the_others(tmp_path: Path) -> None:
+    rows = [replace(item, gender="" if item.number < 10 else item.gender) for item in items()]
+    base = write_log(tmp_path / "base", rows, Made(model="small"))
+    changed = write_log(tmp_path / "changed", rows, Made(model="other"))
+    frame = compare_logs(base, changed, QUICK).differences
+    contrast = frame[(frame["field"] == "gender") & frame["contrast"] & (frame["metric"] == "acc")].iloc[0]
+    assert contrast["n"] == 50
+
+
+def _no_score(folder: Path) -> Path:
+    file = folder / "x.csv"
+    file.write_text("item,gender\n1,woman\n")
+    return file
+
+
+def _text(name: str, text: str) -> Callable[[Path], Path]:
+    def write(folder: Path) -> Path:
+        (folder / name).write_text(text)
+        return folder / name
+
+    return write
+
+
+BAD: Mapping[str, tuple[Callable[[Path], Path], str]] = {
+    "nothing": (lambda folder: folder / "none", "no such file or folder"),
+    "empty folder": (lambda folder: folder, "no log among 0 files"),
+    "no metric": (_no_score, "no column of numbers is a metric"),
+    "no item": (_text("x.csv", "name,acc\na,1\n"), "expected one of item, sample_id, doc_id, id"),
+    "no rows": (_text("x.csv", "item,acc\n"), "no column of numbers is a metric"),
+    "no JSON": (_text("samples_x.jsonl", "{}\nnope\n{}\n"), "expected doc_id, metrics and filtered_resps"),
+    "list": (_text("samples_x.jsonl", "[1]\n"), r"line 1: got \[1\], expected an object"),
+    "no zip": (_text("x.eval", "nope"), "no log of inspect_ai"),
+    "other version": (_text("x.json", '{"version": 9, "status": "success", "eval": {"task": "t"}}'), "log version 9"),
+    "broken run": (
+        _text("x.json", '{"version": 2, "status": "error", "eval": {"task": "t"}}'),
+        "ended with status error",
+    ),
+    "no sample": (_text("x_samples.jsonl", '{"evaluation_id": "x"}\n'), "no sample of Every Eval Ever"),
+    "no Parquet": (_text("x.parquet", "nope"), "no Parquet file that can be read"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_what_is_no_log_is_explained(name: str, tmp_path: Path) -> None:
+    make, message = BAD[name]
+    with pytest.raises(SeesawError, match=message):
+        read_log(make(tmp_path))
+
+
+def test_logs_without_a_common_item_or_field_are_explained(tmp_path: Path) -> None:
+    base = write_log(tmp_path / "a", items(), Made(model="small"))
+    other = write_log(tmp_path / "b", items(), Made(model="other", task="else"))
+    with pytest.raises(SeesawError, match="no item is in both logs"):
+        compare_logs(base, other, QUICK)
+    same = write_log(tmp_path / "c", items(), Made(model="other"))
+    with pytest.raises(SeesawError, match="no item has the cluster field 'story'"):
+        compare_logs(base, same, replace(QUICK, clusters=("story",)))
+    with pytest.raises(SeesawError, match="unknown difference of logs 'shot'"):
+        CompareSettings(allow=("shot",))

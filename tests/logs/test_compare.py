@@ -1,0 +1,178 @@
+"""Logs of every format give the same comparison; its numbers are scipy's and numpy's."""
+
+from __future__ import annotations
+
+import json
+import math
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+from seesaw_cf.cli import main
+from seesaw_cf.logs import CompareSettings, LogComparison, compare_logs
+from tests.conftest import ROOT
+from tests.logs.made import FORMATS, Item, Made, items, write_log
+
+QUICK = CompareSettings(clusters=("passage",), permutations=199)
+CHANGE: Mapping[str, Any] = {"seed": 1, "shift": -1.5, "only": "woman"}
+
+
+def _compared(tmp_path: Path, form: str = "lm_eval", settings: CompareSettings = QUICK, **change: Any) -> LogComparison:
+    base = write_log(tmp_path / "base", items(), Made(model="small"), form)
+    changed = write_log(tmp_path / "changed", items(**(change or CHANGE)), Made(model="edited"), form)
+    return compare_logs(base, changed, settings)
+
+
+def _row(comparison: LogComparison, **keys: object) -> pd.Series:
+    frame = comparison.differences
+    for name, value in {"contrast": False, "field": "", **keys}.items():
+        frame = frame[frame[name] == value]
+    assert len(frame) == 1, frame
+    return frame.iloc[0]
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_every_format_gives_the_same_numbers(form: str, tmp_path: Path) -> None:
+    settings = QUICK if form != "every_eval" else replace(QUICK, mapping=_mapping(tmp_path))
+    row = _row(_compared(tmp_path, form, settings), metric="acc", task="quiz")
+    before, after = (np.array([item.right for item in items(**change)]) for change in ({}, CHANGE))
+    assert (row["n"], row["clusters"]) == (60, 30)
+    assert row["value"] == pytest.approx((after - before).mean())
+    sums = (after - before - (after - before).mean()).reshape(30, 2).sum(axis=1)
+    assert row["stderr"] == pytest.approx(math.sqrt(30 / 29 * (sums**2).sum()) / 60)
+    lost, gained = int((before > after).sum()), int((after > before).sum())
+    assert (row["lost"], row["gained"]) == (lost, gained)
+    assert row["p_mcnemar"] == pytest.approx(stats.binomtest(lost, lost + gained, 0.5).pvalue)
+
+
+def _mapping(tmp_path: Path) -> Path:
+    file = tmp_path / "map.csv"
+    rows = [{"item": item.number, "passage": item.passage, "gender": item.gender} for item in items()]
+    pd.DataFrame(rows).to_csv(file, index=False)
+    return file
+
+
+@pytest.mark.parametrize("form", ["lm_eval", "lighteval"])
+def test_margins_are_of_the_right_answer_against_the_best_other_one(form: str, tmp_path: Path) -> None:
+    row = _row(_compared(tmp_path, form), metric="margin")
+    assert row["value"] == pytest.approx(
+        np.mean([_margin(item) for item in items(**CHANGE)]) - np.mean([_margin(item) for item in items()])
+    )
+    assert row["family"] == "log-probabilities"
+    assert row["verdict"] == "fell"
+
+
+def _margin(item: Item) -> float:
+    return item.logprobs[item.target] - max(v for at, v in enumerate(item.logprobs) if at != item.target)
+
+
+def test_a_group_that_alone_is_hit_is_named(tmp_path: Path) -> None:
+    comparison = _compared(tmp_path)
+    row = _row(comparison, field="gender", group="man", metric="margin", contrast=True)
+    assert row["value"] == pytest.approx(1.5, abs=0.1)
+    assert row["verdict"] == "lost less"
+    assert "gender man lost less margin than the rest" in comparison.findings.screen.title
+
+
+def test_nothing_changed_is_the_title(tmp_path: Path) -> None:
+    comparison = _compared(tmp_path, seed=0)
+    title = comparison.findings.screen.title
+    assert (
+        title
+        == "Nothing changed: edited answers all items as small does, and no log-probability moved by more than 0 nats."
+    )
+    assert set(comparison.differences.loc[comparison.differences["family"] == "scores", "verdict"]) == {
+        "no item changed"
+    }
+
+
+def test_a_change_of_form_is_named_before_any_score(tmp_path: Path) -> None:
+    base = write_log(tmp_path / "a", items(), Made(model="small"), "inspect_json")
+    changed = write_log(tmp_path / "b", items(invalid=1.0), Made(model="edited"), "inspect_json")
+    title = compare_logs(base, changed, QUICK).findings.screen.title
+    assert title.startswith(
+        "No answer any more in quiz: 100.0% of edited's texts hold none, 0.0% of small's, and acc went"
+    )
+
+
+def test_a_decided_change_can_be_too_small_to_matter(tmp_path: Path) -> None:
+    settings = replace(QUICK, margin_log_odds=2.0, metrics=("margin",))
+    comparison = _compared(tmp_path, settings=settings, shift=-0.5, seed=1)
+    assert _row(comparison, metric="margin")["verdict"] == "fell, too little to matter"
+    assert comparison.findings.screen.title.startswith(
+        "A change is certain and too small to matter: in quiz margin fell"
+    )
+
+
+def test_several_changed_models_stand_side_by_side(tmp_path: Path) -> None:
+    logs = [
+        write_log(tmp_path / name, items(shift=shift), Made(model=name))
+        for name, shift in (("a", 0.0), ("b", -3.0), ("c", 0.0))
+    ]
+    comparison = compare_logs(logs[0], logs[1:], QUICK)
+    assert list(dict.fromkeys(comparison.differences["changed"])) == ["b", "c"]
+    assert "model" in comparison.tables["scores"].heads
+    assert "Nothing changed: c answers all items as a does" in comparison.findings.screen.title
+    named = compare_logs(logs[0], {"B": logs[1]}, QUICK)
+    assert set(named.differences["changed"]) == {"B"}
+
+
+def test_epochs_of_an_item_are_averaged(tmp_path: Path) -> None:
+    rows = [
+        {"item": f"i{n}", "epoch": epoch, "acc": float((n + epoch) % 2), "gender": "x"}
+        for n in range(20)
+        for epoch in (1, 2)
+    ]
+    for name, table in (("base", rows), ("changed", [row | {"acc": 1.0} for row in rows])):
+        pd.DataFrame(table).to_csv(tmp_path / f"{name}.csv", index=False)
+    row = _row(compare_logs(tmp_path / "base.csv", tmp_path / "changed.csv", replace(QUICK, clusters=())), metric="acc")
+    assert (row["n"], row["clusters"]) == (20, 20)
+    assert row["value"] == pytest.approx(0.5)
+    pd.DataFrame(rows[:-1]).to_csv(tmp_path / "changed.csv", index=False)
+    with pytest.raises(ValueError, match="differ in the number of epochs of 1 items"):
+        compare_logs(tmp_path / "base.csv", tmp_path / "changed.csv", replace(QUICK, clusters=()))
+
+
+def test_the_command_writes_every_form(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    base = write_log(tmp_path / "base", items(), Made(model="small"))
+    changed = write_log(tmp_path / "changed", items(shift=-1.0), Made(model="=<b>"), "lm_eval")
+    words = ["compare", base, changed, "--cluster", "passage", "--permutations", "99", "--out", tmp_path / "out"]
+    assert main([str(word) for word in words]) == 0
+    shown = capsys.readouterr().out
+    assert "FINDINGS" in shown
+    assert max(map(len, shown.splitlines())) <= 100
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert "<b>" not in page.partition("<main")[2].replace("<b>By", "")
+    record = json.loads((tmp_path / "out" / "report.json").read_text())
+    assert record["findings"]["title"] in " ".join(shown.split())
+    assert (tmp_path / "out" / "tables" / "scores.csv").exists()
+
+
+WITHOUT_TORCH = """
+import sys
+class Block:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in ("torch", "transformers", "safetensors", "datasets", "inspect_ai", "lm_eval"):
+            raise ImportError(f"no {name}")
+sys.meta_path.insert(0, Block())
+from seesaw_cf.cli import main
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+def test_it_runs_without_torch(tmp_path: Path) -> None:
+    logs = [write_log(tmp_path / name, items(seed=at), Made(model=name)) for at, name in enumerate("ab")]
+    words = ["compare", *map(str, logs), "--permutations", "99", "--out", str(tmp_path / "out")]
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT_TORCH, *words], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert "FINDINGS" in done.stdout

@@ -1,0 +1,127 @@
+"""Real logs of three harnesses (../shared/reference/harness_logs) with true answers by numpy and scipy."""
+
+from __future__ import annotations
+
+import json
+import math
+from functools import cache
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from seesaw_cf.logs import CompareSettings, LogComparison, compare_logs, read_log
+from tests.conftest import REFERENCE
+
+LOGS = REFERENCE / "harness_logs"
+# A field of the items that our defaults do not take for groups.
+GROUPS = ("category", "context_condition", "question_polarity", "label_type", "bias_type", "stereo_antistereo",
+          "condition", "gender", "type")  # fmt: skip
+PAIRS = {
+    "q4row": ("lm_eval/base", "lm_eval/q4row"),
+    "null": ("lm_eval/base", "lm_eval/null"),
+    "inspect": ("inspect/base.eval", "inspect/q4row.json"),
+    "every": ("every_eval_ever/base", "every_eval_ever/q4row"),
+}
+
+pytestmark = pytest.mark.skipif(not LOGS.is_dir(), reason="the reference logs are not here")
+
+
+@cache
+def _compared(name: str) -> LogComparison:
+    base, changed = (LOGS / place for place in PAIRS[name])
+    return compare_logs(base, changed, CompareSettings(groups=GROUPS, permutations=499))
+
+
+@cache
+def _truth() -> Any:
+    return json.loads((LOGS / "truth.json").read_text())
+
+
+def _rows(name: str) -> list[dict[str, Any]]:
+    truth = _truth()
+    return list(truth["inspect"]["base_q4row"] if name == "inspect" else truth["pairs"][f"base_{name}"])
+
+
+def _found(name: str, row: dict[str, Any]) -> pd.Series:
+    frame = _compared(name).differences
+    task = row["task"] if row.get("filter", "none") == "none" else f"{row['task']}/{row['filter']}"
+    contrast = bool(row.get("contrast"))
+    group = "" if row["group"] == "all" else str(row["group"]).partition(" - ")[0] if contrast else row["group"]
+    keys = {"task": task, "metric": row["metric"], "field": row["group_field"] or "", "group": group}
+    for key, value in {**keys, "contrast": contrast}.items():
+        frame = frame[frame[key] == value]
+    return frame.iloc[0] if len(frame) else pd.Series(dtype=float)
+
+
+@pytest.mark.parametrize("name", ["q4row", "null"])
+def test_numbers_of_lm_eval_are_the_true_ones(name: str) -> None:
+    checked = sum(_agrees(_found(name, row), row) for row in _rows(name))
+    assert checked > 80
+
+
+def test_numbers_of_inspect_are_the_true_ones() -> None:
+    assert sum(_agrees(_found("inspect", row), row) for row in _rows("inspect") if row["metric"] != "margin") > 10
+
+
+def _agrees(found: pd.Series, row: dict[str, Any]) -> int:
+    """Whether there is such a row, which then has the true numbers; groups are asked of the first metric alone."""
+    if found.empty:
+        assert row["group"] != "all"
+        return 0
+    if row.get("contrast"):
+        assert found["n"] == sum(row["n"])
+        assert found["value"] == pytest.approx(row["did"], rel=1e-6, abs=1e-9)
+    else:
+        assert (found["n"], found["clusters"]) == (row["n"], row["clusters"])
+        assert found["value"] == pytest.approx(row["diff"], rel=1e-6, abs=1e-9)
+        assert [found["before"], found["after"]] == pytest.approx(
+            [row["base_mean"], row["changed_mean"]], rel=1e-6, abs=1e-9
+        )
+    if "mcnemar_exact_p" in row:
+        assert (found["lost"], found["gained"]) == (row["n10"], row["n01"])
+        assert found["p_mcnemar"] == pytest.approx(row["mcnemar_exact_p"], rel=1e-6, abs=1e-9)
+    # Ours corrects for unequal clusters (CR2), and has none where an interval is refused.
+    if math.isfinite(found["stderr"]) and row["se_cluster"] and row["se_cluster"] > 1e-9:
+        assert found["stderr"] == pytest.approx(row["se_cluster"], rel=0.03 if row.get("contrast") else 1e-6)
+    return 1
+
+
+def test_sentences_are_those_of_a_good_answer() -> None:
+    title = _compared("q4row").findings.screen.title
+    assert title.startswith("No answer any more in bbq_letters/strict: 95.0% of q4row's texts hold none")
+    assert "In winobias_local acc fell from 66.2% to 46.2%." in title
+    assert "condition anti lost less margin than the rest (+0.37 nats)" in title
+    screen = _compared("q4row").conclusion.replace("\n  ", " ")
+    assert "base gives “A” to 100.0% of bbq_letters/strict" in screen
+    open_tasks = _compared("q4row").differences.query("task in ['bbq_local', 'crows_local'] and family == 'scores'")
+    assert set(open_tasks[open_tasks["field"] == ""]["verdict"]) == {"undetermined"}
+
+
+def test_nothing_is_claimed_of_the_same_model() -> None:
+    comparison = _compared("null")
+    assert comparison.findings.screen.title.startswith("Nothing changed: null answers all items as base does")
+    assert set(comparison.differences["verdict"]) <= {"", "no item changed", "not testable", "undetermined"}
+
+
+def test_a_mean_over_what_the_change_left_is_not_given() -> None:
+    comparison = _compared("inspect")
+    row = comparison.differences.query("metric == 'margin' and field == ''").iloc[0]
+    assert (row["n"], row["verdict"]) == (3, "not testable")
+    assert math.isnan(row["value"])
+    assert row["note"] == "0 before, 77 after, have no score"
+
+
+def test_converted_logs_say_the_same_without_clusters() -> None:
+    rows = [_compared(name).differences.query("task == 'winobias_local' and metric == 'acc' and field == ''").iloc[0]
+            for name in ("q4row", "every")]  # fmt: skip
+    assert [row["value"] for row in rows] == pytest.approx([-0.2, -0.2])
+    assert [row["clusters"] for row in rows] == [80, 160]
+
+
+def test_zstandard_and_json_hold_the_same_samples() -> None:
+    first, second = (
+        read_log(LOGS / "inspect" / name).items.sort_values("item", ignore_index=True)
+        for name in ("base.eval", "base.json")
+    )
+    pd.testing.assert_frame_equal(first, second)
