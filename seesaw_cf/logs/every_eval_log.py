@@ -9,9 +9,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from seesaw_cf.base.errors import RecordError
 from seesaw_cf.base.text import read_json
-from seesaw_cf.logs.log import INVALID, EvalLog, ItemRow, Reader, answer_text, clean, hash_of, json_lines, number_of
+from seesaw_cf.logs.log import (
+    INVALID,
+    EvalLog,
+    ItemRow,
+    Reader,
+    answer_text,
+    clean,
+    hash_of,
+    json_lines,
+    number_of,
+    sample_errors,
+)
 
 
 def read_every_eval(place: Path, files: Sequence[Path], reader: Reader) -> EvalLog:
@@ -41,7 +51,7 @@ def _settings(results: Mapping[str, Any]) -> dict[tuple[str, str], str]:
     for result in results.get("evaluation_results", ()):
         config = result.get("generation_config") or {}
         details = config.get("additional_details") or {}
-        task = str(result.get("evaluation_name"))
+        task = clean(result.get("evaluation_name"))
         settings[task, "generation"] = clean(config.get("generation_args"))
         settings[task, "shots"] = clean(details.get("num_fewshot"))
     return settings
@@ -51,14 +61,9 @@ def _rows(file: Path, names: set[str], reader: Reader) -> Iterator[ItemRow]:
     """Yield an item with all its metrics: lines of an item need not follow each other."""
     items: dict[tuple[str, str, int], tuple[ItemRow, dict[str, float]]] = {}
     for place, line in json_lines(file, reader):
-        try:
+        with sample_errors(place, "a sample of Every Eval Ever: `every_eval_ever validate` says what is wrong."):
             row = _row(line)
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise RecordError(
-                f"{place}: no sample of Every Eval Ever ({type(error).__name__}: {error}), expected evaluation_name, "
-                "sample_id and evaluation.score. `every_eval_ever validate` says what is wrong."
-            ) from error
-        names.add(str(line.get("model_id")).rpartition("/")[2])
+        names.add(clean(line.get("model_id")).rpartition("/")[2])
         first = items.setdefault((row.task, row.item, row.epoch), (row, dict(row.metrics)))
         first[1].update(row.metrics)
     for row, metrics in items.values():
@@ -69,7 +74,7 @@ def _rows(file: Path, names: set[str], reader: Reader) -> Iterator[ItemRow]:
 
 def _row(line: Mapping[str, Any]) -> ItemRow:
     asked, metadata = line["input"], line.get("metadata") or {}
-    task, metric = str(line["evaluation_name"]), str(line.get("evaluation_result_id") or "score")
+    task, metric = clean(line["evaluation_name"]), clean(line.get("evaluation_result_id") or "score")
     texts = (asked.get("raw"), asked.get("reference"), asked.get("choices"))
     raw = (line.get("output") or {}).get("raw")
     answer = raw[0] if isinstance(raw, list) and raw else raw or ""

@@ -17,7 +17,7 @@ from typing import Any
 import pyarrow as pa
 
 from seesaw_cf.base.errors import RecordError, StorageError
-from seesaw_cf.logs.log import EvalLog, ItemRow, Reader, answer_text, clean, hash_of, number_of
+from seesaw_cf.logs.log import EvalLog, ItemRow, Reader, answer_text, clean, hash_of, number_of, sample_errors
 
 VERSION = 2  # of the log format
 _ZSTANDARD = 93
@@ -39,11 +39,11 @@ def read_inspect(place: Path, files: Sequence[Path], reader: Reader) -> EvalLog:
     """
     heads = {file: _head(file, reader) for file in files}
     settings = {
-        (str(head["eval"].get("task")), name): value
+        (clean(head["eval"].get("task")), name): value
         for head in heads.values()
         for name, value in _settings(head["eval"]).items()
     }
-    models = {str(head["eval"].get("model", "")).rpartition("/")[2] for head in heads.values()}
+    models = {clean(head["eval"].get("model", "")).rpartition("/")[2] for head in heads.values()}
     rows = (row for file, head in heads.items() for row in _rows(file, head, reader))
     return reader.log(models.pop() if len(models) == 1 else place.stem, rows, settings)
 
@@ -80,12 +80,11 @@ def _settings(head: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _rows(file: Path, head: Mapping[str, Any], reader: Reader) -> Iterator[ItemRow]:
-    task = str(head["eval"]["task"])
+    task = clean(head["eval"]["task"])
     for name, sample in _samples(file, head):
-        try:
-            yield _row(task, sample, reader)
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise RecordError(f"{file}, {name}: no sample ({type(error).__name__}: {error}). Copy it again.") from error
+        with sample_errors(f"{file}, {name}", "a sample with id, epoch, input and scores. Copy the log again."):
+            row = _row(task, sample, reader)
+        yield row
 
 
 def _samples(file: Path, head: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -151,4 +150,4 @@ def _values(scorer: str, value: object) -> Iterator[tuple[str, float]]:
         for name, own in value.items():
             yield from _values(f"{scorer}/{name}", own)
     elif not isinstance(value, list):
-        yield scorer, _LETTERS[value] if isinstance(value, str) and value in _LETTERS else number_of(value)
+        yield clean(scorer), _LETTERS[value] if isinstance(value, str) and value in _LETTERS else number_of(value)

@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
-from seesaw_cf.base.errors import RecordError
 from seesaw_cf.base.text import read_json
 from seesaw_cf.base.types import JsonObject
 from seesaw_cf.logs.log import (
@@ -25,6 +24,7 @@ from seesaw_cf.logs.log import (
     json_lines,
     log_probability_metrics,
     number_of,
+    sample_errors,
 )
 
 SAMPLES = re.compile(r"samples_(?P<task>.+?)(?:_(?P<date>\d{4}-\d\d-\d\dT[\d.:-]+))?\.jsonl(?:\.gz)?")
@@ -58,7 +58,7 @@ def read_lm_eval(place: Path, files: Sequence[Path], reader: Reader) -> EvalLog:
         newest[task] = max(newest.get(task, ("", file)), (date, file))
     settings: dict[tuple[str, str], str] = {}
     results = {task: _results(file, date) for task, (date, file) in newest.items()}
-    models = {str(result["model_name"]) for result in results.values() if result.get("model_name")}
+    models = {clean(result["model_name"]) for result in results.values() if result.get("model_name")}
     for task, result in results.items():
         settings |= {(task, name): value for name, value in _settings(task, result).items()}
     name = models.pop() if len(models) == 1 else place.name
@@ -84,13 +84,8 @@ def _rows(
 ) -> Iterator[ItemRow]:
     documents = set[str]()
     for place, line in json_lines(file, reader):
-        try:
+        with sample_errors(place, "a sample of lm_eval with doc_id, metrics and filtered_resps (--log_samples)."):
             row = _row(task, line, reader)
-        except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
-            raise RecordError(
-                f"{place}: no sample of lm_eval ({type(error).__name__}: {error}), expected doc_id, metrics and "
-                "filtered_resps. Write the log again with --log_samples."
-            ) from error
         documents.add(row.item)
         settings[task, "generation"] = settings.get((task, "generation"), "") or _generation(line)
         yield row
@@ -104,8 +99,10 @@ def _row(task: str, line: Mapping[str, Any], reader: Reader) -> ItemRow:
     document = line["doc"] if isinstance(line.get("doc"), dict) else {}
     requests = [request for request in (line.get("arguments") or {}).values() if isinstance(request, dict)]
     texts = [text for request in requests for text in request.values() if isinstance(text, str)]
-    target, responses, scored_by = line.get("target"), line["filtered_resps"], str(line.get("filter", "none"))
-    metrics = {str(name): number_of(line[name]) for name in line["metrics"] if not isinstance(line[name], list | dict)}
+    target, responses, scored_by = line.get("target"), line["filtered_resps"], clean(line.get("filter", "none"))
+    metrics = {
+        clean(name): number_of(line[name]) for name in line["metrics"] if not isinstance(line[name], list | dict)
+    }
     answer, invalid = "", False
     if _are_logprobs(responses):
         logprobs = [float(response[0]) for response in responses]

@@ -8,6 +8,7 @@ import json
 import math
 import zlib
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -17,7 +18,7 @@ import numpy as np
 import pandas as pd
 
 from seesaw_cf.base.checks import shown
-from seesaw_cf.base.errors import RecordError, StorageError
+from seesaw_cf.base.errors import RecordError, SeesawError, StorageError
 
 MARGIN = "margin"
 """Metric of items with log-probabilities: of the right answer minus that of the best other one, nats."""
@@ -154,6 +155,25 @@ def json_lines(path: Path, reader: Reader) -> Iterator[tuple[str, dict[str, Any]
         if isinstance(error, StorageError):
             raise
         raise StorageError(f"{path}: {error.strerror or error}. Check the file.") from error
+
+
+@contextmanager
+def sample_errors(place: object, expected: str) -> Iterator[None]:
+    """Explain what a block cannot take from a sample, whose values a program may have written in any way.
+
+    Args:
+        place: File, and line or row.
+        expected: What the format has, and what to do.
+
+    Raises:
+        RecordError: A value is missing or of another type.
+    """
+    try:
+        yield
+    except SeesawError:
+        raise
+    except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError, RecursionError) as error:
+        raise RecordError(f"{place}: {type(error).__name__} {clean(error)[:200]}. Expected {expected}") from error
 
 
 def number_of(value: object) -> float:

@@ -13,7 +13,7 @@ from seesaw_cf.base.errors import RecordError, StorageError
 from seesaw_cf.logs.every_eval_log import read_every_eval
 from seesaw_cf.logs.inspect_log import read_inspect
 from seesaw_cf.logs.lm_eval import SAMPLES, read_lm_eval
-from seesaw_cf.logs.log import EvalLog, Reader
+from seesaw_cf.logs.log import EvalLog, Reader, sample_errors
 from seesaw_cf.logs.tables_log import is_lighteval, read_lighteval, read_plain
 
 _SNIFFED = 4096  # bytes of a file that tell its format
@@ -70,7 +70,8 @@ def read_log(path: str | Path, reader: Reader | None = None) -> EvalLog:
     files = [place] if place.is_file() else sorted(file for file in place.rglob("*") if file.is_file())
     for holds, read in _FORMATS:
         if own := list(filter(holds, files)):
-            return read(place, own, reader or Reader())
+            with sample_errors(place, "values as the format has them. Write the log again."):
+                return read(place, own, reader or Reader())
     raise RecordError(
         f"{place}: no log among {len(files)} files, expected samples of lm_eval (--log_samples), a log of inspect_ai, "
         "_samples.jsonl of Every Eval Ever, details of lighteval, or a CSV or Parquet table."

@@ -22,6 +22,7 @@ from seesaw_cf.logs.log import (
     hash_of,
     log_probability_metrics,
     number_of,
+    sample_errors,
 )
 
 ITEMS = ("item", "sample_id", "doc_id", "id")
@@ -57,20 +58,16 @@ def _details(file: Path, settings: dict[tuple[str, str], str], reader: Reader) -
     number = 0
     for batch in _parquet(file).iter_batches(batch_size=1000):
         for row in batch.to_pylist():
-            parts = {str(name).strip("_"): _object(value) for name, value in row.items()}
-            try:
-                yield _detail(number, parts, settings, reader)
-            except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
-                raise RecordError(
-                    f"{file}, row {number}: no sample of lighteval ({type(error).__name__}: {error}), expected doc "
-                    "with query and metric with numbers. Write the details again with --save-details."
-                ) from error
+            with sample_errors(f"{file}, row {number}", "a sample of lighteval with doc.query and metric."):
+                parts = {str(name).strip("_"): _object(value) for name, value in row.items()}
+                sample = _detail(number, parts, settings, reader)
+            yield sample
             number += 1
 
 
 def _detail(number: int, parts: Mapping[str, Any], settings: dict[tuple[str, str], str], reader: Reader) -> ItemRow:
     doc, metric, response = parts["doc"], parts["metric"], parts.get("model_response") or {}
-    task, gold = str(doc.get("task_name") or "task"), doc.get("gold_index")
+    task, gold = clean(doc.get("task_name") or "task"), doc.get("gold_index")
     settings[task, "shots"] = clean(doc.get("num_asked_few_shots", ""))
     gold = gold[0] if isinstance(gold, list) and gold else gold
     choices, logprobs = doc.get("choices") or (), [float(value) for value in response.get("logprobs") or ()]

@@ -55,6 +55,8 @@ VALID = {
     "kind": "flaws",
     "run": "run",
     "to": "someone/something",
+    "base": "log.csv",
+    "changed": "log.csv",
 }
 VALUES = (
     *("nan", "inf", "-inf", "-1", "0", "0.5", "1", "1e400", "-0", "9" * 400, "1_000", "None", "null", "[]", "{}"),
@@ -154,6 +156,7 @@ def material(tmp_path_factory: pytest.TempPathFactory) -> Path:
             path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
     contents = {
         "empty.json": b"",
+        "log.csv": b"item,acc,gender\n" + b"".join(b"%d,%d,%d\n" % (at, at % 2, at % 3) for at in range(12)),
         "empty.parquet": b"",
         "latin.txt": "caf\xe9\n".encode("latin-1"),
         "latin.json": '{"text": "caf\xe9"}'.encode("latin-1"),

@@ -114,7 +114,7 @@ BAD: Mapping[str, tuple[Callable[[Path], Path], str]] = {
     "no metric": (_no_score, "no column of numbers is a metric"),
     "no item": (_text("x.csv", "name,acc\na,1\n"), "expected one of item, sample_id, doc_id, id"),
     "no rows": (_text("x.csv", "item,acc\n"), "no column of numbers is a metric"),
-    "no JSON": (_text("samples_x.jsonl", "{}\nnope\n{}\n"), "expected doc_id, metrics and filtered_resps"),
+    "no JSON": (_text("samples_x.jsonl", "{}\nnope\n{}\n"), "a sample of lm_eval with doc_id, metrics"),
     "list": (_text("samples_x.jsonl", "[1]\n"), r"line 1: got \[1\], expected an object"),
     "no zip": (_text("x.eval", "nope"), "no log of inspect_ai"),
     "other version": (_text("x.json", '{"version": 9, "status": "success", "eval": {"task": "t"}}'), "log version 9"),
@@ -122,7 +122,7 @@ BAD: Mapping[str, tuple[Callable[[Path], Path], str]] = {
         _text("x.json", '{"version": 2, "status": "error", "eval": {"task": "t"}}'),
         "ended with status error",
     ),
-    "no sample": (_text("x_samples.jsonl", '{"evaluation_id": "x"}\n'), "no sample of Every Eval Ever"),
+    "no sample": (_text("x_samples.jsonl", '{"evaluation_id": "x"}\n'), "a sample of Every Eval Ever"),
     "no Parquet": (_text("x.parquet", "nope"), "no Parquet file that can be read"),
 }
 
