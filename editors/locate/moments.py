@@ -22,11 +22,10 @@ from pathlib import Path
 
 import torch
 from torch import Tensor
-from tqdm import tqdm
 from transformers import PreTrainedTokenizerBase
 
 from seesaw_cf.base.errors import EditError
-from seesaw_cf.base.retrying import no_bars
+from seesaw_cf.base.retrying import Bar, no_bars
 from seesaw_cf.editors.locate.moment_files import MomentFiles, SecondMoment, read, write
 from seesaw_cf.editors.locate.moment_sets import describe_set, hash_texts, sets_folder
 from seesaw_cf.editors.locate.solve import all_finite
@@ -302,7 +301,7 @@ def _accumulate(
 ) -> bool:
     """Run the texts that are not in the sums yet; False when the error was small enough before the last chunk."""
     saved = time.monotonic()
-    bar = tqdm(total=len(sample), initial=sums.n_texts, desc="second moments", unit="text", disable=no_bars())
+    bar = Bar[object](total=len(sample), initial=sums.n_texts, desc="second moments", unit="text", disable=no_bars())
     with frozen(parts.model), torch.no_grad(), bar:
         for start in range(sums.n_chunks * how.chunk, len(sample), how.chunk):
             if how.sampling_error is not None and not sums.n_rows and sums.worst() <= how.sampling_error:

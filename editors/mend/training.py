@@ -15,13 +15,12 @@ import numpy as np
 import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor
-from tqdm import tqdm
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from seesaw_cf.base.checks import above_zero
 from seesaw_cf.base.errors import EditError
 from seesaw_cf.base.files import atomic_path, cache_folder
-from seesaw_cf.base.retrying import no_bars
+from seesaw_cf.base.retrying import Bar, no_bars
 from seesaw_cf.editors.mend.examples import TrainingEdit
 from seesaw_cf.editors.mend.factors import batch_of, capture, outer_losses, text_batch
 from seesaw_cf.editors.mend.files import load_network, save_network
@@ -165,7 +164,7 @@ class _Trainer:
         """Train to the end and leave the best network in place; return its validation loss."""
         self._resume()
         total = self.settings.steps
-        with tqdm(total=total, initial=self.step, desc="training MEND", unit="step", disable=no_bars()) as bar:
+        with Bar[object](total=total, initial=self.step, desc="training MEND", unit="step", disable=no_bars()) as bar:
             while self.step < total and self.step - self.best_step < self.settings.patience:
                 loss = self._train_step()
                 self.step += 1

@@ -5,12 +5,14 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
-from typing import TypeVar
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Generic, TypeVar
 
 from tenacity import RetryCallState, Retrying, retry_if_exception_type, stop_after_attempt
+from tqdm import tqdm
 
 T = TypeVar("T")
 
@@ -67,6 +69,7 @@ def _failure(state: RetryCallState) -> TryAgain:
 log = logging.getLogger(__name__)
 
 SILENCE = 2.0  # seconds
+BETWEEN_LINES = 5.0  # seconds, of a bar where no line can be drawn again
 
 # Read by the libraries while they are imported, and by worker processes.
 _QUIET = {
@@ -77,12 +80,14 @@ _QUIET = {
 
 
 @contextlib.contextmanager
-def say_when_waiting(message: Callable[[], str], after: float = SILENCE) -> Iterator[None]:
-    """Log what `message` gives after `after` seconds, once, as a warning; nothing when that is empty by then."""
+def say_when_waiting(
+    message: Callable[[], str], after: float = SILENCE, write: Callable[[str], object] | None = None
+) -> Iterator[None]:
+    """Write what `message` gives after `after` seconds, once and by default as a warning; nothing when it is empty."""
 
     def say() -> None:
         if text := message():
-            log.warning("%s", text)
+            (write or log.warning)(text)
 
     timer = threading.Timer(after, say)
     timer.daemon = True
@@ -109,6 +114,67 @@ def quiet(silent: bool) -> Iterator[None]:
                 os.environ[name] = value
 
 
-def no_bars() -> bool | None:
-    """Return the value for `tqdm(disable=...)`: bars in terminals only, unless `quiet` or the environment forbids."""
-    return os.environ.get("HF_HUB_DISABLE_PROGRESS_BARS") == "1" or None
+def no_bars() -> bool:
+    """Return the value for `Bar(disable=...)`: whether `quiet` or the environment forbids progress bars."""
+    return os.environ.get("HF_HUB_DISABLE_PROGRESS_BARS") == "1"
+
+
+T_co = TypeVar("T_co", covariant=True)
+
+
+class Bar(tqdm, Generic[T_co]):  # type: ignore[type-arg]
+    """A progress bar in a terminal; in a log file a line as it begins, then one every `BETWEEN_LINES` seconds."""
+
+    def __init__(self, items: Iterable[T_co] | None = None, desc: str = "", total: int | None = None, **options: Any):
+        self.in_terminal = sys.stderr.isatty()
+        if not self.in_terminal:
+            options |= {"mininterval": BETWEEN_LINES, "maxinterval": BETWEEN_LINES, "ncols": 79}
+        super().__init__(items, desc, total, **options)
+
+    @staticmethod
+    def status_printer(file: Any) -> Callable[[str], None]:
+        """Return what draws: over the same line of a terminal, else line by line."""
+        if file.isatty():
+            draw: Callable[[str], None] = tqdm.status_printer(file)
+            return draw
+        lines = [""]
+
+        def write(text: str) -> None:
+            if text.rstrip() != lines[-1]:
+                lines[:] = [text.rstrip()]
+                file.write(f"{lines[-1]}\n")
+                file.flush()
+
+        return write
+
+    def close(self) -> None:
+        """End the bar; in a log file with a last line, where it took long."""
+        if not self.disable and not self.in_terminal:
+            if self.format_dict["elapsed"] > BETWEEN_LINES:
+                self.sp(str(self))
+            self._decr_instances(self)  # type: ignore[attr-defined]
+            self.disable = True
+        super().close()
+
+
+_STAGES: list[Bar[object]] = []
+
+
+@contextlib.contextmanager
+def stages(work: str, number: int, *, silent: bool = False) -> Iterator[None]:
+    """Show a bar around work that calls `stage` so many times; inside of another block that shows its own, none."""
+    with Bar[object](desc=work, total=number, unit="stage", disable=silent or no_bars()) as bar:
+        _STAGES.append(bar)
+        try:
+            yield
+        finally:
+            bar.update(number - bar.n)
+            _STAGES.remove(bar)
+
+
+def stage(name: str) -> None:
+    """Say what begins: the bar of `stages` moves on, and the log has it with -v."""
+    log.info("%s", name)
+    for bar in _STAGES[-1:]:
+        bar.set_postfix_str(name, refresh=bar.in_terminal)
+        bar.update()

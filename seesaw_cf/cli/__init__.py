@@ -13,14 +13,16 @@ from seesaw_cf import __version__
 from seesaw_cf.base.checks import shown
 from seesaw_cf.base.errors import need
 from seesaw_cf.base.files import reading
-from seesaw_cf.base.retrying import quiet
-from seesaw_cf.cli.actions import check_names
+from seesaw_cf.base.retrying import quiet, say_when_waiting
+from seesaw_cf.cli.actions import check_names, verbose_option
 from seesaw_cf.cli.explaining import explained
 from seesaw_cf.cli.option_groups import group_options
 from seesaw_cf.cli.output import finish
 from seesaw_cf.cli.paths import check_paths
 
 __all__ = ["COMMANDS", "GROUPS", "main", "parser"]
+
+FIRST_LINE = 1.0  # seconds of silence
 
 # Group -> command -> (module with `configure(parser)` and `run(args)`, one line of help).
 GROUPS: dict[str, dict[str, tuple[str, str]]] = {
@@ -95,6 +97,7 @@ def parser(*configured: str | None, listed: bool = False) -> argparse.ArgumentPa
         sub = commands.add_parser(name, description=text, **helped)
         if name in configured:
             importlib.import_module(module).configure(sub)
+            verbose_option(sub)
             group_options(sub)
     return top
 
@@ -151,7 +154,10 @@ def _run(words: list[str]) -> None:
         with need("matplotlib", extra="plots", what_for="--pictures"):
             importlib.import_module("matplotlib")
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
-    with quiet(getattr(args, "quiet", False)), reading(check_paths(top, args)):
+    logging.getLogger("seesaw_cf").setLevel(logging.INFO if getattr(args, "verbose", False) else logging.NOTSET)
+    silent = getattr(args, "quiet", False)
+    begins = "" if silent else f"seesaw-cf {args.command}: loading libraries and data ...\n"
+    with quiet(silent), reading(check_paths(top, args)), say_when_waiting(lambda: begins, FIRST_LINE, sys.stderr.write):
         importlib.import_module(COMMANDS[args.command][0]).run(args)
 
 

@@ -21,7 +21,14 @@ def add_actions(parser: argparse.ArgumentParser, actions: Table[_Does]) -> list[
     for name, (text, configure, _) in actions.items():
         parsers.append(commands.add_parser(name, help=text, description=text))
         configure(parsers[-1])
+        verbose_option(parsers[-1])
     return parsers
+
+
+def verbose_option(parser: argparse.ArgumentParser) -> None:
+    """Add `-v`; without a default, so that an action does not undo what its command was given."""
+    about = "say more about what is done"
+    parser.add_argument("-v", "--verbose", action="store_true", default=argparse.SUPPRESS, help=about)
 
 
 def command(

@@ -48,8 +48,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     """Trace facts, print the effect of each layer and propose layers for the editors."""
     import torch
-    from tqdm import tqdm
 
+    from seesaw_cf.base.retrying import Bar
     from seesaw_cf.editors import tracing
 
     cases = cases_of(args)
@@ -65,7 +65,7 @@ def run(args: argparse.Namespace) -> None:
     window = args.window or (max(1, layers // 5) if args.kind == "mlp" else 1)
     options = {"kind": args.kind, "window": window, "samples": args.noise_samples, "seed": args.seed}
     steps = tracing.trace_facts(model, tokenizer, facts, tracing.TraceOptions(**options))
-    traces = list(tqdm(steps, total=len(facts), desc="trace facts", unit="fact", disable=args.quiet))
+    traces = list(Bar(steps, total=len(facts), desc="trace facts", unit="fact", disable=args.quiet))
     table = {name: tracing.estimates(traces, name) for name in tracing.POSITIONS}
     proposal = tracing.propose_layers(traces)
     say(_text(table["last subject token"], traces, proposal, window))

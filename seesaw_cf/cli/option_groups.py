@@ -23,7 +23,7 @@ OPTION_GROUPS = {
     " --axis --wording --swap --judge --judge-url --judge-key-env --judge-shots --judge-examples --judge-tries"
     " --judge-wording --plan --price-in --price-out",
     "several processes": "--engine --actors --gpus --ray-address",
-    "output": "--out --report --pictures --full --open --quiet --keep-deltas --checkpoints"
+    "output": "--out --report --pictures --full --open --quiet --verbose --track --keep-deltas --checkpoints"
     " --acknowledge-content --redo",
 }
 

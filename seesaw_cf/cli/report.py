@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from seesaw_cf.base.checks import MOST_DRAWS
+from seesaw_cf.base.retrying import stages
 from seesaw_cf.cli.from_fields import values_of
 from seesaw_cf.cli.options import report_options
 from seesaw_cf.cli.output import say, show
@@ -69,11 +70,10 @@ def run(args: argparse.Namespace) -> None:
     else:
         settings |= {} if args.noise_run is None else _measured(folder, args.noise_run)
         declared = AuditSettings(**settings)
-        say(
-            write_report(
-                folder, args.out, settings=declared, dose=args.dose_run, pictures=args.pictures, full=args.full
-            )
-        )
+        forms = {"pictures": args.pictures, "full": args.full}
+        with stages("tables", 5):
+            screen = write_report(folder, args.out, settings=declared, dose=args.dose_run, **forms)
+        say(screen)
     show(args, (args.out or folder / "report") / "report.html")
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 
+from seesaw_cf.base.retrying import stages
+from seesaw_cf.base.tracking import TRACKERS, tracking
 from seesaw_cf.cli.from_fields import options_from
 from seesaw_cf.cli.options import job_of, output_options, report_options
 from seesaw_cf.cli.output import say, show
@@ -21,6 +23,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--actors", type=positive, help="ray: number of actors (default: one per GPU, else per CPU)")
     add("--gpus", type=at_least_zero, help="ray: GPUs of one actor, such as 0.5 (default: 1 where there are any)")
     add("--ray-address", help="ray: a running cluster, or 'auto' (default: start one here)")
+    add("--track", **one_of(*TRACKERS), help="log the numbers there too, while they come about (extra of that name)")
     add("--explain", action="store_true", help="say how each block of edits is scored, and what it costs")
     output_options(parser)
     add("--report", type=output_folder, help="folder for tables and pictures (default: OUT/report)")
@@ -35,19 +38,23 @@ def run(args: argparse.Namespace) -> None:
 
     if args.explain:
         explain()
-    merged = run_job(
-        job,
-        args.out,
-        keep_deltas=args.keep_deltas,
-        progress=not args.quiet,
-        engine=args.engine,
-        actors=args.actors,
-        gpus=args.gpus,
-        address=args.ray_address,
-    )
-    if not merged:
-        return
-    from seesaw_cf.report import write_report
+    with tracking(args.track, args.out.name, {"model": job.model, "editors": list(job.names)}) as tracker:
+        merged = run_job(
+            job,
+            args.out,
+            keep_deltas=args.keep_deltas,
+            progress=not args.quiet,
+            engine=args.engine,
+            actors=args.actors,
+            gpus=args.gpus,
+            address=args.ray_address,
+            tracker=tracker,
+        )
+        if not merged:
+            return
+        from seesaw_cf.report import write_report
 
-    say(write_report(args.out, args.report, pictures=args.pictures, full=args.full))
+        with stages("tables", 5, silent=args.quiet):
+            screen = write_report(args.out, args.report, pictures=args.pictures, full=args.full, tracker=tracker)
+    say(screen)
     show(args, (args.report or args.out / "report") / "report.html")

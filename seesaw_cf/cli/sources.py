@@ -7,11 +7,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
-from tqdm import tqdm
-
 from seesaw_cf.base.errors import StorageError
 from seesaw_cf.base.files import cache_folder
-from seesaw_cf.base.retrying import no_bars
+from seesaw_cf.base.retrying import Bar, no_bars
 from seesaw_cf.builder_scripts.sample.build import EMBEDDED
 from seesaw_cf.builder_scripts.source.endpoint import WIKIDATA_ENDPOINT, EndpointSource, RequestPolicy
 from seesaw_cf.builder_scripts.source.replies import CachedSource
@@ -80,4 +78,4 @@ def source_of(
 
 def bar(steps: Sequence[T], label: str) -> Iterable[T]:
     """A progress bar with the time that is left; none for a single step."""
-    return tqdm(steps, desc=label, disable=len(steps) < 2 or no_bars() is True, smoothing=0.1)
+    return Bar(steps, desc=label, disable=len(steps) < 2 or no_bars(), smoothing=0.1)

@@ -25,12 +25,10 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, overload
 
-from tqdm import tqdm
-
 from seesaw_cf.base.arguments import check_public
 from seesaw_cf.base.checks import one_of
 from seesaw_cf.base.errors import RecordError, SeesawError, StorageError, UnknownNameError, unknown_name
-from seesaw_cf.base.retrying import no_bars
+from seesaw_cf.base.retrying import Bar, no_bars
 from seesaw_cf.base.types import JsonObject
 
 if TYPE_CHECKING:
@@ -347,7 +345,7 @@ def _sampled(texts: Iterable[str], limit: int, seed: int) -> list[str]:
 
 def _first(texts: Iterable[str], limit: int, spec: str) -> list[str]:
     """The first texts of a stream."""
-    return list(tqdm(islice(texts, limit), desc=f"texts of {spec}", total=limit, unit="text", disable=no_bars()))
+    return list(Bar(islice(texts, limit), desc=f"texts of {spec}", total=limit, unit="text", disable=no_bars()))
 
 
 check_public(globals())

@@ -12,6 +12,7 @@ import importlib.resources
 import importlib.util
 import os
 import random
+import sys
 import textwrap
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
@@ -138,7 +139,7 @@ def load_model(
         _check_device(device)
     options = {"revision": revision or "main", "trust_remote_code": trust_remote_code}
     weights = {"dtype": _dtype(dtype), "device_map": spread, "use_safetensors": True, "output_loading_info": True}
-    with _explained(name_or_path, revision), silent_loaders(bars=progress):
+    with _explained(name_or_path, revision), silent_loaders(bars=progress and sys.stderr.isatty()):
         tokenizer = AutoTokenizer.from_pretrained(source, **options)
         _check_depth(name_or_path, AutoConfig.from_pretrained(source, **options))
         # With sizes ignored, tensors of another shape are reported like the missing ones, and refused below.

@@ -10,6 +10,7 @@ from itertools import combinations
 import pandas as pd
 
 from seesaw_cf.base.errors import RecordError
+from seesaw_cf.base.retrying import stage
 from seesaw_cf.editors.control_names import compared, is_control
 from seesaw_cf.effects.audit import AuditSettings, audit, audit_record, hypotheses
 from seesaw_cf.effects.estimands import estimate_groups, excess_over_control
@@ -74,6 +75,7 @@ def audit_prompts(
         settings: What was declared.
         floor: The noise floor.
     """
+    stage("contrasts between groups")
     batch = manifest.get("protocol") == "batch"
     clusters = {"edit": "edit_relation", "person": "person"} if batch else CLUSTERS
     editors = sorted(prompts["editor"].unique())

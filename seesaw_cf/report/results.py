@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from seesaw_cf.base.checks import brief, shown
 from seesaw_cf.base.errors import RunFolderError
+from seesaw_cf.base.retrying import stage
 from seesaw_cf.base.tables import CONTROL_SEEDS, SCORES, read_table
 from seesaw_cf.base.text import read_json
 from seesaw_cf.editors.control_names import compared, first_seed
@@ -177,12 +178,14 @@ def read_results(
         table = pd.concat([accuracy_table(frame, mode=rule, seed=seed) for frame in blocks], ignore_index=True)
         return fold_seeds(table, _ANSWER[1:], ("n", *_LEFT_OUT))
 
+    stage("effects on other people")
     rule: Mode = "paper" if mode == "paper" else "exact"
     prompts = marked = of_seeds = None
     seeds = [read_table(path / CONTROL_SEEDS, SCORES)] if (path / CONTROL_SEEDS).exists() else []
     if "cross_subject" in kinds:
         changes = [prompt_effects(table, score=score, nats=nats) for table in (scores, *seeds)]
         prompts = with_edit_known(mean_over_seeds(changes, _PROMPT, _MOVED), edits)
+    stage("other facts")
     if "cross_property" in kinds:
         right = [mark(answers(table, mode=rule), rule, nats) for table in (scores, *seeds)]
         right = [frame.assign(post_mean=frame["post_correct"].astype(float)) for frame in right]
@@ -197,6 +200,7 @@ def read_results(
         tables = [efficacy(_of(table, once), score=score, nats=nats) for table in (scores, *seeds)]
         took = fold_seeds(pd.concat(tables, ignore_index=True), ["relation"], ("n", "n_tied", "n_unscored"))
     gate = _gate(once, took)
+    stage("groups")
     return Results(
         folder=path,
         manifest=manifest,

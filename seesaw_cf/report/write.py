@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pandas as pd
 
+from seesaw_cf.base.retrying import stage
+from seesaw_cf.base.tracking import Tracker
 from seesaw_cf.effects.audit import AuditSettings
 from seesaw_cf.effects.dose import Curves, read_curves, summarise_curves
 from seesaw_cf.report import notes, text
@@ -120,6 +122,7 @@ def write_report(
     dose: str | os.PathLike[str] | None = None,
     pictures: bool = False,
     full: bool = True,
+    tracker: Tracker | None = None,
 ) -> str:
     """Write the report of a finished run.
 
@@ -134,6 +137,7 @@ def write_report(
         dose: A folder of `seesaw-cf dose`; its curves are shown as well.
         pictures: Draw pictures too, into the folder `pictures`; needs matplotlib.
         full: Return every table; else one screen with files and findings.
+        tracker: Told what happened on each level: value, low and high of every editor.
 
     Returns:
         Plain text for a terminal, the findings last.
@@ -145,6 +149,11 @@ def write_report(
         StorageError: A file could not be written.
     """
     results = read_results(run_folder, settings=settings)
+    stage("pages")
+    if tracker is not None:
+        for row in results.levels.to_dict("records"):
+            numbers = {name: float(row[name]) for name in ("value", "low", "high") if pd.notna(row[name])}
+            tracker.log(f"{row['editor']}/{row['level']}/{row['scale']}", numbers)
     report = run_report(results, None if dose is None else read_curves(dose), full)
     folder = Path(run_folder) / "report" if out is None else Path(out)
     return report.write(folder, pictures=pictures, full=full)

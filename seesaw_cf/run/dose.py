@@ -16,10 +16,10 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-from tqdm import tqdm
 
 from seesaw_cf.base.errors import RecordError
 from seesaw_cf.base.files import write_text
+from seesaw_cf.base.retrying import Bar
 from seesaw_cf.base.tables import SCORES
 from seesaw_cf.base.types import AttributePrompt, Case, Cloze, ClozeScore, Entity, JsonObject, TableRow
 from seesaw_cf.effects.dose import SAMPLE, health, sample_effects
@@ -135,7 +135,7 @@ def run_dose(job: Job, plan: DosePlan, out: Path, *, progress: bool = True) -> P
         for repeat in range(plan.repeats)
     ]
     watched: dict[str, _Watched] = {}
-    for sample in tqdm(samples, "edit together, score, restore", unit="sample", disable=not progress):
+    for sample in Bar(samples, "edit together, score, restore", unit="sample", disable=not progress):
         if not store.has(sample.key):
             if sample.mix not in watched:
                 watched_questions = _watched(_panel(run.cases, sample.mix, plan), plan.texts)

@@ -14,12 +14,13 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
-from tqdm import tqdm
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from seesaw_cf.base.errors import EditError, PromptError, StorageError
 from seesaw_cf.base.files import safe_name
+from seesaw_cf.base.retrying import Bar
 from seesaw_cf.base.tables import CONTROL_SEEDS, SCORES
+from seesaw_cf.base.tracking import Tracker
 from seesaw_cf.base.types import Case, Cloze, ClozeScore
 from seesaw_cf.editors.control_names import control_name, first_seed, is_control, split_control
 from seesaw_cf.editors.remembered import Remembered, RememberedEach
@@ -66,6 +67,7 @@ class Run:
         checkpoints: Also write each edit as a separate model, `checkpoints/EDITOR/UNIT/`; not of controls.
         candidates: What the true target of each case is ranked among before any edit.
         anyway: Warn of an editor with first edits that are not local, instead of stopping.
+        tracker: Told how many tasks are done, after each.
     """
 
     model: PreTrainedModel
@@ -83,6 +85,7 @@ class Run:
     checkpoints: bool = False
     candidates: Candidates = field(default_factory=Candidates)
     anyway: bool = False
+    tracker: Tracker | None = None
 
     @cached_property
     def store(self) -> Store:
@@ -170,7 +173,7 @@ class Run:
         """Score some of `parts` before any edit, and cache them; what is cached is not scored again."""
         model = {key: value for key, value in self.manifest.model.items() if key not in ("id", "revision")}
         scores = pre_scores(self.scorer, parts, {"model": model, "scoring": self.manifest.scoring})
-        bar = tqdm(scores, "before any edit: score", len(parts), unit="block", disable=not self.progress)
+        bar = Bar(scores, "before any edit: score", len(parts), unit="block", disable=not self.progress)
         return {cloze: score for block in bar for cloze, score in block.items()}
 
     @cached_property
@@ -291,9 +294,12 @@ class Run:
         _ = self.before, self.hashes
         mine = [number for number in still_open if number % world == rank]
         rest = [number for number in reversed(still_open) if number % world != rank]
-        for number in tqdm([*mine, *rest], "edit, score, restore", unit="block", disable=not self.progress):
+        bar = Bar([*mine, *rest], "edit, score, restore", unit="block", disable=not self.progress)
+        for done, number in enumerate(bar, 1):
             if self.is_open(self.tasks[number]):
                 self.do(self.tasks[number])
+            if self.tracker is not None:
+                self.tracker.log("blocks", {"done": done, "of": len(still_open)})
         _check_untouched(self.model, self.hashes)
 
     def merge(self) -> None:

@@ -16,10 +16,10 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from tqdm import tqdm
 
 from seesaw_cf.base.errors import EditError, PromptError, RecordError
 from seesaw_cf.base.files import write_text
+from seesaw_cf.base.retrying import Bar
 from seesaw_cf.base.tables import SCORES
 from seesaw_cf.base.types import Case
 from seesaw_cf.editors.locate.config import with_settings
@@ -148,7 +148,7 @@ class _Search:
         """Every trial of a round, made where it is not there yet."""
         cases = draw_edits(self.run.cases, count, self.plan.seed)
         rows = []
-        for number in tqdm([*numbers], f"{name} round: edit, score, write", unit="trial", disable=not progress):
+        for number in Bar([*numbers], f"{name} round: edit, score, write", unit="trial", disable=not progress):
             key = (name, f"{number:04d}")
             if not self.store.has(key):
                 self._try(key, self.editors[number], cases)

@@ -15,10 +15,9 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypedDict
 
-from tqdm import tqdm
-
 from seesaw_cf.base.checks import shown
 from seesaw_cf.base.errors import RunFolderError, ServiceError, need
+from seesaw_cf.base.retrying import Bar
 from seesaw_cf.run.explain import Line, announce, collected, tell
 
 if TYPE_CHECKING:
@@ -224,7 +223,7 @@ def _drive(ray: Any, start: Callable[[], Any], first: Any, todo: list[int], coun
     waiting, tries, idle = list(reversed(todo)), Counter[int](), [first]
     busy: dict[Any, tuple[Any, int]] = {}
     starting = _asked_ready(start() for _ in range(count - 1))
-    with tqdm(total=len(todo), desc="edit, score, restore", unit="block", disable=not progress) as bar:
+    with Bar[object](total=len(todo), desc="edit, score, restore", unit="block", disable=not progress) as bar:
         while waiting or busy:
             while waiting and idle:
                 actor, number = idle.pop(), waiting.pop()

@@ -14,9 +14,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from tqdm import tqdm
-
 from seesaw_cf.base.errors import RunFolderError, SeesawError, StorageError
+from seesaw_cf.base.retrying import Bar
 from seesaw_cf.run.explain import announce
 from seesaw_cf.run.job import run_job
 from seesaw_cf.run.workers import rank_and_world
@@ -54,7 +53,7 @@ def run_study(study: Study, out: Path, only: Sequence[str] = (), *, progress: bo
     claim_study(out, study)
     tried: set[str] = set()
     announced = False
-    with tqdm(total=len(waiting), desc="cells", unit="cell", disable=not progress) as bar:
+    with Bar[object](total=len(waiting), desc="cells", unit="cell", disable=not progress) as bar:
         while waiting:
             held = [cell for cell in waiting if not _settled(cell, study, out, tried, progress)]
             bar.update(len(waiting) - len(held))

@@ -8,11 +8,10 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from tqdm import tqdm
-
 from seesaw_cf.base.arguments import check_public
 from seesaw_cf.base.checks import one_of
 from seesaw_cf.base.errors import RecordError
+from seesaw_cf.base.retrying import Bar
 from seesaw_cf.base.versions import versions
 from seesaw_cf.generation.types import Ask, Completion, Generator, Sampling
 from seesaw_cf.run.manifest import RunManifest
@@ -86,7 +85,10 @@ def crawl_identities(
     units = [IdentityCrawl(identity, run, settings) for run in range(settings.runs) for identity in identities]
     stored = {_key(unit): {} if unit.identity.name in redo else load_unit(store, unit) for unit in units}
     total = settings.triples * len(units)
-    with tqdm(total=total, desc="triples", unit="triple", disable=not progress) as bar, _saving(store, units) as save:
+    with (
+        Bar[object](total=total, desc="triples", unit="triple", disable=not progress) as bar,
+        _saving(store, units) as save,
+    ):
         ask = _Asker(generator, stored, batch)
 
         def after() -> None:

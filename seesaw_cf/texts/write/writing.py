@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Protocol, TypedDict
 
 import pyarrow as pa
-from tqdm import tqdm
 
 from seesaw_cf.base.errors import EditError
+from seesaw_cf.base.retrying import Bar
 from seesaw_cf.base.tables import Int32, read_table, schema_of, write_table
 from seesaw_cf.base.types import Case
 from seesaw_cf.generation.hf import HFGenerator
@@ -223,7 +223,7 @@ class PassageRun:
         store.claim()
         tasks = list(self._tasks())
         left = [task for task in tasks if not is_final(store, task[:2])]
-        bar = tqdm(left, "write passages", unit="block", disable=not self.progress)
+        bar = Bar(left, "write passages", unit="block", disable=not self.progress)
         for editor, key, cases in bar:
             self._write(store, editor, key, cases)
         self._check_untouched(bool(left))
