@@ -86,7 +86,7 @@ class _Control(ABC):
 
     config_class: ClassVar[type[ControlConfig]] = ControlConfig
     config: ControlConfig = field(default_factory=ControlConfig)
-    corpus: Sequence[str] | None = None
+    corpus: Sequence[str] | None = field(default=None, repr=False)
     inner: Editor | None = None
 
     def fit(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> Self:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import ClassVar, Literal, Self
 
@@ -39,7 +39,7 @@ class FineTuning(EditsGroups):
     """
 
     config: TuningConfig
-    corpus: Sequence[str] | None = None
+    corpus: Sequence[str] | None = field(default=None, repr=False)
 
     @abstractmethod
     def _method(self, parts: ModelParts, tokenizer: PreTrainedTokenizerBase) -> Method:
@@ -133,7 +133,7 @@ class FT(FineTuning):
 
     config_class: ClassVar[type[FTConfig]] = FTConfig
     config: FTConfig
-    corpus: Sequence[str] | None = None
+    corpus: Sequence[str] | None = field(default=None, repr=False)
 
     def _method(self, parts: ModelParts, tokenizer: PreTrainedTokenizerBase) -> Method:
         """Copies of the weights (and biases), kept within `norm_constraint` of the old ones."""

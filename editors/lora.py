@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import ClassVar
 
@@ -57,7 +57,7 @@ class LoRA(FineTuning):
 
     config_class: ClassVar[type[LoRAConfig]] = LoRAConfig
     config: LoRAConfig
-    corpus: Sequence[str] | None = None
+    corpus: Sequence[str] | None = field(default=None, repr=False)
 
     def _method(self, parts: ModelParts, tokenizer: PreTrainedTokenizerBase) -> Method:
         """Two factors for every block."""

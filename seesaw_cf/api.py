@@ -27,6 +27,7 @@ from seesaw_cf.base.arguments import check_public
 from seesaw_cf.base.checks import one_of, shown
 from seesaw_cf.base.errors import RecordError, StorageError
 from seesaw_cf.base.retrying import stages
+from seesaw_cf.base.terminal import wrap
 from seesaw_cf.base.tracking import Tracker
 from seesaw_cf.editors.plugins import PLUGINS
 from seesaw_cf.models.edited import save_change
@@ -96,12 +97,13 @@ class Audit:
         """Return a table of the report in LaTeX (booktabs).
 
         Args:
-            table: Its name, as in the report's folder of CSV files.
+            table: "levels", "effects", "accuracy", "contrasts", or a name in the report's folder of CSV files.
 
         Raises:
             UnknownNameError: The report has no such table.
         """
         tables = {declared.name: declared for declared in run_tables(self.results)}
+        tables |= {name: tables[file] for name, file in _FILES.items() if file in tables}
         return tables[one_of("table", table, tables)].latex()
 
     def save(self, folder: str | Path) -> Path:
@@ -121,7 +123,9 @@ class Audit:
         webbrowser.open(_report(self.results.folder).resolve().as_uri())
 
     def __repr__(self) -> str:
-        return f"{self.findings.title}\n{self.findings.about}"[:2000]
+        """Title, what was done, and each level: estimate with interval, then its control's."""
+        levels = [wrap(f"{strip.title}: {strip.estimates()}", "  ") for strip in self.findings.strips]
+        return "\n".join([wrap(self.findings.title), wrap(self.findings.about), *levels])[:2000]
 
     def _repr_html_(self) -> str:
         page = findings_page(Findings(self.findings))
@@ -225,6 +229,8 @@ def compare(
     return audit(base, tokenizer, changed=changed, requests=file, **options)
 
 
+# Data frames of an audit whose files have another name.
+_FILES = {"effects": "effects_by_group", "contrasts": "verdicts"}
 # What `audit` has an argument of its own for.
 _ARGUMENTS = {"model", "editors", "controls", "changed"}
 

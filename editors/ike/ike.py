@@ -144,7 +144,7 @@ class IKE:
 
     config_class: ClassVar[type[IKEConfig]] = IKEConfig
     config: IKEConfig = field(default_factory=IKEConfig)
-    corpus: Sequence[str] | None = None
+    corpus: Sequence[str] | None = field(default=None, repr=False)
     pool: tuple[Demonstration, ...] = ()
     encoder: Encoder | None = None
     _vectors: NDArray[np.float64] | None = field(default=None, repr=False, compare=False)

@@ -114,9 +114,9 @@ class MEND:
 
     config_class: ClassVar[type[MENDConfig]] = MENDConfig
     config: MENDConfig
-    corpus: Sequence[str] | None = None
-    examples: Sequence[TrainingEdit] | None = None
-    network: MENDNetwork | None = None
+    corpus: Sequence[str] | None = field(default=None, repr=False)
+    examples: Sequence[TrainingEdit] | None = field(default=None, repr=False)
+    network: MENDNetwork | None = field(default=None, repr=False)
 
     def fit(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> Self:
         """Take the network given, load it, or train one (minutes for a tiny model, days for a large one).

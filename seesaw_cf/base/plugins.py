@@ -26,6 +26,7 @@ Plugged = dict[str, str | Plugin]
 """Name -> "module:object", or the class or function itself."""
 
 # "FILE.py", "FILE.py:object" or "package.module:object"; on Windows a drive comes before the file.
+_OF_FILE = "seesaw_cf_plugin_"  # begins the name of a module that is made of a file
 _SOURCE = re.compile(r"(?P<place>.+\.py|[A-Za-z_][\w.]*(?=:))(?::(?P<name>\w+))?")
 
 
@@ -179,7 +180,9 @@ def has_arguments(plugin: Plugin, method: str, *names: str) -> bool:
 
 
 def _where(plugin: Plugin) -> str:
-    return f"{plugin.__module__}:{plugin.__qualname__}"
+    module = plugin.__module__
+    place = str(sys.modules[module].__file__) if module.startswith(_OF_FILE) and module in sys.modules else module
+    return f"{place}:{plugin.__qualname__}"
 
 
 def _line_of(plugin: Plugin) -> str:
@@ -197,7 +200,7 @@ def _plugin(value: object) -> Plugin:
 
 def _import_file(file: Path) -> ModuleType:
     stem, place = re.sub(r"\W", "_", file.stem), hashlib.sha256(str(file).encode()).hexdigest()[:8]
-    name = f"seesaw_cf_plugin_{stem}_{place}"
+    name = f"{_OF_FILE}{stem}_{place}"
     if name in sys.modules:
         return sys.modules[name]
     spec = importlib.util.spec_from_file_location(name, file)

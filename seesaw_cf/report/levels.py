@@ -181,8 +181,11 @@ class Strip:
     def line(self) -> str:
         """Return the strip as a sentence."""
         chips = [f"{chip.editor} {chip.said}".strip() + f" ({chip.note})" * bool(chip.note) for chip in self.chips]
-        marks = "; ".join(f"{mark.name} {mark.said}" for mark in self.marks)
-        return f"{'; '.join(chips)}. {marks} ({self.about})."
+        return f"{'; '.join(chips)}. {self.estimates()} ({self.about})."
+
+    def estimates(self) -> str:
+        """Return every estimate with its interval, controls among them."""
+        return "; ".join(f"{mark.name} {mark.said}" for mark in self.marks)
 
     def record(self) -> Mapping[str, object]:
         """Return estimates and verdicts."""

@@ -63,7 +63,9 @@ def test_results_are_frames_and_the_object_is_small_to_print(audited: seesaw_cf.
     assert set(audited.levels["level"]) == {"other_facts", "target_true", "target_new"}
     assert set(audited.effects["editor"]) == set(audited.accuracy["editor"]) == {"ft", "random(ft)"}
     assert set(audited.contrasts["verdict"]) <= {"not testable", "undetermined"}
-    assert audited.findings.title in repr(audited)
+    printed = " ".join(str(audited).split())
+    assert audited.findings.title in printed
+    assert re.search(r"People who hold the new answer: ft [−+][\d.]+; random\(ft\) [−+][\d.]+", printed)
     assert len(repr(audited)) <= 2000
     assert "Groups against each other" in audited.conclusion
 
@@ -80,6 +82,10 @@ def test_tables_in_latex(audited: seesaw_cf.Audit) -> None:
     table = audited.to_latex("levels")
     assert table.startswith("\\begin{tabular}")
     assert len(re.findall(r"\\\\$", table, re.MULTILINE)) == 1 + 2 * 3, "a head, then two editors on three levels"
+    for name in ("effects", "accuracy", "contrasts"):
+        rows = audited.to_latex(name).count(r"\\") - 1
+        assert audited.to_latex(name).startswith("\\begin{tabular}")
+        assert 0 <= rows <= 1 + len(getattr(audited, name))
     with pytest.raises(UnknownNameError, match="level"):
         audited.to_latex("level")
 
@@ -151,7 +157,7 @@ def test_an_editor_has_the_name_of_its_class(source: str) -> None:
 
 def test_two_editors_with_one_name_are_refused() -> None:
     editor_name("tests.api.own_editor:OneStep")
-    with pytest.raises(EditError, match=r"the name 'onestep' is that of .*Give the class another"):
+    with pytest.raises(EditError, match=r"the name 'onestep' is that of .*Give it another name"):
         editor_name(str(OWN))
     assert editor_name("onestep") == "onestep"
 
@@ -159,12 +165,12 @@ def test_two_editors_with_one_name_are_refused() -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("import nothing_here", r"line 1: importing it fails \(ModuleNotFoundError.*Correct it, or install"),
-        ("x = 1", "0 classes in it have a config_class, expected one editor"),
-        ("class A:\n    config_class = int", "it has no fit, expected fit"),
+        ("import nothing_here", r"importing it fails \(line 1, ModuleNotFoundError.*Correct it, or install"),
+        ("x = 1", "0 objects in it are classes with a config_class, expected one"),
+        ("class A:\n    config_class = int", "config_class is a frozen dataclass"),
         (
             "class A:\n    config_class = int\n    fit = edit = print",
-            "expected a frozen dataclass with a class method for_model",
+            "line 1: broken, config_class is a frozen dataclass with a class method for_model",
         ),
     ],
 )

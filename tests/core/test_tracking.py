@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 
@@ -87,6 +88,6 @@ def test_an_audit_from_python_tells_an_object() -> None:
             self.done += (numbers["done"],)
 
     blocks = Blocks()
-    quiet: dict[str, bool] = {"progress": False}
-    seesaw_cf.audit("seesaw-tiny", editor="ft", control=(), configs="cross_property", limit=1, tracker=blocks, **quiet)
+    asked: dict[str, Any] = {"configs": "cross_property", "limit": 1}
+    seesaw_cf.audit("seesaw-tiny", editor="ft", control=(), progress=False, tracker=blocks, **asked)
     assert blocks.done == (1,)
