@@ -40,6 +40,7 @@ from seesaw_cf.records.load import usual_configs
 from seesaw_cf.report import AuditSettings, Results, read_results, write_report
 from seesaw_cf.report.findings import find
 from seesaw_cf.report.html.findings import Findings, FirstScreen, findings_page
+from seesaw_cf.report.levels import Strip
 from seesaw_cf.report.run_tables import run_tables
 from seesaw_cf.run.job import make_run
 from seesaw_cf.run.jobs import Job
@@ -124,7 +125,8 @@ class Audit:
 
     def __repr__(self) -> str:
         """Title, what was done, and each level: estimate with interval, then its control's."""
-        levels = [wrap(f"{strip.title}: {strip.estimates()}", "  ") for strip in self.findings.strips]
+        strips = [answer for answer in self.findings.answers.values() if isinstance(answer, Strip)]
+        levels = [wrap(f"{strip.title}: {strip.estimates()}", "  ") for strip in strips]
         return "\n".join([wrap(self.findings.title), wrap(self.findings.about), *levels])[:2000]
 
     def _repr_html_(self) -> str:
