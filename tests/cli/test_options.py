@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 import subprocess
 import sys
 from collections import defaultdict
@@ -169,7 +170,7 @@ def test_a_misspelt_command_or_option_is_met_with_the_nearest(capsys: pytest.Cap
             message = refusal([*words, misspelt(name)], capsys)
             assert message.startswith(f"unknown command {misspelt(name)!r}. Did you mean "), words
             assert repr(name) in message.partition(" Known: ")[0], (words, message)
-        for name in (name for action in found._actions for name in action.option_strings if name != "-h"):
+        for name in filter(re.compile("--").match, found._option_string_actions):
             message = refusal([*words, f"{misspelt(name)}=2"], capsys)
             assert message.startswith(f"unknown option {misspelt(name)!r}. Did you mean "), words
             assert repr(name) in message.partition(" Known: ")[0], (words, message)
