@@ -163,12 +163,14 @@ _STAGES: list[Bar[object]] = []
 @contextlib.contextmanager
 def stages(work: str, number: int, *, silent: bool = False) -> Iterator[None]:
     """Show a bar around work that calls `stage` so many times; inside of another block that shows its own, none."""
-    with Bar[object](desc=work, total=number, unit="stage", disable=silent or no_bars()) as bar:
+    off = silent or no_bars()
+    # Nothing is drawn before the first stage: until then the work may be refused.
+    with Bar[object](desc=work, total=number, unit="stage", disable=off, delay=1e-9) as bar:
         _STAGES.append(bar)
         try:
             yield
-        finally:
             bar.update(number - bar.n)
+        finally:
             _STAGES.remove(bar)
 
 
@@ -176,5 +178,5 @@ def stage(name: str) -> None:
     """Say what begins: the bar of `stages` moves on, and the log has it with -v."""
     log.info("%s", name)
     for bar in _STAGES[-1:]:
-        bar.set_postfix_str(name, refresh=bar.in_terminal)
+        bar.set_postfix_str(name, refresh=bar.in_terminal or not bar.n)
         bar.update()
