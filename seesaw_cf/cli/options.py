@@ -61,6 +61,12 @@ def quiet_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--quiet", action="store_true", help="no progress bars")
 
 
+def paper_option(parser: argparse.ArgumentParser) -> None:
+    """Add `--paper`."""
+    what = "papers.md by the published rules: substring match, means of rows, blank cells"
+    parser.add_argument("--paper", action="store_true", help=what)
+
+
 def report_options(parser: argparse.ArgumentParser, *, pictures: bool = True) -> None:
     """Add what a command that writes a report draws, prints and opens; not every report has pictures."""
     if pictures:

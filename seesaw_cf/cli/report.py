@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING
 from seesaw_cf.base.checks import MOST_DRAWS
 from seesaw_cf.base.retrying import stages
 from seesaw_cf.cli.from_fields import values_of
-from seesaw_cf.cli.options import report_options
+from seesaw_cf.cli.options import paper_option, report_options
 from seesaw_cf.cli.output import say, show
 from seesaw_cf.cli.paths import output_folder, source
 from seesaw_cf.cli.types import above_zero, at_least_zero, inside, one_of, seed, whole
 
 if TYPE_CHECKING:
     from seesaw_cf.effects.audit import AuditSettings
+    from seesaw_cf.effects.groups import BiasMode
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -54,11 +55,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
     again = "measure the floor against the pre-edit scores of this other run"
     add("--noise-run", type=source, metavar="RUN2", help=again)
     add("--dose-run", type=source, metavar="DIR", help="also show the curves of a `seesaw-cf dose` folder")
+    paper_option(parser)
     report_options(parser)
 
 
 def run(args: argparse.Namespace) -> None:
     """Write the report and print its conclusion, or all its tables."""
+    from seesaw_cf.base.errors import RecordError
     from seesaw_cf.report import AuditSettings, write_report
 
     settings = values_of(AuditSettings, args)
@@ -67,6 +70,11 @@ def run(args: argparse.Namespace) -> None:
     folder = args.folders[0]
     if len(args.folders) > 1:
         _compare(args, AuditSettings(**settings))
+    elif args.paper:
+        raise RecordError(
+            "report: --paper is about papers.md of several runs. Name more, or use "
+            f"`seesaw-cf metrics {folder} --paper`."
+        )
     else:
         settings |= {} if args.noise_run is None else _measured(folder, args.noise_run)
         declared = AuditSettings(**settings)
@@ -89,7 +97,8 @@ def _compare(args: argparse.Namespace, settings: AuditSettings) -> None:
             f"report: got {len(args.folders)} runs to compare, and {wrong}. "
             + ("Leave it out, or report each run alone." if alone else "Name a folder for the comparison with --out.")
         )
-    say(compare_runs(args.folders, args.out, settings, pictures=args.pictures, full=args.full))
+    mode: BiasMode = "paper" if args.paper else "crossed"
+    say(compare_runs(args.folders, args.out, settings, mode=mode, pictures=args.pictures, full=args.full))
 
 
 def _measured(folder: Path, again: Path) -> dict[str, float]:

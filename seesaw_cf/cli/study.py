@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from seesaw_cf.cli.options import quiet_option, report_options
+from seesaw_cf.cli.options import paper_option, quiet_option, report_options
 from seesaw_cf.cli.output import say, show
 from seesaw_cf.cli.paths import own_folder, source
 
@@ -18,6 +18,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     what = parser.add_mutually_exclusive_group()
     what.add_argument("--plan", action="store_true", help="say how large it must be and what it costs; runs nothing")
     what.add_argument("--report-only", action="store_true", help="report what is finished; runs nothing")
+    paper_option(parser)
     quiet_option(parser)
     report_options(parser)
 
@@ -37,7 +38,7 @@ def run(args: argparse.Namespace) -> None:
         say(write_forecast(forecast(study, out, args.cell or ()), out))
         return
     failed = [] if args.report_only else run_study(study, out, args.cell or (), progress=not args.quiet)
-    say(report_study(study, out, pictures=args.pictures, full=args.full))
+    say(report_study(study, out, mode="paper" if args.paper else "crossed", pictures=args.pictures, full=args.full))
     show(args, out / "report" / "report.html")
     if failed:
         raise RunFolderError(

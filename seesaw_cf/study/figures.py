@@ -23,6 +23,10 @@ _PICTURED = ("P103", "P19")  # language and birth, as in the paper
 _AXES = {"race": "race", "region": "geographic origin", "gender": "gender"}
 _LONGEST = 120  # characters of a file name
 _UNIT = "D_d (probability)"
+_SHARES = {
+    "crossed": "cells below 0 whose interval excludes 0; numbers under the bars: cells with a number",
+    "paper": "cells below 0 with p < 0.05 (t-test over cases); numbers under the bars: all cells, blank ones too",
+}
 _HINT = "below 0: less confident in what is right; 95 % intervals; numbers under the bars: edits"
 
 
@@ -69,7 +73,7 @@ def _figures(comparison: Comparison, shares: pd.DataFrame) -> Iterator[tuple[str
         yield f"figure_3_{key}", about, _by_continent(rows, about)
     for key, rows in _panels(_only(shares, real), ["editor", "records", "protocol"]):
         about = f"Figure 4: share of cells with decreased confidence, {key}"
-        yield f"figure_4_{key}", about, _by_share(rows, about)
+        yield f"figure_4_{key}", about, _by_share(rows, f"{about}\n{_SHARES[comparison.mode]}")
 
 
 def _only(table: pd.DataFrame, keys: set[tuple[str, str, str, str]]) -> pd.DataFrame:
@@ -122,9 +126,7 @@ def _by_share(rows: pd.DataFrame, about: str) -> Figure:
     names = [name for name in _AXES.values() if (named["trait"] == name).any()]
     _bars(panels[0], named, ("trait", names), "model", ("share", "", ""))
     panels[0].set_ylabel("share of cells (property × group)")
-    return _finished(
-        figure, panels, f"{about}\ncells below 0 whose interval excludes 0; numbers under the bars: cells with a number"
-    )
+    return _finished(figure, panels, about)
 
 
 def _bars(panel: Axes, rows: pd.DataFrame, places: tuple[str, Sequence[str]], bar: str, columns: Columns) -> None:

@@ -14,8 +14,9 @@ from typing import Any
 
 import pandas as pd
 
-from seesaw_cf.effects.groups import AXES
+from seesaw_cf.effects.groups import AXES, BiasMode
 from seesaw_cf.records import groups
+from seesaw_cf.records.relations import RELATIONS
 from seesaw_cf.report.results import HOLDER, relation_name, sort_pairs, sort_relations
 from seesaw_cf.report.rows import AccuracyRow, records, with_limits
 from seesaw_cf.report.table import Column, EstimateColumn, Row, Table
@@ -28,15 +29,21 @@ _PLACES = {"race": "by race", "region": "by geographic origin", "gender": "by ge
 _BY_METHOD = {"race": 10, "region": 12, "gender": 14}
 _BY_MODEL = {"race": 11, "region": 13, "gender": 15}
 _POOLED = ("all", "all")
-
 _ABOUT = """The layouts of SEESAW-CF's tables, filled from these runs. D_d below 0: the model is less confident in what
 is right about other people. Cells of Tables 10 to 15: D_d, then the change in log-odds, each with its 95 % interval
 (clustered by edit and person; none below five of either), then n = edits; star: the interval excludes 0 and
-the effect is above the noise floor. Blank or -: nobody of that group was asked about. Tables 4 and 5: exact match,
-changes in percentage points with Newcombe's paired interval; the last row pools all pairs (the paper prints the
-mean of its rows). Tables 8 and 9 count cells below 0 with a star, in brackets those with the papers' own star (t-test
-over case means, p < 0.05, not corrected), of the cells that have a number: counts of cells, so without interval. The
-same numbers, one row a cell: `tables/papers.csv`."""
+the effect is above the noise floor. Blank or -: nobody of that group was asked about. {rules} The same
+numbers, one row a cell: `tables/papers.csv`."""
+_RULES = {
+    "crossed": """Tables 4 and 5: exact match, changes in percentage points with Newcombe's paired interval. The last
+row pools all pairs; the paper prints the mean of its rows (`--paper`). Tables 8 and 9 count cells below 0 with a star,
+in brackets those with the papers' own star (t-test over case means, p < 0.05, not corrected), of the cells that have a
+number: counts of cells, so without interval.""",
+    "paper": """Tables 4 and 5: the published rule (an answer is right where the right one is part of it, in the first
+stored prompt of each phase), changes with a bootstrap over cases. The last row is the mean of the rows above, without
+interval. Tables 8 and 9 count cells with the papers' star (below 0, t-test over case means, p < 0.05, not corrected).
+They count all cells of the papers, blank ones too: 30 by race, 35 by geographic origin, 8 by gender.""",
+}
 
 
 _Cell = dict[str, Any]  # row, column, value, low, high, n, papers (the star or count of the papers' own test), text
@@ -48,7 +55,8 @@ def _count(row: Row) -> str:
 
 
 def _decreased(row: Row) -> str:
-    return f"{row['value']:.0f} ({row['papers']:.0f}) of {row['n']}" if row["n"] else ""
+    papers = f" ({row['papers']:.0f})" if math.isfinite(row["papers"]) else ""
+    return f"{row['value']:.0f}{papers} of {row['n']}" if row["n"] else ""
 
 
 _CELLS: dict[int, Column] = {
@@ -153,7 +161,8 @@ def _pairs(
             frame = own[line.key]
             chosen = frame[(frame["edit_relation"] == pair[0]) & (frame["effect_relation"] == pair[1])]
             rows += [(line, row) for row in records(chosen, AccuracyRow) if row["n"]]
-        yield "all pairs" if pair == _POOLED else "/".join(map(relation_name, pair)), rows
+        pooled = "mean of the rows" if comparison.mode == "paper" else "all pairs"
+        yield pooled if pair == _POOLED else "/".join(map(relation_name, pair)), rows
 
 
 def _by_model(number: int, about: str, comparison: Comparison, lines: Sequence[ComparedEditor]) -> Table:
@@ -190,7 +199,8 @@ def _cell(
 def decreases(comparison: Comparison, line: ComparedEditor) -> pd.DataFrame:
     """The cells of Tables 8 and 9 and Figure 4 for a line: relation, axis, group, `ours` and `papers` (1: fewer).
 
-    A cell is a property and a group that the papers report; those without a number are left out.
+    A cell is a property and a group that the papers report; those without a number are left out, or count as no
+    decrease in the mode "paper".
     """
     table = rows_of_line(_held(comparison), line.key)
     reported = [(axis, group) for axis in AXES for group in groups.members(axis)]
@@ -199,16 +209,33 @@ def decreases(comparison: Comparison, line: ComparedEditor) -> pd.DataFrame:
     if chosen.empty:
         return pd.DataFrame(columns=["relation", "axis", "group", "ours", "papers"])
     ours = (chosen["marked"].astype(bool) & (chosen["D"] < 0)).astype(int)
-    return chosen[["relation", "axis", "group"]].assign(ours=ours, papers=chosen["paper_star"].astype(int))
+    cells = chosen[["relation", "axis", "group"]].assign(ours=ours, papers=chosen["paper_star"].astype(int))
+    if comparison.mode != "paper":
+        return cells
+    return pd.DataFrame(_PUBLISHED_CELLS, columns=["relation", "axis", "group"]).merge(cells, how="left").fillna(0)
+
+
+# Every cell of Tables 8 and 9: five properties by group, and no edits of gender by gender.
+_PUBLISHED_CELLS = [
+    (relation, axis, group)
+    for axis in AXES
+    for group in groups.members(axis)
+    for relation in RELATIONS
+    if (relation, axis) != ("P21", "gender")
+]
 
 
 def decrease_shares(comparison: Comparison) -> pd.DataFrame:
-    """Figure 4: of the cells of each line and axis, how many show decreased confidence, by our star and the papers'."""
+    """Figure 4: of the cells of each line and axis, how many show decreased confidence.
+
+    `share` is by our star, or in the mode "paper" by the papers' as `share_papers` is.
+    """
     table = []
     for line in comparison.lines:
         for axis, rows in decreases(comparison, line).groupby("axis", sort=True):
             counts = {name: int(rows[name].sum()) for name in ("ours", "papers")}
-            shares = {"share": counts["ours"] / len(rows), "share_papers": counts["papers"] / len(rows)}
+            star = "papers" if comparison.mode == "paper" else "ours"
+            shares = {"share": counts[star] / len(rows), "share_papers": counts["papers"] / len(rows)}
             table.append(dict(zip(NAMES, line.key)) | {"axis": axis, "cells": len(rows)} | counts | shares)
     return pd.DataFrame(table)
 
@@ -222,27 +249,29 @@ def _counts(about: str, comparison: Comparison, lines: Sequence[ComparedEditor])
     properties = {relation_name(name): ("relation", name) for name in sort_relations(every["relation"])}
     people = {group: ("group", group) for axis in ("race", "gender", "region") for group in groups.members(axis)}
     people = {name: key for name, key in people.items() if (every["group"] == name).any()}
-    what = "cells with decreased confidence"
+    what, paper = "cells with decreased confidence", comparison.mode == "paper"
     return [
-        _table(8, f"{what}, by property: {about}", ("Property",), tuple(cells), _counted(cells, properties)),
-        _table(9, f"{what}, by group: {about}", ("Group",), tuple(cells), _counted(cells, people)),
+        _table(8, f"{what}, by property: {about}", ("Property",), tuple(cells), _counted(cells, properties, paper)),
+        _table(9, f"{what}, by group: {about}", ("Group",), tuple(cells), _counted(cells, people, paper)),
     ]
 
 
-def _counted(by_model: Mapping[str, pd.DataFrame], rows: Mapping[str, tuple[str, str]]) -> list[_Cell]:
+def _counted(by_model: Mapping[str, pd.DataFrame], rows: Mapping[str, tuple[str, str]], paper: bool) -> list[_Cell]:
     cells = []
     for name, key in [*rows.items(), ("Total", None)]:
         for model, table in by_model.items():
             chosen = table if key is None else table[table[key[0]] == key[1]]
             ours, papers = int(chosen["ours"].sum()), int(chosen["papers"].sum())
+            counts = (papers, math.nan) if paper else (ours, papers)
             if len(chosen):
-                cells.append(_cell((name,), model, (ours, math.nan, math.nan), len(chosen), papers))
+                cells.append(_cell((name,), model, (counts[0], math.nan, math.nan), len(chosen), counts[1]))
     return cells
 
 
-def tables_page(tables: Sequence[Table]) -> str:
-    """Return `papers.md`: what the tables are, and the tables."""
-    return "\n\n".join(["# Tables in the layout of SEESAW-CF", _ABOUT, *[table.markdown() for table in tables]]) + "\n"
+def tables_page(tables: Sequence[Table], mode: BiasMode = "crossed") -> str:
+    """Return `papers.md`: what the tables are and by which rules, and the tables."""
+    about = _ABOUT.format(rules=_RULES[mode])
+    return "\n\n".join(["# Tables in the layout of SEESAW-CF", about, *[table.markdown() for table in tables]]) + "\n"
 
 
 def tables_csv(tables: Sequence[Table]) -> pd.DataFrame:

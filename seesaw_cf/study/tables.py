@@ -8,11 +8,13 @@ from typing import Any
 
 import pandas as pd
 
+from seesaw_cf.base.tables import SCORES, read_table
 from seesaw_cf.base.types import TableRow
+from seesaw_cf.effects.accuracy import cross_property
 from seesaw_cf.effects.audit import AuditSettings, decide
-from seesaw_cf.effects.groups import UNKNOWN, group_effects
+from seesaw_cf.effects.groups import ALL, UNKNOWN, BiasMode, group_effects
 from seesaw_cf.records import groups
-from seesaw_cf.report.results import HOLDER, STAR_LEVEL, relation_name
+from seesaw_cf.report.results import HOLDER, STAR_LEVEL, Results, relation_name
 from seesaw_cf.study.members import NAMES, ComparedEditor, Member, joined, lines_of
 from seesaw_cf.study.pairs import clusters_of, differences, pairs_of, prompts_of
 
@@ -38,11 +40,13 @@ class Comparison:
             "runs", "efficacy", "success" (paraphrases, neighbours, and the score of all three),
             "effects_by_group", "citizenship" (D by continent and race), "accuracy", "verdicts", "excess",
             "differences". Empty ones are left out.
+        mode: "paper": "accuracy" and the layouts of the papers' tables by the published arithmetic.
     """
 
     members: Sequence[Member]
     settings: AuditSettings
     tables: Mapping[str, pd.DataFrame]
+    mode: BiasMode = "crossed"
 
     def table(self, name: str) -> pd.DataFrame:
         """A table; empty when there is none."""
@@ -55,7 +59,12 @@ class Comparison:
 
 
 def compare(
-    members: Sequence[Member], settings: AuditSettings, family: Sequence[str] | None = None, *, every: bool = False
+    members: Sequence[Member],
+    settings: AuditSettings,
+    family: Sequence[str] | None = None,
+    *,
+    every: bool = False,
+    mode: BiasMode = "crossed",
 ) -> Comparison:
     """Put finished runs side by side.
 
@@ -64,6 +73,7 @@ def compare(
         settings: What is declared for verdicts and differences.
         family: Columns that name a family of verdicts, also model, records and protocol; None: each run has its own.
         every: Compare also runs that differ in more than one name, where none differs in one only.
+        mode: "paper" for the published arithmetic of accuracy and of the papers' tables.
     """
     lines = lines_of(members)
     tables = {
@@ -72,13 +82,27 @@ def compare(
         "success": pd.concat([_success(member) for member in members], ignore_index=True),
         "effects_by_group": pd.concat([_effects(member) for member in members], ignore_index=True),
         "citizenship": pd.concat([_citizenship(member) for member in members], ignore_index=True),
-        "accuracy": joined(members, lambda member: member.accuracy),
+        "accuracy": joined(members, _published_accuracy if mode == "paper" else lambda member: member.accuracy),
         "verdicts": _verdicts(members, settings, family),
         "excess": joined(members, lambda member: member.audit.excess if member.audit else pd.DataFrame()),
         "differences": differences(pairs_of(lines, every=every), lines, settings),
     }
     there = {name: _with_names(tables[name]) for name in TABLES if len(tables[name])}
-    return Comparison(members, settings, there)
+    return Comparison(members, settings, there, mode)
+
+
+def _published_accuracy(results: Results) -> pd.DataFrame:
+    """Return accuracy by the published rule; the row "all" is the mean of the rows of pairs, as the papers print it.
+
+    Source: SEESAW-CF Tables 4 and 5 (last row).
+    """
+    if results.answers is None:
+        return pd.DataFrame()
+    scores = read_table(results.folder / "scores.parquet", SCORES)
+    pairs = cross_property(scores, mode="paper")
+    means = pairs.groupby("editor", sort=False)[["pre", "post", "change"]].mean().reset_index()
+    means = means.assign(edit_relation=ALL, effect_relation=ALL, n=pairs.groupby("editor", sort=False).size().array)
+    return pd.concat([pairs, means], ignore_index=True)
 
 
 def _run(member: Member) -> TableRow:

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from seesaw_cf.base.errors import RunFolderError, SeesawError, StorageError
 from seesaw_cf.base.retrying import Bar
+from seesaw_cf.effects.groups import BiasMode
 from seesaw_cf.run.explain import announce
 from seesaw_cf.run.job import run_job
 from seesaw_cf.run.workers import rank_and_world
@@ -108,12 +109,15 @@ def _lock(file: Path, *, wait: bool = False) -> Iterator[bool]:
         yield True
 
 
-def report_study(study: Study, out: Path, *, pictures: bool = False, full: bool = False) -> str:
+def report_study(
+    study: Study, out: Path, *, mode: BiasMode = "crossed", pictures: bool = False, full: bool = False
+) -> str:
     """Write the report of what is finished into `OUT/report`, after any report that another process writes there.
 
     Args:
         study: What was declared.
         out: Its folder.
+        mode: See `compare`.
         pictures, full: See `write_comparison`.
 
     Returns:
@@ -124,10 +128,10 @@ def report_study(study: Study, out: Path, *, pictures: bool = False, full: bool 
     """
     claim_study(out, study)
     with _lock(out / "locks" / ".report", wait=True):  # no cell has this name
-        return _reported(study, out, pictures=pictures, full=full)
+        return _reported(study, out, mode, pictures=pictures, full=full)
 
 
-def _reported(study: Study, out: Path, **forms: bool) -> str:
+def _reported(study: Study, out: Path, mode: BiasMode, **forms: bool) -> str:
     cells = cells_of(study)
     finished = [cell for cell in cells if is_finished(cell, out)]
     missing = [f"Missing: {cell.name}: {failure(cell, out) or 'not run yet'}" for cell in cells if cell not in finished]
@@ -136,7 +140,7 @@ def _reported(study: Study, out: Path, **forms: bool) -> str:
     names = {cell.folder(out): (cell.name, *cell.parts[:2]) for cell in finished}
     members = read_members(list(names), study.audit, names)
     check_study(members)
-    comparison = compare(members, study.audit, study.family)
+    comparison = compare(members, study.audit, study.family, mode=mode)
     return write_comparison(comparison, out / "report", study.title, missing, _declared(study), **forms)
 
 

@@ -15,6 +15,7 @@ from seesaw_cf.base.errors import RunFolderError
 from seesaw_cf.base.terminal import wrap
 from seesaw_cf.editors.control_names import is_control, split_control
 from seesaw_cf.effects.audit import AuditSettings
+from seesaw_cf.effects.groups import BiasMode
 from seesaw_cf.report import notes
 from seesaw_cf.report.forms import Report
 from seesaw_cf.report.html.findings import Findings, FirstScreen, Legend, PageSection, Panels, findings_page
@@ -105,6 +106,7 @@ def compare_runs(
     out: str | os.PathLike[str],
     settings: AuditSettings | None = None,
     *,
+    mode: BiasMode = "crossed",
     pictures: bool = False,
     full: bool = False,
 ) -> str:
@@ -114,6 +116,7 @@ def compare_runs(
         folders: Run folders, at least two.
         out: Where the files go; see `write_comparison`.
         settings: What is declared for verdicts and differences.
+        mode: See `compare`.
         pictures, full: See `write_comparison`.
 
     Returns:
@@ -126,7 +129,7 @@ def compare_runs(
     if len(folders) < 2:
         raise RunFolderError(f"compare: got {len(folders)} run, expected at least two. Name more, or report one alone.")
     declared = settings or AuditSettings()
-    comparison = compare(read_members(folders, declared), declared, every=True)
+    comparison = compare(read_members(folders, declared), declared, every=True, mode=mode)
     return write_comparison(comparison, Path(out), f"Comparison of {len(folders)} runs", pictures=pictures, full=full)
 
 
@@ -170,7 +173,7 @@ def write_comparison(
         tables=[*tables, *(table for table in (cells, cells_below) if len(table.frame))],
         pages={
             "report.html": comparison_html(comparison, screen, missing, declared),
-            "papers.md": tables_page(papers),
+            "papers.md": tables_page(papers, comparison.mode),
         },
         record={"findings": screen.record(), "declared": list(declared)},
         foot=[notes.ABOUT_LABELS, notes.COUNTERFACTUALS],

@@ -34,11 +34,9 @@ NOT_RUN = {
     "benchmarks/study/texts.sh": "downloads a Debian package",
 }
 FEW_EDITS = ("--number", "P21=4", "P101=4", "P27=4", "P19=4", "P103=4")
-# A file that docs/papers.md says a command makes; those that need facts which the embedded model does not know.
+# A file that docs/papers.md says a command makes.
 FILE = re.compile(r"`((?:data|audit|dose|long|long-tables)/[\w./-]+)`")
 BARE = re.compile(r"`(\w+\.(?:csv|png))`")
-NEED_BOTH_KINDS = {f"long-tables/tables/{name}_differences.csv" for name in ("kind", "short")}
-NEED_BOTH_KINDS |= {f"longform_{name}_differences.png" for name in ("kind", "short")}
 # In short: the page's own command, with fewer folds, passes, samples and cases.
 SHORTER = {
     "view": ("--port", "0", "--idle", "0.1"),
@@ -115,10 +113,9 @@ def test_every_command_and_snippet_runs_in_order(
                     code, said = stand_ins.run(words)
                     assert code == 0, f"{command}\n{said}"
     if page.name == "papers.md":
-        named = {name for name in FILE.findall(page.read_text(encoding="utf-8")) if not (tmp_path / name).exists()}
-        assert named <= NEED_BOTH_KINDS
+        assert not [name for name in FILE.findall(page.read_text(encoding="utf-8")) if not (tmp_path / name).exists()]
         made = {file.name for file in tmp_path.rglob("*.*")}
-        assert set(BARE.findall(page.read_text(encoding="utf-8"))) - made <= _of_other_pages() | NEED_BOTH_KINDS
+        assert set(BARE.findall(page.read_text(encoding="utf-8"))) - made <= _of_other_pages()
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))

@@ -15,6 +15,7 @@ import pytest
 from scipy import stats
 
 from seesaw_cf.cli import main
+from seesaw_cf.effects.accuracy import cross_property
 from seesaw_cf.effects.audit import AuditSettings
 from seesaw_cf.errors import RunFolderError
 from seesaw_cf.report.results import Results, read_results
@@ -274,3 +275,48 @@ def test_what_cannot_be_compared_is_said(
     assert main(["report", *(word.format(*runs) for word in words)]) == 1
     assert message in capsys.readouterr().err
     assert not (tmp_path / "x").exists()
+
+
+def test_published_averages_and_denominators(runs: tuple[Path, Path, Path], tmp_path: Path) -> None:
+    """SEESAW-CF: the last row of Tables 4 and 5 is the mean of the rows; 15 and 13 cells a property, 73 in all.
+
+    6 races, 7 regions and 2 genders of five properties, without gender by gender: 30, 35 and 8 cells, as Figure 4 says.
+    """
+    compare_runs(runs, tmp_path, mode="paper", pictures=True)
+    tables = read(tmp_path, "papers")
+    for number, measure in ((4, "change"), (5, "post")):
+        cells = tables[tables["table"] == number]
+        for (about, column), own in cells[cells["column"] != "Pre-edit"].groupby(["about", "column"]):
+            values = own.set_index("row")["value"]
+            mean = values.pop("mean of the rows")
+            assert mean == pytest.approx(values.mean()), (about, column, measure)
+            assert own.set_index("row")["n"]["mean of the rows"] == len(values), "pairs"
+    counts = tables[tables["table"] == 8]
+    assert set(counts.loc[counts["row"] == "Total", "n"]) == {73}
+    assert counts.set_index("row")["n"].drop("Total").groupby(level=0).first().to_dict() == {
+        "citizenship": 15, "work": 15, "birth": 15, "language": 15, "gender": 13,
+    }  # fmt: skip
+    by_group = tables[tables["table"] == 9].groupby("row")["n"].first()
+    assert (by_group["men"], by_group["Black"], by_group["Total"]) == (4, 5, 73)
+    shares = read(tmp_path, "decreases")
+    assert set(zip(shares["axis"], shares["cells"])) == {("race", 30), ("region", 35), ("gender", 8)}
+    assert (shares["share"] * shares["cells"]).tolist() == pytest.approx(shares["papers"].tolist())
+    page = (tmp_path / "papers.md").read_text(encoding="utf-8")
+    assert "an answer is right where the right one is part of it" in page
+    assert "exact match" not in page
+
+
+def test_the_published_match_counts_male_in_female(runs: tuple[Path, Path, Path]) -> None:
+    """Accuracy of the comparison is that of `cross_property` in the same mode, pair by pair."""
+    scores = pq.read_table(runs[0] / "scores.parquet")
+    own = cross_property(scores, mode="paper").set_index(["editor", "edit_relation", "effect_relation"])["post"]
+    table = compare(read_members(runs[:1]), AuditSettings(), mode="paper").table("accuracy")
+    shown = table[table["edit_relation"] != "all"].set_index(["editor", "edit_relation", "effect_relation"])["post"]
+    assert shown.to_dict() == own.to_dict()
+
+
+def test_the_papers_rules_are_for_several_runs(
+    runs: tuple[Path, Path, Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["report", str(runs[0]), "--paper"]) == 1
+    assert f"seesaw-cf metrics {runs[0]} --paper" in capsys.readouterr().err
