@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import argparse
 
-from seesaw_cf.base.errors import RecordError
-from seesaw_cf.base.terminal import wrap
 from seesaw_cf.cli.actions import command
 from seesaw_cf.cli.flaws_judge import judge, judge_options
 from seesaw_cf.cli.flaws_sheets import export_options, export_sheets, import_options, import_sheets
-from seesaw_cf.cli.options import open_option, report_options
+from seesaw_cf.cli.options import report_options
 from seesaw_cf.cli.output import say, show
-from seesaw_cf.cli.paths import output_file, output_folder, source
+from seesaw_cf.cli.paths import output_folder, source
 from seesaw_cf.cli.types import finite, positive
 
 
@@ -19,10 +17,8 @@ def _validate_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("tables", type=source, nargs="+", metavar="TABLE", help="Parquet files of ratings, of people and of the judge")
     add("--judge", required=True, help="which rater is the judge")
-    add("--out", type=output_file, help="JSON file for every number")
-    add("--page", type=output_file, metavar="HTML", help="file for a page with verdicts, plots and tables")
-    open_option(parser)
-    add("--overwrite", action="store_true", help="replace files that are there")
+    add("--out", type=output_folder, required=True, help="folder for page and tables")
+    report_options(parser, pictures=False)
 
 
 def _report_options(parser: argparse.ArgumentParser) -> None:
@@ -37,27 +33,14 @@ def _report_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _validate(args: argparse.Namespace) -> None:
-    from seesaw_cf.base.files import write_new
     from seesaw_cf.base.tables import read_table
-    from seesaw_cf.report.html.findings import findings_page
-    from seesaw_cf.stats.plain import json_text
-    from seesaw_cf.texts.flaws.validity import validate_judge
     from seesaw_cf.texts.report.collected import joined
-    from seesaw_cf.texts.report.validity_page import validity_findings
+    from seesaw_cf.texts.report.validity_page import write_validity_report
     from seesaw_cf.texts.tables import FLAWS
 
-    if args.open and not args.page:
-        raise RecordError("flaws validate: --open shows the page of --page FILE. Give both, or neither.")
     table = joined("flaws", {path: read_table(path, FLAWS) for path in args.tables})
-    validity = validate_judge(table, args.judge)
-    files = [(args.out, json_text(validity))] if args.out else []
-    files += [(args.page, findings_page(validity_findings(table, validity, args.judge)))] if args.page else []
-    write_new(files, overwrite=args.overwrite)
-    for flaw, row in validity.items():
-        split = f"; {row['n_split']} more on which people are split evenly" if row["n_split"] else ""
-        say(wrap(f"{flaw} (n = {row['n']}{split}): {row['verdict']}", indent="  "))
-    if args.page:
-        show(args, args.page)
+    say(write_validity_report(args.out, table, args.judge, full=args.full))
+    show(args, args.out / "report.html")
 
 
 def _report(args: argparse.Namespace) -> None:

@@ -93,8 +93,9 @@ def _report(args: argparse.Namespace) -> None:
         extras = {"scores": args.scores, "measures": args.measure, "references": args.references}
         say(report_leme(args.folder, out, **extras, pictures=args.pictures, full=args.full))
     if args.raters:
-        how = {"effects": args.effect or (0.5,), "per_rater": args.per_rater, "full": args.full}
-        say(report_people(args.raters, out if args.folder is None else out / "people", args.folder, **how))
+        how = {"effects": args.effect or (0.5,), "per_rater": args.per_rater}
+        where = out if args.folder is None else out / "people"
+        say(report_people(args.raters, where, args.folder, pictures=args.pictures, full=args.full, **how))
     show(args, out / "report.html")
 
 

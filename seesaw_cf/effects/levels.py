@@ -13,7 +13,7 @@ from scipy import stats
 from seesaw_cf.base.types import Estimate
 from seesaw_cf.effects.audit import MARGIN, MARGIN_LOG_ODDS, in_log_odds
 from seesaw_cf.effects.estimands import excess_over_control
-from seesaw_cf.effects.prompts import ScoreForm
+from seesaw_cf.effects.prompts import SCALE_COLUMNS, ScoreForm
 from seesaw_cf.stats import (
     adjust,
     case_weights,
@@ -41,7 +41,6 @@ ALPHA = 0.05
 # The sign of a change for the worse.
 _HARM = {"other_facts": -1, "target_true": 1, "target_new": -1}
 # Scale -> column of `prompt_effects`.
-_SCALES = {"probability": "D", "log-odds": "log_odds"}
 _KEYS = ["case_id", "edit_relation", "effect_relation"]
 _NAN = float("nan")
 
@@ -83,7 +82,7 @@ def levels(
         what decides of an editor), `margin`, `verdict` of `LEVEL_VERDICTS`, and `rule`. Edits weigh equally; errors:
         clustered by edit and person, of other facts by the edited person.
     """
-    scales = [name for name in _SCALES if name == "log-odds" or score != "log_odds"]
+    scales = [name for name in SCALE_COLUMNS if name == "log-odds" or score != "log_odds"]
     table = pd.DataFrame([*_other_facts(answers, controls), *_people(prompts, controls, scales)])
     if table.empty:
         return table
@@ -183,11 +182,11 @@ def _people(prompts: pd.DataFrame | None, controls: Controls, scales: Sequence[s
                 pair = rows[rows["editor"].isin((editor, control))]
                 excess = _means(_scored(excess_over_control(pair, control)), ("D", "log_odds")) if control else {}
                 for scale in scales:
-                    parts = [part.get(_SCALES[scale], _NOTHING) for part in (changes[editor], beside, excess)]
+                    parts = [part.get(SCALE_COLUMNS[scale], _NOTHING) for part in (changes[editor], beside, excess)]
                     yield row | {"scale": scale, "control": control} | _columns(*parts)
 
 
-_PROMPT_COLUMNS = ("D_pre", "D_post", "likelier_pre", *_SCALES.values())
+_PROMPT_COLUMNS = ("D_pre", "D_post", "likelier_pre", *SCALE_COLUMNS.values())
 _Mean = tuple[Estimate, int]
 _NOTHING: _Mean = (Estimate(_NAN), 0)
 

@@ -16,11 +16,10 @@ from seesaw_cf.base.errors import RecordError
 from seesaw_cf.base.tables import SCORES, read_table
 from seesaw_cf.effects.audit import MARGIN
 from seesaw_cf.effects.groups import ALL, UNKNOWN, check_axes, mask, members
-from seesaw_cf.effects.prompts import ScoreForm, prompt_effects
+from seesaw_cf.effects.prompts import SCALE_COLUMNS, ScoreForm, prompt_effects
 from seesaw_cf.stats import Components, contrast_components, minimum_detectable_effect, variance_components
 from seesaw_cf.stats.planning import Precision, contrast_precision
 
-_VALUES = {"probability": "D", "log-odds": "log_odds"}
 _KEYS = ["editor", "holds", "relation"]
 _NAMES = (*_KEYS, "axis", "group", "reference", "scale", "mirror", "verdict", "note")
 _NEEDS = ("detectable", "edits_needed", "people_needed", "cheapest_edits", "cheapest_people", "times")
@@ -103,7 +102,7 @@ def _precision(asked: pd.DataFrame, row: Row) -> Precision:
     edit, person = (pd.factorize(asked[name])[0] for name in ("case_id", "person"))
     both = [np.bincount(edit[side], minlength=edit.max() + 1) > 0 for side in (first, second)]
     used = (first | second) & (both[0] & both[1])[edit]
-    values = asked[_VALUES[row["scale"]]].to_numpy(np.float64)[used]
+    values = asked[SCALE_COLUMNS[row["scale"]]].to_numpy(np.float64)[used]
     sizes = (row["effective"].get("edit", 1.0), row["effective"].get("person", 1.0))
     return contrast_precision(values, edit[used], person[used], first[used], row["stderr"], sizes)
 

@@ -10,10 +10,10 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from seesaw_cf.effects.groups import ALL, tags_of
+from seesaw_cf.effects.prompts import SCALE_COLUMNS
 from seesaw_cf.stats.bootstrap import Floats
 from seesaw_cf.stats.permuted import LabelledPeople
 
-_VALUES = {"probability": "D", "log-odds": "log_odds"}
 _NUMBERS = 1 << 15  # of people x labels in one go: more do not stay near the processor
 _CHUNK = 512  # permutations that are drawn together
 Group = tuple[str, str, str]
@@ -120,7 +120,7 @@ def _designs(prompts: pd.DataFrame, tested: pd.DataFrame, people: pd.DataFrame) 
         measures = list(dict.fromkeys(zip(own["editor"], own["scale"])))
         groups: list[Group] = list(dict.fromkeys(zip(own["axis"], own["group"], own["reference"])))
         of_editor = dict(members)
-        values = np.column_stack([of_editor[editor][_VALUES[scale]] for editor, scale in measures])
+        values = np.column_stack([of_editor[editor][SCALE_COLUMNS[scale]] for editor, scale in measures])
         edit, person = pd.factorize(rows["case_id"])[0], people.index.get_indexer(pd.Index(rows["person"]))
         blocks = {ALL: 0} | {name: 1 + at for at, name in enumerate(relations)}
         places = [

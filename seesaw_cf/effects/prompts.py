@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Literal, get_args
 
 import numpy as np
@@ -164,6 +164,8 @@ def _statuses(cell: NDArray[np.int64], statuses: pa.ChunkedArray, logprob: NDArr
 
 
 ScoreForm = Literal["summed", "normalised", "log_odds"]
+SCALE_COLUMNS: Mapping[str, str] = {"probability": "D", "log-odds": "log_odds"}
+"""Scale on which a change is decided -> column of `prompt_effects`."""
 
 
 def check_form(score: str) -> None:

@@ -17,7 +17,7 @@ _PICTURES = {
 }
 
 
-def write_dose_report(folder: str | os.PathLike[str], *, pictures: bool = False, full: bool = True) -> str:
+def write_dose_report(folder: str | os.PathLike[str], *, pictures: bool = False, full: bool = False) -> str:
     """Write the report of a finished dose run into its folder `report`.
 
     Args:

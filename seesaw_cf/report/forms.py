@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 
 from seesaw_cf.base.errors import need
 from seesaw_cf.base.files import sweep, write_text
@@ -101,20 +102,22 @@ class Report:
         return f"{note}\n\n{_shortened(self.screen, SCREEN - note.count(chr(10)) - 2)}"
 
 
-def findings_report(page: Findings, note: str = "", draw: Draw | None = None) -> Report:
+def findings_report(
+    page: Findings, note: str = "", draw: Draw | None = None, record: Mapping[str, object] = MappingProxyType({})
+) -> Report:
     """Return the report of a page.
 
     Args:
         page: Findings and tables.
         note: Markdown between them.
-        draw: See `Report`.
+        draw, record: See `Report`.
     """
     return Report(
         head="\n\n".join(filter(None, [page.screen.markdown(), note])),
         screen=page.screen.terminal(),
         tables=page.tables,
         pages={"report.html": findings_page(page)},
-        record={"findings": page.screen.record(), "facts": dict(page.facts)},
+        record={"findings": page.screen.record(), "facts": dict(page.facts), **record},
         draw=draw,
     )
 

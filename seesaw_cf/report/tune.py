@@ -70,7 +70,7 @@ _TITLE: Sequence[TitleRules[TuneSummary]] = (
 )
 
 
-def write_tune_report(folder: str | os.PathLike[str], *, full: bool = True) -> str:
+def write_tune_report(folder: str | os.PathLike[str], *, full: bool = False) -> str:
     """Write the report of a finished search into its folder `report`.
 
     Args:

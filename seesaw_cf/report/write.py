@@ -121,7 +121,7 @@ def write_report(
     settings: AuditSettings | None = None,
     dose: str | os.PathLike[str] | None = None,
     pictures: bool = False,
-    full: bool = True,
+    full: bool = False,
     tracker: Tracker | None = None,
 ) -> str:
     """Write the report of a finished run.

@@ -163,8 +163,8 @@ Words = Callable[[Path], list[str]]
         ("report run --out s/tasks.study", "it is a file, expected a folder"),
         ("report run --out run", "is read by the same command"),
         ("run --model seesaw-tiny --editor rome --out new --report new", "is named twice"),
-        ("flaws validate run/edits.parquet --judge j --out run/scores.parquet --overwrite", "read by the same command"),
-        ("flaws validate missing --judge j --out run --overwrite", "it is a folder. Name a file"),
+        ("flaws validate run/edits.parquet --judge j --out run", "it is a run, study or dataset"),
+        ("flaws validate missing --judge j --out notes.txt", "it is a file, expected a folder"),
     ],
 )
 def test_nothing_of_the_user_is_replaced(

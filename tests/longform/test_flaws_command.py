@@ -92,12 +92,12 @@ def test_judge_resume_and_validate(
     write_table(folder / "a1.parquet", pa.Table.from_pandas(people, schema=table.schema, preserve_index=False))
     capsys.readouterr()
     files = [str(folder / "a1.parquet"), str(folder / "judged" / "flaws.parquet")]
-    assert main(["flaws", "validate", *files, "--judge", "tiny", "--out", str(folder / "valid.json")]) == 0
-    assert "religion (n = " in capsys.readouterr().out
-    found = json.loads((folder / "valid.json").read_text(encoding="utf-8"))["religion"]
+    assert main(["flaws", "validate", *files, "--judge", "tiny", "--out", str(folder / "valid")]) == 0
+    assert "beyond chance" in capsys.readouterr().out
+    found = json.loads((folder / "valid" / "report.json").read_text(encoding="utf-8"))["flaws"]["religion"]
     assert found["n"] <= len(pairs) == 6
     assert set(found["accuracy"]) == {"judge", "constant"}
-    assert main(["flaws", "validate", *files, "--judge", "tyny"]) == 1
+    assert main(["flaws", "validate", *files, "--judge", "tyny", "--out", str(folder / "valid")]) == 1
     assert "unknown rater 'tyny'. Did you mean 'tiny'" in capsys.readouterr().err
 
 

@@ -86,7 +86,7 @@ def test_each_figure_of_agreement_has_its_own_n_and_a_reason_for_no_interval() -
 
 def test_claims_are_counted_as_in_tables_2_and_3() -> None:
     found = frames(Collected({"annotations": rows_of(ANNOTATIONS, labels({"A": "ssnncc", "B": "ssnns-"}))}))
-    shares = found["claims"].set_index("label")
+    shares = found["labels"].set_index("label")
     assert shares["value"].to_dict() == pytest.approx({"supports": 2.5 / 6, "neutral": 2 / 6, "contradicts": 1.5 / 6})
     counts = found["claim_counts"].set_index("name")["count"].to_dict()
     assert counts == {"supports": 5, "neutral": 4, "contradicts": 2, "new_fact, subject passage": 11}
@@ -214,7 +214,9 @@ def test_the_command_alone_and_beside_a_run(tmp_path: Path, capsys: pytest.Captu
     words = ["leme", "report", "--raters", str(folder)]
     assert main(words) == 1
     assert "give RUN, or --raters TABLE with --out DIR, or both" in capsys.readouterr().err
-    assert main([*words, "--out", str(tmp_path / "out"), "--effect", "1", "--per-rater", "9", "--full"]) == 0
+    words += ["--out", str(tmp_path / "out"), "--full", "--pictures"]
+    assert main([*words, "--effect", "1", "--per-rater", "9"]) == 0
+    assert [file.name for file in (tmp_path / "out" / "pictures").iterdir()] == ["longform_survey.png"]
     assert "AGREEMENT ON THE SURVEY, BEYOND CHANCE (LEME TABLE 5)" in capsys.readouterr().out
     tables = tmp_path / "out" / "tables"
     assert set(pd.read_csv(tables / "survey_plan.csv")["per_rater"]) == {9}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -74,20 +75,20 @@ def test_names_of_raters_are_texts(kind: str) -> None:
     assert "person" in page.text
 
 
-def test_the_command_writes_it_and_replaces_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_writes_every_form(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rows = [
         flaw_row(pair(n), "sexism", r, "pre", FlawAnswer(one)) for r in ("A", "gpt") for n, one in enumerate(ANSWERS)
     ]
     write_table(tmp_path / "all.parquet", flaw_table(rows))
     command = ["flaws", "validate", str(tmp_path / "all.parquet"), "--judge", "gpt"]
-    page = tmp_path / "report.html"
-    assert main([*command, "--page", str(page)]) == 0
+    page, record = (tmp_path / "out" / name for name in ("report.html", "report.json"))
+    assert main([*command, "--out", str(tmp_path / "out")]) == 0
     first = page.read_bytes()
-    assert main([*command, "--page", str(page)]) == 0
+    assert main([*command, "--out", str(tmp_path / "out")]) == 0
     assert page.read_bytes() == first
     assert "agrees with people beyond chance" in check_alone(first.decode()).text
-    page.write_text("mine", encoding="utf-8")
-    assert main([*command, "--page", str(page)]) == 1
-    assert page.read_text(encoding="utf-8") == "mine"
-    assert main([*command, "--open"]) == 1
-    assert "--open shows the page of --page FILE" in capsys.readouterr().err
+    said = capsys.readouterr().out
+    written = json.loads(record.read_text(encoding="utf-8"))
+    assert written["findings"]["title"] in said
+    assert written["flaws"]["sexism"]["confusion"]["1"] == {"-1": 0, "0": 0, "1": 10}
+    assert {"tables/verdicts.csv", "tables/validity.csv", "tables/confusion.csv"} < set(written["files"])

@@ -20,4 +20,4 @@ def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def report(run_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     """The report's folder and its terminal table."""
     out = tmp_path_factory.mktemp("report")
-    return out, write_report(run_folder, out, pictures=True)
+    return out, write_report(run_folder, out, pictures=True, full=True)

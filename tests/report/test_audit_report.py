@@ -26,7 +26,7 @@ def controlled(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, st
     """A run with two editors and a control: its folder, its report's folder, the terminal text."""
     folder = write_run(tmp_path_factory.mktemp("audit") / "run", cases(("P27",), 8, 16), ("memit", "ft", "identity"))
     out = tmp_path_factory.mktemp("out")
-    return folder, out, write_report(folder, out, pictures=True)
+    return folder, out, write_report(folder, out, pictures=True, full=True)
 
 
 def test_verdicts_are_those_of_the_effects_module(controlled: tuple[Path, Path, str]) -> None:

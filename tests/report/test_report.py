@@ -212,7 +212,7 @@ def test_several_tags_count_in_each_group_and_unknown_is_kept(tmp_path: Path) ->
 def test_hostile_names_do_no_harm(tmp_path: Path) -> None:
     name = "$x^{$ |<script>\n# \x1b[31m`*_[a](b)"
     run = write_run(tmp_path / "run", [_one_case([{"race": (name,)}])], (name,))
-    shown = write_report(run)
+    shown = write_report(run, full=True)
     assert "\x1b" not in shown
     markdown = (run / "report" / "report.md").read_text(encoding="utf-8")
     assert "\x1b" not in markdown
@@ -233,7 +233,7 @@ def test_all_edits_refused_is_a_report_not_a_crash(tmp_path: Path) -> None:
 def test_a_run_without_other_people_has_no_such_section(tmp_path: Path) -> None:
 
     run = write_run(tmp_path / "run", property_cases(2))
-    shown = write_report(run)
+    shown = write_report(run, full=True)
     assert "OTHER PEOPLE" not in shown
     assert "OTHER PROPERTIES" in shown
     assert not (run / "report" / "tables" / "effects_by_group.csv").exists()
@@ -327,7 +327,7 @@ def test_one_screen_has_files_and_the_findings_last(
     run_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
-    shown = write_report(run_folder, tmp_path, full=False)
+    shown = write_report(run_folder, tmp_path)
     files, about, title, lines = shown.split("\n\n")
     assert files.endswith("All tables: this command with --full.")
     assert about.startswith("FINDINGS\n")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,7 @@ from seesaw_cf.texts.report.agreement import Agreeing, agreement_sections, besid
 from seesaw_cf.texts.report.collected import Collected, collect
 from seesaw_cf.texts.report.page_measures import TITLE, claims_plot, legend, survey_plot, text_summary, took
 from seesaw_cf.texts.report.simple import passage_columns
-from seesaw_cf.texts.report.tables import drift_table, findings_of, survey_sections, survey_tests
+from seesaw_cf.texts.report.tables import draw_pictures, drift_table, findings_of, survey_sections, survey_tests
 from seesaw_cf.texts.report.values import BASELINE, METRICS, as_frame, label_shares, survey_values
 from seesaw_cf.texts.runs import RunTexts
 from seesaw_cf.texts.wording import FAILURE_MODES
@@ -144,7 +145,7 @@ def _claims(people: Collected, draws: int) -> list[Table]:
     shares = label_shares(frame.assign(annotator=_PEOPLE)).drop(columns="annotator")
     against = shares[shares["label"] == "contradicts"].drop(columns="label")
     return [
-        table_of("claims", "Labels of claims (LEME Figure 4)", _ABOUT["claims"], shares, "label"),
+        table_of("labels", "Labels of claims (LEME Figure 4)", _ABOUT["claims"], shares, "label"),
         table_of("contradicted", "Contradicted claims (LEME Figure 5)", _ABOUT["claims"], against, "claim_kind"),
         drift_table(frame.assign(annotator=_PEOPLE)),
         table_of("claim_counts", "Annotations (LEME Tables 2 and 3)", _ABOUT["claim_counts"], _counts(frame), digits=3),
@@ -236,7 +237,7 @@ def people_findings(people: Collected, sections: Sequence[Table], facts: Mapping
         for name, table, who in (
             ("survey", "survey", "rater"),
             ("survey_tests", "survey_tests", "rater"),
-            ("labels", "claims", "annotator"),
+            ("labels", "labels", "annotator"),
             ("drift", "drift", "annotator"),
         )
     }
@@ -304,7 +305,13 @@ _MEASURES = (
 
 
 def report_people(
-    raters: Sequence[Path], out: Path, run: Path | None = None, *, full: bool = False, **options: Any
+    raters: Sequence[Path],
+    out: Path,
+    run: Path | None = None,
+    *,
+    pictures: bool = False,
+    full: bool = False,
+    **options: Any,
 ) -> str:
     """Write the report of people's answers.
 
@@ -312,6 +319,7 @@ def report_people(
         raters: Folders and Parquet files of people.
         out: Where the tables go.
         run: The run that the texts are from: its raters, annotators and simple metrics are compared with people.
+        pictures: Draw pictures too; needs matplotlib.
         full: Return every table; else one screen.
         **options: See `people_sections`.
 
@@ -329,7 +337,8 @@ def report_people(
     if run is not None and people.get("ratings").num_rows:
         sections += _measures(run, people)
     facts = {"run": "" if run is None else run.name, **{name: str(value) for name, value in options.items()}}
-    return findings_report(people_findings(people, sections, facts), HEAD).write(out, full=full)
+    report = findings_report(people_findings(people, sections, facts), HEAD, partial(draw_pictures, sections))
+    return report.write(out, pictures=pictures, full=full)
 
 
 def _measures(run: Path, people: Collected) -> list[Table]:

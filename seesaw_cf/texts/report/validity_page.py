@@ -6,16 +6,18 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pyarrow as pa
 
 from seesaw_cf.report import text
-from seesaw_cf.report.html.findings import Findings, FirstScreen, Folded, PageSection, Panels, TitleRules, title_by
+from seesaw_cf.report.forms import findings_report
+from seesaw_cf.report.html.findings import Findings, FirstScreen, PageSection, Panels, TitleRules, title_by
 from seesaw_cf.report.html.forest import Axis, ForestColumn, ForestRow, Mark, Panel
 from seesaw_cf.report.table import Column, EstimateColumn, Table
-from seesaw_cf.texts.flaws.validity import JudgeValidity
+from seesaw_cf.texts.flaws.validity import JudgeValidity, validate_judge
 from seesaw_cf.texts.wording import FLAWS_BY_NAME
 
 _ANSWERS = {"-1": "more before", "0": "equal", "1": "more after"}
@@ -35,6 +37,7 @@ _ACCURACY = (
     Column("split", "n_split"),
 )
 _CONFUSION = (
+    _FLAW,
     Column("people say", lambda row: _ANSWERS[row["people"]], words=True),
     *(Column(f"judge: {answer}", key) for key, answer in _ANSWERS.items()),
 )
@@ -44,6 +47,26 @@ _METHOD = (
     "nobody is, and the pair counts under the published rule alone. The constant answer is “equal” to everything. "
     "Cohen's kappa is agreement with people's median beyond chance; 95 % intervals, over pairs.",
 )
+
+
+def write_validity_report(folder: Path, table: pa.Table, judge: str, *, full: bool = False) -> str:
+    """Compare a judge with people and write the report.
+
+    Args:
+        folder: Where to.
+        table: Rows of `seesaw_cf.texts.tables.FLAWS` of people and judge together.
+        judge: Who is compared.
+        full: Return every table; else one screen.
+
+    Returns:
+        Plain text for a terminal.
+
+    Raises:
+        UnknownNameError, RecordError: See `seesaw_cf.texts.flaws.validity.validate_judge`.
+        StorageError: A file cannot be written.
+    """
+    by_flaw = validate_judge(table, judge)
+    return findings_report(validity_findings(table, by_flaw, judge), record={"flaws": by_flaw}).write(folder, full=full)
 
 
 def validity_findings(table: pa.Table, by_flaw: Mapping[str, JudgeValidity], judge: str) -> Findings:
@@ -72,9 +95,12 @@ def validity_findings(table: pa.Table, by_flaw: Mapping[str, JudgeValidity], jud
             f"{_split(by_flaw)}; 95 % intervals.",
         },
     )
-    verdicts, *parts = _parts(rows)
-    sections = [PageSection("agreement", "Agreement beyond chance", parts), _confusions(by_flaw)]
-    return Findings(screen, sections, _METHOD, "", (), [Table("validity", "Agreement", "", (), rows)], [verdicts])
+    tables = verdicts, accuracy, confusion = _tables(rows, by_flaw)
+    sections = [
+        PageSection("agreement", "Agreement beyond chance", [_kappas(rows), accuracy]),
+        PageSection(confusion.name, confusion.title, [confusion]),
+    ]
+    return Findings(screen, sections, _METHOD, tables=tables, first=[verdicts])
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +163,7 @@ def _row(flaw: str, validity: JudgeValidity) -> dict[str, Any]:
     }
 
 
-def _parts(rows: pd.DataFrame) -> list[Table | Panels]:
+def _kappas(rows: pd.DataFrame) -> Panels:
     axis = Axis(-1.0, 1.0)
     lines = []
     for row in rows.to_dict("records"):
@@ -146,21 +172,20 @@ def _parts(rows: pd.DataFrame) -> list[Table | Panels]:
         mark = None if math.isnan(ends[0]) else Mark(axis.at(ends[0]), axis.span(*ends[1:]), 0, label)
         lines.append(ForestRow(_title(row["flaw"]), f"{row['n']}", [mark]))
     about = "Cohen's kappa of the judge and people's median, 95 % intervals; 0: as by chance, 1: always the same"
-    panel = Panel("Cohen's kappa", about, ("flaw", "pairs"), [ForestColumn("kappa", axis)], "−1 to 1", lines)
+    return Panels([Panel("Cohen's kappa", about, ("flaw", "pairs"), [ForestColumn("kappa", axis)], "−1 to 1", lines)])
+
+
+def _tables(rows: pd.DataFrame, by_flaw: Mapping[str, JudgeValidity]) -> tuple[Table, Table, Table]:
+    """Return verdicts, accuracy, and people's median against the judge."""
     rights = "Share of pairs in which the judge is right, and in which “equal” to everything would be"
     verdicts = [_FLAW, Column("verdict", words=True), Column("pairs", "n")]
-    return [
-        Table("verdicts", "Verdicts", "What can be said of the judge", verdicts, rows),
-        Panels([panel]),
-        Table("validity", "Accuracy", rights, _ACCURACY, rows),
+    counts = [
+        {"flaw": flaw, "people": people, **validity["confusion"][people]}
+        for flaw, validity in by_flaw.items()
+        for people in _ANSWERS
     ]
-
-
-def _confusions(by_flaw: Mapping[str, JudgeValidity]) -> PageSection:
-    """People's median against the judge, a table for each flaw."""
-    tables = []
-    for flaw, validity in by_flaw.items():
-        counts = pd.DataFrame([validity["confusion"][people] | {"people": people} for people in _ANSWERS])
-        about = f"{_title(flaw)}: pairs by what people and judge say"
-        tables.append(Table(f"confusion-{flaw}", _title(flaw), about, _CONFUSION, counts))
-    return PageSection("confusion", "Who said what", [Folded(table.title, [table]) for table in tables])
+    return (
+        Table("verdicts", "Verdicts", "What can be said of the judge", verdicts, rows[["flaw", "verdict", "n"]]),
+        Table("validity", "Accuracy", rights, _ACCURACY, rows),
+        Table("confusion", "Who said what", "Pairs by what people and judge say", _CONFUSION, pd.DataFrame(counts)),
+    )
