@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from seesaw_cf import __version__
+from seesaw_cf.base.checks import shown
 from seesaw_cf.base.errors import RecordError
 from seesaw_cf.base.files import atomic_folder, write_text
 from seesaw_cf.base.types import Case, JsonObject
@@ -48,6 +49,8 @@ source and the digests of the files of edits, with which `seesaw-cf build` makes
     "limits": """The source records more about some people than about others: men, Europeans and North Americans, and
 people whom Wikipedia knows. Who is missing from it is missing here. Ethnic groups are recorded for few people.""",
 }
+
+_DIGITS = 7  # of a number of edits: more people than any source knows
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -155,9 +158,10 @@ def _numbers(words: Iterable[str]) -> dict[str, int]:
     numbers = {}
     for word in words:
         name, equals, number = word.partition("=")
-        if not equals or not number.isdigit():
+        if not equals or not number.isdecimal() or len(number) > _DIGITS:
             raise RecordError(
-                f"--number {word!r}: expected RELATION=N such as P27=100 for one of {', '.join(RELATIONS)}."
+                f"--number {shown(word)}: expected RELATION=N such as P27=100, for one of {', '.join(RELATIONS)}; at "
+                f"most {_DIGITS} digits."
             )
         numbers[relation(name).id] = int(number)
     return numbers

@@ -128,7 +128,8 @@ PROMPT_FLAGS: dict[str, str] = {
 }
 CASE_FLAGS: dict[str, str] = {
     "repeated_generation": "the same generation prompt is listed more than once",
-    "target_space": "the old or new target begins or ends with white space",
+    "prompt_space": "a prompt of the edit, a paraphrase, a neighbour or an open end has white space at an end or twice",
+    "target_space": "the old or new target, a candidate or a right answer begins or ends with white space",
     "targets_same_text": "old and new target have different ids but the same text: no model can tell them apart",
     "own_test_subject": "the edit's subject is also one of the case's test subjects",
 }
@@ -194,11 +195,19 @@ def _flag_rows(rows: Sequence[AttributePrompt], shared: set[str]) -> tuple[Attri
     return tuple(flagged)
 
 
+def spaced(text: str) -> bool:
+    """Return whether a text has white space at an end, or two spaces in a row: scores after it are of another text."""
+    return text != text.strip() or "  " in text
+
+
 def _case_flags(case: Case) -> tuple[str, ...]:
     new, true = case.request.target_new, case.request.target_true
+    prompts = (case.request.text, *case.paraphrase_prompts, *case.neighborhood_prompts, *case.generation_prompts)
+    answers = (new.label, true.label, *case.candidates, *case.gold)
     checks = {
+        "prompt_space": any(map(spaced, prompts)),
         "repeated_generation": len(set(case.generation_prompts)) < len(case.generation_prompts),
-        "target_space": any(target.label != target.label.strip() for target in (new, true)),
+        "target_space": any(answer != answer.strip() for answer in answers),
         "targets_same_text": new.label.strip() == true.label.strip(),
         "own_test_subject": any(row.subject.label == case.request.subject for row in case.attribute_prompts),
     }

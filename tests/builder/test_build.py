@@ -227,6 +227,7 @@ def test_command_refuses_what_it_cannot_do(tmp_path: Path, capsys: pytest.Captur
         "no --out DIR": ["build"],
         "no such file or folder": ["build", "--source", "nowhere.nt", "--out", str(tmp_path / "a")],
         "expected RELATION=N": ["build", "--number", "P27", "--out", str(tmp_path / "a")],
+        "at most 7 digits": ["build", "--number", f"P27={'1' * 40}", "--out", str(tmp_path / "a")],
         "unknown relation 'P72'": ["build", "--number", "P72=3", "--out", str(tmp_path / "a")],
         "no readable store": ["build", "--source", str(tmp_path), "--out", str(tmp_path / "a")],
         "is not an empty folder": ["build", "--out", str(tmp_path)],

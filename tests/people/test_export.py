@@ -163,6 +163,8 @@ def test_the_command_says_what_it_did(tmp_path: Path, capsys: pytest.CaptureFixt
     for sample in ("x", "P21", "3=", "P21=x"):
         assert main([*words[:4], "--out", str(tmp_path / "x"), "--sample", sample, "--sample", "P27=1"]) == 1
         assert "expected a number, 'published', or RELATION=NUMBER" in capsys.readouterr().err
+    assert main([*words[:4], "--out", str(tmp_path / "x"), "--sample", "0"]) == 1
+    assert "0 items are wanted, expected at least one" in capsys.readouterr().err
     assert main([*words[:4], "--out", str(tmp_path / "x"), "--sample", "published"]) == 1
     assert "91 items of 'P27' are wanted, there are 2" in capsys.readouterr().err
     assert main(["annotate", "serve", tasks, "--host", "0.0.0.0"]) == 1

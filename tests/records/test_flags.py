@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import pytest
 
@@ -62,11 +63,30 @@ def test_shared_labels_are_found_across_cases() -> None:
 
 def test_case_flags() -> None:
     record = samples.changed(samples.SEESAW, "requested_rewrite.target_new.str", "Poland ")
-    record["generation_prompts"] = ["x", "x"]
+    record["generation_prompts"] = ["x ", "x "]
     record["attribute_aux_ent"] = ["Murasaki Shikibu", "Marie Curie"]
     (case,) = flag_cases([parse_record(record)])
     assert case.flags == tuple(CASE_FLAGS)
     assert flag_cases([parse_record(samples.SEESAW)])[0].flags == ()
+
+
+@pytest.mark.parametrize(
+    ("change", "flag"),
+    [
+        ({"request": "{} lives in "}, "prompt_space"),
+        ({"request": "{}  lives in"}, "prompt_space"),
+        ({"paraphrase_prompts": ("Ada dwells in\n",)}, "prompt_space"),
+        ({"neighborhood_prompts": (" Bob lives in",)}, "prompt_space"),
+        ({"generation_prompts": ("Ada\tis ",)}, "prompt_space"),
+        ({"candidates": ("physics", "jazz ")}, "target_space"),
+        ({"gold": (" jazz",)}, "target_space"),
+    ],
+)
+def test_white_space_is_flagged_wherever_a_model_reads_it(change: dict[str, Any], flag: str) -> None:
+    case = parse_record(samples.SEESAW)
+    if "request" in change:
+        change = {"request": dataclasses.replace(case.request, prompt=change["request"])}
+    assert flag_cases([dataclasses.replace(case, **change)])[0].flags == (flag,)
 
 
 def test_flagging_again_changes_nothing_and_keeps_the_flags_of_others() -> None:

@@ -193,6 +193,9 @@ def test_what_records_lack_is_said_in_sentences() -> None:
     (note,) = preflight.data_notes(crossed)
     assert note.startswith("9 of 9 cross-property cases have no candidates or no prompts")
     assert "seesaw-cf tag" in note
+    request = replace(cases[0].request, target_new=Entity(None, " London"))
+    (note,) = preflight.data_notes([replace(cases[0], request=request), *cases[1:]])
+    assert "white space at an end" in note, "however the records were read"
     asked = [replace(case, effect_prompts=prompts, candidates=("a", "b"), gold=("a",)) for case in crossed]
     assert preflight.data_notes(asked) == []
     (note,) = preflight.data_notes([replace(asked[0], gold=()), *asked[1:]])
