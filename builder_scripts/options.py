@@ -28,6 +28,7 @@ class BuildOptions:
         grouped_gender: For edits of gender, ask about people with a recorded ethnic group, as the papers do: nearly
             every person has a gender, and a large endpoint cannot sort them all.
         min_holders: A generated edit's target_new has at least this many holders.
+        min_true_holders: Its target_true has at least this many holders other than the subject.
         per_pair: Cross-property cases per pair of relations.
         neighborhood: Prompts about holders of target_true in CounterFact's sense, per case.
         paraphrases: Other phrasings of the edit, per case.
@@ -45,6 +46,7 @@ class BuildOptions:
     skip_both: bool = True
     grouped_gender: bool = True
     min_holders: int = 2
+    min_true_holders: int = 0
     per_pair: int = 290
     neighborhood: int = 10
     paraphrases: int = 3
@@ -63,7 +65,10 @@ class BuildOptions:
                     f"build options: edits {relation_id!r}: {number}; expected a number >= 0 for one of "
                     f"{', '.join(RELATIONS)}."
                 )
-        for name in ("per_gender", "true_per_gender", "min_holders", "per_pair", "neighborhood", "paraphrases"):
+        for name in (
+            "per_gender", "true_per_gender", "min_holders", "min_true_holders", "per_pair", "neighborhood",
+            "paraphrases",
+        ):  # fmt: skip
             if getattr(self, name) < 0:
                 raise RecordError(f"build options: {name} is {getattr(self, name)}, expected a number >= 0.")
         if self.open_repeats < 1:
@@ -102,3 +107,13 @@ SAMPLE_OPTIONS = BuildOptions(
 
 # The embedded sample of released claims: as many edits as leave half of their subjects women, of whom it has few.
 CLAIMS_OPTIONS = replace(SAMPLE_OPTIONS, edits={"P21": 16, "P101": 16, "P27": 16, "P19": 10, "P103": 24}, min_holders=3)
+
+# The large sample: 400 edits, each asked of up to 200 holders of the new and of the old value per gender.
+LARGE_OPTIONS = replace(
+    SAMPLE_OPTIONS,
+    edits=dict.fromkeys(SAMPLE_OPTIONS.edits, 80),
+    per_gender=200,
+    true_per_gender=200,
+    min_true_holders=4,
+    per_pair=50,
+)

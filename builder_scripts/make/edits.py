@@ -107,12 +107,18 @@ def _least_used(names: list[str], used: Counter[str], rng: random.Random) -> lis
     return sorted(rng.sample(names, len(names)), key=lambda name: used[name])
 
 
+def _shared(facts: Facts, relation_id: str, value: str) -> bool:
+    """Return whether enough others hold a subject's value; nobody is counted where any number is enough."""
+    least = facts.options.min_true_holders
+    return not least or holder_count(facts, relation_id, value) > least
+
+
 def _edit(
     facts: Facts, relation_id: str, values: list[str], subject: RecordedPerson, used: Counter[str]
 ) -> Edit | None:
     """The edit of one person, or None when no value fits; counts the new value and its area or continent as used."""
     rng = random.Random(f"{facts.options.seed} {relation_id} {subject.id}")
-    true = [value for value in subject.holds(relation_id) if value in values]
+    true = [value for value in subject.holds(relation_id) if value in values and _shared(facts, relation_id, value)]
     for new in _new_values(relation_id, values, subject, used, rng) if true else ():
         if holder_count(facts, relation_id, new) >= facts.options.min_holders:
             used.update([new, "|".join(sorted(_kinds(relation_id, new)))])
@@ -147,7 +153,8 @@ def generate(facts: Facts, relation_id: str) -> list[Edit]:
     by_gender = []
     for gender, number in ((MALE, total - total // 2), (FEMALE, total // 2)):
         listed = [gender] if relation_id == "P21" else values
-        people = facts.subjects(relation_id, _ALSO.get(relation_id, relation_id), listed, gender, 2 * number)
+        drawn = number * (8 if facts.options.min_true_holders else 2)  # many places are those of one person
+        people = facts.subjects(relation_id, _ALSO.get(relation_id, relation_id), listed, gender, drawn)
         single = [person for person in people if person.holds("P21") == (gender,)]
         single.sort(key=lambda person: _unanswered(facts, relation_id, person))
         edits = (_edit(facts, relation_id, values, person, used) for person in single)

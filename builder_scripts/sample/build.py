@@ -15,9 +15,9 @@ from seesaw_cf.builder_scripts.dataset.build import About, build, choose_edits
 from seesaw_cf.builder_scripts.make.cases import edit_case, with_neighbours
 from seesaw_cf.builder_scripts.make.coupled import Coupled, couple
 from seesaw_cf.builder_scripts.make.edits import Edit, generate, listed_values
-from seesaw_cf.builder_scripts.options import CLAIMS_OPTIONS, SAMPLE_OPTIONS, BuildOptions
+from seesaw_cf.builder_scripts.options import CLAIMS_OPTIONS, LARGE_OPTIONS, SAMPLE_OPTIONS, BuildOptions
 from seesaw_cf.builder_scripts.sample.claims import claims_source
-from seesaw_cf.builder_scripts.sample.facts import SAMPLE
+from seesaw_cf.builder_scripts.sample.facts import SAMPLE, read_tsv, store
 from seesaw_cf.builder_scripts.source.claims import Claims
 from seesaw_cf.builder_scripts.source.people import Facts, RecordedPerson
 from seesaw_cf.builder_scripts.source.sources import Source, StoreSource
@@ -25,6 +25,7 @@ from seesaw_cf.records import groups, sample
 from seesaw_cf.records.arrow import read_cases
 from seesaw_cf.records.relations import RELATIONS
 
+_TABLES = ("people", "entities", "links")
 COUPLES = 5  # coupled edits per relation and gender
 FIRST_COUPLE_ID = 300_001
 # Records in zsRE's form about people of the sample. The first twelve `pred` are wrong answers of seesaw-tiny.
@@ -61,6 +62,30 @@ most are Europeans and North Americans, and an ethnic group is recorded for fewe
 be said by race or region; take the larger sample, or build from Wikidata, for that. Dates are years, the first that is
 stated.""",
 }
+_LARGE_WORDS = {
+    "folder": "seesaw_cf/sample_large",
+    "intro": """The large embedded sample of the package `seesaw_cf`, `sample-large`: {people} well-known people, half
+of them women and at least sixty of each race and region that the SEESAW-CF papers have, edits of five facts about them
+(gender, field of work, citizenship, place of birth, native language), and prompts that show whether such an edit
+changes what a language model believes about *other* people.""",
+    "making": """`people.tsv` and `large_people.tsv` of `builder_scripts/sample` hold the facts with their provenance,
+which says what agrees with sources that were not used to write them down (`builder_scripts/sample/README.md`).
+`seesaw-cf build --source sample-large --out DIR` turns them into this folder, byte by byte the same.""",
+    "limits": """The people are famous in some part of the world, so a model may know few of them: measure that first.
+Facts are a selection, and a cell stays empty where the fact was not certain. Native language and ethnic group are
+curated from encyclopaedic knowledge, recorded only where they are part of a well-documented public life. The embedded
+model `seesaw-tiny` knows only the 320 people of the first sample.""",
+}
+
+
+def large_source() -> StoreSource:
+    """Return the facts of the first sample and of the table that makes it large.
+
+    Raises:
+        RecordError: A table is malformed.
+    """
+    both = ([row for part in ("", "large_") for row in read_tsv(SAMPLE / f"{part}{name}.tsv")] for name in _TABLES)
+    return store(*both)
 
 
 def sample_couples(source: Source, facts: Facts) -> dict[str, list[Coupled]]:
@@ -137,6 +162,9 @@ EMBEDDED: Mapping[str, EmbeddedSample] = {
     ),
     "sample-claims": EmbeddedSample(
         claims_source, CLAIMS_OPTIONS, About(_CLAIMS_WORDS, references=True, date="2026-11-23")
+    ),
+    "sample-large": EmbeddedSample(
+        large_source, LARGE_OPTIONS, About(_LARGE_WORDS, references=True, date="2026-11-25"), sample_couples
     ),
 }
 

@@ -11,13 +11,12 @@ import argparse
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TypedDict
 
 from seesaw_cf.base.errors import StorageError
 from seesaw_cf.base.files import write_text
 from seesaw_cf.base.text import read_json
-from seesaw_cf.builder_scripts.sample.facts import COLUMNS, SAMPLE, read_tsv, render
+from seesaw_cf.builder_scripts.sample.facts import COLUMNS, SAMPLE, read_tsv, store
 from seesaw_cf.builder_scripts.source.sources import StoreSource
 from seesaw_cf.records import groups
 
@@ -117,10 +116,7 @@ def claims_source(table: Path = CLAIMS) -> StoreSource:
         for (kind, label), id in value_ids().items()
         if (kind, label) in used
     ]
-    with TemporaryDirectory() as folder:
-        file = Path(folder) / "claims.nt"
-        write_text(file, render(people, values))
-        return StoreSource([file])
+    return store(people, values)
 
 
 def main() -> None:

@@ -12,10 +12,11 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from seesaw_cf.base.errors import RecordError, StorageError
 from seesaw_cf.base.files import write_text
-from seesaw_cf.builder_scripts.source.sources import OWN, WIKIDATA, entity_iri
+from seesaw_cf.builder_scripts.source.sources import OWN, WIKIDATA, StoreSource, entity_iri
 
 SAMPLE = Path(__file__).resolve().parent
 ROOT = OWN.removesuffix("entity/")
@@ -228,6 +229,16 @@ def render(
         lines.update(_person_lines(row, ids, references))
     lines.update(_link_lines(links, people, references))
     return "\n".join(sorted(lines)) + "\n"
+
+
+def store(
+    people: Iterable[dict[str, str]], entities: Iterable[dict[str, str]], links: Iterable[dict[str, str]] = ()
+) -> StoreSource:
+    """Return rows of the tables as a store of their N-Triples; arguments and errors as those of `render`."""
+    with TemporaryDirectory() as folder:
+        file = Path(folder) / "facts.nt"
+        write_text(file, render(people, entities, links))
+        return StoreSource([file])
 
 
 def main() -> None:

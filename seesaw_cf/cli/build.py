@@ -62,7 +62,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         default=["sample"],
         metavar="SOURCE",
-        help="sample, sample-claims, wikidata, the URL of an endpoint, a folder made by `oxigraph load`, or RDF files",
+        help="a sample (`list samples`), wikidata, an endpoint's URL, a folder made by `oxigraph load`, or RDF files",
     )
     add("--out", type=own_folder, metavar="DIR", help="dataset folder to make")
     add("--edits", nargs="+", type=source, default=[], metavar="FILE", help="CounterFact, SEESAW-CF or zsRE JSON")

@@ -21,9 +21,9 @@ def load_cases(source: str, config: str) -> list[Case]:
     """Read the cases of one config.
 
     Args:
-        source: "sample", "sample-claims", a folder that holds (itself, or in its folder `data`) CONFIG/*.parquet or
-            CONFIG.parquet, a .json, .jsonl or .parquet file (`config` is then not needed), a reader of records
-            (`seesaw_cf.records.readers.read_with`), or a Hub id such as "org/seesaw_cf".
+        source: A sample ("sample", "sample-claims", "sample-large"), a folder that holds (itself, or in its folder
+            `data`) CONFIG/*.parquet or CONFIG.parquet, a .json, .jsonl or .parquet file (`config` is then not needed),
+            a reader of records (`seesaw_cf.records.readers.read_with`), or a Hub id such as "org/seesaw_cf".
         config: Name of the config.
 
     Raises:

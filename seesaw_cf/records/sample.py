@@ -1,8 +1,9 @@
 """The embedded samples: people as edit cases, prompts, candidates and demographics, in the package.
 
 "sample" has 320 well-known people, balanced over groups; "sample-claims" 192 of the people that the papers edit, each
-with a Wikidata QID. The folder of each is a `datasets` data folder: README.md describes the configs, `data/<config>/`
-holds them. The first one's is the package folder.
+with a Wikidata QID; "sample-large" some 2,300, at least sixty of each group of the papers. The folder of each is a
+`datasets` data folder: README.md describes the configs, `data/<config>/` holds them. The first one's is the package
+folder.
 """
 
 from __future__ import annotations
@@ -20,7 +21,11 @@ if TYPE_CHECKING:
 
 _PACKAGE = Path(__file__).parents[1]
 # What stands for a data set in `--data` -> its folder.
-SAMPLES: Mapping[str, Path] = {"sample": _PACKAGE, "sample-claims": _PACKAGE / "sample_claims"}
+SAMPLES: Mapping[str, Path] = {
+    "sample": _PACKAGE,
+    "sample-claims": _PACKAGE / "sample_claims",
+    "sample-large": _PACKAGE / "sample_large",
+}
 
 
 def path(sample: str = "sample") -> Path:

@@ -33,8 +33,8 @@ class Job:
         changed: Model changed elsewhere: a checkpoint, adapter, delta, steering vector or GGUF file. WHERE is a path or
             ORG/NAME[@REVISION]. Repeatable.
         requests: Record file with the facts that the models of `changed` were edited for (default: none is claimed).
-        data: 'sample', 'sample-claims', a dataset folder, a .json or .parquet file, a reader of records (FILE.py), or a
-            Hub id.
+        data: 'sample', 'sample-claims', 'sample-large', a dataset folder, a .json or .parquet file, a reader of records
+            (FILE.py), or a Hub id.
         configs: Dataset config. Repeatable (default: cross_subject).
         protocol: single: edit, score, restore. batch: all cases of a relation are edited together.
         editor_config: JSON file: {"memit": {"layers": [3, 4]}, ...}.

@@ -157,7 +157,7 @@ def test_data_that_is_nowhere_is_explained(
 ) -> None:
     assert main([*words, "--out", str(tmp_path / "run"), "--data", "org/no-such-data"]) == 1
     assert (
-        "neither 'sample', 'sample-claims', a file or folder here, nor a data set the Hub answers for"
+        "neither 'sample', 'sample-claims', 'sample-large', a file or folder here, nor a data set the Hub answers for"
         in capsys.readouterr().err
     )
 

@@ -304,6 +304,6 @@ def test_rows_for_long_texts_are_edits_with_their_paraphrases() -> None:
 
 def test_what_is_nowhere_is_said_to_be_nowhere() -> None:
     with pytest.raises(
-        StorageError, match=r"'no/such' is neither 'sample', 'sample-claims', a file or folder here, nor a data set"
+        StorageError, match=r"neither 'sample', 'sample-claims', 'sample-large', a file or folder here, nor a data set"
     ):
         load_cases("no/such", "x")

@@ -116,7 +116,8 @@ def read_records(source: str, config: str) -> list[LongformRecord]:
     """Read the rows of a config that long texts are written for: `coupled_*`, `open_ended`, or cases.
 
     Args:
-        source: "sample", "sample-claims", a dataset folder, a file (`config` is then not needed), or a Hub id.
+        source: A sample ("sample", "sample-claims", "sample-large"), a dataset folder, a file (`config` is then not
+            needed), or a Hub id.
         config: Name of the config. Of cases, such as a released SEESAW-CF file, the open-ended prompts are read.
 
     Raises:

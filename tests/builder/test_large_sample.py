@@ -1,0 +1,74 @@
+"""The large sample: rebuilt byte by byte, enough edits and people of each group, prompts about neighbours."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from seesaw_cf.builder_scripts.options import LARGE_OPTIONS
+from seesaw_cf.builder_scripts.sample.build import build_sample
+from seesaw_cf.builder_scripts.sample.facts import SAMPLE, read_tsv
+from seesaw_cf.records import groups, load_cases, sample
+from seesaw_cf.records.relations import RELATIONS
+from seesaw_cf.run.preflight import data_notes
+from seesaw_cf.texts.write.passages import read_records
+from tests.builder.embedded import check_embedded
+
+FOLDER = sample.path("sample-large")
+NAME = "test-00000-of-00001.parquet"
+
+
+@pytest.mark.slow(60)
+def test_the_build_reproduces_the_embedded_bytes(tmp_path: Path) -> None:
+    build_sample(tmp_path, "sample-large")
+    files = sorted(str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file())
+    assert len(files) == len(sample.configs("sample-large")) + 1
+    check_embedded(tmp_path, files, FOLDER)
+
+
+def test_each_relation_has_eighty_edits_half_of_women_with_holders_of_both_values() -> None:
+    cases = load_cases("sample-large", "cross_subject")
+    assert Counter(case.request.relation_id for case in cases) == dict.fromkeys(RELATIONS, 80)
+    assert data_notes(cases) == []
+    genders = {row["id"]: row["gender"] for row in pq.read_table(FOLDER / "data" / "demographics").to_pylist()}
+    edited = Counter(tag for case in cases for tag in genders[case.extra["subject_id"]])
+    assert edited == {"men": 200, "women": 200}
+    for case in cases:
+        assert case.extra["holders"]["target_new"] >= LARGE_OPTIONS.min_holders - 1, case.request
+        assert case.extra["holders"]["target_true"] >= LARGE_OPTIONS.min_true_holders, case.request
+        assert case.neighborhood_prompts
+
+
+def test_each_group_of_the_papers_has_sixty_people_who_are_asked_about() -> None:
+    rows = pq.read_table(FOLDER / "data" / "demographics").to_pylist()
+    people = read_tsv(SAMPLE / "people.tsv") + read_tsv(SAMPLE / "large_people.tsv")
+    assert {row["label"] for row in rows} <= {row["name"] for row in people}
+    assert len(rows) > 0.98 * len(people)
+    counts = Counter(tag for row in rows for axis in ("race", "region") for tag in row[axis])
+    assert {tag: counts[tag] for tag in (*groups.RACES, *groups.REGIONS) if counts[tag] < 60} == {}
+    assert all(row["provenance"] for row in rows)
+
+
+def test_coupled_edits_are_about_linked_people_and_have_neighbours() -> None:
+    rows = pq.read_table(FOLDER / "data" / "coupled_counterfact" / NAME).to_pylist()
+    links = read_tsv(SAMPLE / "links.tsv") + read_tsv(SAMPLE / "large_links.tsv")
+    linked = {frozenset((row["name"], row["other"])) for row in links}
+    assert Counter(row["requested_rewrite"]["relation_id"] for row in rows) == dict.fromkeys(RELATIONS, 10)
+    held = {row["id"]: row for row in pq.read_table(FOLDER / "data" / "demographics").to_pylist()}
+    names = {row["label"]: row for row in held.values()}
+    for row in rows:
+        assert frozenset(row[side]["entity"]["str"] for side in ("subject_entity", "related_entity")) in linked
+        assert row["neighborhood_prompts"], row["requested_rewrite"]
+        assert not any(row["requested_rewrite"]["subject"] in prompt for prompt in row["neighborhood_prompts"])
+    birth = [row for row in rows if row["requested_rewrite"]["relation_id"] == "P19"]
+    for row in birth:
+        near = [names[prompt.removesuffix(" was born in")] for prompt in row["neighborhood_prompts"]]
+        assert all([value["id"] for value in person["birth_place"]] == [row["truth"]["id"]] for person in near)
+
+
+def test_it_is_loaded_by_name_and_is_small() -> None:
+    assert len(sample.load("open_ended", sample="sample-large")) == len(read_records("sample-large", "open_ended"))
+    assert sum(path.stat().st_size for path in FOLDER.rglob("*") if path.is_file()) < 3_000_000
