@@ -5,7 +5,7 @@
 takes two real logs of the same items and makes pairs in which nothing changed. "clusters": before and after of every
 cluster are exchanged as a coin falls. "items": those of every item. "re-seeded": the answers of both sides are drawn
 anew from the base's log-probabilities, as two runs with two seeds are. What is counted is any p below .05 in a family
-after correction, whatever the margin; and, of single tests, how often p alone is below .05 and the interval misses 0.
+after correction, whatever the margin; and "single", how often p alone of a test is below .05.
 Writes benchmarks/results/compare_level.json.
 """
 
@@ -23,17 +23,24 @@ import pandas as pd
 from benchmarks.report_level import share_of
 from seesaw_cf.base.files import write_text
 from seesaw_cf.logs import CompareSettings
-from seesaw_cf.logs.differences import FAMILIES, differences
+from seesaw_cf.logs.differences import ChangeTest, mean_weights, metric_values, questions
 from seesaw_cf.logs.fields import cluster_codes, wanted_fields
 from seesaw_cf.logs.log import MARGIN, Reader
 from seesaw_cf.logs.pairing import BASE, CHANGED, PairedItems, pair_logs
 from seesaw_cf.logs.read import read_log
+from seesaw_cf.stats import Crossing
+from seesaw_cf.stats.clustered import MIN_EFFECTIVE
+from seesaw_cf.stats.crossing import Codes
+from seesaw_cf.stats.flips import ClusterFlips
+from seesaw_cf.stats.multiple import permutation_p, step_down
 
-__all__ = ["SCHEMES", "any_rejection", "exchanged", "reseeded"]
+__all__ = ["SCHEMES", "NullTests", "exchanged", "measured", "reseeded"]
 
 RESULTS = Path(__file__).parent / "results"
 SCHEMES = ("clusters", "items", "re-seeded")
-SETTINGS = CompareSettings(permutations=499)
+SETTINGS = CompareSettings()
+FLIPS = 499
+_SIDES = (BASE, CHANGED)
 
 
 def exchanged(pairs: PairedItems, rng: np.random.Generator, by: str) -> PairedItems:
@@ -42,10 +49,10 @@ def exchanged(pairs: PairedItems, rng: np.random.Generator, by: str) -> PairedIt
     codes = cluster_codes(frame, ())[0]["cluster"] if by == "clusters" else np.arange(len(frame))
     turned = rng.random(int(codes.max()) + 1)[codes] < 0.5
     columns = {}
-    for name in (str(column).removesuffix(f"/{BASE}") for column in frame if str(column).endswith(f"/{BASE}")):
-        before, after = (frame[f"{name}/{side}"].astype(object).to_numpy() for side in (BASE, CHANGED))
-        columns[f"{name}/{BASE}"] = np.where(turned, after, before)
-        columns[f"{name}/{CHANGED}"] = np.where(turned, before, after)
+    for name in pairs.metrics:
+        before, after = (frame[f"metric:{name}/{side}"].to_numpy(float) for side in _SIDES)
+        columns[f"metric:{name}/{BASE}"] = np.where(turned, after, before)
+        columns[f"metric:{name}/{CHANGED}"] = np.where(turned, before, after)
     return replace(pairs, frame=frame.assign(**columns))
 
 
@@ -57,23 +64,56 @@ def reseeded(pairs: PairedItems, rng: np.random.Generator) -> PairedItems:
     return replace(pairs, frame=frame.assign(**scores), metrics=("acc",))
 
 
-def any_rejection(pairs: PairedItems, settings: CompareSettings = SETTINGS) -> dict[str, float]:
-    """Return whether a family has a corrected p below .05; of single tests the shares of p alone and intervals."""
-    table, _ = differences(pairs, settings)
-    tested = table[table["p_adjusted"].notna()]
-    rejected = {name: float((tested.loc[tested["family"] == name, "p_adjusted"] < 0.05).any()) for name in FAMILIES}
-    missed = (tested["low"] > 0) | (tested["high"] < 0)
-    return rejected | {"single p": float((tested["p"] < 0.05).mean()), "single interval": float(missed.mean())}
+class NullTests:
+    """The tests of a comparison, whose weights and clusters are prepared once for any number of values."""
+
+    def __init__(self, pairs: PairedItems, metrics: tuple[str, ...]) -> None:
+        """Prepare the tests that have five effective clusters.
+
+        Args:
+            pairs: With scores in every row that a draw has them in.
+            metrics: Those that are tested.
+        """
+        codes = cluster_codes(pairs.frame, ())[0]["cluster"]
+        self.flips = ClusterFlips(int(codes.max()) + 1)
+        self.tests: list[tuple[ChangeTest, Codes, Crossing, Codes]] = []
+        values = {metric: metric_values(pairs.frame, metric) for metric in metrics}
+        for question in questions(replace(pairs, metrics=metrics), values, SETTINGS):
+            used = np.flatnonzero(np.any(question.members, axis=0) & values[question.metric].there)
+            members = [member[used] for member in question.members]
+            parts = [mean_weights([member]) for member in members] if question.contrast else [mean_weights(members)]
+            if question.family and all(part.any() for part in parts):
+                crossing = Crossing(parts, {"cluster": codes[used]})
+                kept = codes[used][crossing.used]
+                names = kept[np.sort(np.unique(kept, return_index=True)[1])]
+                if min(crossing.effective["cluster"], *crossing.sides["cluster"]) >= MIN_EFFECTIVE - 1e-6:
+                    self.tests.append((question, used, crossing, names))
+
+    def rejections(self, pairs: PairedItems, draws: int, seed: int) -> dict[str, float]:
+        """Return whether a family has a corrected p below .05; of all tests the share with p alone below it."""
+        sums = []
+        for question, used, crossing, names in self.tests:
+            before, after = (pairs.frame[f"metric:{question.metric}/{side}"].to_numpy(float)[used] for side in _SIDES)
+            change = after - before
+            sums.append((names, crossing.cluster_sums(change - (change.mean() if question.contrast else 0.0))))
+        observed, drawn = self.flips.flipped_p(sums, draws, seed)
+        families = np.array([question.family for question, *_ in self.tests])
+        rejected = {
+            name: float((step_down(observed[families == name], drawn[:, families == name]) < 0.05).any())
+            for name in dict.fromkeys(families)
+        }
+        return rejected | {"single": float((permutation_p(observed, drawn) < 0.05).mean())}
 
 
 def measured(pairs: PairedItems, scheme: str, draws: int, seed: int) -> Mapping[str, object]:
     """Return the share of draws with a rejection in each family, with intervals."""
     rng = np.random.default_rng(seed)
+    first = reseeded(pairs, rng) if scheme == "re-seeded" else pairs
+    tests = NullTests(first, first.metrics)
     made = (reseeded(pairs, rng) if scheme == "re-seeded" else exchanged(pairs, rng, scheme) for _ in range(draws))
-    settings = (replace(SETTINGS, seed=at) for at in range(draws))
-    table = pd.DataFrame([any_rejection(own, declared) for own, declared in zip(made, settings)])
-    single = {name: float(table[name].mean()) for name in ("single p", "single interval")}
-    return {name: share_of((table[name] > 0).tolist()) for name in FAMILIES} | single
+    table = pd.DataFrame([tests.rejections(own, FLIPS, at) for at, own in enumerate(made)])
+    shares = {str(name): share_of((table[name] > 0).tolist()) for name in table if name != "single"}
+    return shares | {"single": float(table["single"].mean()), "tests": len(tests.tests)}
 
 
 def main() -> None:

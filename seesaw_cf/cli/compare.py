@@ -25,7 +25,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--cluster", dest="clusters", action="append", metavar="FIELD", help=cluster)
     mapping = "CSV or Parquet with a column item, and groups or clusters in others"
     add("--mapping", type=source, metavar="FILE", help=mapping)
-    metric = "metric to test; a task takes the first that it has (default: its first from 0 to 1). Repeatable"
+    metric = "metric to test (default: the first of a task with values from -1 to 1). Repeatable"
     add("--metric", dest="metrics", action="append", metavar="NAME", help=metric)
     add("--margin", type=above_zero, default=0.02, help="smaller changes of scores do not matter (default: 0.02)")
     nats = "the same of log-probabilities, nats, and other values (default: 0.1)"

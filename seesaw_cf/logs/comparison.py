@@ -14,6 +14,7 @@ import pandas as pd
 from markupsafe import escape
 
 from seesaw_cf.base.checks import check_path, one_of
+from seesaw_cf.base.errors import RecordError
 from seesaw_cf.base.terminal import quantity
 from seesaw_cf.logs.answers import answer_forms
 from seesaw_cf.logs.differences import FAMILIES, differences
@@ -46,6 +47,7 @@ class LogComparison:
         settings: What was declared.
         sources: Where the logs were read, the base first.
         notes: Sentences about the logs.
+        more_tables: Further tables of the report.
     """
 
     base: str
@@ -56,11 +58,12 @@ class LogComparison:
     settings: CompareSettings
     sources: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    more_tables: tuple[Table, ...] = ()
 
     @cached_property
     def findings(self) -> Findings:
         """The page: first screen, charts, tables, method."""
-        tables = comparison_tables(self.differences, self.answers, self.counts)
+        tables = [*comparison_tables(self.differences, self.answers, self.counts), *self.more_tables]
         groups = change_panels(self.differences, by_group=True)
         names = list(dict.fromkeys(self.differences["changed"]))
         frames = {name: (_about(self.differences, name), _about(self.answers, name)) for name in names}
@@ -171,6 +174,12 @@ def compare_logs(
     names[1:] = list(given) or names[1:]
     logs = [replace(log, name=name) for log, name in zip(logs, names)]
     pairs = [pair_logs(logs[0], log, settings.allow) for log in logs[1:]]
+    for pair in pairs:
+        if settings.metrics and not set(settings.metrics) & set(pair.metrics):
+            raise RecordError(
+                f"compare: none of the metrics {list(settings.metrics)} is in both logs, which have "
+                f"{list(pair.metrics)[:20]}. Name one of them."
+            )
     results = [differences(pair, settings) for pair in pairs]
     notes = tuple(dict.fromkeys(note for pair in pairs for note in pair.notes))
     return LogComparison(
@@ -186,7 +195,7 @@ def compare_logs(
 
 
 def _read(path: Path, settings: CompareSettings) -> EvalLog:
-    reader = Reader(wanted_fields(settings.groups, settings.clusters), settings.metrics, settings.allow)
+    reader = Reader(wanted_fields(settings.groups, settings.clusters), settings.allow)
     log = read_log(path, reader)
     return add_mapping(log, settings.mapping) if settings.mapping else log
 

@@ -27,7 +27,7 @@ _NAN = float("nan")
 
 
 @dataclass(frozen=True, eq=False)
-class _Question:
+class ChangeTest:
     """One row of the result: a mean over tasks, or the difference of one between a group and the rest."""
 
     family: str
@@ -40,8 +40,8 @@ class _Question:
 
 
 @dataclass(frozen=True, eq=False)
-class _Values:
-    """A metric before and after, both scored in the rows `there`; whether its values are from 0 to 1."""
+class MetricValues:
+    """A metric before and after, both scored in the rows `there`; whether its values are from -1 to 1."""
 
     before: Floats
     after: Floats
@@ -63,9 +63,9 @@ def differences(pairs: PairedItems, settings: CompareSettings) -> tuple[pd.DataF
     codes, about = cluster_codes(frame, settings.clusters)
     size = max(int(code.max(initial=-1)) + 1 for code in codes.values())
     families = {family: ClusterFlips(size) for family in ("", *FAMILIES)}
-    values = {metric: _values(frame, metric) for metric in pairs.metrics}
+    values = {metric: metric_values(frame, metric) for metric in pairs.metrics}
     rows: list[TableRow] = []
-    for question in _questions(pairs, values, settings):
+    for question in questions(pairs, values, settings):
         own = values[question.metric]
         row = _row(question, own, codes, families[question.family])
         row["margin"], row["floor"] = settings.margin_of(question.metric, own.is_share)
@@ -77,42 +77,42 @@ def differences(pairs: PairedItems, settings: CompareSettings) -> tuple[pd.DataF
     return judged(table, settings), about
 
 
-def _values(frame: pd.DataFrame, metric: str) -> _Values:
+def metric_values(frame: pd.DataFrame, metric: str) -> MetricValues:
+    """Return a metric of paired items."""
     before, after = (frame[f"metric:{metric}/{side}"].to_numpy(np.float64) for side in (BASE, CHANGED))
     there = np.isfinite(before) & np.isfinite(after)
     every = np.concatenate([before[np.isfinite(before)], after[np.isfinite(after)]])
-    is_share = bool(every.size) and bool(((every >= 0) & (every <= 1)).all()) and metric not in (MARGIN, LOGLIK)
-    return _Values(before, after, there, is_share)
+    is_share = bool(every.size) and bool((np.abs(every) <= 1).all()) and metric not in (MARGIN, LOGLIK)
+    return MetricValues(before, after, there, is_share)
 
 
-def _questions(pairs: PairedItems, values: Mapping[str, _Values], settings: CompareSettings) -> Iterator[_Question]:
+def questions(
+    pairs: PairedItems, values: Mapping[str, MetricValues], settings: CompareSettings
+) -> Iterator[ChangeTest]:
     """Yield what is asked: every metric of every task, pooled ones, and groups of what is tested."""
     frame = pairs.frame
     tasks = {str(name): np.asarray(frame["task"] == name) for name in frame["task"].unique()}
-    tested: dict[str, str] = {}
+    tested: dict[str, tuple[str, ...]] = {}
     for task, rows in _first_looks(frame, tasks).items():
         there = [name for name in pairs.metrics if (values[name].before[rows] == values[name].before[rows]).any()]
-        first = _first_metric(there, values, settings)
-        if first:
-            tested[task] = first
+        tested[task] = _tested_metrics(there, values, settings)
     for task, rows in tasks.items():
         for metric, own in values.items():
             if np.isfinite(own.before[rows]).any() or np.isfinite(own.after[rows]).any():
-                yield _Question(_family(metric, tested.get(task)), task, metric, [rows])
-    pools = {metric: [tasks[task] for task, first in tested.items() if first == metric] for metric in tested.values()}
-    for metric, members in pools.items():
-        if len(members) > 1:
-            for name in dict.fromkeys((metric, MARGIN, LOGLIK)):
-                if name in values and all(values[name].there[rows].any() for rows in members):
-                    pooled = f"mean of {len(members)} tasks"
-                    yield _Question(_family(name, metric), pooled, name, members)
-    yield from _groups(frame, values, {task: (first, tasks[task]) for task, first in tested.items()}, settings)
+                yield ChangeTest(_family(metric, tested.get(task, ())), task, metric, [rows])
+    for first in dict.fromkeys(metrics[0] for metrics in tested.values() if metrics):
+        alike = [task for task, metrics in tested.items() if metrics and metrics[0] == first]
+        members = [tasks[task] for task in alike]
+        for name in dict.fromkeys((*tested[alike[0]], MARGIN, LOGLIK)):
+            if len(members) > 1 and name in values and all(values[name].there[rows].any() for rows in members):
+                yield ChangeTest(_family(name, tested[alike[0]]), f"mean of {len(members)} tasks", name, members)
+    yield from _groups(frame, values, {task: (metrics, tasks[task]) for task, metrics in tested.items()}, settings)
 
 
-def _family(metric: str, first: str | None) -> str:
-    if first is None or metric not in (first, MARGIN, LOGLIK):
+def _family(metric: str, tested: Sequence[str]) -> str:
+    if not tested or metric not in (*tested, MARGIN, LOGLIK):
         return ""
-    return "scores" if metric == first else "log-probabilities"
+    return "scores" if metric in tested else "log-probabilities"
 
 
 def _first_looks(frame: pd.DataFrame, tasks: Mapping[str, NDArray[np.bool_]]) -> dict[str, NDArray[np.bool_]]:
@@ -125,45 +125,49 @@ def _first_looks(frame: pd.DataFrame, tasks: Mapping[str, NDArray[np.bool_]]) ->
     return {task: tasks[task] for task in looks.values()}
 
 
-def _first_metric(there: Sequence[str], values: Mapping[str, _Values], settings: CompareSettings) -> str | None:
-    wanted = [name for name in settings.metrics if name in there]
+def _tested_metrics(
+    there: Sequence[str], values: Mapping[str, MetricValues], settings: CompareSettings
+) -> tuple[str, ...]:
+    """Return the scores of a task that are tested: those that were named, else its first share, else its first."""
+    wanted = tuple(name for name in settings.metrics if name in there)
     shares = [name for name in there if values[name].is_share]
-    return next(iter(wanted or shares or [name for name in there if name not in (MARGIN, LOGLIK)] or there), None)
+    others = [name for name in there if name not in (MARGIN, LOGLIK)]
+    return wanted or tuple((shares or others or list(there))[:1])
 
 
 def _groups(
     frame: pd.DataFrame,
-    values: Mapping[str, _Values],
-    tested: Mapping[str, tuple[str, NDArray[np.bool_]]],
+    values: Mapping[str, MetricValues],
+    tested: Mapping[str, tuple[Sequence[str], NDArray[np.bool_]]],
     settings: CompareSettings,
-) -> Iterator[_Question]:
+) -> Iterator[ChangeTest]:
     """Yield each group of each field, and its contrast with the rest: one of the two where a field has two groups."""
     names = settings.groups or KNOWN_GROUPS
     for field in (name for name in names if f"field:{name}" in frame):
         column = frame[f"field:{field}"].astype("str").fillna("")
-        for task, (first, rows) in tested.items():
+        for task, (metrics, rows) in tested.items():
             groups = sorted(set(column[rows]) - {""})
             if not 2 <= len(groups) <= _MAX_GROUPS:
                 continue
-            for metric in dict.fromkeys((first, MARGIN)):
+            for metric in dict.fromkeys((*metrics, MARGIN)):
                 if metric not in values or not values[metric].there[rows].any():
                     continue
                 for number, group in enumerate(groups):
                     member = rows & np.asarray(column == group)
-                    yield _Question("", task, metric, [member], field, group)
+                    yield ChangeTest("", task, metric, [member], field, group)
                     if len(groups) > 2 or not number:
                         rest = rows & np.asarray((column != group) & (column != ""))
-                        yield _Question("groups", task, metric, [member, rest], field, group, contrast=True)
+                        yield ChangeTest("groups", task, metric, [member, rest], field, group, contrast=True)
 
 
-def _row(question: _Question, own: _Values, codes: Mapping[str, Codes], flips: ClusterFlips) -> TableRow:
+def _row(question: ChangeTest, own: MetricValues, codes: Mapping[str, Codes], flips: ClusterFlips) -> TableRow:
     """Return the row of a question, without what its family decides."""
     whole = np.any(question.members, axis=0)
     used = np.flatnonzero(whole & own.there)
     before, after = own.before[used], own.after[used]
     change = after - before
     members = [member[used] for member in question.members]
-    weights = [_mean_of([member]) for member in members] if question.contrast else [_mean_of(members)]
+    weights = [mean_weights([member]) for member in members] if question.contrast else [mean_weights(members)]
     row: TableRow = {
         "family": question.family,
         "task": question.task,
@@ -192,6 +196,6 @@ def _row(question: _Question, own: _Values, codes: Mapping[str, Codes], flips: C
     return row
 
 
-def _mean_of(members: Sequence[NDArray[np.bool_]]) -> Floats:
+def mean_weights(members: Sequence[NDArray[np.bool_]]) -> Floats:
     """Return the weights of the mean of the means over members."""
     return np.asarray(np.sum([member / max(1, member.sum()) / len(members) for member in members], axis=0))

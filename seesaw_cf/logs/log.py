@@ -85,13 +85,11 @@ class Reader:
 
     Attributes:
         fields: Names of fields to keep; a document has many.
-        metrics: Metrics to keep; () = all.
         allow: Differences that are not refused, see `seesaw_cf.logs.pairing.ALLOWED`.
         notes: Grows while files are read.
     """
 
     fields: Collection[str] = ()
-    metrics: Collection[str] = ()
     allow: Collection[str] = ()
     notes: list[str] = field(default_factory=list)
 
@@ -120,8 +118,6 @@ class Reader:
         items, metrics, fields = _frame(rows)
         if items.empty:
             raise RecordError(f"{name}: no scored items, expected at least one. Was the log written without samples?")
-        if self.metrics and not (metrics := tuple(name for name in self.metrics if name in metrics)):
-            raise RecordError(f"{name}: none of the metrics {list(self.metrics)} is in the log.")
         return EvalLog(name, items, metrics, fields, settings, tuple(self.notes))
 
 

@@ -121,4 +121,5 @@ def _needed(model: ModelFacts) -> Iterable[str]:
     rows = [row for row in model.with_verdict(SCORES, "undetermined") if not row["task"].startswith(POOLED)]
     for row in [row for row in rows if not pd.isna(row["needed"])][:_NAMED]:
         size = f"{100 * row['margin']:.3g} points" if row["is_share"] else f"{row['margin']:.3g}"
-        yield f"A change of {size} in {row['task']} takes {needed_text(row)} items like these, {row['n']:,} are there"
+        what = f"A change of {size} of {row['metric']} in {row['task']}"
+        yield f"{what} takes {needed_text(row)} items like these, {row['n']:,} are there"

@@ -19,8 +19,8 @@ class CompareSettings:
         groups: Field of items with the names of groups, such as gender (default: of known benchmarks). Repeatable.
         clusters: Field that names what items share, such as passage. Two cross (default: of known benchmarks).
         mapping: CSV or Parquet with a column item, and groups or clusters in others.
-        metrics: Metric to test; a task takes the first that it has (default: its first from 0 to 1). Repeatable.
-        margin: Smaller changes of values from 0 to 1 do not matter.
+        metrics: Metric to test (default: the first of a task with values from -1 to 1). Repeatable.
+        margin: Smaller changes of scores, values from -1 to 1, do not matter.
         margin_log_odds: The same of log-probabilities, nats, and of other values.
         alpha: Level, for each of three families: scores, log-probabilities, groups.
         permutations: Flips of clusters, for p and correction. 0: Holm over p of t.

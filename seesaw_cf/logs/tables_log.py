@@ -100,7 +100,7 @@ def read_plain(place: Path, files: Sequence[Path], reader: Reader) -> EvalLog:
     Args:
         place: What the user named.
         files: CSV or Parquet files.
-        reader: See `Reader`. Without metrics each column of numbers is one that has no other meaning.
+        reader: See `Reader`. Each column of numbers without another meaning is a metric.
 
     Raises:
         RecordError: No column names items, or none holds a metric.
@@ -141,14 +141,10 @@ def item_column(file: Path, frame: pd.DataFrame) -> str:
 
 def _plain_rows(file: Path, frame: pd.DataFrame, reader: Reader) -> Iterator[ItemRow]:
     key = item_column(file, frame)
-    numbers = [
-        str(name)
-        for name in frame.select_dtypes(["number", "bool"])
-        if name not in _OTHERS and name not in reader.fields
-    ]
-    metrics = [name for name in reader.metrics or numbers if name in frame]
+    numbers = frame.select_dtypes(["number", "bool"])
+    metrics = [str(name) for name in numbers if name not in _OTHERS and name not in reader.fields]
     if not metrics:
-        raise RecordError(f"{file}: no column of numbers is a metric. Name one that is there with --metric.")
+        raise RecordError(f"{file}: no column of numbers is a metric, expected at least one such as acc.")
     prompts = [name for name in _PROMPTS if name in frame]
     for row in frame.to_dict("records"):
         texts = [row[name] for name in prompts]

@@ -19,6 +19,7 @@ from seesaw_cf.stats.crossing import ClusterSums, Codes, Crossing
 from seesaw_cf.stats.multiple import adjust, permutation_p, step_down
 
 _CELLS = 20_000_000  # signs that are held at a time
+_TIE = 1 + 1e-6  # as `step_down` takes equal p
 _ROUNDING = 1e-12  # of a squared statistic
 
 
@@ -29,11 +30,12 @@ class ClusterFlips:
     Attributes:
         n_clusters: Of all tests together.
         estimates: One per test, with the interval and p of `clustered_mean`.
+        tests: Of each its clusters and their sums; None where it cannot be flipped.
     """
 
     n_clusters: int
     estimates: list[Estimate] = field(default_factory=list)
-    _tests: list[tuple[Codes, ClusterSums] | None] = field(default_factory=list)
+    tests: list[tuple[Codes, ClusterSums] | None] = field(default_factory=list)
 
     def add(
         self, values: Floats, parts: list[Floats], clusters: Mapping[str, Codes], centre: Floats | float = 0.0
@@ -56,16 +58,16 @@ class ClusterFlips:
             crossing, code = Crossing(parts, clusters), next(iter(clusters.values()))
             used = code[crossing.used]
             names = used[np.sort(np.unique(used, return_index=True)[1])]  # in the order of `Crossing`
-            self._tests.append((names, crossing.cluster_sums(np.asarray(values - centre))))
+            self.tests.append((names, crossing.cluster_sums(np.asarray(values - centre))))
         else:
-            self._tests.append(None)
+            self.tests.append(None)
         self.estimates.append(estimate)
         return estimate
 
     def skip(self, note: str) -> None:
         """Add a test that cannot be made, and why."""
         self.estimates.append(Estimate(float("nan"), note=note))
-        self._tests.append(None)
+        self.tests.append(None)
 
     def corrected(self, draws: int, seed: int) -> tuple[list[Estimate], Floats]:
         """Return estimates with interval and p by flips, and p corrected over all tests by step-down min-p.
@@ -76,12 +78,12 @@ class ClusterFlips:
 
         Source: Westfall and Young (1993); Phipson and Smyth (2010).
         """
-        at = [number for number, test in enumerate(self._tests) if test is not None]
+        at = [number for number, test in enumerate(self.tests) if test is not None]
         plain = np.array([estimate.p for estimate in self.estimates], dtype=np.float64)
         if not draws or not at:
             return list(self.estimates), adjust(plain)
-        tests = [test for test in self._tests if test is not None]
-        observed, drawn = self._p_values(tests, draws, seed)
+        tests = [test for test in self.tests if test is not None]
+        observed, drawn = self.flipped_p(tests, draws, seed)
         alone, together = permutation_p(observed, drawn), step_down(observed, drawn)
         limit = np.sort(drawn, axis=0)[max(0, int((1 - LEVEL) * (draws + 1)) - 2)]
         estimates, corrected = list(self.estimates), np.full(len(self.estimates), np.nan)
@@ -90,7 +92,7 @@ class ClusterFlips:
             estimates[number] = _calibrated(estimates[number], float(p), float(most), sums.df)
         return estimates, corrected
 
-    def _p_values(self, tests: Sequence[tuple[Codes, ClusterSums]], draws: int, seed: int) -> tuple[Floats, Floats]:
+    def flipped_p(self, tests: Sequence[tuple[Codes, ClusterSums]], draws: int, seed: int) -> tuple[Floats, Floats]:
         """Return p of t as observed, (tests,), and after each flip, (draws, tests)."""
         matrix = np.zeros((self.n_clusters, 4, len(tests)))
         for number, (names, test) in enumerate(tests):
@@ -135,7 +137,7 @@ def _p(signs: Floats, matrix: Floats, constants: Floats, df: Floats) -> Floats:
 
 def _calibrated(estimate: Estimate, p: float, most: float, df: float) -> Estimate:
     """Return an estimate with p by flips, and the interval that excludes 0 exactly where p is below 1 - LEVEL."""
-    quantile = float(stats.t.isf(most / 2, df)) if most > 0 else float("inf")
+    quantile = float(stats.t.isf(most / _TIE / 2, df)) if most > 0 else float("inf")
     if not np.isfinite(estimate.stderr) or not np.isfinite(quantile):
         return replace(estimate, p=p)
     half = quantile * estimate.stderr

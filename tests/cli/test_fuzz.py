@@ -57,6 +57,7 @@ VALID = {
     "to": "someone/something",
     "base": "log.csv",
     "changed": "log.csv",
+    "benchmark": "bbq=run",
 }
 VALUES = (
     *("nan", "inf", "-inf", "-1", "0", "0.5", "1", "1e400", "-0", "9" * 400, "1_000", "None", "null", "[]", "{}"),
