@@ -31,7 +31,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "report": ("seesaw_cf.cli.report", "tables and pictures from a finished run, or several compared"),
         "view": ("seesaw_cf.cli.view", "every prompt of a run in the browser: choose, sort, link"),
         "compare": ("seesaw_cf.cli.compare", "logs of lm_eval, inspect and others before and after a change"),
-        "bias": ("seesaw_cf.cli.bias", "BBQ, CrowS-Pairs, Winogender and others before and after a change"),
+        "bias": ("seesaw_cf.cli.bias", "BBQ, CrowS-Pairs, StereoSet ... before and after a change"),
         "study": ("seesaw_cf.cli.study", "models x editors x records from one file: planned, run, compared"),
         "metrics": ("seesaw_cf.cli.metrics", "the bias and accuracy metrics of a finished run"),
         "dose": ("seesaw_cf.cli.dose", "what happens as more and more facts are edited together"),
