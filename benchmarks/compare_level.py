@@ -124,8 +124,8 @@ def main() -> None:
     parser.add_argument("--draws", type=int, default=1000)
     parser.add_argument("--scheme", choices=SCHEMES, action="append")
     args = parser.parse_args()
-    logs = [read_log(place, Reader(wanted_fields((), ()))) for place in (args.base, args.changed)]
-    pairs = pair_logs(*logs)
+    base, changed = (read_log(place, Reader(wanted_fields((), ()))) for place in (args.base, args.changed))
+    pairs = pair_logs(base, changed)
     file = RESULTS / "compare_level.json"
     record = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
     for scheme in args.scheme or SCHEMES:
