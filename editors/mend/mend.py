@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import ClassVar, Literal, Self
 
 import torch
@@ -22,10 +23,13 @@ from seesaw_cf.editors.mend.examples import TrainingEdit, examples_from_texts
 from seesaw_cf.editors.mend.factors import batch_of, capture
 from seesaw_cf.editors.mend.files import load_network
 from seesaw_cf.editors.mend.network import MENDNetwork, NetworkShape, inputs_first, matrices_of
+from seesaw_cf.editors.mend.published import load_published
 from seesaw_cf.editors.mend.training import MENDTraining, train
 from seesaw_cf.models.architectures import Architecture, model_parts
 from seesaw_cf.models.hooks import frozen
 from seesaw_cf.models.weights import LowRank, WeightDelta, base_facts
+
+_OUT_FIRST = ("gpt2",)  # model types with published files where the second matrix of a block comes first
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,7 +38,10 @@ class MENDConfig:
 
     Attributes:
         layers: Blocks with edited MLP matrices, from 0; the published choice is the last three.
-        weights: Folder of a trained network; None = `fit` trains one (and keeps it in the cache folder).
+        weights: Folder of a trained network, or a .pt file as the authors' program saves it; None = `fit` trains one
+            (and keeps it in the cache folder).
+        matrices: Names of the edited weights, in the order in which a .pt file was trained for them; () = the MLP
+            matrices of `layers`, of GPT-2 the second one of a block first, as published.
         rank: Rank of the network's layers.
         hidden: Its hidden layers.
         edit_lr: First value of its learned step sizes.
@@ -53,6 +60,7 @@ class MENDConfig:
 
     layers: tuple[int, ...]
     weights: str | None = None
+    matrices: tuple[str, ...] = ()
     rank: int = 1920
     hidden: int = 1
     edit_lr: float = 1e-4
@@ -130,11 +138,23 @@ class MEND:
         network = self.network
         with torch.inference_mode(False), torch.enable_grad():
             if network is None and self.config.weights is not None:
-                network = load_network(self.config.weights)
+                network = self._loaded(model, Path(self.config.weights))
             if network is None:
                 network = self._trained(model, tokenizer)
         network.check(model, str(self.config.weights or "MEND"))
         return replace(self, network=network)
+
+    def _loaded(self, model: PreTrainedModel, weights: Path) -> MENDNetwork:
+        if not weights.is_file() and weights.suffix != ".pt":
+            return load_network(weights)
+        names = self.config.matrices or self._names(model, out_first=model.config.model_type in _OUT_FIRST)
+        return load_published(weights, names, model).to(model.device)
+
+    def _names(self, model: PreTrainedModel, *, out_first: bool = False) -> list[str]:
+        """Return the names of the MLP matrices of `layers`."""
+        row = parts_for(model, self.config).row
+        paths = (row.mlp_out, *row.mlp_in) if out_first else (*row.mlp_in, row.mlp_out)
+        return [f"{row.blocks}.{layer}.{path}.weight" for layer in self.config.layers for path in paths]
 
     def _trained(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> MENDNetwork:
         examples = self.examples
@@ -145,10 +165,7 @@ class MEND:
                 "MEND needs a trained network, got neither weights nor texts nor examples. Set weights='FOLDER' in the "
                 "config, or construct it as MEND(config, corpus=[...]) or MEND(config, examples=[...]) to train one."
             )
-        parts = parts_for(model, self.config)
-        paths = (*parts.row.mlp_in, parts.row.mlp_out)
-        names = [f"{parts.row.blocks}.{layer}.{path}.weight" for layer in self.config.layers for path in paths]
-        shape = NetworkShape(matrices_of(names, model), self.config.rank, self.config.hidden)
+        shape = NetworkShape(matrices_of(self._names(model), model), self.config.rank, self.config.hidden)
         network = MENDNetwork(shape, self.config.edit_lr, self.config.seed).to(model.device)
         return train(network, model, tokenizer, examples, self.config.training, self.config.seed)
 

@@ -1,0 +1,120 @@
+"""MEND networks as their authors saved them: the same numbers, and nothing in the file is run."""
+
+from __future__ import annotations
+
+import os
+from collections import OrderedDict
+from pathlib import Path
+
+import pytest
+import torch
+from transformers import GPT2Config, GPT2LMHeadModel
+
+from seesaw_cf.editors.mend.mend import MEND, MENDConfig
+from seesaw_cf.editors.mend.network import MENDNetwork, NetworkShape, matrices_of
+from seesaw_cf.editors.mend.published import load_published
+from seesaw_cf.errors import RecordError, StorageError
+from tests.fakes import tiny_tokenizer
+
+# The order of the authors' configuration of GPT-2 (index.json of the golden arrays has it, too).
+NAMES = [f"transformer.h.{layer}.mlp.{name}.weight" for layer in (0, 1) for name in ("c_proj", "c_fc")]
+
+
+class Command:
+    """An object that would run a command where a pickle is loaded carelessly."""
+
+    def __init__(self, mark: Path) -> None:
+        self.mark = mark
+
+    def __reduce__(self) -> tuple[object, tuple[str]]:
+        return os.system, (f"touch {self.mark}",)
+
+
+@pytest.fixture
+def model() -> GPT2LMHeadModel:
+    torch.manual_seed(0)
+    vocabulary = len(tiny_tokenizer())
+    return GPT2LMHeadModel(GPT2Config(n_embd=8, n_layer=2, n_head=2, vocab_size=vocabulary, n_positions=32)).eval()
+
+
+def trained(model: GPT2LMHeadModel) -> MENDNetwork:
+    network = MENDNetwork(NetworkShape(matrices_of(NAMES, model), rank=3, hidden=1))
+    torch.manual_seed(1)
+    for tensor in [*network.parameters(), *network.buffers()]:
+        tensor.data.copy_(torch.rand_like(tensor))
+    return network
+
+
+def save(file: Path, model: GPT2LMHeadModel, **more: object) -> MENDNetwork:
+    """What the authors' trainer writes: a state dict with the language model's configuration, and optimisers."""
+    network = trained(model)
+    state: dict[str, object] = OrderedDict(network.state_dict())
+    state["model_config"] = model.config
+    optimiser = torch.optim.Adam(network.parameters()).state_dict()
+    stats = {"loss/total_edit_val": 0.1, "step": 5000}
+    torch.save({"model": state, "opt": optimiser, "lr_opt": None, "val_stats": stats, "step": 5000, **more}, file)
+    return network
+
+
+def test_the_network_is_read_bit_for_bit(model: GPT2LMHeadModel, tmp_path: Path) -> None:
+    network = save(tmp_path / "mend.pt", model)
+    editor = MEND(MENDConfig(layers=(0, 1), weights=str(tmp_path / "mend.pt"))).fit(model, tiny_tokenizer())
+    assert editor.network is not None
+    read, saved = editor.network.state_dict(), network.state_dict()
+    assert list(read) == list(saved)
+    assert all(torch.equal(read[name], saved[name]) for name in saved)
+    assert [matrix.name for matrix in editor.network.shape.matrices] == NAMES, (
+        "step sizes belong to the published order"
+    )
+
+
+class Maker:
+    """An object of the authors' program that this one does not have."""
+
+    def __init__(self, mark: Path) -> None:
+        self.mark = mark
+        mark.touch()
+
+    def __reduce__(self) -> tuple[object, tuple[Path]]:
+        return Maker, (self.mark,)
+
+
+def test_unknown_objects_are_not_made(model: GPT2LMHeadModel, tmp_path: Path) -> None:
+    network = save(tmp_path / "mend.pt", model, maker=Maker(tmp_path / "mark"))
+    (tmp_path / "mark").unlink()
+    assert torch.equal(load_published(tmp_path / "mend.pt", NAMES, model).edit_lrs, network.edit_lrs)
+    assert not (tmp_path / "mark").exists()
+
+
+def test_nothing_in_the_file_is_run(model: GPT2LMHeadModel, tmp_path: Path) -> None:
+    save(tmp_path / "mend.pt", model, evil=Command(tmp_path / "mark"))
+    with pytest.raises(RecordError, match="or it holds commands"):
+        load_published(tmp_path / "mend.pt", NAMES, model)
+    assert not (tmp_path / "mark").exists()
+    torch.load(tmp_path / "mend.pt", weights_only=False)
+    assert (tmp_path / "mark").exists(), "the file is one that careless loading runs"
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (b"not a file of torch", "not a plain file of torch.save"),
+        (None, "no MEND network in it"),
+    ],
+)
+def test_other_files_are_refused(model: GPT2LMHeadModel, tmp_path: Path, content: bytes | None, says: str) -> None:
+    file = tmp_path / "mend.pt"
+    if content is None:
+        torch.save({"model": {"weight": torch.ones(2)}}, file)
+    else:
+        file.write_bytes(content)
+    with pytest.raises(RecordError, match=says):
+        load_published(file, NAMES, model)
+
+
+def test_a_network_of_other_weights_is_refused(model: GPT2LMHeadModel, tmp_path: Path) -> None:
+    save(tmp_path / "mend.pt", model)
+    with pytest.raises(RecordError, match="made for other weights than"):
+        load_published(tmp_path / "mend.pt", NAMES[:2], model)
+    with pytest.raises(StorageError, match="no such file"):
+        MEND(MENDConfig(layers=(0, 1), weights=str(tmp_path / "none.pt"))).fit(model, tiny_tokenizer())
