@@ -18,6 +18,13 @@ CONTROLS = ("identity", "random", "unrelated")
 DRAWN = ("random", "unrelated")
 """Kinds that draw with a seed."""
 
+NULLS = {
+    "noise": "random changes of the same norm and rank in the same tensors",
+    "rounding": "the same rounding errors, each up or down by chance",
+    "direction": "random directions of the same length at the same layer",
+}
+"""Kind of the random control of a model that was changed elsewhere -> what it is, in words."""
+
 _NAME = re.compile(rf"({'|'.join(CONTROLS)})(?:\((.+?)(?:, (\d+))?\))?")
 
 

@@ -16,13 +16,6 @@ from seesaw_cf.models.change import Change
 from seesaw_cf.models.steering import SteeringVector
 from seesaw_cf.models.weights import LowRank, WeightDelta
 
-NULLS = {
-    "noise": "random changes of the same norm and rank in the same tensors",
-    "rounding": "the same rounding errors, each up or down by chance",
-    "direction": "random directions of the same length at the same layer",
-}
-"""Kind of null -> what it is, in words."""
-
 
 def null_kind(change: Change, rounded: bool) -> str:
     """Return which null fits a change.
@@ -39,7 +32,7 @@ def null_of(change: Change, kind: str, config: ControlConfig) -> Change:
 
     Args:
         change: The change that it is the null of.
-        kind: A key of `NULLS`.
+        kind: See `seesaw_cf.editors.control_names.NULLS`.
         config: Has the seed.
     """
     if isinstance(change, SteeringVector):

@@ -188,7 +188,7 @@ def audit(
             job = Job(
                 model if isinstance(model, str) else _name(model),
                 editors=tuple(name for name, _, _ in editors),
-                controls=_several(control),
+                controls=_several(control) or ("none",),
                 changed=tuple(
                     f"{name}={_place(change, Path(parts, name), tokenizer)}" for name, change in changes.items()
                 ),

@@ -51,6 +51,7 @@ class GroupCounts:
         controls: Verdict -> contrasts of control edits.
         promise: How often a claim may be false.
         needed: What would decide the undetermined.
+        words: Makes sentences fit what was changed, see `Results.words`.
     """
 
     kind: ClassVar[str] = "groups"
@@ -62,6 +63,7 @@ class GroupCounts:
     controls: Mapping[str, int]
     promise: str
     needed: str
+    words: Callable[[str], str] = str
 
     @property
     def total(self) -> int:
@@ -86,10 +88,10 @@ class GroupCounts:
     def headline(self) -> str:
         """Return the counts in words."""
         if not self.total:
-            return "no contrasts of edits" if self.controls else "no two groups could be compared"
+            return self.words("no contrasts of edits") if self.controls else "no two groups could be compared"
         inside = f" ({self.equivalent} of them inside the margin)" if self.equivalent else ""
         rest = [f"{n} {name}" for name in OPEN if (n := self.counts.get(name))]
-        return f"{self.total} contrasts of edits: {', '.join([f'{self.decided} decided{inside}', *rest])}"
+        return self.words(f"{self.total} contrasts of edits: {', '.join([f'{self.decided} decided{inside}', *rest])}")
 
     def lines(self) -> list[str]:
         """Return what was decided, how large a difference could be seen, what would decide the rest, and controls."""
@@ -105,7 +107,7 @@ class GroupCounts:
         if self.controls:
             moved = sum(self.controls.get(name, 0) for name in AFFECTED)
             lines.append(f"In {moved} of {sum(self.controls.values())} contrasts of control edits groups differ.")
-        return lines
+        return list(map(self.words, lines))
 
     def line(self) -> str:
         """Return all of it as sentences."""
@@ -161,6 +163,7 @@ def count_groups(results: Results) -> GroupCounts:
         controls=dict(Counter(controls["verdict"])),
         promise=audit.settings.promise(),
         needed=needed(results),
+        words=results.words,
     )
 
 

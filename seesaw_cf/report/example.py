@@ -60,7 +60,8 @@ def _holder(results: Results, editor: str, holds: str) -> AnswerExample | None:
         f"{len(own):,} prompts about people who hold the {who} answer. {_MEDIAN}"
     )
     about, prompt = printable(row["subject"] or row["person"]), printable(row["prompt"])
-    return AnswerExample(f"{_edit(results, row)}: asked about {about} (“{prompt}”), the model {words}.", rule)
+    sentence = f"{_edit(results, row)}: asked about {about} (“{prompt}”), the model {words}."
+    return AnswerExample(sentence, results.words(rule))
 
 
 def _other_fact(results: Results, editor: str) -> AnswerExample | None:
@@ -85,7 +86,7 @@ def _other_fact(results: Results, editor: str) -> AnswerExample | None:
         f"{printable(names[top])} ({chance(float(shares['post'][top]))}; before, {chance(float(shares['pre'][top]))}); "
         f"right is {printable(row['gold'][0])}."
     )
-    return AnswerExample(sentence, rule)
+    return AnswerExample(sentence, results.words(rule))
 
 
 _MAKERS: Mapping[str, Callable[[Results, str], AnswerExample | None]] = {
@@ -105,6 +106,8 @@ def _median(rows: pd.DataFrame, sizes: pd.Series) -> Mapping[Any, Any]:
 
 
 def _edit(results: Results, row: Mapping[Any, Any]) -> str:
+    if results.asked_only:
+        return str(row["editor"])
     fact = edited_facts(results.edits).get((row["edit_relation"], row["case_id"]), f"case {row['case_id']}")
     return f"“{fact}” by {row['editor']}"
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 import pandas as pd
 
 from seesaw_cf.base.terminal import quantity
-from seesaw_cf.editors.control_names import first_seed, is_control
+from seesaw_cf.editors.control_names import NULLS, control_name, first_seed, is_control
 from seesaw_cf.effects.groups import ALL, UNKNOWN
 from seesaw_cf.report import text
 from seesaw_cf.report.contrasts import HOLD, GroupCounts, count_groups
@@ -22,7 +22,7 @@ from seesaw_cf.report.levels import level_changes, strips
 from seesaw_cf.report.moved import is_given, moved_phrase
 from seesaw_cf.report.page_forest import colours_of
 from seesaw_cf.report.results import HOLDER, Results
-from seesaw_cf.report.rows import EfficacyRow, records, with_limits
+from seesaw_cf.report.rows import EfficacyRow, Manifest, records, with_limits
 from seesaw_cf.report.title import title_of
 from seesaw_cf.run.edit_table import ASKED_ONLY
 from seesaw_cf.stats.verdicts import AFFECTED
@@ -32,21 +32,38 @@ def find(results: Results) -> FirstScreen:
     """Return what a run found."""
     changes, groups = level_changes(results), count_groups(results)
     levels = {strip.title: strip for strip in strips(results, changes, colours_of(results.editors))}
+    sentences = {
+        **_changed(results.manifest),
+        "Did the edits take": _took(results),
+        "Not known": _not_known(results),
+        "Known before": knew(results),
+        **_estimands(results),
+        "How sure": _how_sure(results, groups),
+    }
     return FirstScreen(
         about=_about(results),
-        title=title_of(results, changes, groups),
+        title=results.words(title_of(results, changes, groups)),
         answers={
             **levels,
             "Groups against each other": groups,
-            "Did the edits take": _took(results),
-            "Not known": _not_known(results),
-            "Known before": knew(results),
-            **_estimands(results),
-            "How sure": _how_sure(results, groups),
+            **{head: results.words(sentence) for head, sentence in sentences.items()},
             "The records lack something": " ".join(map(str, results.manifest.get("notes", []))),
         },
         example=example_of(results, changes),
     )
+
+
+def _changed(manifest: Manifest) -> dict[str, str]:
+    """Return what a reader must know of models that were changed elsewhere, and what their controls are."""
+    models = manifest.get("edited", {})
+    notes = [f"{name}: {note}." for name, facts in models.items() for note in facts.get("notes", ())]
+    controls = {name for name in manifest.get("editors", {}) if is_control(name)}
+    nulls = [
+        f"{control_name('random', name)}: {NULLS[facts['null']]}."
+        for name, facts in models.items()
+        if control_name("random", name) in controls and facts.get("null") in NULLS
+    ]
+    return {"What was changed": " ".join(notes), "What the control is": " ".join(nulls)}
 
 
 def _about(results: Results) -> str:
@@ -71,6 +88,7 @@ def _took(results: Results) -> str:
     every = records(results.gate_rows, EfficacyRow)
     rows = [row for row in every if not is_control(row["editor"]) and not pd.isna(row.get("post"))]
     silent = [name for name in results.manifest.get("edited", {}) if name not in {row["editor"] for row in every}]
+    silent = [] if results.asked_only else silent
     shares = _list(
         f"{row['editor']} {text.percent_interval(*with_limits(row, 'post'))} of {row['n']:.0f} "
         f"({text.percent(row['pre'])} before)"
@@ -82,7 +100,7 @@ def _took(results: Results) -> str:
     nothing = (
         "No edit was made but those of controls." if only else "Not measured: this run has no score of an edited fact."
     )
-    parts += [nothing] if not rows and not silent else []
+    parts += [nothing] if not rows and not silent and not results.asked_only else []
     failed = [gate for gate in results.gates if not gate["passed"]]
     parts += [
         f"Gate not held: {gate['editor'] or 'run'}, {gate['gate']} ({gate['rule']}; here {_value(gate['value'])})."
@@ -146,10 +164,12 @@ def _how_sure(results: Results, groups: GroupCounts) -> str:
     )
     made = results.distinct["status"] != ASKED_ONLY
     edited, asked = (set(results.distinct.loc[rows, "case_id"]) for rows in (made, ~made))
-    facts = f"{quantity(len(edited), 'fact')} edited" + (
-        f", {len(asked - edited)} only asked about" if asked - edited else ""
-    )
-    n = f"{facts}, {quantity(people, 'other person', 'other people')} asked about"
+    if results.asked_only:
+        n = f"{quantity(len(asked), 'fact')} and {quantity(people, 'person', 'people')} asked about"
+    else:
+        others = f", {len(asked - edited)} only asked about" * bool(asked - edited)
+        n = f"{quantity(len(edited), 'fact')} edited{others}, "
+        n += f"{quantity(people, 'other person', 'other people')} asked about"
     if not groups.promise:
         return f"{n}; no contrast was tested."
     return f"{n}; false claims about groups: {groups.promise}; margin {groups.margin}; noise floor {results.floor}."

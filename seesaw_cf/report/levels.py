@@ -229,7 +229,8 @@ def _strip(level: str, changes: Sequence[LevelChange], results: Results, colours
     counts = f"{asked} {quantity(first['n_people'], 'person', 'people')}, {_edits(changes)}"
     alone = len(changes) == 1
     chips = [_chip(change, "" if alone else change.editor, results) for change in changes]
-    return Strip(level, WORDS[level].title, f"{measure}; {counts}", axis, ends, drawn, chips)
+    title, about = results.words(WORDS[level].title), results.words(f"{measure}; {counts}")
+    return Strip(level, title, about, axis, ends, drawn, chips)
 
 
 def _edits(changes: Sequence[LevelChange]) -> str:
@@ -310,7 +311,7 @@ def _chip(change: LevelChange, editor: str, results: Results) -> Chip:
         if change.verdict == OPEN and row["difference_low"] * row["difference_high"] > 0 and row["p_adjusted"] >= ALPHA:
             note += f", corrected {text.p_equals(row['p_adjusted'])}"  # alone its interval excludes 0
     reason = row["difference_note"] if row["control"] else row["note"]
-    missing = f"no interval: {text.short_note(reason)}" if reason else ""
+    missing = results.words(f"no interval: {text.short_note(reason)}") if reason else ""
     return Chip(editor, said.format(harm=WORDS[change.level].harm), tone, "; ".join(filter(None, (note, missing))))
 
 

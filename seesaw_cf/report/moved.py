@@ -7,14 +7,15 @@ from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
+from seesaw_cf.base.terminal import quantity
 from seesaw_cf.editors.control_names import split_control
 from seesaw_cf.models.change import EditedModel
 from seesaw_cf.report.rows import Manifest
 
 MOST = 12  # parameters of each model that people see
-ABOUT_MOVED = """These models were edited by somebody else and compared with the base once, tensor by tensor. Each is
-one change: n counts facts and people that were asked, its intervals are over them, and what is found holds for this
-model, not for the method that made it. Efficacy is shown for the facts that it is said to have been edited for, and no
+ABOUT_MOVED = """These models were changed elsewhere and compared with the base once, tensor by tensor. Each is one
+change: n counts facts and people that were asked, its intervals are over them, and what is found holds for this model,
+not for the method that made it. Whether a change took is shown for the facts that it is said to be made for, and no
 other. Rank: the change is a product of that rank up to the rounding of the weights; whole: it is not, or of too large
 a rank to pay. Relative: Frobenius norm of the change over that of the base's weights."""
 
@@ -59,7 +60,8 @@ def moved_phrase(name: str, facts: EditedModel) -> str:
     kinds = [_ranks(ranks)] if ranks else []
     kinds += [f"{len(rows) - len(ranks)} whole"] if len(ranks) < len(rows) and ranks else []
     norm = math.sqrt(sum(row["norm"] ** 2 for row in rows))
-    phrase = ", ".join([f"{len(rows)} {'tensor' if len(rows) == 1 else 'tensors'} moved", *kinds, f"norm {norm:.3g}"])
+    noun = ("place", "places") if facts["form"] == "steering vector" else ("tensor", "tensors")
+    phrase = ", ".join([f"{quantity(len(rows), *noun)} moved", *kinds, f"norm {norm:.3g}"])
     return f"the {facts['form']} {name} ({phrase})"
 
 

@@ -87,6 +87,12 @@ people. Do not publish an edited model, or its texts, as if it were a source."""
 CAUTION = tuple(" ".join(note.split("\n\n")[-1].replace("*", "").split()) for note in (ABOUT_LABELS, COUNTERFACTUALS))
 """The last two without Markdown."""
 
+
+def cautions(results: Results) -> list[str]:
+    """Return what a reader of any report must know of the labels, and of edits where there are some."""
+    return list(CAUTION[: 1 if results.asked_only else 2])
+
+
 PROVENANCE = "These commands repeat the run:"
 
 PAPER_STARS = """Intervals: bootstrap over cases. * as in the papers: below 0 with p < 0.05 in a two-sided t-test over

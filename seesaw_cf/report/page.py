@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from seesaw_cf.editors.control_names import compared, is_control, split_control
 from seesaw_cf.effects.groups import ALL, UNKNOWN
 from seesaw_cf.report import notes, text
 from seesaw_cf.report.html.findings import Findings, FirstScreen, Legend, PageSection, Panels, Section, Verbatim
 from seesaw_cf.report.html.forest import Forest, Panel
+from seesaw_cf.report.html.look import PromptList
 from seesaw_cf.report.page_answers import look_answers
 from seesaw_cf.report.page_cases import cell_link, look_prompts
 from seesaw_cf.report.page_contrasts import contrast_panels
@@ -16,6 +18,7 @@ from seesaw_cf.report.page_forest import EFFECTS, about_controls, colours_of, fo
 from seesaw_cf.report.provenance import citation, recorded, repeat_command
 from seesaw_cf.report.results import HOLDER, Results, relation_name
 from seesaw_cf.report.rows import number_of
+from seesaw_cf.report.run_tables import worded
 from seesaw_cf.report.table import Column, Row, Table, rows_of
 
 # The first question of a reader: which groups lost most, and was it more than a control edit made them lose?
@@ -72,7 +75,7 @@ def most_affected(results: Results, controls: Mapping[str, Sequence[str]]) -> Ta
         Column("people", lambda row: f"{row['n_subjects']:,}"),
     )
     about = f"{unit}; people who hold the new target; 95 % intervals; below 0 in the next column: lost more than that"
-    return Table("most", "Who lost most", about if controls else unit, columns, largest, lines=lines)
+    return worded(Table("most", "Who lost most", about if controls else unit, columns, largest, lines=lines), results)
 
 
 def _key(row: Row) -> _Key:
@@ -101,37 +104,54 @@ def report_page(results: Results, screen: FirstScreen, tables: Sequence[Table]) 
     for editor, control in compared(results.editors, run):
         controls.setdefault(editor, []).append(control)
     sections: list[Section | None] = [
-        _contrasts(contrast_panels(results, colours)),
+        _contrasts(contrast_panels(results, colours), results),
         _most(most_affected(results, controls)),
-        _groups(forests(results, controls), colours, about_controls(controls)),
-        look_prompts(results.prompts, results.edits, controls) if results.prompts is not None else None,
+        _groups(forests(results, controls), colours, about_controls(controls), results),
+        None if results.prompts is None else _worded(look_prompts(results.prompts, results.edits, controls), results),
     ]
     for table in tables:
         sections.append(PageSection(table.name, table.title, [table], table.sentences[1:]))
-        sections += [look_answers(results)] if table.name == "accuracy" else []
+        sections += [_worded(look_answers(results), results)] if table.name == "accuracy" else []
     sections.append(PageSection("cite", "What do I cite?", [Verbatim(citation(results.editors))]))
     return Findings(
         screen=screen,
         sections=[section for section in sections if section is not None],
-        method=notes.CAUTION,
+        method=notes.cautions(results),
         command=repeat_command(run),
         facts=recorded(run),
         tables=tables,
-        title=f"Side effects of editing {run.get('model', {}).get('id', 'a model')}",
+        title=results.words(f"Side effects of editing {run.get('model', {}).get('id', 'a model')}"),
     )
 
 
-def _contrasts(panels: Sequence[Panel]) -> PageSection | None:
-    return PageSection("contrasts", "Group against group", [Panels(panels)], [_ABOUT_CONTRASTS]) if panels else None
+def _worded(prompts: PromptList | None, results: Results) -> PromptList | None:
+    """Return the same list with headings that fit what was changed."""
+    if prompts is None:
+        return None
+    heads = [(results.words(head), results.words(about)) for head, about in prompts.heads]
+    choices = [(name, results.words(label), values) for name, label, values in prompts.choices]
+    title, about = results.words(prompts.title), results.words(prompts.about)
+    return replace(prompts, title=title, about=about, heads=heads, choices=choices)
+
+
+def _contrasts(panels: Sequence[Panel], results: Results) -> PageSection | None:
+    about = [results.words(_ABOUT_CONTRASTS)]
+    return PageSection("contrasts", "Group against group", [Panels(panels)], about) if panels else None
 
 
 def _most(table: Table | None) -> PageSection | None:
     return None if table is None else PageSection(table.name, table.title, [table], table.lines)
 
 
-def _groups(forests: Sequence[Forest], colours: Mapping[str, int], controls: str) -> PageSection | None:
+def _groups(
+    forests: Sequence[Forest], colours: Mapping[str, int], controls: str, results: Results
+) -> PageSection | None:
     keys = Legend([(colour, 0, name) for name, colour in colours.items()], _MARKS.format(controls=controls))
-    return PageSection("groups", "Effects by group", [keys, *forests], [_ABOUT_FOREST]) if forests else None
+    return (
+        PageSection("groups", "Effects by group", [keys, *forests], [_ABOUT_FOREST[results.asked_only]])
+        if forests
+        else None
+    )
 
 
 _ABOUT_CONTRASTS = (
@@ -143,9 +163,12 @@ _MARKS = (
     "and ›: the interval goes on. All groups of a column have one axis; the columns have their own. A name opens the "
     "prompts."
 )
-_ABOUT_FOREST = (
-    "An edit replaces one answer, its true target, by another, its new target. Each line is a group of people who were "
-    "not edited. 0 means that the edit left the model's answers about them alone; below 0 the model turned away from "
-    "the new target, above 0 towards it. The new target is right about people who hold it, and wrong about those who "
-    "hold the true target."
-)
+_ABOUT_FOREST = {
+    False: "An edit replaces one answer, its true target, by another, its new target. Each line is a group of people "
+    "who were not edited. 0 means that the edit left the model's answers about them alone; below 0 the model turned "
+    "away from the new target, above 0 towards it. The new target is right about people who hold it, and wrong about "
+    "those who hold the true target.",
+    True: "Each fact has two answers, each right about some people. Each line is a group of people. 0 means that the "
+    "change left the model's answers about them alone; below 0 the model turned away from the second answer, above 0 "
+    "towards it.",
+}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 import pandas as pd
 
@@ -46,19 +46,19 @@ def _panels(own: pd.DataFrame, results: Results, colours: Mapping[str, int]) -> 
         floor, margin = lines_of(scale, [results.floor], results.audit.settings)  # type: ignore[arg-type]
         margins = [axis.at(value) for value in (-margin, margin) if abs(value) <= axis.high]
         column = ForestColumn("difference between groups", axis, axis.span(-floor, floor) if floor else None, margins)
-        lines = [_row(row, axis, colours) for row in records(rows, VerdictRow)]
+        lines = [_row(row, axis, colours, results.words) for row in records(rows, VerdictRow)]
         heads = ("contrast: verdict", "difference")
-        yield Panel(f"By {by}, {scale}", _ABOUT, heads, [column], str(scale), lines, not number)
+        yield Panel(f"By {by}, {scale}", results.words(_ABOUT), heads, [column], str(scale), lines, not number)
 
 
-def _row(row: VerdictRow, axis: Axis, colours: Mapping[str, int]) -> ForestRow:
+def _row(row: VerdictRow, axis: Axis, colours: Mapping[str, int], words: Callable[[str], str]) -> ForestRow:
     about = "all properties" if row["relation"] == ALL else relation_name(row["relation"])
     names = [f"{row['group']} − {row['reference']}", about, *([row["editor"]] if len(colours) > 1 else [])]
     holds = str(row.get("holds", HOLDER))
-    names += [f"hold the {text.HOLDS[holds]}"] if holds != HOLDER else []
+    names += [words(f"hold the {text.HOLDS[holds]}")] if holds != HOLDER else []
     size = text.minus(text.effect(row["value"], row["low"], row["high"]))
     edits, people = (row["clusters"].get(name, 0) for name in ("edit", "person"))
-    counts = f"{quantity(edits, 'edit')}, {quantity(people, 'person', 'people')}"
+    counts = words(quantity(edits, "edit")) + f", {quantity(people, 'person', 'people')}"
     mark = Mark(axis.at(row["value"]), axis.span(row["low"], row["high"]), colours[row["editor"]], f"{size}; {counts}")
     cell = (row["editor"], row["relation"], holds, row["axis"], row["group"])
     return ForestRow(f"{' · '.join(names)}: {row['verdict']}", size, [mark], cell_link(cell))

@@ -71,7 +71,7 @@ def forests(results: Results, controls: Mapping[str, Sequence[str]]) -> list[For
     audit = results.audit
     scale = scale_of(pd.DataFrame() if audit is None else audit.verdicts)
     lines = lines_of(scale, [results.floor], None if audit is None else audit.settings)
-    return forests_of(results.effects, colours_of(results.editors), controls, scale, lines)
+    return forests_of(results.effects, colours_of(results.editors), controls, scale, lines, words=results.words)
 
 
 def forests_of(
@@ -81,6 +81,7 @@ def forests_of(
     scale: Scale,
     lines: tuple[float, float],
     link: Callable[[Cell], str] = cell_link,
+    words: Callable[[str], str] = str,
 ) -> list[Forest]:
     """Forest plots of any table of effects.
 
@@ -91,6 +92,7 @@ def forests_of(
         scale: "probability" or "log-odds".
         lines: Noise floor and margin on that scale; see `lines_of`.
         link: Where the name of a row leads; "" for nowhere.
+        words: Makes sentences fit what was changed, see `Results.words`.
     """
     column, limits, unit = EFFECTS[scale]
     effects = effects[effects["group"] != UNKNOWN]
@@ -123,7 +125,7 @@ def forests_of(
                 dash = CONTROLS.index(split_control(name)[0])
                 beside.append(Control(axis.at(_value(control, column)), span, dash))
         span = axis.span(*_limits(row, limits))
-        return Mark(axis.at(_value(row, column)), span, colours[editor], text.minus(about), beside)
+        return Mark(axis.at(_value(row, column)), span, colours[editor], text.minus(words(about)), beside)
 
     def row(editor: str, key: tuple[str, str, str]) -> ForestRow:
         first = next((cells[editor, *key, holds] for holds in sides if (editor, *key, holds) in cells), None)
@@ -138,10 +140,10 @@ def forests_of(
         groups = sort_groups(by, there["group"])
         keys = [(relation, ALL if group == ALL else by, group) for group in groups]
         rows = [row(editor, key) for key in keys for editor in colours]
-        columns = [_side(f"hold the {text.HOLDS[holds]}", axes[relation, holds], lines) for holds in sides]
-        about = f"{unit}, 95 % intervals clustered by edit and by person"
-        title = f"edited: {relation_name(relation)}"
-        heads = ("group", "edits, people")
+        columns = [_side(words(f"hold the {text.HOLDS[holds]}"), axes[relation, holds], lines) for holds in sides]
+        about = words(f"{unit}, 95 % intervals clustered by edit and by person")
+        title = words(f"edited: {relation_name(relation)}")
+        heads = ("group", words("edits, people"))
         return Panel(title, about, heads, columns, unit, rows, opened)
 
     largest = max(relations, key=lambda name: real.loc[real["relation"] == name, "n_cases"].max())

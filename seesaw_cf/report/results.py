@@ -35,6 +35,7 @@ from seesaw_cf.report.floor import Floor, floor_of
 from seesaw_cf.report.known import KnownTables, known_facts
 from seesaw_cf.report.moved import check_moved
 from seesaw_cf.report.rows import GateRow, Manifest
+from seesaw_cf.report.wording import about_changes
 from seesaw_cf.run.edit_table import ASKED_ONLY, read_edits
 from seesaw_cf.stats import proportion
 from seesaw_cf.stats.simple import tolerance
@@ -105,6 +106,15 @@ class Results:
     answers: pd.DataFrame | None = None
 
     __repr__ = brief
+
+    @property
+    def asked_only(self) -> bool:
+        """No fact of the run was edited: its models were changed elsewhere, and nobody says for which facts."""
+        return bool(len(self.edits)) and bool((self.edits["status"] == ASKED_ONLY).all())
+
+    def words(self, sentence: str) -> str:
+        """Return a sentence about edits in the words that fit what was changed; names stay as they are."""
+        return about_changes(sentence, frozenset(self.editors)) if self.asked_only else sentence
 
     @property
     def editors(self) -> list[str]:

@@ -40,7 +40,7 @@ def run_tables(results: Results) -> list[Table]:
     tables = [
         _moved(results),
         _gates(results),
-        efficacy_table(results),
+        *([] if results.asked_only else [efficacy_table(results)]),
         _levels(results),
         _worst(results),
         _success(results),
@@ -52,7 +52,30 @@ def run_tables(results: Results) -> list[Table]:
         _intersections(results),
         _unscored(results),
     ]
-    return [table for table in tables if len(table.frame.columns)]
+    return [worded(table, results) for table in tables if len(table.frame.columns)]
+
+
+def worded(table: Table, results: Results) -> Table:
+    """Return the same table with headings and sentences that fit what was changed."""
+
+    def column(own: Column) -> Column:
+        cell = own.cell or own.head
+        cell = partial(_reason, cell=cell, results=results) if cell in ("gate", "rule") else cell
+        if isinstance(own, EstimateColumn) and own.note:
+            own = replace(own, note=partial(_reason, cell=own.note, results=results))
+        return replace(own, head=results.words(own.head), cell=cell)
+
+    return replace(
+        table,
+        title=results.words(table.title),
+        about=results.words(table.about),
+        columns=list(map(column, table.columns)),
+        lines=list(map(results.words, table.lines)),
+    )
+
+
+def _reason(row: Row, cell: Cell, results: Results) -> str:
+    return results.words(str((row.get(cell) if isinstance(cell, str) else cell(row)) or ""))
 
 
 def _named(head: str, cell: Cell = "") -> Column:
@@ -74,7 +97,7 @@ def _moved(results: Results) -> Table:
     if len(frame):
         frame = frame.sort_values("relative", ascending=False, kind="stable")
         view = frame.groupby("model", sort=False).head(MOST)
-    return Table("moved", "What the edited models moved", ABOUT_MOVED, columns, frame, view=view)
+    return Table("moved", "What the changed models moved", ABOUT_MOVED, columns, frame, view=view)
 
 
 def efficacy_table(results: Results, brief: bool = False) -> Table:
@@ -130,7 +153,7 @@ def _levels(results: Results) -> Table:
 
     columns = (
         *(
-            _named("answers", lambda row: WORDS[row["level"]].head),
+            _named("answers", lambda row: results.words(WORDS[row["level"]].head)),
             _EDITOR,
             _named("beside", lambda r: r["control"] or "-"),
         ),

@@ -59,8 +59,8 @@ def audit_page(results: Results, screen: FirstScreen, tables: Sequence[Table]) -
         PageSection(source.name, source.title, [source], [_CROSSWALK]),
         PageSection("provenance", "Provenance", [FactList(recorded(results.manifest))]),
     ]
-    title = f"Audit of edits to {results.manifest.get('model', {}).get('id', 'a model')}"
-    method = [*notes.CAUTION, *_LIMITS]
+    title = results.words(f"Audit of edits to {results.manifest.get('model', {}).get('id', 'a model')}")
+    method = [*notes.cautions(results), *map(results.words, _LIMITS)]
     return Findings(screen, sections, method, repeat_command(results.manifest), title=title)
 
 
@@ -70,9 +70,9 @@ def _scope(results: Results) -> list[tuple[str, str]]:
     relations = dict.fromkeys(results.edits["relation_id"])
     return [
         ("model", f"{model.get('id')}, {model.get('dtype')}, weights {str(model.get('fingerprint', ''))[:16]}"),
-        ("edited with", ", ".join(results.editors)),
-        ("edited properties", ", ".join(map(relation_name, relations))),
-        ("edits", f"{len(results.distinct):,}"),
+        (results.words("edited with"), ", ".join(results.editors)),
+        (results.words("edited properties"), ", ".join(map(relation_name, relations))),
+        (results.words("edits"), f"{len(results.distinct):,}"),
         ("records", f"{data.get('source')} ({', '.join(map(str, data.get('configs', ())))})"),
         ("protocol", str(manifest.get("protocol"))),
         ("scores", f"{results.n_rows:,}"),
@@ -104,12 +104,12 @@ def run_report(results: Results, curves: Curves | None = None, full: bool = Fals
     dose = [] if curves is None else [dose_table(summarise_curves(curves))]
     edits = results.edits.drop(columns=["candidates", "candidates_pre"])
     return Report(
-        head=f"{screen.markdown()}\n\n{notes.READING}",
+        head=f"{screen.markdown()}\n\n{results.words(notes.READING)}",
         screen=screen.terminal(() if full else _DETAILS),
-        tables=[*tables, *dose, Table("edits", "Every edit", "", (), edits, brief=False)],
+        tables=[*tables, *dose, Table("edits", results.words("Every edit"), "", (), edits, brief=False)],
         pages=pages,
         record=record | {"manifest": {name: part for name, part in results.manifest.items() if name != "edited"}},
-        foot=[notes.ABOUT_LABELS, notes.COUNTERFACTUALS, _provenance(results)],
+        foot=[notes.ABOUT_LABELS, *([] if results.asked_only else [notes.COUNTERFACTUALS]), _provenance(results)],
         draw=partial(_draw, results, curves),
     )
 

@@ -183,7 +183,7 @@ def find_all(edited: Sequence[str], controls: Sequence[str], editors: Sequence[s
             why = "used twice" if name in checkpoints else owner
             raise UnknownNameError(f"--changed: the name {name!r} is {why}; expected a new one. Choose another.")
         checkpoints[name] = find_edited(where)
-    if checkpoints and not editors and (others := [kind for kind in controls if kind != "random"]):
+    if checkpoints and not editors and (others := [kind for kind in controls if kind not in ("random", "none")]):
         for kind in others:
             one_of("control", kind, CONTROLS)
         raise EditError(
@@ -298,7 +298,7 @@ def read_all(
             "notes": [*found.notes, *_floor(found.rounded, model, _scorer(job, model, tokenizer), clozes)],
             "null": kind,
         }
-    numbers = range(1, job.control_seeds + 1) if "random" in job.controls else ()
+    numbers = range(1, job.control_seeds + 1) if job.changed_controls else ()
     for name, number in itertools.product(list(models), numbers):
         random = control_name("random", name, number)
         config = with_settings(ControlConfig(editor=name), settings_of(random, overrides))

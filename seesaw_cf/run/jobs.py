@@ -28,7 +28,8 @@ class Job:
     Attributes:
         model: 'seesaw-tiny', a Hub id, a folder or a GGUF file. `seesaw-cf list models` has more.
         editors: Editing method: a name of `seesaw-cf list editors`, FILE.py or package.module:Class. Repeatable.
-        controls: Negative control of every editor; of a changed model only "random", a null of its kind. Repeatable.
+        controls: Negative control of every editor; of a changed model "random", a null of its kind, unless "none" is
+            given. Repeatable.
         control_seeds: Seeds of a control that draws (random, unrelated); reports take their mean.
         changed: Model changed elsewhere: a checkpoint, adapter, delta, steering vector or GGUF file. WHERE is a path or
             ORG/NAME[@REVISION]. Repeatable.
@@ -112,7 +113,9 @@ class Job:
                 "job: neither an editor nor a changed model, so nothing is audited. Name one with --editor NAME (see "
                 "`seesaw-cf list editors`), or with --changed NAME=FOLDER."
             )
-        for name in planned(self.names, self.controls if self.editors else ()):
+        if "none" in self.controls and len(self.controls) > 1:
+            raise RecordError(f"job: controls are {[*self.controls]}, expected none alone, or kinds. Leave one out.")
+        for name in planned(self.names, self.editor_controls):
             one_of("editor", split_control(name)[1] or name, EDITORS)
         _ = self.prompt_design
 
@@ -120,6 +123,16 @@ class Job:
     def names(self) -> tuple[str, ...]:
         """The names of `editors`; those of other packages and of files are imported."""
         return tuple(map(editor_name, self.editors))
+
+    @property
+    def editor_controls(self) -> tuple[str, ...]:
+        """Kinds of controls of the editors."""
+        return tuple(kind for kind in self.controls if kind != "none") if self.editors else ()
+
+    @property
+    def changed_controls(self) -> tuple[str, ...]:
+        """Kinds of controls of the changed models."""
+        return ("random",) if self.changed and "random" in (self.controls or ("random",)) else ()
 
     @property
     def prompt_design(self) -> PromptDesign:

@@ -106,10 +106,9 @@ def prepare(job: Job, out: Path, loaded: LoadedModel | None = None) -> Prepared:
     Raises:
         SeesawError: A name, file or record that cannot be used.
     """
-    names = planned(job.names, job.controls if job.editors else (), job.control_seeds)
-    random = ("random",) if job.changed and "random" in job.controls else ()
-    settings = read_settings(job.editor_config, (*names, *random))
-    overrides = with_seed(with_moments(settings, names, job.moments), (*names, *random), job.seed)
+    names = planned(job.names, job.editor_controls, job.control_seeds)
+    settings = read_settings(job.editor_config, (*names, *job.changed_controls))
+    overrides = with_seed(with_moments(settings, names, job.moments), (*names, *job.changed_controls), job.seed)
     check_places(out)
     edited = find_all(job.changed, job.controls, names)
     check_configs(job.data, job.configs)  # before a corpus of some minutes is read

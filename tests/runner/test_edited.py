@@ -83,7 +83,11 @@ def rows_of(folder: Path, editor: str = "theirs", phase: str = "post") -> dict[C
 
 
 def job_of(model: str | Path, edited: str | Path, **changes: Any) -> Job:
-    return Job(str(model), (), **{"changed": (f"theirs={edited}",), "device": "cpu", "limit": 2, **changes})
+    return Job(
+        str(model),
+        (),
+        **{"changed": (f"theirs={edited}",), "device": "cpu", "limit": 2, "controls": ("none",), **changes},
+    )
 
 
 def audit(out: Path, job: Job, **options: Any) -> Path:
@@ -206,12 +210,12 @@ def test_requests_decide_what_efficacy_is_claimed(base: Path, tmp_path: Path) ->
     assert set(pq.read_table(silent / "edits.parquet")["status"].to_pylist()) == {"asked only"}
     found = find(read_results(silent))
     assert "the checkpoint theirs (1 tensor moved, rank 1, norm " in found.about
-    assert dict(found.lines)["Did the edits take"].startswith("Not claimed for theirs: it is not said for which facts")
+    assert "Did the edits take" not in dict(found.lines)
     assert found.title.startswith(
         "The model theirs is not shown to change anything that was asked by more than the margin "
-        "(too few edits: 2, 5 needed)."
+        "(too few facts: 2, 5 needed)."
     )
-    assert dict(found.lines)["How sure"].startswith("0 facts edited, 2 only asked about")
+    assert dict(found.lines)["How sure"].startswith("2 facts and 4 people asked about")
 
     asked = audit(tmp_path / "asked", replace(job, requests=records(tmp_path, case.request, own)))
     table = pq.read_table(asked / "scores.parquet").to_pandas()
@@ -282,12 +286,12 @@ def test_what_it_moved_is_shared_and_reported(
     case = CASES[0]
     words = ["run", "--model", str(base), "--changed", f"theirs={tmp_path / 'edited'}", "--device", "cpu", "--quiet",
              "--data", str(_data(tmp_path, case)), "--requests", str(records(tmp_path, case.request)), "--keep-deltas",
-             "--out", str(tmp_path / "run"), "--full"]  # fmt: skip
+             "--out", str(tmp_path / "run"), "--full", "--control", "none"]  # fmt: skip
     assert main(words) == 0
     out = capsys.readouterr().out
-    assert "WHAT THE EDITED MODELS MOVED" in out
+    assert "WHAT THE CHANGED MODELS MOVED" in out
     report = (tmp_path / "run" / "report" / "report.md").read_text()
-    assert "## What the edited models moved" in report
+    assert "## What the changed models moved" in report
     assert f"--changed theirs={tmp_path / 'edited'}" in report
     assert small.PARAMETER in (tmp_path / "run" / "report" / "tables" / "moved.csv").read_text()
     gates = pd.read_csv(tmp_path / "run" / "report" / "tables" / "gates.csv").to_dict("records")
@@ -406,3 +410,14 @@ def test_another_vocabulary_and_an_adapter_of_another_model_are_refused(base: Pa
     with pytest.raises(SeesawError, match=r"module 'model.layers.1.mlp.extra': .* LlamaForCausalLM has none there"):
         make_run(job_of(base, tmp_path / "adapter"), tmp_path / "run")
     assert read_all({}, model, longer, job_of(base, ""), {}, examined(())) == ({}, {})
+
+
+def test_a_changed_model_has_its_null_unless_none_is_asked_for() -> None:
+    job = Job("seesaw-tiny", changed=("a=b",))
+    assert job.changed_controls == replace(job, controls=("random",)).changed_controls == ("random",)
+    assert replace(job, controls=("none",)).changed_controls == ()
+    both = Job("seesaw-tiny", ("ft",), changed=("a=b",))
+    assert (both.editor_controls, both.changed_controls) == ((), ("random",))
+    assert Job("seesaw-tiny", ("ft",), ("random",)).changed_controls == ()
+    with pytest.raises(SeesawError, match=r"controls are \['none', 'random'\], expected none alone"):
+        Job("seesaw-tiny", controls=("none", "random"), changed=("a=b",))
