@@ -45,6 +45,14 @@ def test_imports_are_from_packages_only(file: Path) -> None:
 
 
 @pytest.mark.parametrize("file", NOTEBOOKS, ids=lambda file: file.stem)
+def test_audits_are_calls_and_no_command_lines(file: Path) -> None:
+    text = "\n".join("".join(cell["source"]) for cell in _cells(file))
+    assert "seesaw_cf.audit(" in text
+    assert "main(" not in text
+    assert "seesaw_cf.cli" not in text
+
+
+@pytest.mark.parametrize("file", NOTEBOOKS, ids=lambda file: file.stem)
 def test_only_what_was_printed_is_stored(file: Path) -> None:
     book = json.loads(file.read_text(encoding="utf-8"))
     assert (book["nbformat"], book["nbformat_minor"]) == (4, 5)
