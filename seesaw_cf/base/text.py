@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 from seesaw_cf.base.checks import shown
 from seesaw_cf.base.errors import RecordError, SeesawError
 from seesaw_cf.base.files import read_bytes
+from seesaw_cf.base.types import JsonObject
 
 _KINDS: dict[type, str] = {dict: "an object", list: "a list", str: "a string"}
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
@@ -83,12 +84,12 @@ def parse_json_text(
         raise ValueError(f"{name} is no JSON number")
 
     def finite(digits: str) -> float:
-        real = float(digits)
-        return real if abs(real) != float("inf") else refuse(digits)
+        number = float(digits)
+        return number if abs(number) != float("inf") else refuse(digits)
 
     try:
-        numbers: dict[str, Any] = {} if any_number else {"parse_constant": refuse, "parse_float": finite}
-        value = json.loads(text, object_pairs_hook=unique_keys, **numbers)
+        constant, real = (None, None) if any_number else (refuse, finite)
+        value = json.loads(text, object_pairs_hook=unique_keys, parse_constant=constant, parse_float=real)
         if _SURROGATE.search(text):
             json.dumps(value, ensure_ascii=False).encode("utf-8")
     except RecursionError as fault:
@@ -104,7 +105,7 @@ def parse_json_text(
     return value
 
 
-def unique_keys(pairs: list[tuple[str, object]]) -> dict[str, object]:
+def unique_keys(pairs: list[tuple[str, object]]) -> JsonObject:
     """An object of a JSON text, as `object_pairs_hook`.
 
     Raises:

@@ -17,7 +17,7 @@ from scipy.special import expit
 
 from seesaw_cf.base.checks import one_of
 from seesaw_cf.base.errors import RecordError, unknown_name
-from seesaw_cf.base.types import Estimate
+from seesaw_cf.base.types import Estimate, JsonObject
 from seesaw_cf.effects.groups import SCALES
 from seesaw_cf.effects.knowledge import gold_odds, gold_rank
 from seesaw_cf.effects.prompts import as_table, by_editor, check_logprobs
@@ -76,9 +76,9 @@ class Accuracy:
     n: int
     left_out: Mapping[str, int]
 
-    def row(self) -> dict[str, Any]:
+    def row(self) -> JsonObject:
         """The columns of a table."""
-        out: dict[str, Any] = self.pre.limits("pre") | self.post.limits("post")
+        out: JsonObject = {**self.pre.limits("pre"), **self.post.limits("post")}
         out |= {"change": self.change.value, "lost": self.lost, "gained": self.gained}
         out |= self.change.columns("low", "high", "stderr", "p")
         if "person" in self.change.effective:
@@ -254,7 +254,7 @@ def _named(frame: pd.DataFrame, prompt: str) -> pd.DataFrame:
     return frame[keep]
 
 
-def _answers_of(frame: pd.DataFrame) -> Iterator[dict[str, Any]]:
+def _answers_of(frame: pd.DataFrame) -> Iterator[JsonObject]:
     post = (frame["phase"] == "post").to_numpy()
     columns = {name: frame[name].to_numpy() for name in ("edit_relation", "prompt", "target", "subject", "subject_id")}
     gold = frame["gold"].fillna(False).to_numpy(bool)
@@ -312,7 +312,7 @@ _EMPTY = {"pre_correct": False, "post_correct": False, "pre_rank": 0, "post_rank
 _EMPTY |= {"pre_odds": float("nan"), "post_odds": float("nan")}
 
 
-def _mark(row: dict[Any, Any], mode: Mode, nats: float) -> dict[str, Any]:
+def _mark(row: dict[Any, Any], mode: Mode, nats: float) -> JsonObject:
     names, gold_names = list(row["candidates"]), set(row["gold"])
     gold = np.array([name in gold_names for name in names], dtype=bool)
     out = dict(_EMPTY)

@@ -12,6 +12,7 @@ import pandas as pd
 
 from seesaw_cf.base.checks import one_of
 from seesaw_cf.base.errors import RecordError
+from seesaw_cf.base.types import JsonObject
 from seesaw_cf.effects.accuracy import Accuracy, Mode, mark, summarise_accuracy
 from seesaw_cf.effects.estimands import group_contrasts
 from seesaw_cf.effects.groups import ALL, SCALES, UNKNOWN, BiasMode, GroupEffect, check_axes, members, summarise
@@ -101,17 +102,17 @@ class AxisBias:
     mode: BiasMode
     method: str
 
-    def row(self) -> dict[str, object]:
+    def row(self) -> JsonObject:
         """The numbers under the names that `evaluate` gives them."""
         groups = {name: _without_name(effect) for name, effect in self.groups.items()}
         for name, contrast in self.contrasts.items():
             groups[name]["contrast"] = contrast
-        out: dict[str, object] = {"overall": _without_name(self.overall), "groups": groups}
+        out: JsonObject = {"overall": _without_name(self.overall), "groups": groups}
         out |= {"n_rows": self.n_rows, "n_unscored": sum(self.unscored.values()), "unscored": self.unscored}
         return out | {name: getattr(self, name) for name in ("axis", "score", "mode", "method")}
 
 
-def _without_name(effect: GroupEffect) -> dict[str, object]:
+def _without_name(effect: GroupEffect) -> JsonObject:
     return {name: value for name, value in effect.row().items() if name != "group"}
 
 
@@ -162,7 +163,7 @@ def bias_of_columns(
     return AxisBias(groups.pop(ALL), groups, contrasts, len(frame), unscored, axis, score, mode, method)
 
 
-def _contrasts(frame: pd.DataFrame, axis: str | None, reference: str | None) -> dict[str, dict[str, object]]:
+def _contrasts(frame: pd.DataFrame, axis: str | None, reference: str | None) -> dict[str, JsonObject]:
     """Each group's contrast with the reference within the same edits."""
     usable = frame[frame["status"] == "ok"]
     if usable.empty:
@@ -260,7 +261,7 @@ class PairAccuracies:
     mode: Mode
     method: str
 
-    def row(self) -> dict[str, object]:
+    def row(self) -> JsonObject:
         """The numbers under the names that `evaluate` gives them."""
         rows = {name: accuracy.row() for name, accuracy in self.pairs.items()}
         for name, row in rows.items():

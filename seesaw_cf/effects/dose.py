@@ -17,6 +17,7 @@ from scipy import stats
 
 from seesaw_cf.base.errors import RunFolderError
 from seesaw_cf.base.text import read_json
+from seesaw_cf.base.types import TableRow
 from seesaw_cf.effects.groups import ALL, AXES, UNKNOWN, members, summarise
 from seesaw_cf.effects.prompts import prompt_effects
 from seesaw_cf.effects.success import KINDS as SUCCESS
@@ -72,12 +73,12 @@ class Curves:
         baseline: `perplexity` and `entropy` of the unedited model, per mix.
     """
 
-    manifest: dict[str, object]
+    manifest: TableRow
     units: pd.DataFrame
     baseline: dict[str, dict[str, float | None]]
 
 
-def sample_effects(scores: pa.Table, edits: Sequence[Mapping[str, Any]], nats: float) -> dict[str, Any]:
+def sample_effects(scores: pa.Table, edits: Sequence[Mapping[str, Any]], nats: float) -> TableRow:
     """What editing one sample of facts together did.
 
     Args:
@@ -93,7 +94,7 @@ def sample_effects(scores: pa.Table, edits: Sequence[Mapping[str, Any]], nats: f
     """
     case_ids = [row["case_id"] for row in edits if row["status"] in _MADE]
     refused = {row["status"] for row in edits} - set(_MADE)
-    out: dict[str, Any] = {"n_edits": len(case_ids), "n_refused": len(edits) - len(case_ids)}
+    out: TableRow = {"n_edits": len(case_ids), "n_refused": len(edits) - len(case_ids)}
     out["n_zero"] = sum(row["status"] == "zero delta" for row in edits)
     out["refused"] = sorted({status[:200] for status in refused})
     rows = scores.filter(pc.is_in(scores["case_id"], pa.array(case_ids, pa.int64())))
@@ -111,7 +112,7 @@ def _success(rows: pa.Table, nats: float) -> dict[str, float | None]:
     return {name: _number(success.numbers["counterfact"][name].value) for name in names}
 
 
-def _differences(rows: pa.Table) -> dict[str, Any]:
+def _differences(rows: pa.Table) -> TableRow:
     if not pc.any(pc.equal(rows["kind"], "cross_subject")).as_py():
         return {"D": None, "n_people": 0, "D_by": {axis: {} for axis in AXES}}
     prompts = prompt_effects(rows)
@@ -193,7 +194,7 @@ def summarise_curves(curves: Curves) -> pd.DataFrame:
     averages = [_average(units, mix) for mix in dict.fromkeys(units["mix"]) if "+" in str(mix)]
     units = pd.concat([units, *averages], ignore_index=True)
     for (editor, mix, dose), rows in units.groupby(["editor", "mix", "dose"], sort=False):
-        out: dict[str, Any] = {"editor": editor, "mix": mix, "kind": diversity(str(mix)), "dose": dose}
+        out: TableRow = {"editor": editor, "mix": mix, "kind": diversity(str(mix)), "dose": dose}
         out |= {"edits": float(rows["n_edits"].mean()), "refused": int(rows["n_refused"].sum()), "repeats": len(rows)}
         for name in MEASURES:
             out |= _band(name, rows[name].dropna().to_numpy(), rows["overlap"].max())

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from seesaw_cf.base.checks import one_of, whole
 from seesaw_cf.base.errors import RecordError, unknown_name
-from seesaw_cf.base.types import Estimate
+from seesaw_cf.base.types import Estimate, TableRow
 from seesaw_cf.effects.accuracy import answers
 from seesaw_cf.effects.adjusted import Estimand, covariates_of
 from seesaw_cf.effects.groups import (
@@ -173,7 +173,7 @@ class _Prepared:
     covariates: Floats
 
 
-def _contrast(rows: _Prepared, sides: Sequence[tuple[str, NDArray[np.bool_]]], method: Method) -> dict[str, object]:
+def _contrast(rows: _Prepared, sides: Sequence[tuple[str, NDArray[np.bool_]]], method: Method) -> TableRow:
     names, (own, other) = zip(*sides)
     case, n_cases = rows.case, int(rows.case.max()) + 1
     first, second = own & ~other, other & ~own
@@ -217,7 +217,7 @@ def _values(rows: pd.DataFrame) -> Floats:
     return np.asarray(rows[["D", *SCALES]].to_numpy(np.float64))
 
 
-def _scales(estimates: Sequence[Estimate]) -> dict[str, object]:
+def _scales(estimates: Sequence[Estimate]) -> TableRow:
     """D's inference, and that of the other scales under separate names."""
     out = asdict(estimates[0])
     for scale, estimate in zip(SCALES, estimates[1:], strict=True):
@@ -225,7 +225,7 @@ def _scales(estimates: Sequence[Estimate]) -> dict[str, object]:
     return out
 
 
-def _row(editor: object, relation: object, axis: str, group: str) -> dict[str, object]:
+def _row(editor: object, relation: object, axis: str, group: str) -> TableRow:
     return {"editor": editor, "relation": relation, "axis": axis, "group": group}
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -12,7 +11,7 @@ import pandas as pd
 from seesaw_cf.base.arguments import check_public
 from seesaw_cf.base.checks import one_of
 from seesaw_cf.base.errors import RecordError
-from seesaw_cf.base.types import Estimate
+from seesaw_cf.base.types import Estimate, JsonObject
 from seesaw_cf.effects.reader import floats, labels, read_columns
 from seesaw_cf.stats import clustered_mean, t_test
 from seesaw_cf.stats.agreement import fleiss_kappa, krippendorff_alpha
@@ -40,9 +39,9 @@ class FlawMean:
     n_items: int
     n_missing: int
 
-    def row(self) -> dict[str, Any]:
+    def row(self) -> JsonObject:
         """The columns of a table."""
-        out: dict[str, Any] = {"n_ratings": self.mean.n, "n_items": self.n_items, "n_missing": self.n_missing}
+        out: JsonObject = {"n_ratings": self.mean.n, "n_items": self.n_items, "n_missing": self.n_missing}
         out |= {"mean": self.mean.value}
         if self.mean.n:
             out |= self.mean.columns("low", "high", "stderr", "p") | {"p_paper": self.p_paper}
@@ -67,7 +66,7 @@ class RaterAgreement:
     n_items: int
     note: str = ""
 
-    def row(self) -> dict[str, Any]:
+    def row(self) -> JsonObject:
         """The figures, or why there are none."""
         names = ("krippendorff", "fleiss", "all_equal", "n_items")
         return {"note": self.note} if self.note else {name: getattr(self, name) for name in names}
@@ -91,7 +90,7 @@ class JudgeAccuracy:
     n_split: int
     n_unmatched: int
 
-    def row(self) -> dict[str, Any]:
+    def row(self) -> JsonObject:
         """The figures, or only the counts."""
         counts = {"n": self.n, "n_split": self.n_split, "n_unmatched": self.n_unmatched}
         return counts | ({"judge": self.judge, "constant": self.constant} if self.n else {})
@@ -111,10 +110,10 @@ class FlawRatings:
     agreement: Mapping[str, RaterAgreement]
     judge: Mapping[str, JudgeAccuracy] | None = None
 
-    def row(self) -> dict[str, Any]:
+    def row(self) -> JsonObject:
         """The parts by name."""
-        judge = {} if self.judge is None else {"judge": self.judge}
-        return {"flaws": self.flaws, "agreement": self.agreement} | judge
+        parts: JsonObject = {"flaws": self.flaws, "agreement": self.agreement}
+        return parts if self.judge is None else {**parts, "judge": self.judge}
 
 
 def open_ended_flaws(

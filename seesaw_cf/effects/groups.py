@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from seesaw_cf.base.checks import one_of
 from seesaw_cf.base.errors import RecordError
-from seesaw_cf.base.types import Estimate
+from seesaw_cf.base.types import Estimate, JsonObject
 from seesaw_cf.stats import case_weights, clustered_means, t_test
 from seesaw_cf.stats.bootstrap import Floats, mean_interval
 from seesaw_cf.stats.clustered import half_clusters
@@ -114,9 +114,9 @@ class GroupEffect:
     half_edits: Mapping[str, int] = field(default_factory=dict)
     t: float | None = None
 
-    def row(self) -> dict[str, object]:
+    def row(self) -> JsonObject:
         """The columns of a table."""
-        out: dict[str, object] = {"group": self.group} | {name: self.means[name] for name in ("D_pre", "D_post")}
+        out: JsonObject = {"group": self.group} | {name: self.means[name] for name in ("D_pre", "D_post")}
         out |= {"D": self.D.value} | {scale: getattr(self, scale).value for scale in SCALES}
         out |= {"likelier_pre": self.means["likelier_pre"]}
         out |= {f"pooled_{name}": value for name, value in self.pooled.items()}

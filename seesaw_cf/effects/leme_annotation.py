@@ -11,7 +11,7 @@ import pandas as pd
 
 from seesaw_cf.base.arguments import check_public
 from seesaw_cf.base.errors import RecordError
-from seesaw_cf.base.types import Estimate
+from seesaw_cf.base.types import Estimate, JsonObject
 from seesaw_cf.effects.reader import Id, ids, labels, optional_labels, read_columns
 from seesaw_cf.stats import cluster_weights, clustered_share, interval
 from seesaw_cf.stats.agreement import cohen_kappa, krippendorff_alpha
@@ -49,7 +49,7 @@ class ClaimShares:
     n_cases: int
     n_missing: int
 
-    def row(self) -> dict[str, object]:
+    def row(self) -> JsonObject:
         """The counts, and label -> its numbers."""
         return {"n": self.n, "n_cases": self.n_cases, "n_missing": self.n_missing} | {
             label: share.columns("value", "low", "high") | {"pooled": self.pooled[label], "note": share.note}
@@ -78,11 +78,11 @@ class LabelAgreement:
     n: int
     n_cases: int
 
-    def row(self) -> dict[str, object]:
+    def row(self) -> JsonObject:
         """The figures, or only that there are none."""
         if not self.n:
             return {"n": 0}
-        out: dict[str, object] = {name: figure.columns("value", "low", "high") for name, figure in self.figures.items()}
+        out: JsonObject = {name: figure.columns("value", "low", "high") for name, figure in self.figures.items()}
         names = ("cohen_kappa", "krippendorff_alpha", "constant", "confusion", "n", "n_cases")
         return out | {name: getattr(self, name) for name in names}
 
@@ -103,9 +103,9 @@ class Annotation:
     n_missing: int
     agreement: LabelAgreement | None = None
 
-    def row(self) -> dict[str, object]:
+    def row(self) -> JsonObject:
         """The parts by name."""
-        out: dict[str, object] = {"shares": self.shares, "n_rows": self.n_rows, "n_missing": self.n_missing}
+        out: JsonObject = {"shares": self.shares, "n_rows": self.n_rows, "n_missing": self.n_missing}
         return out if self.agreement is None else out | {"agreement": self.agreement}
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import partial
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -15,7 +14,7 @@ from scipy import stats
 from seesaw_cf.base import checks
 from seesaw_cf.base.arguments import check_public
 from seesaw_cf.base.errors import RecordError, need
-from seesaw_cf.base.types import Estimate
+from seesaw_cf.base.types import Estimate, JsonObject
 from seesaw_cf.effects.leme_annotation import sentences
 from seesaw_cf.effects.reader import Id, Kind, floats, ids, labels, read_columns, text_lists
 from seesaw_cf.effects.texts import finite_mean, ngram_entropy, reference_score
@@ -144,12 +143,10 @@ class Correlation:
     item: str
     spearman: Estimate
 
-    def row(self) -> dict[str, Any]:
+    def row(self) -> JsonObject:
         """The columns of a table."""
         spearman = self.spearman
-        out: dict[str, Any] = {"item": self.item, "spearman": spearman.value} | spearman.columns(
-            "low", "high", "p", "n"
-        )
+        out: JsonObject = {"item": self.item, "spearman": spearman.value} | spearman.columns("low", "high", "p", "n")
         return out | {"n_cases": spearman.clusters["case"]}
 
 
@@ -167,10 +164,10 @@ class AutoMeasures:
     values: Mapping[str, Sequence[float]]
     correlations: Mapping[str, Correlation] | None = None
 
-    def row(self) -> dict[str, Any]:
+    def row(self) -> JsonObject:
         """The parts by name."""
         means = {name: mean.columns("value", "low", "high", "n") for name, mean in self.means.items()}
-        out: dict[str, Any] = {"means": means, "values": self.values}
+        out: JsonObject = {"means": means, "values": self.values}
         return out if self.correlations is None else out | {"correlations": self.correlations}
 
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import pandas as pd
 
 from seesaw_cf.base.arguments import check_public
 from seesaw_cf.base.checks import one_of
 from seesaw_cf.base.errors import RecordError
-from seesaw_cf.base.types import Estimate
+from seesaw_cf.base.types import Estimate, JsonObject
 from seesaw_cf.effects.reader import floats, ids, labels, read_columns
 from seesaw_cf.effects.survey_items import ITEMS, SCALE, TYPES
 from seesaw_cf.stats.case_means import case_estimate
@@ -33,14 +32,14 @@ class MeanRatings:
     n_missing: int
     difference: Estimate | None = None
 
-    def row(self) -> dict[str, Any]:
+    def row(self) -> JsonObject:
         """The columns of a table."""
         counts = {"n": self.mean.n, "n_cases": self.mean.n_clusters, "n_missing": self.n_missing}
         row = counts | {"mean": self.mean.value} | self.mean.columns("low", "high", "stderr", "note")
         return row if self.difference is None else row | {"difference": _shown(self.difference)}
 
 
-def _shown(estimate: Estimate) -> dict[str, object]:
+def _shown(estimate: Estimate) -> JsonObject:
     if not estimate.n:
         return {"mean": estimate.value, "note": estimate.note, "n_cases": 0}
     return {"n_cases": estimate.n_clusters, "mean": estimate.value} | estimate.columns(

@@ -8,6 +8,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 from scipy import stats
 
 from seesaw_cf.base.types import Estimate
@@ -195,7 +196,7 @@ def _scored(rows: pd.DataFrame) -> pd.DataFrame:
     return rows[rows["status"] == "ok"].sort_values(["edit", "person", "prompt_id"], kind="stable")
 
 
-def _codes(rows: pd.DataFrame) -> dict[str, Any]:
+def _codes(rows: pd.DataFrame) -> dict[str, NDArray[np.intp]]:
     return {name: pd.factorize(rows[name], sort=True, use_na_sentinel=False)[0] for name in ("edit", "person")}
 
 

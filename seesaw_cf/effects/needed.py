@@ -14,6 +14,7 @@ import pandas as pd
 from seesaw_cf.base.checks import one_of
 from seesaw_cf.base.errors import RecordError
 from seesaw_cf.base.tables import SCORES, read_table
+from seesaw_cf.base.types import TableRow
 from seesaw_cf.effects.audit import MARGIN
 from seesaw_cf.effects.groups import ALL, UNKNOWN, check_axes, mask, members
 from seesaw_cf.effects.prompts import SCALE_COLUMNS, ScoreForm, prompt_effects
@@ -107,7 +108,7 @@ def _precision(asked: pd.DataFrame, row: Row) -> Precision:
     return contrast_precision(values, edit[used], person[used], first[used], row["stderr"], sizes)
 
 
-def _need(row: Row, precision: Precision | None, tests: float, aim: Aim, margin: float) -> dict[str, Any]:
+def _need(row: Row, precision: Precision | None, tests: float, aim: Aim, margin: float) -> TableRow:
     effect = float(row["margin"] / margin * aim.effect)
     edits, people = (int(row["clusters"].get(name, 0)) for name in ("edit", "person"))
     out = {"effect": effect, "edits": edits, "people": people, "stderr": row["stderr"]}

@@ -13,7 +13,7 @@ from scipy import stats as tests
 from seesaw_cf.base.arguments import check_public
 from seesaw_cf.base.checks import one_of
 from seesaw_cf.base.errors import RecordError
-from seesaw_cf.base.types import Estimate
+from seesaw_cf.base.types import Estimate, JsonObject
 from seesaw_cf.effects.reader import (
     Id,
     Kind,
@@ -56,9 +56,9 @@ class IdentityScores:
     counts: Mapping[str, int]
     more: Mapping[str, Estimate]
 
-    def row(self) -> dict[str, object]:
+    def row(self) -> JsonObject:
         """The columns of a table."""
-        out: dict[str, object] = self.mean.columns("low", "high", "stderr", "n")
+        out: JsonObject = self.mean.columns("low", "high", "stderr", "n")
         out |= {"n_unscored": self.n_unscored, "n_clusters": self.mean.clusters["cluster"], "note": self.mean.note}
         out |= {"contrast": self.contrast.columns("value", "low", "high", "p", "note"), **self.counts}
         out[self.name] = self.mean.value
@@ -272,10 +272,10 @@ class PrefixEffect:
     difference: Adjusted
     rank: Adjusted
 
-    def row(self) -> dict[str, object]:
+    def row(self) -> JsonObject:
         """The columns of a table."""
         names = ("mean_with", "mean_without", "n_with", "n_without", "n_unscored")
-        out: dict[str, object] = {name: getattr(self, name) for name in names}
+        out: JsonObject = {name: getattr(self, name) for name in names}
         out |= {"difference": self.difference.estimate.value} | self.difference.columns("low", "high", "p", "note")
         return out | {"p_rank": self.rank.estimate.p, "p_rank_adjusted": self.rank.p_adjusted}
 

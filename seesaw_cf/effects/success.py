@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -14,7 +13,7 @@ from numpy.typing import NDArray
 
 from seesaw_cf.base.checks import one_of
 from seesaw_cf.base.errors import RecordError
-from seesaw_cf.base.types import Estimate, Phase
+from seesaw_cf.base.types import Estimate, JsonObject, Phase
 from seesaw_cf.effects.prompts import SIDES, as_table, by_editor, check_logprobs, pair_targets
 from seesaw_cf.effects.reader import floats, ids, labels, read_columns
 from seesaw_cf.stats import case_weights, clustered_mean, clustered_share
@@ -109,16 +108,16 @@ class Success:
     n_rows: int
     n_empty: int
 
-    def row(self) -> dict[str, Any]:
+    def row(self) -> JsonObject:
         """Protocol -> what it means and its numbers; and the counts of rows."""
-        row: dict[str, Any] = {
+        row: JsonObject = {
             protocol: {"protocol": PROTOCOLS[protocol]} | {name: _shown(estimate) for name, estimate in numbers.items()}
             for protocol, numbers in self.numbers.items()
         }
         return row | {"n_rows": self.n_rows, "n_empty": self.n_empty}
 
 
-def _shown(estimate: Estimate) -> dict[str, object]:
+def _shown(estimate: Estimate) -> JsonObject:
     n_prompts = {"n_prompts": estimate.n} if estimate.n else {}
     return (
         estimate.columns("value", "low", "high")

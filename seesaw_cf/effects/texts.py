@@ -6,13 +6,12 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
 from seesaw_cf.base.arguments import check_public
 from seesaw_cf.base.errors import RecordError, need
-from seesaw_cf.base.types import Estimate
+from seesaw_cf.base.types import Estimate, JsonObject
 from seesaw_cf.effects.reader import ids, read_columns, text_lists
 from seesaw_cf.stats import clustered_mean
 
@@ -83,9 +82,9 @@ class Quality:
     n_cases: int
     n_empty: int
 
-    def row(self) -> dict[str, Any]:
+    def row(self) -> JsonObject:
         """Measure -> its numbers; and the counts."""
-        row: dict[str, Any] = {
+        row: JsonObject = {
             name: measure.columns("value", "low", "high", "n", "note") for name, measure in self.measures.items()
         }
         return row | {"n_cases": self.n_cases, "n_empty": self.n_empty}

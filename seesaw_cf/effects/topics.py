@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from seesaw_cf.base import checks
 from seesaw_cf.base.arguments import check_public
-from seesaw_cf.base.types import Estimate
+from seesaw_cf.base.types import Estimate, JsonObject
 from seesaw_cf.effects.reader import Id, check_lengths, labels, read_clustered, wholes
 from seesaw_cf.stats import cluster_weights, interval
 from seesaw_cf.stats.bootstrap import Floats
@@ -102,9 +102,9 @@ class RelativeEntropy:
     expected: float
     p_adjusted: float
 
-    def row(self) -> dict[str, object]:
+    def row(self) -> JsonObject:
         """The columns of a table."""
-        out: dict[str, object] = {"value": self.raw, "corrected": self.corrected.value}
+        out: JsonObject = {"value": self.raw, "corrected": self.corrected.value}
         out |= self.corrected.columns("low", "high") | {"expected": self.expected, "p": self.corrected.p}
         return out | {"p_adjusted": self.p_adjusted}
 
@@ -127,9 +127,9 @@ class IdentityTopics:
     relative_entropy: RelativeEntropy | None
     note: str
 
-    def row(self) -> dict[str, object]:
+    def row(self) -> JsonObject:
         """The columns of a table."""
-        out: dict[str, object] = {"n": self.n, "n_without_topic": self.n_without_topic, "shares": None}
+        out: JsonObject = {"n": self.n, "n_without_topic": self.n_without_topic, "shares": None}
         if self.shares is not None:
             out["shares"] = {topic: share.columns("value", "low", "high") for topic, share in self.shares.items()}
         return out | {"relative_entropy": self.relative_entropy, "note": self.note}

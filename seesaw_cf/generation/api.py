@@ -27,6 +27,7 @@ from seesaw_cf.base.errors import RecordError, ServiceError, need
 from seesaw_cf.base.files import write_text
 from seesaw_cf.base.retrying import TryAgain, say_when_waiting, try_again
 from seesaw_cf.base.text import read_json
+from seesaw_cf.base.types import JsonObject
 from seesaw_cf.generation.types import Ask, Completion, Generator, Message, Sampling
 
 if TYPE_CHECKING:
@@ -252,7 +253,7 @@ class OpenAIGenerator:
 
     def _send(self, ask: Ask, sampling: Sampling) -> object:
         prompt = (Message("user", ask.prompt),) if self.chat and isinstance(ask.prompt, str) else ask.prompt
-        options: dict[str, object] = {
+        options: JsonObject = {
             "model": self.model,
             "temperature": sampling.temperature,
             "top_p": sampling.top_p,

@@ -11,6 +11,7 @@ import pandas as pd
 
 from seesaw_cf.base.errors import RecordError
 from seesaw_cf.base.retrying import stage
+from seesaw_cf.base.types import JsonObject
 from seesaw_cf.editors.control_names import compared, is_control
 from seesaw_cf.effects.audit import AuditSettings, audit, audit_record, hypotheses
 from seesaw_cf.effects.estimands import estimate_groups, excess_over_control
@@ -167,7 +168,7 @@ def gates(
     return [{"editor": e, "gate": g, "rule": r, "value": v, "passed": p} for e, g, r, v, p in checks]
 
 
-def audit_summary(audit: AuditTables, manifest: Manifest, score: str) -> dict[str, object]:
+def audit_summary(audit: AuditTables, manifest: Manifest, score: str) -> JsonObject:
     """Return what was declared and tested, as plain JSON types; the rows are in `verdicts.csv`."""
     verdicts = audit.verdicts
     record = audit_record(verdicts) if "verdict" in verdicts else {"estimand": "", "method": [], "counts": {}}

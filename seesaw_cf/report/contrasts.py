@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from seesaw_cf.base.types import JsonObject
 from seesaw_cf.effects.groups import ALL
 from seesaw_cf.report import text
 from seesaw_cf.report.levels import Tone
@@ -113,7 +114,7 @@ class GroupCounts:
         """Return all of it as sentences."""
         return " ".join([f"{self.headline()}.", *self.lines()])
 
-    def record(self) -> Mapping[str, object]:
+    def record(self) -> JsonObject:
         """Return the counts."""
         return {"counts": self.counts, "counts of controls": self.controls}
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any, cast
+from typing import Any, Literal, TypedDict, cast
 
 import numpy as np
 import pandas as pd
 
+from seesaw_cf.base.types import JsonObject
 from seesaw_cf.effects.dose import BAND, MOST_SHARED, Curves, group_doses, no_band, summarise_curves
 from seesaw_cf.report import text
 from seesaw_cf.report.dose_title import MEASURES, banded, dose_lines, dose_screen, dose_value, mix_name
@@ -52,7 +53,7 @@ def dose_findings(curves: Curves) -> Findings:
     manifest = cast(Manifest, curves.manifest)
     groups_table = Table("dose_groups", "Groups at the largest dose", "", (), groups, brief=False)
     numbers = PageSection("numbers", "The numbers", [dose_table(table)]) if rows else None
-    settings = dict(curves.manifest.get("settings") or {})  # type: ignore[call-overload]
+    settings = cast(DoseSettings, curves.manifest.get("settings") or {})
     return Findings(
         screen=dose_screen(rows, groups, str(manifest.get("model", {}).get("id", "a model"))),
         sections=[section for section in (numbers, _groups(groups)) if section],
@@ -64,10 +65,22 @@ def dose_findings(curves: Curves) -> Findings:
     )
 
 
-def _options(settings: Mapping[str, Any]) -> dict[str, object]:
+class DoseSettings(TypedDict, total=False):
+    """What a dose run was asked for."""
+
+    doses: Sequence[int]
+    pairs: Sequence[Sequence[str]]
+    repeats: int
+    people: int
+
+
+_COUNTS: Sequence[Literal["repeats", "people"]] = ("repeats", "people")
+
+
+def _options(settings: DoseSettings) -> JsonObject:
     pairs = [",".join(map(str, pair)) for pair in settings.get("pairs", ())]
-    options = {"dose": list(settings.get("doses", ())), "pair": pairs}
-    return options | {name: settings[name] for name in ("repeats", "people") if name in settings}
+    options: JsonObject = {"dose": list(settings.get("doses", ())), "pair": pairs}
+    return options | {name: settings[name] for name in _COUNTS if name in settings}
 
 
 def _charts(rows: Sequence[DoseRow], curves: Curves) -> list[Part]:

@@ -12,6 +12,7 @@ from types import MappingProxyType
 from seesaw_cf.base.errors import need
 from seesaw_cf.base.files import sweep, write_text
 from seesaw_cf.base.terminal import wrap
+from seesaw_cf.base.types import JsonObject
 from seesaw_cf.report.html.findings import Findings, findings_page
 from seesaw_cf.report.table import Table
 from seesaw_cf.report.text import escape
@@ -42,7 +43,7 @@ class Report:
     screen: str
     tables: Sequence[Table]
     pages: Mapping[str, str] = field(default_factory=dict)
-    record: Mapping[str, object] = field(default_factory=dict)
+    record: JsonObject = field(default_factory=dict)
     foot: Sequence[str] = ()
     draw: Draw | None = None
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from seesaw_cf.base.terminal import quantity
+from seesaw_cf.base.types import JsonObject
 from seesaw_cf.editors.control_names import is_control, split_control
 from seesaw_cf.effects.levels import ALPHA, LEVEL_VERDICTS
 from seesaw_cf.report import text
@@ -187,7 +188,7 @@ class Strip:
         """Return every estimate with its interval, controls among them."""
         return "; ".join(f"{mark.name} {mark.said}" for mark in self.marks)
 
-    def record(self) -> Mapping[str, object]:
+    def record(self) -> JsonObject:
         """Return estimates and verdicts."""
         marks, chips = ("name", "value", "low", "high", "said"), ("editor", "said", "note")
         return {

@@ -11,6 +11,7 @@ import pandas as pd
 from scipy.special import expit
 
 from seesaw_cf.base.terminal import printable
+from seesaw_cf.base.types import TableRow
 from seesaw_cf.effects.groups import ALL
 from seesaw_cf.report import notes
 from seesaw_cf.report.html.look import Choice, ListColumn, PromptList, make_look, short, view_link
@@ -87,7 +88,7 @@ def _counts(frame: pd.DataFrame, cells: list[str]) -> dict[tuple[str, ...], int]
     return counts
 
 
-def _row(row: Mapping[Any, Any], facts: Mapping[tuple[str, int], str]) -> dict[str, Any]:
+def _row(row: Mapping[Any, Any], facts: Mapping[tuple[str, int], str]) -> TableRow:
     names = list(row["candidates"])
     first = {phase: printable(names[int(np.argmax(row[phase]))]) for phase in ("pre", "post")}
     shares = {f"share_{phase}": short(float(expit(row[f"{phase}_odds"]))) for phase in ("pre", "post")}

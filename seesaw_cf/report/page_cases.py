@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from seesaw_cf.base.terminal import printable
+from seesaw_cf.base.types import TableRow
 from seesaw_cf.editors.control_names import is_control, split_control
 from seesaw_cf.effects.groups import ALL, AXES, members, tags_of
 from seesaw_cf.report import text
@@ -132,7 +133,7 @@ def _of_control(
     return theirs.reindex(pd.MultiIndex.from_frame(places)).tolist()
 
 
-def _row(row: Mapping[Any, Any], facts: Mapping[tuple[str, int], str]) -> dict[str, Any]:
+def _row(row: Mapping[Any, Any], facts: Mapping[tuple[str, int], str]) -> TableRow:
     groups = [printable(tag) for axis in AXES for tag in tags_of(row[axis])]
     texts = {
         "editor": printable(row["editor"]),

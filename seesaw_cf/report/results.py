@@ -17,6 +17,7 @@ from seesaw_cf.base.errors import RunFolderError
 from seesaw_cf.base.retrying import stage
 from seesaw_cf.base.tables import CONTROL_SEEDS, SCORES, read_table
 from seesaw_cf.base.text import read_json
+from seesaw_cf.base.types import JsonObject
 from seesaw_cf.editors.control_names import compared, first_seed
 from seesaw_cf.effects.accuracy import Mode, accuracy_table, answers, mark
 from seesaw_cf.effects.audit import AuditSettings
@@ -269,7 +270,7 @@ def read_manifest(folder: Path) -> Manifest:
             f"{folder}: the run is not finished ({' and '.join(missing)} missing, {n_units} units done). "
             "Repeat the `seesaw-cf run` command that began it; it continues where it was."
         )
-    manifest: dict[str, object] = read_json(file, error=RunFolderError)
+    manifest: JsonObject = read_json(file, error=RunFolderError)
     for key, kind in _SECTIONS.items():
         if key in manifest and not isinstance(manifest[key], kind):
             raise RunFolderError(

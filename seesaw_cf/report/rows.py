@@ -8,6 +8,7 @@ from typing import Literal, TypedDict, TypeVar, cast
 
 import pandas as pd
 
+from seesaw_cf.base.types import JsonObject
 from seesaw_cf.models.change import EditedModel
 
 Record = TypeVar("Record", bound=Mapping[str, object])
@@ -154,7 +155,7 @@ class _Data(TypedDict, total=False):
 
 
 class _Machine(TypedDict, total=False):
-    noise: dict[str, object] | None
+    noise: JsonObject | None
 
 
 class Manifest(TypedDict, total=False):
@@ -165,8 +166,8 @@ class Manifest(TypedDict, total=False):
     machine: _Machine
     protocol: str
     seed: int
-    job: dict[str, object]
-    editors: dict[str, object]
+    job: JsonObject
+    editors: JsonObject
     edited: dict[str, EditedModel]
     notes: list[str]
 

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 import pandas as pd
 
 from seesaw_cf.base.errors import RunFolderError
 from seesaw_cf.base.terminal import printable, quantity
 from seesaw_cf.base.text import read_json
+from seesaw_cf.models.editor import Settings
 from seesaw_cf.report import text
 from seesaw_cf.report.forms import findings_report
 from seesaw_cf.report.html.findings import (
@@ -27,6 +28,7 @@ from seesaw_cf.report.html.findings import (
 )
 from seesaw_cf.report.html.forest import Axis, ForestColumn, ForestRow, Mark, Panel
 from seesaw_cf.report.table import Column, Row, Table
+from seesaw_cf.run.tune import TrialRow
 
 _PARTS = {"efficacy": "takes", "paraphrase": "paraphrases", "neighborhood": "neighbours", "fluency": "fluency"}
 _METHOD = (
@@ -37,6 +39,35 @@ _METHOD = (
 _words = partial(Column, words=True)
 
 
+class TrialRecord(TrialRow):
+    """A trial with its settings."""
+
+    settings: Settings
+
+
+class Search(TypedDict):
+    """What is read of `tune.json`."""
+
+    editor: str
+    model: dict[str, str]
+    data: dict[str, str]
+    plan: PlanRecord
+    objective: str
+    settings: Settings
+    trials: list[TrialRecord]
+    best: TrialRow
+    subjects: list[str]
+
+
+class PlanRecord(TypedDict):
+    """What was searched, and on how many edits."""
+
+    trials: int
+    first_edits: int
+    final_edits: int
+    space: dict[str, list[object]]
+
+
 @dataclass(frozen=True, slots=True)
 class TuneSummary:
     """What a title is made of: editor, model, the number of settings, the best and the preset on the same edits."""
@@ -44,8 +75,8 @@ class TuneSummary:
     editor: str
     model: str
     n: int
-    best: Row
-    preset: Row
+    best: TrialRow
+    preset: TrialRow
 
     @property
     def parts(self) -> str:
@@ -87,7 +118,7 @@ def write_tune_report(folder: str | os.PathLike[str], *, full: bool = False) -> 
     out = Path(folder)
     if not (out / "tune.json").is_file():
         raise RunFolderError(f"{out}: there is no tune.json, expected a finished search. Run `seesaw-cf tune` again.")
-    search: dict[str, Any] = read_json(out / "tune.json")
+    search: Search = read_json(out / "tune.json")
     report = findings_report(tune_findings(search), "\n\n".join([*_METHOD, text.fence(_settings(search, 1))]))
     use = (
         f"  seesaw-cf run --model {printable(search['model']['id'])} --editor {search['editor']} --leave-out-tuned "
@@ -96,7 +127,7 @@ def write_tune_report(folder: str | os.PathLike[str], *, full: bool = False) -> 
     return f"{report.write(out / 'report', full=full)}\n\n{use}"
 
 
-def tune_findings(search: Mapping[str, Any]) -> Findings:
+def tune_findings(search: Search) -> Findings:
     """Return what the page shows; `search` is the content of `tune.json`."""
     plan, trials = search["plan"], _trials(search)
     final = [row for row in search["trials"] if row["round"] == "final"]
@@ -133,7 +164,7 @@ def tune_findings(search: Mapping[str, Any]) -> Findings:
     )
 
 
-def _settings(search: Mapping[str, Any], indent: int | None = None) -> str:
+def _settings(search: Search, indent: int | None = None) -> str:
     return json.dumps({search["editor"]: search["settings"]}, ensure_ascii=False, indent=indent)
 
 
@@ -169,12 +200,12 @@ def _finalists(trials: Table) -> Table:
     return replace(trials, name="finalists", title="Finalists", about=about, columns=trials.columns[1:], frame=final)
 
 
-def _space(search: Mapping[str, Any]) -> Table:
+def _space(search: Search) -> Table:
     rows = [{"setting": name, "values": json.dumps(values)} for name, values in search["plan"]["space"].items()]
     return Table("space", "Space", "", [_words("setting"), _words("values")], pd.DataFrame(rows))
 
 
-def _trials(search: Mapping[str, Any]) -> Table:
+def _trials(search: Search) -> Table:
     """Return every trial: its score and the parts of the objective with their intervals and numbers of prompts."""
     columns = [
         _words("round"),

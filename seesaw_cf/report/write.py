@@ -14,6 +14,7 @@ import pandas as pd
 
 from seesaw_cf.base.retrying import stage
 from seesaw_cf.base.tracking import Tracker
+from seesaw_cf.base.types import JsonObject
 from seesaw_cf.effects.audit import AuditSettings
 from seesaw_cf.effects.dose import Curves, read_curves, summarise_curves
 from seesaw_cf.report import notes, text
@@ -97,7 +98,7 @@ def run_report(results: Results, curves: Curves | None = None, full: bool = Fals
     """
     screen, tables = find(results), run_tables(results)
     pages = {"report.html": findings_page(report_page(results, screen, tables))}
-    record: dict[str, object] = {"findings": screen.record()}
+    record: JsonObject = {"findings": screen.record()}
     if results.audit is not None:
         pages["audit.html"] = findings_page(audit_page(results, screen, tables))
         record["audit"] = audit_summary(results.audit, results.manifest, results.score)

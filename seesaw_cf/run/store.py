@@ -22,6 +22,7 @@ import pyarrow.parquet as pq
 from seesaw_cf.base.errors import RunFolderError
 from seesaw_cf.base.files import atomic_path, safe_name
 from seesaw_cf.base.tables import read_table, write_table
+from seesaw_cf.base.types import JsonObject
 from seesaw_cf.run.manifest import RunManifest, claim_folder
 
 log = logging.getLogger(__name__)
@@ -131,7 +132,7 @@ class Store:
                 f"{self.folder}: {len(missing)} of {len(keys)} units are not finished, first {missing[0]}. "
                 "Run the same command again to finish them."
             )
-        facts: list[dict[str, object]] = []
+        facts: list[JsonObject] = []
         with (
             atomic_path(self.folder / name) as file,
             pq.ParquetWriter(file, self.schema, compression="zstd") as writer,
@@ -140,7 +141,7 @@ class Store:
                 writer.write_table(table)
         return facts
 
-    def _tables(self, keys: Iterable[Key], facts: list[dict[str, object]]) -> Iterator[pa.Table]:
+    def _tables(self, keys: Iterable[Key], facts: list[JsonObject]) -> Iterator[pa.Table]:
         for key in keys:
             shard = self.read(key)
             facts.append(shard.facts)

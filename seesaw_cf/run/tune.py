@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Literal, TypedDict, cast
 
 import numpy as np
 import pyarrow as pa
@@ -21,7 +21,7 @@ from seesaw_cf.base.errors import EditError, PromptError, RecordError
 from seesaw_cf.base.files import write_text
 from seesaw_cf.base.retrying import Bar
 from seesaw_cf.base.tables import SCORES
-from seesaw_cf.base.types import Case
+from seesaw_cf.base.types import Case, Estimate
 from seesaw_cf.editors.locate.config import with_settings
 from seesaw_cf.editors.spaces import SPACES, search_space
 from seesaw_cf.effects.prompts import prompt_effects
@@ -47,8 +47,40 @@ OBJECTIVE = (
 )
 SETTINGS = "settings.json"
 """The file of a finished search that `--editor-config` takes."""
-PARTS = ("efficacy", "paraphrase", "neighborhood", "fluency")
-_NUMBERS = {"efficacy": "ES", "paraphrase": "PS", "neighborhood": "NS"}
+Part = Literal["efficacy", "paraphrase", "neighborhood", "fluency"]
+PARTS: tuple[Part, ...] = ("efficacy", "paraphrase", "neighborhood", "fluency")
+_NUMBERS: Mapping[Part, str] = {"efficacy": "ES", "paraphrase": "PS", "neighborhood": "NS"}
+
+
+class ScorePart(TypedDict):
+    """A part of the objective; None without a number."""
+
+    value: float | None
+    low: float | None
+    high: float | None
+    n: int
+
+
+class TrialFacts(TypedDict):
+    """What a trial made: edits, case -> status, entropy (before, after) of each text."""
+
+    n: int
+    status: dict[str, str]
+    fluency: list[list[float]]
+
+
+class TrialRow(TypedDict):
+    """A trial in one round: the settings by their number, edits, score, the parts, reason -> edits refused."""
+
+    round: str
+    trial: int
+    n: int
+    score: float
+    efficacy: ScorePart
+    paraphrase: ScorePart
+    neighborhood: ScorePart
+    fluency: ScorePart
+    refused: dict[str, int]
 
 
 def draw_trials(space: Mapping[str, Sequence[object]], count: int, seed: int) -> list[Settings]:
@@ -132,7 +164,7 @@ def run_tune(job: Job, plan: TunePlan, out: Path, *, progress: bool = True) -> P
     return _write(search, space, trials, first + final, min(final, key=_rank))
 
 
-def _rank(row: Mapping[str, Any]) -> tuple[float, float, int]:
+def _rank(row: TrialRow) -> tuple[float, float, int]:
     """Best first: by score, then efficacy, then the order of the trials, which the preset leads."""
     return -(row["score"] or 0.0), -(row["efficacy"]["value"] or 0.0), row["trial"]
 
@@ -144,7 +176,7 @@ class _Search:
     plan: TunePlan
     editors: Sequence[Editor]
 
-    def round(self, name: str, numbers: Iterable[int], count: int, progress: bool) -> list[dict[str, Any]]:
+    def round(self, name: str, numbers: Iterable[int], count: int, progress: bool) -> list[TrialRow]:
         """Every trial of a round, made where it is not there yet."""
         cases = draw_edits(self.run.cases, count, self.plan.seed)
         rows = []
@@ -153,7 +185,7 @@ class _Search:
             if not self.store.has(key):
                 self._try(key, self.editors[number], cases)
             table, facts = self.store.read(key)
-            rows.append({"round": name, "trial": number} | _numbers(table, facts))
+            rows.append(_trial_row(name, number, table, cast(TrialFacts, facts)))
         return rows
 
     def _try(self, key: tuple[str, str], editor: Editor, cases: Sequence[Case]) -> None:
@@ -204,22 +236,33 @@ def _asked(case: Case) -> list[Question]:
     return selected + [replace(q, kind="neighborhood") for q in others[:20]]
 
 
-def _numbers(table: Any, facts: Mapping[str, Any]) -> dict[str, Any]:
+def _trial_row(name: str, number: int, table: pa.Table, facts: TrialFacts) -> TrialRow:
     """The parts of the objective with n and interval, and the score; None without a number."""
     n, status = facts["n"], facts["status"]
     edited = [text for text in status.values() if text in ("ok", "zero delta")]
-    parts: dict[str, Any] = {part: {"value": None, "low": None, "high": None, "n": 0} for part in PARTS}
+    parts: dict[Part, ScorePart] = {part: {"value": None, "low": None, "high": None, "n": 0} for part in PARTS}
     if table.num_rows:
         numbers = success_of_scores(_known_neighbours(table))["trial"].numbers["counterfact"]
-        parts |= {part: _plain(numbers[short].columns("value", "low", "high", "n")) for part, short in _NUMBERS.items()}
+        parts |= {part: _part(numbers[short]) for part, short in _NUMBERS.items()}
     ratios = [min(1.0, after / before) for before, after in facts["fluency"]]
     if ratios:
         parts["fluency"] = {"value": float(np.mean(ratios)), "low": None, "high": None, "n": len(ratios)}
     share = len(edited) / n
     efficacy = (parts["efficacy"]["value"] or 0.0) * share
-    values = [efficacy, *(parts[part]["value"] for part in PARTS[1:] if parts[part]["value"] is not None)]
+    others = [parts[part]["value"] for part in PARTS[1:]]
+    values = [efficacy, *(value for value in others if value is not None)]
     refused = dict(Counter(text for text in status.values() if text not in ("ok", "zero delta")))
-    return {"n": n, "score": harmonic_mean(values), **parts, "refused": refused}
+    return {
+        "round": name,
+        "trial": number,
+        "n": n,
+        "score": harmonic_mean(values),
+        "efficacy": parts["efficacy"],
+        "paraphrase": parts["paraphrase"],
+        "neighborhood": parts["neighborhood"],
+        "fluency": parts["fluency"],
+        "refused": refused,
+    }
 
 
 def _known_neighbours(table: pa.Table) -> pa.Table:
@@ -231,16 +274,19 @@ def _known_neighbours(table: pa.Table) -> pa.Table:
     return table.filter(pa.array([kind != "neighborhood" or (case, prompt) in pairs for kind, case, prompt in keys]))
 
 
-def _plain(numbers: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: None if isinstance(value, float) and math.isnan(value) else value for key, value in numbers.items()}
+def _part(estimate: Estimate) -> ScorePart:
+    value, low, high = (
+        None if math.isnan(number) else number for number in (estimate.value, estimate.low, estimate.high)
+    )
+    return {"value": value, "low": low, "high": high, "n": estimate.n}
 
 
 def _write(
     search: _Search,
     space: Mapping[str, Sequence[object]],
     trials: Sequence[Settings],
-    rows: Sequence[dict[str, Any]],
-    best: Mapping[str, Any],
+    rows: Sequence[TrialRow],
+    best: TrialRow,
 ) -> Path:
     """The trials, and the settings of the best with what they were found on."""
     run, plan, out = search.run, search.plan, search.store.folder

@@ -5,6 +5,7 @@ from __future__ import annotations
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from seesaw_cf.base.errors import UnsupportedModelError, unknown_name
+from seesaw_cf.base.types import JsonObject
 from seesaw_cf.scoring.hf_scorer import HFScorer, Scorer
 from seesaw_cf.scoring.trie_scorer import TrieScorer
 
@@ -18,7 +19,7 @@ def make_scorer(
     how: str = "auto",
     max_tokens: int | None = None,
     memory: int | None = None,
-) -> tuple[Scorer, dict[str, object]]:
+) -> tuple[Scorer, JsonObject]:
     """Make a scorer and describe it for the run's manifest.
 
     Args:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any
 
 import numpy as np
 import torch
@@ -12,7 +11,7 @@ from torch import nn
 from transformers import PreTrainedModel
 from transformers.pytorch_utils import Conv1D
 
-from seesaw_cf.base.types import Cloze
+from seesaw_cf.base.types import Cloze, JsonObject
 from seesaw_cf.models.architectures import transformer_blocks
 from seesaw_cf.models.weights import LowRank, WeightDelta
 from seesaw_cf.scoring.edited_scorer import EditedScorer
@@ -45,7 +44,7 @@ class Noise:
     max: float
     flips: int
 
-    def record(self) -> dict[str, Any]:
+    def record(self) -> JsonObject:
         """Return it as the run's manifest keeps it: None in the place of NaN."""
         values = {name: None if value != value else value for name, value in asdict(self).items()}
         return {**values, "shapes": list(self.shapes)}

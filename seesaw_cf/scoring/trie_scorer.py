@@ -12,7 +12,7 @@ from operator import attrgetter
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from seesaw_cf.base.types import Cloze, ClozeScore
+from seesaw_cf.base.types import Cloze, ClozeScore, JsonObject
 from seesaw_cf.models.hooks import evaluating
 from seesaw_cf.models.trial import embedding
 from seesaw_cf.scoring.encode import EncodedCloze, check_clozes, encode_many
@@ -116,7 +116,7 @@ class TrieScorer:
         """Where token ids go."""
         return embedding(self.model).device
 
-    def describe(self) -> dict[str, object]:
+    def describe(self) -> JsonObject:
         """What a run's manifest records about this scorer: everything that can change rounding."""
         return {"scorer": type(self).__name__, "max_tokens": self.tokens_per_pass, **asdict(self.support)}
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import datetime
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -19,6 +19,7 @@ from seesaw_cf.base.tables import SCORES, read_table
 from seesaw_cf.base.text import read_json
 from seesaw_cf.base.types import Estimate
 from seesaw_cf.records.relations import TASKS
+from seesaw_cf.report.table import Row
 from seesaw_cf.run.edit_table import GIVEN
 
 if TYPE_CHECKING:
@@ -128,7 +129,7 @@ def _rows_of(folder: Path, editor: str, unit: str, protocol: str) -> pa.Table:
     return scores.filter(own)
 
 
-def _unit(row: Mapping[str, Any], protocol: str) -> str:
+def _unit(row: Row, protocol: str) -> str:
     """Name of the folder of the unit that an edit belongs to; see `seesaw_cf.run.runner.units`."""
     if protocol == WHOLE:
         return GIVEN

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from seesaw_cf.base import checks
 from seesaw_cf.base.arguments import check_public
 from seesaw_cf.base.errors import RecordError, need
-from seesaw_cf.base.types import Estimate
+from seesaw_cf.base.types import Estimate, JsonObject
 from seesaw_cf.stats import agreement_sums as sums
 from seesaw_cf.stats.agreement_interval import Coefficient, agreement_interval
 from seesaw_cf.stats.bootstrap import Floats
@@ -157,16 +157,16 @@ class Agreement:
     n_missing: int
     majority_share: float
 
-    def row(self) -> dict[str, Any]:
+    def row(self) -> JsonObject:
         """The figures by name; `cohen` also has the mean over pairs."""
         tables = {"percent": self.percent, "cohen": self.cohen, "krippendorff": self.krippendorff}
-        row: dict[str, Any] = {key: {n: _shown(e) for n, e in table.items()} for key, table in tables.items()}
-        row["cohen"]["mean"] = {"value": float(np.mean([kappa.value for kappa in self.cohen.values()]))}
-        row = {"percent": row["percent"], "cohen": row["cohen"], "fleiss": _shown(self.fleiss)} | row
-        return row | {name: getattr(self, name) for name in ("n_items", "n_missing", "majority_share")}
+        shown = {key: {n: _shown(e) for n, e in table.items()} for key, table in tables.items()}
+        shown["cohen"]["mean"] = {"value": float(np.mean([kappa.value for kappa in self.cohen.values()]))}
+        row: JsonObject = {"percent": shown["percent"], "cohen": shown["cohen"], "fleiss": _shown(self.fleiss)}
+        return row | shown | {name: getattr(self, name) for name in ("n_items", "n_missing", "majority_share")}
 
 
-def _shown(estimate: Estimate) -> dict[str, object]:
+def _shown(estimate: Estimate) -> JsonObject:
     return estimate.columns("value", "low", "high", "n")
 
 

@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.stats import norm
 
-from seesaw_cf.base.types import Estimate
+from seesaw_cf.base.types import Estimate, JsonObject
 from seesaw_cf.stats import adjust, case_weights, clustered_mean, clustered_share
 from seesaw_cf.stats.bootstrap import Floats
 from seesaw_cf.stats.clustered import MIN_EFFECTIVE
@@ -49,7 +49,7 @@ class CaseDifference(CaseMean):
     n_second: int
 
 
-def with_adjusted(rows: Sequence[Mapping[str, object]], correction: Correction = "holm") -> list[dict[str, object]]:
+def with_adjusted(rows: Sequence[Mapping[str, object]], correction: Correction = "holm") -> list[JsonObject]:
     """Add `p_adjusted` to rows that are one family of tests.
 
     Args:

@@ -13,7 +13,7 @@ from scipy import stats
 
 from seesaw_cf.base import checks
 from seesaw_cf.base.errors import RecordError
-from seesaw_cf.base.types import Estimate
+from seesaw_cf.base.types import Estimate, JsonObject
 from seesaw_cf.stats.bootstrap import Floats, check_rows
 
 Correction = Literal["holm", "bh", "by"]
@@ -64,11 +64,11 @@ class Adjusted:
     estimate: Estimate
     p_adjusted: float
 
-    def row(self) -> dict[str, object]:
+    def row(self) -> JsonObject:
         """The columns of a table."""
         return self.columns("value", "low", "high", "p", "n", "note")
 
-    def columns(self, *names: str) -> dict[str, object]:
+    def columns(self, *names: str) -> JsonObject:
         """Some of the fields of the estimate by name, and `p_adjusted`."""
         return self.estimate.columns(*names) | {"p_adjusted": self.p_adjusted}
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
 import pandas as pd
 
+from seesaw_cf.base.types import TableRow
 from seesaw_cf.effects.audit import hypotheses
 from seesaw_cf.effects.groups import ALL
 from seesaw_cf.report.levels import BETTER, SAME, WORDS, WORSE, LevelChange, level_changes, level_marks
@@ -76,7 +76,7 @@ def _groups(row: Row) -> str | None:
     return None if pd.isna(row["tested"]) else f"{row['decided']:.0f} of {row['tested']:.0f}"
 
 
-def _rows(line: ComparedEditor, comparison: Comparison) -> list[dict[str, Any]]:
+def _rows(line: ComparedEditor, comparison: Comparison) -> list[TableRow]:
     """The line, then the control that stands beside most of its levels."""
     changes, results = changes_of(line), line.member.results
     controls = [str(change.row["control"]) for change in changes.values() if change.row["control"]]
@@ -93,13 +93,13 @@ def _rows(line: ComparedEditor, comparison: Comparison) -> list[dict[str, Any]]:
     return list(rows.values())
 
 
-def _numbers(head: str, value: float, low: float, high: float, n: float) -> dict[str, Any]:
+def _numbers(head: str, value: float, low: float, high: float, n: float) -> TableRow:
     return {head: value, f"{head}_low": low, f"{head}_high": high, f"{head}_n": n, f"{head}_sign": ""}
 
 
-def _measures(key: tuple[str, ...], comparison: Comparison) -> dict[str, Any]:
+def _measures(key: tuple[str, ...], comparison: Comparison) -> TableRow:
     """What is no level: whether edits take, neighbours, and contrasts between groups."""
-    row: dict[str, Any] = dict(zip(NAMES, key, strict=True))
+    row: TableRow = dict(zip(NAMES, key, strict=True))
     took, success, verdicts = (
         rows_of_line(comparison.table(name), key) for name in ("efficacy", "success", "verdicts")
     )

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
 
 import pandas as pd
 
+from seesaw_cf.base.types import TableRow
 from seesaw_cf.effects.audit import hypotheses
 from seesaw_cf.effects.groups import ALL
 from seesaw_cf.report import notes, text
@@ -110,11 +110,11 @@ def _efficacy(comparison: Comparison) -> Table:
     )
 
 
-def _gate(line: ComparedEditor, comparison: Comparison) -> dict[str, Any]:
+def _gate(line: ComparedEditor, comparison: Comparison) -> TableRow:
     took, success, accuracy = (
         rows_of_line(comparison.table(name), line.key) for name in ("efficacy", "success", "accuracy")
     )
-    row = dict(zip(NAMES, line.key))
+    row: TableRow = dict(zip(NAMES, line.key))
     for edits in records(took[took["relation"] == ALL], EfficacyRow) if len(took) else []:
         row |= _numbers("took", *with_limits(edits, "post"), edits.get("n", 0)) | {"pre": number_of(edits, "pre")}
     for part in success.to_dict("records"):
@@ -124,7 +124,7 @@ def _gate(line: ComparedEditor, comparison: Comparison) -> dict[str, Any]:
     return row
 
 
-def _numbers(name: str, value: float, low: float, high: float, n: float) -> dict[str, Any]:
+def _numbers(name: str, value: float, low: float, high: float, n: float) -> TableRow:
     return {name: value, f"{name}_low": low, f"{name}_high": high, f"{name}_n": n}
 
 

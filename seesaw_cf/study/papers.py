@@ -14,6 +14,7 @@ from typing import Any
 
 import pandas as pd
 
+from seesaw_cf.base.types import TableRow
 from seesaw_cf.effects.groups import AXES, BiasMode
 from seesaw_cf.records import groups
 from seesaw_cf.records.relations import RELATIONS
@@ -46,7 +47,7 @@ They count all cells of the papers, blank ones too: 30 by race, 35 by geographic
 }
 
 
-_Cell = dict[str, Any]  # row, column, value, low, high, n, papers (the star or count of the papers' own test), text
+_Cell = TableRow  # row, column, value, low, high, n, papers (the star or count of the papers' own test), text
 _share = partial(EstimateColumn, "share", "value", low="low", scale=100, digits=1)
 
 
@@ -133,7 +134,7 @@ def _groups(
             own = rows_of_line(table, line.key)
             own = own[(own["relation"] == relation) & (own["axis"] == axis) & own["group"].isin(columns)]
             row = (relation_name(relation), _name(line, head))
-            cells += [_effect(row, effect, line) for effect in records(own, dict[str, Any])]
+            cells += [_effect(row, effect, line) for effect in records(own, TableRow)]
     names = {"editor": ("Property", "Method"), "model": ("Property", "Model")}[head]
     return _table(number, f"cross-subject D_d {_PLACES[axis]}: {about}", names, columns, cells)
 

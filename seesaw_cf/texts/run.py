@@ -20,7 +20,7 @@ from seesaw_cf.base.checks import one_of
 from seesaw_cf.base.errors import EditError, RecordError
 from seesaw_cf.base.files import write_text
 from seesaw_cf.base.tables import read_table, write_table
-from seesaw_cf.base.types import Case
+from seesaw_cf.base.types import Case, JsonObject
 from seesaw_cf.base.versions import versions
 from seesaw_cf.editors import load_editor
 from seesaw_cf.editors.control_names import planned, split_control
@@ -164,7 +164,7 @@ def _check_keys(job: LemeJob) -> None:
             OpenAIGenerator(url, name, key_env).check()
 
 
-def _writer(job: LemeJob, out: Path, spare: Sequence[Case], prompts: Sequence[str]) -> tuple[Writer, dict[str, object]]:
+def _writer(job: LemeJob, out: Path, spare: Sequence[Case], prompts: Sequence[str]) -> tuple[Writer, JsonObject]:
     """Return the model that writes, and its entry in the manifest."""
     if job.base_url:
         api = OpenAIGenerator(job.base_url, job.model, job.key_env, chat=job.chat != "no")
@@ -213,7 +213,7 @@ def _manifest(
     batches = {"rows": job.rows, "block": job.block}
     return RunManifest(
         model={key: value for key, value in model.items() if key not in ("editors", "corpus", "moments")},
-        editors=cast(dict[str, object], model.get("editors", dict.fromkeys(job.editors, "LEME, Appendix B.2"))),
+        editors=cast(JsonObject, model.get("editors", dict.fromkeys(job.editors, "LEME, Appendix B.2"))),
         data={
             "source": job.data,
             "configs": list(job.configs),

@@ -38,6 +38,7 @@ from seesaw_cf.base import checks
 from seesaw_cf.base.checks import one_of
 from seesaw_cf.base.errors import RecordError, unknown_name
 from seesaw_cf.base.text import parse_json_text, read_text
+from seesaw_cf.base.types import JsonObject
 from seesaw_cf.effects.survey_items import ITEMS
 
 # The ways in which long texts of edited models fail: LEME's categories, with a sentence on each for raters.
@@ -242,7 +243,7 @@ class Wording:
     flaws: Mapping[str, Flaw] = field(default_factory=lambda: dict(FLAWS_BY_NAME))
     replaced: tuple[str, ...] = ()
 
-    def facts(self) -> dict[str, object]:
+    def facts(self) -> JsonObject:
         """Return the facts about the wording that results rest on."""
         return {"source": self.source, "sha256": self.sha256, "replaced": list(self.replaced)}
 
@@ -295,7 +296,7 @@ def _parsed(path: Path, text: str) -> object:
         ) from error
 
 
-def _object(where: str, value: object, names: Iterable[str]) -> dict[str, object]:
+def _object(where: str, value: object, names: Iterable[str]) -> JsonObject:
     if not isinstance(value, dict):
         raise RecordError(f"{where} is {checks.shown(value)}, expected an object with {', '.join(names)}.")
     for name in value:

@@ -164,7 +164,8 @@ def test_what_a_sample_did_by_hand() -> None:
     assert found["S"] == pytest.approx(3 / (1 / 0.5 + 1 + 1 / 0.5))
     assert found["D"] == pytest.approx(((-0.3 + 0) / 2 + 0.1) / 2)  # mean of case means
     assert found["n_people"] == 3
-    assert found["D_by"]["gender"] == {"female": {"D": pytest.approx(-0.2 / 3), "n": 3}}
+    by_axis: Any = found["D_by"]
+    assert by_axis["gender"] == {"female": {"D": pytest.approx(-0.2 / 3), "n": 3}}
     nothing = sample_effects(table, [{"case_id": 2, "status": status[2]}], 0.0)
     assert (nothing["ES"], nothing["D"], nothing["n_people"]) == (None, None, 0)
     assert json.dumps(nothing)

@@ -4,28 +4,35 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from seesaw_cf.report.html.findings import findings_page
-from seesaw_cf.report.tune import tune_findings, write_tune_report
+from seesaw_cf.report.tune import Search, TrialRecord, tune_findings, write_tune_report
+from seesaw_cf.run.tune import ScorePart
 from tests.page_reader import HOSTILE, check_alone, csv_files
 
 
-def trial(number: int, score: float, kind: str = "final") -> dict[str, Any]:
-    part = {"value": score, "low": max(0.0, score - 0.1), "high": min(1.0, score + 0.1), "n": 8}
-    parts = {"efficacy": part, "paraphrase": part, "neighborhood": part}
-    nothing = {"value": None, "low": None, "high": None, "n": 0}
-    row: dict[str, Any] = {"round": kind, "trial": number, "n": 8, "score": score, "fluency": nothing, **parts}
-    return row | {"settings": {"steps": number} if number else {}, "refused": {}}
+def trial(number: int, score: float, kind: str = "final") -> TrialRecord:
+    part: ScorePart = {"value": score, "low": max(0.0, score - 0.1), "high": min(1.0, score + 0.1), "n": 8}
+    return {
+        "round": kind,
+        "trial": number,
+        "n": 8,
+        "score": score,
+        "efficacy": part,
+        "paraphrase": part,
+        "neighborhood": part,
+        "fluency": {"value": None, "low": None, "high": None, "n": 0},
+        "settings": {"steps": number} if number else {},
+        "refused": {},
+    }
 
 
-def search(*scores: float, model: str = "tiny") -> dict[str, Any]:
+def search(*scores: float, model: str = "tiny") -> Search:
     """What a search of that many trials wrote; the first is the preset."""
     final = [trial(number, score) for number, score in enumerate(scores)]
     best = max(final, key=lambda row: (row["score"], -row["trial"]))
-    plan = {"trials": 5, "seed": 1, "first_edits": 2, "final_edits": 8, "finalists": 2, "space": {"steps": [1, 2]}}
     return {
         "editor": "ft",
         "model": {"id": model},
@@ -33,7 +40,7 @@ def search(*scores: float, model: str = "tiny") -> dict[str, Any]:
         "subjects": ["A", "B"],
         "objective": "harmonic mean",
         "settings": {"steps": 2},
-        "plan": plan,
+        "plan": {"trials": 5, "first_edits": 2, "final_edits": 8, "space": {"steps": [1, 2]}},
         "best": best,
         "trials": [trial(0, scores[0], "first"), *final],
     }

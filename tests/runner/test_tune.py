@@ -67,13 +67,15 @@ def test_neighbours_that_the_model_did_not_know_are_not_counted() -> None:
     rows = [
         row | {"case_id": case, "editor": "trial"} for case in range(5) for part in (edit, *neighbours) for row in part
     ]
-    facts: dict[str, Any] = {"n": 5, "status": {str(case): "ok" for case in range(5)}, "fluency": []}
-    found = tune._numbers(table(rows), facts)
+    facts: tune.TrialFacts = {"n": 5, "status": {str(case): "ok" for case in range(5)}, "fluency": []}
+    found = tune._trial_row("final", 1, table(rows), facts)
     assert (found["efficacy"]["value"], found["neighborhood"]["value"], found["neighborhood"]["n"]) == (1.0, 0.5, 10)
     # Of ten edits half were refused: efficacy counts as 1/2, like the neighbours.
-    more = facts | {"n": 10, "status": facts["status"] | {str(case): "refused: no" for case in range(5, 10)}}
-    score, refused = (tune._numbers(table(rows), more)[name] for name in ("score", "refused"))
-    assert (found["score"], score, refused) == (pytest.approx(2 / 3), pytest.approx(0.5), {"refused: no": 5})
+    refused = {str(case): "refused: no" for case in range(5, 10)}
+    more: tune.TrialFacts = {"n": 10, "status": facts["status"] | refused, "fluency": []}
+    half = tune._trial_row("final", 1, table(rows), more)
+    assert [found["score"], half["score"]] == pytest.approx([2 / 3, 0.5])
+    assert half["refused"] == {"refused: no": 5}
 
 
 def test_edits_are_about_different_people_and_a_small_draw_begins_a_large_one() -> None:

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from seesaw_cf.base.terminal import printable
 from seesaw_cf.errors import RecordError, SeesawError, UnknownNameError
 from seesaw_cf.report.example import chance
+from seesaw_cf.report.table import Row
 from seesaw_cf.report.view.pages import view_page
 from seesaw_cf.report.view.prompts import Prompts, open_prompts
 from seesaw_cf.report.view.query import SORTED, View, read_view
@@ -149,7 +150,7 @@ def test_wordings_about_a_person_are_one_row_with_their_median_and_range(tmp_pat
         assert len(alone.all("tr")) == 1 + 24
 
 
-def _about(line: str, row: dict[str, object]) -> bool:
+def _about(line: str, row: Row) -> bool:
     return f"<td>{row['person']}</td>" in line and f"case={row['case_id']}&" in f"{line}&".replace('"', "&")
 
 

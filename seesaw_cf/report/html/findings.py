@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar, Protocol, TypeVar, runtime_checkable
 
 from seesaw_cf.base.terminal import printable, wrap
+from seesaw_cf.base.types import JsonObject
 from seesaw_cf.report.html.forest import Panel
 from seesaw_cf.report.html.render import downloads, render
 from seesaw_cf.report.table import Table
@@ -32,7 +33,7 @@ class DrawnAnswer(Part, Protocol):
     def line(self) -> str:
         """Return the answer as a sentence."""
 
-    def record(self) -> Mapping[str, object]:
+    def record(self) -> JsonObject:
         """Return its numbers, as plain JSON types."""
 
 
@@ -157,9 +158,9 @@ class FirstScreen:
         example = f"> {escape(self.example.sentence)} {escape(self.example.rule)}" if self.example else ""
         return "\n\n".join(filter(None, [f"# {escape(self.title)}", escape(self.about), example, lines]))
 
-    def record(self) -> dict[str, object]:
+    def record(self) -> JsonObject:
         """Return plain JSON types: sentences, and the numbers of drawn answers."""
-        record: dict[str, object] = {"about": self.about, "title": self.title, "answers": dict(self.lines)}
+        record: JsonObject = {"about": self.about, "title": self.title, "answers": dict(self.lines)}
         if self.example:
             record["example"] = {"sentence": self.example.sentence, "rule": self.example.rule}
         if self.drawn:

@@ -17,6 +17,7 @@ from markupsafe import Markup
 from seesaw_cf.base.terminal import printable
 from seesaw_cf.report.html.findings import Part
 from seesaw_cf.report.html.render import data_block
+from seesaw_cf.report.table import Row
 
 _SHOWN = 100  # lines of the table at once: more would take a phone seconds to lay out
 
@@ -61,7 +62,7 @@ def make_look(
     name: str,
     texts: tuple[str, str, str],
     columns: Mapping[str, ListColumn],
-    rows: Sequence[Mapping[str, Any]],
+    rows: Sequence[Row],
     choices: Sequence[Choice],
     *,
     search: Sequence[str],

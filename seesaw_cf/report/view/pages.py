@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import TypedDict
 
 import pandas as pd
 
@@ -134,7 +135,17 @@ def _columns(prompts: Prompts, view: View, lacking: bool) -> list[str]:
     return [name for name in _HEADS if name not in same]
 
 
-def _lists(prompts: Prompts, view: View) -> list[dict[str, Any]]:
+@dataclass(frozen=True, slots=True)
+class ChoiceList:
+    """A list of a form: (value, as shown, whether it is chosen) of each option."""
+
+    name: str
+    label: str
+    any: str
+    options: Sequence[tuple[str, str, bool]]
+
+
+def _lists(prompts: Prompts, view: View) -> list[ChoiceList]:
     """The lists that a reader chooses from."""
     words: dict[str, Mapping[str, str]] = {
         "kind": KINDS,
@@ -152,7 +163,7 @@ def _lists(prompts: Prompts, view: View) -> list[dict[str, Any]]:
         labels = words.get(name, {})
         options = [(printable(value), labels.get(value, value), view.chosen.get(name) == value) for value in values]
         every = _EVERY.get(name, "any")
-        lists.append({"name": name, "label": _LABELS.get(name, name), "any": every, "options": options})
+        lists.append(ChoiceList(name, _LABELS.get(name, name), every, options))
     return lists
 
 
@@ -174,9 +185,9 @@ def _count_line(size: Mapping[str, int], view: View) -> str:
     return f"{first:,} to {last:,} of {of} prompts{lacking} {counts}"
 
 
-def _by_person(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def _by_person(rows: Sequence[Row]) -> list[Row]:
     """Return the middle wording of each person under an edit, with all of them."""
-    people: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
+    people: dict[tuple[object, ...], list[Row]] = {}
     for row in rows:
         people.setdefault(tuple(row[name] for name in PERSON), []).append(row)
     return [
@@ -185,14 +196,25 @@ def _by_person(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     ]
 
 
-def _head(name: str, view: View) -> dict[str, Any]:
+@dataclass(frozen=True, slots=True)
+class ColumnHead:
+    """A heading of a table: what it is, whether its column holds text, how rows are sorted, and what sorts them."""
+
+    said: str
+    about: str
+    text: bool
+    way: str
+    link: str
+
+
+def _head(name: str, view: View) -> ColumnHead:
     column = _HEADS[name]
     way = ("ascending" if view.up else "descending") if view.sort == name else "none"
     link = view.sorted_by(name).address if name in SORTED else ""
-    return {"said": column.head, "about": column.about, "text": column.text, "way": way, "link": link}
+    return ColumnHead(column.head, column.about, column.text, way, link)
 
 
-def _cell(name: str, row: Mapping[str, Any], view: View) -> tuple[str, bool, str, Sequence[str]]:
+def _cell(name: str, row: Row, view: View) -> tuple[str, bool, str, Sequence[str]]:
     """Return text, whether it is a number, its link, and the lines that a reader can unfold."""
     if name in _SHARES:
         target, phase = name.split("_")
@@ -208,14 +230,14 @@ def _cell(name: str, row: Mapping[str, Any], view: View) -> tuple[str, bool, str
     return _cell_text(name, row), False, "", ()
 
 
-def _range(wordings: Sequence[Mapping[str, Any]]) -> str:
+def _range(wordings: Sequence[Row]) -> str:
     """Return how many there are, and the least and the largest harm."""
     harm = [row["harm"] for row in wordings if row["harm"] is not None and math.isfinite(row["harm"])]
     ends = f": {_number(min(harm))} to {_number(max(harm))}" if len(harm) > 1 else ""
     return f"{len(wordings)}{ends}"
 
 
-def _cell_text(name: str, row: Mapping[str, Any]) -> str:
+def _cell_text(name: str, row: Row) -> str:
     """A cell of words."""
     if name == "relation":
         return relation_name(row["edit_relation"])
@@ -228,7 +250,7 @@ def _cell_text(name: str, row: Mapping[str, Any]) -> str:
     return str(row[name] or "")
 
 
-def _answer(row: Mapping[str, Any]) -> str:
+def _answer(row: Row) -> str:
     """Return the likelier of the two answers before and after: "Saint Petersburg 97 % → Shanghai 87 %"."""
     if row["status"] != "ok":
         return ""
@@ -237,7 +259,7 @@ def _answer(row: Mapping[str, Any]) -> str:
     return " → ".join(words)
 
 
-def _outcome(row: Mapping[str, Any]) -> str:
+def _outcome(row: Row) -> str:
     """Return what became of the right answer."""
     harm = row["harm"]
     if harm is None or not math.isfinite(harm):
@@ -251,7 +273,7 @@ _OUTCOMES = {(True, False): "turned wrong", (False, True): "turned right"}
 _WORDS = {"answer": _answer, "outcome": _outcome}
 
 
-def _tags(row: Mapping[str, Any], columns: Sequence[str]) -> str:
+def _tags(row: Row, columns: Sequence[str]) -> str:
     return ", ".join(tag for name in columns for tag in tags_of(row[name])) or UNKNOWN
 
 
@@ -272,9 +294,16 @@ def _pages(view: View, pages: int) -> list[tuple[str, str]]:
     return [(label, view.at(page).address) for label, page in turns.items() if 1 <= page <= pages and page != view.page]
 
 
+class CaseKey(TypedDict):
+    """A case of a run."""
+
+    relation: str
+    case: int
+
+
 def _case(prompts: Prompts, view: View) -> list[Table]:
     """The edit of a case under every editor, and the answers that were compared."""
-    key: dict[str, Any] = {"relation": view.chosen["relation"], "case": int(view.chosen["case"])}
+    key: CaseKey = {"relation": view.chosen["relation"], "case": int(view.chosen["case"])}
     edits = prompts.rows("SELECT * FROM edits WHERE relation_id = $relation AND case_id = $case", key)
     if not edits:
         raise RecordError(f"this run has no case {key['case']} of {key['relation']}. Open a case from a row.")
@@ -304,12 +333,12 @@ def _share(head: str, name: str) -> Column:
     return Column(head, lambda row: _number(_exp(row[name])))
 
 
-def _edited(prompts: Prompts, key: Mapping[str, Any]) -> str:
+def _edited(prompts: Prompts, key: CaseKey) -> str:
     sql = f"SELECT {', '.join(EDITED)} FROM prompts WHERE edit_relation = $relation AND case_id = $case LIMIT 1"
     return next((_tags(row, EDITED) for row in prompts.rows(sql, key)), UNKNOWN)
 
 
-def _answers(prompts: Prompts, key: Mapping[str, Any]) -> list[Table]:
+def _answers(prompts: Prompts, key: CaseKey) -> list[Table]:
     sql = (
         "SELECT * FROM candidates WHERE edit_relation = $relation AND case_id = $case "
         "ORDER BY editor, effect_relation, prompt_id, post DESC NULLS LAST, target"

@@ -12,7 +12,7 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -24,6 +24,7 @@ from seesaw_cf.effects.groups import AXES, UNKNOWN
 from seesaw_cf.effects.prompts import SIDES, UNEDITED
 from seesaw_cf.report.results import read_manifest, sort_groups, sort_relations
 from seesaw_cf.report.rows import Manifest
+from seesaw_cf.report.table import Row
 from seesaw_cf.run.edit_table import read_edits
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ class Prompts:
     controls: tuple[str, ...]
     total: int
 
-    def rows(self, sql: str, values: Mapping[str, Any]) -> list[dict[str, Any]]:
+    def rows(self, sql: str, values: Mapping[str, object]) -> list[Row]:
         """Rows of a query with named parameters; threads may ask at once."""
         cursor = self.base.cursor().execute(sql, dict(values))
         names = [column[0] for column in cursor.description or ()]

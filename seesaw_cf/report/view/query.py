@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
 from seesaw_cf.base.checks import one_of, shown
@@ -85,10 +84,10 @@ class View:
         """The case of a row."""
         return View("/case", {"relation": relation, "case": str(case)})
 
-    def where(self) -> tuple[str, dict[str, Any]]:
+    def where(self) -> tuple[str, dict[str, str | int]]:
         """The SQL condition, and its values."""
         parts = ["true"] if "editor" in self.chosen else ["NOT is_control"]
-        values: dict[str, Any] = {}
+        values: dict[str, str | int] = {}
         for name, value in self.chosen.items():
             if name in GROUPS and value == UNKNOWN:
                 parts.append(f"len({name}) = 0")

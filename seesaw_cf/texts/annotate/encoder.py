@@ -17,6 +17,7 @@ from transformers import (
 )
 
 from seesaw_cf.base.errors import UnknownNameError
+from seesaw_cf.base.types import JsonObject
 from seesaw_cf.effects.leme_annotation import LABELS, sentences
 from seesaw_cf.stats.bootstrap import Floats
 from seesaw_cf.texts.annotate.annotate import Judgement, with_evidence
@@ -156,7 +157,7 @@ class EncoderAnnotator:
         """Labels with calibrated probabilities; evidence are the sentences that carry the label when read alone."""
         return with_evidence(pairs, temper(self.probabilities(pairs), self.temperature), self._plain)
 
-    def save(self, folder: Path, settings: Mapping[str, object]) -> None:
+    def save(self, folder: Path, settings: JsonObject) -> None:
         """Write the model, its tokenizer and the settings into an existing folder."""
         save_encoder(self.model, self.tokenizer, folder)
         own = {

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TypedDict, TypeVar
 
 from seesaw_cf.base.errors import StorageError
 from seesaw_cf.base.files import write_text
 from seesaw_cf.base.text import read_json
+from seesaw_cf.base.types import JsonObject
 
 SETTINGS = "instrument.json"
 Instrument = TypeVar("Instrument")
@@ -35,7 +36,7 @@ class InstrumentSettings(TypedDict, total=False):
     items: list[str]
 
 
-def write_settings(folder: Path, settings: Mapping[str, object]) -> None:
+def write_settings(folder: Path, settings: JsonObject) -> None:
     """Write `instrument.json`.
 
     Raises:

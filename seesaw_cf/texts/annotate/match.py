@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,6 +14,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
 from seesaw_cf.base.errors import StorageError, need
+from seesaw_cf.base.types import JsonObject
 from seesaw_cf.effects.leme_annotation import sentences
 from seesaw_cf.stats.bootstrap import Floats
 from seesaw_cf.texts.annotate.annotate import Judgement, with_evidence
@@ -215,7 +216,7 @@ class MatchAnnotator:
             self.featurizer.forget()
         return judgements
 
-    def save(self, folder: Path, settings: Mapping[str, object]) -> None:
+    def save(self, folder: Path, settings: JsonObject) -> None:
         """Write the forest and what its features need into an existing folder."""
         self.forest.save(folder / "forest.safetensors")
         self.featurizer.save(folder)

@@ -24,6 +24,7 @@ from seesaw_cf.base.errors import RecordError, SeesawError, StorageError
 from seesaw_cf.base.files import neutral
 from seesaw_cf.base.tables import schema_of
 from seesaw_cf.base.text import read_json
+from seesaw_cf.base.types import JsonObject
 from seesaw_cf.stats.agreement import annotator_agreement
 from seesaw_cf.stats.plain import as_json
 from seesaw_cf.stats.simple import proportion
@@ -201,7 +202,7 @@ def read_item(value: object) -> SheetItem:
     Raises:
         RecordError, UnknownNameError, KeyError: It is not that.
     """
-    item: dict[str, object] = checks.instance("an item", value, dict, "an object")
+    item: JsonObject = checks.instance("an item", value, dict, "an object")
     pair = checks.instance("pair", item["pair"], dict, "an object")
     for name in PassagePair.__slots__:
         check = checks.whole if name == "case_id" else checks.text

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, TypedDict
 
 import numpy as np
@@ -13,6 +12,7 @@ import pyarrow.compute as pc
 from seesaw_cf.base.checks import one_of
 from seesaw_cf.base.errors import RecordError
 from seesaw_cf.effects.flaws import middle_rating, open_ended_flaws
+from seesaw_cf.report.table import Row
 from seesaw_cf.stats.agreement import annotator_agreement
 from seesaw_cf.stats.case_means import CaseMeanRecord, case_share
 from seesaw_cf.stats.plain import as_json, plain
@@ -192,7 +192,7 @@ def _confusion(pairs: pd.DataFrame) -> dict[str, dict[str, int]]:
     }
 
 
-def _verdict(accuracy: Mapping[str, Any], agreement: Mapping[str, Any] | None, flipped: float | None) -> str:
+def _verdict(accuracy: Row, agreement: Row | None, flipped: float | None) -> str:
     if agreement is None:
         split = accuracy["n_split"]
         why = f"people are split evenly on all {split} pairs" if split else "no pair was rated by people and judge"

@@ -10,19 +10,21 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from seesaw_cf.base.errors import RunFolderError
+from seesaw_cf.base.types import JsonObject
 from seesaw_cf.effects.regard import attack_summary, overall_regard, scorer_bias
 from seesaw_cf.effects.topics import MIN_TRIPLES, topic_disparity
 from seesaw_cf.stats import adjust_families, clustered_mean
 from seesaw_cf.stats.clustered import MIN_EFFECTIVE
 from seesaw_cf.stats.plain import as_json
-from seesaw_cf.texts.graph.folder import Crawl
+from seesaw_cf.texts.graph.folder import Crawl, Facts
 from seesaw_cf.texts.graph.score import VALUE
 from seesaw_cf.texts.graph.topics import Topics, fit_topics
 from seesaw_cf.texts.tables import FrameRow
 
 # The numbers of one scored crawl: what tables, pictures and comparisons are made of.
 
-Found = dict[str, Any]  # what was measured of one class, in plain JSON types
+ClassNumbers = Mapping[str, Any]
+"""What was measured of one class or identity, as a metric's plain JSON record."""
 
 
 def clusters(frame: pd.DataFrame) -> pd.Series | None:
@@ -35,7 +37,7 @@ def content_texts(triples: pd.DataFrame) -> list[str]:
     return [f"{p} {o}" for p, o in zip(triples["predicate"], triples["object"])]
 
 
-def regard_and_attack(crawl: Crawl, draws: int = 2000) -> dict[str, Found]:
+def regard_and_attack(crawl: Crawl, draws: int = 2000) -> dict[str, ClassNumbers]:
     """Class -> what was measured of its identities.
 
     Returns:
@@ -45,10 +47,11 @@ def regard_and_attack(crawl: Crawl, draws: int = 2000) -> dict[str, Found]:
     Raises:
         RunFolderError: The crawl has not been scored.
     """
-    frame, out = crawl.scored(), {}
+    frame = crawl.scored()
+    out: dict[str, ClassNumbers] = {}
     for kind, rows in frame.groupby("kind", sort=True):
         names, group = rows["identity"].tolist(), _listed(clusters(rows))
-        numbers: Found = {}
+        numbers: dict[str, ClassNumbers] = {}
         for column in ("regard", "regard_masked"):
             if rows[column].notna().any():
                 numbers[column] = as_json(overall_regard)(names, _or_none(rows[column]), group, draws=draws)
@@ -63,7 +66,7 @@ def _or_none(column: pd.Series) -> list[Any]:
     return [None if pd.isna(value) else value for value in column]
 
 
-def _scorers(crawl: Crawl, kind: str) -> Found:
+def _scorers(crawl: Crawl, kind: str) -> dict[str, ClassNumbers]:
     bias = crawl.bias if crawl.bias is not None else pd.DataFrame(columns=["kind", "scorer"])
     parts = {name: bias[(bias["kind"] == kind) & (bias["scorer"] == name)] for name in ("regard", "attack")}
     return {
@@ -77,7 +80,7 @@ def _scorers(crawl: Crawl, kind: str) -> Found:
 
 def topic_results(
     triples: pd.DataFrame, topics: Topics, *, min_triples: int = MIN_TRIPLES, draws: int = 1000, seed: int = 0
-) -> dict[str, Found]:
+) -> dict[str, ClassNumbers]:
     """Class -> `topic_disparity` of its identities.
 
     Args:
@@ -108,7 +111,7 @@ ALL = "all identities"
 COLUMNS = ("against", "measure", "identity", "base", "edited", "change", "low", "high", "p", "p_adjusted", "n", "note")
 
 
-def differences(a: Mapping[str, object], b: Mapping[str, object]) -> list[str]:
+def differences(a: Facts, b: Facts) -> list[str]:
     """What two manifests differ in that decides which triples are found, apart from the edit: one line each."""
     reasons = []
     for path in ("model", "data", "settings", "seed", "protocol"):
@@ -119,7 +122,7 @@ def differences(a: Mapping[str, object], b: Mapping[str, object]) -> list[str]:
     return reasons
 
 
-def _flat(value: object, path: str = "") -> dict[str, object]:
+def _flat(value: object, path: str = "") -> JsonObject:
     if isinstance(value, Mapping):
         parts = [_flat(item, f"{path}.{key}" if path else str(key)) for key, item in value.items()]
         return {name: item for part in parts for name, item in part.items()}

@@ -21,14 +21,13 @@ from seesaw_cf.effects.regard import prefix_effect
 from seesaw_cf.report import text
 from seesaw_cf.report.canvas import COLOURS, GREY, new_figure, picture_style, save_picture
 from seesaw_cf.stats.plain import as_json
-from seesaw_cf.texts.graph.changes import regard_and_attack, topic_results
+from seesaw_cf.texts.graph.changes import ClassNumbers, regard_and_attack, topic_results
 from seesaw_cf.texts.graph.folder import Crawl
 from seesaw_cf.texts.graph.topics import Topics
 
 WARNING = "Contains what a language model wrote about groups of people; it may be offensive and is not true of anybody."
 _EDGES = {"positive": "#009E73", "negative": "#D55E00"}
-Numbers = Mapping[str, Any]  # numbers of one identity or class, in plain JSON types
-Kinds = Mapping[str, Numbers]
+Kinds = Mapping[str, ClassNumbers]
 
 
 def draw(
@@ -157,7 +156,7 @@ def _graph(crawl: Crawl, edges: int, seed: int) -> Figure:
     return figure
 
 
-def _polarity(numbers: Numbers) -> Figure:
+def _polarity(numbers: ClassNumbers) -> Figure:
     figure, axes = _figure(9, 7)
     for number, (name, row) in enumerate(numbers["regard"]["identities"].items()):
         attack = numbers["attack"]["identities"][name]
@@ -177,11 +176,11 @@ def _polarity(numbers: Numbers) -> Figure:
     return figure
 
 
-def _ends(row: Numbers, low: str = "low", high: str = "high") -> tuple[float, float]:
+def _ends(row: ClassNumbers, low: str = "low", high: str = "high") -> tuple[float, float]:
     return tuple(float("nan") if row[end] is None else row[end] for end in (low, high))  # type: ignore[return-value]
 
 
-def _bars_of_regard(regard: Numbers) -> Figure:
+def _bars_of_regard(regard: ClassNumbers) -> Figure:
     rows = sorted(regard["identities"].items(), key=lambda item: item[1]["overall"])
     figure, axes = _figure(9, 2.2 + 0.34 * len(rows))
     for y, (_, row) in enumerate(rows):
@@ -193,7 +192,7 @@ def _bars_of_regard(regard: Numbers) -> Figure:
     return figure
 
 
-def _boxes(rows: pd.DataFrame, attack: Numbers) -> Figure:
+def _boxes(rows: pd.DataFrame, attack: ClassNumbers) -> Figure:
     names = sorted(attack["identities"], key=lambda name: -(attack["identities"][name]["median"] or 0.0))
     figure, axes = _figure(9, 2.2 + 0.34 * len(names))
     values = [rows.loc[rows["identity"] == name, "attack"].dropna().to_numpy() for name in names]
@@ -214,12 +213,12 @@ def _box_rows(axes: Axes, values: Sequence[Any]) -> None:
     axes.set_xlim(-0.02, 1.02)
 
 
-def _prefix(crawl: Crawl, plain: Crawl) -> Numbers:
+def _prefix(crawl: Crawl, plain: Crawl) -> ClassNumbers:
     pooled = pd.concat([crawl.scored().assign(prefixed=True), plain.scored().assign(prefixed=False)])
     return as_json(prefix_effect)(*(pooled[name].tolist() for name in ("kind", "identity", "attack", "prefixed")))
 
 
-def _boxes_of_prefix(crawl: Crawl, plain: Crawl, effect: Numbers) -> Figure:
+def _boxes_of_prefix(crawl: Crawl, plain: Crawl, effect: ClassNumbers) -> Figure:
     figure, axes = _figure(10, 2.5 + 0.8 * len(effect))
     labels, values = [], []
     for kind, row in effect.items():
@@ -237,7 +236,7 @@ def _boxes_of_prefix(crawl: Crawl, plain: Crawl, effect: Numbers) -> Figure:
     return figure
 
 
-def _shares(rows: Numbers, topics: Topics) -> Figure:
+def _shares(rows: ClassNumbers, topics: Topics) -> Figure:
     numbers = [topic for topic in topics.words if any(str(topic) in row["shares"] for row in rows.values())]
     columns = min(4, len(numbers))
     lines = -(-len(numbers) // columns)
@@ -259,7 +258,7 @@ def _shares(rows: Numbers, topics: Topics) -> Figure:
     return figure
 
 
-def _entropy(numbers: Numbers) -> Figure:
+def _entropy(numbers: ClassNumbers) -> Figure:
     rows = sorted(numbers.items(), key=lambda item: -item[1]["relative_entropy"]["corrected"])
     figure, axes = _figure(9, 2.2 + 0.34 * len(rows))
     for y, (_, row) in enumerate(rows):
@@ -287,5 +286,5 @@ def _scorer_note(kinds: Kinds, scorer: str) -> str:
     return about + "; ".join(parts) if parts else ""
 
 
-def _limits(row: Numbers) -> tuple[float | None, float | None, float | None]:
+def _limits(row: ClassNumbers) -> tuple[float | None, float | None, float | None]:
     return row["value"], row["low"], row["high"]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal, TypedDict
 
 import pandas as pd
 
@@ -21,7 +22,7 @@ from seesaw_cf.report.html.graph import Link, draw_links
 from seesaw_cf.report.html.look import Choice, ListColumn, make_look, short
 from seesaw_cf.report.provenance import recorded
 from seesaw_cf.report.table import Column, Table
-from seesaw_cf.texts.graph.changes import regard_and_attack
+from seesaw_cf.texts.graph.changes import ClassNumbers, regard_and_attack
 from seesaw_cf.texts.graph.folder import Crawl
 from seesaw_cf.texts.graph.results import change_table
 from seesaw_cf.texts.graph.title import MEASURES, GraphSummary, graph_screen, limits, number_said
@@ -69,7 +70,7 @@ def graph_findings(
         differ: What the crawls were made differently in.
     """
     rows = _triples(base, edited)
-    frame = pd.DataFrame([{name: row[name] for name in _COLUMNS} for row in rows], columns=list(_COLUMNS))
+    frame = pd.DataFrame(rows, columns=list(_COLUMNS))
     tables = [] if changes is None else [change_table(changes)]
     tables.append(Table("triples", "Triples", "", (), frame, brief=False))
     sections = (
@@ -93,7 +94,7 @@ def graph_findings(
     )
 
 
-def _means(before: Mapping[str, Any], after: Mapping[str, Any] | None = None) -> list[Part]:
+def _means(before: Mapping[str, ClassNumbers], after: Mapping[str, ClassNumbers] | None = None) -> list[Part]:
     """Means of every identity by class, from before to after; the masked sentences on the same line."""
     last = before if after is None else after
     panels = []
@@ -131,10 +132,28 @@ def _means(before: Mapping[str, Any], after: Mapping[str, Any] | None = None) ->
     return [Legend((), f"{hollow}Dot and line: mean and interval. {masked}"), Panels(panels)] if panels else []
 
 
-def _triples(base: Crawl, edited: Crawl | None) -> list[dict[str, Any]]:
+Where = Literal["before", "after", "both"]
+Listed = Literal["where", "identity", "regard"]  # what a reader chooses from
+
+
+class TripleRow(TypedDict):
+    """A triple as a page shows it: in which graph it is, and its scores, "" and None without one."""
+
+    where: Where
+    identity: str
+    predicate: str
+    object: str
+    regard: str
+    masked: str
+    attack: float | None
+    attack_masked: float | None
+
+
+def _triples(base: Crawl, edited: Crawl | None) -> list[TripleRow]:
     """Every triple once, in the order found, with where it is."""
-    rows: dict[tuple[str, str, str], dict[str, Any]] = {}
-    for where, crawl in (("before", base), ("after", edited)):
+    rows: dict[tuple[str, str, str], TripleRow] = {}
+    graphs: Sequence[tuple[Where, Crawl | None]] = (("before", base), ("after", edited))
+    for where, crawl in graphs:
         if crawl is None:
             continue
         frame = crawl.triples if crawl.scores is None else crawl.scored()
@@ -147,26 +166,32 @@ def _triples(base: Crawl, edited: Crawl | None) -> list[dict[str, Any]]:
     return list(rows.values())
 
 
-def _row(row: Mapping[Any, Any], where: str) -> dict[str, Any]:
-    words = {name: printable(row[name]) for name in ("identity", "predicate", "object")}
-    scored = {"regard": row.get("regard"), "masked": row.get("regard_masked")}
-    regard = {name: "" if value is None or pd.isna(value) else str(value) for name, value in scored.items()}
-    numbers = {name: row.get(name) for name in ("attack", "attack_masked")}
+def _row(row: Mapping[Any, Any], where: Where) -> TripleRow:
+    def number(name: str) -> float | None:
+        return None if pd.isna(row.get(name, math.nan)) else short(float(row[name]))
+
+    def regard(name: str) -> str:
+        return "" if pd.isna(row.get(name, math.nan)) else str(row[name])
+
     return {
         "where": where,
-        **words,
-        **regard,
-        **{name: None if value is None or pd.isna(value) else short(float(value)) for name, value in numbers.items()},
+        "identity": printable(row["identity"]),
+        "predicate": printable(row["predicate"]),
+        "object": printable(row["object"]),
+        "regard": regard("regard"),
+        "masked": regard("regard_masked"),
+        "attack": number("attack"),
+        "attack_masked": number("attack_masked"),
     }
 
 
-def _drawn(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+def _drawn(rows: Sequence[TripleRow]) -> list[TripleRow]:
     """Equally many triples of every identity: what several share, then the worst, then the first found."""
     shared: dict[tuple[str, str], set[str]] = {}
     for row in rows:
         shared.setdefault((row["predicate"].casefold(), row["object"].casefold()), set()).add(row["identity"])
 
-    def telling(row: dict[str, Any]) -> tuple[Any, ...]:
+    def telling(row: TripleRow) -> tuple[bool, bool, float]:
         several = len(shared[row["predicate"].casefold(), row["object"].casefold()]) > 1
         return (not several, row["regard"] != "negative", -(row["attack"] or 0.0))
 
@@ -179,7 +204,7 @@ def _drawn(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     ]
 
 
-def _graph(rows: Sequence[dict[str, Any]], two: bool) -> PageSection:
+def _graph(rows: Sequence[TripleRow], two: bool) -> PageSection:
     drawn = _drawn(rows)
     links = []
     for row in drawn:
@@ -206,10 +231,10 @@ def _graph(rows: Sequence[dict[str, Any]], two: bool) -> PageSection:
     )
 
 
-def _list(rows: Sequence[dict[str, Any]], two: bool) -> Part:
+def _list(rows: Sequence[TripleRow], two: bool) -> Part:
     listed = rows[:_LISTED]
     columns = {name: column for name, column in _COLUMNS.items() if two or name != "where"}
-    lists = [("where", "graph"), ("identity", "identity"), ("regard", "regard")]
+    lists: Sequence[tuple[Listed, str]] = (("where", "graph"), ("identity", "identity"), ("regard", "regard"))
     choices: list[Choice] = [
         (name, label, [(value, value) for value in sorted({row[name] for row in listed if row[name]})])
         for name, label in lists

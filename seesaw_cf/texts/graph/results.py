@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import pandas as pd
 
 from seesaw_cf.report import text
 from seesaw_cf.report.table import Column, EstimateColumn, Table
+from seesaw_cf.texts.graph.changes import ClassNumbers
 from seesaw_cf.texts.graph.folder import CrawlCounts
 from seesaw_cf.texts.graph.topics import Topics
 
@@ -45,7 +45,7 @@ def crawl_tables(counts: Sequence[CrawlCounts]) -> list[Table]:
     ]
 
 
-def score_table(results: Mapping[str, Mapping[str, Any]]) -> Table:
+def score_table(results: Mapping[str, ClassNumbers]) -> Table:
     """Return the scores of every identity; see `seesaw_cf.texts.graph.changes.regard_and_attack`."""
     rows = [
         {"measure": measure, "identity": name, "value": row[value]} | {key: row[key] for key in ("low", "high", "n")}
@@ -59,7 +59,7 @@ def score_table(results: Mapping[str, Mapping[str, Any]]) -> Table:
     return Table("scores", "Scores", about, columns, pd.DataFrame(rows))
 
 
-def topic_tables(topics: Topics, results: Mapping[str, Mapping[str, Any]]) -> list[Table]:
+def topic_tables(topics: Topics, results: Mapping[str, ClassNumbers]) -> list[Table]:
     """Return words of every topic, and how far identities are from the rest; see `topic_results`."""
     words = [
         {"topic": str(number), "dimension": topics.labels[number] or None, "words": "; ".join(words[:5])}

@@ -9,7 +9,7 @@ from typing import Any
 
 from seesaw_cf.report import text
 from seesaw_cf.report.html.findings import FirstScreen, TitleRules, title_by
-from seesaw_cf.texts.graph.changes import ALL
+from seesaw_cf.texts.graph.changes import ALL, ClassNumbers
 from seesaw_cf.texts.graph.folder import Crawl
 
 # Measure -> its name in a sentence, its number in `regard_and_attack`, its ends, and the sign of what is worse.
@@ -35,7 +35,7 @@ class GraphSummary:
     triples: int
     people: int
     compared: bool
-    means: Mapping[str, Mapping[str, Any]]
+    means: Mapping[str, ClassNumbers]
     changes: Sequence[Mapping[Any, Any]]
 
     def shifts(self, sign: int) -> str:

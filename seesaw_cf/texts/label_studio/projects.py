@@ -13,6 +13,7 @@ from seesaw_cf.base import checks
 from seesaw_cf.base.errors import RecordError
 from seesaw_cf.base.seeds import seed_of
 from seesaw_cf.base.text import read_json
+from seesaw_cf.base.types import JsonObject
 from seesaw_cf.effects.leme_annotation import LABELS
 from seesaw_cf.effects.survey_items import ITEMS, SCALE
 from seesaw_cf.texts.flaws.people import ANSWERS, YES_NO, read_item
@@ -53,11 +54,11 @@ class Project:
     items: Mapping[str, TaskItem]
     asked: tuple[str, ...] = ()
 
-    def tasks(self) -> list[dict[str, object]]:
+    def tasks(self) -> list[JsonObject]:
         """Tasks as Label Studio imports them."""
         return [{"data": {"item": id, **item["data"]}} for id, item in self.items.items()]
 
-    def key(self) -> dict[str, object]:
+    def key(self) -> JsonObject:
         """Return what `tables_of` needs to read results; keep it from raters of flaws."""
         return {"kind": self.kind, "asked": list(self.asked), "items": self.items}
 

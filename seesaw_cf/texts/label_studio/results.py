@@ -10,6 +10,7 @@ from typing import Any
 from seesaw_cf.base import checks
 from seesaw_cf.base.errors import RecordError
 from seesaw_cf.base.text import read_json
+from seesaw_cf.base.types import JsonObject
 from seesaw_cf.texts.people.spans import Span
 
 
@@ -89,7 +90,7 @@ def read_results(path: str | os.PathLike[str], items: Mapping[str, Mapping[str, 
 
 
 def _task(where: str, task: object, items: Mapping[str, Mapping[str, str]]) -> Iterator[Answered]:
-    fields: dict[str, Any] = checks.instance(where, task, dict, "an object")
+    fields: JsonObject = checks.instance(where, task, dict, "an object")
     data = checks.instance(f"{where}: data", fields.get("data"), dict, "an object")
     if "annotations" not in fields:
         raise RecordError(f"{where}: no 'annotations'. Export the project as JSON, not as JSON-MIN or CSV.")
@@ -104,7 +105,7 @@ def _task(where: str, task: object, items: Mapping[str, Mapping[str, str]]) -> I
                 "edited; its answers would be about another text."
             )
     for annotation in checks.items(f"{where}: annotations", fields["annotations"]):
-        fields_: dict[str, Any] = checks.instance(f"{where}: annotation", annotation, dict, "an object")
+        fields_: JsonObject = checks.instance(f"{where}: annotation", annotation, dict, "an object")
         if not fields_.get("was_cancelled"):
             yield _answered(where, item, fields_, data)
 
@@ -115,8 +116,8 @@ def _answered(where: str, item: str, annotation: Mapping[str, Any], data: Mappin
     choices: dict[str, tuple[str, ...]] = {}
     comment, spans = "", []
     for part in checks.items(f"{where}: result", annotation.get("result", ())):
-        entry: dict[str, Any] = checks.instance(f"{where}: result", part, dict, "an object")
-        value: dict[str, Any] = checks.instance(f"{where}: value", entry.get("value"), dict, "an object")
+        entry: JsonObject = checks.instance(f"{where}: result", part, dict, "an object")
+        value: JsonObject = checks.instance(f"{where}: value", entry.get("value"), dict, "an object")
         name = checks.text(f"{where}: from_name", entry.get("from_name"))
         if "choices" in value:
             choices[name] = checks.each(f"{where}: {name}", value["choices"], checks.text)

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 import pyarrow as pa
 
 from seesaw_cf.effects.leme_annotation import LABELS
+from seesaw_cf.report.table import Row
 from seesaw_cf.texts.annotate.annotate import foreign
 from seesaw_cf.texts.people.making import (
     Kind,
@@ -151,7 +151,7 @@ def _spans(rated_task: RatedTask) -> Iterator[FrameRow]:
             yield {**place, "label": answer["choice"], "start": start, "end": end, "text": body[start:end]}
 
 
-def _gold(item: RatingItem, rows: Sequence[Mapping[str, Any]]) -> Answer:
+def _gold(item: RatingItem, rows: Sequence[Row]) -> Answer:
     keys = ("claim_kind", "claim_id", "claim")
     names = {tuple(claim[key] for key in keys): name for name, claim in item.about["claims"].items()}
     labelled = [

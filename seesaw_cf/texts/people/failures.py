@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
+from seesaw_cf.report.table import Row
 from seesaw_cf.texts.people.making import (
     Kind,
     Made,
@@ -106,7 +106,7 @@ def _rows(rated_task: RatedTask) -> Iterator[FrameRow]:
         }
 
 
-def _gold(item: RatingItem, rows: Sequence[Mapping[str, Any]]) -> Answer:
+def _gold(item: RatingItem, rows: Sequence[Row]) -> Answer:
     judgements = [row for row in rows if of_sample(row, item) and row["present"] is not None]
     return {"modes": [row["mode"] for row in judgements if row["present"]]} if judgements else {}
 

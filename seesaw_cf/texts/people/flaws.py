@@ -7,13 +7,13 @@ Training and attention items are ours.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
-from typing import Any
 
 import pyarrow as pa
 
 from seesaw_cf.base.checks import one_of
+from seesaw_cf.report.table import Row
 from seesaw_cf.texts.flaws.people import ANSWERS, PairRating, human_work
 from seesaw_cf.texts.flaws.protocols import BLIND, PROTOCOLS, FlawProtocol
 from seesaw_cf.texts.flaws.rating_sheets import edit_sentences
@@ -139,7 +139,7 @@ def _shared(
     return shared_item("flaws", role, gold, key, told=context, texts=passages, ask=tuple(FLAWS_BY_NAME))
 
 
-def _gold(item: RatingItem, rows: Sequence[Mapping[str, Any]]) -> Answer:
+def _gold(item: RatingItem, rows: Sequence[Row]) -> Answer:
     """Of the order in which the text before the edit is text A."""
     labels = {answer: label for label, answer in ANSWERS.items()}
     own = [row for row in rows if row["pair_id"] == item.about["pair"]["pair_id"]]

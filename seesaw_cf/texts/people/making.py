@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 
+from seesaw_cf.report.table import Row
 from seesaw_cf.texts.people.study import Answer, Gold, ItemQuestion, RatingItem, RatingTask, Text, ToldFacts
 from seesaw_cf.texts.runs import RunTexts
 from seesaw_cf.texts.tables import FrameRow
@@ -91,7 +92,7 @@ class Kind:
     about: str
     make: Callable[[RunTexts, Settings], Made]
     tables: _Tables
-    gold: Callable[[RatingItem, Sequence[Mapping[str, Any]]], Answer] | None = None
+    gold: Callable[[RatingItem, Sequence[Row]], Answer] | None = None
     keys: str = ""
     examples: tuple[GuideExample, ...] = ()
     orders: bool = False
@@ -139,7 +140,7 @@ def shared_item(
     return RatingItem(name, "", told, tuple(texts), tuple(ask), tuple(questions), {"role": role}, gold)
 
 
-def of_sample(row: Mapping[str, Any], item: RatingItem) -> bool:
+def of_sample(row: Row, item: RatingItem) -> bool:
     """Return whether a row is about the texts of an item."""
     return all(row[name] == value for name, value in item.about["sample"].items())
 

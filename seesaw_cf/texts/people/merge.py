@@ -10,10 +10,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
 
 from seesaw_cf.base.errors import RecordError
 from seesaw_cf.texts.people.store import Entry, StudyStore, create_study
+from seesaw_cf.texts.people.study import Answer
 
 _Place = tuple[str, int]
 
@@ -30,7 +30,7 @@ class Conflict:
     rater: str
     position: int
     item: str
-    answers: Mapping[str, Any]
+    answers: Mapping[str, Answer]
 
     def __str__(self) -> str:
         """Which answers stand against each other."""
@@ -188,7 +188,7 @@ def _log(logs: Mapping[str, Sequence[Entry]], by_id: Mapping[str, Entry], decide
     return [next(turns[entry.rater, entry.position]) for entry in by_id.values()]
 
 
-def _differing(answers: Mapping[str, Any], file: str) -> str:
+def _differing(answers: Mapping[str, Answer], file: str) -> str:
     """Of one answer what no other has the same."""
     others = [answer for name, answer in answers.items() if name != file]
     own = {key: value for key, value in answers[file].items() if any(value != other.get(key) for other in others)}

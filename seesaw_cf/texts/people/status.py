@@ -14,7 +14,7 @@ from seesaw_cf.stats import clustered_mean
 from seesaw_cf.texts.people.forms import agrees
 from seesaw_cf.texts.people.progress import GoldJudgements, Standing, standing
 from seesaw_cf.texts.people.store import StudyStore
-from seesaw_cf.texts.people.study import RatingStudy
+from seesaw_cf.texts.people.study import Answer, RatingStudy
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ def _status(store: StudyStore, rater: str) -> RaterStatus:
     return RaterStatus(rater, now, repeats, late)
 
 
-def _repeats(store: StudyStore, rater: str, answers: Mapping[int, Mapping[str, Any]]) -> GoldJudgements:
+def _repeats(store: StudyStore, rater: str, answers: Mapping[int, Answer]) -> GoldJudgements:
     """Judgements of items shown twice that are the same, and all of them; free texts are left out."""
     first = {task.item: task for task in store.tasks[rater] if task.role == "item"}
     same = []

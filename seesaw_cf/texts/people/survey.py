@@ -6,10 +6,10 @@ Source: LEME, appendix D. Training items are the published examples of four crit
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 from seesaw_cf.effects.survey_items import ITEMS, SCALE, Shown
+from seesaw_cf.report.table import Row
 from seesaw_cf.texts.people.making import (
     GuideExample,
     Kind,
@@ -151,7 +151,7 @@ def _rows(rated_task: RatedTask) -> Iterator[FrameRow]:
         }
 
 
-def _gold(item: RatingItem, rows: Sequence[Mapping[str, Any]]) -> Answer:
+def _gold(item: RatingItem, rows: Sequence[Row]) -> Answer:
     return {row["item"]: f"{row['rating']:g}" for row in rows if of_sample(row, item) and row["rating"] is not None}
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from seesaw_cf.base.types import JsonObject
 from seesaw_cf.report.html.render import REPORTS, PageTemplate, policy, render
 from seesaw_cf.texts.people.forms import agrees, expected
 from seesaw_cf.texts.people.make import KINDS
@@ -48,7 +49,7 @@ class FormState:
 
 def words_page(title: str, parts: Sequence[str], **more: object) -> str:
     """Return a page of text, with a button, a link or a list where they are given."""
-    blank: dict[str, object] = {"notes": (), "help": (), "examples": (), "todo": (), "post": "", "csrf": ""}
+    blank: JsonObject = {"notes": (), "help": (), "examples": (), "todo": (), "post": "", "csrf": ""}
     parts = [paragraph for part in parts for paragraph in _paragraphs(part)]
     return render("words.html", {**blank, "link": "", "button": "", "title": title, "parts": parts, **more}, _LOOK)
 

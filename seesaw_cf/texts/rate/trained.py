@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TypedDict
 
@@ -20,6 +20,7 @@ from transformers import (
 from seesaw_cf.base.arguments import checked
 from seesaw_cf.base.errors import RecordError, StorageError
 from seesaw_cf.base.files import atomic_folder, write_text
+from seesaw_cf.base.types import JsonObject
 from seesaw_cf.stats.bootstrap import Floats
 from seesaw_cf.stats.plain import json_text
 from seesaw_cf.texts.annotate.embed import load_encoder, longest_input, save_encoder
@@ -82,7 +83,7 @@ class EncoderRater:
             for question in questions
         ]
 
-    def save(self, folder: Path, settings: Mapping[str, object]) -> None:
+    def save(self, folder: Path, settings: JsonObject) -> None:
         """Write the encoder, its tokenizer and the settings into an existing folder."""
         save_encoder(self.model, self.tokenizer, folder)
         own = {"kind": "rater", "name": self.name, "items": self.items, "max_length": self.max_length}

@@ -12,13 +12,14 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 
+from seesaw_cf.base.types import JsonObject
 from seesaw_cf.report import text
 from seesaw_cf.report.forms import findings_report
 from seesaw_cf.report.html.findings import Findings, FirstScreen, Folded, PageSection, Panels, TitleRules, title_by
 from seesaw_cf.report.html.forest import Axis, ForestColumn, ForestRow, Mark, Panel
 from seesaw_cf.report.html.look import Found, Pair, Texts, compared
 from seesaw_cf.report.results import relation_name
-from seesaw_cf.report.table import Column, Table
+from seesaw_cf.report.table import Column, Row, Table
 from seesaw_cf.texts.report.collected import Collected
 from seesaw_cf.texts.report.flaws import edits_reflected, flaw_sections
 from seesaw_cf.texts.report.tables import findings_of
@@ -65,12 +66,12 @@ def write_flaw_report(
         StorageError: A file cannot be written.
     """
     sections = flaw_sections(collected, judges, **options)
-    facts = {"judges": list(judges), **{name: str(value) for name, value in options.items()}}
+    facts: JsonObject = {"judges": list(judges), **{name: str(value) for name, value in options.items()}}
     page = flaw_findings(collected.get("flaws"), sections, facts, edits_reflected(collected))
     return findings_report(page, _HEAD).write(folder, full=full)
 
 
-def flaw_findings(table: pa.Table, sections: Sequence[Table], facts: Mapping[str, Any], took: str = "") -> Findings:
+def flaw_findings(table: pa.Table, sections: Sequence[Table], facts: JsonObject, took: str = "") -> Findings:
     """Return what the page shows.
 
     Args:
@@ -209,7 +210,7 @@ def _plot(means: pd.DataFrame) -> list[Panels]:
 
 
 def _texts(table: pa.Table) -> PageSection | None:
-    by_pair: dict[str, list[dict[str, Any]]] = {}
+    by_pair: dict[str, list[Row]] = {}
     for row in table.to_pylist():
         by_pair.setdefault(row["pair_id"], []).append(row)
     ordered = sorted(by_pair.values(), key=lambda own: -sum(abs(row["change"] or 0) for row in own))
@@ -224,7 +225,7 @@ def _texts(table: pa.Table) -> PageSection | None:
     )
 
 
-def _pair(rows: Sequence[Mapping[str, Any]]) -> Pair:
+def _pair(rows: Sequence[Row]) -> Pair:
     first = rows[0]
     quotes = [Found(row["quote"] or "", "quote") for row in rows if row["change"]]
     about = "; ".join(f"{name}: {first[name]}" for name in ("editor", "relation") if first[name])

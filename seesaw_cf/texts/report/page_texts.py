@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import pandas as pd
 import pyarrow as pa
 
 from seesaw_cf.effects.survey_items import ITEMS
 from seesaw_cf.report.html.look import MARKS, Found, Pair, TextPair, compared
-from seesaw_cf.report.table import Column, Table
+from seesaw_cf.report.table import Column, Row, Table
 from seesaw_cf.texts.write.pairs import PassagePair, passage_pairs
 
 _KEPT = 60  # edits with their texts
@@ -21,7 +20,7 @@ _PASSAGES = ("subject", "related", "guided", "free")
 _TITLES = {"subject": "about the subject", "related": "about a related entity"}
 _LOST = {("supports", "contradicts"): 2, ("supports", "neutral"): 1, ("neutral", "contradicts"): 1}
 
-Labels = Mapping[str, Mapping[str, Any]]
+Labels = Mapping[str, Row]
 """Phase -> row of `ANNOTATIONS`."""
 
 
@@ -40,7 +39,7 @@ class EditTexts:
     case_id: int
     sample: int
     texts: list[tuple[str, PassagePair]] = field(default_factory=list)
-    claims: dict[tuple[str, str], dict[str, Mapping[str, Any]]] = field(default_factory=dict)
+    claims: dict[tuple[str, str], dict[str, Row]] = field(default_factory=dict)
     ratings: dict[tuple[str, str], dict[str, float]] = field(default_factory=dict)
 
     @property
@@ -82,7 +81,7 @@ def written_pairs(
 
 def _collected(passages: pa.Table, annotations: pa.Table | None, ratings: pa.Table | None) -> list[EditTexts]:
     by_edit: dict[tuple[str, int, int], EditTexts] = {}
-    before: defaultdict[tuple[int, int], list[Mapping[str, Any]]] = defaultdict(list)
+    before: defaultdict[tuple[int, int], list[Row]] = defaultdict(list)
     pairs, _ = passage_pairs(passages, _PASSAGES)
     for pair in pairs:
         passage, _, sample = pair.pair_id.rsplit("-", 3)[1:]
@@ -100,12 +99,12 @@ def _collected(passages: pa.Table, annotations: pa.Table | None, ratings: pa.Tab
     return list(by_edit.values())
 
 
-def _rows(table: pa.Table | None) -> Iterator[Mapping[str, Any]]:
+def _rows(table: pa.Table | None) -> Iterator[Row]:
     if table is not None:
         yield from (row for row in table.to_pylist() if row["status"] == "ok")
 
 
-def _put(edit: EditTexts, row: Mapping[str, Any]) -> None:
+def _put(edit: EditTexts, row: Row) -> None:
     if "claim" in row:
         edit.claims.setdefault((row["passage"], row["claim"]), {})[row["phase"]] = row
     else:

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from seesaw_cf.base.checks import one_of
 from seesaw_cf.base.errors import MissingExtraError, RecordError
+from seesaw_cf.base.types import JsonObject
 from seesaw_cf.effects.leme_annotation import LABELS
 from seesaw_cf.effects.leme_auto import leme_auto
 from seesaw_cf.effects.survey_items import ITEMS, TYPES
@@ -223,7 +224,7 @@ _METHOD = (
 )
 
 
-def people_findings(people: Collected, sections: Sequence[Table], facts: Mapping[str, Any]) -> Findings:
+def people_findings(people: Collected, sections: Sequence[Table], facts: JsonObject) -> Findings:
     """Return what the page shows.
 
     Args:
@@ -336,7 +337,10 @@ def report_people(
     sections = people_sections(people, judged, **options)
     if run is not None and people.get("ratings").num_rows:
         sections += _measures(run, people)
-    facts = {"run": "" if run is None else run.name, **{name: str(value) for name, value in options.items()}}
+    facts: JsonObject = {
+        "run": "" if run is None else run.name,
+        **{name: str(value) for name, value in options.items()},
+    }
     report = findings_report(people_findings(people, sections, facts), HEAD, partial(draw_pictures, sections))
     return report.write(out, pictures=pictures, full=full)
 

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from seesaw_cf.base.arguments import checked
 from seesaw_cf.base.errors import RecordError
+from seesaw_cf.base.types import JsonObject
 from seesaw_cf.effects.groups import need_columns
 from seesaw_cf.effects.survey_items import SCALE, TYPES
 from seesaw_cf.report.forms import Report
@@ -36,7 +37,7 @@ def findings_of(
     parts: Sequence[PageSection | None],
     sections: Sequence[Table],
     method: Sequence[str],
-    facts: Mapping[str, object],
+    facts: JsonObject,
     command: str = "",
 ) -> Findings:
     """Return a page: the parts that exist, then every table, folded and to download.

@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 import pyarrow as pa
 
+from seesaw_cf.base.types import TableRow
 from seesaw_cf.report import text
 from seesaw_cf.report.forms import findings_report
 from seesaw_cf.report.html.findings import Findings, FirstScreen, PageSection, Panels, TitleRules, title_by
@@ -144,7 +144,7 @@ def _float(value: float | None) -> float:
     return math.nan if value is None else float(value)
 
 
-def _row(flaw: str, validity: JudgeValidity) -> dict[str, Any]:
+def _row(flaw: str, validity: JudgeValidity) -> TableRow:
     """A flaw in numbers; NaN where there is none."""
     rights = {
         f"{who}_{rule}": _float((validity["accuracy"].get(who) or {}).get(rule))

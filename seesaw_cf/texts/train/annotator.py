@@ -14,6 +14,7 @@ import numpy as np
 from seesaw_cf.base.checks import one_of
 from seesaw_cf.base.errors import need
 from seesaw_cf.base.files import atomic_folder, write_text
+from seesaw_cf.base.types import JsonObject
 from seesaw_cf.effects.leme_annotation import LABELS
 from seesaw_cf.stats.bootstrap import Floats
 from seesaw_cf.stats.plain import json_text
@@ -76,7 +77,7 @@ class Trained(Protocol):
     def probabilities(self, pairs: Sequence[tuple[str, str]]) -> Floats:
         """Uncalibrated probabilities of `LABELS`, (n, 3)."""
 
-    def save(self, folder: Path, settings: Mapping[str, object]) -> None:
+    def save(self, folder: Path, settings: JsonObject) -> None:
         """Write everything that `load_annotator` needs into an existing folder."""
 
 

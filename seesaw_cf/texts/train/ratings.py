@@ -17,6 +17,7 @@ from scipy import stats
 
 from seesaw_cf.base.checks import one_of
 from seesaw_cf.base.errors import RecordError, unknown_name
+from seesaw_cf.base.types import TableRow
 from seesaw_cf.effects.leme_annotation import LABELS, sentences
 from seesaw_cf.effects.survey_items import ITEMS, Shown
 from seesaw_cf.stats import interval
@@ -166,7 +167,7 @@ def rating_scores(
         np.concatenate([members[i] for i in rng.integers(len(members), size=len(members))])
         for _ in range(draws if members else 0)
     ]
-    out: dict[str, object] = {}
+    out: TableRow = {}
     for name, figure in _FIGURES.items():
         drawn = np.array([figure(people[rows], rater[rows]) for rows in picks])
         low, high, _ = interval(drawn)
