@@ -48,7 +48,7 @@ class LocateThenEditConfig:
         batch_tokens: Tokens per forward pass, a quarter of it where gradients are needed (memory against speed; results
             agree to rounding).
         factor_memory: Cholesky factors of second moments (4 bytes an entry) are kept between edits while they take at
-            most this share of the model's size; beyond, each is made anew when its layer's turn comes.
+            most this share of the memory that is free after `fit`; beyond, each is made anew in its layer's turn.
         allow_identity: Accept target_new == target_true (the identity control).
         architecture: Row for a model type absent from the table.
     """
@@ -73,7 +73,7 @@ class LocateThenEditConfig:
     moments: str | None = None
     seed: int = 0
     batch_tokens: int = 4096
-    factor_memory: float = 0.1
+    factor_memory: float = 0.25
     allow_identity: bool = False
     architecture: Architecture | None = None
 

@@ -22,6 +22,7 @@ from seesaw_cf.models.architectures import ModelParts, model_parts
 from seesaw_cf.models.bos import warn_without_bos
 from seesaw_cf.models.corpus import Corpus
 from seesaw_cf.models.editor import Diagnostics, HasLayers
+from seesaw_cf.models.memory import free_memory
 
 _SMALL = 32 * 2**20
 """Bytes of Cholesky factors that are kept for any model."""
@@ -64,8 +65,10 @@ class Fitted:
         key = (layer, like.device, extra)
         if key not in self._factors:
             matrix = self.moments[layer].matrix
-            if sum(factor.nbytes for factor in self._factors.values()) + factor_bytes(len(matrix)) > self.room:
-                self._factors.clear()
+            needed = factor_bytes(len(matrix))
+            # Layers come in turn, so the youngest is wanted last: to drop it keeps the others for the next edit.
+            while self._factors and sum(factor.nbytes for factor in self._factors.values()) + needed > self.room:
+                self._factors.popitem()
             self._factors[key] = factorise(matrix.to(like.device), f"layer {layer}", extra)
             self._ridges[layer] = self._factors[key].ridge
         return self._factors[key]
@@ -118,8 +121,8 @@ def fit(
         return Fitted(templates)
     moments, source = _moments(parts, tokenizer, config, corpus, editor)
     check_tokens(moments, editor)
-    size = sum(parameter.nbytes for parameter in model.parameters())
-    return Fitted(templates, moments, source, max(_SMALL, int(config.factor_memory * size)))
+    room = int(config.factor_memory * free_memory(model.device))
+    return Fitted(templates, moments, source, max(_SMALL, room))
 
 
 def _moments(

@@ -25,6 +25,7 @@ from seesaw_cf.editors.locate.method import LocateThenEdit
 from seesaw_cf.editors.locate.norms import check_norms
 from seesaw_cf.models.architectures import model_parts
 from seesaw_cf.models.editor import Editor, HasLayers, HasMoments, ReadsTexts, WrapsEditor
+from seesaw_cf.models.memory import physical_memory
 from seesaw_cf.records.checks import spaced
 from seesaw_cf.records.groups import AXES
 from seesaw_cf.run.manifest import check_folder
@@ -165,7 +166,7 @@ def _memory(plan: RunPlan) -> list[str]:
         return []
     weights = sum(p.numel() for p in plan.outline.parameters()) * plan.dtype.itemsize
     sums, layers = moment_bytes(plan)
-    if plan.on_cpu and weights + sums > (limit := _physical()):
+    if plan.on_cpu and weights + sums > (limit := physical_memory()):
         raise UnsupportedModelError(
             f"the weights take {size(weights)} in {str(plan.dtype).removeprefix('torch.')} and the sums of the second "
             f"moments {size(sums)}, this machine has {size(limit)}. Use a smaller model, --dtype bfloat16, fewer "
@@ -316,8 +317,3 @@ def _existing(folder: Path) -> Path:
     while not path.exists() and path != path.parent:
         path = path.parent
     return path
-
-
-def _physical() -> int:
-    """Bytes of memory of this machine."""
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

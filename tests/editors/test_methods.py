@@ -247,6 +247,11 @@ def test_factors_without_room_are_made_again_and_change_nothing(monkeypatch: pyt
     assert made == ["layer 1", "layer 2"] * 2, "both are kept"
     tight.edit_each(model, tokenizer, REQUESTS)
     assert made == ["layer 1", "layer 2"] * 3, "only the last one was kept"
+    some = replace(kept.fitted, moments=dict.fromkeys((1, 2, 3), kept.fitted.moments[1]), _factors={})
+    some = replace(some, room=2 * factor_bytes(len(kept.fitted.moments[1].matrix)))
+    for layer in (1, 2, 3, 1):
+        some.factor(layer, kept.fitted.moments[1].matrix)
+    assert made[6:] == ["layer 1", "layer 2", "layer 3"], "the second was dropped for the third, the first was kept"
     for one, other in zip(*deltas, strict=True):
         assert all(torch.equal(one.dense(name), other.dense(name)) for name in one.updates)
 
