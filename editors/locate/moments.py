@@ -25,6 +25,7 @@ from torch import Tensor
 from transformers import PreTrainedTokenizerBase
 
 from seesaw_cf.base.errors import EditError
+from seesaw_cf.base.locks import file_lock
 from seesaw_cf.base.retrying import Bar, no_bars
 from seesaw_cf.editors.locate.moment_files import MomentFiles, SecondMoment, read, write
 from seesaw_cf.editors.locate.moment_sets import describe_set, hash_texts, sets_folder
@@ -247,17 +248,23 @@ def moment_files(
     whole = MomentFiles((cache / "second_moments" if cache else sets_folder()) / key, key)
     early = MomentFiles(whole.folder / part.replace(", within ", "-within-"), f"{key}, {part}")
     usable = [whole] if how.sampling_error is None else [early, whole]
-    missing = [layer for layer in layers if not any(files.path(layer).exists() for files in usable)]
-    if missing:
-        sums = Sums.start(parts, missing, whole.folder, f"{key}, {order}")
-        finished = _accumulate(parts, tokenizer, sample, length, sums, how)
-        target = whole if finished else early
-        describe_set(target.folder, facts, "" if finished else part, parts.model, texts)
-        for layer in missing:
-            target.save(layer, sums.moment(layer, parts))
-        if finished:
-            sums.checkpoint.unlink(missing_ok=True)
-    return {layer: next(files for files in usable if files.path(layer).exists()) for layer in layers}
+
+    def places() -> dict[int, MomentFiles]:
+        return {layer: files for layer in layers for files in reversed(usable) if files.path(layer).exists()}
+
+    if not all(layer in places() for layer in layers):
+        with file_lock(whole.folder.parent / f".{key}.lock", wait=True, required=False):
+            # Whoever held the lock may have made them.
+            if missing := [layer for layer in layers if layer not in places()]:
+                sums = Sums.start(parts, missing, whole.folder, f"{key}, {order}")
+                finished = _accumulate(parts, tokenizer, sample, length, sums, how)
+                target = whole if finished else early
+                describe_set(target.folder, facts, "" if finished else part, parts.model, texts)
+                for layer in missing:
+                    target.save(layer, sums.moment(layer, parts))
+                if finished:
+                    sums.checkpoint.unlink(missing_ok=True)
+    return places()
 
 
 def _sample(texts: Sequence[str], size: int, seed: int) -> list[str]:

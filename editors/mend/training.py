@@ -20,6 +20,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from seesaw_cf.base.checks import above_zero
 from seesaw_cf.base.errors import EditError
 from seesaw_cf.base.files import atomic_path, cache_folder
+from seesaw_cf.base.locks import file_lock
 from seesaw_cf.base.retrying import Bar, no_bars
 from seesaw_cf.editors.mend.examples import TrainingEdit
 from seesaw_cf.editors.mend.factors import batch_of, capture, outer_losses, text_batch
@@ -120,12 +121,13 @@ def train(
     }
     key = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:24]
     folder = (cache or cache_folder()) / "mend" / key
-    if (folder / "network").exists():
-        return load_network(folder / "network").to(model.device)
-    trainer = _Trainer(network, model, tokenizer, list(examples), settings, seed, folder)
-    with frozen(model), torch.enable_grad():
-        best = trainer.run()
-    save_network(network, folder / "network", {**facts, "best": best})
+    with file_lock(folder.parent / f".{key}.lock", wait=True, required=False):
+        if (folder / "network").exists():
+            return load_network(folder / "network").to(model.device)
+        trainer = _Trainer(network, model, tokenizer, list(examples), settings, seed, folder)
+        with frozen(model), torch.enable_grad():
+            best = trainer.run()
+        save_network(network, folder / "network", {**facts, "best": best})
     for name in ("state.safetensors", "best.safetensors"):
         (folder / name).unlink(missing_ok=True)
     return network.eval()

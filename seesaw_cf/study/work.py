@@ -6,15 +6,14 @@ so what a killed one left is taken on by another, from its last finished edit.
 
 from __future__ import annotations
 
-import fcntl
 import gc
 import logging
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 
-from seesaw_cf.base.errors import RunFolderError, SeesawError, StorageError
+from seesaw_cf.base.errors import RunFolderError, SeesawError
+from seesaw_cf.base.locks import file_lock
 from seesaw_cf.base.retrying import Bar
 from seesaw_cf.effects.groups import BiasMode
 from seesaw_cf.run.explain import announce
@@ -69,7 +68,7 @@ def _settled(cell: StudyCell, study: Study, out: Path, tried: set[str], progress
     """The cell is finished or failed, now or before; False while another process runs it."""
     if is_finished(cell, out) or cell.name in tried:
         return True
-    with _lock(out / "locks" / cell.name) as mine:
+    with file_lock(out / "locks" / cell.name) as mine:
         if not mine:
             return False
         if not is_finished(cell, out):
@@ -91,24 +90,6 @@ def _run(cell: StudyCell, study: Study, out: Path, progress: bool) -> str:
     return ""
 
 
-@contextmanager
-def _lock(file: Path, *, wait: bool = False) -> Iterator[bool]:
-    """Holds a lock for this process; yields False when another one does, or waits for it."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    with file.open("a") as handle:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            yield False
-            return
-        except OSError as error:
-            raise StorageError(
-                f"{file}: this file system has no locks ({error.strerror}), so that processes cannot share a study. "
-                "Choose a folder on another with --out."
-            ) from error
-        yield True
-
-
 def report_study(
     study: Study, out: Path, *, mode: BiasMode = "crossed", pictures: bool = False, full: bool = False
 ) -> str:
@@ -127,7 +108,7 @@ def report_study(
         RunFolderError: No cell is finished, cells disagree in base or records, or the folder is another study's.
     """
     claim_study(out, study)
-    with _lock(out / "locks" / ".report", wait=True):  # no cell has this name
+    with file_lock(out / "locks" / ".report", wait=True):  # no cell has this name
         return _reported(study, out, mode, pictures=pictures, full=full)
 
 

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import random
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 from safetensors.torch import save_file
+from transformers import PreTrainedModel
 
 from seesaw_cf.editors.locate.moment_files import MomentFiles, SecondMoment, write
 from seesaw_cf.editors.locate.moments import MomentOptions, Sums, second_moments
@@ -99,6 +103,28 @@ def test_found_again_under_a_key_of_everything_that_matters(tmp_path: Path) -> N
         run.clear()
         compute("llama", tmp_path, on_batch=run.append, **other)
         assert run
+
+
+def test_of_workers_that_start_together_one_makes_the_pass(tmp_path: Path) -> None:
+    """Without a lock both would be in the pass at once; with it the first waits for the other in vain."""
+    together, passes = threading.Barrier(2, timeout=1), []
+
+    def meet(*_: object) -> None:
+        if threading.get_ident() not in passes:
+            passes.append(threading.get_ident())
+            with suppress(threading.BrokenBarrierError):
+                together.wait()
+
+    def moments(model: PreTrainedModel) -> dict[int, SecondMoment]:
+        return second_moments(model_parts(model), tiny_tokenizer(), (0, 2), tiny_texts(), cache=tmp_path)
+
+    models = [tiny_model("llama"), tiny_model("llama")]
+    for model in models:
+        model.register_forward_pre_hook(meet)
+    with ThreadPoolExecutor(2) as pool:
+        one, other = pool.map(moments, models)
+    assert len(passes) == 1
+    assert all(torch.equal(one[layer].matrix, other[layer].matrix) for layer in one)
 
 
 def dying(after: int, folder: Path, **options: Any) -> None:

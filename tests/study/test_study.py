@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from seesaw_cf.base.locks import file_lock
 from seesaw_cf.cli import main
 from seesaw_cf.run.runner import Run
 from seesaw_cf.run.units import Task
@@ -173,9 +174,9 @@ def test_a_cell_of_another_process_is_waited_for(folder: Path, monkeypatch: pyte
     (cell,) = cells_of(made)
     waits: list[float] = []
     lock = out / "locks" / cell.name
-    with work._lock(lock) as mine:
+    with file_lock(lock) as mine:
         assert mine
-        with work._lock(lock) as twice:
+        with file_lock(lock) as twice:
             assert not twice
 
         def give_up(seconds: float) -> None:
@@ -196,7 +197,7 @@ def test_a_report_waits_for_that_of_another_process_and_then_has_what_was_finish
     made, out = read_study(written(folder, 1, 2, 1)), folder / "out"
     work.run_study(made, out, ["*/ft"], progress=False)
     report = threading.Thread(target=work.report_study, args=(made, out), daemon=True)
-    with work._lock(out / "locks" / ".report"):
+    with file_lock(out / "locks" / ".report"):
         report.start()
         work.run_study(made, out, progress=False)
         assert not (out / "report").exists()
