@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 import pandas as pd
@@ -42,10 +43,13 @@ def change_panels(differences: pd.DataFrame, by_group: bool) -> list[Part]:
 def _panel(field: str, rows: Sequence[Row], colours: dict[str, int], opened: bool) -> Panel:
     by_side = {side: [row for row in rows if (row["metric"] == MARGIN) == (side == MARGIN)] for side in _SIDES}
     axes = {side: _axis(own) for side, own in by_side.items() if own}
-    lines: dict[tuple[str, str, str], dict[str, Row]] = {}
-    for side, own in by_side.items():
-        for row in own:
-            lines.setdefault((row["task"], row["group"], row["changed"]), {})[side] = row
+    scores = Counter((row["task"], row["group"], row["changed"]) for row in by_side["score"])
+    lines: dict[tuple[str, str, str, str], dict[str, Row]] = {}
+    for row in by_side["score"]:
+        key = (row["task"], row["group"], row["changed"])
+        lines[(*key, row["metric"] if scores[key] > 1 else "")] = {"score": row}
+    for row in by_side[MARGIN]:  # next to the score, where a task has one alone
+        lines.setdefault((row["task"], row["group"], row["changed"], ""), {})[MARGIN] = row
 
     def mark(side: str, row: Row | None) -> Mark | None:
         if row is None:
@@ -56,7 +60,7 @@ def _panel(field: str, rows: Sequence[Row], colours: dict[str, int], opened: boo
         return Mark(axes[side].at(value), axes[side].span(low, high), colours[row["changed"]], said)
 
     drawn = [
-        ForestRow(_name(*key, len(colours) > 1), f"{max(row['n'] for row in own.values()):,}",
+        ForestRow(_name(key, len(colours) > 1), f"{max(row['n'] for row in own.values()):,}",
                   [mark(side, own.get(side)) for side in axes])
         for key, own in lines.items()
     ]  # fmt: skip
@@ -68,8 +72,9 @@ def _panel(field: str, rows: Sequence[Row], colours: dict[str, int], opened: boo
     )
 
 
-def _name(task: str, group: str, model: str, several: bool) -> str:
-    return " · ".join(filter(None, (group, task, model if several else "")))
+def _name(key: tuple[str, str, str, str], several: bool) -> str:
+    task, group, model, metric = key
+    return " · ".join(filter(None, (group, f"{task} {metric}".strip(), model if several else "")))
 
 
 def _axis(rows: Sequence[Row]) -> Axis:

@@ -53,7 +53,7 @@ def _joined(models: Sequence[ModelFacts], parts: Callable[[ModelFacts], Iterable
 
 
 def _forms(model: ModelFacts) -> Iterable[str]:
-    for row in model.forms:
+    for row in [] if model.same else model.forms:
         if row["alarm"]:
             shares = [text.percent(row[f"invalid_{when}"]) for when in ("before", "after")]
             yield f"No answer in {shares[0]} of texts of {row['task']} before, {shares[1]} after"

@@ -13,6 +13,7 @@ from seesaw_cf.report import text
 from seesaw_cf.report.table import Column, Row, Table
 
 SCORES, LOGS, GROUPS = FAMILIES
+_FREQUENT = 0.5  # a choice that is given more rarely says nothing about the form of answers
 
 
 def comparison_tables(differences: pd.DataFrame, answers: pd.DataFrame, counts: pd.DataFrame) -> list[Table]:
@@ -46,8 +47,9 @@ def change_text(row: Row) -> str:
     """Return a change with its interval: of shares in points, of log-probabilities in nats."""
     numbers = _change(row)
     unit = " points" if row["is_share"] else " nats" if row["metric"] in (MARGIN, LOGLIK) else ""
-    spec = "+.1f" if row["is_share"] else "+.2f"
-    return text.estimate(numbers["value"], numbers["low"], numbers["high"], spec, unit)
+    digits = 1 if row["is_share"] else 2
+    rounded = [round(float(numbers[name]), digits) + 0.0 for name in ("value", "low", "high")]  # no -0.0
+    return text.estimate(rounded[0], rounded[1], rounded[2], f"+.{digits}f", unit)
 
 
 def level_text(row: Row, name: str) -> str:
@@ -68,7 +70,14 @@ _CHANGE = Column("change", change_text)
 _P = Column("p", lambda row: text.p_value(row["p_adjusted"]))
 _P_ALONE = Column("p alone", lambda row: text.p_value(row["p"]))
 _N = Column("items (clusters)", lambda row: f"{row['n']:,} ({row['clusters']:,})")
-_VERDICT = Column("verdict", lambda row: row["verdict"] + (f" ({row['note']})" if row["note"] else ""), words=True)
+
+
+def _verdict(row: Row) -> str:
+    note = row["note"] if row["verdict"] == "not testable" else ""
+    return f"{row['verdict']} ({note})" if note else str(row["verdict"])
+
+
+_VERDICT = Column("verdict", _verdict, words=True)
 _DISCORDANT = (
     Column(
         "lost : gained", lambda row: "-" if pd.isna(row.get("lost")) else f"{row['lost']:.0f} : {row['gained']:.0f}"
@@ -156,6 +165,9 @@ def _answers(frame: pd.DataFrame, model: Sequence[Column]) -> Table:
         *(*model, _TASK, common("before"), common("after"), Column("items", "n")),
         *(share("before"), share("after"), Column("other answer", lambda row: text.percent(row["other_answer"]))),
     )
+    given = frame[["share_before", "share_after"]].max(axis=1) >= _FREQUENT if len(frame) else pd.Series(dtype=bool)
+    missing = frame[["invalid_before", "invalid_after"]].max(axis=1) > 0
+    frame = frame[given | missing]
     about = "Whether there is an answer at all, and which is given most: a score changes with the form of answers too."
     return Table("answers", "Form of answers", about, columns, frame)
 

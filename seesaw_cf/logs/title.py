@@ -97,13 +97,18 @@ def title_sentences(model: ModelFacts, several: bool) -> Iterable[str]:
     if scores:
         yield f"{_in(lead)} " + "; in ".join(decided_text(row) for row in scores[:_NAMED]) + more_text(scores)
     elif logs:
-        yield f"{lead}No score is known to have changed, yet in {decided_text(logs[0])}{more_text(logs, 1)}"
+        none = f"{lead}no score" if lead else "No score"
+        yield f"{none} is known to have changed, yet in {decided_text(logs[0])}{more_text(logs, 1)}"
     elif not forms:
         little = model.with_verdict(SCORES, _LITTLE)
         yield lead + title_by([_REST], _Rest(little, model.with_verdict(SCORES, "")))
     groups = model.decided(GROUPS)
     if groups:
-        yield f"{lead}Groups differ: in " + "; in ".join(group_text(row) for row in groups[:_NAMED]) + more_text(groups)
+        yield (
+            f"{lead}{'groups' if lead else 'Groups'} differ: in "
+            + "; in ".join(group_text(row) for row in groups[:_NAMED])
+            + more_text(groups)
+        )
 
 
 @dataclass(frozen=True, slots=True)
