@@ -17,6 +17,7 @@ import torch
 from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedModel
 
 from seesaw_cf.base.errors import MissingExtraError, RecordError, SeesawError, need
+from seesaw_cf.base.tracking import tracking
 from seesaw_cf.builder_scripts.source.endpoint import EndpointSource, RequestPolicy
 from seesaw_cf.builder_scripts.source.sources import StoreSource
 from seesaw_cf.cli.completion import run as complete
@@ -63,6 +64,8 @@ ASKED: list[tuple[str, str, Callable[[], Any]]] = [
     ("annotate", "uvicorn", lambda: serve(Path("no.study"), Place(), print)),
     ("completion", "shtab", lambda: complete(argparse.Namespace(shell="bash"))),
     ("ray", "ray", lambda: run_on_ray(lambda: None)),  # type: ignore[arg-type, return-value]
+    ("trackio", "trackio", lambda: tracking("trackio", "run", {}).__enter__()),
+    ("wandb", "wandb", lambda: tracking("wandb", "run", {}).__enter__()),
 ]
 # For those who work on the package: no code of it imports them.
 DEVELOPERS = {"docs", "test"}
