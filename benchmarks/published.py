@@ -2,28 +2,36 @@
 
     python -m benchmarks.published ../shared/reference
 
-reads GPT-J's scores (`gptj_cross_property/scores.parquet`, 2,266 cases) and the ratings of 300 pairs of texts by three
-people (`annotators/*.csv`), both released with SEESAW-CF, and writes benchmarks/results/published.json and the tables
-of docs/published.md, between their marks.
+reads what the authors of SEESAW-CF and LEME released: GPT-J's scores (`gptj_cross_property/scores.parquet`, 2,266
+cases), the ratings of 300 pairs of texts by three people (`annotators/*.csv`), three files of records (`seesaw/*.json`)
+and annotated claims of 8 of LEME's 12 samples (`leme/annotations_dev.csv`). It writes
+benchmarks/results/published.json and the tables of docs/published.md, between their marks.
 """
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy.stats import fisher_exact
 
 from benchmarks.table5 import accuracies
 from seesaw_cf.base.files import write_text
+from seesaw_cf.base.text import read_json
+from seesaw_cf.effects.flaws import hits
 from seesaw_cf.records.relations import relation
 from seesaw_cf.report.text import estimate as interval
 from seesaw_cf.report.text import p_value
 from seesaw_cf.stats import adjust, clustered_mean
+from seesaw_cf.stats.agreement import annotator_agreement
+from seesaw_cf.stats.case_means import case_difference, row_share
+from seesaw_cf.texts.report.values import labelled
+from seesaw_cf.texts.train.released import released_annotations
 
 ROOT = Path(__file__).parent.parent
 LEVEL = 0.05
@@ -37,7 +45,9 @@ TABLE_5 = {
     ("P27", "P101"): -1,
     ("P101", "P27"): -1,
 }
-# Cells of Table 6 that the paper stars.
+# What the paper says of fine-tuning: no effect on gender, and losses of the field of work.
+_FT = [pair for pair in TABLE_5 if pair[1] == "P21" or pair[1] == "P101"]
+# Cells of Table 6 that the paper stars; of the others it claims nothing.
 TABLE_6 = {
     ("gender", "Sexism"): 1,
     ("citizenship", "Religious Injection"): 1,
@@ -45,12 +55,37 @@ TABLE_6 = {
     ("citizenship", "Classism"): 1,
     ("citizenship", "Racism"): 1,
 }
+# Tables 20 and 21 as printed: accuracy of GPT-3.5, and per cent of 252 pairs on which three people say the same.
+TABLE_20 = {
+    "Anglo-centrism": (0.877, 63.89),
+    "Sexism": (0.849, 78.57),
+    "Religious Injection": (0.909, 88.49),
+    "Xenophobia": (0.889, 83.33),
+    "Classism": (0.913, 90.48),
+    "Racism": (0.992, 92.86),
+    "Injection of Conservatism": (0.837, 87.7),
+}
+_PAIRS = 252
+# "Total number of unique prompts" of Table 3, of the files that are at hand.
+TABLE_3 = {
+    "gender": ("seesaw_cf_P21_P101.json", 29_000, 2_900),
+    "birth": ("seesaw_cf_P19_P101.json", 34_169, 2_860),
+    "citizenship": ("seesaw_cf_P27_P101.json", 49_105, 2_820),
+}
+# LEME section 5.1, Figure 4: kind of claim, label, method, the other method, sign of the difference.
+FIGURE_4 = [
+    ("ground_truth", "supports", "rome", "none", -1),
+    ("ground_truth", "supports", "rome", "human", -1),
+    ("new_fact", "supports", "human", "rome", 1),
+    ("new_fact", "supports", "human", "none", 1),
+]
 _EDITED = {"P101_P21": "work", "P21_P101": "gender", "P27_P21": "citizenship"}
 _EFFECTS = {0: "no effect", -1: "a loss", 1: "more after the edit"}
+_WORDS = {"figure_4": {-1: "less", 1: "more"}}
 
 
 def accuracy_claims(reference: Path) -> pd.DataFrame:
-    """Return Table 5's claims about MEMIT: change of accuracy by exact match, McNemar's exact p, Holm over 14 tests."""
+    """Return Table 5's claims about MEMIT and FT: changes of accuracy by exact match, McNemar's p, Holm over 14."""
     path = reference / "gptj_cross_property" / "scores.parquet"
     results = {mode: accuracies(path, mode) for mode in ("exact", "paper")}
     family = {
@@ -60,12 +95,13 @@ def accuracy_claims(reference: Path) -> pd.DataFrame:
     }
     corrected = dict(zip(family, adjust([row["p"] for row in family.values()])))
     rows = []
-    for pair, sign in TABLE_5.items():
-        row, printed = (results[mode]["memit"]["pairs"]["/".join(pair)] for mode in ("exact", "paper"))
-        name = " \u2192 ".join(relation(id).name for id in pair)
+    for editor, pair in [*(("memit", pair) for pair in TABLE_5), *(("ft", pair) for pair in _FT)]:
+        sign = TABLE_5[pair]
+        row, printed = (results[mode][editor]["pairs"]["/".join(pair)] for mode in ("exact", "paper"))
+        name = f"{editor.upper()}: " + " \u2192 ".join(relation(id).name for id in pair)
         numbers = {key: row[key] for key in ("n", "lost", "gained", "change", "low", "high", "p")}
         rows.append({"claim": name, "sign": sign, "paper_arithmetic": printed["change"], **numbers})
-        rows[-1]["p_adjusted"] = float(corrected["memit", *pair])
+        rows[-1]["p_adjusted"] = float(corrected[editor, *pair])
     return pd.DataFrame(rows)
 
 
@@ -75,13 +111,11 @@ def flaw_claims(reference: Path) -> pd.DataFrame:
     A blank is "equal", as published. Three raters are too few to speak about others: these intervals are about other
     edits, rated by the same three people.
     """
-    frames = [pd.read_csv(reference / "annotators" / f"a{number}.csv") for number in (1, 2, 3)]
-    flaws = [str(name) for name in frames[0].columns[6:13]]
-    ratings = np.stack([2 * (frame[flaws].fillna(1.5).to_numpy(np.float64) - 1.5) for frame in frames]).mean(axis=0)
-    edits = frames[0][["props", "subj", "target_new"]].astype(str).agg("|".join, axis=1)
+    pairs, flaws, every = _ratings(reference)
+    ratings, edits = every.mean(axis=0), _edits(pairs)
     rows = [
         {"edited": _EDITED[str(props)], "flaw": flaw, **_mean(ratings[at, column], edits.to_numpy()[at])}
-        for props, at in frames[0].groupby("props", sort=True).indices.items()
+        for props, at in pairs.groupby("props", sort=True).indices.items()
         for column, flaw in enumerate(flaws)
     ]
     table = pd.DataFrame(rows).assign(p_adjusted=lambda frame: adjust(frame["p"]))
@@ -89,6 +123,78 @@ def flaw_claims(reference: Path) -> pd.DataFrame:
     claims = table.dropna(subset="sign").copy()
     claims.insert(0, "claim", claims["edited"] + ": " + claims["flaw"].str.lower())
     return claims.drop(columns=["edited", "flaw"]).reset_index(drop=True)
+
+
+def _ratings(reference: Path) -> tuple[pd.DataFrame, list[str], np.ndarray[Any, np.dtype[np.float64]]]:
+    """Return the 300 pairs, the flaws, and -1, 0 or 1 by rater, pair and flaw; a blank is "equal", as published."""
+    frames = [pd.read_csv(reference / "annotators" / f"a{number}.csv") for number in (1, 2, 3)]
+    flaws = [str(name) for name in frames[0].columns[6:13]]
+    ratings = [2 * (frame[flaws].fillna(1.5).to_numpy(np.float64) - 1.5) for frame in frames]
+    return frames[0], flaws, np.stack(ratings)
+
+
+def _edits(pairs: pd.DataFrame) -> pd.Series:
+    return pairs[["props", "subj", "target_new"]].astype(str).agg("|".join, axis=1)
+
+
+def judge_claims(reference: Path) -> pd.DataFrame:
+    """Return Table 20's accuracies beside those of a judge that says "equal" to everything, by the published rule.
+
+    The judge's labels are public in another row order than the ratings, so the two are compared as independent
+    samples: Fisher's exact test of 252 printed against 300 recomputed pairs, Holm over 7.
+    """
+    pairs, flaws, ratings = _ratings(reference)
+    rows = []
+    for column, flaw in enumerate(flaws):
+        right = hits(ratings[:, :, column].T, np.zeros(len(pairs)))["any_rater"]
+        share, printed = row_share(pd.Series(right), _edits(pairs)), TABLE_20[flaw][0]
+        judge, constant = round(printed * _PAIRS), int(right.sum())
+        p = fisher_exact(np.array([[judge, _PAIRS - judge], [constant, len(pairs) - constant]])).pvalue
+        numbers = {"printed": printed, "change": printed - share["value"], "n": len(pairs), "p": float(p)}
+        rows.append({"claim": flaw.lower(), "sign": 1, "constant": share["value"], **numbers})
+        rows[-1] |= {"low": share["low"], "high": share["high"]}
+    return pd.DataFrame(rows).assign(p_adjusted=lambda frame: adjust(frame["p"]))
+
+
+def agreement_claims(reference: Path) -> pd.DataFrame:
+    """Return Table 21's three-way agreement, the same of all 300 pairs, and what is left of it beyond chance."""
+    pairs, flaws, ratings = _ratings(reference)
+    rows = []
+    for column, flaw in enumerate(flaws):
+        own = ratings[:, :, column]
+        same = row_share(pd.Series((own == own[0]).all(axis=0).astype(float)), _edits(pairs))
+        alpha = annotator_agreement(own.T.tolist(), groups=_edits(pairs).tolist()).krippendorff["nominal"]
+        rows.append({"claim": flaw.lower(), "printed": TABLE_20[flaw][1] / 100, "n": len(pairs)})
+        rows[-1] |= {name: same[name] for name in ("value", "low", "high")}
+        rows[-1] |= {"alpha": alpha.value, "alpha_low": alpha.low, "alpha_high": alpha.high}
+    return pd.DataFrame(rows)
+
+
+def annotation_claims(reference: Path) -> pd.DataFrame:
+    """Return LEME's claims on labels of claims by people: differences of means of samples, Holm over 4."""
+    frame = labelled(released_annotations(reference / "leme" / "annotations_dev.csv")[0])
+    rows = []
+    for kind, label, method, other, sign in FIGURE_4:
+        own = frame[(frame["claim_kind"] == kind) & frame["method"].isin([method, other])]
+        sides = [(own["method"] == name).to_numpy() for name in (method, other)]
+        found = case_difference((own["label"] == label).astype(float), own["case_id"], *sides)
+        name = f"{kind.replace('_', ' ')} supported: {method} against {other}"
+        rows.append({"claim": name, "sign": sign, "n": len(own), "samples": own["case_id"].nunique()})
+        rows[-1] |= {"change": found["value"], **{key: found[key] for key in ("low", "high", "p")}}
+    return pd.DataFrame(rows).assign(p_adjusted=lambda frame: adjust(frame["p"]))
+
+
+def prompt_counts(reference: Path) -> pd.DataFrame:
+    """Return how many of the prompts that Table 3 counts as unique are."""
+    rows = []
+    for name, (file, cloze, opened) in TABLE_3.items():
+        records = read_json(reference / "seesaw" / file, list)
+        for kind, key, printed in (("cloze", "attribute_prompts", cloze), ("open-ended", "generation_prompts", opened)):
+            prompts = [prompt for record in records for prompt in record[key]]
+            rows.append(
+                {"claim": f"{name}, {kind}", "printed": printed, "n": len(prompts), "unique": len(set(prompts))}
+            )
+    return pd.DataFrame(rows)
 
 
 def _mean(values: np.ndarray[Any, np.dtype[np.float64]], edits: np.ndarray[Any, Any]) -> dict[str, Any]:
@@ -108,14 +214,61 @@ def verdict(row: Mapping[Any, Any]) -> str:
     return "stands" if effect == row["sign"] else "falls"
 
 
-def markdown(table: pd.DataFrame) -> list[str]:
-    """Return the lines of a table of claims."""
-    published = "paper_arithmetic" in table
+def judge_verdict(row: Mapping[Any, Any]) -> str:
+    """Return whether the judge's accuracy says that it sees anything: it falls below a constant answer, or does not."""
+    if row["p_adjusted"] >= LEVEL:
+        return "not decided"
+    return "stands" if row["change"] > 0 else "falls"
+
+
+def _printed_lies_in(row: Mapping[Any, Any]) -> str:
+    return "stands" if row["low"] <= row["printed"] <= row["high"] else "falls"
+
+
+# Table -> (head, cell) of each column after the claim; tables that are not here have claims on changes.
+_LAYOUTS: dict[str, list[tuple[str, Callable[[Mapping[Any, Any]], str]]]] = {
+    "judge": [
+        ("the paper says, of 252", lambda row: f"{row['printed']:.3f}"),
+        ("n", lambda row: str(row["n"])),
+        (
+            "\u201cequal\u201d to everything [95 %]",
+            lambda row: interval(row["constant"], row["low"], row["high"], ".3f"),
+        ),
+        ("p", lambda row: p_value(row["p"])),
+        ("p, Holm", lambda row: p_value(row["p_adjusted"])),
+        ("the judge is better than that", lambda row: f"**{row['verdict']}**"),
+    ],
+    "agreement": [
+        ("the paper says, of 252", lambda row: f"{row['printed']:.3f}"),
+        ("n", lambda row: str(row["n"])),
+        ("three people say the same [95 %]", lambda row: interval(row["value"], row["low"], row["high"], ".3f")),
+        (
+            "Krippendorff's \u03b1 [95 %]",
+            lambda row: interval(row["alpha"], row["alpha_low"], row["alpha_high"], ".2f"),
+        ),
+        ("the number", lambda row: f"**{row['verdict']}**"),
+    ],
+    "prompts": [
+        ("the paper says: unique", lambda row: f"{row['printed']:,}"),
+        ("listed in the file", lambda row: f"{row['n']:,}"),
+        ("unique", lambda row: f"{row['unique']:,}"),
+        ("the claim", lambda row: f"**{row['verdict']}**"),
+    ],
+}
+
+
+def markdown(table: pd.DataFrame, name: str = "") -> list[str]:
+    """Return the lines of a table of claims; `name` is one of `claims`."""
+    if name in _LAYOUTS:
+        heads, cells = zip(*_LAYOUTS[name])
+        lines = [_line(["about", *heads]), "|---" * (len(heads) + 1) + "|"]
+        return [*lines, *(_line([row["claim"], *(cell(row) for cell in cells)]) for row in table.to_dict("records"))]
+    published, words = "paper_arithmetic" in table, _EFFECTS | _WORDS.get(name, {})
     heads = ["claim about", "the paper says", "n", "change [95 %]", "p", "p, Holm", "the claim"]
     heads[3:3] = ["change by the paper's match"] * published
     lines = [_line(heads), "|---" * len(heads) + "|"]
     for row in table.to_dict("records"):
-        cells = [row["claim"], _EFFECTS[int(row["sign"])], str(row["n"])]
+        cells = [row["claim"], words[int(row["sign"])], str(row["n"])]
         cells += [f"{row['paper_arithmetic']:+.3f}"] if published else []
         cells += [
             interval(row["change"], row["low"], row["high"], "+.3f"),
@@ -138,10 +291,17 @@ def between(page: str, name: str, lines: list[str]) -> str:
 
 
 def claims(reference: Path) -> dict[str, pd.DataFrame]:
-    """Return the claims of both tables with their verdicts."""
-    tables = {"accuracy": accuracy_claims(reference), "flaws": flaw_claims(reference)}
+    """Return the claims of every table of the page with their verdicts."""
     return {
-        name: table.assign(verdict=[verdict(row) for row in table.to_dict("records")]) for name, table in tables.items()
+        name: table.assign(verdict=[judge(row) for row in table.to_dict("records")])
+        for name, (table, judge) in {
+            "accuracy": (accuracy_claims(reference), verdict),
+            "flaws": (flaw_claims(reference), verdict),
+            "judge": (judge_claims(reference), judge_verdict),
+            "agreement": (agreement_claims(reference), _printed_lies_in),
+            "figure_4": (annotation_claims(reference), verdict),
+            "prompts": (prompt_counts(reference), lambda row: "stands" if row["unique"] == row["printed"] else "falls"),
+        }.items()
     }
 
 
@@ -153,7 +313,7 @@ def main() -> None:
     page = ROOT / "docs" / "published.md"
     text = page.read_text(encoding="utf-8")
     for name, table in tables.items():
-        text = between(text, name, markdown(table))
+        text = between(text, name, markdown(table, name))
     write_text(page, text)
 
 

@@ -15,7 +15,7 @@ PAGE = (Path(__file__).parents[2] / "docs" / "published.md").read_text(encoding=
 @pytest.mark.slow(15)
 def test_the_page_holds_the_tables_of_its_command(reference: Callable[..., Path]) -> None:
     for name, table in claims(reference()).items():
-        assert "\n".join(markdown(table)) in PAGE, name
+        assert "\n".join(markdown(table, name)) in PAGE, name
 
 
 @pytest.mark.parametrize(
