@@ -70,7 +70,9 @@ def bias_comparison(job: BiasJob, model: PreTrainedModel, tokenizer: PreTrainedT
     start = str(tokenizer.bos_token or tokenizer.eos_token or _NO_START)
     clozes = bias_clozes(job.items, start)
     found = find_all(job.changed, (), ())
-    models, _ = read_all(found, model, tokenizer, Job("base", changed=job.changed), {}, examined(()))
+    models, _ = read_all(
+        found, model, tokenizer, Job("base", changed=job.changed, controls=("none",)), {}, examined(())
+    )
     scorer = make_scorer(model, tokenizer)[0]
     files = {"base": job.out / "base.parquet"} | {name: job.out / f"{name}.parquet" for name in models}
     write_bias_log(files["base"], job.items, scorer.score(clozes))

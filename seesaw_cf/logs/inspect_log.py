@@ -12,7 +12,7 @@ import struct
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import pyarrow as pa
 
@@ -50,10 +50,10 @@ def read_inspect(place: Path, files: Sequence[Path], reader: Reader) -> EvalLog:
 
 def _head(file: Path, reader: Reader) -> dict[str, Any]:
     try:
-        head: dict[str, Any] = (
-            json.loads(_member(file, _header(file))) if zipfile.is_zipfile(file) else json.loads(file.read_bytes())
-        )
+        head: dict[str, Any] = json.loads(_header(file)) if zipfile.is_zipfile(file) else json.loads(file.read_bytes())
         version, task = head["version"], head["eval"]["task"]
+    except RecordError:
+        raise
     except OSError as error:
         raise StorageError(f"{file}: {error.strerror or error}. Check the file.") from error
     except (ValueError, KeyError, TypeError, RecursionError, zipfile.BadZipFile, struct.error) as error:
@@ -91,30 +91,27 @@ def _samples(file: Path, head: Mapping[str, Any]) -> Iterator[tuple[str, dict[st
     if not zipfile.is_zipfile(file):
         yield from ((f"sample {number}", sample) for number, sample in enumerate(head.get("samples") or ()))
         return
-    with zipfile.ZipFile(file) as archive:
-        members = [name for name in archive.namelist() if name.startswith("samples/")]
-    for name in members:
-        yield name, json.loads(_member(file, name))
+    with zipfile.ZipFile(file) as archive, file.open("rb") as stream:
+        for info in archive.infolist():
+            if info.filename.startswith("samples/"):
+                yield info.filename, json.loads(_member(archive, stream, info))
 
 
-def _header(file: Path) -> str:
-    with zipfile.ZipFile(file) as archive:
+def _header(file: Path) -> bytes:
+    with zipfile.ZipFile(file) as archive, file.open("rb") as stream:
         if "header.json" in archive.namelist():
-            return "header.json"
+            return _member(archive, stream, archive.getinfo("header.json"))
     raise RecordError(f"{file}: it has no header.json, so its run did not end. Run it to its end, or retry it.")
 
 
-def _member(file: Path, name: str) -> bytes:
-    """Return a member of a zip file."""
-    with zipfile.ZipFile(file) as archive:
-        info = archive.getinfo(name)
-        if info.compress_type != _ZSTANDARD:
-            return archive.read(name)
-    with file.open("rb") as stream:
-        stream.seek(info.header_offset)
-        lengths = struct.unpack("<HH", stream.read(30)[26:])  # of the name and the extra field before the content
-        stream.seek(sum(lengths), 1)
-        content = stream.read(info.compress_size)
+def _member(archive: zipfile.ZipFile, stream: BinaryIO, info: zipfile.ZipInfo) -> bytes:
+    """Return a member of a zip file, whose bytes `stream` has."""
+    if info.compress_type != _ZSTANDARD:
+        return archive.read(info)
+    stream.seek(info.header_offset)
+    lengths = struct.unpack("<HH", stream.read(30)[26:])  # of the name and the extra field before the content
+    stream.seek(sum(lengths), 1)
+    content = stream.read(info.compress_size)
     return bytes(pa.CompressedInputStream(pa.BufferReader(content), "zstd").read())
 
 
