@@ -16,6 +16,7 @@ from seesaw_cf.texts.write.generation_settings import read_generation
 def test_the_published_settings() -> None:
     # LEME: 600 new tokens and penalty 1.1 in the released program, the rest in appendix B.1. SEESAW-CF: section 5.
     assert read_generation("leme").sampling == Sampling(600, 0.9, 50, 0.95, repetition_penalty=1.1)
+    assert read_generation("leme-gpt").sampling.temperature == 1.0, "appendix B.1, GPT-3.5 and GPT-4"
     assert (read_generation("seesaw-cf").samples, read_generation("seesaw-cf").sampling) == (
         5,
         Sampling(100, 1.0, 5, 1.0),

@@ -29,12 +29,14 @@ class Generation:
 
 
 # leme: the released program of LEME (600 tokens, penalty 1.1; top-k, top-p and temperature also in its appendix B.1).
+# leme-gpt: the same for GPT-3.5 and GPT-4, at temperature 1 (appendix B.1).
 # seesaw-cf: five texts of each prompt, top-k 5; the released program counts the prompt among its 100 tokens, the paper
 # does not, and neither is done with a seed. short: for trying out.
 GENERATIONS: dict[str, Generation] = {
     generation.name: generation
     for generation in (
         Generation("leme", 1, Sampling(600, 0.9, 50, 0.95, repetition_penalty=1.1)),
+        Generation("leme-gpt", 1, Sampling(600, 1.0, 50, 0.95, repetition_penalty=1.1)),
         Generation("seesaw-cf", 5, Sampling(100, 1.0, 5, 1.0)),
         Generation("short", 1, Sampling(80, 0.9, 50, 0.95)),
     )
