@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -15,6 +16,7 @@ from seesaw_cf.base.files import create_text, sweep
 from seesaw_cf.base.text import read_json
 from seesaw_cf.base.types import JsonObject
 
+_log = logging.getLogger(__name__)
 # What must agree before a run is continued; other versions than the model's and the machine are only recorded.
 _IDENTITY = ("model", "editors", "data", "protocol", "seed", "settings", "scoring")
 # What to do about a difference whose cause is not among the options that were given.
@@ -142,6 +144,9 @@ def _check_same(file: Path, expected: JsonObject) -> None:
             f"{file.parent} belongs to another run:\n  " + "\n  ".join(differences) + "\n"
             "Choose a new folder with --out, or repeat the command that made this one."
         )
+    if other := _differences(stored.get("versions"), expected.get("versions")):
+        listed = ", ".join(f"{name} {shown(new)} for {shown(old)}" for name, old, new in other)
+        _log.warning("%s was begun under other versions and goes on: %s", file.parent, listed)
 
 
 def _differences(old: object, new: object, path: str = "") -> list[tuple[str, object, object]]:

@@ -31,8 +31,8 @@ class LemeJob:
         limit: Only this many cases of each config, sampled with `seed`.
         wording: Which of LEME's two prompts.
         relationship: End prompts about coupled entities with "- relationship to X", as the released code does.
-        generation: leme, leme-gpt, seesaw-cf (as published), short, or a JSON file (default: leme, short for an embedded
-            model).
+        generation: leme, leme-gpt, seesaw-cf (as published), short, or a JSON file (default: leme, short for an
+            embedded model).
         samples: Texts for each prompt (default: that of `generation`, as for the next five).
         max_new_tokens: Longest text.
         temperature: Of sampling. 0 takes the likeliest token.
