@@ -117,7 +117,7 @@ def test_one_call_measures_and_saves(tmp_path: Path, encoder: str, monkeypatch: 
     assert (figures["match"]["n"], figures["match"]["n_groups"]) == (40, 8)
     # Which city goes with which verb is the same task for people never seen; words alone do not tell.
     assert figures["match"]["macro_f1"]["value"] == 1.0 > (figures["tfidf"]["macro_f1"]["value"] or 0.0)
-    assert figures["majority"]["accuracy"]["value"] == 0.4
+    assert figures["majority"]["accuracy"]["value"] == pytest.approx(0.4)
     [found] = load_annotator(tmp_path / "out").classify([("Ike lives in Lima. Ike sings.", "Ike lives in Lima")])
     assert found.label == "supports"
     with pytest.raises(StorageError, match="exists and is not an empty folder"):
@@ -233,12 +233,19 @@ def test_temperature_undoes_overconfidence() -> None:
     np.testing.assert_allclose(temper(honest, 1.0), np.maximum(honest, 1e-6), atol=1e-5)
 
 
-def test_scores_resample_whole_groups() -> None:
-    truth, chances = [0, 0, 1, 1], np.eye(3)[[0, 0, 0, 0]]
-    found = classifier_scores(truth, chances, [0, 0, 1, 1])
-    assert found["accuracy"] == {"value": 0.5, "low": 0.0, "high": 1.0}  # groups are all right or all wrong
-    assert found["confusion"] == [[2, 0, 0], [2, 0, 0], [0, 0, 0]]
-    assert (found["n"], found["n_groups"]) == (4, 2)
+def test_intervals_count_whole_groups() -> None:
+    truth, chances = [0] * 10 + [1] * 10, np.eye(3)[[0] * 20]
+    found, rows = (classifier_scores(truth, chances, groups) for groups in ([n // 2 for n in range(20)], range(20)))
+    assert [scores["accuracy"]["value"] for scores in (found, rows)] == pytest.approx([0.5, 0.5])
+    low, high = (scores["accuracy"]["low"] for scores in (found, rows))
+    assert low is not None
+    assert high is not None
+    assert low < high - 0.05, "groups are all right or all wrong"
+    assert found["confusion"] == [[10, 0, 0], [10, 0, 0], [0, 0, 0]]
+    assert (found["n"], found["n_groups"]) == (20, 10)
+    assert found["recall"][2] == {"value": None, "low": None, "high": None}
+    few = classifier_scores(truth, chances, [n // 10 for n in range(20)])
+    assert (few["accuracy"]["low"], few["accuracy"]["high"]) == (None, None)
 
 
 def test_stored_figures_say_that_the_frozen_encoder_beats_every_baseline() -> None:

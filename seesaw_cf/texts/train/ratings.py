@@ -6,27 +6,26 @@ import os
 import random
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypedDict
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from scipy import stats
 
 from seesaw_cf.base.checks import one_of
 from seesaw_cf.base.errors import RecordError, unknown_name
-from seesaw_cf.base.types import TableRow
+from seesaw_cf.base.types import Estimate
 from seesaw_cf.effects.leme_annotation import LABELS, sentences
 from seesaw_cf.effects.survey_items import ITEMS, Shown
-from seesaw_cf.stats import interval
+from seesaw_cf.stats import clustered_mean, interval
 from seesaw_cf.stats.agreement import krippendorff_alpha
 from seesaw_cf.stats.bootstrap import Floats
 from seesaw_cf.stats.plain import plain
 from seesaw_cf.texts.annotate.reports import Interval
 from seesaw_cf.texts.train.rows import Rows, read_csv
-from seesaw_cf.texts.train.scores import join_groups
+from seesaw_cf.texts.train.scores import join_groups, share_of_rows
 
 _ITEMS = {item.name: item for item in ITEMS}
 FACTS = {"new_fact": "New fact", "old_facts": "Old facts", "subject": "Subject", "related_entity": "Related entity"}
@@ -155,6 +154,9 @@ def rating_scores(
     Returns:
         `spearman`, `mean_absolute_error`, `exact` (share equal after rounding), `within_one` (share at most 1 away, on
         either side, after rounding), each value, low, high; `krippendorff_interval`, `n`, `n_groups`; plain JSON types.
+        Shares have the interval of `share_of_rows`, the mean error that of a clustered mean, none below five groups.
+        That of rho is the percentile interval of a bootstrap over groups, which covers .92 and .95 at 10 and 20
+        groups of five rows (nominal .95; 400 invented raters).
 
     Source: LEME, Appendix F, Table 9.
     Deviates: `within_one` is two-sided; the released code counts every rating that is too low as a hit.
@@ -167,13 +169,21 @@ def rating_scores(
         np.concatenate([members[i] for i in rng.integers(len(members), size=len(members))])
         for _ in range(draws if members else 0)
     ]
-    out: TableRow = {}
-    for name, figure in _FIGURES.items():
-        drawn = np.array([figure(people[rows], rater[rows]) for rows in picks])
-        low, high, _ = interval(drawn)
-        out[name] = {"value": figure(people, rater), "low": low, "high": high}
+    low, high, _ = interval(np.array([_spearman(people[rows], rater[rows]) for rows in picks]))
+    away, error = np.abs(np.round(rater) - people), np.abs(people - rater)
+    weights = np.full(len(error), 1 / max(len(error), 1))
+    mean = clustered_mean(error, [weights], {"group": codes}) if len(error) else Estimate(float("nan"))
+    value = float(error.mean()) if len(error) else None
     alpha = krippendorff_alpha(np.stack([people, np.round(rater)], axis=1), "interval")
-    scores: RatingScores = plain(out | {"krippendorff_interval": alpha, "n": len(people), "n_groups": len(members)})
+    scores: RatingScores = plain({
+        "spearman": {"value": _spearman(people, rater), "low": low, "high": high},
+        "mean_absolute_error": {"value": value, "low": max(0.0, mean.low), "high": mean.high},
+        "exact": share_of_rows(away == 0, codes),
+        "within_one": share_of_rows(away <= 1, codes),
+        "krippendorff_interval": alpha,
+        "n": len(people),
+        "n_groups": len(members),
+    })  # fmt: skip
     return scores
 
 
@@ -181,18 +191,6 @@ def _spearman(people: Floats, rater: Floats) -> float:
     if len(people) < 3 or np.ptp(people) == 0 or np.ptp(rater) == 0:
         return float("nan")
     return float(stats.spearmanr(people, rater).statistic)
-
-
-def _share(hits: NDArray[np.generic]) -> float:
-    return float(hits.mean()) if hits.size else float("nan")
-
-
-_FIGURES: dict[str, Callable[[Floats, Floats], float]] = {
-    "spearman": _spearman,
-    "mean_absolute_error": lambda people, rater: _share(np.abs(people - rater)),
-    "exact": lambda people, rater: _share(np.round(rater) == people),
-    "within_one": lambda people, rater: _share(np.abs(np.round(rater) - people) <= 1),
-}
 
 
 # Annotated pairs of premise and claim from a CSV file, checked before anything is trained on them.

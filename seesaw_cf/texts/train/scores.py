@@ -6,15 +6,17 @@ from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 from scipy.sparse import lil_array
 from scipy.sparse.csgraph import connected_components
 
 from seesaw_cf.base.errors import RecordError
-from seesaw_cf.effects.leme_annotation import accuracy, macro_f1
+from seesaw_cf.effects.leme_annotation import macro_f1
 from seesaw_cf.stats import cluster_weights, interval
 from seesaw_cf.stats.agreement import cohen_kappa, krippendorff_alpha
 from seesaw_cf.stats.bootstrap import Floats
+from seesaw_cf.stats.case_means import row_share
 from seesaw_cf.stats.plain import plain
 from seesaw_cf.texts.annotate.reports import ClassifierScores
 
@@ -45,7 +47,10 @@ def classifier_scores(
 
     Returns:
         `accuracy` and `macro_f1` (each value, low, high), `recall` (the same for each class), `cohen_kappa`,
-        `krippendorff_alpha`, `ece`, `confusion` (truth in rows), `n`, `n_groups`; plain JSON types.
+        `krippendorff_alpha`, `ece`, `confusion` (truth in rows), `n`, `n_groups`; plain JSON types. Shares have the
+        interval of `seesaw_cf.stats.case_means.row_share`, none below five groups. That of macro-F1 is the percentile
+        interval of a bootstrap over groups, which covers .89, .92 and .94 at 10, 20 and 60 groups of four rows
+        (nominal .95; 1,500 invented classifiers of three classes).
     """
     labels = np.asarray(truth, dtype=np.intp)
     codes = np.unique(np.asarray(groups), return_inverse=True)[1]
@@ -56,9 +61,9 @@ def classifier_scores(
     drawn = np.tensordot(weights, each, axes=1)
     pairs = np.stack([labels, answers], axis=1).astype(np.float64)
     scores: ClassifierScores = plain({
-        "accuracy": _with_interval(accuracy(each.sum(0)), accuracy(drawn)),
+        "accuracy": share_of_rows(answers == labels, codes),
         "macro_f1": _with_interval(macro_f1(each.sum(0)), macro_f1(drawn)),
-        "recall": [_with_interval(_recall(each.sum(0), c), _recall(drawn, c)) for c in range(classes)],
+        "recall": [share_of_rows(answers[labels == c] == c, codes[labels == c]) for c in range(classes)],
         "cohen_kappa": cohen_kappa(pairs),
         "krippendorff_alpha": krippendorff_alpha(pairs),
         "ece": calibration_error(labels, probabilities),
@@ -69,10 +74,12 @@ def classifier_scores(
     return scores
 
 
-def _recall(confusion: Floats, label: int) -> Floats:
-    """Return the share of a class that is found; NaN where it does not occur."""
-    hits, there = confusion[..., label, label], confusion[..., label, :].sum(-1)
-    return np.asarray(np.divide(hits, there, out=np.full(np.shape(there), np.nan), where=there > 0))
+def share_of_rows(hits: NDArray[np.bool_], groups: NDArray[np.intp]) -> dict[str, float]:
+    """Return the share of rows that are hits, with its interval over groups; NaN without rows."""
+    if not hits.size:
+        return dict.fromkeys(("value", "low", "high"), float("nan"))
+    share = row_share(pd.Series(hits), pd.Series(groups))
+    return {"value": float(hits.mean()), "low": share["low"], "high": share["high"]}
 
 
 def _with_interval(value: Floats, drawn: Floats) -> dict[str, float]:
