@@ -194,28 +194,6 @@ def _agreement(rows: pd.DataFrame, draws: int, seed: int) -> LabelAgreement:
     )
 
 
-def _check_square(confusion: Floats) -> None:
-    if confusion.ndim < 2 or confusion.shape[-1] != confusion.shape[-2]:
-        raise RecordError(f"confusion has shape {confusion.shape}, expected (..., classes, classes).")
-
-
-def accuracy(confusion: Floats) -> Floats:
-    """Share of right answers.
-
-    Args:
-        confusion: (..., classes, classes) counts, truth in rows and answers in columns.
-
-    Returns:
-        (...), NaN without a row.
-
-    Raises:
-        RecordError: The last two axes differ.
-    """
-    _check_square(confusion)
-    total, right = confusion.sum(axis=(-1, -2)), np.trace(confusion, axis1=-2, axis2=-1)
-    return np.asarray(np.divide(right, total, out=np.full(total.shape, np.nan), where=total > 0))
-
-
 def macro_f1(confusion: Floats) -> Floats:
     """Mean F1 over the classes that occur in the truth.
 
@@ -228,7 +206,8 @@ def macro_f1(confusion: Floats) -> Floats:
     Raises:
         RecordError: The last two axes differ.
     """
-    _check_square(confusion)
+    if confusion.ndim < 2 or confusion.shape[-1] != confusion.shape[-2]:
+        raise RecordError(f"confusion has shape {confusion.shape}, expected (..., classes, classes).")
     right = np.diagonal(confusion, axis1=-2, axis2=-1)
     truth, answered = confusion.sum(axis=-1), confusion.sum(axis=-2)
     f1 = 2 * right / np.maximum(truth + answered, 1)

@@ -181,7 +181,8 @@ def topic_disparity(
 
     Source: "I'm not racist but...", Figures 4 and 8.
     Deviates: smoothed; the estimate, which is biased upward, is corrected by the bootstrap; intervals are basic
-        (reflected) bootstrap intervals, cut off at 0.
+        (reflected) bootstrap intervals, cut off at 0. They cover .86 to .91 at 50 and .87 to .91 at 200 triples an
+        identity (nominal .95; entropies of .11, .06 and .02 nats over five topics, 300 invented crawls).
     """
     checks.number("topic disparity: smoothing", smoothing, 0, checks.MOST, ends=False)
     checks.draws("topic disparity: draws", draws)

@@ -92,7 +92,7 @@ def annotator_card(report: AnnotatorReport, source: str) -> str:
         parts += [
             "## Held out",
             f"{report['folds']} folds of whole samples: nothing about the people and things of a sample is seen while "
-            "the classifier that reads it is trained. Intervals: 95 %, bootstrap over samples.",
+            "the classifier that reads it is trained. Intervals: 95 %, over whole samples.",
             "\n".join(f"- {line}" for line in held_out_lines(report)),
             _figures(report["figures"]),
             "Sample by sample (accuracy; intervals: Wilson, 95 %, as if rows were independent):",
