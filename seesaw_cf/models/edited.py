@@ -15,7 +15,7 @@ import torch
 from transformers import AutoModelForCausalLM, PreTrainedModel, PreTrainedTokenizerBase
 
 from seesaw_cf.base.checks import check_path
-from seesaw_cf.base.errors import RecordError, StorageError
+from seesaw_cf.base.errors import DeltaMismatchError, RecordError, StorageError
 from seesaw_cf.models.adapters import from_peft, is_low_rank
 from seesaw_cf.models.change import Change
 from seesaw_cf.models.delta_files import load_delta, save_delta
@@ -23,6 +23,7 @@ from seesaw_cf.models.difference import check_checkpoint, difference, token_rows
 from seesaw_cf.models.gguf import gguf_folder
 from seesaw_cf.models.hooks import silent_loaders
 from seesaw_cf.models.merged import change_between, merged
+from seesaw_cf.models.quantised import load_quantised, plain_weights, quantisation
 from seesaw_cf.models.steering import STEERING_JSON, SteeringVector, load_steering
 from seesaw_cf.models.trial import check_model, embedding
 from seesaw_cf.models.vocabulary import Vocabulary, compare_vocabularies, own_tokenizer
@@ -66,7 +67,7 @@ class Checkpoint:
     Attributes:
         source: As it was given.
         folder: Where it is on this machine.
-        form: "checkpoint", "adapter", "delta", "steering vector" or "GGUF file".
+        form: "checkpoint", "quantised checkpoint", "adapter", "delta", "steering vector" or "GGUF file".
     """
 
     source: str
@@ -162,6 +163,8 @@ def find_edited(source: str) -> Checkpoint:
             f"{source}: holds none of {', '.join(_FORMS)}; expected a checkpoint that save_pretrained wrote, an "
             f"adapter of peft, or a delta or steering vector that was saved. {run or 'Name its folder.'}"
         )
+    if form == "checkpoint" and quantisation(folder):
+        form = "quantised checkpoint"
     return Checkpoint(source, folder, form)
 
 
@@ -181,6 +184,22 @@ def _from_hub(source: str) -> Path:
 
 
 # How each form is read.
+
+
+def _read_quantised(folder: Path, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> ChangedModel:
+    own, size = own_tokenizer(folder), len(embedding(model))
+    vocabulary = compare_vocabularies(folder, own, tokenizer, size) if own else None
+    if vocabulary is not None:
+        raise DeltaMismatchError(
+            f"{folder}: {vocabulary}. Of a quantised model only the base's own tokens are asked. Give the base that it "
+            "was quantised from with --model."
+        )
+    change = change_between(model, plain_weights(load_quantised(folder, model)))
+    note = (
+        f"it is quantised by {quantisation(folder)} and asked as transformers loads it, one text at a time, because "
+        "its scores depend on what else is in a batch"
+    )
+    return ChangedModel(change, (note,), rounding=True, whole=load_quantised(folder, model))
 
 
 def _read_checkpoint(folder: Path, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> ChangedModel:
@@ -203,7 +222,7 @@ def _read_adapter(folder: Path, model: PreTrainedModel, tokenizer: PreTrainedTok
     if is_low_rank(folder):
         return ChangedModel(from_peft(folder, model))
     whole, size = merged(folder, model), len(embedding(model))
-    change = change_between(model, whole)
+    change = change_between(model, dict(whole.named_parameters()))
     if (rows := len(embedding(whole))) == size:
         return ChangedModel(change)
     own = own_tokenizer(folder)
@@ -231,6 +250,7 @@ _READ: Mapping[str, Callable[[Path, PreTrainedModel, PreTrainedTokenizerBase], C
     "checkpoint": _read_checkpoint,
     "GGUF file": lambda *args: dataclasses.replace(_read_checkpoint(*args), rounding=True),
     "adapter": _read_adapter,
+    "quantised checkpoint": _read_quantised,
     "delta": lambda folder, model, _: ChangedModel(load_delta(folder, model)),
     "steering vector": lambda folder, *_: ChangedModel(load_steering(folder)),
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -81,14 +82,13 @@ _REMEDY = (
 )
 
 
-def change_between(model: PreTrainedModel, other: PreTrainedModel) -> WeightDelta:
-    """Return what another model in memory changed of the base; of more tokens those that both have.
+def change_between(model: PreTrainedModel, theirs: Mapping[str, Tensor]) -> WeightDelta:
+    """Return what weights in memory changed of the base; of more tokens those that both have.
 
     Args:
-        model: The base; both are read, not changed.
-        other: A model of the same class.
+        model: The base; it is read, not changed.
+        theirs: Parameter name -> weights of a model of the same class.
     """
-    theirs = dict(other.named_parameters())
     updates: dict[str, LowRank | Tensor] = {}
     for name, parameter in model.named_parameters():
         own, value = parameter.detach(), theirs[name].detach().to(parameter.device, parameter.dtype)

@@ -34,7 +34,7 @@ from seesaw_cf.run.edit_table import ASKED_ONLY
 from seesaw_cf.run.jobs import Job
 from seesaw_cf.run.make_editors import settings_of
 from seesaw_cf.run.questions import Question, questions
-from seesaw_cf.scoring import Scorer, make_scorer
+from seesaw_cf.scoring import HFScorer, Scorer, make_scorer
 
 # What is asked of a model that somebody else edited: the run's questions about people, and those of its requests.
 
@@ -232,6 +232,8 @@ def _apart(job: Job, found: ChangedModel, tokenizer: PreTrainedTokenizerBase) ->
     """Return what asks a model in place of the base with its change; None where that is the same."""
     if found.whole is None:
         return None
+    if found.rounding:  # kernels of quantised models give other numbers in other batches
+        return HFScorer(found.whole, tokenizer, max_tokens=1)
     if found.vocabulary is None:
         return _scorer(job, found.whole, tokenizer)
     return SharedTokensScorer(_scorer(job, found.whole, found.vocabulary.tokenizer), found.vocabulary)

@@ -18,9 +18,17 @@ from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, P
 
 from seesaw_cf.editors.controls import ControlConfig
 from seesaw_cf.editors.nulls import null_kind, null_of, rounded_again
-from seesaw_cf.errors import DeltaMismatchError, MissingExtraError, RecordError, SeesawError, StorageError
+from seesaw_cf.errors import (
+    DeltaMismatchError,
+    MissingExtraError,
+    RecordError,
+    SeesawError,
+    StorageError,
+    UnsupportedModelError,
+)
 from seesaw_cf.models.edited import ChangedModel, find_edited
 from seesaw_cf.models.identity import fingerprint
+from seesaw_cf.models.load import load_model
 from seesaw_cf.models.steering import SteeringVector, load_steering
 from seesaw_cf.models.weights import WeightDelta, applied
 from seesaw_cf.run.given import Examined, Given, read_all
@@ -410,3 +418,56 @@ def test_a_vector_of_another_program_needs_no_hash(tmp_path: Path) -> None:
     assert load_steering(tmp_path / "vector").strength == 1.0
     with applied(small.model(), WeightDelta()), load_steering(tmp_path / "vector").applied(small.model()):
         pass
+
+
+# Quantised checkpoints.
+
+
+def quantised(method: str, model: PreTrainedModel, folder: Path) -> PreTrainedModel:
+    """Save a model as a quantised checkpoint; return it as transformers loads it."""
+    pytest.importorskip("bitsandbytes" if method != "int8 of torchao" else "torchao", reason="not installed")
+    from transformers import BitsAndBytesConfig, TorchAoConfig
+
+    config: Any
+    if method == "int8 of torchao":
+        config = TorchAoConfig(pytest.importorskip("torchao.quantization").Int8WeightOnlyConfig())
+    else:
+        config = BitsAndBytesConfig(load_in_4bit=method == "4 bit", load_in_8bit=method == "8 bit")
+    model.save_pretrained(folder / "base")
+    options: dict[str, Any] = {"dtype": torch.float32, "device_map": {"": "cpu"}}
+    made = AutoModelForCausalLM.from_pretrained(folder / "base", quantization_config=config, **options)
+    made.save_pretrained(folder / "quantised")
+    loaded: PreTrainedModel = AutoModelForCausalLM.from_pretrained(folder / "quantised", **options)
+    return loaded.eval()
+
+
+@pytest.mark.parametrize("method", ["4 bit", "8 bit", "int8 of torchao"])
+def test_quantised_checkpoints_are_asked_as_transformers_loads_them(method: str, tmp_path: Path) -> None:
+    model, own = load_model("seesaw-tiny", device="cpu", progress=False)
+    direct = quantised(method, model, tmp_path)
+    found = read(tmp_path / "quantised", model, own)
+    assert found.rounding
+    assert "asked as transformers loads it, one text at a time" in found.notes[0]
+    assert all(0 < row["relative"] < 0.4 for row in found.change.meta["moved"])
+    scores = given_of(tmp_path / "quantised", model, own).score(model, HFScorer(model, own), CLOZES)
+    assert [score.logprob for score in scores] == pytest.approx(logprobs(HFScorer(direct, own, 1)), abs=NATS)
+
+
+@pytest.mark.parametrize(("method", "package"), [("gptq", "gptqmodel"), ("awq", "gptqmodel"), ("hqq", "hqq")])
+def test_what_loads_a_quantised_model_is_named(
+    method: str, package: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small.model().save_pretrained(tmp_path / "model")
+    file = tmp_path / "model" / "config.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"quantization_config": {"quant_method": method}}))
+
+    def missing(*_: object, **__: object) -> None:
+        raise ImportError(f"Loading it requires {package}")
+
+    monkeypatch.setattr(AutoModelForCausalLM, "from_pretrained", missing)
+    message = rf"quantised by {method}, and what loads it is not installed .* pip install {package}"
+    with pytest.raises(MissingExtraError, match=message):
+        read(tmp_path / "model", small.model(), byte_level(bos=False))
+    monkeypatch.setattr(AutoModelForCausalLM, "from_pretrained", lambda *_, **__: 1 / 0)
+    with pytest.raises(UnsupportedModelError, match=r"cannot be loaded on cpu .* audit its GGUF file"):
+        read(tmp_path / "model", small.model(), byte_level(bos=False))
