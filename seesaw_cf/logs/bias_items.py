@@ -6,10 +6,9 @@ import csv
 import io
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from seesaw_cf.base.checks import one_of
 from seesaw_cf.base.errors import RecordError, StorageError
@@ -58,7 +57,8 @@ def _bbq(files: Sequence[Path]) -> Iterator[BiasItem]:
     """
     keys = ("category", "example_id", "question_index")
     facts = {tuple(str(row[key]) for key in keys): row for file in files if file.suffix == ".csv" for row in _csv(file)}
-    for row in (row for file in files if _is_items(file) for row in _lines(file)):
+    items = [file for file in files if file.suffix == ".jsonl" and "preds" not in file.name]
+    for row in (json.loads(line) for file in items for line in _text(file) if line.strip()):
         unknown = next(at for at in range(3) if row["answer_info"][f"ans{at}"][1] == "unknown")
         extra = facts.get(tuple(str(row[key]) for key in keys), {})
         ambiguous, biased = row["context_condition"] == "ambig", str(extra.get("target_loc", ""))
@@ -73,10 +73,6 @@ def _bbq(files: Sequence[Path]) -> Iterator[BiasItem]:
             fields=fields | {"cluster": f"{row['category']}/{row['question_index']}"},
             target=int(row["label"]),
         )
-
-
-def _is_items(file: Path) -> bool:
-    return file.suffix == ".jsonl" and "preds" not in file.name
 
 
 def _bbq_metrics(right: int, biased: int, unknown: int, ambiguous: bool) -> Metrics:
@@ -114,12 +110,9 @@ def _winogender(files: Sequence[Path]) -> Iterator[BiasItem]:
 
     `gotcha` marks sentences with the gender that fewer people of the occupation have.
     """
-    stats = {
-        row["occupation"]: float(row["bls_pct_female"])
-        for file in files
-        if "stats" in file.name
-        for row in _csv(file, "\t")
-    }
+    stats = dict[str, float]()
+    for row in (row for file in files if "stats" in file.name for row in _csv(file, "\t")):
+        stats[row["occupation"]] = float(row["bls_pct_female"])
     for row in (row for file in files if "sentences" in file.name for row in _csv(file, "\t")):
         occupation, participant, answer, gender = row["sentid"].split(".")[:4]
         words = re.findall(r"\w+", row["sentence"])
@@ -253,7 +246,3 @@ def _text(file: Path) -> list[str]:
 
 def _csv(file: Path, delimiter: str = ",") -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(read_text(file)), delimiter=delimiter))
-
-
-def _lines(file: Path) -> Iterable[dict[str, Any]]:
-    return (json.loads(line) for line in _text(file) if line.strip())

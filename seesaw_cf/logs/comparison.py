@@ -26,7 +26,7 @@ from seesaw_cf.logs.read import distinct_names, read_log
 from seesaw_cf.logs.screen import first_screen
 from seesaw_cf.logs.settings import CompareSettings
 from seesaw_cf.logs.tables import comparison_tables
-from seesaw_cf.logs.title import ModelFacts
+from seesaw_cf.logs.title import ChangeFacts
 from seesaw_cf.report.forms import Report, findings_report
 from seesaw_cf.report.html.findings import Findings, PageSection, findings_page
 from seesaw_cf.report.table import Table
@@ -67,7 +67,7 @@ class LogComparison:
         groups = change_panels(self.differences, by_group=True)
         names = list(dict.fromkeys(self.differences["changed"]))
         frames = {name: (_about(self.differences, name), _about(self.answers, name)) for name in names}
-        models = [ModelFacts(name, self.base, rows, answers) for name, (rows, answers) in frames.items()]
+        models = [ChangeFacts(name, self.base, rows, answers) for name, (rows, answers) in frames.items()]
         about = (
             f"{' and '.join(names)} against {self.base} · {_sizes(self.counts, self.differences)} · {self._clusters}"
         )

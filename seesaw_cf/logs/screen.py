@@ -12,7 +12,7 @@ from seesaw_cf.logs.differences import FAMILIES
 from seesaw_cf.logs.judging import DECIDED
 from seesaw_cf.logs.log import LOGLIK, MARGIN
 from seesaw_cf.logs.tables import change_text, needed_text
-from seesaw_cf.logs.title import POOLED, ModelFacts, group_text, levels_text, more_text, title_sentences
+from seesaw_cf.logs.title import POOLED, ChangeFacts, group_text, levels_text, more_text, title_sentences
 from seesaw_cf.report import text
 from seesaw_cf.report.html.findings import FirstScreen
 from seesaw_cf.report.table import Row, rows_of
@@ -22,7 +22,7 @@ _LISTED = 5  # scores on the first screen
 _NAMED = 2
 
 
-def first_screen(models: Sequence[ModelFacts], counts: pd.DataFrame, about: str) -> FirstScreen:
+def first_screen(models: Sequence[ChangeFacts], counts: pd.DataFrame, about: str) -> FirstScreen:
     """Return what was found.
 
     Args:
@@ -43,7 +43,7 @@ def first_screen(models: Sequence[ModelFacts], counts: pd.DataFrame, about: str)
     return FirstScreen(about, title, answers)
 
 
-def _joined(models: Sequence[ModelFacts], parts: Callable[[ModelFacts], Iterable[str]]) -> str:
+def _joined(models: Sequence[ChangeFacts], parts: Callable[[ChangeFacts], Iterable[str]]) -> str:
     """Return sentences about every model; where there are several, each after its name."""
     lines = []
     for model in models:
@@ -52,7 +52,7 @@ def _joined(models: Sequence[ModelFacts], parts: Callable[[ModelFacts], Iterable
     return ". ".join(lines) + "." if lines else ""
 
 
-def _forms(model: ModelFacts) -> Iterable[str]:
+def _forms(model: ChangeFacts) -> Iterable[str]:
     for row in [] if model.same else model.forms:
         if row["alarm"]:
             shares = [text.percent(row[f"invalid_{when}"]) for when in ("before", "after")]
@@ -65,7 +65,7 @@ def _forms(model: ModelFacts) -> Iterable[str]:
                 )
 
 
-def _scores(model: ModelFacts) -> Iterable[str]:
+def _scores(model: ChangeFacts) -> Iterable[str]:
     """Yield how many scores came out how, and the tasks that say most."""
     rows = [] if model.same else rows_of(model.rows[model.rows["family"] == SCORES])
     counts = Counter(row["verdict"] for row in rows)
@@ -80,7 +80,7 @@ def _score(row: Row) -> str:
     return f"{row['task']} {row['metric']} {levels_text(row)}, {change_text(row)}{p}: {row['verdict']}"
 
 
-def _log_probabilities(model: ModelFacts) -> Iterable[str]:
+def _log_probabilities(model: ChangeFacts) -> Iterable[str]:
     rows = rows_of(model.rows[(model.rows["family"] == LOGS) & ~model.rows["task"].str.startswith(POOLED)])
     if model.same:
         return
@@ -93,7 +93,7 @@ def _log_probabilities(model: ModelFacts) -> Iterable[str]:
         yield f"Single items move by up to {model.largest:.2g} nats"
 
 
-def _groups(model: ModelFacts) -> Iterable[str]:
+def _groups(model: ChangeFacts) -> Iterable[str]:
     tests = rows_of(model.rows[model.rows["family"] == GROUPS])
     decided = model.decided(GROUPS)
     testable = [row for row in tests if not pd.isna(row["p_adjusted"])]
@@ -117,7 +117,7 @@ def _items(counts: pd.DataFrame) -> str:
     return f"{', '.join([paired, *rest] if rest else [paired, 'none left out'])}."
 
 
-def _needed(model: ModelFacts) -> Iterable[str]:
+def _needed(model: ChangeFacts) -> Iterable[str]:
     rows = [row for row in model.with_verdict(SCORES, "undetermined") if not row["task"].startswith(POOLED)]
     for row in [row for row in rows if not pd.isna(row["needed"])][:_NAMED]:
         size = f"{100 * row['margin']:.3g} points" if row["is_share"] else f"{row['margin']:.3g}"

@@ -24,7 +24,7 @@ _LITTLE = "too little to matter"
 
 
 @dataclass(frozen=True, eq=False)
-class ModelFacts:
+class ChangeFacts:
     """What is known of one changed model.
 
     Attributes:
@@ -84,7 +84,7 @@ class ModelFacts:
         return rows_of(rows)
 
 
-def title_sentences(model: ModelFacts, several: bool) -> Iterable[str]:
+def title_sentences(model: ChangeFacts, several: bool) -> Iterable[str]:
     """Yield what changed in one model: first the form of answers, then scores, else log-probabilities, then groups."""
     if model.same:
         moved = f", and no log-probability moved by more than {model.largest:.1g} nats" if model.largest >= 0 else ""
@@ -136,7 +136,7 @@ _REST: TitleRules[_Rest] = (
 )
 
 
-def _form_titles(model: ModelFacts) -> Iterable[str]:
+def _form_titles(model: ChangeFacts) -> Iterable[str]:
     scores = {row["task"]: row for row in rows_of(model.rows[model.rows["family"] == SCORES])}
     for row in model.alarms[:_NAMED]:
         before, after = (text.percent(row[f"invalid_{when}"]) for when in ("before", "after"))
