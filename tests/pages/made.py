@@ -8,6 +8,7 @@ from functools import cache
 from pathlib import Path
 
 from seesaw_cf.effects.audit import AuditSettings
+from seesaw_cf.logs import CompareSettings, compare_logs
 from seesaw_cf.report import Results, read_results
 from seesaw_cf.report.dose_page import dose_findings
 from seesaw_cf.report.html.findings import findings_page
@@ -24,6 +25,7 @@ from seesaw_cf.texts.report.flaw_page import flaw_findings
 from seesaw_cf.texts.report.flaws import flaw_sections
 from seesaw_cf.texts.report.people_survey import people_findings, people_sections
 from seesaw_cf.texts.tables import ANNOTATIONS, RATINGS
+from tests.logs.made import Made, items, write_log
 from tests.longform import test_flaw_page, test_leme_page
 from tests.longform.test_people_report import labels, ratings, rows_of
 from tests.report.runs import cases, property_cases, write_run
@@ -96,6 +98,17 @@ def _flaws(folder: Path) -> str:
 
 
 # Name of a page -> its HTML, made in a folder that all may share.
+def _logs(folder: Path) -> str:
+    """Logs of two changed models: of one every answer is invalid, and a group has a hostile name."""
+    logs = []
+    for name, shift, invalid in (("base", 0.0, 0.0), ("b", -1.0, 0.0), ("c", 0.0, 1.0)):
+        rows = [replace(item, gender=HOSTILE if item.gender == "man" else "woman")
+                for item in items(40, shift=shift, invalid=invalid)]  # fmt: skip
+        logs.append(write_log(folder / "logs" / name, rows, Made(task=HOSTILE, model=name), "inspect_json"))
+    settings = CompareSettings(clusters=("passage",), permutations=99)
+    return findings_page(compare_logs(logs[0], {HOSTILE: logs[1], "c": logs[2]}, settings).findings)
+
+
 MADE: Mapping[str, Callable[[Path], str]] = {
     "report": _report,
     "report-one-case": _no_control,
@@ -110,4 +123,5 @@ MADE: Mapping[str, Callable[[Path], str]] = {
     "leme-raters": _raters,
     "graph": _graph,
     "flaws": _flaws,
+    "compare": _logs,
 }
