@@ -14,7 +14,7 @@ import tempfile
 import weakref
 import webbrowser
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,6 @@ from seesaw_cf.base.checks import one_of, shown
 from seesaw_cf.base.errors import RecordError, StorageError
 from seesaw_cf.base.retrying import stages
 from seesaw_cf.base.terminal import wrap
-from seesaw_cf.base.tracking import Tracker
 from seesaw_cf.editors.plugins import PLUGINS
 from seesaw_cf.models.edited import save_change
 from seesaw_cf.models.embedded import EMBEDDED
@@ -144,7 +143,6 @@ def audit(
     out: str | Path | None = None,
     report: AuditSettings | None = None,
     progress: bool = True,
-    tracker: Tracker | None = None,
     **options: Any,
 ) -> Audit:
     """Edit a model, or take models that are already changed, and measure what else changed, by group of people.
@@ -160,7 +158,6 @@ def audit(
         out: The run folder, which continues where it was; None = one that is removed with the audit.
         report: Margins, level and families of the audit.
         progress: Show progress bars.
-        tracker: Told of every block that is done; an object with `log(step, numbers)`.
         options: Other fields of `seesaw_cf.run.jobs.Job`, such as data="DATASET", limit=8, seed=1 or
             editor_config={"memit": {"layers": [3]}}. Both configs of a data set are asked unless `configs` names one.
 
@@ -196,8 +193,7 @@ def audit(
                 editor_config=(own | settings_document(file)) or None,
                 **options,
             )
-            run = replace(make_run(job, folder, progress=progress, loaded=loaded), tracker=tracker)
-            run_share(run, rank=0, world=1)
+            run_share(make_run(job, folder, progress=progress, loaded=loaded), rank=0, world=1)
         with stages("tables", 4, silent=not progress):
             finished = Audit(read_results(folder, settings=report))
         weakref.finalize(finished, removed.pop_all().close)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Mapping
+from contextvars import ContextVar
 from importlib import import_module
 from typing import Any, Protocol
 
@@ -37,12 +38,26 @@ class LibraryTracker:
         self.library.log({f"{step}/{name}": value for name, value in numbers.items()})
 
 
-@contextlib.contextmanager
-def tracking(name: str | None, run: str, settings: Mapping[str, object]) -> Iterator[Tracker | None]:
-    """Yield a tracker; None without a name.
+_CURRENT: ContextVar[Tracker | None] = ContextVar("tracker", default=None)
+
+
+def track(step: str, numbers: Mapping[str, float]) -> None:
+    """Give the numbers of a step to the tracker, where there is one.
 
     Args:
-        name: Out of `TRACKERS`.
+        step, numbers: See `Tracker.log`.
+    """
+    tracker = _CURRENT.get()
+    if tracker is not None:
+        tracker.log(step, numbers)
+
+
+@contextlib.contextmanager
+def tracking(tracker: str | Tracker | None, run: str = "", settings: Mapping[str, object] = {}) -> Iterator[None]:
+    """Track what runs and reports do inside the block, in this process.
+
+    Args:
+        tracker: Out of `TRACKERS`, or an object of your own; None for none.
         run: What the run is called there, in the project "seesaw_cf".
         settings: What it is made with.
 
@@ -50,14 +65,17 @@ def tracking(name: str | None, run: str, settings: Mapping[str, object]) -> Iter
         UnknownNameError: No such tracker.
         MissingExtraError: Its library is not installed.
     """
-    if name is None:
-        yield None
-        return
-    one_of("tracker", name, TRACKERS)
-    with need(name, extra=name, what_for=f"--track {name}"):
-        library: Any = import_module(name)
-    library.init(project="seesaw_cf", name=run, config=dict(settings))
+    library: Any = None
+    if isinstance(tracker, str):
+        one_of("tracker", tracker, TRACKERS)
+        with need(tracker, extra=tracker, what_for=f"--track {tracker}"):
+            library = import_module(tracker)
+        library.init(project="seesaw_cf", name=run, config=dict(settings))
+        tracker = LibraryTracker(library)
+    token = _CURRENT.set(tracker)
     try:
-        yield LibraryTracker(library)
+        yield
     finally:
-        library.finish()
+        _CURRENT.reset(token)
+        if library is not None:
+            library.finish()

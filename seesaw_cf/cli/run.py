@@ -38,7 +38,7 @@ def run(args: argparse.Namespace) -> None:
 
     if args.explain:
         explain()
-    with tracking(args.track, args.out.name, {"model": job.model, "editors": list(job.names)}) as tracker:
+    with tracking(args.track, args.out.name, {"model": job.model, "editors": list(job.names)}):
         merged = run_job(
             job,
             args.out,
@@ -48,13 +48,12 @@ def run(args: argparse.Namespace) -> None:
             actors=args.actors,
             gpus=args.gpus,
             address=args.ray_address,
-            tracker=tracker,
         )
         if not merged:
             return
         from seesaw_cf.report import write_report
 
         with stages("tables", 5, silent=args.quiet):
-            screen = write_report(args.out, args.report, pictures=args.pictures, full=args.full, tracker=tracker)
+            screen = write_report(args.out, args.report, pictures=args.pictures, full=args.full)
     say(screen)
     show(args, (args.report or args.out / "report") / "report.html")

@@ -13,7 +13,7 @@ from pathlib import Path
 import pandas as pd
 
 from seesaw_cf.base.retrying import stage
-from seesaw_cf.base.tracking import Tracker
+from seesaw_cf.base.tracking import track
 from seesaw_cf.base.types import JsonObject
 from seesaw_cf.effects.audit import AuditSettings
 from seesaw_cf.effects.dose import Curves, read_curves, summarise_curves
@@ -123,7 +123,6 @@ def write_report(
     dose: str | os.PathLike[str] | None = None,
     pictures: bool = False,
     full: bool = False,
-    tracker: Tracker | None = None,
 ) -> str:
     """Write the report of a finished run.
 
@@ -138,7 +137,6 @@ def write_report(
         dose: A folder of `seesaw-cf dose`; its curves are shown as well.
         pictures: Draw pictures too, into the folder `pictures`; needs matplotlib.
         full: Return every table; else one screen with files and findings.
-        tracker: Told what happened on each level: value, low and high of every editor.
 
     Returns:
         Plain text for a terminal, the findings last.
@@ -151,10 +149,9 @@ def write_report(
     """
     results = read_results(run_folder, settings=settings)
     stage("pages")
-    if tracker is not None:
-        for row in results.levels.to_dict("records"):
-            numbers = {name: float(row[name]) for name in ("value", "low", "high") if pd.notna(row[name])}
-            tracker.log(f"{row['editor']}/{row['level']}/{row['scale']}", numbers)
+    for row in results.levels.to_dict("records"):
+        numbers = {name: float(row[name]) for name in ("value", "low", "high") if pd.notna(row[name])}
+        track(f"{row['editor']}/{row['level']}/{row['scale']}", numbers)
     report = run_report(results, None if dose is None else read_curves(dose), full)
     folder = Path(run_folder) / "report" if out is None else Path(out)
     return report.write(folder, pictures=pictures, full=full)

@@ -8,7 +8,7 @@ import json
 import math
 import platform
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 
 import torch
@@ -16,7 +16,6 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from seesaw_cf.base.checks import one_of
 from seesaw_cf.base.errors import RecordError
-from seesaw_cf.base.tracking import Tracker
 from seesaw_cf.base.types import Case, Cloze, JsonObject
 from seesaw_cf.base.versions import versions
 from seesaw_cf.editors.plugins import code_facts
@@ -54,7 +53,6 @@ def run_job(
     actors: int | None = None,
     gpus: float | None = None,
     address: str | None = None,
-    tracker: Tracker | None = None,
 ) -> bool:
     """Run a job into a run folder, continuing it when it was interrupted.
 
@@ -67,7 +65,6 @@ def run_job(
         progress: Show progress bars.
         engine: "local", or "ray" for Ray actors.
         actors, gpus, address: See `seesaw_cf.run.workers.run_on_ray`.
-        tracker: Told of every block that is done; on Ray of none.
 
     Returns:
         True in the process that wrote the merged tables.
@@ -80,7 +77,7 @@ def run_job(
         make = functools.partial(make_run, job, out.resolve(), keep_deltas=keep_deltas)
         return run_on_ray(make, actors=actors, gpus=gpus, address=address, progress=progress)
     rank, world = rank_and_world()
-    run = replace(make_run(job, out, keep_deltas=keep_deltas, progress=progress and rank == 0), tracker=tracker)
+    run = make_run(job, out, keep_deltas=keep_deltas, progress=progress and rank == 0)
     if rank == 0:
         announce([*run.manifest.notes, *run.notes])
     return run_share(run, rank, world)

@@ -20,7 +20,7 @@ from seesaw_cf.base.errors import EditError, PromptError, StorageError
 from seesaw_cf.base.files import safe_name
 from seesaw_cf.base.retrying import Bar
 from seesaw_cf.base.tables import CONTROL_SEEDS, SCORES
-from seesaw_cf.base.tracking import Tracker
+from seesaw_cf.base.tracking import track
 from seesaw_cf.base.types import Case, Cloze, ClozeScore
 from seesaw_cf.editors.control_names import control_name, first_seed, is_control, split_control
 from seesaw_cf.editors.remembered import Remembered, RememberedEach
@@ -67,7 +67,6 @@ class Run:
         checkpoints: Also write each edit as a separate model, `checkpoints/EDITOR/UNIT/`; not of controls.
         candidates: What the true target of each case is ranked among before any edit.
         anyway: Warn of an editor with first edits that are not local, instead of stopping.
-        tracker: Told how many tasks are done, after each.
     """
 
     model: PreTrainedModel
@@ -85,7 +84,6 @@ class Run:
     checkpoints: bool = False
     candidates: Candidates = field(default_factory=Candidates)
     anyway: bool = False
-    tracker: Tracker | None = None
 
     @cached_property
     def store(self) -> Store:
@@ -298,8 +296,7 @@ class Run:
         for done, number in enumerate(bar, 1):
             if self.is_open(self.tasks[number]):
                 self.do(self.tasks[number])
-            if self.tracker is not None:
-                self.tracker.log("blocks", {"done": done, "of": len(still_open)})
+            track("blocks", {"done": done, "of": len(still_open)})
         _check_untouched(self.model, self.hashes)
 
     def merge(self) -> None:

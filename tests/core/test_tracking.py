@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import seesaw_cf
-from seesaw_cf.base.tracking import TRACKERS, tracking
+from seesaw_cf.base.tracking import TRACKERS, track, tracking
 from seesaw_cf.cli import main
 from seesaw_cf.errors import MissingExtraError, UnknownNameError
 
@@ -44,9 +44,8 @@ def library(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_a_step_and_its_numbers_are_logged_and_the_run_is_finished(library: FakeLibrary) -> None:
     def run_that_fails() -> None:
-        with tracking(library.__name__, "first", {"model": "tiny"}) as tracker:
-            assert tracker is not None
-            tracker.log("blocks", {"done": 1, "of": 2})
+        with tracking(library.__name__, "first", {"model": "tiny"}):
+            track("blocks", {"done": 1, "of": 2})
             raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
@@ -58,9 +57,24 @@ def test_a_step_and_its_numbers_are_logged_and_the_run_is_finished(library: Fake
     ]
 
 
+class Steps:
+    """A tracker that keeps what it is told."""
+
+    def __init__(self) -> None:
+        self.log_calls: list[tuple[str, dict[str, float]]] = []
+
+    def log(self, step: str, numbers: Mapping[str, float]) -> None:
+        self.log_calls.append((step, dict(numbers)))
+
+
 def test_nothing_is_tracked_that_is_not_asked_for() -> None:
-    with tracking(None, "first", {}) as tracker:
-        assert tracker is None
+    steps = Steps()
+    with tracking(steps):
+        with tracking(None):
+            track("inside", {"done": 1})
+        track("blocks", {"done": 2})
+    track("after", {"done": 3})
+    assert steps.log_calls == [("blocks", {"done": 2})]
     with pytest.raises(UnknownNameError, match="unknown tracker 'mlflow'"), tracking("mlflow", "first", {}):
         pass
 
@@ -81,13 +95,7 @@ def test_a_run_logs_its_blocks_and_its_levels(library: FakeLibrary, tmp_path: Pa
 
 
 def test_an_audit_from_python_tells_an_object() -> None:
-    class Blocks:
-        done: tuple[float, ...] = ()
-
-        def log(self, step: str, numbers: Mapping[str, float]) -> None:
-            self.done += (numbers["done"],)
-
-    blocks = Blocks()
-    asked: dict[str, Any] = {"configs": "cross_property", "limit": 1}
-    seesaw_cf.audit("seesaw-tiny", editor="ft", control=(), progress=False, tracker=blocks, **asked)
-    assert blocks.done == (1,)
+    steps, asked = Steps(), dict[str, Any](configs="cross_property", limit=1)
+    with tracking(steps):
+        seesaw_cf.audit("seesaw-tiny", editor="ft", control=(), progress=False, **asked)
+    assert steps.log_calls == [("blocks", {"done": 1, "of": 1})]
