@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -27,7 +28,8 @@ def test_nothing_pickles_or_trusts_remote_code_by_itself() -> None:
     for file in _sources():
         text = file.read_text(encoding="utf-8")
         assert "pickle" not in {name.split(".")[0] for name in _imports(file)}, file
-        assert "torch.load(" not in text, file
+        loads = [call for call in re.findall(r"torch\.load\([^)]*\)", text) if "weights_only=True" not in call]
+        assert loads == [], file
         assert "trust_remote_code=True" not in text, file
 
 
