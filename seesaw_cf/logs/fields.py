@@ -83,7 +83,8 @@ def cluster_codes(frame: pd.DataFrame, clusters: Sequence[str]) -> tuple[dict[st
         if all(f"field:{name}" in frame for name in names):
             labels = _labels(frame, names, labels)
             used.insert(0, "/".join(names))
-    return {"cluster": pd.factorize(labels)[0]}, ", ".join(used)
+    kinds = set(labels.str.partition("\x1f")[0])
+    return {"cluster": pd.factorize(labels)[0]}, ", ".join(name for name in used if name in kinds)
 
 
 def _fields(frame: pd.DataFrame) -> str:
