@@ -25,10 +25,10 @@ from seesaw_cf.texts.annotate.embed import Embedder, TextVectors
 from seesaw_cf.texts.annotate.features import claim_parts
 from seesaw_cf.texts.annotate.match import Featurizer, MatchAnnotator
 from seesaw_cf.texts.annotate.reports import Figures
+from seesaw_cf.texts.train.annotations import AnnotationData, read_annotations
 from seesaw_cf.texts.train.annotator import BASELINES, Fit, HeldOutAnswers, figures
 from seesaw_cf.texts.train.encoder import PRESETS, fit_pair
 from seesaw_cf.texts.train.match import fit_match, fit_words
-from seesaw_cf.texts.train.ratings import AnnotationData, read_annotations
 from seesaw_cf.texts.train.scores import grouped_folds
 
 RESULTS = Path(__file__).parent / "results" / "annotators.json"

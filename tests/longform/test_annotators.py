@@ -24,8 +24,8 @@ from seesaw_cf.texts.annotate.encoder import EncoderAnnotator, encode_pairs, loa
 from seesaw_cf.texts.annotate.features import ClaimParts, claim_parts, vector_features, word_features
 from seesaw_cf.texts.annotate.llm import LabelledPair, LLMAnnotator, parse_label
 from seesaw_cf.texts.annotate.match import Featurizer, fit_forest, load_forest
+from seesaw_cf.texts.train.annotations import read_annotations
 from seesaw_cf.texts.train.match import fit_match
-from seesaw_cf.texts.train.ratings import read_annotations
 from tests.longform.training_models import annotation_rows, few_trees, save_tiny_encoder, write_csv
 
 PASSAGE = "Ann lives in Rome. She sings. Ann works in Paris."

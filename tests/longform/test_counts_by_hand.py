@@ -26,9 +26,10 @@ from seesaw_cf.texts.job import LemeJob
 from seesaw_cf.texts.report.collected import joined
 from seesaw_cf.texts.report.values import CONTRASTS, edit_kinds, kind_differences, short_values
 from seesaw_cf.texts.tables import PASSAGES
+from seesaw_cf.texts.train.annotations import AnnotationData
 from seesaw_cf.texts.train.annotator import lexical, majority
 from seesaw_cf.texts.train.encoder import EncoderRecipe
-from seesaw_cf.texts.train.ratings import AnnotationData, rating_scores
+from seesaw_cf.texts.train.ratings import rating_scores
 from seesaw_cf.texts.wording import chosen_flaws, is_refusal
 from seesaw_cf.texts.write.pairs import (
     FlawAnswer,

@@ -14,8 +14,8 @@ from seesaw_cf.effects.leme_annotation import LABELS
 from seesaw_cf.texts.annotate.by_name import SHIPPED, load_annotator, measured, shipped_folder
 from seesaw_cf.texts.annotate.features import ClaimParts, labelled_parts, word_features
 from seesaw_cf.texts.job import LemeJob
+from seesaw_cf.texts.train.annotations import AnnotationData, read_annotations, with_neutral_sentences
 from seesaw_cf.texts.train.card import by_sample, held_out_lines
-from seesaw_cf.texts.train.ratings import AnnotationData, read_annotations, with_neutral_sentences
 
 PASSAGE = (
     "Ann Lee (1900-1980) was a Polish painter who was born in Paris, France. She studied at the University of Vienna "

@@ -17,9 +17,9 @@ from seesaw_cf.effects.leme_annotation import LABELS, macro_f1
 from seesaw_cf.errors import RecordError, StorageError, UnknownNameError
 from seesaw_cf.texts.annotate.by_name import load_annotator
 from seesaw_cf.texts.annotate.calibration import fit_temperature, temper
+from seesaw_cf.texts.train.annotations import AnnotationData, read_annotations
 from seesaw_cf.texts.train.annotator import cross_validate, recipe_for, train_annotator
 from seesaw_cf.texts.train.encoder import PRESETS, EncoderRecipe, fit_pair
-from seesaw_cf.texts.train.ratings import AnnotationData, read_annotations
 from seesaw_cf.texts.train.scores import calibration_error, classifier_scores, grouped_folds
 from tests.longform.training_models import annotation_rows, few_trees, save_tiny_encoder, write_csv
 

@@ -12,7 +12,8 @@ from seesaw_cf.effects.survey_items import ITEMS
 from seesaw_cf.texts.rate.judge import Exemplar
 from seesaw_cf.texts.rate.survey import SurveyQuestion, survey_samples
 from seesaw_cf.texts.tables import AnnotationRow, PassageRow, RatingRow
-from seesaw_cf.texts.train.ratings import AnnotationData, RatingData, rater_texts
+from seesaw_cf.texts.train.annotations import AnnotationData
+from seesaw_cf.texts.train.ratings import RatingData, rater_texts
 from seesaw_cf.texts.train.scores import join_groups
 from seesaw_cf.texts.write.passages import LongformRecord
 

@@ -22,8 +22,8 @@ from seesaw_cf.texts.annotate.calibration import temper
 from seesaw_cf.texts.annotate.folder import write_learned
 from seesaw_cf.texts.annotate.lexical import LexicalAnnotator
 from seesaw_cf.texts.annotate.reports import AnnotatorReport, ClassifierScores, Figures
+from seesaw_cf.texts.train.annotations import AnnotationData, read_annotations
 from seesaw_cf.texts.train.card import annotator_card, by_sample
-from seesaw_cf.texts.train.ratings import AnnotationData, read_annotations
 from seesaw_cf.texts.train.scores import classifier_scores, grouped_folds
 
 # What a trained annotator has to beat.

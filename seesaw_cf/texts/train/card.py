@@ -14,7 +14,7 @@ from seesaw_cf.stats import proportion
 from seesaw_cf.stats.bootstrap import Floats
 from seesaw_cf.texts.annotate.features import labelled_parts
 from seesaw_cf.texts.annotate.reports import AnnotatorReport, Figures, Interval, SampleAccuracy
-from seesaw_cf.texts.train.ratings import AnnotationData
+from seesaw_cf.texts.train.annotations import AnnotationData
 
 _UNITS = {"paragraph": "whole passages", "sentence": "single sentences"}
 

@@ -25,7 +25,7 @@ from seesaw_cf.effects.leme_annotation import LABELS, macro_f1
 from seesaw_cf.texts.annotate.calibration import fit_temperature
 from seesaw_cf.texts.annotate.embed import load_encoder, longest_input
 from seesaw_cf.texts.annotate.encoder import EncoderAnnotator, encode_pairs, weights_digest
-from seesaw_cf.texts.train.ratings import AnnotationData
+from seesaw_cf.texts.train.annotations import AnnotationData
 from seesaw_cf.texts.train.scores import grouped_folds
 
 Target = tuple[tuple[str, str], float]  # a pair, and the class or number that it should give

@@ -7,7 +7,7 @@ import numpy as np
 from seesaw_cf.effects.leme_annotation import LABELS
 from seesaw_cf.texts.annotate.calibration import fit_temperature
 from seesaw_cf.texts.annotate.match import TREES, Featurizer, MatchAnnotator, fit_forest
-from seesaw_cf.texts.train.ratings import AnnotationData, with_neutral_sentences
+from seesaw_cf.texts.train.annotations import AnnotationData, with_neutral_sentences
 from seesaw_cf.texts.train.scores import grouped_folds
 
 FOLDS, FEWER = 4, 100  # inner folds whose left-out rows set the temperature, and trees of their forests

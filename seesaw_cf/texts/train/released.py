@@ -14,7 +14,7 @@ from seesaw_cf.base.errors import RecordError
 from seesaw_cf.base.seeds import seed_of
 from seesaw_cf.effects.leme_annotation import LABELS
 from seesaw_cf.texts.tables import ANNOTATIONS, AnnotationRow
-from seesaw_cf.texts.train.ratings import label_index, pair_of
+from seesaw_cf.texts.train.annotations import label_index, pair_of
 from seesaw_cf.texts.train.rows import read_csv
 
 _NEEDED = ("content", "sample_id", "example_id", "classification", "method", "label")

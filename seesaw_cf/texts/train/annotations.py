@@ -1,0 +1,183 @@
+"""Annotated pairs of premise and claim from a CSV file, checked before anything is trained on them."""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pandas as pd
+
+from seesaw_cf.base.errors import RecordError, unknown_name
+from seesaw_cf.effects.leme_annotation import LABELS, sentences
+from seesaw_cf.texts.train.rows import Rows, read_csv
+from seesaw_cf.texts.train.scores import join_groups
+
+_CONTENT = re.compile(r"\s*Passage:(?P<premise>.*?)(?P<gap>\s*)Claim:(?P<claim>(?:(?!Claim:).)*)", re.DOTALL)
+_MIN_WORDS = 3  # words; shorter premises ("He") are slips of highlighting that many samples share
+_NEEDED = ("sample_id", "classification")
+
+
+@dataclass(frozen=True, slots=True)
+class AnnotationData(Rows):
+    """Rows to train on; all fields have one entry per row.
+
+    Attributes:
+        pairs: (premise, claim).
+        labels: Index into `annotate.LABELS`.
+        units: "paragraph" for whole passages, "sentence" for single sentences shown as premises.
+        groups: Rows with the same number share a sample or a passage text; see `seesaw_cf.texts.train.scores.join_groups`.
+        notes: What was seen and is worth knowing, such as repeated rows.
+    """
+
+    pairs: tuple[tuple[str, str], ...]
+    labels: tuple[int, ...]
+    units: tuple[str, ...]
+    groups: tuple[int, ...]
+    notes: tuple[str, ...] = ()
+
+    def without_texts_of(self, other: AnnotationData) -> AnnotationData:
+        """Return the rows with a premise that is not in `other`, white space and case aside."""
+        texts = {_plain(premise) for premise, _ in other.pairs}
+        return self.take([i for i, (premise, _) in enumerate(self.pairs) if _plain(premise) not in texts])
+
+    def check_classes(self, part: str) -> None:
+        """Refuse a part without one of the classes.
+
+        Raises:
+            RecordError: A class has no row.
+        """
+        counts = Counter(LABELS[label] for label in self.labels)
+        if missing := [label for label in LABELS if not counts[label]]:
+            raise RecordError(
+                f"{part}: no row says {' or '.join(missing)} ({len(self.labels)} rows: {dict(counts)}); expected all "
+                f"of {', '.join(LABELS)}. Bring rows of the missing class, or ask for fewer folds."
+            )
+
+
+def with_neutral_sentences(data: AnnotationData, seed: int = 0) -> AnnotationData:
+    """Return the rows, and one sentence of every passage that is neutral: what a passage leaves open, each
+    of its sentences leaves open. Where people highlighted only sentences that decide, shortness would tell the label.
+
+    Args:
+        data: The training part.
+        seed: Of which sentence.
+    """
+    rng, neutral = random.Random(seed), LABELS.index("neutral")
+    added = [
+        ((rng.choice(parts), claim), group)
+        for (premise, claim), label, unit, group in zip(data.pairs, data.labels, data.units, data.groups)
+        if label == neutral and unit == "paragraph" and len(parts := sentences(premise)) > 1
+    ]
+    pairs, groups = tuple(pair for pair, _ in added), tuple(group for _, group in added)
+    labels, units = data.labels + (neutral,) * len(added), data.units + ("sentence",) * len(added)
+    return AnnotationData(data.pairs + pairs, labels, units, data.groups + groups, data.notes)
+
+
+def read_annotations(path: str | os.PathLike[str]) -> AnnotationData:
+    """Read a CSV file of annotations.
+
+    Columns: `classification` (one of `LABELS`), `sample_id`, and either `content` ("Passage: ... Claim: ...", as the
+    annotated data of LEME) or `premise` and `claim`. With `content`, an empty line before "Claim:" marks a whole
+    passage, anything else a highlighted sentence. With `example_id`, ids are checked against samples. Other columns
+    (method, kind of claim) are never read: they would tell the label.
+
+    Raises:
+        StorageError: The file cannot be read.
+        RecordError: Columns are missing, a row has no sample, premise or claim, or an example belongs to two samples.
+        UnknownNameError: A classification outside `LABELS`.
+    """
+    frame = read_csv(path)
+    columns = ["content"] if "content" in frame else ["premise", "claim"]
+    if missing := [name for name in (*_NEEDED, *columns) if name not in frame]:
+        raise RecordError(
+            f"{path}: columns {missing} are missing; it has {list(frame.columns)}. Expected sample_id, classification "
+            "and either content or premise and claim."
+        )
+    _check_ids(path, frame)
+    labels = tuple(label_index(path, row, text) for row, text in enumerate(frame["classification"]))
+    parsed = [pair_of(path, row, *parts) for row, parts in enumerate(zip(*(frame[name] for name in columns)))]
+    pairs, units = tuple((p, c) for p, c, _ in parsed), tuple(unit for _, _, unit in parsed)
+    texts = [premise if len(premise.split()) >= _MIN_WORDS else "" for premise, _ in pairs]
+    groups = tuple(join_groups(list(frame["sample_id"]), texts))
+    return AnnotationData(pairs, labels, units, groups, _notes(frame, pairs, labels, groups))
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.casefold().split())
+
+
+def _check_ids(path: str | os.PathLike[str], frame: pd.DataFrame) -> None:
+    if (blank := frame["sample_id"].str.strip() == "").any():
+        first = blank.tolist().index(True)
+        raise RecordError(
+            f"{path}: {int(blank.sum())} rows have no sample_id, first: row {first}. Splits need to know "
+            "which rows belong together; restore the ids."
+        )
+    if "example_id" in frame:
+        per_example = frame[frame["example_id"] != ""].groupby("example_id")["sample_id"].agg(["nunique", "unique"])
+        conflicting = per_example[per_example["nunique"] > 1]
+        if len(conflicting):
+            raise RecordError(
+                f"{path}: {len(conflicting)} examples belong to two samples, first: example "
+                f"{conflicting.index[0]!r} to {sorted(conflicting['unique'].iloc[0])}. Ids were edited; restore them, "
+                "or leave example_id out."
+            )
+
+
+def label_index(path: str | os.PathLike[str], row: int, text: str) -> int:
+    """Index into `LABELS` of a cell of a file.
+
+    Raises:
+        UnknownNameError: It is not a label.
+    """
+    if text not in LABELS:
+        error = unknown_name("classification", text, LABELS)
+        raise type(error)(f"{path}, row {row}: {error}")
+    return LABELS.index(text)
+
+
+def pair_of(path: str | os.PathLike[str], row: int, first: str, claim: str | None = None) -> tuple[str, str, str]:
+    """Premise, claim and unit ("paragraph" or "sentence") of a row.
+
+    Args:
+        path, row: For messages.
+        first: The premise; without `claim` the whole cell "Passage: ... Claim: ...".
+        claim: The claim, where it has an own column.
+
+    Raises:
+        RecordError: It is not such a cell, or one of them is empty.
+    """
+    premise, statement, unit = first.strip(), (claim or "").strip(), "paragraph"
+    if claim is None:
+        match = _CONTENT.fullmatch(first)
+        if match is None:
+            raise RecordError(f"{path}, row {row}: content {first[:60]!r} ... is not 'Passage: ... Claim: ...'.")
+        premise, statement = match["premise"].strip(), match["claim"].strip()
+        unit = "paragraph" if match["gap"].count("\n") > 1 else "sentence"
+    if not premise or not statement:
+        raise RecordError(
+            f"{path}, row {row}: {'the passage' if not premise else 'the claim'} is empty. Fill it in or drop the row."
+        )
+    return premise, statement, unit
+
+
+def _notes(
+    frame: pd.DataFrame, pairs: Sequence[tuple[str, str]], labels: Sequence[int], groups: Sequence[int]
+) -> tuple[str, ...]:
+    by_pair: dict[tuple[str, str], set[int]] = {}
+    for pair, label in zip(pairs, labels):
+        by_pair.setdefault(pair, set()).add(label)
+    conflicting = sum(len(values) > 1 for values in by_pair.values())
+    short = sum(len(premise.split()) < _MIN_WORDS for premise, _ in pairs)
+    n_samples, n_groups = frame["sample_id"].nunique(), len(set(groups))
+    notes = {
+        f"{len(pairs) - len(by_pair)} rows repeat the premise and claim of another": len(pairs) > len(by_pair),
+        f"{conflicting} pairs of premise and claim have more than one label": conflicting > 0,
+        f"{short} premises have fewer than {_MIN_WORDS} words and do not join samples": short > 0,
+        f"{n_samples} samples share texts and make {n_groups} independent groups": n_samples != n_groups,
+    }
+    return tuple(note for note, holds in notes.items() if holds)
