@@ -39,8 +39,8 @@ from seesaw_cf.records.load import usual_configs
 from seesaw_cf.report import AuditSettings, Results, read_results, write_report
 from seesaw_cf.report.findings import find
 from seesaw_cf.report.html.findings import Findings, FirstScreen, findings_page
-from seesaw_cf.report.levels import Strip
 from seesaw_cf.report.run_tables import run_tables
+from seesaw_cf.report.strips import Strip
 from seesaw_cf.run.job import make_run
 from seesaw_cf.run.jobs import Job
 from seesaw_cf.run.prepare import LoadedModel

@@ -84,7 +84,7 @@ def _import(args: argparse.Namespace) -> None:
 def _report(args: argparse.Namespace) -> None:
     from seesaw_cf.base.errors import RecordError
     from seesaw_cf.texts.report.again import report_leme
-    from seesaw_cf.texts.report.people_survey import report_people
+    from seesaw_cf.texts.report.people_page import report_people
 
     if args.folder is None and not (args.raters and args.out):
         raise RecordError("leme report: give RUN, or --raters TABLE with --out DIR, or both.")

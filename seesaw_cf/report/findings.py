@@ -18,11 +18,12 @@ from seesaw_cf.report.contrasts import HOLD, GroupCounts, count_groups
 from seesaw_cf.report.example import example_of
 from seesaw_cf.report.html.findings import FirstScreen
 from seesaw_cf.report.knowledge import knew
-from seesaw_cf.report.levels import level_changes, strips
+from seesaw_cf.report.levels import level_changes
 from seesaw_cf.report.moved import is_given, moved_phrase
 from seesaw_cf.report.page_forest import colours_of
 from seesaw_cf.report.results import HOLDER, Results
 from seesaw_cf.report.rows import EfficacyRow, Manifest, records, with_limits
+from seesaw_cf.report.strips import strips
 from seesaw_cf.report.title import title_of
 from seesaw_cf.run.edit_table import ASKED_ONLY
 from seesaw_cf.stats.verdicts import AFFECTED

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
-from seesaw_cf.base.terminal import quantity
-from seesaw_cf.base.types import JsonObject
 from seesaw_cf.editors.control_names import is_control, split_control
-from seesaw_cf.effects.levels import ALPHA, LEVEL_VERDICTS
+from seesaw_cf.effects.levels import LEVEL_VERDICTS
 from seesaw_cf.report import text
-from seesaw_cf.report.html.forest import Axis, AxisInterval
 from seesaw_cf.report.results import Results
-from seesaw_cf.stats.clustered import FEW_EDITS
 
 Row = Mapping[Any, Any]
 Tone = str  # "bad", "good", "same" or "open": how a chip looks
@@ -72,7 +68,7 @@ WORDS: Mapping[str, LevelWords] = {
     ),
 }
 WORSE, BETTER, SAME, OPEN, UNTESTABLE, ALONE = LEVEL_VERDICTS
-_UNITS = {"probability": "probability", "log-odds": "nats of log-odds", "share": ""}
+UNITS = {"probability": "probability", "log-odds": "nats of log-odds", "share": ""}
 # Which control decides where an editor has several.
 _ORDER = ("random", "unrelated", "identity")
 
@@ -137,197 +133,3 @@ def level_verdict(row: Row) -> str:
     """Return the verdict on a level, and why there is no interval."""
     reason = row["difference_note"] if row["control"] else ""
     return f"{row['verdict'] or '-'}" + (f" (no interval: {text.short_note(reason)})" if reason else "")
-
-
-# A strip of the first screen: one level on one scale, each editor with its control, in words and numbers.
-
-
-@dataclass(frozen=True, slots=True)
-class StripMark:
-    """An estimate on a strip: whose it is, its number in words, its place and interval in per cent, and its colour."""
-
-    name: str
-    said: str
-    value: float
-    low: float
-    high: float
-    at: float
-    span: AxisInterval | None
-    colour: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class Chip:
-    """A verdict in words, whom it is about (one editor alone: ""), how it looks, and the number behind it."""
-
-    editor: str
-    said: str
-    tone: Tone
-    note: str
-
-
-@dataclass(frozen=True, slots=True)
-class Strip:
-    """One level: its title, what is measured, how much of it, an axis, marks and verdicts."""
-
-    kind: ClassVar[str] = "strip"
-    level: str
-    title: str
-    about: str
-    axis: Axis
-    ends: tuple[str, str]
-    marks: Sequence[StripMark]
-    chips: Sequence[Chip]
-
-    def line(self) -> str:
-        """Return the strip as a sentence."""
-        chips = [f"{chip.editor} {chip.said}".strip() + f" ({chip.note})" * bool(chip.note) for chip in self.chips]
-        return f"{'; '.join(chips)}. {self.estimates()} ({self.about})."
-
-    def estimates(self) -> str:
-        """Return every estimate with its interval, controls among them."""
-        return "; ".join(f"{mark.name} {mark.said}" for mark in self.marks)
-
-    def record(self) -> JsonObject:
-        """Return estimates and verdicts."""
-        marks, chips = ("name", "value", "low", "high", "said"), ("editor", "said", "note")
-        return {
-            "level": self.level,
-            "title": self.title,
-            "about": self.about,
-            "estimates": [{name: getattr(mark, name) for name in marks} for mark in self.marks],
-            "verdicts": [{name: getattr(chip, name) for name in chips} for chip in self.chips],
-        }
-
-
-def strips(results: Results, changes: Sequence[LevelChange], colours: Mapping[str, int]) -> list[Strip]:
-    """Return a strip for each level that was asked about.
-
-    Args:
-        results: What the run found.
-        changes: Of `level_changes`.
-        colours: Editor -> number of its colour.
-    """
-    return [
-        _strip(level, own, results, colours)
-        for level in WORDS
-        if (own := [change for change in changes if change.level == level])
-    ]
-
-
-def _strip(level: str, changes: Sequence[LevelChange], results: Results, colours: Mapping[str, int]) -> Strip:
-    first = changes[0].row
-    marks = [mark for change in changes for mark in level_marks(change.row, results)]
-    axis = Axis(0.0, 1.0) if level == "other_facts" else Axis.covering(_near([numbers for _, numbers, _ in marks]))
-    percent = level == "other_facts"
-    ends = ("0 %", "100 %") if percent else (axis.ticks[0][1], axis.ticks[-1][1])
-    drawn = [
-        StripMark(name, said, *numbers, axis.at(numbers[0]), axis.span(*numbers[1:]), colours.get(name))
-        for name, numbers, said in marks
-    ]
-    measure = WORDS[level].measure.format(before=text.percent(first["before"]), unit=_UNITS[first["scale"]])
-    asked = f"{quantity(first['n'], 'answer')} about" if percent else f"{quantity(first['n'], 'prompt')},"
-    counts = f"{asked} {quantity(first['n_people'], 'person', 'people')}, {_edits(changes)}"
-    alone = len(changes) == 1
-    chips = [_chip(change, "" if alone else change.editor, results) for change in changes]
-    title, about = results.words(WORDS[level].title), results.words(f"{measure}; {counts}")
-    return Strip(level, title, about, axis, ends, drawn, chips)
-
-
-def _edits(changes: Sequence[LevelChange]) -> str:
-    """How many edits, and where they are few how many of them carry half of the change."""
-    first = changes[0].row
-    count = quantity(first["n_edits"], "edit")
-    half = [f"{int(change.row['half_edits'])} of {change.row['n_edits']} edits carry half of it ({change.editor})"
-            for change in changes
-            if change.changed and 1 < change.row["n_edits"] < FEW_EDITS
-            and change.row.get("half_edits", math.nan) > 0]  # fmt: skip
-    return ", ".join([count, *half])
-
-
-def _near(marks: Sequence[tuple[float, float, float]]) -> list[float]:
-    """Return 0, every value, and the ends of intervals that are at most three times as far as the farthest value."""
-    values = [0.0, *(value for value, *_ in marks if math.isfinite(value))]
-    far = 3 * max(map(abs, values))
-    return values + [end for _, *ends in marks for end in ends if abs(end) <= far]
-
-
-def level_marks(row: Row, results: Results) -> list[tuple[str, tuple[float, float, float], str]]:
-    """Return name, numbers (value, low, high) and words of an editor, then of each of its controls."""
-    there = [other for other in results.levels.to_dict("records") if _comparable(other, row)]
-    measured = {other["editor"]: _numbers(other, "") for other in there}
-    beside = {other["control"]: _numbers(other, "control_") for other in there
-              if other["editor"] == row["editor"] and other["control"]}  # fmt: skip
-    every = {row["editor"]: measured[row["editor"]], **{name: measured.get(name, beside[name]) for name in beside}}
-    return [(name, numbers, _said(numbers, row, results)) for name, numbers in every.items()]
-
-
-def _comparable(one: Row, other: Row) -> bool:
-    return bool(one["level"] == other["level"] and one["scale"] == other["scale"])
-
-
-def _numbers(row: Row, prefix: str) -> tuple[float, float, float]:
-    """The share right after an edit, or the change of confidence; with the ends of the interval."""
-    value, low, high = (float(row[f"{prefix}{name}"]) for name in ("value", "low", "high"))
-    if row["scale"] != "share":
-        return value, low, high
-    if not prefix and not math.isnan(row.get("after_low", math.nan)):
-        return row["after"], row["after_low"], row["after_high"]
-    return tuple(min(max(row["before"] + number, 0.0), 1.0) if math.isfinite(number) else number
-                 for number in (value, low, high))  # type: ignore[return-value]  # fmt: skip
-
-
-def _said(numbers: tuple[float, float, float], row: Row, results: Results) -> str:
-    if row["scale"] == "share":
-        return text.percent_interval(*numbers)
-    limit = _zero_limit(row, results)
-    unit = " nats" * (row["scale"] == "log-odds")
-    return text.minus(f"{text.number(numbers[0], limit)}{unit} {text.interval(*numbers[1:], limit)}".removesuffix(" -"))
-
-
-# Verdict -> what a chip says ({harm} is the level's word) and how it looks.
-_CHIPS: Mapping[str, tuple[str, Tone]] = {
-    WORSE: ("{harm}, beyond its control", "bad"),
-    BETTER: ("less {harm} than its control", "good"),
-    SAME: ("no more than its control", "same"),
-    OPEN: ("not known yet", "open"),
-    UNTESTABLE: ("not testable", "open"),
-}
-_NO_CONTROL = {
-    True: ("changed; no control to compare with", "open"),
-    False: ("no change beyond the margin shown; no control", "open"),
-}
-_IS_CONTROL = {True: ("changed by a control", "open"), False: ("no change beyond the margin shown", "same")}
-
-
-def _chip(change: LevelChange, editor: str, results: Results) -> Chip:
-    row = change.row
-    alone = _IS_CONTROL if is_control(change.editor) else _NO_CONTROL
-    said, tone = alone[change.changed] if change.verdict == ALONE else _CHIPS[change.verdict]
-    tone = WORDS[change.level].better if change.verdict == BETTER else tone
-    note = ""
-    if row["control"]:
-        difference = level_number(row, ("difference", "difference_low", "difference_high"), results)
-        note = text.minus(f"{difference} beyond {row['control']}")
-        if change.verdict == OPEN and row["difference_low"] * row["difference_high"] > 0 and row["p_adjusted"] >= ALPHA:
-            note += f", corrected {text.p_equals(row['p_adjusted'])}"  # alone its interval excludes 0
-    reason = row["difference_note"] if row["control"] else row["note"]
-    missing = results.words(f"no interval: {text.short_note(reason)}") if reason else ""
-    return Chip(editor, said.format(harm=WORDS[change.level].harm), tone, "; ".join(filter(None, (note, missing))))
-
-
-def _zero_limit(row: Row, results: Results) -> float:
-    if row["scale"] == "share":
-        return 0.0
-    floor = results.floor
-    return floor.zero_limit_log_odds if row["scale"] == "log-odds" else floor.zero_limit(results.score)
-
-
-def level_number(row: Row, names: tuple[str, str, str], results: Results) -> str:
-    """Return a change with its unit and its interval, where it has one: value, low and high are columns of `names`."""
-    value, low, high = (row[name] for name in names)
-    if row["scale"] == "share":
-        return text.points(value, low, high, " points")
-    limit = _zero_limit(row, results)
-    unit = " nats" * (row["scale"] == "log-odds")
-    return f"{text.number(value, limit)}{unit} {text.interval(low, high, limit)}".removesuffix(" -")

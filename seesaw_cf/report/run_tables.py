@@ -13,11 +13,12 @@ from seesaw_cf.effects.groups import ALL, AXES, members
 from seesaw_cf.report import notes, text
 from seesaw_cf.report.edit_damage import WORST, edit_damage
 from seesaw_cf.report.intersections import CROSSED, intersections
-from seesaw_cf.report.levels import WORDS, level_number, level_verdict
+from seesaw_cf.report.levels import WORDS, level_verdict
 from seesaw_cf.report.moved import ABOUT_MOVED, MOST, moved_table
 from seesaw_cf.report.page_answers import case_link
 from seesaw_cf.report.page_cases import cell_link, edit_link
 from seesaw_cf.report.results import HOLDER, Results, relation_name, sort_groups, sort_pairs, sort_relations
+from seesaw_cf.report.strips import level_number
 from seesaw_cf.report.success import ABOUT_SUCCESS, success_table
 from seesaw_cf.report.table import Cell, Column, EstimateColumn, Row, Table, rows_of
 from seesaw_cf.report.verdicts import about_verdicts, ordered_claims, second_look

@@ -13,9 +13,10 @@ from seesaw_cf.effects.groups import ALL
 from seesaw_cf.report import text
 from seesaw_cf.report.contrasts import GroupClaim, group_claim
 from seesaw_cf.report.html.findings import FirstScreen, TitleRules, title_by
-from seesaw_cf.report.levels import ALONE, BETTER, SAME, WORDS, WORSE, LevelChange, level_marks
+from seesaw_cf.report.levels import ALONE, BETTER, SAME, WORDS, WORSE, LevelChange
 from seesaw_cf.report.moved import is_given
 from seesaw_cf.report.results import relation_name
+from seesaw_cf.report.strips import level_marks
 from seesaw_cf.report.table import rows_of
 from seesaw_cf.report.title import too_low
 from seesaw_cf.report.verdicts import open_counts

@@ -9,8 +9,9 @@ import pandas as pd
 from seesaw_cf.base.types import TableRow
 from seesaw_cf.effects.audit import hypotheses
 from seesaw_cf.effects.groups import ALL
-from seesaw_cf.report.levels import BETTER, SAME, WORDS, WORSE, LevelChange, level_changes, level_marks
+from seesaw_cf.report.levels import BETTER, SAME, WORDS, WORSE, LevelChange, level_changes
 from seesaw_cf.report.rows import EfficacyRow, records, with_limits
+from seesaw_cf.report.strips import level_marks
 from seesaw_cf.report.table import Column, EstimateColumn, Row, Table
 from seesaw_cf.stats.verdicts import AFFECTED, VERDICTS
 from seesaw_cf.study.members import NAMES, ComparedEditor

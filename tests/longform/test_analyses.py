@@ -19,7 +19,7 @@ from seesaw_cf.texts.report.comparisons import (
     weighted_spearman,
     wilcoxon_tests,
 )
-from seesaw_cf.texts.report.values import edit_kinds, kind_differences, kind_shares
+from seesaw_cf.texts.report.edit_kinds import edit_kinds, kind_differences, kind_shares
 
 from .analysis_samples import annotated, ratings, scores, table
 

@@ -24,7 +24,8 @@ from seesaw_cf.texts.flaws.rating_sheets import SheetOptions, edit_sentences, ex
 from seesaw_cf.texts.flaws.validity import position_bias, sign_check
 from seesaw_cf.texts.job import LemeJob
 from seesaw_cf.texts.report.collected import joined
-from seesaw_cf.texts.report.values import CONTRASTS, edit_kinds, kind_differences, short_values
+from seesaw_cf.texts.report.edit_kinds import CONTRASTS, edit_kinds, kind_differences
+from seesaw_cf.texts.report.values import short_values
 from seesaw_cf.texts.tables import PASSAGES
 from seesaw_cf.texts.train.annotations import AnnotationData
 from seesaw_cf.texts.train.annotator import lexical, majority

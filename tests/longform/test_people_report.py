@@ -16,7 +16,8 @@ from seesaw_cf.errors import RecordError, UnknownNameError
 from seesaw_cf.report.html.findings import findings_page
 from seesaw_cf.texts.rate.survey import survey_samples
 from seesaw_cf.texts.report.collected import Collected, collect
-from seesaw_cf.texts.report.people_survey import people_findings, people_sections
+from seesaw_cf.texts.report.people_page import people_findings
+from seesaw_cf.texts.report.people_survey import people_sections
 from seesaw_cf.texts.tables import ANNOTATIONS, FAILURES, RATINGS
 from seesaw_cf.texts.wording import FAILURE_MODES
 from tests.page_reader import HOSTILE, check_alone, csv_files

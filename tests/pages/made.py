@@ -23,7 +23,8 @@ from seesaw_cf.texts.graph.page import graph_findings
 from seesaw_cf.texts.report.collected import Collected
 from seesaw_cf.texts.report.flaw_page import flaw_findings
 from seesaw_cf.texts.report.flaws import flaw_sections
-from seesaw_cf.texts.report.people_survey import people_findings, people_sections
+from seesaw_cf.texts.report.people_page import people_findings
+from seesaw_cf.texts.report.people_survey import people_sections
 from seesaw_cf.texts.tables import ANNOTATIONS, RATINGS
 from tests.logs.made import Made, items, write_log
 from tests.longform import test_flaw_page, test_leme_page

@@ -22,10 +22,11 @@ from seesaw_cf.report.contrasts import GroupCounts, count_groups
 from seesaw_cf.report.example import chance, example_of
 from seesaw_cf.report.findings import find
 from seesaw_cf.report.html.findings import AnswerExample, FirstScreen, findings_page
-from seesaw_cf.report.levels import Strip, level_changes
+from seesaw_cf.report.levels import level_changes
 from seesaw_cf.report.page import report_page
 from seesaw_cf.report.results import Results
 from seesaw_cf.report.run_tables import run_tables
+from seesaw_cf.report.strips import Strip
 from seesaw_cf.report.title import title_of
 from seesaw_cf.stats import proportion
 from tests.report.runs import cases, property_cases, write_run

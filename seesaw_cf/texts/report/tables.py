@@ -25,8 +25,8 @@ from seesaw_cf.report.table import Table, table_of
 from seesaw_cf.texts.report import values as analyses
 from seesaw_cf.texts.report.collected import Collected
 from seesaw_cf.texts.report.comparisons import chi_square_tests, correlations, wilcoxon_tests
+from seesaw_cf.texts.report.edit_kinds import edit_kinds, kind_differences, kind_shares
 from seesaw_cf.texts.report.flaws import flaw_sections
-from seesaw_cf.texts.report.values import edit_kinds, kind_differences, kind_shares
 
 # The report of long texts: one page and one Markdown file from a list of tables.
 

@@ -29,7 +29,7 @@ class AnnotationData(Rows):
         pairs: (premise, claim).
         labels: Index into `annotate.LABELS`.
         units: "paragraph" for whole passages, "sentence" for single sentences shown as premises.
-        groups: Rows with the same number share a sample or a passage text; see `seesaw_cf.texts.train.scores.join_groups`.
+        groups: Rows with the same number share a sample or a passage text; see `join_groups`.
         notes: What was seen and is worth knowing, such as repeated rows.
     """
 
