@@ -11,13 +11,14 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import networkx as nx
+import numpy as np
 import pandas as pd
 import pytest
 
 from seesaw_cf.errors import RecordError, RunFolderError, SeesawError, ServiceError, UnknownNameError
 from seesaw_cf.texts.graph.changes import content_texts, regard_and_attack
 from seesaw_cf.texts.graph.crawl import crawl_identities
-from seesaw_cf.texts.graph.draw import draw
+from seesaw_cf.texts.graph.draw import _graph, draw
 from seesaw_cf.texts.graph.folder import Crawl
 from seesaw_cf.texts.graph.graph import export_graphml, export_json, to_graph
 from seesaw_cf.texts.graph.identities import find
@@ -115,6 +116,20 @@ def test_all_figures_are_drawn(crawled: Crawl, tmp_path: Path) -> None:
         assert (tmp_path / "figures" / name).stat().st_size > 8000
     few = draw(replace(crawled, scores=None), tmp_path / "few", topics=topics, min_triples=41, draws=50)
     assert list(few) == ["figure2_graph.png"]
+
+
+def test_a_shared_object_is_one_node(crawled: Crawl) -> None:
+    """Two identities, three objects of which both have one: three labels, and a line for each of the four triples."""
+    rows = crawled.triples.groupby("identity", sort=True).head(2).groupby("identity", sort=True).head(2).head(4)
+    rows = rows.assign(identity=["Men", "Men", "Women", "Women"], object=["tea", "hats", "Tea", "boats"])
+    (axes,) = _graph(replace(crawled, triples=rows, scores=None), 60, 0).axes
+    labels = [
+        label.get_text().partition("\u2192")[2].strip().lower() for label in axes.texts if "\u2192" in label.get_text()
+    ]
+    assert sorted(labels) == ["boats", "hats", "tea"]
+    assert len(axes.lines) == 4
+    ends = [float(np.asarray(line.get_ydata())[-1]) for line in axes.lines]
+    assert sorted(ends.count(end) for end in set(ends)) == [1, 1, 2]
 
 
 def test_topics_are_seeded_and_named() -> None:

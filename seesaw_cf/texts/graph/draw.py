@@ -131,27 +131,35 @@ def _named(axes: Axes, names: Sequence[str], counts: Sequence[int]) -> None:
 
 
 def _graph(crawl: Crawl, edges: int, seed: int) -> Figure:
-    """Identities on the left, a line per triple on the right: no label can lie on another."""
+    """Identities on the left, objects on the right, a line per triple: no label can lie on another.
+
+    An object that several identities share is one node, with a line from each of them.
+    """
     rows = crawl.triples if crawl.scores is None else crawl.scored()
     share = max(1, edges // max(1, rows["identity"].nunique()))
     rows = rows.groupby("identity", sort=True, group_keys=False).sample(frac=1, random_state=seed)
     rows = rows.groupby("identity", sort=True).head(share).head(edges).sort_values("identity", kind="stable")
     things = rows["object"].str.casefold()
     shared = things.isin(things[~rows.duplicated(["identity", "object"])].pipe(lambda names: names[names.duplicated()]))
-    figure, axes = _figure(11, 1.6 + 0.23 * len(rows))
-    y = pd.Series(-np.arange(len(rows), dtype=float), rows.index)
-    for identity, group in rows.groupby("identity", sort=True):
-        middle = float(y[group.index].mean())
-        for at, row in zip(group.index, group.to_dict("records")):
-            regard = row.get("regard")
-            colour = _EDGES.get(str(regard), GREY)
-            axes.plot([0.0, 1.0, 1.4], [middle, y[at], y[at]], color=colour, linewidth=0.8)
-            label = f"{cut(printable(row['predicate']), 24)}  \u2192  {cut(printable(row['object']), 60)}"
-            axes.text(1.45, y[at], label, fontsize=8, va="center", weight="bold" if shared[at] else "normal")
+    nodes = pd.factorize(np.where(shared, things, np.arange(len(rows)).astype(str)))[0]
+    number, identities = int(nodes.max()) + 1, list(dict.fromkeys(rows["identity"]))
+    figure, axes = _figure(11, 1.6 + 0.23 * max(number, 2 * len(identities)))
+    for node in range(number):
+        group = rows[nodes == node]
+        predicates = " / ".join(cut(printable(name), 24) for name in dict.fromkeys(group["predicate"]))
+        label = f"{predicates}  \u2192  {cut(printable(group['object'].iloc[0]), 60)}"
+        weight = "bold" if shared[group.index[0]] else "normal"
+        axes.text(1.45, -node, label, fontsize=8, va="center", weight=weight)
+    for place, identity in enumerate(identities):
+        middle = -(place + 0.5) * number / len(identities) + 0.5
+        own = (rows["identity"] == identity).to_numpy()
+        for node, row in zip(nodes[own], rows[own].to_dict("records")):
+            colour = _EDGES.get(str(row.get("regard")), GREY)
+            axes.plot([0.0, 1.0, 1.4], [middle, -node, -node], color=colour, linewidth=0.8)
         box = {"facecolor": "#cfe3f3", "edgecolor": "none", "boxstyle": "round,pad=0.3"}
         axes.text(0, middle, cut(printable(str(identity)), 28), fontsize=9, ha="right", va="center", bbox=box)
     axes.set_xlim(-1.6, 6.0)
-    axes.set_ylim(0.8 - len(rows), 0.8)
+    axes.set_ylim(0.2 - number, 0.8)
     axes.set_axis_off()
     return figure
 
@@ -219,20 +227,23 @@ def _prefix(crawl: Crawl, plain: Crawl) -> ClassNumbers:
 
 
 def _boxes_of_prefix(crawl: Crawl, plain: Crawl, effect: ClassNumbers) -> Figure:
-    figure, axes = _figure(10, 2.5 + 0.8 * len(effect))
-    labels, values = [], []
+    """One panel for what the model said first, one for what followed from that (the paper's two augmentations)."""
+    figure, panels = new_figure(2.5 + 0.8 * len(effect), 1, 2, width=13, share_x=True, share_y=True)
+    labels, sides = [], (("with", crawl.scored()), ("without", plain.scored()))
     for kind, row in effect.items():
-        for name, frame in (("with", crawl.scored()), ("without", plain.scored())):
-            values.append(frame.loc[frame["kind"] == kind, "attack"].dropna().to_numpy())
-            labels.append(f"{kind}, {name} prefix (n={len(values[-1])})")
+        labels += [f"{kind}, {name} prefix (n={(frame['kind'] == kind).sum()})" for name, frame in sides]
         p, rank = (text.p_equals(row[name]) for name in ("p_adjusted", "p_rank_adjusted"))
         labels[-1] += (
             f"\ndifference {text.estimate(row['difference'], row['low'], row['high'], '.3g')}, {p}; rank {rank}"
         )
-    _box_rows(axes, values)
-    axes.set_yticks(range(len(labels)), labels, fontsize=8)
-    axes.invert_yaxis()
-    axes.set_xlabel("attack score")
+    for axes, (title, begins) in zip(panels, (("start", True), ("expansion", False))):
+        chosen = [frame[(frame["strategy"] == "start") == begins] for _, frame in sides]
+        values = [part.loc[part["kind"] == kind, "attack"].dropna().to_numpy() for kind in effect for part in chosen]
+        _box_rows(axes, values)
+        axes.set_title(f"{title}: {sum(map(len, values)):,} triples", fontsize=9)
+        axes.set_yticks(range(len(labels)), labels, fontsize=8)
+        axes.set_xlabel("attack score")
+    panels[0].invert_yaxis()
     return figure
 
 
