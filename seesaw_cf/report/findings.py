@@ -19,7 +19,7 @@ from seesaw_cf.report.example import example_of
 from seesaw_cf.report.html.findings import FirstScreen
 from seesaw_cf.report.knowledge import knew
 from seesaw_cf.report.levels import level_changes
-from seesaw_cf.report.moved import is_given, moved_phrase
+from seesaw_cf.report.moved import is_given, moved_phrase, where_moved
 from seesaw_cf.report.page_forest import colours_of
 from seesaw_cf.report.results import HOLDER, Results
 from seesaw_cf.report.rows import EfficacyRow, Manifest, records, with_limits
@@ -57,7 +57,12 @@ def find(results: Results) -> FirstScreen:
 def _changed(manifest: Manifest) -> dict[str, str]:
     """Return what a reader must know of models that were changed elsewhere, and what their controls are."""
     models = manifest.get("edited", {})
-    notes = [f"{name}: {note}." for name, facts in models.items() for note in facts.get("notes", ())]
+    notes = [
+        f"{name}: {note}."
+        for name, facts in models.items()
+        for note in (*facts.get("notes", ()), where_moved(facts))
+        if note
+    ]
     controls = {name for name in manifest.get("editors", {}) if is_control(name)}
     nulls = [
         f"{control_name('random', name)}: {NULLS[facts['null']]}."

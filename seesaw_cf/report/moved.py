@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 
 import pandas as pd
@@ -63,6 +64,32 @@ def moved_phrase(name: str, facts: EditedModel) -> str:
     noun = ("place", "places") if facts["form"] == "steering vector" else ("tensor", "tensors")
     phrase = ", ".join([f"{quantity(len(rows), *noun)} moved", *kinds, f"norm {norm:.3g}"])
     return f"the {facts['form']} {name} ({phrase})"
+
+
+_BLOCK = re.compile(r"^(?:.*?\.)?(\d+)\.(.+?)(?:\.weight)?$")
+
+
+def block_of(name: str) -> tuple[int | None, str]:
+    """Return the number of the block that holds a parameter, None outside the blocks, and what it is in there."""
+    match = _BLOCK.match(name)
+    return (int(match[1]), match[2]) if match else (None, name)
+
+
+def where_moved(facts: EditedModel) -> str:
+    """Describe where weights moved: blocks, and the one that moved most; "" where none is in a block."""
+    squares: dict[int, float] = {}
+    for row in facts["moved"]:
+        block, _ = block_of(row["name"])
+        if block is not None:
+            squares[block] = squares.get(block, 0.0) + row["norm"] ** 2
+    if not squares:
+        return ""
+    low, high = min(squares), max(squares)
+    largest = max(squares, key=lambda block: squares[block])
+    share = squares[largest] / (sum(squares.values()) or 1.0)
+    blocks = f"block {low}" if low == high else f"{len(squares)} blocks from {low} to {high}"
+    most = "" if low == high else f", block {largest} most ({share:.0%} of the squared norm)"
+    return f"weights of {blocks} moved{most}"
 
 
 def _ranks(ranks: Sequence[int]) -> str:

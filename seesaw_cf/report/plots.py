@@ -20,6 +20,7 @@ from seesaw_cf.report import text
 from seesaw_cf.report.canvas import COLOURS, GREY, MARKERS, new_figure, picture_style, save_picture
 from seesaw_cf.report.levels import level_verdict
 from seesaw_cf.report.more_plots import dose_figure, draw_verdicts
+from seesaw_cf.report.moved_plot import draw_moved
 from seesaw_cf.report.results import HOLDER, Results, relation_name, sort_groups, sort_pairs, sort_relations
 from seesaw_cf.report.rows import AccuracyRow, EffectRow, records, with_limits
 from seesaw_cf.report.strips import level_number
@@ -112,6 +113,7 @@ def draw(results: Results, folder: Path, curves: Curves | None = None) -> dict[s
     effects = results.effects[results.effects["holds"] == HOLDER] if len(results.effects) else results.effects
     with picture_style():
         files |= draw_levels(results, folder)
+        files |= draw_moved(results, folder)
         for axis in [name for name in dict.fromkeys(effects.get("axis", ())) if name != ALL]:
             frame = effects[effects["axis"].isin((axis, ALL)) & (effects["n_cases"] > 0)]
             if frame.empty:
