@@ -1,0 +1,95 @@
+"""How often a change without an aim is flagged: nulls of every kind, each audited against a null of its own.
+
+    python -m benchmarks.null_changes --changes 10
+
+Writes `benchmarks/results/null_changes.json`: of every kind of change how many were called worse or better than their
+control on any level, and how many reports held a verdict about a group. Both are false, since change and control are
+drawn alike.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import torch
+from transformers import PreTrainedModel
+
+import seesaw_cf
+from benchmarks.report_level import share_of
+from seesaw_cf.editors.control_names import is_control
+from seesaw_cf.editors.nulls import rounded_again
+from seesaw_cf.effects.levels import LEVEL_VERDICTS
+from seesaw_cf.models import LowRank, SteeringVector, WeightDelta, load_model
+from seesaw_cf.models.change import Change
+from seesaw_cf.models.difference import rounding
+from seesaw_cf.report import AuditSettings
+from seesaw_cf.stats.verdicts import AFFECTED
+
+RESULT = Path(__file__).parent / "results" / "null_changes.json"
+_SIZE = 0.08  # of the norm of each weight
+_FLAGS = LEVEL_VERDICTS[:2]  # worse and better than the control
+
+
+def nulls(model: PreTrainedModel, kind: str, number: int) -> Iterator[Change]:
+    """Yield changes of one kind that were drawn without an aim."""
+    matrices = {name: p.detach() for name, p in model.named_parameters() if p.dim() == 2 and "layers" in name}
+    for seed in range(number):
+        generator = torch.Generator().manual_seed(1000 + seed)
+        if kind == "steering vector":
+            yield SteeringVector(2, torch.randn(128, generator=generator), 0.1)
+        elif kind == "rounding":
+            error = rounding(model, torch.bfloat16)
+            yield rounded_again(WeightDelta({name: 40 * error.dense(name) for name in error.updates}), seed)
+        else:
+            yield WeightDelta({name: _drawn(weights, kind, generator) for name, weights in matrices.items()})
+
+
+def _drawn(weights: torch.Tensor, kind: str, generator: torch.Generator) -> torch.Tensor | LowRank:
+    rows, columns = weights.shape
+    size = _SIZE * float(weights.norm())
+    if kind == "noise":
+        noise = torch.randn(rows, columns, generator=generator)
+        return noise * (size / float(noise.norm()))
+    left, right = torch.randn(rows, 2, generator=generator), torch.randn(2, columns, generator=generator)
+    return LowRank(left * (size / float((left @ right).norm())), right)
+
+
+KINDS = ("noise", "low rank", "rounding", "steering vector")
+
+
+def main() -> None:
+    """Audit every null and count what is claimed."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--changes", type=int, default=10, help="nulls of each kind")
+    parser.add_argument("--limit", type=int, default=20, help="facts that each is asked about")
+    args = parser.parse_args()
+    model, tokenizer = load_model("seesaw-tiny", device="cpu", progress=False)
+    rows = []
+    for kind in KINDS:
+        changed = {f"n{number}": change for number, change in enumerate(nulls(model, kind, args.changes))}
+        found = seesaw_cf.audit(
+            model,
+            tokenizer,
+            changed=changed,
+            limit=args.limit,
+            control_seeds=1,
+            device="cpu",
+            progress=False,
+            report=AuditSettings(permutations=199),
+        )
+        levels = found.levels[found.levels["decides"] & ~found.levels["editor"].map(is_control)]
+        flagged = set(levels.loc[levels["verdict"].isin(_FLAGS), "editor"])
+        groups = found.contrasts[~found.contrasts["editor"].map(is_control)]
+        claimed = set(groups.loc[groups["verdict"].isin(AFFECTED), "editor"])
+        rows.append({"kind": kind, "n": len(changed), "levels": len(flagged), "groups": len(claimed)})
+        print(rows[-1], flush=True)
+    n, hits = sum(row["n"] for row in rows), sum(row["levels"] for row in rows)
+    result = {"facts": args.limit, "kinds": rows, "any level flagged": share_of([number < hits for number in range(n)])}
+    RESULT.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
