@@ -67,7 +67,7 @@ def main() -> None:
     parser.add_argument("--limit", type=int, default=20, help="facts that each is asked about")
     args = parser.parse_args()
     model, tokenizer = load_model("seesaw-tiny", device="cpu", progress=False)
-    rows = []
+    rows: list[dict[str, str | int]] = []
     for kind in KINDS:
         changed = {f"n{number}": change for number, change in enumerate(nulls(model, kind, args.changes))}
         found = seesaw_cf.audit(
@@ -86,7 +86,7 @@ def main() -> None:
         claimed = set(groups.loc[groups["verdict"].isin(AFFECTED), "editor"])
         rows.append({"kind": kind, "n": len(changed), "levels": len(flagged), "groups": len(claimed)})
         print(rows[-1], flush=True)
-    n, hits = sum(row["n"] for row in rows), sum(row["levels"] for row in rows)
+    n, hits = (sum(int(row[name]) for row in rows) for name in ("n", "levels"))
     result = {"facts": args.limit, "kinds": rows, "any level flagged": share_of([number < hits for number in range(n)])}
     RESULT.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
 
