@@ -232,11 +232,10 @@ def _apart(job: Job, found: ChangedModel, tokenizer: PreTrainedTokenizerBase) ->
     """Return what asks a model in place of the base with its change; None where that is the same."""
     if found.whole is None:
         return None
-    if found.rounding:  # kernels of quantised models give other numbers in other batches
-        return HFScorer(found.whole, tokenizer, max_tokens=1)
-    if found.vocabulary is None:
-        return _scorer(job, found.whole, tokenizer)
-    return SharedTokensScorer(_scorer(job, found.whole, found.vocabulary.tokenizer), found.vocabulary)
+    own = found.vocabulary.tokenizer if found.vocabulary else tokenizer
+    # Kernels of quantised models give other numbers in other batches.
+    scorer = HFScorer(found.whole, own, max_tokens=1) if found.rounding else _scorer(job, found.whole, own)
+    return SharedTokensScorer(scorer, found.vocabulary) if found.vocabulary else scorer
 
 
 def _scorer(job: Job, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> Scorer:

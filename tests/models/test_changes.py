@@ -310,6 +310,22 @@ def test_checkpoints_with_reordered_and_more_tokens(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
+def test_reordered_tokens_that_are_only_rounded_are_asked_with_their_own_tokenizer(tmp_path: Path) -> None:
+    model, tokenizer = small.model(), byte_level(bos=False)
+    order = shuffled(tokenizer, tmp_path / "rounded")
+    model.resize_token_embeddings(len(order), mean_resizing=False)  # every row is a token
+    moved: Any = narrowed(copy.deepcopy(model), torch.float16).float()
+    with torch.no_grad():
+        for end in (moved.get_input_embeddings(), moved.get_output_embeddings()):
+            end.weight[order] = end.weight[: len(order)].clone()
+    narrowed(copy.deepcopy(moved), torch.float16).save_pretrained(tmp_path / "rounded")
+    found = read(tmp_path / "rounded", model, tokenizer)
+    assert (found.rounding, found.vocabulary is None) == (True, False)
+    own = AutoTokenizer.from_pretrained(tmp_path / "rounded")
+    asked = given_of(tmp_path / "rounded", model, tokenizer).score(model, HFScorer(model, tokenizer), CLOZES)
+    assert [score.logprob for score in asked] == pytest.approx(logprobs(HFScorer(moved.eval(), own)), abs=NATS)
+
+
 def test_rows_of_padding_are_no_change_of_the_vocabulary(tmp_path: Path) -> None:
     tuned = noisy(small.model())
     tuned.resize_token_embeddings(512, mean_resizing=False)
