@@ -75,7 +75,7 @@ def cluster_codes(frame: pd.DataFrame, clusters: Sequence[str]) -> tuple[dict[st
         if missing:
             raise RecordError(
                 f"compare: no item has the cluster field {missing[0]!r}; fields are {_fields(frame)}. Name one of "
-                "them, or give it with --groups FILE."
+                "them, or give it with --mapping FILE."
             )
         return {name: _coded(frame, (name,), alone) for name in clusters}, " and ".join(clusters)
     labels, used = alone, list[str]()

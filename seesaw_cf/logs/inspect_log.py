@@ -10,6 +10,7 @@ import json
 import math
 import struct
 import zipfile
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -105,14 +106,21 @@ def _header(file: Path) -> bytes:
 
 
 def _member(archive: zipfile.ZipFile, stream: BinaryIO, info: zipfile.ZipInfo) -> bytes:
-    """Return a member of a zip file, whose bytes `stream` has."""
-    if info.compress_type != _ZSTANDARD:
-        return archive.read(info)
-    stream.seek(info.header_offset)
-    lengths = struct.unpack("<HH", stream.read(30)[26:])  # of the name and the extra field before the content
-    stream.seek(sum(lengths), 1)
-    content = stream.read(info.compress_size)
-    return bytes(pa.CompressedInputStream(pa.BufferReader(content), "zstd").read())
+    """Return a member of a zip file, whose bytes `stream` has.
+
+    Raises:
+        RecordError: It is damaged.
+    """
+    try:
+        if info.compress_type != _ZSTANDARD:
+            return archive.read(info)
+        stream.seek(info.header_offset)
+        lengths = struct.unpack("<HH", stream.read(30)[26:])  # of the name and the extra field before the content
+        stream.seek(sum(lengths), 1)
+        content = stream.read(info.compress_size)
+        return bytes(pa.CompressedInputStream(pa.BufferReader(content), "zstd").read())
+    except (OSError, EOFError, RuntimeError, ValueError, struct.error, zlib.error, zipfile.BadZipFile) as error:
+        raise RecordError(f"{stream.name}, {info.filename}: damaged ({error}). Copy the log again.") from error
 
 
 def _row(task: str, sample: Mapping[str, Any], reader: Reader) -> ItemRow:

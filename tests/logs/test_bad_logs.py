@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
+import zipfile
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from seesaw_cf.errors import SeesawError
 from seesaw_cf.logs import CompareSettings, LogComparison, compare_logs, read_log
 from tests.logs.made import Item, Made, items, write_log
 
+ZSTANDARD = 93
 QUICK = CompareSettings(clusters=("passage",), permutations=99)
 
 
@@ -134,13 +137,31 @@ def test_what_is_no_log_is_explained(name: str, tmp_path: Path) -> None:
         read_log(make(tmp_path))
 
 
+@pytest.mark.parametrize("method", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, ZSTANDARD])
+def test_a_damaged_sample_of_inspect_is_named(method: int, tmp_path: Path) -> None:
+    sample = b"no sample " * 50
+    content = pa.compress(sample, "zstd", asbytes=True) if method == ZSTANDARD else sample
+    file = tmp_path / "log.eval"
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr("header.json", '{"version": 2, "status": "success", "eval": {"task": "t"}}')
+        archive.writestr("samples/1_epoch_1.json", content, 0 if method == ZSTANDARD else method)
+        start = archive.getinfo("samples/1_epoch_1.json").header_offset + 30 + len("samples/1_epoch_1.json")
+    data = bytearray(file.read_bytes())
+    data[start : start + 8] = b"\xff" * 8
+    if method == ZSTANDARD:  # Python writes it from 3.14 on: its number stands in the central directory
+        data[data.rindex(b"PK\x01\x02") + 10] = ZSTANDARD
+    file.write_bytes(bytes(data))
+    with pytest.raises(SeesawError, match=r"log\.eval, samples/1_epoch_1\.json: damaged"):
+        read_log(file)
+
+
 def test_logs_without_a_common_item_or_field_are_explained(tmp_path: Path) -> None:
     base = write_log(tmp_path / "a", items(), Made(model="small"))
     other = write_log(tmp_path / "b", items(), Made(model="other", task="else"))
     with pytest.raises(SeesawError, match="no item is in both logs"):
         compare_logs(base, other, QUICK)
     same = write_log(tmp_path / "c", items(), Made(model="other"))
-    with pytest.raises(SeesawError, match="no item has the cluster field 'story'"):
+    with pytest.raises(SeesawError, match=r"no item has the cluster field 'story'.*--mapping FILE"):
         compare_logs(base, same, replace(QUICK, clusters=("story",)))
     with pytest.raises(SeesawError, match="unknown difference of logs 'shot'"):
         CompareSettings(allow=("shot",))
