@@ -76,20 +76,24 @@ def block_of(name: str) -> tuple[int | None, str]:
 
 
 def where_moved(facts: EditedModel) -> str:
-    """Describe where weights moved: blocks, and the one that moved most; "" where none is in a block."""
+    """Describe where weights moved: blocks, the one that moved most, and what lies outside; "" where none is in one."""
     squares: dict[int, float] = {}
+    outside = 0.0
     for row in facts["moved"]:
         block, _ = block_of(row["name"])
-        if block is not None:
+        if block is None:
+            outside += row["norm"] ** 2
+        else:
             squares[block] = squares.get(block, 0.0) + row["norm"] ** 2
     if not squares:
         return ""
     low, high = min(squares), max(squares)
     largest = max(squares, key=lambda block: squares[block])
-    share = squares[largest] / (sum(squares.values()) or 1.0)
+    total = sum(squares.values(), outside) or 1.0
     blocks = f"block {low}" if low == high else f"{len(squares)} blocks from {low} to {high}"
-    most = "" if low == high else f", block {largest} most ({share:.0%} of the squared norm)"
-    return f"weights of {blocks} moved{most}"
+    most = "" if low == high else f", block {largest} most ({squares[largest] / total:.0%} of the squared norm)"
+    rest = f"; {outside / total:.0%} of the squared norm lies outside the blocks" if outside else ""
+    return f"weights of {blocks} moved{most}{rest}"
 
 
 def _ranks(ranks: Sequence[int]) -> str:

@@ -41,7 +41,13 @@ def test_the_block_of_a_parameter(name: str, place: tuple[int | None, str]) -> N
 
 
 def test_the_sentence_names_blocks_and_the_largest() -> None:
-    assert where_moved(SEVERAL) == "weights of 2 blocks from 1 to 10 moved, block 10 most (90% of the squared norm)"
+    assert where_moved(model(*SEVERAL["moved"][:2])) == (
+        "weights of 2 blocks from 1 to 10 moved, block 10 most (90% of the squared norm)"
+    )
+    assert where_moved(SEVERAL) == (
+        "weights of 2 blocks from 1 to 10 moved, block 10 most (10% of the squared norm); 89% of the squared norm lies "
+        "outside the blocks"
+    )
     assert where_moved(model(part("model.layers.1.mlp.down_proj.weight", 1.0))) == "weights of block 1 moved"
     assert where_moved(model(part("lm_head.weight", 1.0))) == ""
 
