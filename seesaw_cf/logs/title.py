@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
+from seesaw_cf.base.terminal import quantity
 from seesaw_cf.logs.differences import FAMILIES
 from seesaw_cf.logs.judging import DECIDED
 from seesaw_cf.logs.log import LOGLIK, MARGIN
@@ -61,10 +62,20 @@ class ChangeFacts:
         return rows_of(rows.drop_duplicates(["task"]))
 
     @property
-    def same(self) -> bool:
-        """Whether no item changed, by more than rounding."""
+    def other_answers(self) -> list[Row]:
+        """Tasks with other answers than before, those with most of them first."""
+        return sorted((row for row in self.forms if row["other_answer"]), key=lambda row: -row["other_answer"])
+
+    @property
+    def same_scores(self) -> bool:
+        """Whether no score or log-probability of an item changed, by more than rounding."""
         own = self.rows[(self.rows["family"].isin((SCORES, LOGS))) & ~self.rows["task"].str.startswith(POOLED)]
         return bool(len(own)) and bool((own["verdict"] == _SAME).all()) and not self.alarms
+
+    @property
+    def same(self) -> bool:
+        """Whether no item changed: its score, its log-probabilities or its answer."""
+        return self.same_scores and not self.other_answers
 
     @property
     def largest(self) -> float:
@@ -85,12 +96,17 @@ class ChangeFacts:
 
 
 def title_sentences(model: ChangeFacts, several: bool) -> Iterable[str]:
-    """Yield what changed in one model: first the form of answers, then scores, else log-probabilities, then groups."""
+    """Yield what changed in one model: form of answers, then scores, else log-probabilities or answers, then groups."""
     if model.same:
-        moved = f", and no log-probability moved by more than {model.largest:.1g} nats" if model.largest >= 0 else ""
+        moved = f", and log-probabilities moved by up to {model.largest:.1g} nats" if model.largest >= 0 else ""
         yield f"Nothing changed: {model.name} answers all items as {model.base} does{moved}"
         return
     lead = f"{model.name}: " if several else ""
+    if model.same_scores:
+        others = [f"{text.percent(row['other_answer'])} of the answers in {row['task']}" for row in model.other_answers]
+        more = f" and {quantity(len(others) - _NAMED, 'more task')}" if len(others) > _NAMED else ""
+        yield f"{lead}{'no' if lead else 'No'} score changed, yet {', '.join(others[:_NAMED])}{more} are other ones"
+        return
     forms = list(_form_titles(model))
     scores, logs = model.decided(SCORES), model.decided(LOGS)
     yield from forms

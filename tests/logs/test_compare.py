@@ -22,6 +22,7 @@ from tests.conftest import ROOT
 from tests.logs.made import FORMATS, Item, Made, items, write_log
 
 QUICK = CompareSettings(clusters=("passage",), permutations=199)
+QUICK_ALONE = replace(QUICK, clusters=())
 CHANGE: Mapping[str, Any] = {"seed": 1, "shift": -1.5, "only": "woman"}
 
 
@@ -86,12 +87,26 @@ def test_nothing_changed_is_the_title(tmp_path: Path) -> None:
     comparison = _compared(tmp_path, seed=0)
     title = comparison.findings.screen.title
     assert (
-        title
-        == "Nothing changed: edited answers all items as small does, and no log-probability moved by more than 0 nats."
+        title == "Nothing changed: edited answers all items as small does, and log-probabilities moved by up to 0 nats."
     )
     assert set(comparison.differences.loc[comparison.differences["family"] == "scores", "verdict"]) == {
         "no item changed"
     }
+
+
+@pytest.mark.parametrize("other", [0, 5, 40])
+def test_other_wrong_answers_are_a_change_though_no_score_is(other: int, tmp_path: Path) -> None:
+    rows = [{"item": f"i{number}", "acc": 0, "answer": "no"} for number in range(40)]
+    changed = [row | {"answer": "maybe" if number < other else "no"} for number, row in enumerate(rows)]
+    for name, log in (("small", rows), ("edited", changed)):
+        pd.DataFrame(log).to_csv(tmp_path / f"{name}.csv", index=False)
+    title = compare_logs(tmp_path / "small.csv", tmp_path / "edited.csv", QUICK_ALONE).findings.screen.title
+    share = f"{100 * other / 40:.1f}%"
+    assert title == (
+        f"No score changed, yet {share} of the answers in all items are other ones."
+        if other
+        else "Nothing changed: edited answers all items as small does."
+    )
 
 
 def test_a_change_of_form_is_named_before_any_score(tmp_path: Path) -> None:
