@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
+import keyword
 import re
 from collections.abc import Callable
 from functools import partial
@@ -28,14 +29,18 @@ def _write(kind: str, args: argparse.Namespace) -> None:
     """Write the files of a kind under a name, and say what to do with them.
 
     Raises:
-        RecordError: The name is none, or that of a module that is installed.
+        RecordError: The name is none, or that of an installed module, an editor or a word of Python.
         StorageError: The folder holds something already.
     """
+    from seesaw_cf.editors import EDITORS
+    from seesaw_cf.editors.control_names import CONTROLS
+
     name: str = args.name
-    if not _NAME.fullmatch(name) or importlib.util.find_spec(name) is not None:
+    taken = keyword.iskeyword(name) or name in EDITORS or name in CONTROLS
+    if taken or not _NAME.fullmatch(name) or importlib.util.find_spec(name) is not None:
         raise RecordError(
-            f"new {kind}: the name is {name!r}, expected small letters and digits that name no installed module, such "
-            "as mine2. Choose another."
+            f"new {kind}: the name is {name!r}, expected small letters and digits that name no installed module, "
+            "editor or word of Python, such as mine2. Choose another."
         )
     folder = args.out or Path(name)
     with atomic_folder(folder) as place:

@@ -85,7 +85,7 @@ def test_a_scaffold_is_found_by_its_file_and_by_its_entry_point(kind: str, new: 
     assert not plugins.is_own("elsewhere")
 
 
-@pytest.mark.parametrize("name", ["Mine", "my-editor", "json", "", "my_editor"])
+@pytest.mark.parametrize("name", ["Mine", "my-editor", "json", "", "my_editor", "class", "rome", "identity"])
 def test_a_scaffold_takes_no_name_that_would_not_work(
     name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
