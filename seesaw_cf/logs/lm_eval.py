@@ -106,9 +106,9 @@ def _row(task: str, line: Mapping[str, Any], reader: Reader) -> ItemRow:
     answer, invalid = "", False
     if _are_logprobs(responses):
         logprobs = [float(response[0]) for response in responses]
-        metrics |= log_probability_metrics(logprobs, int(str(target)) if str(target).isdecimal() else 0)
-        best = max(range(len(logprobs)), key=logprobs.__getitem__)
-        answer = texts[2 * best + 1] if len(texts) == 2 * len(logprobs) and len(logprobs) > 1 else ""
+        choices = texts[1::2] if len(texts) == 2 * len(logprobs) and len(logprobs) > 1 else []
+        metrics |= log_probability_metrics(logprobs, _right(target, len(logprobs), choices))
+        answer = choices[max(range(len(logprobs)), key=logprobs.__getitem__)] if choices else ""
     elif responses:
         answer = str(responses[0][0] if isinstance(responses[0], list) and responses[0] else responses[0])
         invalid = answer.strip() in ("", INVALID)
@@ -122,6 +122,17 @@ def _row(task: str, line: Mapping[str, Any], reader: Reader) -> ItemRow:
         fields=reader.kept(document),
         invalid=invalid,
     )
+
+
+def _right(target: object, responses: int, choices: Sequence[str]) -> int:
+    """Return the number of the right choice, which a log gives as a number or as a text that one choice has; else -1.
+
+    Tasks such as WinoGrande ask for one text after several contexts: their target names no choice.
+    """
+    if responses == 1 or str(target).isdecimal():
+        return int(str(target)) if responses > 1 else 0
+    named = [number for number, choice in enumerate(choices) if choice.strip() == str(target).strip()]
+    return named[0] if len(named) == 1 else -1
 
 
 def _are_logprobs(responses: Sequence[Any]) -> bool:
