@@ -54,6 +54,7 @@ _PHRASES = {
     "The edits that did the largest damage": "The facts with the largest damage",
     "Some edit is always the worst": "Some fact is always the worst",
     "Every edit": "Every fact asked about",
+    "Editors": "Changed models",
     "editors": "changed models",
     "editor": "changed model",
     "edits": "facts",

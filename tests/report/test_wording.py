@@ -56,6 +56,7 @@ def test_the_files_claim_no_edit(run: Path, tmp_path: Path) -> None:
             "Did the edits take",
             "Worst edits",
             "edited person",
+            "Editors side by side",
         ):
             assert words not in text, words
     assert "## Facts that moved most" in markdown
