@@ -115,7 +115,7 @@ def _ranked(world: World, relation_id: str) -> tuple[str, ...]:
     """The values of a relation, the table's and those of edits, in an order of their own."""
     requests = [case.request for case in world.edits if case.request.relation_id == relation_id]
     edited = {str(entity.id) for request in requests for entity in (request.target_new, request.target_true)}
-    values = sorted({*groups.table(_TABLES[relation_id]), *edited})
+    values = sorted({id for id in (*groups.table(_TABLES[relation_id]), *edited) if id.startswith("Q")})
     return tuple(random.Random(f"{world.seed} {relation_id}").sample(values, len(values)))
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import hashlib
 import json
 import math
 import zlib
@@ -19,6 +18,7 @@ import pandas as pd
 
 from seesaw_cf.base.checks import shown
 from seesaw_cf.base.errors import RecordError, SeesawError, StorageError
+from seesaw_cf.base.seeds import seed_of
 
 MARGIN = "margin"
 """Metric of items with log-probabilities: of the right answer minus that of the best other one, nats."""
@@ -191,8 +191,7 @@ def log_probability_metrics(logprobs: list[float], target: int) -> dict[str, flo
 
 def hash_of(*texts: object) -> int:
     """Return 64 bits of SHA-256 of texts, never 0."""
-    content = "\x1f".join(map(str, texts)).encode("utf-8", "surrogatepass")
-    return int.from_bytes(hashlib.sha256(content).digest()[:8]) or 1
+    return seed_of(*texts, bits=64, joined="\x1f") or 1
 
 
 def clean(value: object) -> str:

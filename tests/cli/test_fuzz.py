@@ -127,7 +127,7 @@ def line(leaf: str, evil: dict[str, str]) -> list[str]:
     """A command line on which everything needed has a cheap value, except what is given."""
     words = leaf.split()
     for option in LEAVES[leaf]:
-        needed = option.required or (not option.option_strings and option.nargs != "*")
+        needed = option.nargs != "*" and (option.required or not option.option_strings)
         if option.dest in evil:
             words += spelled(option, evil[option.dest])
         elif needed:

@@ -120,7 +120,8 @@ def make_study(folder: Path, plan: StudyPlan, out: Path) -> StudyFiles:
         why = "; ".join(f"{count}: {reason}" for reason, count in material.left_out.items()) or "no such passages"
         raise RecordError(f"{folder}: no texts for {plan.kind} ({why}). Expected a run with {kind.about}.")
     gold, rest = _gold(kind, plan.gold, material.items)
-    if plan.sample is not None and not (plan.sample if isinstance(plan.sample, int) else sum(plan.sample.values())):
+    asked = plan.sample if plan.sample is None or isinstance(plan.sample, int) else sum(plan.sample.values())
+    if asked == 0 and not gold:
         raise RecordError("sample: 0 items are wanted, expected at least one. Give a number, or leave --sample out.")
     chosen = sampled(rest, _sample_size(plan, kind, rest), seed)
     shared = [item for item in material.shared if plan.training or item.about["role"] != "training"]
