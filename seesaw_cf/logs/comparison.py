@@ -79,11 +79,23 @@ class LogComparison:
                 if table.brief
             ],
             method=[*_METHOD, self._families, *self.notes],
-            command=" ".join(["seesaw-cf compare", *map(shlex.quote, self.sources), "--out DIR"]),
+            command=self.command,
             facts=[(field.name, str(getattr(self.settings, field.name))) for field in fields(self.settings)],
             tables=tables,
             first=change_panels(self.differences, by_group=False),
         )
+
+    @property
+    def command(self) -> str:
+        """What repeats the comparison in a terminal: the logs, and what was declared otherwise than by default."""
+        words = ["seesaw-cf", "compare", *self.sources]
+        for field in fields(self.settings):
+            value = getattr(self.settings, field.name)
+            several = isinstance(value, tuple)
+            option = f"--{(field.name.removesuffix('s') if several else field.name).replace('_', '-')}"
+            entries = [] if value == field.default else value if several else [value]
+            words += [word for entry in entries for word in (option, str(entry))]
+        return shlex.join([*words, "--out", "DIR"])
 
     @property
     def _clusters(self) -> str:
@@ -159,8 +171,8 @@ def compare_logs(
 
     Raises:
         StorageError: A log cannot be read.
-        RecordError: A log is none, was cut, or was made otherwise than the base's in what `settings.allow` does not
-            name.
+        RecordError: A log is none, was cut, is given twice, or was made otherwise than the base's in what
+            `settings.allow` does not name.
         UnknownNameError: `settings.allow` names no difference.
     """
     settings = settings or CompareSettings()
@@ -172,6 +184,8 @@ def compare_logs(
     logs = [_read(path, settings) for path in paths]
     names = distinct_names(logs, paths)
     names[1:] = list(given) or names[1:]
+    if twice := next((name for name in names[1:] if names[1:].count(name) > 1), None):
+        raise RecordError(f"compare: the changed log {twice} is given twice, expected several. Name each once.")
     logs = [replace(log, name=name) for log, name in zip(logs, names)]
     pairs = [pair_logs(logs[0], log, settings.allow) for log in logs[1:]]
     for pair in pairs:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import math
+import shlex
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -16,7 +18,8 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from seesaw_cf.cli import main
+from seesaw_cf.cli import compare, main
+from seesaw_cf.cli.from_fields import values_of
 from seesaw_cf.logs import CompareSettings, LogComparison, compare_logs, read_log
 from tests.conftest import ROOT
 from tests.logs.made import FORMATS, Item, Made, items, write_log
@@ -167,6 +170,23 @@ def test_several_changed_models_stand_side_by_side(tmp_path: Path) -> None:
     assert set(named.differences["changed"]) == {"B"}
 
 
+@pytest.mark.parametrize("declared", [
+    CompareSettings(),
+    CompareSettings(permutations=0, seed=3, margin=0.05, allow=("shots", "cut")),
+    CompareSettings(groups=("gender", "a b"), clusters=("passage",), metrics=("acc",), mapping=Path("my map.csv")),
+])  # fmt: skip
+def test_the_command_of_a_report_repeats_it(declared: CompareSettings, tmp_path: Path) -> None:
+    (tmp_path / "x.csv").write_text("item,acc\n1,1\n2,0\n")
+    comparison = replace(compare_logs(tmp_path / "x.csv", tmp_path / "x.csv"), settings=declared)
+    program, command, *words = shlex.split(comparison.findings.command)
+    assert (program, command) == ("seesaw-cf", "compare")
+    parser = argparse.ArgumentParser()
+    compare.configure(parser)
+    options = parser.parse_args(words)
+    assert CompareSettings(**values_of(CompareSettings, options)) == declared
+    assert [options.base, *options.changed] == [tmp_path / "x.csv"] * 2
+
+
 def test_epochs_of_an_item_are_averaged(tmp_path: Path) -> None:
     rows = [
         {"item": f"i{n}", "epoch": epoch, "acc": float((n + epoch) % 2), "gender": "x"}
@@ -205,7 +225,8 @@ class Block:
         if name.split(".")[0] in ("torch", "transformers", "safetensors", "datasets", "inspect_ai", "lm_eval"):
             raise ImportError(f"no {name}")
 sys.meta_path.insert(0, Block())
-from seesaw_cf.cli import main
+from seesaw_cf.cli import compare, main
+from seesaw_cf.cli.from_fields import values_of
 sys.exit(main(sys.argv[1:]))
 """
 
