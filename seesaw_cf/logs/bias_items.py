@@ -13,6 +13,7 @@ from pathlib import Path
 from seesaw_cf.base.checks import one_of
 from seesaw_cf.base.errors import RecordError, StorageError
 from seesaw_cf.base.text import read_json, read_text
+from seesaw_cf.logs.log import sample_errors
 
 Metrics = Callable[[Sequence[float]], Mapping[str, float]]
 NAN = float("nan")
@@ -216,12 +217,8 @@ def read_bias_items(benchmark: str, place: str | Path) -> list[BiasItem]:
     make = BENCHMARKS[one_of("bias benchmark", benchmark, BENCHMARKS)]
     folder = _folder(str(place))
     files = [folder] if folder.is_file() else sorted(file for file in folder.rglob("*") if file.is_file())
-    try:
+    with sample_errors(place, f"files of {benchmark}. Give those of its authors."):
         items = list(make(files))
-    except (KeyError, IndexError, StopIteration, TypeError, RuntimeError) as error:
-        raise RecordError(
-            f"{place}: no file of {benchmark} ({type(error).__name__}: {error}). Give the files of its authors."
-        ) from error
     if not items:
         raise RecordError(f"{place}: no items of {benchmark} among {len(files)} files. Give the files of its authors.")
     return items

@@ -168,7 +168,7 @@ def sample_errors(place: object, expected: str) -> Iterator[None]:
         yield
     except SeesawError:
         raise
-    except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError, RecursionError) as error:
+    except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError, RuntimeError) as error:
         raise RecordError(f"{place}: {type(error).__name__} {clean(error)[:200]}. Expected {expected}") from error
 
 

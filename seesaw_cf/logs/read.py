@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import zipfile
 import zlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 
 from seesaw_cf.base.checks import check_path
@@ -42,14 +42,17 @@ def _is_plain(file: Path) -> bool:
     return file.suffix in (".csv", ".parquet")
 
 
-# Whether a file is of a format, and what reads it; the first that holds.
-_FORMATS: Sequence[tuple[Callable[[Path], bool], Callable[[Path, Sequence[Path], Reader], EvalLog]]] = (
+Format = tuple[Callable[[Path], bool], Callable[[Path, Sequence[Path], Reader], EvalLog]]
+"""Whether a file is of a format, and what reads it."""
+# The first that holds.
+_FORMATS: Sequence[Format] = (
     (_is_every_eval, read_every_eval),
     (_is_lm_eval, read_lm_eval),
     (_is_inspect, read_inspect),
     (_is_lighteval, read_lighteval),
     (_is_plain, read_plain),
 )
+_TABLES = 2  # the last formats
 
 
 def read_log(path: str | Path, reader: Reader | None = None) -> EvalLog:
@@ -68,14 +71,28 @@ def read_log(path: str | Path, reader: Reader | None = None) -> EvalLog:
     if not place.exists():
         raise StorageError(f"{place}: no such file or folder. Name a log or a folder of logs.")
     files = [place] if place.is_file() else sorted(file for file in place.rglob("*") if file.is_file())
-    for holds, read in _FORMATS:
+    for number, (holds, read) in enumerate(_FORMATS):
         if own := list(filter(holds, files)):
+            _check_alone(place, set(files) - set(own), _FORMATS[number + 1 : -_TABLES])
             with sample_errors(place, "values as the format has them. Write the log again."):
                 return read(place, own, reader or Reader())
     raise RecordError(
         f"{place}: no log among {len(files)} files, expected samples of lm_eval (--log_samples), a log of inspect_ai, "
         "_samples.jsonl of Every Eval Ever, details of lighteval, or a CSV or Parquet table."
     )
+
+
+def _check_alone(place: Path, others: Collection[Path], formats: Sequence[Format]) -> None:
+    """Refuse a folder with logs of other formats, too; tables may lie beside a log.
+
+    Raises:
+        RecordError: It has one.
+    """
+    if other := next((file for file in sorted(others) if any(holds(file) for holds, _ in formats)), None):
+        raise RecordError(
+            f"{place}: holds logs of several formats, such as {other.relative_to(place)}, expected those of one. Name "
+            "the folder or the file of one."
+        )
 
 
 def _start(file: Path) -> bytes:

@@ -155,6 +155,21 @@ def test_a_damaged_sample_of_inspect_is_named(method: int, tmp_path: Path) -> No
         read_log(file)
 
 
+def test_a_folder_with_logs_of_two_formats_is_refused_and_one_with_a_table_is_not(tmp_path: Path) -> None:
+    folder = write_log(tmp_path / "log", items(), Made())
+    (folder / "groups.csv").write_text("item,gender\n1,woman\n")
+    assert len(read_log(folder).items) == 60
+    write_log(folder / "more", items(), Made(), "inspect_eval")
+    with pytest.raises(SeesawError, match=r"logs of several formats, such as more.log\.eval, expected those of one"):
+        read_log(folder)
+
+
+def test_a_log_that_is_given_twice_is_refused(tmp_path: Path) -> None:
+    base, changed = (write_log(tmp_path / name, items(), Made(model=name)) for name in ("small", "other"))
+    with pytest.raises(SeesawError, match="is given twice"):
+        compare_logs(base, [changed, changed], QUICK)
+
+
 def test_logs_without_a_common_item_or_field_are_explained(tmp_path: Path) -> None:
     base = write_log(tmp_path / "a", items(), Made(model="small"))
     other = write_log(tmp_path / "b", items(), Made(model="other", task="else"))

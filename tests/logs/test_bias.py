@@ -122,3 +122,27 @@ def test_other_files_are_explained(name: str, message: str, tmp_path: Path) -> N
     with pytest.raises(SeesawError, match=message):
         read_bias_items(name, tmp_path)
     assert name not in BENCHMARKS or name == "bbq"
+
+
+DAMAGED = {
+    "bbq": ("x.jsonl", b"{nope\n"),
+    "bbq without answers": ("x.jsonl", b'{"category": "Age", "example_id": 1, "question_index": 1, "answer_info": {}}'),
+    "bbq without unknown": (
+        "x.jsonl",
+        json.dumps(
+            {"category": "Age", "example_id": 1, "question_index": 1}
+            | {"answer_info": {f"ans{at}": ["a", "old"] for at in range(3)}}
+        ).encode(),
+    ),
+    "winogender": ("stats.tsv", b"occupation\tbls_pct_female\nnurse\tmany\n"),
+    "stereoset": ("x.json", b'\xff "data"'),
+    "stereoset as a number": ("x.json", b'{"data": 3}'),
+}
+
+
+@pytest.mark.parametrize("name", DAMAGED)
+def test_damaged_files_are_explained(name: str, tmp_path: Path) -> None:
+    file, content = DAMAGED[name]
+    (tmp_path / file).write_bytes(content)
+    with pytest.raises(SeesawError, match="Give those of its authors"):
+        read_bias_items(name.partition(" ")[0], tmp_path)
