@@ -65,11 +65,14 @@ def bias_comparison(job: BiasJob, model: PreTrainedModel, tokenizer: PreTrainedT
         tokenizer: Of the base.
 
     Raises:
+        RecordError: A changed model has the name of the base.
         SeesawError: A changed model cannot be read, or a file cannot be written.
     """
     start = str(tokenizer.bos_token or tokenizer.eos_token or _NO_START)
     clozes = bias_clozes(job.items, start)
     found = find_all(job.changed, (), ())
+    if "base" in found:
+        raise RecordError("--changed: the name 'base' is that of the model before the change. Choose another.")
     models, _ = read_all(
         found, model, tokenizer, Job("base", changed=job.changed, controls=("none",)), {}, examined(())
     )

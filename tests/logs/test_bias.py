@@ -15,7 +15,7 @@ from seesaw_cf.cli import main
 from seesaw_cf.errors import SeesawError
 from seesaw_cf.logs.bias import authors_scores, write_bias_log
 from seesaw_cf.logs.bias_items import BENCHMARKS, BiasItem, read_bias_items
-from seesaw_cf.models import load_model
+from seesaw_cf.models import SteeringVector, load_model
 from seesaw_cf.types import ClozeScore
 from tests.conftest import REFERENCE
 
@@ -114,6 +114,14 @@ def test_a_changed_model_is_scored_and_compared(tmp_path: Path, capsys: pytest.C
     logs = [pd.read_parquet(tmp_path / "out" / f"{name}.parquet") for name in ("base", "scaled")]
     assert not logs[0]["loglik"].equals(logs[1]["loglik"])
     assert "winogender occupation, male - female" in (tmp_path / "out" / "report" / "report.md").read_text()
+
+
+def test_no_changed_model_takes_the_name_of_the_base(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    SteeringVector(layer=2, direction=torch.ones(128), strength=0.05).save(tmp_path / "vector")
+    words = ["bias", "--model", "seesaw-tiny", "--benchmark", f"winogender={_winogender(tmp_path / 'w')}",
+             "--changed", f"base={tmp_path / 'vector'}", "--out", str(tmp_path / "out")]  # fmt: skip
+    assert main(words) == 1
+    assert "the name 'base' is that of the model before the change" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("name", "message"), {"bbq": "no items of bbq among 1 files", "nothing": "unknown bias benchmark 'nothing'"}.items())  # fmt: skip  # noqa: E501
