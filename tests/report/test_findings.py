@@ -21,12 +21,13 @@ from seesaw_cf.report import read_results
 from seesaw_cf.report.contrasts import GroupCounts, count_groups
 from seesaw_cf.report.example import chance, example_of
 from seesaw_cf.report.findings import find
-from seesaw_cf.report.html.findings import AnswerExample, FirstScreen, findings_page
+from seesaw_cf.report.html.findings import AnswerExample, Findings, FirstScreen, findings_page
+from seesaw_cf.report.html.forest import Axis
 from seesaw_cf.report.levels import level_changes
 from seesaw_cf.report.page import report_page
 from seesaw_cf.report.results import Results
 from seesaw_cf.report.run_tables import run_tables
-from seesaw_cf.report.strips import Strip
+from seesaw_cf.report.strips import Strip, StripMark
 from seesaw_cf.report.title import title_of
 from seesaw_cf.stats import proportion
 from tests.report.runs import cases, property_cases, write_run
@@ -451,6 +452,16 @@ def test_numbers_of_what_is_drawn_are_in_the_record(beside: Results) -> None:
     marks = [mark.value for strip in _strips(found) for mark in strip.marks]
     assert [mark["value"] for level in levels for mark in level["estimates"]] == marks
     assert groups == {"kind": "groups", "counts": _groups(found).counts, "counts of controls": _groups(found).controls}
+
+
+@pytest.mark.parametrize(("low", "high"), [(-0.1, 0.9), (-9.0, 0.9), (-0.1, 9.0), (-9.0, 9.0)])
+def test_a_strip_shows_that_an_interval_goes_on_beyond_its_axis(low: float, high: float) -> None:
+    axis = Axis(-1.0, 1.0)
+    mark = StripMark("memit", "0.5", 0.5, low, high, axis.at(0.5), axis.span(low, high), 0)
+    page = findings_page(
+        Findings(FirstScreen("about", "title", {"x": Strip("x", "x", "", axis, ("-1", "1"), [mark], [])}))
+    )
+    assert ("‹</text>" in page, "›</text>" in page) == (low < -1, high > 1)
 
 
 def test_strips_show_editor_and_control_on_one_scale(beside: Results) -> None:
