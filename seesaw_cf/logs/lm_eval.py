@@ -107,6 +107,8 @@ def _row(task: str, line: Mapping[str, Any], reader: Reader) -> ItemRow:
     if _are_logprobs(responses):
         logprobs = [float(response[0]) for response in responses]
         choices = texts[1::2] if len(texts) == 2 * len(logprobs) and len(logprobs) > 1 else []
+        if "acc_mutual_info" in metrics:  # after the choices in their context they were asked alone
+            logprobs, choices = logprobs[: len(logprobs) // 2], choices[: len(logprobs) // 2]
         metrics |= log_probability_metrics(logprobs, _right(target, len(logprobs), choices))
         answer = choices[max(range(len(logprobs)), key=logprobs.__getitem__)] if choices else ""
     elif responses:

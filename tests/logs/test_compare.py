@@ -20,7 +20,7 @@ from scipy import stats
 
 from seesaw_cf.cli import compare, main
 from seesaw_cf.cli.from_fields import values_of
-from seesaw_cf.logs import CompareSettings, LogComparison, compare_logs, read_log
+from seesaw_cf.logs import CompareSettings, LogComparison, compare_logs
 from tests.conftest import ROOT
 from tests.logs.made import FORMATS, Item, Made, items, write_log
 
@@ -72,33 +72,6 @@ def test_margins_are_of_the_right_answer_against_the_best_other_one(form: str, t
     )
     assert row["family"] == "log-probabilities"
     assert row["verdict"] == "fell"
-
-
-@pytest.mark.parametrize(("target", "choices", "right"), [
-    ("1", (" yes", " no"), 1),
-    ("no", (" yes", " no"), 1),
-    ("[1, 2]", (" yes", " no"), None),  # several right choices
-    ("left.", (" left.", " left."), None),  # one text after two contexts, as in WinoGrande
-    ("Paris", (" Paris",), 0),
-    ("7", (" 7",), 0),
-])  # fmt: skip
-def test_a_right_choice_of_lm_eval_is_taken_only_where_the_log_names_it(
-    target: str, choices: tuple[str, ...], right: int | None, tmp_path: Path
-) -> None:
-    logprobs = [-1.0, -3.0][: len(choices)]
-    line = {
-        "doc_id": 0,
-        "target": target,
-        "arguments": {f"gen_args_{at}": {"arg_0": "Who?", "arg_1": text} for at, text in enumerate(choices)},
-        "filtered_resps": [[str(value), "False"] for value in logprobs],
-        "metrics": ["acc"],
-        "acc": 1.0,
-    }
-    (tmp_path / "samples_quiz.jsonl").write_text(json.dumps(line) + "\n")
-    log = read_log(tmp_path)
-    assert log.metrics == (("acc",) if right is None else ("acc", "loglik", "margin")[: 1 + len(choices)])
-    if right is not None:
-        assert log.items["metric:loglik"].tolist() == [logprobs[right]]
 
 
 def _margin(item: Item) -> float:
