@@ -151,8 +151,15 @@ class Crossing:
 
         Args:
             values: (n,) finite observations.
+
+        Raises:
+            RecordError: Values of another length, or of several columns.
         """
         check_rows("crossing", weights=self.used, values=values)
+        if values.ndim != 1:
+            raise RecordError(
+                f"crossing: values have shape {values.shape}, expected ({len(values)},): one number a row."
+            )
         first, y = self._dimensions[0], values[self.used]
         code = np.asarray(first.sums.indices)
         parts = np.array([np.bincount(code, part * y, first.scale.size) for part in self._parts])

@@ -83,5 +83,5 @@ def test_editors_of_the_package_keep_it(name: str) -> None:
 def test_the_command_says_what_holds(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check-editor", str(OWN), "--model", "seesaw-tiny", "--device", "cpu"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert len(lines) == 8
+    assert len(lines) == 9
     assert all(line.startswith("holds") for line in lines)

@@ -21,8 +21,10 @@ from seesaw_cf.editors.memit import MEMIT, MEMITConfig
 from seesaw_cf.effects import AccuracyColumns, AuditSettings, BiasColumns, SuccessColumns, audit
 from seesaw_cf.effects.leme_auto import PassageColumns
 from seesaw_cf.generation import Ask, CachedGenerator, HFGenerator, OpenAIGenerator, Sampling
+from seesaw_cf.logs import CompareSettings
 from seesaw_cf.models.architectures import ARCHITECTURES, model_parts
 from seesaw_cf.models.corpus import Corpus
+from seesaw_cf.models.steering import SteeringVector
 from seesaw_cf.models.weights import LowRank, WeightDelta
 from seesaw_cf.records import cases_to_table
 from seesaw_cf.records.relations import TEMPLATES
@@ -218,6 +220,7 @@ FITTING: dict[str, Made] = {
     "settings": lambda: CrawlSettings(triples=2, budget=4, sampling=Sampling(max_new_tokens=3)),
     "source": delta,
     "source:FileSummary": lambda: "x",
+    "source:usual_configs": lambda: "sample",
     "source:load_cases": lambda: "sample",
     "source:load_revised_cases": lambda: "sample",
     "source:reading": lambda: str(run_folder() / "cases.parquet"),
@@ -235,6 +238,7 @@ FITTING: dict[str, Made] = {
     "unit": lambda: "P27-00000000",
     "use": lambda: "cloze",
     "values:stratify": lambda: pd.Series(np.arange(float(len(prompts()))), prompts().index),
+    "values:cluster_sums": lambda: np.arange(float(N)),
     "values": lambda: np.arange(float(N)),
     "values:clustered_means": lambda: np.arange(float(N))[:, None],
     "values:Crossing": lambda: np.arange(float(N))[:, None],
@@ -251,6 +255,9 @@ OBJECTS: dict[str, Made] = {
     "LogComparison": log_comparison,
     "Audit": lambda: Audit(results()),
     "AuditSettings": AuditSettings,
+    "CompareSettings": CompareSettings,
+    "Results": results,
+    "SteeringVector": lambda: SteeringVector(3, torch.ones(128)),
     "HFScorer": lambda: HFScorer(*model()),
     "TrieScorer": lambda: TrieScorer(*model()),
     "EditedScorer": lambda: EditedScorer(TrieScorer(*model())),
@@ -276,6 +283,7 @@ PLAIN: dict[str, Made] = {
     "bool": lambda: True,
     "str": lambda: "x",
     "str | tuple[Message, ...]": lambda: "x",
+    "Change": delta,
     "dict[str, Any]": lambda: {"x": 1},
     "tuple[str, ...]": lambda: ("x",),
     "tuple[int, ...]": lambda: (1,),
