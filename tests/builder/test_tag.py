@@ -387,8 +387,8 @@ def test_a_run_of_tagged_released_files_has_groups_and_accuracy(
     shown = capsys.readouterr().out
     assert "WHAT HAPPENED TO OTHER PEOPLE" in shown
     assert "OTHER PROPERTIES" in shown
-    words = " ".join(shown.split())
-    assert words.count("The records lack something") == words.count("white space at an end") == 1
+    plain = " ".join(shown.split())
+    assert plain.count("The records lack something") == plain.count("white space at an end") == 1
     manifest = json.loads((tmp_path / "run" / "manifest.json").read_text(encoding="utf-8"))
     (note,) = manifest["notes"]
     assert note.startswith("2 of 4,348 prompts with an answer have white space")
