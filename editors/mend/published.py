@@ -8,6 +8,7 @@ Source: Mitchell et al. 2022, the mend repository (trainer.py, algs/mend.py: `st
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from seesaw_cf.base.errors import RecordError, StorageError
 from seesaw_cf.editors.mend.network import MENDNetwork, NetworkShape, matrices_of
 
 _SHAPES = "(1600, 6400), ..."
+_LAYER = re.compile(r"mend\..+\.mlp\.layers\.(\d+)\.u")
 
 
 class _StandIn:
@@ -42,13 +44,14 @@ def load_published(file: Path, names: Sequence[str], model: PreTrainedModel) -> 
         RecordError: It is no such file, or was trained for other weights.
     """
     state = _state(file)
-    layers = [key for key in state if key.endswith(".u") and ".mlp.layers." in key]
+    names_of = {key: _LAYER.fullmatch(key) for key, value in state.items() if value.dim() == 2}
+    layers = {key: match[1] for key, match in names_of.items() if match}
     if not layers or "edit_lrs" not in state:
         raise RecordError(
             f"{file}: no MEND network in it, expected the tensors edit_lrs and mend.{_SHAPES}.mlp.layers.0.u. Give "
             "the file that training saved, or the folder of a network of this package."
         )
-    hidden = max(int(key.split(".mlp.layers.")[1].split(".")[0]) for key in layers)
+    hidden = len(set(layers.values())) - 1
     shape = NetworkShape(matrices_of(names, model), max(state[key].shape[1] for key in layers), hidden)
     network = MENDNetwork(shape)
     try:

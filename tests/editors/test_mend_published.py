@@ -112,6 +112,23 @@ def test_other_files_are_refused(model: GPT2LMHeadModel, tmp_path: Path, content
         load_published(file, NAMES, model)
 
 
+@pytest.mark.parametrize(
+    ("layer", "tensor", "says"),
+    [
+        ("0", torch.ones(3), "no MEND network in it"),
+        ("x", torch.ones(3, 3), "no MEND network in it"),
+        ("900000000", torch.ones(3, 3), "made for other weights than"),
+    ],
+)
+def test_layers_that_no_network_has_are_refused(
+    model: GPT2LMHeadModel, tmp_path: Path, layer: str, tensor: torch.Tensor, says: str
+) -> None:
+    state = {"edit_lrs": torch.ones(1), f"mend.(8, 32).mlp.layers.{layer}.u": tensor}
+    torch.save({"model": state}, tmp_path / "mend.pt")
+    with pytest.raises(RecordError, match=says):
+        load_published(tmp_path / "mend.pt", NAMES, model)
+
+
 def test_a_network_of_other_weights_is_refused(model: GPT2LMHeadModel, tmp_path: Path) -> None:
     save(tmp_path / "mend.pt", model)
     with pytest.raises(RecordError, match="made for other weights than"):
