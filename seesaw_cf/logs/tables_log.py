@@ -159,5 +159,5 @@ def _plain_rows(file: Path, frame: pd.DataFrame, reader: Reader) -> Iterator[Ite
             answer=answer_text(fields.get("answer", "")),
             fields=reader.kept({str(name): value for name, value in fields.items()}),
             epoch=int(row.get("epoch", 1)),
-            invalid=bool(row.get("invalid", False)),
+            invalid=number_of(row.get("invalid", False)) > 0,
         )

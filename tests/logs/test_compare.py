@@ -20,7 +20,7 @@ from scipy import stats
 
 from seesaw_cf.cli import compare, main
 from seesaw_cf.cli.from_fields import values_of
-from seesaw_cf.logs import CompareSettings, LogComparison, compare_logs
+from seesaw_cf.logs import CompareSettings, LogComparison, compare_logs, read_log
 from tests.conftest import ROOT
 from tests.logs.made import FORMATS, Item, Made, items, write_log
 
@@ -158,6 +158,11 @@ def test_the_command_of_a_report_repeats_it(declared: CompareSettings, tmp_path:
     options = parser.parse_args(words)
     assert CompareSettings(**values_of(CompareSettings, options)) == declared
     assert [options.base, *options.changed] == [tmp_path / "x.csv"] * 2
+
+
+def test_an_empty_cell_is_no_invalid_answer(tmp_path: Path) -> None:
+    (tmp_path / "x.csv").write_text("item,acc,invalid\na,1,False\nb,0,\nc,1,True\n")
+    assert read_log(tmp_path / "x.csv").items["invalid"].tolist() == [False, False, True]
 
 
 def test_epochs_of_an_item_are_averaged(tmp_path: Path) -> None:
