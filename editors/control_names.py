@@ -20,7 +20,7 @@ DRAWN = ("random", "unrelated")
 
 NULLS = {
     "noise": "random changes of the same norm and rank in the same tensors",
-    "rounding": "the same rounding errors, each up or down by chance",
+    "rounding": "a change of the same size in each weight, up or down by chance",
     "direction": "random directions of the same length at the same layer",
 }
 """Kind of the random control of a model that was changed elsewhere -> what it is, in words."""

@@ -84,7 +84,10 @@ def _log_probabilities(model: ChangeFacts) -> Iterable[str]:
     rows = rows_of(model.rows[(model.rows["family"] == LOGS) & ~model.rows["task"].str.startswith(POOLED)])
     if model.same:
         return
-    for metric, name in ((LOGLIK, "The right answer"), (MARGIN, "The right answer against the best other one")):
+    for metric, name in (
+        (LOGLIK, "The answer that counts as right"),
+        (MARGIN, "That answer against the best other one"),
+    ):
         own = [row for row in rows if row["metric"] == metric]
         if own:
             changes = ", ".join(f"{row['task']} {change_text(row)} ({row['verdict']})" for row in own[:3])

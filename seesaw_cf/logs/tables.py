@@ -106,8 +106,8 @@ def _scores(frame: pd.DataFrame, model: Sequence[Column]) -> Table:
 
 def _logs(frame: pd.DataFrame, model: Sequence[Column]) -> Table:
     about = (
-        "Nats, after minus before: margin, the right answer against the best other one; loglik, the right one alone. "
-        "They move where no answer flips. Of an item: how far it moved, median and largest."
+        "Nats, after minus before: loglik, the answer that the task counts as right; margin, that answer against the "
+        "best other one. They move where no answer flips. Of an item: how far it moved, median and largest."
     )
     columns = (
         *(*model, _TASK, _METRIC, _VERDICT, *_LEVELS, _CHANGE, _P),
