@@ -29,13 +29,13 @@ class Tracker(Protocol):
 class LibraryTracker:
     """A tracker whose library has `init`, `log` and `finish`, as Trackio and Weights & Biases do."""
 
-    def __init__(self, library: Any) -> None:
-        """Keep the library."""
-        self.library = library
+    def __init__(self, module: Any) -> None:
+        """Keep the imported module."""
+        self.module = module
 
     def log(self, step: str, numbers: Mapping[str, float]) -> None:
         """Log the numbers as "STEP/NAME"."""
-        self.library.log({f"{step}/{name}": value for name, value in numbers.items()})
+        self.module.log({f"{step}/{name}": value for name, value in numbers.items()})
 
 
 _CURRENT: ContextVar[Tracker | None] = ContextVar("tracker", default=None)

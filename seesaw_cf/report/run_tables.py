@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 
@@ -17,7 +17,8 @@ from seesaw_cf.report.levels import WORDS, level_verdict
 from seesaw_cf.report.moved import ABOUT_MOVED, MOST, moved_table
 from seesaw_cf.report.page_answers import case_link
 from seesaw_cf.report.page_cases import cell_link, edit_link
-from seesaw_cf.report.results import HOLDER, Results, relation_name, sort_groups, sort_pairs, sort_relations
+from seesaw_cf.report.results import HOLDER, Results, relation_name, sort_relations
+from seesaw_cf.report.row_order import by_pair, in_run_order, sort_rows
 from seesaw_cf.report.strips import level_number
 from seesaw_cf.report.success import ABOUT_SUCCESS, success_table
 from seesaw_cf.report.table import Cell, Column, EstimateColumn, Row, Table, rows_of
@@ -115,7 +116,7 @@ def efficacy_table(results: Results, brief: bool = False) -> Table:
         Column("unscored", lambda row: row.get("n_unscored", row["n_edits"])),
     )
     empty = pd.DataFrame(columns=["editor", "relation"])
-    frame = _in_order(results, results.efficacy) if len(results.efficacy) else empty
+    frame = in_run_order(results, results.efficacy) if len(results.efficacy) else empty
     return Table("efficacy", "Did the edits take?", notes.GATE, columns, frame, lines=lines)
 
 
@@ -194,7 +195,7 @@ def _knowledge(results: Results) -> Table:
     if len(frame):
         order = {name: at for at, name in enumerate(sort_relations(frame["relation"]))}
         first = {name: at for at, name in enumerate(dict.fromkeys(frame["facts"]))}
-        frame = _sorted(frame, lambda row: (first[row["facts"]], order[row["relation"]]))
+        frame = sort_rows(frame, lambda row: (first[row["facts"]], order[row["relation"]]))
     lines = (results.known.note,) if results.known.note else ()
     return Table("knowledge", "What did the model know before?", notes.KNOWN, columns, frame, lines=lines, brief=False)
 
@@ -214,7 +215,7 @@ def _effects(results: Results) -> Iterator[Table]:
         *(Column("edits", "n_cases"), Column("half of it in", _half)),
         *(Column("persons", "n_subjects"), Column("prompts", "n_prompts")),
     )
-    frame = _in_order(results, results.effects)
+    frame = in_run_order(results, results.effects)
     view = frame[(frame["holds"] == HOLDER) | (frame["axis"] == ALL)]
     tested = int((frame["p"].notna() & (frame["axis"] != ALL) & (frame["holds"] == HOLDER)).sum())
     stars = notes.PAPER_STARS if results.mode == "paper" else notes.stars(tested, str(results.floor))
@@ -225,7 +226,7 @@ def _effects(results: Results) -> Iterator[Table]:
     yield Table("effects_by_group", title, about, columns, frame, view=view, lines=lines, brief=False)
     frame = results.known.effects
     if len(frame):
-        frame = _in_order(results, frame)
+        frame = in_run_order(results, frame)
         known = (*columns[:2], _named("facts"), *columns[2:])
         view = frame[(frame["holds"] == HOLDER) & (frame["axis"] == ALL)]
         title = "Effects among known facts"
@@ -368,12 +369,12 @@ def _accuracy(results: Results) -> Iterator[Table]:
     left_out = notes.left_out(*(int(pairs[name].sum()) for name in ("n_no_gold", "n_unscored", "n_no_candidate")))
     about, lines = notes.accuracy(match, tests), (left_out, *_seeds(results))
     title = "What happened to the edited person's other properties"
-    yield Table("accuracy", title, about, columns, _by_pair(results, rows), lines=lines)
+    yield Table("accuracy", title, about, columns, by_pair(results, rows), lines=lines)
     rows = results.known.accuracy
     if len(rows):
         unlinked = [replace(column, link=None) for column in columns]
         known, title = (*unlinked[:2], _named("facts"), *unlinked[2:]), "Other properties among known facts"
-        frame = _by_pair(results, rows)
+        frame = by_pair(results, rows)
         view = frame[frame["edit_relation"] == ALL]
         yield Table("accuracy_known", title, notes.ACCURACY_KNOWN, known, frame, view=view, brief=False)
 
@@ -425,30 +426,3 @@ def _short(head: str, name: str) -> Column:
 
 def _where(frame: pd.DataFrame, name: str) -> pd.DataFrame:
     return frame[frame[name].astype(bool)] if name in frame else frame
-
-
-def _in_order(results: Results, frame: pd.DataFrame) -> pd.DataFrame:
-    """Return rows by editor as they ran, relation as the papers list them, axis, and group."""
-    editors = {name: at for at, name in enumerate(results.editors)}
-    relations = {name: at for at, name in enumerate(sort_relations(frame["relation"]))}
-    axes = {name: at for at, name in enumerate(dict.fromkeys(frame.get("axis", ())))}
-    groups = {axis: sort_groups(axis, frame.loc[frame["axis"] == axis, "group"]) for axis in axes}
-
-    def key(row: Row) -> tuple[int, ...]:
-        place = (editors[row["editor"]], relations[row["relation"]])
-        return (*place, axes[row["axis"]], groups[row["axis"]].index(row["group"])) if axes else place
-
-    return _sorted(frame, key)
-
-
-def _by_pair(results: Results, frame: pd.DataFrame) -> pd.DataFrame:
-    pairs = sort_pairs(zip(frame["edit_relation"], frame["effect_relation"], strict=True))
-    return _sorted(
-        frame,
-        lambda row: (results.editors.index(row["editor"]), pairs.index((row["edit_relation"], row["effect_relation"]))),
-    )
-
-
-def _sorted(frame: pd.DataFrame, key: Callable[[Row], tuple[int, ...]]) -> pd.DataFrame:
-    keys = [key(row) for row in rows_of(frame)]
-    return frame.iloc[sorted(range(len(frame)), key=keys.__getitem__)].reset_index(drop=True)
