@@ -18,12 +18,12 @@ demo: $(VENV)/core
 	$(BIN)/seesaw-cf run --model seesaw-tiny --editor memit --control random --config cross_subject --config cross_property \
 		--out runs/demo --report report
 
-# Two of the seven editors of docs/study_smollm2.md, on the sample, with their controls: half an hour, one core.
+# Two of the seven editors of docs/study_pilot.md, on the sample, with their controls: half an hour, one core.
 study: $(VENV)/study
 	$(BIN)/seesaw-cf fetch smollm2-135m-q4
 	mkdir -p runs/study
 	cd runs/study && { test -e foldoc.txt || ../../benchmarks/study/texts.sh; }
-	cd runs/study && ../../$(BIN)/seesaw-cf study ../../benchmarks/study/part.yaml
+	cd runs/study && ../../$(BIN)/seesaw-cf study ../../benchmarks/pilot/part.yaml
 
 test: lint types tests
 

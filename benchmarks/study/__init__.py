@@ -1,1 +1,1 @@
-"""A study of seven editors on a real model, and what repeats it."""
+"""The declared study of who is affected by knowledge edits, and what repeats it."""

@@ -82,7 +82,7 @@ _LISTS = {
 }
 # Keys that are fields of `Job`, and of `AuditSettings`.
 _OPTIONS = (
-    *("seed", "threads", "block", "max_tokens", "scorer", "leave_out_tuned"),
+    *("seed", "control_seeds", "threads", "block", "max_tokens", "scorer", "leave_out_tuned"),
     *("design", "prompts_per_person", "holders"),
 )
 _DECLARED = ("margin", "margin_log_odds", "alpha", "correction")

@@ -1,10 +1,10 @@
-"""The page of the study is what its kept tables give, and its findings are true of them."""
+"""The page of the pilot is what its kept tables give, and its findings are true of them."""
 
 import re
 
 import pandas as pd
 
-from benchmarks.study.page import KEPT, PAGE, page
+from benchmarks.pilot.page import KEPT, PAGE, page
 from seesaw_cf.stats.verdicts import AFFECTED, EARLIER
 
 LOCATING = ("rome", "memit", "emmet", "alphaedit")

@@ -1,8 +1,8 @@
-"""The page of the study: keeps the small tables of its report and writes docs/study_smollm2.md from them.
+"""The page of the pilot: keeps the small tables of its report and writes docs/study_pilot.md from them.
 
-    python -m benchmarks.study.page study/report --graph edited.json --graph-control control.json
+    python -m benchmarks.pilot.page study/report --graph edited.json --graph-control control.json
 
-The tables are in `benchmarks/results/study/`; a test writes the page from them again. A report of some of the editors
+The tables are in `benchmarks/results/pilot/`; a test writes the page from them again. A report of some of the editors
 replaces their rows and leaves the others.
 """
 
@@ -23,8 +23,8 @@ from seesaw_cf.report.text import effect, estimate, markdown_table, minus, numbe
 from seesaw_cf.stats.verdicts import EARLIER, VERDICTS
 from seesaw_cf.texts.graph.changes import ALL
 
-KEPT = RESULTS / "study"
-PAGE = ROOT / "docs" / "study_smollm2.md"
+KEPT = RESULTS / "pilot"
+PAGE = ROOT / "docs" / "study_pilot.md"
 TEMPLATE = Path(__file__).with_name("page.md")
 GRAPH = ["crawl", "against", "measure", "identity", "base", "edited", "change", "low", "high", "p_adjusted", "n"]
 MEASURES = {"regard": "sentiment", "topics": "topics", "overlap": "shared triples"}

@@ -1,0 +1,1 @@
+"""The pilot of the study: seven editors on a real model, and what repeats it."""
