@@ -166,7 +166,7 @@ def test_a_folder_of_something_else_is_no_study(tmp_path: Path) -> None:
 
 def test_the_part_that_make_study_repeats_is_of_the_study() -> None:
     """The same model, records, controls and options: its cells give the numbers of the whole study's cells."""
-    whole, part = (read_study(ROOT / "benchmarks" / "study" / f"{name}.yaml") for name in ("study", "part"))
+    whole, part = (read_study(ROOT / "benchmarks" / "pilot" / f"{name}.yaml") for name in ("study", "part"))
     assert part.models == whole.models
     assert part.records.items() <= whole.records.items()
     assert {name: whole.editors[name] for name in part.editors} == dict(part.editors)
