@@ -5,9 +5,10 @@ from __future__ import annotations
 import itertools
 import logging
 import math
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
+from typing import TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -49,6 +50,8 @@ def hidden_below(model: PreTrainedModel, block: nn.Module, layout: Layout) -> tu
 log = logging.getLogger(__name__)
 
 Jobs = Sequence[tuple[WeightDelta, Sequence[Cloze]]]
+EncodedJobs = Sequence[tuple[WeightDelta, Sequence[EncodedCloze]]]
+Text = TypeVar("Text", Cloze, EncodedCloze)
 
 
 @dataclass(slots=True)
@@ -73,10 +76,11 @@ class EditedScorer:
 
     def plan(self, jobs: Jobs) -> ScoringPlan:
         """What the jobs cost, and which way they are scored."""
-        return self._plan(jobs, [encode_many(self.scorer.tokenizer, clozes).asked for _, clozes in jobs])
+        tokenizer = self.scorer.tokenizer
+        return self._plan([(delta, list(encode_many(tokenizer, clozes).asked)) for delta, clozes in jobs])
 
-    def _plan(self, jobs: Jobs, texts: Sequence[Collection[EncodedCloze]]) -> ScoringPlan:
-        model, deltas = self.scorer.model, [delta for delta, _ in jobs]
+    def _plan(self, jobs: EncodedJobs) -> ScoringPlan:
+        model, deltas, texts = self.scorer.model, [delta for delta, _ in jobs], [items for _, items in jobs]
         reasons = [reason for delta in deltas if (reason := obstacle(model, delta))]
         place = first_block(model, deltas)
         if self.scorer.support.layout == "plain":
@@ -87,8 +91,8 @@ class EditedScorer:
         if narrow is not None and any(len(item.ids) > narrow for items in texts for item in items):
             reasons.append(f"a text is longer than the {narrow} tokens up to which texts share passes")
         if reasons or place is None:
-            return only_restore([list(items) for items in texts], transformer_blocks(model), reasons[0])
-        return make_plan([list(items) for items in texts], *place, model.device.type, self.scorer.tokens_per_pass)
+            return only_restore(texts, transformer_blocks(model), reasons[0])
+        return make_plan(texts, *place, model.device.type, self.scorer.tokens_per_pass)
 
     def score(self, jobs: Jobs) -> list[list[ClozeScore]]:
         """Score every edited model's clozes.
@@ -106,43 +110,59 @@ class EditedScorer:
             DeltaMismatchError: A delta does not fit the model; the weights are unchanged.
         """
         union = sorted({cloze for _, clozes in jobs for cloze in clozes}, key=attrgetter("context", "target"))
-        answers: list[dict[Cloze, ClozeScore]] = [{} for _ in jobs]
+        return self._in_slabs(jobs, union, self._slab)
+
+    def score_encoded(self, jobs: EncodedJobs) -> list[list[ClozeScore]]:
+        """Score every edited model's texts by their token ids; see `score` and `TrieScorer.score_encoded`."""
+        return self._in_slabs(jobs, sorted({item for _, items in jobs for item in items}), self._items)
+
+    def _in_slabs(
+        self,
+        jobs: Sequence[tuple[WeightDelta, Sequence[Text]]],
+        union: Sequence[Text],
+        score: Callable[[Sequence[tuple[WeightDelta, Sequence[Text]]]], list[list[ClozeScore]]],
+    ) -> list[list[ClozeScore]]:
+        """Score so many of the distinct, sorted texts at a time that their token ids fit into any memory."""
+        asked = [frozenset(texts) for _, texts in jobs]
+        answers: list[dict[Text, ClozeScore]] = [{} for _ in jobs]
         with evaluating(self.scorer.model):
             for start in range(0, len(union), self.scorer.texts_at_once):
-                part = set(union[start : start + self.scorer.texts_at_once])
-                some = [(delta, [cloze for cloze in dict.fromkeys(clozes) if cloze in part]) for delta, clozes in jobs]
-                for own, (_, own_clozes), scores in zip(answers, some, self._slab(some), strict=True):
-                    own.update(zip(own_clozes, scores, strict=True))
-        return [[own[cloze] for cloze in clozes] for own, (_, clozes) in zip(answers, jobs, strict=True)]
+                part = union[start : start + self.scorer.texts_at_once]
+                some = [(delta, [text for text in part if text in own]) for (delta, _), own in zip(jobs, asked)]
+                for scored, (_, own_texts), scores in zip(answers, some, score(some), strict=True):
+                    scored.update(zip(own_texts, scores, strict=True))
+        return [[own[text] for text in texts] for own, (_, texts) in zip(answers, jobs, strict=True)]
 
     def _slab(self, jobs: Jobs) -> list[list[ClozeScore]]:
-        """Score so many clozes at a time that their token ids fit into any memory."""
+        """Score distinct clozes."""
         limits = limits_of(self.scorer.model, self.scorer.tokenizer)
         encoded = [encode_many(self.scorer.tokenizer, clozes, limits) for _, clozes in jobs]
         refused = [error for part in encoded for error in part.refused.values()]
         if refused and self.scorer.strict:
             raise refused[0]
-        plan = self._plan(jobs, [part.asked for part in encoded])
-        log.info("%s", plan)
-        how = plan.how if self.how == "auto" or plan.reason else self.how
-        if how == "restore":
-            return [self._restored(delta, clozes) for delta, clozes in jobs]
         items = [sorted(part.asked) for part in encoded]
-        try:
-            scores = self._together([delta for delta, _ in jobs], items)
-        except (RuntimeError, MemoryError) as error:
-            if not is_out_of_memory(error):
-                raise
-            log.warning("out of memory with %d edits at once; going on one after the other", len(jobs))
-            return [self._restored(delta, clozes) for delta, clozes in jobs]
+        scores = self._items([(delta, own) for (delta, _), own in zip(jobs, items)])
         return [
             _in_order(clozes, part, own, logprobs)
             for (_, clozes), part, own, logprobs in zip(jobs, encoded, items, scores, strict=True)
         ]
 
-    def _restored(self, delta: WeightDelta, clozes: Sequence[Cloze]) -> list[ClozeScore]:
+    def _items(self, jobs: EncodedJobs) -> list[list[ClozeScore]]:
+        """Score sorted, distinct items the way that is planned."""
+        plan = self._plan(jobs)
+        log.info("%s", plan)
+        if (plan.how if self.how == "auto" or plan.reason else self.how) == "together":
+            try:
+                return self._together([delta for delta, _ in jobs], [items for _, items in jobs])
+            except (RuntimeError, MemoryError) as error:
+                if not is_out_of_memory(error):
+                    raise
+                log.warning("out of memory with %d edits at once; going on one after the other", len(jobs))
+        return [self._restored(delta, items) for delta, items in jobs]
+
+    def _restored(self, delta: WeightDelta, items: Sequence[EncodedCloze]) -> list[ClozeScore]:
         with edited(self.scorer.model, delta):
-            return self.scorer.score(clozes)
+            return self.scorer.score_encoded(items)
 
     def _together(
         self, deltas: Sequence[WeightDelta], items: Sequence[Sequence[EncodedCloze]]

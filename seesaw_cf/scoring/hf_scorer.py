@@ -90,13 +90,19 @@ class HFScorer:
                 if self.strict:
                     raise
                 answers[cloze] = ClozeScore(float("nan"), 0, False, str(error))
-        order = sorted(encoded)
+        for clozes_of_item, score in zip(encoded.values(), self.score_encoded(list(encoded)), strict=True):
+            answers |= dict.fromkeys(clozes_of_item, score)
+        return [answers[cloze] for cloze in clozes]
+
+    def score_encoded(self, items: Sequence[EncodedCloze]) -> list[ClozeScore]:
+        """Score texts by their token ids; see `TrieScorer.score_encoded`."""
+        order = sorted(set(items))
+        answers: dict[EncodedCloze, ClozeScore] = {}
         with evaluating(self.model), torch.inference_mode(), wide_head(self.model):
             for group in batches([len(item.ids) for item in order], self.max_tokens, rope_limit(self.model)):
                 batch = [order[index] for index in group]
-                for item, score in zip(batch, self._forward(batch), strict=True):
-                    answers.update(dict.fromkeys(encoded[item], score))
-        return [answers[cloze] for cloze in clozes]
+                answers |= zip(batch, self._forward(batch), strict=True)
+        return [answers[item] for item in items]
 
     def _encode(self, cloze: Cloze) -> EncodedCloze:
         item = encode_cloze(self.tokenizer, cloze)

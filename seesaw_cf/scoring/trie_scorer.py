@@ -140,36 +140,56 @@ class TrieScorer:
                 answers |= self._slab(distinct[start : start + self.texts_at_once])
         return [answers[cloze] for cloze in clozes]
 
+    def score_encoded(self, items: Sequence[EncodedCloze]) -> list[ClozeScore]:
+        """Score texts by their token ids, as another program encoded them.
+
+        Args:
+            items: N encoded clozes that fit into the model's context; duplicates cost nothing.
+
+        Returns:
+            N scores in the order asked, see `score`.
+        """
+        answers: dict[EncodedCloze, ClozeScore] = {}
+        distinct = sorted(set(items))
+        with evaluating(self.model):
+            for start in range(0, len(distinct), self.texts_at_once):
+                part = distinct[start : start + self.texts_at_once]
+                answers |= zip(part, self._items(part), strict=True)
+        return [answers[item] for item in items]
+
     def _slab(self, clozes: list[Cloze]) -> dict[Cloze, ClozeScore]:
         """Score sorted, distinct clozes; so many at a time that their token ids fit into any memory."""
-        if self.support.layout == "plain":
-            return dict(zip(clozes, self._plain(clozes), strict=True))
         by_text, refused = encode_many(self.tokenizer, clozes, limits_of(self.model, self.tokenizer))
         if refused and self.strict:
             raise next(iter(refused.values()))
         answers = {cloze: ClozeScore(float("nan"), 0, False, str(error)) for cloze, error in refused.items()}
-        narrow = window(self.model)
-        beyond = [item for item in by_text if narrow is not None and len(item.ids) > narrow]
-        items = sorted(by_text.keys() - beyond if beyond else by_text)
-        parts = (answer for rows in self.chunks(self.rows(items)) for answer in self._forward(rows))
-        with wide_head(self.model):
-            scores = to_scores(items, parts)
-        for item, score in zip(items, scores, strict=True):
-            for cloze in by_text[item]:
-                answers[cloze] = score
-        long = sorted(cloze for item in beyond for cloze in by_text[item])
-        return answers | dict(zip(long, self._plain(long), strict=True))
+        items = sorted(by_text)
+        for item, score in zip(items, self._items(items), strict=True):
+            answers |= dict.fromkeys(by_text[item], score)
+        return answers
 
-    def _plain(self, clozes: list[Cloze]) -> list[ClozeScore]:
+    def _items(self, items: Sequence[EncodedCloze]) -> list[ClozeScore]:
+        """Score sorted, distinct items; in tries those that are no longer than a sliding window."""
+        narrow = 0 if self.support.layout == "plain" else window(self.model)
+        short = [item for item in items if narrow is None or len(item.ids) <= narrow]
+        parts = (answer for rows in self.chunks(self.rows(short)) for answer in self._forward(rows))
+        with wide_head(self.model):
+            answers = dict(zip(short, to_scores(short, parts), strict=True))
+        long = [item for item in items if item not in answers] if len(short) < len(items) else []
+        answers |= zip(long, self._plain(long), strict=True)
+        return [answers[item] for item in items]
+
+    def _plain(self, items: Sequence[EncodedCloze]) -> list[ClozeScore]:
         tokens = 2 * self.tokens_per_pass
-        while True:
+        while items:
             try:
-                return HFScorer(self.model, self.tokenizer, tokens, self.strict).score(clozes)
+                return HFScorer(self.model, self.tokenizer, tokens).score_encoded(items)
             except (RuntimeError, MemoryError) as error:
                 if not is_out_of_memory(error) or tokens < 2:
                     raise
                 tokens //= 2
                 log.warning("out of memory; going on with %d tokens in a pass", tokens)
+        return []
 
     def rows(self, items: Sequence[EncodedCloze]) -> list[TrieRow]:
         """Trie rows of sorted, distinct items, none longer than a sliding window."""
