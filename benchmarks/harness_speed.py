@@ -1,0 +1,105 @@
+"""lm_eval on this package's engine against lm_eval's own `hf`: BBQ, of a base alone, and of a base with eight edits.
+
+    python -m benchmarks.harness_speed --bbq ../shared/reference/benchmarks/bbq --items 40
+
+needs the extra harness and writes benchmarks/results/harness_speed.json. All are asked the same requests of lm_eval.
+Times are those of its `loglikelihood`, tokens and sorting included. `hf` is timed on the base at the better of two
+batch sizes, and counted nine times for nine models, which cost it the same.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+from lm_eval.api.instance import Instance
+from lm_eval.models.huggingface import HFLM
+
+from benchmarks.engine import delta
+from benchmarks.scoring_work import cpu_or_wall
+from benchmarks.turns import in_turn, ratios
+from seesaw_cf.base.files import write_text
+from seesaw_cf.harnesses.ability import SharingLM
+from seesaw_cf.harnesses.lm_eval_model import SeesawLM
+from seesaw_cf.logs.bias_items import read_bias_items
+from seesaw_cf.models import load_model
+
+__all__ = ["main"]
+
+RESULTS = Path(__file__).parent / "results"
+EDITS = 8
+BATCHES = (8, 32)
+
+
+def _requests(folder: Path, count: int) -> list[Instance]:
+    items = read_bias_items("bbq", folder)[:count]
+    pairs = [(item.context, f" {choice}") for item in items for choice in item.choices]
+    return [Instance(request_type="loglikelihood", doc={}, arguments=pair, idx=0) for pair in pairs]
+
+
+def _of_all(lm: SharingLM, requests: Sequence[Instance]) -> list[Any]:
+    """Answers of every model, from nothing."""
+    for known in lm.answers.values():
+        known.clear()
+    answers = []
+    for name in lm.answers:
+        lm.turn_to(name)
+        answers.append(lm.loglikelihood(requests, disable_tqdm=True))
+    return answers
+
+
+def main() -> None:
+    """Measure and write."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--bbq", type=Path, required=True)
+    parser.add_argument("--model", default="smollm2-135m-q4")
+    parser.add_argument("--items", type=int, default=160)
+    parser.add_argument("--layer", type=int, default=8, help="first edited one of three")
+    parser.add_argument("--turns", type=int, default=3)
+    args = parser.parse_args()
+    torch.set_num_threads(1)
+    model, tokenizer = load_model(args.model, device="cpu")
+    requests = _requests(args.bbq, args.items)
+    layers = tuple(range(args.layer, args.layer + 3))
+    sharing = SharingLM(model, tokenizer, {f"edit {n}": delta(model, layers, n) for n in range(EDITS)})
+    answers: dict[str, Any] = {}
+
+    def timed(name: str, ask: Callable[[], Any], _: int = 0) -> float:
+        return cpu_or_wall(lambda: answers.__setitem__(name, ask()), model)
+
+    own, part = SeesawLM(model, tokenizer), requests[: len(requests) // 4]
+    batches = {size: HFLM(model, tokenizer=tokenizer, batch_size=size) for size in BATCHES}
+    trial = {size: timed("trial", partial(lm.loglikelihood, part, disable_tqdm=True)) for size, lm in batches.items()}
+    best = min(trial, key=trial.__getitem__)
+    ways = {
+        "hf": partial(batches[best].loglikelihood, requests, disable_tqdm=True),
+        "seesaw": partial(own.loglikelihood, requests, disable_tqdm=True),
+        "seesaw, base and edits": partial(_of_all, sharing, requests),
+    }
+    times = in_turn({name: partial(timed, name, ask) for name, ask in ways.items()}, 0, args.turns)
+    nine = times | {"hf, nine times": [(1 + EDITS) * seconds for seconds in times["hf"]]}
+    pairs = [zip(answers["hf"], other, strict=True) for other in (answers["seesaw"], answers[list(ways)[2]][0])]
+    record = {
+        "model": args.model,
+        "torch": torch.__version__,
+        "items": args.items,
+        "requests": len(requests),
+        "edited layers": layers,
+        "batch of hf": best,
+        "cpu_seconds": {name: statistics.median(taken) for name, taken in nine.items()},
+        "times_faster_base": ratios(nine, "seesaw")["hf"],
+        "times_faster_base_and_edits": ratios(nine, "seesaw, base and edits")["hf, nine times"],
+        "max_difference_nats": max(abs(a[0] - b[0]) for both in pairs for a, b in both),
+    }
+    write_text(RESULTS / "harness_speed.json", json.dumps(record, indent=1) + "\n")
+    print(json.dumps(record, indent=1))
+
+
+if __name__ == "__main__":
+    main()
