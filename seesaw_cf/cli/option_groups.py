@@ -10,7 +10,7 @@ from seesaw_cf.cli.actions import subcommands
 MOST_UNGROUPED = 20
 
 OPTION_GROUPS = {
-    "model": "--model --revision --dtype --device --trust-remote-code --base-url --key-env",
+    "model": "--model --revision --dtype --device --trust-remote-code --tokenizer --base-url --key-env --concurrency",
     "editing": "--editor --editor-config --space --corpus --corpus-limit --moments --control --control-seeds"
     " --protocol --anyway --changed --requests --delta",
     "data": "--data --config --limit --design --prompts-per-person --holders --leave-out-tuned --dose --repeats --pair"

@@ -56,6 +56,9 @@ def bias_items(benchmarks: Sequence[str]) -> tuple[BiasItem, ...]:
     return tuple(items)
 
 
+_MEASURED = 24  # questions on which the noise of a served model or of a narrower dtype is measured
+
+
 def bias_comparison(job: BiasJob, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> LogComparison:
     """Score every model, write `NAME.parquet` of each and `base.parquet`, and compare them.
 
@@ -70,12 +73,11 @@ def bias_comparison(job: BiasJob, model: PreTrainedModel, tokenizer: PreTrainedT
     """
     start = str(tokenizer.bos_token or tokenizer.eos_token or _NO_START)
     clozes = bias_clozes(job.items, start)
-    found = find_all(job.changed, (), ())
+    audited = Job("base", changed=job.changed, controls=("none",))
+    found = find_all(audited, ())
     if "base" in found:
         raise RecordError("--changed: the name 'base' is that of the model before the change. Choose another.")
-    models, _ = read_all(
-        found, model, tokenizer, Job("base", changed=job.changed, controls=("none",)), {}, examined(())
-    )
+    models, _ = read_all(found, model, tokenizer, audited, {}, examined(()), clozes[:_MEASURED])
     scorer = make_scorer(model, tokenizer)[0]
     files = {"base": job.out / "base.parquet"} | {name: job.out / f"{name}.parquet" for name in models}
     write_bias_log(files["base"], job.items, scorer.score(clozes))

@@ -36,7 +36,8 @@ class EditedModel(TypedDict, total=False):
         form: See `seesaw_cf.models.edited.Checkpoint`.
         moved: What it moves.
         notes: What a reader of its numbers must know, in sentences.
-        null: Kind of its random control, see `seesaw_cf.editors.nulls`.
+        null: Kind of its random control, see `seesaw_cf.editors.nulls`; "" for none.
+        server: Of a served model, see `seesaw_cf.run.served.Measured`.
     """
 
     source: str
@@ -44,6 +45,7 @@ class EditedModel(TypedDict, total=False):
     moved: list[MovedPart]
     notes: list[str]
     null: str
+    server: Mapping[str, Any]
 
 
 class Change(Protocol):

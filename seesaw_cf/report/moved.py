@@ -57,6 +57,8 @@ def moved_table(manifest: Manifest) -> pd.DataFrame:
 def moved_phrase(name: str, facts: EditedModel) -> str:
     """A model in a few words: "the adapter mine (2 tensors moved, ranks 1 to 8, norm 0.9)"."""
     rows = facts["moved"]
+    if not rows:
+        return f"the {facts['form']} {name}"
     ranks = [row["rank"] for row in rows if row["rank"] is not None]
     kinds = [_ranks(ranks)] if ranks else []
     kinds += [f"{len(rows) - len(ranks)} whole"] if len(ranks) < len(rows) and ranks else []

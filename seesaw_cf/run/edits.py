@@ -205,7 +205,7 @@ def score_given(
     clozes = list(dict.fromkeys(q.cloze for _, qs in unit for q in qs))
     with alone(model):
         scores = given.score(model, scorer, clozes)
-    _check_restored(model, given.change.names, hashes)
+    _check_restored(model, given.names, hashes)
     return dict(zip(clozes, scores, strict=True))
 
 

@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -34,6 +35,7 @@ from seesaw_cf.run.edit_table import ASKED_ONLY
 from seesaw_cf.run.jobs import Job
 from seesaw_cf.run.make_editors import settings_of
 from seesaw_cf.run.questions import Question, questions
+from seesaw_cf.run.served import FORM, NoWeights, ServedModel, digest_of, find_served, measure, served_facts
 from seesaw_cf.scoring import HFScorer, Scorer, make_scorer
 
 # What is asked of a model that somebody else edited: the run's questions about people, and those of its requests.
@@ -49,14 +51,24 @@ class Given:
     """A model changed elsewhere, or its control, in a run: one change under all questions.
 
     Attributes:
-        change: Of the base.
+        change: Of the base; None of a model without weights here.
         config: What tells it from another: its form and SHA-256, or the settings of the control.
         scorer: Asks the changed model where that is not the base with the change.
     """
 
-    change: Change
+    change: Change | None
     config: Settings
     scorer: Scorer | None = None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The parameters that the change writes."""
+        return () if self.change is None else self.change.names
+
+    @property
+    def norm(self) -> float:
+        """Frobenius norm of the change; NaN where it is not known."""
+        return math.nan if self.change is None else math.sqrt(sum(x**2 for x in self.change.norms().values()))
 
     def score(self, model: PreTrainedModel, scorer: Scorer, clozes: Sequence[Cloze]) -> list[ClozeScore]:
         """Ask the changed model.
@@ -68,6 +80,7 @@ class Given:
         """
         if self.scorer is not None:
             return self.scorer.score(clozes)
+        assert self.change is not None
         with self.change.applied(model):
             return scorer.score(clozes)
 
@@ -155,12 +168,11 @@ def _is_about(request: EditRequest, case: EditRequest) -> bool:
 _NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,62}[A-Za-z0-9])?")
 
 
-def find_all(edited: Sequence[str], controls: Sequence[str], editors: Sequence[str]) -> dict[str, Checkpoint]:
+def find_all(job: Job, editors: Sequence[str]) -> dict[str, Checkpoint | ServedModel]:
     """The models behind `--changed`, by their names.
 
     Args:
-        edited: "NAME=WHERE" each.
-        controls: Kinds of controls of the run; of a model that is there already there can only be "random".
+        job: Its `changed` is "NAME=WHERE" each. Of a model that is there already the control can only be "random".
         editors: The run's other editors.
 
     Raises:
@@ -169,8 +181,8 @@ def find_all(edited: Sequence[str], controls: Sequence[str], editors: Sequence[s
         EditError: Only controls that would have to be edited in.
         StorageError: There is nothing at WHERE.
     """
-    checkpoints: dict[str, Checkpoint] = {}
-    for word in edited:
+    checkpoints: dict[str, Checkpoint | ServedModel] = {}
+    for word in job.changed:
         name, is_, where = word.partition("=")
         if not is_ or not where or not _NAME.fullmatch(name):
             raise RecordError(
@@ -182,8 +194,8 @@ def find_all(edited: Sequence[str], controls: Sequence[str], editors: Sequence[s
         if reserved or name in checkpoints:
             why = "used twice" if name in checkpoints else owner
             raise UnknownNameError(f"--changed: the name {name!r} is {why}; expected a new one. Choose another.")
-        checkpoints[name] = find_edited(where)
-    if checkpoints and not editors and (others := [kind for kind in controls if kind not in ("random", "none")]):
+        checkpoints[name] = find_served(where, f"--changed {name}", job) or find_edited(where)
+    if checkpoints and not editors and (others := [kind for kind in job.controls if kind not in ("random", "none")]):
         for kind in others:
             one_of("control", kind, CONTROLS)
         raise EditError(
@@ -258,13 +270,14 @@ def _floor(dtype: torch.dtype | None, model: PreTrainedModel, scorer: Scorer, cl
 
 
 def read_all(
-    checkpoints: Mapping[str, Checkpoint],
+    checkpoints: Mapping[str, Checkpoint | ServedModel],
     model: PreTrainedModel,
     tokenizer: PreTrainedTokenizerBase,
     job: Job,
     overrides: Overrides,
     requests: Examined,
     clozes: Sequence[Cloze] = (),
+    earlier: Mapping[str, Any] = {},
 ) -> tuple[dict[str, Given], dict[str, EditedModel]]:
     """Take the difference of every model to the base, and make its random control where one is wanted.
 
@@ -275,7 +288,8 @@ def read_all(
         job: What the run does: its controls, their seeds, how it scores.
         overrides: Settings of the run, for "random".
         requests: The requests that each delta then carries.
-        clozes: Questions on which the noise floor of a narrower dtype is measured.
+        clozes: Questions on which the noise floor of a narrower dtype or of a server is measured.
+        earlier: Part `edited` of the manifest of a run that goes on.
 
     Returns:
         Name -> model, controls last; and for the manifest: where each came from, what it moved, what its control is.
@@ -287,6 +301,12 @@ def read_all(
     facts: dict[str, EditedModel] = {}
     own_requests = [request_facts(case.request) for case in requests.cases if requests.has(case)]
     for name, checkpoint in checkpoints.items():
+        if isinstance(checkpoint, ServedModel):
+            own = checkpoint.scorer(tokenizer, job)
+            measured = measure(own, clozes, job.seed, earlier.get(name, {}).get("server"))
+            models[name] = Given(None, {"form": FORM, "sha256": digest_of(measured)}, own)
+            facts[name] = served_facts(checkpoint, measured, isinstance(model, NoWeights))
+            continue
         found = checkpoint.read(model, tokenizer)
         change = with_meta(found.change, {"requests": own_requests or None} | dict(found.change.meta))
         scorer = _apart(job, found, tokenizer)
@@ -300,9 +320,11 @@ def read_all(
             "null": kind,
         }
     numbers = range(1, job.control_seeds + 1) if job.changed_controls else ()
-    for name, number in itertools.product(list(models), numbers):
+    for (name, changed), number in itertools.product(list(models.items()), numbers):
+        if changed.change is None:
+            continue
         random = control_name("random", name, number)
         config = with_settings(ControlConfig(editor=name), settings_of(random, overrides))
-        null = null_of(models[name].change, facts[name]["null"], config)
-        models[random] = Given(null, asdict(config) | dict(models[name].config))
+        null = null_of(changed.change, facts[name]["null"], config)
+        models[random] = Given(null, asdict(config) | dict(changed.config))
     return models, facts

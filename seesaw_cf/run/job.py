@@ -10,6 +10,7 @@ import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -32,8 +33,9 @@ from seesaw_cf.run.make_editors import moments_facts
 from seesaw_cf.run.manifest import RunManifest, read_manifest
 from seesaw_cf.run.preflight import check_plan, data_notes
 from seesaw_cf.run.prepare import LoadedModel, prepare
-from seesaw_cf.run.questions import candidates_of, some_clozes
+from seesaw_cf.run.questions import candidates_of, longest_cloze, some_clozes
 from seesaw_cf.run.runner import Run
+from seesaw_cf.run.served import ServedModel, ask_base
 from seesaw_cf.run.units import PROTOCOLS
 from seesaw_cf.run.workers import ENGINES, local_device, rank_and_world, run_on_ray, run_share
 from seesaw_cf.scoring import SCORERS, Scorer, make_scorer
@@ -103,16 +105,29 @@ def make_run(
     edited, cases = ready.edited, ready.cases
     device = local_device(job.device)
     notes = check_plan(ready.plan(job, out, keep_deltas))
-    if loaded is None:
+    asked = some_clozes(cases, _NOISE_CLOZES, job.seed)
+    if ready.base is not None or any(isinstance(found, ServedModel) for found in edited.values()):
+        asked.append(longest_cloze(cases))  # a server that truncates shows it there
+    earlier = read_manifest(out)
+    base = None
+    model: PreTrainedModel
+    if ready.base is not None:
+        base = ask_base(ready.base, job, asked, (earlier.get("machine") or {}).get("server"))
+        model, tokenizer = base.model, base.tokenizer
+    elif loaded is None:
         model, tokenizer = load_named(job, device, progress)
     else:
         model, tokenizer = loaded.model, loaded.tokenizer
         check_model(model, tokenizer)
-    _check_memory(job.memory, model)
     editors = ready.editors or ready.make(model)
-    asked = some_clozes(cases, _NOISE_CLOZES, job.seed)
-    edited_models, moved = read_all(edited, model, tokenizer, job, ready.overrides, ready.examined, asked)
-    scorer, scoring = make_scorer(model, tokenizer, job.scorer, job.max_tokens, job.memory)
+    common = (job, ready.overrides, ready.examined, asked, earlier.get("edited") or {})
+    edited_models, moved = read_all(edited, model, tokenizer, *common)
+    scorer: Scorer
+    if base is not None:
+        scorer, scoring = base.scorer, base.scoring
+    else:
+        _check_memory(job.memory, model)
+        scorer, scoring = make_scorer(model, tokenizer, job.scorer, job.max_tokens, job.memory)
     scoring |= {"threads": torch.get_num_threads()}
     manifest = _manifest(job, model, tokenizer, editors, cases, scoring)
     manifest.editors.update({name: dict(entry.config) for name, entry in edited_models.items()})
@@ -121,7 +136,13 @@ def make_run(
     manifest.data["revision"] = ready.revision
     manifest.data["others"] = {"asked": prompt_counts(cases), "recorded": dict(ready.recorded)}
     manifest.data.update({**corpus_facts(ready.corpus), **moments_facts(ready.overrides, model, tokenizer)})
-    manifest.machine["noise"] = _noise(job, out, scorer, asked)
+    servers = [facts["server"] for facts in moved.values() if "server" in facts]
+    if base is not None:
+        servers.append(base.measured)
+        manifest.machine["server"] = base.measured
+        manifest.model["dtype"] = "as served"
+    floors = [server["noise"] for server in servers] + ([] if base else [_noise(earlier, job, scorer, asked)])
+    manifest.machine["noise"] = max(floors, key=lambda noise: noise.get("max") or 0.0)
     candidates = candidates_of(ready.everything, job.seed)
     return Run(
         model,
@@ -158,9 +179,9 @@ def load_named(job: Job, device: str, progress: bool) -> tuple[PreTrainedModel, 
     )
 
 
-def _noise(job: Job, out: Path, scorer: Scorer, clozes: Sequence[Cloze]) -> JsonObject:
+def _noise(earlier: Mapping[str, Any], job: Job, scorer: Scorer, clozes: Sequence[Cloze]) -> JsonObject:
     """How far scores move when only the batch changes: measured once for a run, whoever continues or joins it."""
-    measured = (read_manifest(out).get("machine") or {}).get("noise")
+    measured = (earlier.get("machine") or {}).get("noise")
     if isinstance(measured, dict):
         return measured
     with log_prefix("noise floor"):

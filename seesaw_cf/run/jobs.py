@@ -15,7 +15,7 @@ from seesaw_cf.models.corpus import LIMIT
 from seesaw_cf.run.design import DESIGNS, Number, PromptDesign
 from seesaw_cf.run.tuned import SettingsSource
 
-_COUNTS = ("control_seeds", "limit", "corpus_limit", "max_tokens", "block", "threads")
+_COUNTS = ("control_seeds", "limit", "corpus_limit", "max_tokens", "block", "threads", "concurrency")
 # More than anybody could wait for.
 _MOST = {"trials": 10_000, "finalists": 10_000, "new_tokens": 10_000}
 DOSES = (1, 10, 100)
@@ -26,13 +26,14 @@ class Job:
     """What `seesaw-cf run` does; the fields are its options.
 
     Attributes:
-        model: 'seesaw-tiny', a Hub id, a folder or a GGUF file. `seesaw-cf list models` has more.
+        model: 'seesaw-tiny', a Hub id, a folder, a GGUF file, or the address of a server (http://HOST:PORT/v1).
+            `seesaw-cf list models` has more.
         editors: Editing method: a name of `seesaw-cf list editors`, FILE.py or package.module:Class. Repeatable.
         controls: Negative control of every editor; of a changed model "random", a null of its kind, unless "none" is
             given. Repeatable.
         control_seeds: Seeds of a control that draws (random, unrelated); reports take their mean.
-        changed: Model changed elsewhere: a checkpoint, adapter, delta, steering vector or GGUF file. WHERE is a path or
-            ORG/NAME[@REVISION]. Repeatable.
+        changed: Model changed elsewhere: a checkpoint, adapter, delta, steering vector, GGUF file or served model.
+            WHERE is a path, ORG/NAME[@REVISION] or http://HOST:PORT/v1. Repeatable.
         requests: Record file with the facts that the models of `changed` were edited for (default: none is claimed).
         data: 'sample', 'sample-claims', 'sample-large', a dataset folder, a .json or .parquet file, a reader of records
             (FILE.py), or a Hub id.
@@ -61,6 +62,9 @@ class Job:
         memory: Memory for scoring on top of the model, such as 4GiB.
         block: Edits that are made and scored together, and redone after a kill.
         threads: CPU threads. Results depend on them in the last digits (default: torch's).
+        tokenizer: Tokenizer of a served `model`: a folder or Hub id (default: the model's name on the server).
+        key_env: Environment variable with the key of a served model (default: it asks for none).
+        concurrency: Questions that a served model is asked at once.
         checkpoints: Write every edit as a whole model below OUT/checkpoints.
         anyway: Go on when an editor's first edits spoil what the model knew of other facts.
 
@@ -98,6 +102,9 @@ class Job:
     block: int = 8
     memory: int | None = None
     threads: int | None = None
+    tokenizer: str = ""
+    key_env: str = ""
+    concurrency: int = 8
     checkpoints: bool = False
     anyway: bool = False
 

@@ -23,8 +23,10 @@ from seesaw_cf.run.given import Examined, find_all, read_requests
 from seesaw_cf.run.jobs import Job
 from seesaw_cf.run.make_editors import make_editor, read_settings, settings_of, with_moments, with_seed
 from seesaw_cf.run.preflight import RunPlan, check_places
+from seesaw_cf.run.served import ServedModel, check_alone, find_served
 from seesaw_cf.run.tuned import held_out
 from seesaw_cf.run.units import check_numbers
+from seesaw_cf.run.workers import rank_and_world
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +36,7 @@ class Prepared:
     Attributes:
         names: Of its editors, controls among them.
         overrides: Editor or kind of control -> setting -> value.
+        base: The model, where it is on a server.
         edited: Name -> model edited elsewhere.
         corpus: Texts; None without any.
         everything: All cases of the records.
@@ -47,7 +50,8 @@ class Prepared:
 
     names: Sequence[str]
     overrides: Overrides
-    edited: Mapping[str, Checkpoint]
+    base: ServedModel | None
+    edited: Mapping[str, Checkpoint | ServedModel]
     corpus: Sequence[str] | None
     everything: Sequence[Case]
     cases: Sequence[Case]
@@ -110,7 +114,9 @@ def prepare(job: Job, out: Path, loaded: LoadedModel | None = None) -> Prepared:
     settings = read_settings(job.editor_config, (*names, *job.changed_controls))
     overrides = with_seed(with_moments(settings, names, job.moments), (*names, *job.changed_controls), job.seed)
     check_places(out)
-    edited = find_all(job.changed, job.controls, names)
+    check_alone(job, rank_and_world()[1])
+    base = find_served(job.model, "--model", job)
+    edited = find_all(job, names)
     check_configs(job.data, job.configs)  # before a corpus of some minutes is read
     texts = loaded.corpus if loaded is not None else None
     corpus = texts if texts is not None else corpus_of(job.corpus, job.model, job.corpus_limit, job.seed)
@@ -125,17 +131,20 @@ def prepare(job: Job, out: Path, loaded: LoadedModel | None = None) -> Prepared:
     examined = read_requests(job.requests, job.changed, cases)
     if loaded is not None:
         outline: PreTrainedModel | None = loaded.model
+    elif base is not None:
+        outline = None
     else:
         outline = outline_model(job.model, revision=job.revision, trust_remote_code=job.trust_remote_code)
     everything = [case for records, _ in read for case in records]
     revision = ",".join(sorted({revision for _, revision in read}))
-    common = (names, overrides, edited, corpus, everything, cases, recorded, examined, revision, outline)
+    common = (names, overrides, base, edited, corpus, everything, cases, recorded, examined, revision, outline)
     ready = Prepared(*common, editors={})
     if outline is None:
         return ready
     editors = ready.make(outline)
     for checkpoint in edited.values():
-        checkpoint.check(outline)
+        if isinstance(checkpoint, Checkpoint):
+            checkpoint.check(outline)
     return Prepared(*common, editors=editors)
 
 

@@ -189,6 +189,12 @@ def some_clozes(cases: Sequence[Case], count: int, seed: int = 0) -> list[Cloze]
     return [clozes[index] for index in sorted(chosen)]
 
 
+def longest_cloze(cases: Sequence[Case]) -> Cloze:
+    """Return the cloze with the longest text that these cases ask."""
+    clozes = {q.cloze for case in cases for q in questions(case)}
+    return max(clozes, key=lambda cloze: (len(cloze.context) + len(cloze.target), cloze))
+
+
 # The answers among which an edit's true target is ranked before the edit: a bounded number for each relation.
 
 MOST = 32

@@ -8,7 +8,6 @@ with one number of threads.
 from __future__ import annotations
 
 import logging
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -242,12 +241,11 @@ class Run:
         _ = self.before
         with log_prefix(str(task)):
             scores = score_given(self.model, self.scorer, given, rows, self.hashes)
-        if self.keep_deltas:
+        if self.keep_deltas and given.change is not None:
             self._keep_delta(task.editor, GIVEN, given.change)
-        norm = math.sqrt(sum(value**2 for value in given.change.norms().values()))
         for unit in task.units:
             status = {case.case_id: self.examined.status(case) for case in unit.cases}
-            self._write(task.editor, unit, self.asked_given[unit.key], Outcome(scores, status, norm))
+            self._write(task.editor, unit, self.asked_given[unit.key], Outcome(scores, status, given.norm))
 
     def _write(self, editor: str, unit: Unit, unit_rows: Rows, outcome: Outcome) -> None:
         scores = {cloze: self.indistinct.get(cloze, score) for cloze, score in outcome.scores.items()}

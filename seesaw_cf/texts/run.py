@@ -24,8 +24,9 @@ from seesaw_cf.base.types import Case, JsonObject
 from seesaw_cf.base.versions import versions
 from seesaw_cf.editors import load_editor
 from seesaw_cf.editors.control_names import planned, split_control
-from seesaw_cf.generation.api import CachedGenerator, OpenAIGenerator, public_url
+from seesaw_cf.generation.api import CachedGenerator, OpenAIGenerator
 from seesaw_cf.generation.hf import HFGenerator
+from seesaw_cf.generation.server import public_url
 from seesaw_cf.generation.types import Completion
 from seesaw_cf.models.corpus import corpus_facts, corpus_of
 from seesaw_cf.models.editor import LearnsFromCases

@@ -73,6 +73,10 @@ class OpenAIServer:
         self.thread.join()
         self.http.server_close()
 
+    def scored(self, path: str, asked: dict[str, Any]) -> dict[str, Any] | None:
+        """The answer to a request for log-probabilities; None from a server that has none."""
+        return None
+
     def write(self, asked: dict[str, Any]) -> Completion:
         """What the model writes for the body of a request."""
         turns = asked.get("messages")
@@ -103,7 +107,7 @@ class _Handler(BaseHTTPRequestHandler):
         asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         if not self._allowed():
             return
-        if asked["model"] != self.owner.name:
+        if asked.get("model", self.owner.name) != self.owner.name:
             self._refuse(404, f"The model {asked['model']!r} does not exist")
             return
         with self.owner.lock:
@@ -113,7 +117,11 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _answer(self, asked: dict[str, Any], fault: Fault) -> None:
         time.sleep(0 if fault.status == 429 else fault.wait)
-        written = self.owner.write(asked) if fault.status == 200 and fault.body is None else None
+        good = fault.status == 200 and fault.body is None
+        if good and (scored := self.owner.scored(self.path, asked)) is not None:
+            self._reply(200, scored)
+            return
+        written = self.owner.write(asked) if good else None
         if fault.status == 429:
             self._refuse(429, "Rate limit reached", {"Retry-After": str(fault.wait)})
         elif fault.status != 200:

@@ -12,7 +12,7 @@ import pytest
 
 from seesaw_cf.errors import ServiceError
 from seesaw_cf.generation import Ask, HFGenerator, Message, OpenAIGenerator, Sampling
-from seesaw_cf.generation.api import public_url
+from seesaw_cf.generation.server import public_url
 from tests.generation.models import chat_model, chat_tokenizer
 from tests.generation.server import KEY, Fault, OpenAIServer
 

@@ -244,7 +244,9 @@ def test_the_noise_floor_of_a_dtype_is_measured_on_the_base(tmp_path: Path) -> N
     assert facts["theirs"]["null"] == "rounding"
     null = models["random(theirs)"].change
     assert isinstance(null, WeightDelta)
-    assert null.norms() == pytest.approx(models["theirs"].change.norms())
+    change = models["theirs"].change
+    assert change is not None
+    assert null.norms() == pytest.approx(change.norms())
 
 
 _DTYPES = (torch.float32, torch.bfloat16)

@@ -275,6 +275,7 @@ def test_a_random_control_has_the_norms_and_ranks_of_the_checkpoint(base: Path, 
     seeded.write_text('{"random": {"seed": 3}}')
     other = make_run(replace(job, editor_config=seeded), tmp_path / "other").given["random(theirs)"]
     assert other.config["seed"] == 3
+    assert other.change is not None
     assert other.change.sha256() != random.sha256()
 
 
