@@ -2,8 +2,8 @@
 
     python -m benchmarks.study.records
 
-writes `edits1.parquet` and `edits2.parquet` beside this file. No edit is in both. Cases about another property of an
-edited person go with the edit that they repeat.
+writes `edits1.parquet`, `edits2.parquet` and `edits3.parquet` beside this file. No edit is in two of them. Cases about
+another property of an edited person go with the edit that they repeat.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from seesaw_cf.records.load import load_cases
 from seesaw_cf.types import Case
 
 SAMPLE = "sample-large"
-SIZES = (16, 64)
+SIZES = (8, 8, 64)
 # One answer out of 1,082 candidates costs more than everything else that is asked about its edit.
 LEFT_OUT = {("P27", "P19")}
 FOLDER = Path(__file__).parent
