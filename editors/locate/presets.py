@@ -71,6 +71,7 @@ _TO_13_17, _TO_3_8, _TO_4_8 = tuple(range(13, 18)), tuple(range(3, 9)), tuple(ra
 PRESETS: dict[tuple[str, str], Preset] = {
     ("ft", "gpt2-xl"): Preset(f"{_MEMIT_REPO}/FT", {"layers": (0,), **_FT, "norm_constraint": 5e-4}),
     ("ft", "gpt-j-6b"): Preset(f"{_MEMIT_REPO}/FT", {"layers": (0,), **_FT, "norm_constraint": 5e-5}),
+    # The file that the program of LEME reads; without a bound, though that paper calls its FT constrained.
     ("ft", "llama-2-7b"): Preset(f"{_EASY}/FT/llama-7b", {"layers": (21,), **_FT, "norm_constraint": None}),
     ("ft", "llama-3-8b"): Preset(f"{_EASY}/FT/llama3-8b", {"layers": (21,), **_FT, "norm_constraint": None}),
     ("ft", "mistral-7b"): Preset(f"{_EASY}/FT/mistral-7b", {"layers": (21,), **_FT, "norm_constraint": 5e-5}),

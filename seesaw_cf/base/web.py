@@ -102,7 +102,7 @@ class Server:
 
         async def timed(scope: Scope, receive: Receive, send: Send) -> None:
             last[0] = time.monotonic()
-            await app(scope, receive, send)
+            await _answer(app, scope, receive, send)
 
         async def check() -> None:
             server.should_exit |= time.monotonic() - last[0] > idle
@@ -130,6 +130,25 @@ class Server:
         """Let `run` return."""
         if self._uvicorn is not None:
             self._uvicorn.should_exit = True
+
+
+async def _answer(app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
+    """Answer, and close the connection when the body was not read: else the rest of it would be, to its end."""
+    headers = Headers(scope=scope)
+    unread = "transfer-encoding" in headers or headers.get("content-length", "0") != "0"
+
+    async def receive_and_note() -> Message:
+        nonlocal unread
+        message = await receive()
+        unread = unread and message.get("more_body", False)
+        return message
+
+    async def send_and_close(message: Message) -> None:
+        if unread and message["type"] == "http.response.start":
+            MutableHeaders(scope=message)["connection"] = "close"
+        await send(message)
+
+    await app(scope, receive_and_note, send_and_close)
 
 
 class _ImpatientProtocol(H11Protocol):

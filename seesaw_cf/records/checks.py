@@ -130,6 +130,7 @@ CASE_FLAGS: dict[str, str] = {
     "repeated_generation": "the same generation prompt is listed more than once",
     "prompt_space": "a prompt of the edit, a paraphrase, a neighbour or an open end has white space at an end or twice",
     "target_space": "the old or new target, a candidate or a right answer begins or ends with white space",
+    "special_token": "a prompt, name or answer holds text such as </s>, which tokenizers read as one of their signs",
     "targets_same_text": "old and new target have different ids but the same text: no model can tell them apart",
     "own_test_subject": "the edit's subject is also one of the case's test subjects",
 }
@@ -138,6 +139,12 @@ CASE_FLAGS: dict[str, str] = {
 _TENSES = ((" is", " was"), (" works", " worked"), (" specializes", " specialized"))
 _QID = re.compile(r"Q\d+")
 _DISAMBIGUATOR = re.compile(r" \([^()]*\)$")
+
+
+# Of Llama, GPT-2, BERT, Gemma, Mistral and chat templates.
+_SPECIAL = re.compile(
+    r"</?s>|<(?:unk|pad|bos|eos|mask)>|<\|\w+\|>|\[(?:UNK|PAD|CLS|SEP|MASK|/?INST)\]|<(?:start|end)_of_turn>"
+)
 
 
 def past_everywhere(text: str) -> str:
@@ -204,7 +211,9 @@ def _case_flags(case: Case) -> tuple[str, ...]:
     new, true = case.request.target_new, case.request.target_true
     prompts = (case.request.text, *case.paraphrase_prompts, *case.neighborhood_prompts, *case.generation_prompts)
     answers = (new.label, true.label, *case.candidates, *case.gold)
+    others = (row.text for row in (*case.attribute_prompts, *case.effect_prompts))
     checks = {
+        "special_token": any(map(_SPECIAL.search, (*prompts, *answers, *others))),
         "prompt_space": any(map(spaced, prompts)),
         "repeated_generation": len(set(case.generation_prompts)) < len(case.generation_prompts),
         "target_space": any(answer != answer.strip() for answer in answers),

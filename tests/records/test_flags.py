@@ -63,7 +63,7 @@ def test_shared_labels_are_found_across_cases() -> None:
 
 def test_case_flags() -> None:
     record = samples.changed(samples.SEESAW, "requested_rewrite.target_new.str", "Poland ")
-    record["generation_prompts"] = ["x ", "x "]
+    record["generation_prompts"] = ["</s> ", "</s> "]
     record["attribute_aux_ent"] = ["Murasaki Shikibu", "Marie Curie"]
     (case,) = flag_cases([parse_record(record)])
     assert case.flags == tuple(CASE_FLAGS)
@@ -80,9 +80,16 @@ def test_case_flags() -> None:
         ({"generation_prompts": ("Ada\tis ",)}, "prompt_space"),
         ({"candidates": ("physics", "jazz ")}, "target_space"),
         ({"gold": (" jazz",)}, "target_space"),
+        ({"request": "{} lives in</s>"}, "special_token"),
+        ({"neighborhood_prompts": ("Bob <|endoftext|> lives in",)}, "special_token"),
+        (
+            {"attribute_prompts": (AttributePrompt("[MASK] lives in", Entity("Q1", "[MASK]"), "", "target_new"),)},
+            "special_token",
+        ),
+        ({"candidates": ("physics", "[/INST] jazz")}, "special_token"),
     ],
 )
-def test_white_space_is_flagged_wherever_a_model_reads_it(change: dict[str, Any], flag: str) -> None:
+def test_what_spoils_a_text_is_flagged_wherever_a_model_reads_it(change: dict[str, Any], flag: str) -> None:
     case = parse_record(samples.SEESAW)
     if "request" in change:
         change = {"request": dataclasses.replace(case.request, prompt=change["request"])}

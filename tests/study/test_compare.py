@@ -171,6 +171,26 @@ def test_every_disagreement_is_named_with_both_values_and_runs(
     assert disagreements(read_members([runs[0], run])) == [said]
 
 
+@pytest.mark.parametrize(("column", "value"), [("holds", "target_true"), ("gender", ["female", "male"])])
+def test_people_who_are_recorded_otherwise_are_counted(
+    runs: tuple[Path, Path, Path], known: dict[Path, Results], column: str, value: Any
+) -> None:
+    results = known[runs[0]]
+    assert results.prompts is not None
+    prompts = results.prompts.copy()
+    swapped = prompts["case_id"] == prompts["case_id"].iloc[0]
+    prompts[column] = [value if own else old for own, old in zip(swapped, prompts[column])]
+    run = Path("run")
+    known[run] = replace(results, prompts=prompts)
+    questions = prompts.drop_duplicates(["case_id", "prompt_id"])
+    other = int((questions[column].astype(str) != results.prompts.loc[questions.index, column].astype(str)).sum())
+    assert 0 < other < len(questions)
+    assert disagreements(read_members([runs[0], run])) == [
+        f"The runs disagree in what is recorded of the same people ({column}): that of the first in {runs[0]}; other "
+        f"in {other} of {len(questions)} shared prompts in run."
+    ]
+
+
 def test_shares_of_a_batch_have_no_interval_and_the_page_says_why(
     runs: tuple[Path, Path, Path], known: dict[Path, Results]
 ) -> None:

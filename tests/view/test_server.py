@@ -115,13 +115,15 @@ def test_two_host_names_and_endless_headers_are_no_request(server: PageServer, l
         assert b" 400 " in client.recv(100)
 
 
-def test_a_body_that_is_too_long_is_not_read_to_its_end() -> None:
-    async def app(scope: Scope, receive: Receive, send: Send) -> None:
-        try:
-            await read_form(Request(scope, receive))
-        except HTTPException as error:
-            await PlainTextResponse(error.detail, error.status_code, error.headers)(scope, receive, send)
+async def too_long(scope: Scope, receive: Receive, send: Send) -> None:
+    try:
+        await read_form(Request(scope, receive))
+    except HTTPException as error:
+        await PlainTextResponse(error.detail, error.status_code)(scope, receive, send)
 
+
+@pytest.mark.parametrize("app", [too_long, PlainTextResponse("no such page", 404)])
+def test_a_body_that_is_refused_is_not_read_to_its_end(app: ASGIApp) -> None:
     def send_for_ever(client: socket.socket) -> None:
         for _ in range(LARGEST):
             client.sendall(b"2000\r\n" + b"x" * 0x2000 + b"\r\n")
@@ -134,6 +136,22 @@ def test_a_body_that_is_too_long_is_not_read_to_its_end() -> None:
         client.sendall(b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n")
         with pytest.raises(ConnectionError):
             send_for_ever(client)
+
+
+@pytest.mark.parametrize("read", [True, False])
+def test_only_a_body_that_was_read_leaves_the_connection_open(read: bool) -> None:
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        if read:
+            await read_form(Request(scope, receive))
+        await PlainTextResponse("answer")(scope, receive, send)
+
+    with (
+        Server("", HOST, 0) as server,
+        serving(server, app),
+        closing(http.client.HTTPConnection(HOST, server.port)) as client,
+    ):
+        client.request("POST", "/", body="a=1")
+        assert client.getresponse().getheader("Connection") == (None if read else "close")
 
 
 @pytest.mark.parametrize("start", ["", "GET / HT", "GET / HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nhalf"])

@@ -62,8 +62,7 @@ class PageServer(Server):
     def _page(self, request: Request) -> Response:
         """Return a page, or why there is none."""
         if request.method not in ("GET", "HEAD"):
-            headers = {"Allow": "GET, HEAD", "Connection": "close"}
-            return _refuse(HTTPStatus.METHOD_NOT_ALLOWED, "This server only shows: use GET.", headers)
+            return _refuse(HTTPStatus.METHOD_NOT_ALLOWED, "This server only shows: use GET.", {"Allow": "GET, HEAD"})
         path, query = request.url.path, request.url.query
         entered = bool(self._secret) and hmac.compare_digest(path.encode(), f"/enter/{self._secret}".encode())
         cookie = request.cookies.get(self._cookie, "")

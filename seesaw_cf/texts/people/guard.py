@@ -24,9 +24,7 @@ async def read_form(request: Request) -> Form:
         body += chunk
         if len(body) > LARGEST:
             raise HTTPException(
-                413,
-                f"More than {LARGEST} bytes were sent; nothing of it was stored. Shorten the text.",
-                {"Connection": "close"},  # else the rest of it would be read to its end
+                413, f"More than {LARGEST} bytes were sent; nothing of it was stored. Shorten the text."
             )
     try:
         return parse_qs(body.decode("utf-8"), keep_blank_values=True, max_num_fields=2000, errors="strict")
