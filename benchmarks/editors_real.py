@@ -1,14 +1,15 @@
-"""Do edits take on a real model? Every editor on released edits of five relations, none of them used for its settings.
+"""Do edits take on real models? Every editor with its presets on edits that were not used to choose them.
 
     seesaw-cf fetch smollm2-135m-q4
-    python -m benchmarks.editors_real --cases RELEASED --corpus texts.txt --runs /tmp/runs [--editor ft]
+    python -m benchmarks.editors_real --model smollm2-135m-q4 --model FILE.gguf --corpus texts.txt --runs /tmp/runs
 
-Edits are drawn with a seed, as many of each relation, about people who are not in the embedded sample, on which
-`seesaw-cf tune` finds settings. The released files have neither paraphrases nor neighbours for these edits: paraphrases
-are the package's templates of the relation, neighbours other subjects of the same file with the same true target (at
-most five). Numbers are those of `seesaw_cf.effects.success`; refused edits and edits without effect are counted, and a
-refused edit counts as one that does not take. Rows of an earlier call with the same settings are kept, and the table of
-docs/editors_measured.md is printed.
+The edits are those of benchmarks/people/measured.json, about people whom no released file names. With `--cases FOLDER`
+they are released ones, drawn with a seed, as many of each relation, about people who are not in the embedded sample, on
+which `seesaw-cf tune` finds settings. The released files have neither paraphrases nor neighbours for these edits:
+paraphrases are the package's templates of the relation, neighbours other subjects of the same file with the same true
+target (at most five). Numbers are those of `seesaw_cf.effects.success`. Refused edits and edits without effect are
+counted, and a refused edit counts as one that does not take. Rows of an earlier call with the same cases stay unless
+`--again` is given. The table of docs/editors_measured.md is printed.
 """
 
 from __future__ import annotations
@@ -24,10 +25,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
-from builder_scripts.make.phrasings import paraphrases
 
 from benchmarks.editors_common import RESULTS, machine
+from builder_scripts.make.cases import paraphrases
 from seesaw_cf.base.files import write_text
+from seesaw_cf.base.retrying import Bar
 from seesaw_cf.effects import prompt_effects
 from seesaw_cf.effects.success import success_of_scores
 from seesaw_cf.records import cases_to_table, read_cases
@@ -38,6 +40,7 @@ from seesaw_cf.run.job import run_job
 from seesaw_cf.run.jobs import Job
 from seesaw_cf.run.make_editors import read_settings
 from seesaw_cf.stats import proportion
+from seesaw_cf.stats.case_means import case_estimate
 from seesaw_cf.stats.plain import plain
 from seesaw_cf.types import Case
 
@@ -53,6 +56,8 @@ LABELS = {
 EDITORS = tuple(LABELS)
 FILES = {"P21": "P21_P101", "P101": "P101_eff", "P27": "P27_P101", "P19": "P19_P101", "P103": "P103_eff"}
 NEIGHBOURS = 5
+MODELS = ("smollm2-135m-q4",)
+MEASURED = Path(__file__).parent / "people" / "measured.json"
 
 
 def drawn(folder: Path, edits: int, seed: int) -> list[Case]:
@@ -98,83 +103,91 @@ def shares(scores: Path, edits: pd.DataFrame) -> dict[str, Any]:
     (success,) = success_of_scores(table).values()
     numbers = success.numbers["counterfact"]
     took = edits["new_post"] > edits["true_post"]
-    estimate = proportion(int(took.sum()), len(edits))
-    found: dict[str, Any] = {
-        "efficacy": {"value": estimate.value, "low": estimate.low, "high": estimate.high, "n": len(edits)},
+    efficacy = proportion(int(took.sum()), len(edits))
+    measured: dict[str, Any] = {
+        "efficacy": efficacy.columns("value", "low", "high") | {"n": len(edits)},
         "before": float((edits["new_pre"] > edits["true_pre"]).mean()),
         "by_relation": {str(name): float(share) for name, share in took.groupby(edits["relation_id"]).mean().items()},
         "status": dict(Counter(text.split(":")[0] for text in edits["status"])),
     }
     for name, short, sign in (("paraphrase", "PS", 1), ("neighborhood", "NS", -1)):
-        before = prompt_effects(table, kind=name)["D_pre"]
-        found[name] = numbers[short].columns("value", "low", "high", "n") | {
-            "before": float((sign * before > 0).mean())
+        prompts = prompt_effects(table, kind=name)
+        pre, post = (sign * prompts[column] > 0 for column in ("D_pre", "D_post"))
+        lost = case_estimate(pre.astype(float) - post, prompts["case_id"], within=(-1.0, 1.0))
+        measured[name] = numbers[short].columns("value", "low", "high", "n") | {
+            "before": float(pre.mean()),
+            "lost": lost.columns("value", "low", "high"),
         }
-    return found
+    return measured
 
 
-def table(editors: Mapping[str, Any]) -> str:
-    """The rows as Markdown, in the order of `EDITORS`."""
-    measured = ("efficacy", "paraphrase", "neighborhood")
-    counts = [next(iter(editors.values()))[name]["n"] for name in measured]
-    heads = [f"{said} (n = {n})" for said, n in zip(("takes", "paraphrases", "neighbours"), counts)]
-    rows = [[LABELS[name], *(_share(editors[name][one]) for one in measured)] for name in EDITORS if name in editors]
-    return markdown_table(["editor", *heads], rows)
+def table(models: Mapping[str, Any]) -> str:
+    """The rows of all models as Markdown, in the order of `EDITORS`."""
+    heads = ("model", "editor", "takes", "paraphrases", "neighbours", "neighbours lost")
+    rows = [
+        [model, LABELS[name], *map(_share, measures), _share(row["neighborhood"]["lost"])]
+        for model, record in models.items()
+        for name in EDITORS
+        if (row := record["editors"].get(name))
+        for measures in [[row["efficacy"], row["paraphrase"], row["neighborhood"]]]
+    ]
+    return markdown_table(list(heads), rows)
 
 
-def _share(found: Mapping[str, float]) -> str:
-    return estimate(found["value"], found["low"], found["high"])
+def _share(share: Mapping[str, float]) -> str:
+    n = f" (n = {share['n']})" if "n" in share else ""
+    return estimate(share["value"], share["low"], share["high"]) + n
+
+
+def measure(job: Job, folder: Path) -> dict[str, Any]:
+    """The row of a job's one editor; a run that was interrupted goes on."""
+    run_job(job, folder)
+    manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
+    row: dict[str, Any] = plain(shares(folder / "scores.parquet", pd.read_parquet(folder / "edits.parquet")))
+    return row | {"corpus": manifest["data"]["corpus"], "config": manifest["editors"][job.editors[0]]}
 
 
 def main() -> None:
-    """Measures every editor and writes benchmarks/results/editors_real.json."""
+    """Measure every editor on every model and write the results, row by row."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--cases", type=Path, required=True, help="folder of released files")
+    parser.add_argument("--cases", type=Path, default=MEASURED, help="file of cases, or folder of released files")
     parser.add_argument("--corpus", type=Path, required=True, help="texts for second moments, one a line")
-    parser.add_argument("--corpus-limit", type=int, help="at most that many texts, drawn with the seed")
-    parser.add_argument("--model", default="smollm2-135m-q4")
+    parser.add_argument("--corpus-limit", type=int, default=800, help="at most that many texts, drawn with the seed")
+    parser.add_argument("--model", action="append", help="name or file; give it again for more")
     parser.add_argument("--editor", action="append", choices=EDITORS, help="only this one; give it again for more")
     parser.add_argument("--editor-config", type=Path, help="settings in place of the presets")
-    parser.add_argument("--edits", type=int, default=200)
+    parser.add_argument("--edits", type=int, default=40, help="of released files that many, of a case file the first")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--threads", type=int, help="of torch; all cores when not given")
     parser.add_argument("--runs", type=Path, required=True, help="folder of the runs; an interrupted one goes on")
-    parser.add_argument("--out", type=Path, default=RESULTS / "editors_real.json")
+    parser.add_argument("--out", type=Path, default=RESULTS / "editors_families.json")
+    parser.add_argument("--again", action="store_true", help="measure again what the results hold")
     given = parser.parse_args()
-    cases = drawn(given.cases, given.edits, given.seed)
-    record: dict[str, Any] = json.loads(given.out.read_text(encoding="utf-8")) if given.out.exists() else {}
-    settings = {"model": given.model, "edits": len(cases), "seed": given.seed}
-    rows = record.get("editors", {}) if record.get("settings") == settings else {}
+    released = given.cases.is_dir()
+    cases = drawn(given.cases, given.edits, given.seed) if released else read_cases(given.cases)[: given.edits]
+    models: dict[str, Any] = json.loads(given.out.read_text(encoding="utf-8")) if given.out.exists() else {}
     changed = read_settings(given.editor_config, EDITORS)
     given.runs.mkdir(parents=True, exist_ok=True)
-    data = given.runs / f"cases-{len(cases)}-{given.seed}.parquet"
+    data = given.runs / f"cases-{given.cases.stem}-{len(cases)}-{given.seed}.parquet"
     pq.write_table(cases_to_table(cases), data)
-    for editor in given.editor or EDITORS:
-        own, folder = given.runs / f"{editor}.json", given.runs / f"{editor}-{len(cases)}-{given.seed}"
-        write_text(own, json.dumps({editor: changed.get(editor, {})}))
-        config = own if editor in changed else None
-        texts = {} if given.corpus_limit is None else {"corpus_limit": given.corpus_limit}
-        job = Job(
-            given.model,
-            (editor,),
-            data=str(data),
-            corpus=given.corpus,
-            editor_config=config,
-            seed=given.seed,
-            threads=given.threads,
-            anyway=True,
-            **texts,
-        )
-        run_job(job, folder)
-        edits = pd.read_parquet(folder / "edits.parquet")
-        manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
-        rows[editor] = plain(shares(folder / "scores.parquet", edits)) | {
-            "corpus": manifest["data"]["corpus"],
-            "config": manifest["editors"][editor],
-        }
-        write_text(given.out, json.dumps({"settings": settings, "editors": rows, **machine()}, indent=1) + "\n")
-        print(editor, json.dumps({k: v for k, v in rows[editor].items() if k != "config"}), flush=True)
-    print(table(rows))
+    settings = {"cases": given.cases.name, "edits": len(cases), "seed": given.seed}
+    pairs = [(model, name) for model in given.model or MODELS for name in given.editor or EDITORS]
+    for model, name in Bar(pairs, desc="editors on models", unit="editor"):
+        record = models.setdefault(Path(model).name, {"editors": {}})
+        if record.get("settings") != settings:
+            record |= {"settings": settings, "editors": {}}
+        if name in record["editors"] and not given.again:
+            continue
+        folder = given.runs / f"{Path(model).stem}-{data.stem}-{name}"
+        own = folder.with_suffix(".json") if name in changed else None
+        if own is not None:
+            write_text(own, json.dumps({name: changed[name]}))
+        texts = {"corpus": given.corpus, "corpus_limit": given.corpus_limit}
+        options = {"editor_config": own, "seed": given.seed, "threads": given.threads, "anyway": True}
+        record["editors"][name] = measure(Job(model, (name,), data=str(data), **texts, **options), folder)
+        record |= machine()
+        write_text(given.out, json.dumps(models, indent=1) + "\n")
+    print(table(models))
 
 
 if __name__ == "__main__":

@@ -1,0 +1,1 @@
+"""People whom no released file names, for measuring editors and for choosing their settings."""
