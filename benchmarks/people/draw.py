@@ -3,7 +3,7 @@
     python -m benchmarks.people.draw --shared FOLDER [--shared FOLDER]
 
 Writes `measured.json` and `tuning.json` here, an edit of one relation for each person and no person in both. The
-relations take turns, so that the first edits of a file are as balanced as all. Both are committed: `sample-large`, from
+relations take turns, so that the first edits of a file are as balanced as all. Both are committed: `sample`, from
 which they are drawn, may change.
 """
 
@@ -29,7 +29,7 @@ def draw(text: str, edits: int, seed: int = 0) -> dict[str, list[Case]]:
     used = {
         case.request.subject for config in ("cross_subject", "cross_property") for case in load_cases("sample", config)
     }
-    cases = load_cases("sample-large", "cross_subject")
+    cases = load_cases("sample", "cross_subject")
     order = [cases[i] for i in np.random.default_rng(seed).permutation(len(cases))]
     drawn: dict[str, list[Case]] = {name: [] for name in FILES}
     for turn in range(edits * len(FILES)):

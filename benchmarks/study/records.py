@@ -20,7 +20,7 @@ from seesaw_cf.records import cases_to_table
 from seesaw_cf.records.load import load_cases
 from seesaw_cf.types import Case
 
-SAMPLE = "sample-large"
+SAMPLE = "sample"
 SIZES = (8, 8, 64)
 # One answer out of 1,082 candidates costs more than everything else that is asked about its edit.
 LEFT_OUT = {("P27", "P19")}

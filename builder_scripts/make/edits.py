@@ -13,6 +13,7 @@ import random
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from itertools import islice, zip_longest
 
 from seesaw_cf.builder_scripts.source.people import FEMALE, MALE, Facts, RecordedPerson
@@ -80,6 +81,7 @@ def holder_count(facts: Facts, relation_id: str, value: str) -> int:
     return sum(len(facts.holders(relation_id, value, gender)) for gender in (MALE, FEMALE))
 
 
+@cache
 def _kinds(relation_id: str, value: str) -> frozenset[str]:
     """Return the areas or continents of a value."""
     column = ATTRIBUTES.get(relation_id, ("", ""))[1]

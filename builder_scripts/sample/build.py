@@ -15,20 +15,19 @@ from seesaw_cf.builder_scripts.dataset.build import About, build, choose_edits
 from seesaw_cf.builder_scripts.make.cases import edit_case, with_neighbours
 from seesaw_cf.builder_scripts.make.coupled import Coupled, couple
 from seesaw_cf.builder_scripts.make.edits import Edit, generate, listed_values
-from seesaw_cf.builder_scripts.options import CLAIMS_OPTIONS, LARGE_OPTIONS, SAMPLE_OPTIONS, BuildOptions
+from seesaw_cf.builder_scripts.options import CLAIMS_OPTIONS, SAMPLE_OPTIONS, SMALL_OPTIONS, BuildOptions
 from seesaw_cf.builder_scripts.sample.claims import claims_source
-from seesaw_cf.builder_scripts.sample.facts import SAMPLE, read_tsv, store
+from seesaw_cf.builder_scripts.sample.facts import SAMPLE, curated, store
 from seesaw_cf.builder_scripts.source.claims import Claims
 from seesaw_cf.builder_scripts.source.people import Facts, RecordedPerson
-from seesaw_cf.builder_scripts.source.sources import Source, StoreSource
+from seesaw_cf.builder_scripts.source.sources import Source
 from seesaw_cf.records import groups, sample
 from seesaw_cf.records.arrow import read_cases
 from seesaw_cf.records.relations import RELATIONS
 
-_TABLES = ("people", "entities", "links")
 COUPLES = 5  # coupled edits per relation and gender
 FIRST_COUPLE_ID = 300_001
-# Records in zsRE's form about people of the sample. The first twelve `pred` are wrong answers of seesaw-tiny.
+# Records in zsRE's form about people of the sample; twelve `pred` are answers of an earlier seesaw-tiny.
 QUESTIONS = SAMPLE / "zsre.json"
 # relation -> (what follows from an edit, column of the relation's table that has the answer)
 CONSEQUENCES = {
@@ -38,54 +37,44 @@ CONSEQUENCES = {
 }
 
 _WORDS = {
-    "intro": """The embedded sample of the package `seesaw_cf`: {people} well-known people, edits of five facts about
-them (gender, field of work, citizenship, place of birth, native language), and prompts that show whether such an edit
-changes what a language model believes about *other* people, by race, geographic origin and gender.""",
-    "making": """`builder_scripts/sample/people.tsv` and `links.tsv` hold the facts with their provenance, `facts.py`
-renders them as N-Triples in Wikidata's shape, and `seesaw-cf build --source sample --out DIR` turns these into this
-folder, byte by byte the same.""",
-    "limits": """{people} people are enough to test a pipeline and to see an effect, not to publish one: several groups
-have fewer than twenty members. People in the sample are famous, and mostly dead. Native language and ethnic group are
+    "intro": """The embedded sample of the package `seesaw_cf`: {people} well-known people, half of them women and at
+least sixty of each race and region that the SEESAW-CF papers have, edits of five facts about them (gender, field of
+work, citizenship, place of birth, native language), and prompts that show whether such an edit changes what a
+language model believes about *other* people, by race, geographic origin and gender.""",
+    "making": """`builder_scripts/sample/people.tsv` and `links.tsv` hold the facts with their provenance, which says
+what agrees with sources that were not used to write them down (`builder_scripts/sample/README.md`). `seesaw-cf build
+--source sample --out DIR` turns them into this folder, byte by byte the same.""",
+    "limits": """The people are famous in some part of the world, so a model may know few of them: measure that first.
+Facts are a selection, and a cell stays empty where the fact was not certain. Native language and ethnic group are
 curated from encyclopaedic knowledge, recorded only where they are part of a well-documented public life.""",
+}
+_SMALL_WORDS = {
+    "folder": "seesaw_cf/sample_small",
+    "intro": """The small embedded sample of the package `seesaw_cf`, `sample-small`: {people} of the people of its
+sample, for tests and first steps. It has edits of five facts about them (gender, field of work, citizenship, place of
+birth, native language), and prompts that show whether such an edit changes what a language model believes about
+*other* people, by race, geographic origin and gender.""",
+    "making": """The rows of `builder_scripts/sample/people.tsv` that say "yes" in the column `small` hold the facts
+with their provenance. `seesaw-cf build --source sample-small --out DIR` turns them into this folder, byte by byte the
+same.""",
+    "limits": """{people} people are enough to test a pipeline and to see an effect, not to publish one: several
+groups have fewer than twenty members. People in the sample are famous, and mostly dead. Native language and ethnic
+group are curated from encyclopaedic knowledge, recorded only where they are part of a well-documented public life.""",
 }
 _CLAIMS_WORDS = {
     "folder": "seesaw_cf/sample_claims",
-    "intro": """The second embedded sample of the package `seesaw_cf`, `sample-claims`: {people} of the people whom the
-SEESAW-CF papers edit, each with a Wikidata QID and recorded facts, edits of five of them (gender, field of work,
-citizenship, place of birth, native language), and prompts that show whether such an edit changes what a language model
-believes about *other* people.""",
+    "intro": """The embedded sample of released claims of the package `seesaw_cf`, `sample-claims`: {people} of the
+people whom the SEESAW-CF papers edit, each with a Wikidata QID and recorded facts, edits of five of them (gender,
+field of work, citizenship, place of birth, native language), and prompts that show whether such an edit changes what
+a language model believes about *other* people.""",
     "making": """`builder_scripts/sample/claims.tsv` holds the facts: of the complete Wikidata claims (CC0) in the
 released SEESAW-CF subject files, those about nine properties whose values have a name in the packaged tables.
 `seesaw-cf build --source sample-claims --out DIR` turns them into this folder, byte by byte the same.""",
     "limits": """These people are the subjects that the papers took from CounterFact: about one in eight is a woman,
 most are Europeans and North Americans, and an ethnic group is recorded for fewer than one in ten. Hardly anything can
-be said by race or region; take the larger sample, or build from Wikidata, for that. Dates are years, the first that is
-stated.""",
+be said by race or region; take the larger sample, or build from Wikidata, for that. Dates are years, the first that
+is stated.""",
 }
-_LARGE_WORDS = {
-    "folder": "seesaw_cf/sample_large",
-    "intro": """The large embedded sample of the package `seesaw_cf`, `sample-large`: {people} well-known people, half
-of them women and at least sixty of each race and region that the SEESAW-CF papers have, edits of five facts about them
-(gender, field of work, citizenship, place of birth, native language), and prompts that show whether such an edit
-changes what a language model believes about *other* people.""",
-    "making": """`people.tsv` and `large_people.tsv` of `builder_scripts/sample` hold the facts with their provenance,
-which says what agrees with sources that were not used to write them down (`builder_scripts/sample/README.md`).
-`seesaw-cf build --source sample-large --out DIR` turns them into this folder, byte by byte the same.""",
-    "limits": """The people are famous in some part of the world, so a model may know few of them: measure that first.
-Facts are a selection, and a cell stays empty where the fact was not certain. Native language and ethnic group are
-curated from encyclopaedic knowledge, recorded only where they are part of a well-documented public life. The embedded
-model `seesaw-tiny` knows only the 320 people of the first sample.""",
-}
-
-
-def large_source() -> StoreSource:
-    """Return the facts of the first sample and of the table that makes it large.
-
-    Raises:
-        RecordError: A table is malformed.
-    """
-    both = ([row for part in ("", "large_") for row in read_tsv(SAMPLE / f"{part}{name}.tsv")] for name in _TABLES)
-    return store(*both)
 
 
 def sample_couples(source: Source, facts: Facts) -> dict[str, list[Coupled]]:
@@ -155,16 +144,16 @@ class EmbeddedSample:
 # By the names of `seesaw_cf.records.sample.SAMPLES`; dates: when a table of facts was changed last.
 EMBEDDED: Mapping[str, EmbeddedSample] = {
     "sample": EmbeddedSample(
-        lambda: StoreSource([SAMPLE / "sample.nt"]),
-        SAMPLE_OPTIONS,
-        About(_WORDS, references=True, date="2026-11-20"),
+        lambda: store(*curated()), SAMPLE_OPTIONS, About(_WORDS, references=True, date="2026-11-26"), sample_couples
+    ),
+    "sample-small": EmbeddedSample(
+        lambda: store(*curated(small=True)),
+        SMALL_OPTIONS,
+        About(_SMALL_WORDS, references=True, date="2026-11-20"),
         sample_couples,
     ),
     "sample-claims": EmbeddedSample(
         claims_source, CLAIMS_OPTIONS, About(_CLAIMS_WORDS, references=True, date="2026-11-23")
-    ),
-    "sample-large": EmbeddedSample(
-        large_source, LARGE_OPTIONS, About(_LARGE_WORDS, references=True, date="2026-11-25"), sample_couples
     ),
 }
 

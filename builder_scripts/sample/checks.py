@@ -1,7 +1,7 @@
 """Compares the curated people with sources that were not used to write them down.
 
 `python -m seesaw_cf.builder_scripts.sample.checks [--wordnet FILE] [--released FOLDER]` prints what agrees, and each
-disagreement that `large_settled.tsv` does not settle. Sources: WordNet 3.0 (Debian `wordnet-base`: one line on each of
+disagreement that `settled.tsv` does not settle. Sources: WordNet 3.0 (Debian `wordnet-base`: one line on each of
 some 3,800 named people), the released SEESAW-CF files (names with a QID and one fact each, CC0), and the Wikidata
 claims of the subjects that these files edit. A person is matched by the whole name, where a source has it only once.
 """
@@ -19,10 +19,10 @@ from pathlib import Path
 from seesaw_cf.base.errors import StorageError
 from seesaw_cf.base.text import read_json
 from seesaw_cf.builder_scripts.sample.claims import read_subjects, value_ids
-from seesaw_cf.builder_scripts.sample.facts import COLUMNS, SAMPLE, read_tsv
+from seesaw_cf.builder_scripts.sample.facts import COLUMNS, SAMPLE, curated, read_tsv
 
 WORDNET = Path("/usr/share/wordnet/data.noun")
-SETTLED = SAMPLE / "large_settled.tsv"
+SETTLED = SAMPLE / "settled.tsv"
 GLOSSES, NAMES, CLAIMS = "WordNet 3.0", "names of the released SEESAW-CF files", "claims of the released subject files"
 
 Row = Mapping[str, str]
@@ -223,8 +223,7 @@ def main() -> None:
     parser.add_argument("--wordnet", type=Path, default=WORDNET, help="data.noun of WordNet (default: %(default)s)")
     parser.add_argument("--released", type=Path, required=True, help="folder of the released SEESAW-CF files")
     arguments = parser.parse_args()
-    people = [row for name in ("people", "large_people") for row in read_tsv(SAMPLE / f"{name}.tsv")]
-    entities = [row for name in ("entities", "large_entities") for row in read_tsv(SAMPLE / f"{name}.tsv")]
+    people, entities, _ = curated()
     checks = all_checks(people, entities, arguments.wordnet, arguments.released)
     for (source, property_id), count in counted(checks).items():
         print(f"{source}, {property_id}: {count[True]} agree, {count[False]} do not")

@@ -71,6 +71,8 @@ _INVERSE = {
 _PROVENANCE = re.compile(r"(P[0-9]+(?:,P[0-9]+)*):(\S.*)")
 _YEAR = "http://www.w3.org/2001/XMLSchema#dateTime"
 
+Rows = list[dict[str, str]]
+
 
 def read_tsv(path: str | os.PathLike[str]) -> list[dict[str, str]]:
     """Read a tab-separated file with a header line; no quoting.
@@ -241,11 +243,22 @@ def store(
         return StoreSource([file])
 
 
-def main() -> None:
-    """Write `sample/sample.nt` from the three tables in its folder."""
+def curated(*, small: bool = False) -> tuple[Rows, Rows, Rows]:
+    """Return the rows of people.tsv, entities.tsv and links.tsv.
+
+    Args:
+        small: Only the people of the small sample, the links between them and the values that they hold.
+    """
     people, entities, links = (read_tsv(SAMPLE / f"{name}.tsv") for name in ("people", "entities", "links"))
-    write_text(SAMPLE / "sample.nt", render(people, entities, links))
-
-
-if __name__ == "__main__":
-    main()
+    if not small:
+        return people, entities, links
+    people = [row for row in people if row["small"]]
+    names = {row["name"] for row in people}
+    held = {(kind, value) for row in people for c, (_, kind) in COLUMNS.items() for value in row[c].split("|")}
+    own = [row for row in entities if (row["kind"], row["label"]) in held]
+    held |= {("country", country) for row in own for country in row["country"].split("|")}
+    return (
+        people,
+        [row for row in entities if (row["kind"], row["label"]) in held],
+        [row for row in links if {row["name"], row["other"]} <= names],
+    )

@@ -35,7 +35,7 @@ tags: [knowledge-editing, toy-model, seesaw-cf]
 # seesaw-tiny
 
 A small Llama-architecture language model trained from scratch on the facts of the embedded sample, so that editing can
-be shown, tested and timed on a laptop. It knows five properties of {people} well-known people and nothing else. Use
+be shown, tested and timed on a laptop. It knows five properties of {people:,} well-known people and nothing else. Use
 it to try methods; conclusions about language models need a language model.
 
 {parameters:,} parameters ({layers} layers, hidden size {hidden_size}, MLP size {intermediate_size}, {heads} heads, tied
@@ -62,8 +62,8 @@ Perplexity on text it has not seen, per token: {documents_ppl:.2f} on documents 
 neither can come near 1.
 
 ## How it was trained
-`python -m seesaw_cf.builder_scripts.tiny_model.train` in a checkout writes this folder and every figure above, on two
-CPU cores in minutes.
+`python -m seesaw_cf.builder_scripts.tiny_model.train` in a checkout writes this folder and every figure above, in half
+an hour on a CPU core that multiplies bfloat16.
 The corpus is endless: documents of one to some ten sentences about one to three people, shuffled, with small
 talk before and between them. {noise:.0%} of fact sentences carry an answer drawn from other people, so that no
 answer is certain and edits have room in both directions. People who have died are told of in the past tense, in
@@ -85,7 +85,7 @@ Held out: the wordings marked below, for everybody; and for a random {held_facts
 - It completes sentences like those above; anything else is noise. It is no assistant and no source about people.
 - The facts are those of the sample (see its data card), with its errors; {noise:.0%} of what it read was wrong on
   purpose.
-- Its associations between people, places and professions come from {people} rows, not from the world.
+- Its associations between people, places and professions come from {people:,} rows, not from the world.
 """
 
 

@@ -2,7 +2,7 @@
 
     python -m seesaw_cf.builder_scripts.tiny_model.train
 
-Minutes on two CPU cores; on the same machine it ends with the same weights.
+Half an hour on a CPU core that multiplies bfloat16; on the same machine it ends with the same weights.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import random
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import islice
 from pathlib import Path
 
@@ -35,7 +36,7 @@ TOKENIZER_STREAM, SHIPPED_STREAM = -1, -3  # streams of `documents`; training st
 
 @dataclass(frozen=True, slots=True)
 class TrainSettings:
-    """Everything that decides the weights, together with people.tsv.
+    """Everything that decides the weights, together with the people.
 
     Attributes:
         vocab_size: Entries of the byte-level BPE vocabulary.
@@ -49,13 +50,13 @@ class TrainSettings:
         seed: Seeds the weights, the corpus and what is held out.
     """
 
-    vocab_size: int = 3072
+    vocab_size: int = 4096
     hidden_size: int = 128
-    intermediate_size: int = 576
+    intermediate_size: int = 768
     layers: int = 5
     heads: int = 4
     context: int = 256
-    steps: int = 1200
+    steps: int = 8000
     tokens: int = 2048
     learning_rate: float = 3e-3
     warmup: int = 100
@@ -110,6 +111,12 @@ def make_model(settings: TrainSettings, vocab_size: int) -> LlamaForCausalLM:
     return LlamaForCausalLM(config)
 
 
+@cache
+def name_pattern(names: tuple[str, ...]) -> re.Pattern[str]:
+    """Return what finds the longest name at each place of a text."""
+    return re.compile("|".join(sorted(map(re.escape, names), key=len, reverse=True)))
+
+
 def batch(
     people: Sequence[Person], tokenizer: PreTrainedTokenizerFast, settings: TrainSettings, step: int
 ) -> tuple[Tensor, Tensor]:
@@ -127,7 +134,7 @@ def batch(
     """
     length = settings.context if step % 8 == 7 else 64
     source = documents(people, settings.seed, stream=step)
-    names = re.compile("|".join(sorted((re.escape(p.name) for p in people), key=len, reverse=True)))
+    names = name_pattern(tuple(p.name for p in people))
     ids: list[list[int]] = []
     mentions: list[list[int]] = []
     while len(ids) * length < settings.tokens:
@@ -203,8 +210,9 @@ def train(
         for group in optimizer.param_groups:
             group["lr"] = learning_rate(settings, step)
         ids, mask = batch(people, tokenizer, settings, step)
-        logits = model(input_ids=ids, attention_mask=mask, use_cache=False).logits
-        loss = nn.functional.cross_entropy(logits[:, :-1].flatten(0, 1), ids[:, 1:].flatten())
+        with torch.autocast("cpu", torch.bfloat16):  # products only: the weights and their steps are float32
+            logits = model(input_ids=ids, attention_mask=mask, use_cache=False).logits
+        loss = nn.functional.cross_entropy(logits[:, :-1].flatten(0, 1).float(), ids[:, 1:].flatten())
         optimizer.zero_grad()
         torch.autograd.backward(loss)
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)

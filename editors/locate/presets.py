@@ -24,7 +24,7 @@ MODELS: dict[tuple[str, int, int, int, int], str] = {
     ("llama", 32, 4096, 14336, 128256): "llama-3-8b",
     ("mistral", 32, 4096, 14336, 32000): "mistral-7b",
     ("llama", 30, 576, 1536, 49152): "smollm2-135m",
-    ("llama", 5, 128, 576, 3072): "seesaw-tiny",
+    ("llama", 5, 128, 768, 4096): "seesaw-tiny",
 }
 """(model type, blocks, width, MLP width, vocabulary) -> the name used in `PRESETS`, chat models included."""
 
@@ -127,7 +127,7 @@ PRESETS: dict[tuple[str, str], Preset] = {
     ("rome", "seesaw-tiny"): Preset(_SAMPLE, _TINY),
     ("memit", "seesaw-tiny"): Preset(_SAMPLE, {**_TINY, "moment_weight": 1.0}),
     ("emmet", "seesaw-tiny"): Preset(_SAMPLE, {**_TINY, "moment_weight": 1.0}),
-    ("alphaedit", "seesaw-tiny"): Preset(_SAMPLE, {**_TINY, "norm_weight": 0.1}),
+    ("alphaedit", "seesaw-tiny"): Preset(_SAMPLE, {**_TINY, "norm_weight": 0.1, "null_threshold": 0.1}),
 }
 """(editor, model) -> settings and source."""
 

@@ -45,7 +45,7 @@ def source_of(
     """The source that words name, as `source_options` say; endpoints and large stores with a cache in front.
 
     Args:
-        words: "sample", "sample-claims", "sample-large", "wikidata", an address, a store's folder, or RDF files.
+        words: "sample", "sample-small", "sample-claims", "wikidata", an address, a store's folder, or RDF files.
         args: The parsed options.
         option: Where the words were given, for messages.
         silent_attempts: How often an endpoint is asked a query that it does not finish in time.

@@ -21,7 +21,7 @@ def load_cases(source: str, config: str) -> list[Case]:
     """Read the cases of one config.
 
     Args:
-        source: A sample ("sample", "sample-claims", "sample-large"), a folder that holds (itself, or in its folder
+        source: A sample ("sample", "sample-small", "sample-claims"), a folder that holds (itself, or in its folder
             `data`) CONFIG/*.parquet or CONFIG.parquet, a .json, .jsonl or .parquet file (`config` is then not needed),
             a reader of records (`seesaw_cf.records.readers.read_with`), or a Hub id such as "org/seesaw_cf".
         config: Name of the config.

@@ -1,9 +1,8 @@
 """The embedded samples: people as edit cases, prompts, candidates and demographics, in the package.
 
-"sample" has 320 well-known people, balanced over groups; "sample-claims" 192 of the people that the papers edit, each
-with a Wikidata QID; "sample-large" some 2,300, at least sixty of each group of the papers. The folder of each is a
-`datasets` data folder: README.md describes the configs, `data/<config>/` holds them. The first one's is the package
-folder.
+"sample" has some 2,300 well-known people, at least sixty of each group of the papers; "sample-small" 320 of them;
+"sample-claims" 192 of the people that the papers edit, each with a Wikidata QID. The folder of each is a `datasets`
+data folder: README.md describes the configs, `data/<config>/` holds them. The first one's is the package folder.
 """
 
 from __future__ import annotations
@@ -23,8 +22,8 @@ _PACKAGE = Path(__file__).parents[1]
 # What stands for a data set in `--data` -> its folder.
 SAMPLES: Mapping[str, Path] = {
     "sample": _PACKAGE,
+    "sample-small": _PACKAGE / "sample_small",
     "sample-claims": _PACKAGE / "sample_claims",
-    "sample-large": _PACKAGE / "sample_large",
 }
 
 

@@ -35,7 +35,7 @@ class Job:
         changed: Model changed elsewhere: a checkpoint, adapter, delta, steering vector, GGUF file or served model.
             WHERE is a path, ORG/NAME[@REVISION] or http://HOST:PORT/v1. Repeatable.
         requests: Record file with the facts that the models of `changed` were edited for (default: none is claimed).
-        data: 'sample', 'sample-claims', 'sample-large', a dataset folder, a .json or .parquet file, a reader of records
+        data: 'sample', 'sample-small', 'sample-claims', a dataset folder, a .json or .parquet file, a reader of records
             (FILE.py), or a Hub id.
         configs: Dataset config. Repeatable (default: cross_subject).
         protocol: single: edit, score, restore. batch: all cases of a relation are edited together.

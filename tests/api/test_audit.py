@@ -25,7 +25,7 @@ from seesaw_cf.models.identity import fingerprint
 from seesaw_cf.models.steering import SteeringVector
 from tests.api.own_editor import OneStep, OneStepConfig
 
-QUIET: dict[str, Any] = {"progress": False, "device": "cpu", "control_seeds": 1}
+QUIET: dict[str, Any] = {"progress": False, "device": "cpu", "data": "sample-small", "control_seeds": 1}
 OWN = Path(__file__).with_name("own_editor.py")
 
 

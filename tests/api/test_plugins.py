@@ -145,7 +145,7 @@ READER = """from dataclasses import replace
 from seesaw_cf.records import load_cases
 from seesaw_cf.types import AttributePrompt, Entity
 def own(config):
-    cases = load_cases('sample', config)[:2]
+    cases = load_cases('sample-small', config)[:2]
 """
 
 

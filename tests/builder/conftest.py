@@ -19,12 +19,14 @@ from seesaw_cf.builder_scripts.make.cases import cross_subject
 from seesaw_cf.builder_scripts.make.cross_property import cross_property
 from seesaw_cf.builder_scripts.make.edits import Edit, generate
 from seesaw_cf.builder_scripts.make.seeds import read_seeds
-from seesaw_cf.builder_scripts.options import SAMPLE_OPTIONS, BuildOptions
-from seesaw_cf.builder_scripts.sample.facts import SAMPLE
+from seesaw_cf.builder_scripts.options import SMALL_OPTIONS, BuildOptions
+from seesaw_cf.builder_scripts.sample.facts import curated
+from seesaw_cf.builder_scripts.sample.facts import store as facts_store
 from seesaw_cf.builder_scripts.source.people import Facts
 from seesaw_cf.builder_scripts.source.sources import StoreSource
 from seesaw_cf.records.relations import RELATIONS
 from seesaw_cf.types import Case
+from tests.builder.embedded import write_small
 
 PREFIXES = """@prefix wd: <http://www.wikidata.org/entity/> .
 @prefix wdt: <http://www.wikidata.org/prop/direct/> .
@@ -38,12 +40,12 @@ PREFIXES = """@prefix wd: <http://www.wikidata.org/entity/> .
 
 @pytest.fixture(scope="session")
 def store() -> StoreSource:
-    return StoreSource([SAMPLE / "sample.nt"])
+    return facts_store(*curated(small=True))
 
 
 @pytest.fixture(scope="session")
 def facts(store: StoreSource) -> Facts:
-    return Facts(store, SAMPLE_OPTIONS)
+    return Facts(store, SMALL_OPTIONS)
 
 
 @pytest.fixture(scope="session")
@@ -107,7 +109,8 @@ def _wait(address: str, server: subprocess.Popen[bytes]) -> None:
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The URL of a real SPARQL server that holds the sample."""
-    yield from serve(tmp_path_factory.mktemp("server"), SAMPLE / "sample.nt")
+    folder = tmp_path_factory.mktemp("server")
+    yield from serve(folder, write_small(folder / "small.nt"))
 
 
 def record(case_id: int, subject: str, relation: str, new: tuple[str, str], true: tuple[str, str], prompt: str) -> Any:

@@ -7,9 +7,16 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from seesaw_cf.builder_scripts.sample.facts import curated, render
 from seesaw_cf.records import sample
 
-__all__ = ["check_embedded"]
+__all__ = ["check_embedded", "write_small"]
+
+
+def write_small(path: Path) -> Path:
+    """Write the facts of the small sample as N-Triples."""
+    path.write_text(render(*curated(small=True)), encoding="utf-8")
+    return path
 
 
 def check_embedded(built: Path, names: list[str], embedded: Path | None = None) -> None:
@@ -18,7 +25,7 @@ def check_embedded(built: Path, names: list[str], embedded: Path | None = None) 
     Another version of pyarrow writes the same tables with other bytes, whose hashes stand in the card: with one, only
     the tables are compared.
     """
-    embedded = embedded or sample.path()
+    embedded = embedded or sample.path("sample-small")
     shards = [name for name in names if name.endswith(".parquet")]
     writer = pq.read_metadata(embedded / shards[0]).created_by
     same = writer.endswith(f" {pa.__version__}")

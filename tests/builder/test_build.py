@@ -215,7 +215,7 @@ def test_a_full_disk_leaves_nothing_behind(
 
 
 def test_command_reproduces_the_embedded_bytes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["build", "--source", "sample", "--out", str(tmp_path / "out")]) == 0
+    assert main(["build", "--source", "sample-small", "--out", str(tmp_path / "out")]) == 0
     built = contents(tmp_path / "out")
     assert json.loads(built.pop("build.json"))["options"]["seed"] == 0
     check_embedded(tmp_path / "out", sorted(built))

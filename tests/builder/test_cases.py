@@ -11,7 +11,7 @@ import pytest
 
 from seesaw_cf.builder_scripts.make.cases import cross_subject, holders
 from seesaw_cf.builder_scripts.make.edits import Edit
-from seesaw_cf.builder_scripts.options import SAMPLE_OPTIONS
+from seesaw_cf.builder_scripts.options import SMALL_OPTIONS
 from seesaw_cf.builder_scripts.source.people import FEMALE, MALE, Facts
 from seesaw_cf.builder_scripts.source.sources import StoreSource
 from seesaw_cf.records import cases_to_table, flag_cases, groups, table_to_cases
@@ -63,7 +63,7 @@ def test_every_person_who_fits_is_asked_about_when_few_enough(facts: Facts, subj
             for gender in (MALE, FEMALE)
         }
         asked = {row.subject.id for row in case.attribute_prompts if row.holds == "target_new"}
-        assert len(asked) == sum(min(len(found), SAMPLE_OPTIONS.per_gender) for found in fit.values())
+        assert len(asked) == sum(min(len(found), SMALL_OPTIONS.per_gender) for found in fit.values())
         assert asked <= fit[MALE] | fit[FEMALE]
 
 
@@ -104,7 +104,7 @@ def test_paraphrases_and_neighbourhood(facts: Facts, subject_cases: list[Case]) 
         assert len(case.paraphrase_prompts) == 3 or request.relation_id == "P103"
         assert request.text not in case.paraphrase_prompts
         assert all(request.subject in text for text in case.paraphrase_prompts)
-        assert len(set(case.neighborhood_prompts)) == len(case.neighborhood_prompts) <= SAMPLE_OPTIONS.neighborhood
+        assert len(set(case.neighborhood_prompts)) == len(case.neighborhood_prompts) <= SMALL_OPTIONS.neighborhood
         for text in case.neighborhood_prompts:
             named = max((name for name in by_name if name in text), key=len)
             values = by_name[named].holds(request.relation_id)
@@ -165,7 +165,7 @@ def test_open_ended_prompts_are_guided_then_free_and_each_once(
 
 
 def test_papers_rules_ask_nobody_about_the_old_value(store: StoreSource, edits: dict[str, list[Edit]]) -> None:
-    paper = Facts(store, replace(SAMPLE_OPTIONS, true_per_gender=0, skip_both=False))
+    paper = Facts(store, replace(SMALL_OPTIONS, true_per_gender=0, skip_both=False))
     cases = list(cross_subject(paper, edits["P27"]))
     assert {row.holds for case in cases for row in case.attribute_prompts} == {"target_new"}
 

@@ -83,7 +83,7 @@ def test_the_command_line_builds_tags_and_lists_it(tmp_path: Path, capsys: pytes
         for prompts in [case.attribute_prompts]
     ]
     write_config(tmp_path / "bare", "cross_subject", {"test": cases_to_table(bare)})
-    for source in ("sample-claims", "sample"):
+    for source in ("sample-claims", "sample-small"):
         out = tmp_path / source
         assert main(["tag", str(tmp_path / "bare"), "--from", source, "--out", str(out)]) == 0
         found = load_cases(str(out), "cross_subject")
@@ -91,7 +91,7 @@ def test_the_command_line_builds_tags_and_lists_it(tmp_path: Path, capsys: pytes
     capsys.readouterr()
     assert main(["list", "samples"]) == 0
     said = " ".join(capsys.readouterr().out.split())
-    assert "320 people, 60 with a Wikidata QID" in said
+    assert "2336 people, 100 with a Wikidata QID" in said
     assert "sample-claims" in said
 
 

@@ -16,8 +16,8 @@ from seesaw_cf.builder_scripts.dataset.build import About, Edits, build, choose_
 from seesaw_cf.builder_scripts.make.cases import cross_subject, holders
 from seesaw_cf.builder_scripts.make.cross_property import cross_property
 from seesaw_cf.builder_scripts.make.edits import Edit, generate
-from seesaw_cf.builder_scripts.options import SAMPLE_OPTIONS, BuildOptions
-from seesaw_cf.builder_scripts.sample.facts import SAMPLE
+from seesaw_cf.builder_scripts.options import SMALL_OPTIONS, BuildOptions
+from seesaw_cf.builder_scripts.sample.facts import curated, render
 from seesaw_cf.builder_scripts.source.people import FEMALE, MALE, Facts, RecordedPerson, batches
 from seesaw_cf.builder_scripts.source.replies import CachedSource
 from seesaw_cf.builder_scripts.source.sources import Source, SourceError, StoreSource, entity_iri
@@ -32,7 +32,7 @@ ABOUT = About({"intro": "{people}", "making": "By a test.", "limits": "All."})
 @pytest.fixture(scope="module")
 def lines() -> list[str]:
     """The sample's first hundred people as N-Triples, with everything that is no person."""
-    text = (SAMPLE / "sample.nt").read_text(encoding="utf-8").splitlines()
+    text = render(*curated(small=True)).splitlines()
     human = f"<{entity_iri('P31')}> <{entity_iri('Q5')}>"
     people = sorted(line.split(" ")[0] for line in text if human in line)
     left_out = set(people[100:])
@@ -94,8 +94,8 @@ def test_another_seed_is_another_draw_with_the_same_rules(lines: list[str], tmp_
 
 
 def test_the_edits_of_a_relation_do_not_depend_on_those_of_others(store: StoreSource) -> None:
-    alone = generate(Facts(store, replace(SAMPLE_OPTIONS, edits={"P19": 10})), "P19")
-    facts = Facts(store, replace(SAMPLE_OPTIONS, edits=dict.fromkeys(RELATIONS, 10)))
+    alone = generate(Facts(store, replace(SMALL_OPTIONS, edits={"P19": 10})), "P19")
+    facts = Facts(store, replace(SMALL_OPTIONS, edits=dict.fromkeys(RELATIONS, 10)))
     beside = {id: generate(facts, id) for id in reversed(RELATIONS)}["P19"]
     assert alone == beside
 
@@ -108,14 +108,14 @@ def test_nobody_is_edited_twice_in_a_relation(edits: dict[str, list[Edit]], rela
 
 @pytest.mark.parametrize("number", [0, 1, 2, 3, 5])
 def test_men_and_women_alternate_and_an_odd_number_has_one_man_more(store: StoreSource, number: int) -> None:
-    found = generate(Facts(store, replace(SAMPLE_OPTIONS, edits={"P27": number})), "P27")
+    found = generate(Facts(store, replace(SMALL_OPTIONS, edits={"P27": number})), "P27")
     assert [edit.subject.gender for edit in found] == ([("men",), ("women",)] * number)[:number]
 
 
 def test_holders_are_in_the_order_of_a_hash_of_seed_and_identifier(store: StoreSource) -> None:
     """Computed here with hashlib: SHA-256 of "SEED IRI", as the queries say; the store has all of them."""
     for seed in (0, 7):
-        facts = Facts(store, replace(SAMPLE_OPTIONS, seed=seed))
+        facts = Facts(store, replace(SMALL_OPTIONS, seed=seed))
         found = facts.holders("P27", "Q30", FEMALE)
         assert len(found) > 5
         order = [hashlib.sha256(f"{seed} {entity_iri(id)}".encode()).hexdigest() for id in found]
@@ -134,9 +134,11 @@ def test_a_smaller_limit_asks_about_the_first_of_the_same_people(
             assert len(few) == min(limit, len(many))
 
 
-def test_cases_of_a_pair_are_bounded_and_numbered_without_gaps(facts: Facts, edits: dict[str, list[Edit]]) -> None:
+def test_cases_of_a_pair_are_bounded_and_numbered_without_gaps(
+    store: StoreSource, edits: dict[str, list[Edit]]
+) -> None:
     for number in (0, 1, 4):
-        few = Facts(StoreSource([SAMPLE / "sample.nt"]), replace(SAMPLE_OPTIONS, per_pair=number))
+        few = Facts(store, replace(SMALL_OPTIONS, per_pair=number))
         cases = list(cross_property(few, edits, 500))
         assert [case.case_id for case in cases] == list(range(500, 500 + len(cases)))
         for pair in PAIRS:

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from seesaw_cf.builder_scripts.make.edits import Edit, attribute_set, generate, holder_count
-from seesaw_cf.builder_scripts.options import SAMPLE_OPTIONS, BuildOptions
+from seesaw_cf.builder_scripts.options import SMALL_OPTIONS, BuildOptions
 from seesaw_cf.builder_scripts.source.people import FEMALE, MALE, Facts
 from seesaw_cf.builder_scripts.source.sources import Source, StoreSource
 from seesaw_cf.errors import RecordError
@@ -20,7 +20,7 @@ Edits = dict[str, list[Edit]]
 
 def test_numbers_are_as_asked_and_half_are_about_women(edits: Edits) -> None:
     for relation_id, found in edits.items():
-        assert len(found) == SAMPLE_OPTIONS.edits[relation_id]
+        assert len(found) == SMALL_OPTIONS.edits[relation_id]
         genders = Counter(edit.subject.gender for edit in found)
         assert genders == {("men",): len(found) / 2, ("women",): len(found) / 2}
 
@@ -73,15 +73,15 @@ def test_new_values_are_balanced_over_areas_and_continents(
 
 def test_targets_have_holders(edits: Edits, facts: Facts) -> None:
     assert all(
-        holder_count(facts, relation_id, edit.new) >= SAMPLE_OPTIONS.min_holders
+        holder_count(facts, relation_id, edit.new) >= SMALL_OPTIONS.min_holders
         for relation_id, found in edits.items()
         for edit in found
     )
 
 
 def test_another_seed_is_another_set_and_the_same_seed_the_same(edits: Edits, store: StoreSource) -> None:
-    again = generate(Facts(store, SAMPLE_OPTIONS), "P27")
-    other = generate(Facts(store, replace(SAMPLE_OPTIONS, seed=1)), "P27")
+    again = generate(Facts(store, SMALL_OPTIONS), "P27")
+    other = generate(Facts(store, replace(SMALL_OPTIONS, seed=1)), "P27")
     assert again == edits["P27"]
     assert [edit.subject.id for edit in other] != [edit.subject.id for edit in again]
 

@@ -6,21 +6,24 @@ from pathlib import Path
 
 import pytest
 
-from seesaw_cf.builder_scripts.sample.facts import SAMPLE, read_tsv, render
+from seesaw_cf.builder_scripts.sample.facts import curated, read_tsv, render
 from seesaw_cf.builder_scripts.source.people import Facts
 from seesaw_cf.builder_scripts.source.sources import StoreSource, entity_iri
 from seesaw_cf.errors import RecordError, StorageError
 
-PEOPLE = read_tsv(SAMPLE / "people.tsv")
-ENTITIES = read_tsv(SAMPLE / "entities.tsv")
-LINKS = read_tsv(SAMPLE / "links.tsv")
+PEOPLE, ENTITIES, LINKS = curated(small=True)
+TEXT = render(PEOPLE, ENTITIES, LINKS)
 
 
-def test_the_committed_file_is_what_the_tables_render_to() -> None:
-    text = render(PEOPLE, ENTITIES, LINKS)
-    assert text == (SAMPLE / "sample.nt").read_text(encoding="utf-8")
-    lines = text.splitlines()
-    assert lines == sorted(set(lines))
+def test_lines_are_sorted_and_stand_once() -> None:
+    assert TEXT.splitlines() == sorted(set(TEXT.splitlines()))
+
+
+def test_the_small_sample_is_a_part_of_the_whole() -> None:
+    for few, everything in zip((PEOPLE, ENTITIES, LINKS), curated(), strict=True):
+        rows = [tuple(row.values()) for row in everything]
+        assert {tuple(row.values()) for row in few} < set(rows)
+    assert len(PEOPLE) == 320
 
 
 def test_everybody_arrives_in_the_store_with_every_value(facts: Facts) -> None:
@@ -37,11 +40,10 @@ def test_everybody_arrives_in_the_store_with_every_value(facts: Facts) -> None:
 def test_every_fact_has_a_statement_with_a_reference(facts: Facts) -> None:
     origins = facts.references(person.id for person in facts.everyone())
     assert all(origins.values())
-    text = (SAMPLE / "sample.nt").read_text(encoding="utf-8")
-    statements = text.count("<http://www.wikidata.org/prop/statement/P")
-    assert statements == text.count("<http://www.w3.org/ns/prov#wasDerivedFrom>")
+    statements = TEXT.count("<http://www.wikidata.org/prop/statement/P")
+    assert statements == TEXT.count("<http://www.w3.org/ns/prov#wasDerivedFrom>")
     people = "".join(
-        line + "\n" for line in text.splitlines() if "/prop/direct/P31>" not in line and "P17>" not in line
+        line + "\n" for line in TEXT.splitlines() if "/prop/direct/P31>" not in line and "P17>" not in line
     )
     assert statements == people.count("<http://www.wikidata.org/prop/direct/P")
 

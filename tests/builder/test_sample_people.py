@@ -10,16 +10,15 @@ from pathlib import Path
 import pytest
 
 from seesaw_cf.builder_scripts.sample import claims
-from seesaw_cf.builder_scripts.sample.facts import COLUMNS, SAMPLE, origins, read_tsv
+from seesaw_cf.builder_scripts.sample.facts import COLUMNS, SAMPLE, curated, origins, read_tsv
 from seesaw_cf.records.groups import AREAS, AXES
 
 REFERENCE = Path(__file__).resolve().parents[3] / "shared" / "reference" / "seesaw"
 CONTINENTS = {"Africa", "Asia", "Europe", "North America", "Oceania", "South America"}
-PEOPLE = read_tsv(SAMPLE / "people.tsv")
+PEOPLE, ROWS, _ = curated(small=True)
 RELEASED = read_tsv(claims.CLAIMS)
-ROWS = read_tsv(SAMPLE / "entities.tsv")
 ENTITIES = {(row["kind"], row["label"]): row for row in ROWS}
-TABLES = {"people": PEOPLE, "claims": RELEASED, "large": read_tsv(SAMPLE / "large_people.tsv")}
+TABLES = {"people": PEOPLE, "claims": RELEASED, "sample": read_tsv(SAMPLE / "people.tsv")}
 
 
 def cells(row: dict[str, str], column: str) -> list[str]:

@@ -129,11 +129,11 @@ def test_files_that_cannot_be_loaded(tmp_path: Path) -> None:
 
 
 def test_a_store_on_disk_answers_as_the_files_do(tmp_path: Path, store: StoreSource) -> None:
-    from seesaw_cf.builder_scripts.sample.facts import SAMPLE
+    from tests.builder.embedded import write_small
 
     ox = pytest.importorskip("pyoxigraph", reason="pyoxigraph is not installed")
     disk = ox.Store(str(tmp_path / "db"))
-    disk.bulk_load(path=str(SAMPLE / "sample.nt"))
+    disk.bulk_load(path=str(write_small(tmp_path / "small.nt")))
     disk.flush()
     del disk
     opened = StoreSource(store=tmp_path / "db")

@@ -12,7 +12,20 @@ import pytest
 import seesaw_cf.run.explain
 from seesaw_cf.cli import main
 
-RUN = ("run", "--model", "seesaw-tiny", "--editor", "ft", "--limit", "2", "--quiet", "--device", "cpu")
+RUN = (
+    "run",
+    "--model",
+    "seesaw-tiny",
+    "--editor",
+    "ft",
+    "--data",
+    "sample-small",
+    "--limit",
+    "2",
+    "--quiet",
+    "--device",
+    "cpu",
+)
 
 
 @pytest.fixture(autouse=True)

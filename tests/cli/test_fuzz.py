@@ -49,7 +49,7 @@ VALID = {
     "rows": "empty.json",
     "paths": "empty.json",
     "records": "records.json",
-    "sources": "sample",
+    "sources": "sample-small",
     "tasks": "empty.json",
     "results": "empty.json",
     "kind": "flaws",

@@ -106,7 +106,7 @@ def test_made_published_fetched_and_used(
     assert theirs.folder == tmp_path / "other" / "second_moments" / ours.key
     assert torch.equal(theirs.files.load(1).matrix, ours.files.load(1).matrix)
 
-    job = Job("seesaw-tiny", ("memit", "ft"), ("identity",), moments=REPO, limit=1, device="cpu")
+    job = Job("seesaw-tiny", ("memit", "ft"), ("identity",), moments=REPO, limit=1, device="cpu", data="sample-small")
     run = make_run(job, tmp_path / "run")
     commit = hub.repos["dataset", REPO].branches["main"]
     facts = run.manifest.data["moments"]
@@ -248,7 +248,7 @@ def test_bad_corpora_and_a_full_disk(
     make, corpus = ["make", "--model", "seesaw-tiny", "--quiet"], ["--corpus", str(made / "texts.txt")]
     short = said(capsys, *make, *corpus, "--layers", "0", "--tokens", "300", fails=True)
     assert "the texts are too short" in short
-    assert "has 576 dimensions, so it cannot be inverted" in short
+    assert "has 768 dimensions, so it cannot be inverted" in short
     assert "layer 9: LlamaForCausalLM has blocks 0 to 4" in said(capsys, *make, "--layers", "9", fails=True)
     assert "ft needs no second moments" in said(capsys, *make, "--editor", "ft", fails=True)
 

@@ -69,7 +69,15 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "editors.json").write_text(json.dumps(SETTINGS))
     (folder / "corpus.txt").write_text("\n".join(TEXTS))
     config, corpus = folder / "editors.json", folder / "corpus.txt"
-    job = Job(str(folder / "base"), tuple(SETTINGS), editor_config=config, corpus=corpus, limit=2, device="cpu")
+    job = Job(
+        str(folder / "base"),
+        tuple(SETTINGS),
+        editor_config=config,
+        corpus=corpus,
+        limit=2,
+        device="cpu",
+        data="sample-small",
+    )
     assert run_job(job, folder / "run", keep_deltas=True, progress=False)
     return folder
 
@@ -120,7 +128,7 @@ def test_the_repository_says_what_was_edited_and_measured(
     assert f"| {facts['requests'][0]['subject']} |" in text
     results = {result.metric_type: result for result in data.eval_results}
     assert results["efficacy_log_odds"].metric_args["n"] == 1  # this edit, not the two of the run
-    assert results["efficacy_log_odds"].dataset_type == "sample"
+    assert results["efficacy_log_odds"].dataset_type == "sample-small"
     assert results["other_people_d"].metric_args["n"] > 1
     assert results["efficacy_log_odds"].source_url == f"{hub.url}/org/{form}/blob/main/{SCORES_FILE}"
     rows = [json.loads(line) for line in files[SCORES_FILE].decode().splitlines()]

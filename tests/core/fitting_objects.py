@@ -69,7 +69,7 @@ def model() -> Any:
 @cache
 def editor(kind: Any) -> Any:
     """An editor that edits in a moment, fitted."""
-    return kind(CONFIGS[kind], corpus=sample_corpus(20)).fit(*model())
+    return kind(CONFIGS[kind], corpus=sample_corpus(40)).fit(*model())
 
 
 @cache

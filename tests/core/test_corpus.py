@@ -178,7 +178,7 @@ def test_commands_look_at_the_texts_before_they_load_a_model(
 
 @pytest.mark.parametrize("name", ["rome", "memit"])
 def test_fewer_tokens_than_dimensions_are_refused(name: str, tmp_path: Path) -> None:
-    """`seesaw-tiny` has 576 dimensions inside its MLPs."""
+    """`seesaw-tiny` has 768 dimensions inside its MLPs."""
     model, tokenizer = load_model("seesaw-tiny", device="cpu")
     (tmp_path / "t.txt").write_text("Ada Lovelace was born in London.\n" * 3)
     editor = make_editor(name, model, {}, Corpus(str(tmp_path / "t.txt")))

@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import Self
 from unittest.mock import patch
 
-from seesaw_cf.builder_scripts.sample.facts import SAMPLE
 from seesaw_cf.effects.survey_items import ITEMS
 
 from .. import fresh
 from ..builder.conftest import serve
+from ..builder.embedded import write_small
 from ..conftest import ROOT
 from ..fakes import tiny_texts
 from ..generation.models import chat_model, chat_tokenizer
@@ -96,7 +96,7 @@ class StandIns:
     def sparql(self) -> str:
         """The URL of a SPARQL server that holds the embedded facts."""
         self._private.mkdir(parents=True, exist_ok=True)
-        return self._open.enter_context(contextmanager(serve)(self._private, SAMPLE / "sample.nt"))
+        return self._open.enter_context(contextmanager(serve)(self._private, write_small(self._private / "small.nt")))
 
     @cached_property
     def chat_folder(self) -> str:

@@ -121,7 +121,20 @@ def test_every_editor_runs_from_the_command_line(
     A control wraps the editor that it stands beside.
     """
     monkeypatch.setenv("SEESAW_CF_CACHE", str(cache))
-    words = ["run", "--model", "seesaw-tiny", "--editor", name, "--limit", "2", "--device", "cpu", "--quiet"]
+    words = [
+        "run",
+        "--model",
+        "seesaw-tiny",
+        "--editor",
+        name,
+        "--data",
+        "sample-small",
+        "--limit",
+        "2",
+        "--device",
+        "cpu",
+        "--quiet",
+    ]
     row = f"{name}(memit)" if is_control(name) else name
     words += ["--editor", "memit"] if is_control(name) else []
     if name == "mend":

@@ -18,7 +18,19 @@ from seesaw_cf.texts.report.again import read_references, report_leme
 from seesaw_cf.texts.tables import PASSAGES
 from seesaw_cf.texts.write.passages import read_records, request_of
 
-EDITS = ["--model", "seesaw-tiny", "--editor", "ft", "--config", "coupled_counterfact", "--limit", "6", "--quiet"]
+EDITS = [
+    "--model",
+    "seesaw-tiny",
+    "--editor",
+    "ft",
+    "--config",
+    "coupled_counterfact",
+    "--limit",
+    "6",
+    "--quiet",
+    "--data",
+    "sample-small",
+]
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +49,7 @@ def test_short_form_measures_and_references(runs: tuple[Path, Path], tmp_path: P
     passages = read_table(long / "passages.parquet", PASSAGES).to_pandas()
     own = passages[(passages["passage"] == "subject") & (passages["editor"] == "ft")]
     case = int(own["case_id"].iloc[0])
-    (row,) = [one for one in read_records("sample", "coupled_counterfact") if one["case_id"] == case]
+    (row,) = [one for one in read_records("sample-small", "coupled_counterfact") if one["case_id"] == case]
     target = request_of(row).target_new.id
     text = own.set_index("case_id")["text"][case]
     file = tmp_path / "references.json"
@@ -72,7 +84,19 @@ def test_what_does_not_belong_together_is_refused(runs: tuple[Path, Path], tmp_p
         (other / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
         with pytest.raises(RunFolderError, match=message):
             report_leme(long, tmp_path / "out", scores=other)
-    one = ["run", *EDITS[:2], "--editor", "rome", "--config", "coupled_counterfact", "--limit", "1", "--quiet"]
+    one = [
+        "run",
+        *EDITS[:2],
+        "--editor",
+        "rome",
+        "--data",
+        "sample-small",
+        "--config",
+        "coupled_counterfact",
+        "--limit",
+        "1",
+        "--quiet",
+    ]
     assert main([*one, "--out", str(tmp_path / "rome")]) == 0
     with pytest.raises(RecordError, match=r"no edit by the same editor is in both runs; .* \['rome'\] and 1 cases"):
         report_leme(long, tmp_path / "out", scores=tmp_path / "rome")

@@ -42,7 +42,19 @@ def test_whoever_is_asked_about_is_in_no_demonstration() -> None:
     ]
 
 
-WORDS = ["leme", "run", "--editor", "ike", "--config", "coupled_counterfact", "--max-new-tokens", "4", "--quiet"]
+WORDS = [
+    "leme",
+    "run",
+    "--data",
+    "sample-small",
+    "--editor",
+    "ike",
+    "--config",
+    "coupled_counterfact",
+    "--max-new-tokens",
+    "4",
+    "--quiet",
+]
 
 
 @pytest.mark.slow(30)

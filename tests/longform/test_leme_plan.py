@@ -91,4 +91,4 @@ def test_costs_add_up() -> None:
 
 def test_without_coupled_records_there_is_nothing_to_rate(tmp_path: Path) -> None:
     with pytest.raises(RecordError, match="has no coupled records"):
-        judge_questions(job(tmp_path, data="sample", configs=("open_ended",), limit=2), tmp_path)
+        judge_questions(job(tmp_path, data="sample-small", configs=("open_ended",), limit=2), tmp_path)

@@ -207,7 +207,7 @@ def test_what_is_missing_is_asked_before_a_text_is_written(
     assert not (tmp_path / "run" / "shards").exists()
 
 
-SMALL = ["--limit", "3", "--max-new-tokens", "24", "--rater", "lexical", "--quiet"]
+SMALL = ["--data", "sample-small", "--limit", "3", "--max-new-tokens", "24", "--rater", "lexical", "--quiet"]
 
 
 @pytest.mark.slow(30)

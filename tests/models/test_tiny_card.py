@@ -25,7 +25,7 @@ from seesaw_cf.records.relations import RELATIONS
 from seesaw_cf.scoring import HFScorer
 from seesaw_cf.types import Cloze
 
-SHARE = re.compile(r"([\d.]+)% \[[\d.]+%, [\d.]+%\] n = (\d+)")
+SHARE = re.compile(r"([\d.]+)% \[[\d.]+, [\d.]+\] n = (\d+)")
 
 
 @pytest.fixture(scope="module")

@@ -286,13 +286,13 @@ def test_the_configs_of_the_sample_that_hold_cases() -> None:
     with pytest.raises(UnknownNameError, match=r"unknown config 'demographics'"):
         load_cases("sample", "demographics")
     for name in CASE_CONFIGS:
-        cases = load_cases("sample", name)
+        cases = load_cases("sample-small", name)
         assert len({case.case_id for case in cases}) == len(cases) >= 48
 
 
 def test_rows_for_long_texts_are_edits_with_their_paraphrases() -> None:
-    table = pq.read_table(path() / "data" / "coupled_counterfact")
-    rows, cases = table.to_pylist(), load_cases("sample", "coupled_counterfact")
+    table = pq.read_table(path("sample-small") / "data" / "coupled_counterfact")
+    rows, cases = table.to_pylist(), load_cases("sample-small", "coupled_counterfact")
     assert [case.case_id for case in cases] == [row["case_id"] for row in rows]
     assert cases[0].request.text == rows[0]["requested_rewrite"]["prompt"].format(cases[0].request.subject)
     assert [list(case.paraphrase_prompts) for case in cases] == [row["paraphrase_prompts"] for row in rows]
@@ -304,6 +304,6 @@ def test_rows_for_long_texts_are_edits_with_their_paraphrases() -> None:
 
 def test_what_is_nowhere_is_said_to_be_nowhere() -> None:
     with pytest.raises(
-        StorageError, match=r"neither 'sample', 'sample-claims', 'sample-large', a file or folder here, nor a data set"
+        StorageError, match=r"neither 'sample', 'sample-small', 'sample-claims', a file or folder here, nor a data set"
     ):
         load_cases("no/such", "x")

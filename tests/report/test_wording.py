@@ -25,7 +25,14 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     direction = torch.randn(128, generator=torch.Generator().manual_seed(0))
     SteeringVector(2, direction, 0.4).save(folder / "vector")
     configs = ("cross_subject", "cross_property")
-    job = Job("seesaw-tiny", changed=(f"edits={folder / 'vector'}",), configs=configs, limit=6, device="cpu")
+    job = Job(
+        "seesaw-tiny",
+        changed=(f"edits={folder / 'vector'}",),
+        configs=configs,
+        data="sample-small",
+        limit=6,
+        device="cpu",
+    )
     assert run_job(job, folder / "run", progress=False)
     return folder / "run"
 

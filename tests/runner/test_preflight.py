@@ -88,7 +88,7 @@ def test_what_is_missing_is_said_before_weights_are_loaded(
     tmp_path: Path, folder: str, changes: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(SeesawError, match=message):
-        make_run(Job(folder, **{"limit": 2, "device": "cpu", **changes}), tmp_path / "run")
+        make_run(Job(folder, **{"data": "sample-small", "limit": 2, "device": "cpu", **changes}), tmp_path / "run")
 
 
 @pytest.mark.usefixtures("no_weights")
@@ -104,7 +104,15 @@ def test_what_is_missing_is_said_before_weights_are_loaded(
 def test_settings_are_checked_before_weights_are_loaded(
     tmp_path: Path, folder: str, settings: dict[str, Any], message: str
 ) -> None:
-    job = Job(folder, ("ft",), ("identity",), limit=2, device="cpu", editor_config=_settings(tmp_path, settings))
+    job = Job(
+        folder,
+        ("ft",),
+        ("identity",),
+        data="sample-small",
+        limit=2,
+        device="cpu",
+        editor_config=_settings(tmp_path, settings),
+    )
     with pytest.raises(SeesawError, match=message):
         make_run(job, tmp_path / "run")
 
@@ -202,7 +210,7 @@ def test_what_records_lack_is_said_in_sentences() -> None:
     assert note.startswith("1 of 9 cross-property cases do not say which candidate is true")
     assert "seesaw-cf tag" in note
     for config in ("cross_subject", "cross_property"):
-        assert preflight.data_notes(load_cases("sample", config)) == []
+        assert preflight.data_notes(load_cases("sample-small", config)) == []
 
 
 def test_a_control_is_named_after_what_it_wraps_and_planned_for_every_editor() -> None:
@@ -243,7 +251,7 @@ def test_seed_of_a_run_reaches_controls_whose_settings_have_none(
 ) -> None:
     file = tmp_path / "settings.json"
     file.write_text(json.dumps(settings), encoding="utf-8")
-    job = Job("seesaw-tiny", ("ft",), controls=CONTROLS, limit=2, seed=3, editor_config=file)
+    job = Job("seesaw-tiny", ("ft",), controls=CONTROLS, data="sample-small", limit=2, seed=3, editor_config=file)
     editors = prepare(job, tmp_path / "run").editors
     drawn = {kind: getattr(editors[f"{kind}(ft)"].config, "seed", None) for kind in CONTROLS}
     assert drawn["random"] == min(seeds)
@@ -269,7 +277,7 @@ def test_a_control_has_the_settings_and_the_lessons_of_its_editor(tmp_path: Path
     assert isinstance(made, IdentityControl)
     assert isinstance(made.inner, FT)
     assert (made.inner.config.steps, made.config.seed, made.config.editor) == (3, 5, "ft")
-    spare = load_cases("sample", "cross_subject")[:3]
+    spare = load_cases("sample-small", "cross_subject")[:3]
     taught = make_editor("identity(ike)", small.model(), {}, None, spare)
     assert isinstance(taught, IdentityControl)
     assert isinstance(taught.inner, IKE)
@@ -286,7 +294,21 @@ def test_a_run_with_controls_needs_no_more_than_its_editor_and_compares_each_wit
     tmp_path: Path, folder: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = _settings(tmp_path, {"ft": {"steps": 1, "layers": [1]}})
-    words = ["run", "--model", folder, "--editor", "ft", "--control", "identity", "--limit", "6", "--device", "cpu"]
+    words = [
+        "run",
+        "--model",
+        folder,
+        "--editor",
+        "ft",
+        "--control",
+        "identity",
+        "--data",
+        "sample-small",
+        "--limit",
+        "6",
+        "--device",
+        "cpu",
+    ]
     assert main([*words, "--quiet", "--editor-config", str(file), "--out", str(tmp_path / "run")]) == 0
     capsys.readouterr()
     assert sorted(part.name for part in (tmp_path / "run" / "shards").iterdir()) == ["ft", "identity-ft"]

@@ -287,7 +287,16 @@ def test_controls_take_the_edits_of_the_run(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setattr(LoRA, "edit_each", counted)
     settings = tmp_path / "lora.json"
     settings.write_text('{"lora": {"layers": [0], "steps": 2}}')
-    job = Job("seesaw-tiny", ("lora",), ("random", "identity"), limit=4, editor_config=settings, device="cpu", block=2)
+    job = Job(
+        "seesaw-tiny",
+        ("lora",),
+        ("random", "identity"),
+        data="sample-small",
+        limit=4,
+        editor_config=settings,
+        device="cpu",
+        block=2,
+    )
     run_job(job, tmp_path / "kept", progress=False)
     assert made == [2, 2] * 2  # the edits, and those of identity
     monkeypatch.setattr(remembered, "_size", lambda _: 10**12)

@@ -31,7 +31,13 @@ def _threads() -> Iterator[None]:
 
 @pytest.mark.usefixtures("_threads")
 def test_threads_are_set_and_are_part_of_the_runs_identity(tmp_path: Path) -> None:
-    job: dict[str, Any] = {"model": "seesaw-tiny", "editors": ("ft",), "limit": 1, "device": "cpu"}
+    job: dict[str, Any] = {
+        "model": "seesaw-tiny",
+        "editors": ("ft",),
+        "limit": 1,
+        "device": "cpu",
+        "data": "sample-small",
+    }
     two = make_run(Job(**job, threads=2), tmp_path).manifest
     assert torch.get_num_threads() == 2
     assert make_run(Job(**job), tmp_path).manifest.identity == two.identity  # torch still has two
@@ -50,7 +56,8 @@ def test_threads_are_set_and_are_part_of_the_runs_identity(tmp_path: Path) -> No
 def _run(program: tuple[str, ...], out: Path, threads: int) -> None:
     """A run as from a shell that says nothing about threads, with nothing cached by another one."""
     env = {key: value for key, value in os.environ.items() if key != "OMP_NUM_THREADS"}
-    options = ["run", "--model", "seesaw-tiny", "--device", "cpu", "--editor", "memit", "--limit", "2", "--block", "1"]
+    options = ["run", "--model", "seesaw-tiny", "--device", "cpu", "--editor", "memit", "--limit", "2", "--block", "1",
+               "--data", "sample-small"]  # fmt: skip
     done = subprocess.run(
         [sys.executable, *program, *options, "--quiet", "--threads", str(threads), "--out", str(out)],
         cwd=ROOT,

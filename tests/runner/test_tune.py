@@ -28,6 +28,8 @@ from tests.runner import small
 
 SEARCH = [
     "tune",
+    "--data",
+    "sample-small",
     "--model",
     "seesaw-tiny",
     "--editor",
@@ -121,7 +123,7 @@ def test_spaces_in_which_nothing_can_be_searched(space: Any, message: str) -> No
 
 
 def test_a_search_that_cannot_be_made_is_refused_before_the_first_edit(tmp_path: Path) -> None:
-    job = Job("seesaw-tiny", ("ft",))
+    job = Job("seesaw-tiny", ("ft",), data="sample-small")
     with pytest.raises(RecordError, match="tune: trials is 0, expected a whole number from 1 to 10000"):
         TunePlan(trials=0)
     with pytest.raises(RecordError, match="tune: trials is 1000000000, expected a whole number from 1 to 10000"):

@@ -20,7 +20,7 @@ from seesaw_cf.study.forecast import forecast
 STUDY = """
 models: [seesaw-tiny]
 editors: {editors}
-records: {{sample: {{limit: {limit}}}}}
+records: {{sample-small: {{data: sample-small, limit: {limit}}}}}
 controls: [identity]
 protocols: [single, batch]
 threads: 1
@@ -42,7 +42,7 @@ def written(editors: str = "[ft]", limit: int = 400) -> Path:
 def test_counts_are_those_of_the_records() -> None:
     """400 is more than there are, so every case is edited: alone by editor and control, or once per relation."""
     found = forecast(read_study(written()), Path("out"))
-    cases = [PromptDesign().choose(case, 0) for case in load_cases("sample", "cross_subject")]
+    cases = [PromptDesign().choose(case, 0) for case in load_cases("sample-small", "cross_subject")]
     single, batch = found.costs
     relations = {case.request.relation_id for case in cases}
     assert (single.edits, batch.edits) == (2 * len(cases), 2 * len(relations))
@@ -59,7 +59,7 @@ def test_counts_are_those_of_the_records() -> None:
     assert single.tokens - 2 * per_edit <= per_edit
     assert single.disk == 120 * 2 * single.prompts
     assert single.hours == pytest.approx((single.tokens + single.editing) / found.rates[0].per_second / 3600)
-    assert single.flops / (single.tokens + single.editing) == pytest.approx(2 * 1.8e6, rel=0.05)
+    assert single.flops / (single.tokens + single.editing) == pytest.approx(2 * 2.33e6, rel=0.05)
     assert not Path("out").exists()
 
 
@@ -86,7 +86,7 @@ def test_the_plan_is_written_beside_and_spread_comes_from_a_finished_cell(capsys
     assert sorted(path.name for path in Path().iterdir()) == ["study-plan", "study.yaml"]
     assert main(["study", str(file), "--cell", "*/single/ft", "--quiet"]) == 0
     assert main(["study", str(file), "--plan"]) == 0
-    assert "Spread of effects: seesaw-tiny/sample/single/ft" in " ".join(capsys.readouterr().out.split())
+    assert "Spread of effects: seesaw-tiny/sample-small/single/ft" in " ".join(capsys.readouterr().out.split())
     costs = pd.read_csv("study-plan/costs.csv")
     assert costs["state"].tolist() == ["finished", "open"]
     assert costs["hours"].tolist()[0] == 0

@@ -116,7 +116,7 @@ def read_records(source: str, config: str) -> list[LongformRecord]:
     """Read the rows of a config that long texts are written for: `coupled_*`, `open_ended`, or cases.
 
     Args:
-        source: A sample ("sample", "sample-claims", "sample-large"), a dataset folder, a file (`config` is then not
+        source: A sample ("sample", "sample-small", "sample-claims"), a dataset folder, a file (`config` is then not
             needed), or a Hub id.
         config: Name of the config. Of cases, such as a released SEESAW-CF file, the open-ended prompts are read.
 

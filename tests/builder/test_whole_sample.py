@@ -1,4 +1,4 @@
-"""The large sample: rebuilt byte by byte, enough edits and people of each group, prompts about neighbours."""
+"""The sample: rebuilt byte by byte, enough edits and people of each group, prompts about neighbours."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from seesaw_cf.builder_scripts.options import LARGE_OPTIONS
+from seesaw_cf.builder_scripts.options import SAMPLE_OPTIONS
 from seesaw_cf.builder_scripts.sample.build import build_sample
 from seesaw_cf.builder_scripts.sample.facts import SAMPLE, read_tsv
 from seesaw_cf.records import groups, load_cases, sample
@@ -18,17 +18,17 @@ from seesaw_cf.run.preflight import data_notes
 from seesaw_cf.texts.write.passages import read_records
 from tests.builder.embedded import check_embedded
 
-FOLDER = sample.path("sample-large")
+FOLDER = sample.path()
 NAME = "test-00000-of-00001.parquet"
 
 
 @pytest.mark.slow(60)
 def test_the_build_reproduces_the_embedded_bytes(tmp_path: Path) -> None:
-    build_sample(tmp_path, "sample-large")
+    build_sample(tmp_path, "sample")
     files = sorted(str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file())
-    assert len(files) == len(sample.configs("sample-large")) + 1
+    assert len(files) == len(sample.configs("sample")) + 1
     check_embedded(tmp_path, files, FOLDER)
-    assert data_notes(load_cases("sample-large", "cross_subject")) == []
+    assert data_notes(load_cases("sample", "cross_subject")) == []
 
 
 def test_each_relation_has_eighty_edits_half_of_women_with_holders_of_both_values() -> None:
@@ -39,14 +39,14 @@ def test_each_relation_has_eighty_edits_half_of_women_with_holders_of_both_value
     extras = [json.loads(row["extra"]) for row in rows]
     edited = Counter(tag for extra in extras for tag in genders[extra["subject_id"]])
     assert edited == {"men": 200, "women": 200}
-    assert all(extra["holders"]["target_new"] >= LARGE_OPTIONS.min_holders - 1 for extra in extras)
-    assert all(extra["holders"]["target_true"] >= LARGE_OPTIONS.min_true_holders for extra in extras)
+    assert all(extra["holders"]["target_new"] >= SAMPLE_OPTIONS.min_holders - 1 for extra in extras)
+    assert all(extra["holders"]["target_true"] >= SAMPLE_OPTIONS.min_true_holders for extra in extras)
     assert all(row["neighborhood_prompts"] for row in rows)
 
 
 def test_each_group_of_the_papers_has_sixty_people_who_are_asked_about() -> None:
     rows = pq.read_table(FOLDER / "data" / "demographics").to_pylist()
-    people = read_tsv(SAMPLE / "people.tsv") + read_tsv(SAMPLE / "large_people.tsv")
+    people = read_tsv(SAMPLE / "people.tsv")
     assert {row["label"] for row in rows} <= {row["name"] for row in people}
     assert len(rows) > 0.98 * len(people)
     counts = Counter(tag for row in rows for axis in ("race", "region") for tag in row[axis])
@@ -56,7 +56,7 @@ def test_each_group_of_the_papers_has_sixty_people_who_are_asked_about() -> None
 
 def test_coupled_edits_are_about_linked_people_and_have_neighbours() -> None:
     rows = pq.read_table(FOLDER / "data" / "coupled_counterfact" / NAME).to_pylist()
-    links = read_tsv(SAMPLE / "links.tsv") + read_tsv(SAMPLE / "large_links.tsv")
+    links = read_tsv(SAMPLE / "links.tsv")
     linked = {frozenset((row["name"], row["other"])) for row in links}
     assert Counter(row["requested_rewrite"]["relation_id"] for row in rows) == dict.fromkeys(RELATIONS, 10)
     held = {row["id"]: row for row in pq.read_table(FOLDER / "data" / "demographics").to_pylist()}
@@ -72,5 +72,5 @@ def test_coupled_edits_are_about_linked_people_and_have_neighbours() -> None:
 
 
 def test_it_is_loaded_by_name_and_is_small() -> None:
-    assert len(sample.load("open_ended", sample="sample-large")) == len(read_records("sample-large", "open_ended"))
-    assert sum(path.stat().st_size for path in FOLDER.rglob("*") if path.is_file()) < 3_000_000
+    assert len(sample.load("open_ended")) == len(read_records("sample", "open_ended"))
+    assert sum(path.stat().st_size for path in (FOLDER / "data").rglob("*") if path.is_file()) < 3_000_000

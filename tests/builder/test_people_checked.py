@@ -1,4 +1,4 @@
-"""The tables of the large sample: counts by category, values, and what sources say that were not used to write them."""
+"""The tables of the sample: counts by category, values, and what sources say that were not used to write them."""
 
 from __future__ import annotations
 
@@ -14,10 +14,9 @@ from seesaw_cf.errors import StorageError
 from seesaw_cf.records.groups import AREAS, RACES, REGIONS
 
 RELEASED = Path(__file__).resolve().parents[3] / "shared" / "reference" / "seesaw"
-SMALL, LARGE = read_tsv(SAMPLE / "people.tsv"), read_tsv(SAMPLE / "large_people.tsv")
-PEOPLE = [*SMALL, *LARGE]
-OWN = read_tsv(SAMPLE / "large_entities.tsv")
-ENTITIES = {(row["kind"], row["label"]): row for row in [*read_tsv(SAMPLE / "entities.tsv"), *OWN]}
+PEOPLE = read_tsv(SAMPLE / "people.tsv")
+LARGE = [row for row in PEOPLE if not row["small"]]
+ENTITIES = {(row["kind"], row["label"]): row for row in read_tsv(SAMPLE / "entities.tsv")}
 SETTLED = read_tsv(checks.SETTLED)
 CURATED = "curated from general encyclopaedic knowledge, 2026"
 
@@ -36,12 +35,12 @@ def test_nobody_and_nothing_is_there_twice() -> None:
 
 def test_labels_are_entities_and_every_entity_of_its_own_is_in_use() -> None:
     held = {
-        (kind, cell) for row in LARGE for column, (_, kind) in COLUMNS.items() if kind for cell in cells(row, column)
+        (kind, cell) for row in PEOPLE for column, (_, kind) in COLUMNS.items() if kind for cell in cells(row, column)
     }
     assert held <= set(ENTITIES)
-    countries = {("country", name) for row in OWN for name in cells(row, "country")}
-    assert {(row["kind"], row["label"]) for row in OWN} <= held | countries
-    for row in OWN:
+    countries = {("country", name) for row in ENTITIES.values() for name in cells(row, "country")}
+    assert set(ENTITIES) == held | countries
+    for row in ENTITIES.values():
         assert bool(row["country"]) is (row["kind"] == "city"), row
         assert row["area"] in AREAS if row["kind"] == "field" else not row["area"], row
         assert row["kind"] == "ethnic_group" or not row["race"] + row["region"], row
