@@ -12,7 +12,7 @@ export OMP_NUM_THREADS = 1
 # Many tests start processes: compile the package and the tests once, whatever the shell says.
 export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: demo study docs test lint types tests cpus slow exhaustive oldest newest clean
+.PHONY: demo study paper docs test lint types tests cpus slow exhaustive oldest newest clean
 
 demo: $(VENV)/core
 	$(BIN)/seesaw-cf run --model seesaw-tiny --editor memit --control random --control-seeds 1 --limit 100 \
@@ -24,6 +24,11 @@ study: $(VENV)/study
 	mkdir -p runs/study
 	cd runs/study && { test -e foldoc.txt || ../../benchmarks/study/texts.sh; }
 	cd runs/study && ../../$(BIN)/seesaw-cf study ../../benchmarks/pilot/part.yaml
+
+# The declared study as a PDF; its page is made from its tables first.
+paper: $(VENV)/paper
+	$(BIN)/python -m benchmarks.study.page
+	$(BIN)/python -m benchmarks.study.paper runs/study_smollm2.pdf
 
 test: lint types tests
 
@@ -84,6 +89,10 @@ $(VENV)/core: $(VENV)/torch setup.cfg
 
 $(VENV)/study: $(VENV)/core
 	$(BIN)/pip install --quiet --no-compile --constraint constraints.txt --editable '.[plots,gguf]'
+	touch $@
+
+$(VENV)/paper: $(VENV)/core
+	$(BIN)/pip install --quiet --no-compile --constraint constraints.txt --editable '.[paper]'
 	touch $@
 
 $(VENV)/docs: $(VENV)/core

@@ -1,0 +1,261 @@
+"""Every number of the study's page from its kept cells; no model is needed.
+
+    python -m benchmarks.study.analysis
+
+writes `benchmarks/study/results/tables`. Minutes go to the permutations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from benchmarks.study.keep import KEPT
+from seesaw_cf.base.files import write_text
+from seesaw_cf.editors.control_names import compared, is_control
+from seesaw_cf.effects.audit import HOLDERS, AuditSettings, audit
+from seesaw_cf.effects.estimands import estimate_groups, excess_over_control, toward_truth
+from seesaw_cf.effects.groups import ALL, UNKNOWN
+from seesaw_cf.effects.permutations import LabelledContrasts
+from seesaw_cf.report.adjusted import adjusted_contrasts
+from seesaw_cf.report.results import Results, read_results
+from seesaw_cf.stats.multiple import step_down
+from seesaw_cf.study.declared import read_study
+
+DECLARED = Path(__file__).with_name("study.yaml")
+TABLES = KEPT / "tables"
+ESTIMANDS = ("confidence", "familiarity")
+NULL_REPORTS = 400
+CELL = ["model", "records", "part"]
+
+_LIMITS = ("low", "high")
+_KEY = ("editor", "relation", "holds", "axis", "group")
+_TEST = ("mirror", "scale", "value", *_LIMITS, "p", "p_adjusted", "p_equivalence", "detectable", "margin")
+_LEVEL = ("before", "after", "value", *_LIMITS, "control_value", "difference", "difference_low", "difference_high")
+_ODDS = ("log_odds", "log_odds_low", "log_odds_high")
+_COUNTS = ("n", "n_edits", "n_people")
+# Table -> (rows of a cell, columns that are kept).
+_ROWS: Mapping[str, tuple[Callable[[Results], pd.DataFrame], Sequence[str]]] = {
+    "efficacy": (
+        lambda r: r.efficacy,
+        ("editor", "relation", "n_edits", "pre", "pre_low", "pre_high", "post", "post_low", "post_high", "n"),
+    ),
+    "success": (lambda r: _success(r), ("editor", "measure", "value", *_LIMITS, "n_edits", "n")),
+    "accuracy": (
+        lambda r: r.accuracy,
+        ("editor", "edit_relation", "effect_relation", "pre", "post", "lost", "gained", "change", *_LIMITS, "p", "n"),
+    ),
+    "levels": (
+        lambda r: r.levels,
+        (
+            "level",
+            "scale",
+            "decides",
+            "editor",
+            "control",
+            *_LEVEL,
+            "p",
+            "p_adjusted",
+            "half_edits",
+            "margin",
+            "verdict",
+            "rule",
+            *_COUNTS,
+        ),
+    ),
+    "contrasts": (
+        lambda r: _counted(r.audit.verdicts) if r.audit else pd.DataFrame(),
+        (*_KEY, *_TEST, "verdict", "note", *_COUNTS),
+    ),
+    "groups": (
+        lambda r: r.effects,
+        (*_KEY, "D_pre", "D_post", "D", *_LIMITS, *_ODDS, "n_prompts", "n_subjects", "n_cases"),
+    ),
+    "excess": (
+        lambda r: _excess(r),
+        ("editor", "control", "relation", "holds", "axis", "group", *_ODDS, "log_odds_p", "value", *_LIMITS, "p", "n"),
+    ),
+    "before": (lambda r: _before(r), ("relation", "holds", "prompts", "people", "ahead", "log_odds", "median_p")),
+    "adjusted": (
+        lambda r: r.audit.adjusted if r.audit else pd.DataFrame(),
+        (
+            "estimand",
+            *_KEY,
+            "mirror",
+            "scale",
+            "raw",
+            "raw_low",
+            "raw_high",
+            "value",
+            *_LIMITS,
+            "n_people",
+            "n_left_out",
+        ),
+    ),
+    "runs": (
+        lambda r: _run(r),
+        (
+            "edits",
+            "cases",
+            "prompts",
+            "people",
+            "score_rows",
+            "unscored",
+            "noise_floor_log_odds",
+            "model_fingerprint",
+            "data_sha256",
+        ),
+    ),
+    "null": (lambda r: _null(r), ("editor", "reports", "false", "tests")),
+}
+
+
+def settings() -> AuditSettings:
+    """Return what was declared for the first look."""
+    return read_study(DECLARED).audit
+
+
+def analyse(kept: Path = KEPT, declared: AuditSettings | None = None) -> dict[str, pd.DataFrame]:
+    """Return every table of the finished cells.
+
+    Args:
+        kept: Folder of run folders, MODEL/RECORDS/EDITOR.
+        declared: Margins, level, permutations; None: those of the study's file.
+    """
+    declared = declared or settings()
+    tables: dict[str, list[pd.DataFrame]] = {name: [] for name in _ROWS}
+    for folder in sorted(file.parent for file in kept.glob("*/*/*/edits.parquet")):
+        results = _results(folder, declared)
+        names = dict(zip(CELL, folder.relative_to(kept).parts))
+        for name, (rows, columns) in _ROWS.items():
+            frame = rows(results)
+            frame = frame[[column for column in columns if column in frame]]
+            tables[name].append(frame.assign(**names)[[*CELL, *frame.columns]])
+    return {name: pd.concat(frames, ignore_index=True) for name, frames in tables.items() if frames}
+
+
+def _results(folder: Path, declared: AuditSettings) -> Results:
+    """Read a cell; adjusted contrasts carry no verdict, so that their labels are not permuted."""
+    results = read_results(folder, settings=declared)
+    if results.audit is None or results.prompts is None:
+        return results
+    plain = replace(declared, permutations=0, noise_floor=results.floor.probability)
+    plain = replace(plain, noise_floor_log_odds=results.floor.log_odds)
+    adjusted = adjusted_contrasts(results.prompts, ESTIMANDS, partial(audit, settings=plain))
+    return replace(results, audit=replace(results.audit, adjusted=adjusted))
+
+
+def _counted(verdicts: pd.DataFrame) -> pd.DataFrame:
+    counts = {"n_edits": "edit", "n_people": "person"}
+    return verdicts.assign(
+        **{column: [own.get(name, 0) for own in verdicts["clusters"]] for column, name in counts.items()}
+    )
+
+
+def _success(results: Results) -> pd.DataFrame:
+    rows = [
+        {"editor": editor, "measure": short, "n_edits": number.clusters.get("case", 0)}
+        | number.columns("value", "low", "high", "n")
+        for editor, success in results.success.items()
+        for short, number in success.numbers.get("counterfact", {}).items()
+    ]
+    return pd.DataFrame(rows)
+
+
+def _excess(results: Results) -> pd.DataFrame:
+    """Return the editor minus its control for every group, pooled and by relation, of both kinds of holders."""
+    if results.prompts is None:
+        return pd.DataFrame()
+    tables = []
+    for editor, control in compared(results.editors, results.manifest):
+        pair = results.prompts[results.prompts["editor"].isin((editor, control))]
+        rows = excess_over_control(pair, control)
+        both = pd.concat([rows.assign(edit_relation=ALL), rows], ignore_index=True)
+        tables += [
+            estimate_groups(both, holds=holds).assign(editor=editor, control=control, holds=holds) for holds in HOLDERS
+        ]
+    table = pd.concat(tables, ignore_index=True)
+    return table[table["group"] != UNKNOWN]
+
+
+def _before(results: Results) -> pd.DataFrame:
+    """Return what the model says of other people before any edit: of two answers, how often the held one is ahead."""
+    if results.prompts is None:
+        return pd.DataFrame()
+    own = results.prompts[(results.prompts["editor"] == results.editors[0]) & (results.prompts["status"] == "ok")]
+    sign = np.where(own["holds"] == "target_new", 1.0, -1.0)
+    held = own["pre_new"].where(own["holds"] == "target_new", own["pre_true"])
+    own = own.assign(ahead=own["known"].astype(float), odds=sign * (own["pre_new"] - own["pre_true"]), p=np.exp(held))
+    rows = pd.concat([own.assign(edit_relation=ALL), own])
+    return (
+        rows.groupby(["edit_relation", "holds"], sort=True)
+        .agg(
+            prompts=("p", "size"),
+            people=("person", "nunique"),
+            ahead=("ahead", "mean"),
+            log_odds=("odds", "mean"),
+            median_p=("p", "median"),
+        )
+        .reset_index(names=["relation", "holds"])
+    )
+
+
+def _run(results: Results) -> pd.DataFrame:
+    prompts, manifest = results.prompts, results.manifest
+    own = prompts[prompts["editor"] == results.editors[0]] if prompts is not None else pd.DataFrame()
+    return pd.DataFrame(
+        [
+            {
+                "edits": len(results.distinct) // max(len(results.editors), 1),
+                "cases": manifest["data"]["cases"],
+                "prompts": len(own),
+                "people": own["person"].nunique() if len(own) else 0,
+                "score_rows": results.n_rows,
+                "unscored": int(results.unscored["n_rows"].sum()) if len(results.unscored) else 0,
+                "noise_floor_log_odds": results.floor.log_odds,
+                "model_fingerprint": manifest["model"]["fingerprint"],
+                "data_sha256": manifest["data"]["sha256"],
+            }
+        ]
+    )
+
+
+def _null(results: Results) -> pd.DataFrame:
+    """Return in how many reports of permuted labels some contrast of the editor has a corrected p below the level.
+
+    Half of the permutations are the reports, the other half their reference.
+    """
+    if results.audit is None or results.prompts is None or not results.audit.settings.permutations:
+        return pd.DataFrame()
+    declared, verdicts = results.audit.settings, results.audit.verdicts
+    usable = toward_truth(results.prompts)
+    usable = usable[(usable["status"] == "ok") & usable["holds"].isin(HOLDERS)]
+    rows = []
+    for editor in (name for name in results.editors if not is_control(name)):
+        table = verdicts[verdicts["editor"] == editor].reset_index(drop=True)
+        drawn = LabelledContrasts(usable[usable["editor"] == editor], table).drawn(2 * NULL_REPORTS, seed=1)
+        reports, reference = drawn[:NULL_REPORTS], drawn[NULL_REPORTS:]
+        tests = np.isfinite(table["p"].to_numpy()) & ~table["mirror"].to_numpy(bool)
+        false = [np.nanmin(step_down(np.where(tests, own, np.nan), reference)) < declared.alpha for own in reports]
+        rows.append({"editor": editor, "reports": len(reports), "false": sum(false), "tests": int(tests.sum())})
+    return pd.DataFrame(rows)
+
+
+def read_tables(folder: Path = TABLES) -> dict[str, pd.DataFrame]:
+    """Return the written tables."""
+    return {name: pd.read_csv(folder / f"{name}.csv", keep_default_na=False, na_values=[""]) for name in _ROWS}
+
+
+def main() -> None:
+    """Write the tables."""
+    for name, table in analyse().items():
+        write_text(TABLES / f"{name}.csv", table.to_csv(index=False, float_format="%.6g"))
+
+
+if __name__ == "__main__":
+    main()

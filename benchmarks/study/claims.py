@@ -1,0 +1,223 @@
+"""What the papers say in words, beside what this study and the released scores say."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+import pandas as pd
+
+from benchmarks.editors_common import RESULTS
+from seesaw_cf.base.types import TableRow
+from seesaw_cf.report.results import relation_name
+from seesaw_cf.report.text import effect, minus
+from seesaw_cf.stats.multiple import adjust
+
+LEVEL = 0.05
+MARGIN = 0.02
+Word = Literal["confirmed", "refuted", "not decided", "not run"]
+STANDS: Mapping[str, Word] = {"stands": "confirmed", "falls": "refuted", "not decided": "not decided"}
+
+
+@dataclass(frozen=True, slots=True)
+class PairClaim:
+    """What SEESAW-CF says of one property after another was edited (section 4.2): a loss, or no effect."""
+
+    edited: str
+    asked: str
+    loss: bool
+
+
+@dataclass(frozen=True, slots=True)
+class GroupClaim:
+    """A group of which SEESAW-CF says that confidence in right answers falls (abstract, section 4.1).
+
+    Attributes:
+        relation: Edited, "all" where the paper names none.
+        editors: Of whom it is said; none: of editing in general.
+    """
+
+    axis: str
+    group: str
+    relation: str
+    editors: tuple[str, ...] = ()
+
+
+_PAIRS = (
+    PairClaim("P19", "P21", loss=False),
+    PairClaim("P27", "P21", loss=False),
+    PairClaim("P101", "P21", loss=False),
+    PairClaim("P19", "P101", loss=True),
+    PairClaim("P21", "P101", loss=True),
+    PairClaim("P27", "P101", loss=True),
+    PairClaim("P101", "P27", loss=True),
+)
+_GROUPS = (
+    *(GroupClaim("race", race, "all") for race in ("East Asian", "South Asian", "Southeast Asian")),
+    GroupClaim("region", "Africa", "all"),
+    *(
+        GroupClaim("region", place, relation, ("ft",))
+        for relation in ("P103", "P19")
+        for place in ("North America", "Western Europe", "Eastern Europe")
+    ),
+    *(GroupClaim("race", race, "P103", ("memit", "mend")) for race in ("Black", "Jewish", "white")),
+    *(GroupClaim("gender", "women", relation, ("ft", "mend")) for relation in ("P27", "P19")),
+)
+# Claims that no finished part can test, and the stage that would.
+_LATER = (
+    (
+        "SEESAW-CF 4.1",
+        "FT has the most negative effect of all methods on confidence about others",
+        "FT, MEND: stages 1 and 4",
+    ),
+    ("SEESAW-CF 4.1", "the same pattern in five models, strongest in instruct models", "stage 5"),
+    (
+        "MEMIT D",
+        "mixing relations in one batch changes success no more than their average",
+        "no stage: `seesaw-cf dose --pair`",
+    ),
+    ("MEMIT E", "thousands of facts at once keep 100 % efficacy and 94 % paraphrases", "no stage"),
+    ("LEME 5.3", "ROME and MEMIT contradict more true facts in long texts than other methods", "stage 6"),
+    ("LEME 5.4", "short-form success and long-form ratings hardly correlate", "stage 6"),
+    ("LEME 5.2", "better consistency of the subject's passage, worse consistency of the related one", "stage 6"),
+)
+
+
+def verdict(change: float, p: float, *, loss: bool, reach: float = float("inf"), margin: float = MARGIN) -> Word:
+    """Return what a corrected test says of a claim.
+
+    Args:
+        change: The estimate, below 0 for a loss.
+        p: Corrected.
+        loss: The paper says that there is a loss; otherwise that there is no effect.
+        reach: End of the 90 % interval that is farther from 0.
+        margin: Smaller effects do not matter.
+    """
+    if reach < margin:
+        return "refuted" if loss else "confirmed"
+    if not p < LEVEL:
+        return "not decided"
+    return "confirmed" if loss and change < 0 else "refuted"
+
+
+def study_claims(tables: Mapping[str, pd.DataFrame]) -> list[TableRow]:
+    """Return the claims that the finished parts test, Holm over those of an editor."""
+    rows: list[TableRow] = []
+    for editor in [name for name in tables["levels"]["editor"].unique() if "(" not in name]:
+        own = [*_pairs(tables["accuracy"], editor), *_groups(tables["excess"], editor)]
+        corrected = adjust([float(row["p"]) for row in own]) if own else []
+        for row, p in zip(own, corrected):
+            row |= {"p_adjusted": float(p)}
+            row |= {"verdict": verdict(float(row["value"]), float(p), loss=bool(row["loss"]))}
+        rows += own
+    return rows
+
+
+def _pairs(accuracy: pd.DataFrame, editor: str) -> Iterator[TableRow]:
+    for claim in _PAIRS:
+        chosen = accuracy[
+            (accuracy["editor"] == editor)
+            & (accuracy["edit_relation"] == claim.edited)
+            & (accuracy["effect_relation"] == claim.asked)
+        ]
+        for row in chosen.to_dict("records"):
+            names = f"{relation_name(claim.edited)} → {relation_name(claim.asked)}"
+            yield {
+                "source": "SEESAW-CF 4.2",
+                "claim": f"{names}: {'a loss' if claim.loss else 'no effect'}",
+                "editor": editor,
+                "unit": "share",
+                "loss": claim.loss,
+                "value": row["change"],
+                "low": row["low"],
+                "high": row["high"],
+                "p": row["p"],
+                "n": f"{row['n']:.0f} facts",
+            }
+
+
+def _groups(excess: pd.DataFrame, editor: str) -> Iterator[TableRow]:
+    for claim in _GROUPS:
+        if claim.editors and editor not in claim.editors:
+            continue
+        chosen = excess[
+            (excess["editor"] == editor)
+            & (excess["holds"] == "target_new")
+            & (excess["relation"] == claim.relation)
+            & (excess["axis"] == claim.axis)
+            & (excess["group"] == claim.group)
+        ]
+        for row in chosen.to_dict("records"):
+            where = "" if claim.relation == "all" else f" after edits of {relation_name(claim.relation)}"
+            yield {
+                "source": "SEESAW-CF 4.1",
+                "claim": f"less confident about {claim.group}{where}",
+                "editor": editor,
+                "unit": "nats",
+                "loss": True,
+                "value": row["log_odds"],
+                "low": row["log_odds_low"],
+                "high": row["log_odds_high"],
+                "p": row["log_odds_p"],
+                "n": f"{row['n']:.0f} prompts",
+            }
+
+
+def released_claims() -> list[TableRow]:
+    """Return what `benchmarks/results/published.json` says of each claim of the papers."""
+    published = json.loads((RESULTS / "published.json").read_text(encoding="utf-8"))
+    return [
+        {"source": source, "n": f"{row['n']:,} {unit}", "p_adjusted": row.get("p_adjusted", float("nan"))}
+        | {"claim": words(row), "estimate": estimate(row), "verdict": STANDS[row["verdict"]]}
+        for table, (source, unit, words, estimate) in _RELEASED.items()
+        for row in published[table]
+    ]
+
+
+_EFFECTS = {-1: "a loss", 0: "no effect", 1: "more"}
+
+
+def _effect_words(row: TableRow) -> str:
+    return f"{row['claim']}: {_EFFECTS[int(row['sign'])]}"
+
+
+def _change(row: TableRow) -> str:
+    return minus(effect(float(row["change"]), float(row["low"]), float(row["high"])))
+
+
+# Table of `published.json` -> (source, what n counts, the claim, what was computed).
+_RELEASED: Mapping[str, tuple[str, str, Callable[[TableRow], str], Callable[[TableRow], str]]] = {
+    "accuracy": ("SEESAW-CF 4.2", "cases", _effect_words, _change),
+    "flaws": ("SEESAW-CF Table 6", "pairs", lambda row: f"{row['claim']}: more after the edit", _change),
+    "judge": (
+        "SEESAW-CF Table 20",
+        "pairs",
+        lambda row: f"{row['claim']}: GPT-3.5 is better than a constant answer",
+        lambda row: f"{row['printed']:.3f} printed; {row['constant']:.3f} constant",
+    ),
+    "agreement": (
+        "SEESAW-CF Table 21",
+        "pairs",
+        lambda row: f"{row['claim']}: three raters agree on {row['printed']:.3f}",
+        lambda row: f"{row['value']:.3f} [{row['low']:.3f}, {row['high']:.3f}]",
+    ),
+    "prompts": (
+        "SEESAW-CF Table 3",
+        "prompts",
+        lambda row: f"{row['claim']}: {row['printed']:,} unique prompts",
+        lambda row: f"{row['unique']:,} unique",
+    ),
+    "figure_4": (
+        "LEME Figure 4",
+        "claims",
+        lambda row: f"{row['claim']}: {'more' if row['sign'] > 0 else 'less'}",
+        _change,
+    ),
+}
+
+
+def later_claims() -> list[TableRow]:
+    """Return the claims that are not tested yet, with the stage that tests them."""
+    return [{"source": source, "claim": claim, "stage": stage} for source, claim, stage in _LATER]

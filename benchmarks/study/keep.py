@@ -1,0 +1,63 @@
+"""Keep finished cells of the study as small run folders: log-probabilities in steps of 1/8192 nat, nothing left out.
+
+    python -m benchmarks.study.keep STUDY
+
+copies every finished cell of `STUDY/cells` into `benchmarks/study/results`. Each is a run folder, so that
+`seesaw-cf report benchmarks/study/results/smollm2/edits1/memit` and every other command reads it without a model.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+
+from seesaw_cf.base.files import atomic_path
+from seesaw_cf.base.tables import SCORES, read_table
+
+KEPT = Path(__file__).with_name("results")
+_STEPS = 8192
+
+
+def keep(cell: Path, folder: Path) -> None:
+    """Write the tables of a finished run into another folder.
+
+    Args:
+        cell: The run folder.
+        folder: The other one, which is replaced.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    scores = read_table(cell / "scores.parquet", SCORES)
+    place = scores.column_names.index("logprob")
+    steps = np.round(scores["logprob"].to_numpy() * _STEPS) / _STEPS
+    scores = scores.set_column(place, SCORES.field("logprob"), [np.minimum(steps, 0.0)])
+    dictionaries = [name for name in scores.column_names if name != "logprob"]
+    with atomic_path(folder / "scores.parquet") as file:
+        pq.write_table(
+            scores,
+            file,
+            compression="zstd",
+            compression_level=19,
+            use_dictionary=dictionaries,
+            column_encoding={"logprob": "BYTE_STREAM_SPLIT"},
+        )
+    for name in ("edits.parquet", "manifest.json"):
+        with atomic_path(folder / name) as file:
+            file.write_bytes((cell / name).read_bytes())
+
+
+def main() -> None:
+    """Keep what is finished."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("study", type=Path, help="the folder of `seesaw-cf study`")
+    parser.add_argument("--out", type=Path, default=KEPT)
+    given = parser.parse_args()
+    for done in sorted(given.study.glob("cells/*/*/single/*/edits.parquet")):
+        model, records, _, editor = done.parent.relative_to(given.study / "cells").parts
+        keep(done.parent, given.out / model / records / editor)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,201 @@
+"""The sentences of the study's page: each follows from its tables, and says so where they decide nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+
+from seesaw_cf.report.text import effect, minus
+from seesaw_cf.stats.verdicts import AFFECTED
+
+Row = Mapping[Hashable, Any]
+Tables = Mapping[str, pd.DataFrame]
+NAMES = {
+    "memit": "MEMIT",
+    "ft": "FT",
+    "rome": "ROME",
+    "lora": "LoRA",
+    "alphaedit": "AlphaEdit",
+    "mend": "MEND",
+    "ike": "IKE",
+}
+ORDER = ("memit", "ft", "rome")
+LOOK = {"edits1": "the first look, 40 edits at 1 %"}
+
+
+def named(editor: str) -> str:
+    """Return what an editor or control is called on the page."""
+    inner = editor.partition("(")[2].rstrip(")")
+    return f"control of {NAMES.get(inner, inner)}" if inner else NAMES.get(editor, editor)
+
+
+def own_editors(tables: Tables) -> list[str]:
+    """Return the editors of finished parts, without controls, in the declared order."""
+    there = {str(name) for name in tables["levels"]["editor"].unique() if "(" not in name}
+    return sorted(there, key=list(NAMES).index)
+
+
+def listed(names: Sequence[str]) -> str:
+    """Return names as a list in words."""
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def _level(tables: Tables, editor: str, level: str) -> Row:
+    table = tables["levels"]
+    own = table[(table["editor"] == editor) & (table["level"] == level) & table["decides"].astype(bool)]
+    return own.to_dict("records")[0]
+
+
+def _change(row: Row, name: str = "difference") -> str:
+    digits = 2 if row["scale"] == "log-odds" else 3
+    unit = {"log-odds": " nats", "probability": " in probability", "share": ""}[row["scale"]]
+    shown = effect(row[name], row[f"{name}_low"], row[f"{name}_high"], 0.0, digits)
+    return minus(shown) + unit
+
+
+def other_facts(tables: Tables, editor: str) -> str:
+    """Return one sentence about other facts of the edited person."""
+    row = _level(tables, editor, "other_facts")
+    after = f"{100 * row['after']:.0f} % are right after {named(editor)}"
+    control = f"{100 * (row['before'] + row['control_value']):.0f} % after its control"
+    return f"{after} and {control} (difference {_change(row)}: {row['verdict']})"
+
+
+def people(tables: Tables, editor: str, level: str) -> str:
+    """Return one clause about people who hold an answer."""
+    row = _level(tables, editor, level)
+    return f"after {named(editor)} by {_change(row)} more than after its control ({row['verdict']})"
+
+
+def groups(tables: Tables, editor: str) -> str:
+    """Return one clause about the contrasts of groups of an editor."""
+    table = tables["contrasts"]
+    own = table[(table["editor"] == editor) & ~table["mirror"].astype(bool)]
+    tested, away = own[own["p"].notna()], own[own["verdict"].isin(AFFECTED)]
+    same = int((own["verdict"] == "equivalent").sum())
+    return (
+        f"{len(away)} of {len(tested)} testable contrasts of groups {_is(len(away))} decided after {named(editor)} and "
+        f"{same or 'none'} {_is(max(same, 1))} shown to be inside the margin"
+    )
+
+
+def _is(n: int) -> str:
+    return "is" if n == 1 else "are"
+
+
+def detectable(tables: Tables) -> str:
+    """Return the smallest effects that the pooled contrasts would have found alone."""
+    table = tables["contrasts"]
+    own = table[(table["relation"] == "all") & table["p"].notna()]
+    own = own[~own["mirror"].astype(bool) & ~own["editor"].str.contains("(", regex=False)]
+    ranges = [
+        f"{rows['detectable'].min():.2g} to {rows['detectable'].max():.2g} {unit}"
+        for scale, unit in (("log-odds", "nats"), ("probability", "in probability"))
+        if len(rows := own[own["scale"] == scale])
+    ]
+    return " or ".join(ranges) or "no size"
+
+
+def abstract(tables: Tables) -> str:
+    """Return five sentences."""
+    editors, run = own_editors(tables), tables["runs"].iloc[0]
+    facts = "; ".join(other_facts(tables, editor) for editor in editors)
+    first = _level(tables, editors[0], "other_facts")
+    old = "; ".join(people(tables, editor, "target_true") for editor in editors)
+    new = "; ".join(people(tables, editor, "target_new") for editor in editors)
+    return " ".join(
+        [
+            f"We wrote {run['edits']:.0f} false facts about people, one at a time, into SmolLM2-135M-Instruct with "
+            f"{listed([named(editor) for editor in editors])}, and asked {run['prompts']:,.0f} questions about "
+            f"{run['people']:,.0f} other people before and after, beside a random change of the same size.",
+            f"Of other recorded facts about the edited person {100 * first['before']:.0f} % were right before "
+            f"(n = {first['n']:.0f}): {facts}.",
+            f"Answers about people who hold the old answer moved towards the new, false one {old}; those about people "
+            f"who hold the new one moved towards it {new}.",
+            f"{_sentence('; '.join(groups(tables, editor) for editor in editors))}, at the declared level of this "
+            f"look; the smallest pooled contrast that each test alone finds with power 80 % is {detectable(tables)}.",
+            "This is the first of seven declared stages, on one small and quantised model: what is undetermined is not "
+            "shown to be equal, and nothing is said about other models, editors or settings.",
+        ]
+    )
+
+
+def findings(tables: Tables) -> str:
+    """Return the findings as a list, decided ones first."""
+    words: list[tuple[int, str]] = []
+    for editor in own_editors(tables):
+        for level, sentence in _LEVEL_SENTENCES.items():
+            row = _level(tables, editor, level)
+            settled = str(row["verdict"]).endswith("its control")
+            few = f" {row['half_edits']:.0f} of {row['n_edits']:.0f} edits carry half of the change." if settled else ""
+            text = f"**{named(editor)}: {sentence}: {row['verdict']}.** Difference from its control {_change(row)}."
+            words.append((0 if settled else 2, f"- {text}{few}"))
+        own = tables["contrasts"]
+        own = own[(own["editor"] == editor) & ~own["mirror"].astype(bool)]
+        away = int(own["verdict"].isin(AFFECTED).sum())
+        text = f"**{named(editor)}: groups of people.** {_sentence(groups(tables, editor))}"
+        words.append((1 if away else 3, f"- {text}. Which ones is below." if away else f"- {text}."))
+    return "\n".join(text for _, text in sorted(words, key=lambda each: each[0]))
+
+
+_LEVEL_SENTENCES = {
+    "other_facts": "other facts about the edited person",
+    "target_true": "people who hold the old answer",
+    "target_new": "people who hold the new answer",
+}
+
+
+def _sentence(text: str) -> str:
+    return text[0].upper() + text[1:]
+
+
+def happened(tables: Tables) -> str:
+    """Return what ran, what did not, and where the study departs from its declaration."""
+    editors = own_editors(tables)
+    missing = [named(name) for name in ORDER if name not in editors]
+    lines = [
+        f"- **Finished**: stage 1 with {listed([named(editor) for editor in editors])}, {LOOK['edits1']}.",
+        f"- **Not finished, so not shown**: {f'stage 1 with {listed(missing)}; ' if missing else ''}stages 2 to 7.",
+        "- **Stopped by** time on the machine, as declared: one process had about an eighth of a core.",
+        *DEVIATIONS,
+    ]
+    return "\n".join(lines)
+
+
+DEVIATIONS = (
+    "- **Amended before any edit**: 40 edits in stage 1 in place of 80, with three looks in place of two "
+    "([the declaration](study_declared.md) says why).",
+    "- **Written after the declaration, before any score was read**: which rows of the table of claims stand for which "
+    "sentence of a paper (`benchmarks/study/claims.py`), and the programs of this page.",
+)
+
+
+def null_rate(tables: Tables) -> str:
+    """Return how often permuted labels gave a corrected p below the level."""
+    rows = [
+        f"{row['false']:.0f} of {row['reports']:.0f} permuted reports of {named(row['editor'])} "
+        f"({100 * row['false'] / row['reports']:.1f} %) have a corrected p below 1 % among {row['tests']:.0f} tests"
+        for row in tables["null"].to_dict("records")
+    ]
+    return "; ".join(rows) + ". A verdict needs an effect beyond the margin besides."
+
+
+def limits(tables: Tables) -> str:
+    """Return what the study cannot say."""
+    run = tables["runs"].iloc[0]
+    floor = tables["runs"]["noise_floor_log_odds"].max()
+    return "\n".join(
+        [
+            f"- **{run['edits']:.0f} edits** can miss rare harm: intervals of means speak about harm that some edit of "
+            "the sample had. Sizes of contrasts are not claimed below 80 edits.",
+            "- **One model**, small, quantised to 4 bits and dequantised, that knows names softly. What it says before "
+            "any edit is the frame of every number.",
+            "- **One control seed**: differences include how one random direction happens to fall.",
+            "- **Fame** cannot be held equal, since the records have no counts of sitelinks. Confidence and "
+            "familiarity, which are the model's, stand in for it.",
+            "- **Labels** are those that the records have. Who has none is in no group.",
+            f"- **Noise**: scoring alone moves log-odds by {floor:.1e} nats at most. Kept scores have steps of 1.2e-4.",
+        ]
+    )
