@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from seesaw_cf.editors.memit import MEMIT, MEMITConfig
     from seesaw_cf.editors.mend.mend import MEND, MENDConfig
     from seesaw_cf.editors.rome import ROME, ROMEConfig
+    from seesaw_cf.editors.shuffled import ShuffledControl
 
 __all__ = [
     "EDITORS",
@@ -48,6 +49,7 @@ __all__ = [
     "MENDConfig",
     "ROMEConfig",
     "RandomControl",
+    "ShuffledControl",
     "UnrelatedControl",
     "load_editor",
 ]
@@ -64,6 +66,7 @@ _OWN = {
     "identity": "seesaw_cf.editors.controls:IdentityControl",
     "random": "seesaw_cf.editors.controls:RandomControl",
     "unrelated": "seesaw_cf.editors.controls:UnrelatedControl",
+    "shuffled": "seesaw_cf.editors.shuffled:ShuffledControl",
 }
 EDITORS: Plugged = {**entries("seesaw_cf.editors"), **_OWN}
 """Editor name -> "module:class": this package's, and those of installed packages with an entry point in the group
@@ -71,7 +74,7 @@ EDITORS: Plugged = {**entries("seesaw_cf.editors"), **_OWN}
 
 # The settings of a method stand in the same file, those of all controls are one class.
 _CLASSES = {target.partition(":")[2]: target.partition(":")[0] for target in _OWN.values()}
-_CONFIGS = {f"{name}Config": module for name, module in _CLASSES.items() if not module.endswith(".controls")}
+_CONFIGS = {f"{name}Config": module for name, module in _CLASSES.items() if not name.endswith("Control")}
 __getattr__, __dir__ = lazy(__name__, _CLASSES | _CONFIGS | {"ControlConfig": "seesaw_cf.editors.controls"})
 
 

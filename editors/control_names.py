@@ -12,10 +12,10 @@ from typing import Any
 from seesaw_cf.base.checks import one_of
 from seesaw_cf.base.errors import UnknownNameError
 
-CONTROLS = ("identity", "random", "unrelated")
+CONTROLS = ("identity", "random", "unrelated", "shuffled")
 """Kinds of editors that should do nothing to anybody."""
 
-DRAWN = ("random", "unrelated")
+DRAWN = ("random", "unrelated", "shuffled")
 """Kinds that draw with a seed."""
 
 NULLS = {

@@ -3,6 +3,7 @@
     identity    edits in what is true already: the machinery of an edit without a new fact
     random      a random change of the same norm at the same place as a given edit: the size of an edit without its aim
     unrelated   a real edit of a fact about something else: an edit without its subject
+    shuffled    the same edit to another request's answer, see `seesaw_cf.editors.shuffled`
 
 Each wraps the editor that it is the control of, by name in its config
 (`RandomControl(ControlConfig(editor="memit", settings={"layers": (3, 4)}))`) or as an object
@@ -75,8 +76,8 @@ class ControlConfig:
 
 
 @dataclass(frozen=True)
-class _Control(ABC):
-    """What the three have in common: the wrapped editor, made when it is first needed.
+class ControlEditor(ABC):
+    """What all have in common: the wrapped editor, made when it is first needed.
 
     Attributes:
         config: The settings.
@@ -109,6 +110,18 @@ class _Control(ABC):
         config = preset_config(self.config.editor, kind.config_class, model, self.config.settings)
         editor: Editor = kind(config, corpus=self.corpus)
         return editor
+
+    def _lenient_editor(self, model: PreTrainedModel) -> Editor:
+        """The wrapped editor, where it can be told to, so that it takes a new answer that is true already."""
+        inner = self._inner_editor(model)
+        if not isinstance(inner.config, AllowsIdentity) or not hasattr(inner, "__dataclass_fields__"):
+            return inner
+        return replace(inner, config=replace(inner.config, allow_identity=True))  # type: ignore[type-var]
+
+    def _generator(self, requests: Sequence[EditRequest], parameter: str = "") -> torch.Generator:
+        """Draws from (seed, parameter, requests), so not dependent on the order of edits in a run."""
+        facts = sorted(json.dumps(request_facts(request), sort_keys=True) for request in requests)
+        return torch.Generator().manual_seed(seed_of(self.config.seed, parameter, *facts, bits=63))
 
     def edit_each(
         self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, requests: Sequence[EditRequest]
@@ -163,7 +176,7 @@ class _Control(ABC):
 
 
 @dataclass(frozen=True)
-class IdentityControl(_Control):
+class IdentityControl(ControlEditor):
     """Edits every request's target_true in: what an edit does to other beliefs when no fact changes.
 
     A request without target_true is an EditError.
@@ -178,17 +191,16 @@ class IdentityControl(_Control):
                     f"identity: request {request.text!r} has no target_true, so there is nothing true to edit in. "
                     "Use the 'random' or 'unrelated' control, or fill it in."
                 )
-        inner = self._inner_editor(model)
-        if isinstance(inner.config, AllowsIdentity):
-            inner = replace(inner, config=replace(inner.config, allow_identity=True))  # type: ignore[type-var]
-        return inner, [[replace(request, target_new=request.target_true) for request in group] for group in groups]
+        return self._lenient_editor(model), [
+            [replace(request, target_new=request.target_true) for request in group] for group in groups
+        ]
 
     def _from(self, delta: WeightDelta, requests: Sequence[EditRequest]) -> WeightDelta:
         return self._control_delta("identity", delta.updates, requests, delta)
 
 
 @dataclass(frozen=True)
-class RandomControl(_Control):
+class RandomControl(ControlEditor):
     """A random change with the norm and the rank of a given edit, in the same parameters.
 
     A wrapped editor that changes no weights (in-context editing) is an EditError.
@@ -223,18 +235,15 @@ class RandomControl(_Control):
             raise EditError(
                 "random: the given edit changes no weights, so there is no norm to match. Wrap another editor."
             )
-        facts = sorted(json.dumps(request_facts(request), sort_keys=True) for request in requests)
         updates = {
-            name: _random_like(
-                delta.dense(name), len(requests) or _rank(update), _generator(self.config.seed, name, *facts)
-            )
+            name: _random_like(delta.dense(name), len(requests) or _rank(update), self._generator(requests, name))
             for name, update in delta.updates.items()
         }
         return self._control_delta("random", updates, requests, delta)
 
 
 @dataclass(frozen=True)
-class UnrelatedControl(_Control):
+class UnrelatedControl(ControlEditor):
     """A real edit of a fact that shares no relation, no name and no answer with the request.
 
     Attributes:
@@ -286,8 +295,7 @@ class UnrelatedControl(_Control):
                 f"and fewer of the {len(self.pool)} given share no relation, name or answer with the requests and are "
                 "about nobody asked about. Give a larger pool of facts about other subjects."
             )
-        facts = sorted(json.dumps(request_facts(request), sort_keys=True) for request in requests)
-        order = torch.randperm(len(free), generator=_generator(self.config.seed, "", *facts))
+        order = torch.randperm(len(free), generator=self._generator(requests))
         return [free[index] for index in order[: len(requests)].tolist()]
 
 
@@ -295,10 +303,6 @@ def _words(request: EditRequest) -> set[str]:
     """Words of subject and answers, without those that name nothing."""
     texts = (request.subject, request.target_new.label, request.target_true.label)
     return {word for text in texts for word in text.lower().replace(",", " ").split()} - _COMMON
-
-
-def _generator(seed: int, *parts: str) -> torch.Generator:
-    return torch.Generator().manual_seed(seed_of(seed, *parts, bits=63))
 
 
 def _rank(update: LowRank | Tensor) -> int | None:
