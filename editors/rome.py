@@ -93,27 +93,30 @@ class ROME(LocateThenEdit):
     ) -> list[tuple[dict[str, LowRank], Diagnostics]]:
         """The rank-one update of each edit by itself on the model as it is now, and its diagnostics."""
         layer = self.config.layers[0]
-        optimised = optimise(parts, edits, layer, self.config, at="mlp")
         rows = [row for edit in edits for row in edit.rows]
         seen = at_subject(parts, rows, layer, max_tokens=self.config.batch_tokens)
         share = 1.0 if self.config.bare_keys else None
         mean_keys = average_keys(seen.keys.double(), edits, share)
         mean_values = average_keys(seen.values.double(), edits, share)
-        first = 0
+        bare = [sum(len(edit.rows) for edit in edits[:number]) for number in range(len(edits))]
+        keys = mean_keys if self.config.consistent_keys else seen.keys[bare].double()
+        directions = torch.stack([self._direction(key, layer, fitted) for key in mean_keys])
+        along = (keys * directions).sum(1)
+        optimised = optimise(parts, edits, layer, self.config, at="mlp", reach=self._reach(parts, along))
         answers: list[tuple[dict[str, LowRank], Diagnostics]] = []
-        for number, (edit, facts) in enumerate(zip(edits, optimised.diagnostics())):
-            key, start = seen.keys[first].double(), optimised.initial[number].double()
-            value = start
-            if self.config.consistent_keys:
-                key, value = mean_keys[number], mean_values[number]
-            direction = self._direction(mean_keys[number], layer, fitted)
-            along = key @ direction
-            right = distance(start, optimised.shift[number].double(), value) / along
+        for number, facts in enumerate(optimised.diagnostics()):
+            start, direction = optimised.initial[number].double(), directions[number]
+            value = mean_values[number] if self.config.consistent_keys else start
+            right = distance(start, optimised.shift[number].double(), value) / along[number]
             update = oriented(parts, right[:, None], direction[:, None], layer)
-            facts = {**facts, "key_norm": float(key.norm()), "key_along_direction": float(along)}
+            facts = {**facts, "key_norm": float(keys[number].norm()), "key_along_direction": float(along[number])}
             answers.append(({parts.weight_name(layer): update}, facts))
-            first += len(edit.rows)
         return answers
+
+    def _reach(self, parts: ModelParts, along: Tensor) -> Tensor | None:
+        """Return the longest shifts (n,) with changes that are no longer than `max_change` allows."""
+        most, weight = self.config.max_change, parts.weight(self.config.layers[0])
+        return None if most is None else most * float(weight.detach().double().norm()) * along.abs()
 
     def _direction(self, key: Tensor, layer: int, fitted: Fitted) -> Tensor:
         """u: C^-1 k of unit length, or k itself without second moments."""

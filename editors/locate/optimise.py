@@ -29,6 +29,8 @@ _Terms = tuple[float, float, float, float]  # total, negative log-likelihood, KL
 
 _HALF_SCALE = 1024.0
 """Loss scale for float16 models, whose gradients would underflow; divided out again before the step."""
+_STEP = 0.25
+"""Of the reach of a shift: Adam's first step is learning_rate in every entry, however small the reach."""
 _GRADIENT_COST = 4
 """A token with gradients counts for this many of `batch_tokens`: its activations stay until the backward pass."""
 
@@ -102,6 +104,7 @@ def optimise(
     layer: int,
     config: LocateThenEditConfig,
     at: Literal["stream", "mlp"] = "stream",
+    reach: Tensor | None = None,
 ) -> Optimised:
     """Optimise one shift per edit.
 
@@ -119,6 +122,9 @@ def optimise(
         at: Where the shift is added. Where a norm stands between the two it is in front of the norm in either case, so
             that the new value is one that this block can give (see `seesaw_cf.editors.locate.norms`); `clamp` and
             `weight_decay` are then relative to the MLP's output.
+        reach: (n,) the longest shift of each edit, where that is less than `clamp` allows, in steps of at most
+            `_STEP` of it. A shift that is found within it fits better than a longer one that is shortened later. None =
+            no other limit.
 
     Returns:
         Values in the order of `edits`, in float32 (float64 for float64 models).
@@ -132,12 +138,20 @@ def optimise(
     inside = at == "mlp" or bool(parts.row.post_norm)
     initial = bare.values if inside else bare.stream
     sizes = [sum(len(row.ids) - row.lookup for row in edit.rows) + 1 for edit in edits]
+    radius, unit = config.clamp * initial.norm(dim=1), torch.ones_like(initial[:, :1])
+    if reach is not None:
+        reach = reach.to(radius)
+        radius = radius.minimum(reach)
+        unit = (_STEP * reach[:, None] / (config.learning_rate * initial.shape[1] ** 0.5)).clamp(max=1.0)
     shift = torch.zeros_like(initial)
     losses: list[tuple[_Terms, ...]] = [()] * len(edits)
     together = max(1, config.batch_tokens // (_GRADIENT_COST * max(sizes)))
     for group in batches([1] * len(edits), together):
         with fused_activations(parts.model):
-            part, logs = _optimise_group(parts, [edits[i] for i in group], initial[group], layer, config, inside)
+            chosen = [edits[i] for i in group]
+            part, logs = _optimise_group(
+                parts, chosen, initial[group], (radius[group], unit[group]), layer, config, inside
+            )
         shift[group] = part
         for index, log in zip(group, logs):
             losses[index] = tuple(log)
@@ -151,22 +165,24 @@ def _optimise_group(
     parts: ModelParts,
     edits: Sequence[PreparedEdit],
     initial: Tensor,
+    room: tuple[Tensor, Tensor],
     layer: int,
     config: LocateThenEditConfig,
     inside: bool,
 ) -> tuple[Tensor, list[list[_Terms]]]:
-    """One batch of edits, from zero shifts to the end."""
-    n = len(edits)
+    """One batch of edits, from zero shifts to the end; `room`: (n,) their longest shifts and (n, 1) units of steps."""
+    n, (radius, unit) = len(edits), room
     norms = initial.norm(dim=1)
-    shift = torch.zeros_like(initial, requires_grad=True)
+    moves = torch.zeros_like(initial, requires_grad=True)
     final = torch.zeros_like(initial)
-    optimiser = torch.optim.Adam([shift], lr=config.learning_rate)
+    optimiser = torch.optim.Adam([moves], lr=config.learning_rate)
     scale = _HALF_SCALE if parts.stream_dtype == torch.float16 else 1.0
     logs: list[list[_Terms]] = [[] for _ in range(n)]
     active = torch.ones(n, dtype=torch.bool)
     plan = _plan(parts, edits, range(n), layer, config, inside)
     before: Tensor | None = None
     for step in range(config.steps):
+        shift = unit * moves
         nll, log_p = _forward(parts, plan, shift, layer, inside)
         before = log_p.detach() if before is None else before
         positions = torch.tensor(plan.edits, device=before.device)
@@ -179,10 +195,10 @@ def _optimise_group(
         active &= ~finished
         if not active.any():
             break
-        (shift.grad,) = torch.autograd.grad(scale * total[active].sum(), [shift])
-        shift.grad /= scale
+        (moves.grad,) = torch.autograd.grad(scale * total[active].sum(), [moves])
+        moves.grad /= scale
         optimiser.step()
-        _project(shift, config.clamp * norms)
+        _project(moves, radius / unit[:, 0])
         if int(active.sum()) <= 0.75 * len(plan.edits):
             plan = _plan(parts, edits, active.nonzero()[:, 0].tolist(), layer, config, inside)
     return final, logs

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from statistics import fmean
 from typing import Any
 
 import pytest
@@ -13,10 +15,11 @@ from hypothesis import strategies as st
 from seesaw_cf.editors import EDITORS, load_editor
 from seesaw_cf.editors.ft import FT, FTConfig
 from seesaw_cf.editors.locate.activations import at_subject
+from seesaw_cf.editors.locate.checks import shortened
 from seesaw_cf.editors.locate.config import with_settings
 from seesaw_cf.editors.locate.fitted import Fitted
 from seesaw_cf.editors.locate.optimise import optimise
-from seesaw_cf.editors.locate.positions import MEMIT_STARTS, prepare, sample_templates
+from seesaw_cf.editors.locate.positions import MEMIT_STARTS, InputRow, prepare, sample_templates
 from seesaw_cf.editors.locate.presets import DEFAULTS
 from seesaw_cf.editors.locate.solve import Factor, factor_bytes, factorise
 from seesaw_cf.editors.locate.spread import keys_of
@@ -26,7 +29,7 @@ from seesaw_cf.errors import EditError, UnknownNameError
 from seesaw_cf.models.architectures import model_parts
 from seesaw_cf.models.hooks import frozen
 from seesaw_cf.models.identity import fingerprint
-from seesaw_cf.models.weights import applied
+from seesaw_cf.models.weights import WeightDelta, applied
 from tests.fakes import REQUESTS, TEMPLATES, request, tiny_model, tiny_texts, tiny_tokenizer, trained_model
 
 SETTINGS: dict[str, Any] = {"steps": 8, "learning_rate": 0.1, "weight_decay": 1e-3, "context_templates": TEMPLATES}
@@ -98,6 +101,41 @@ def test_rome_puts_its_value_where_it_says() -> None:
                 values = at_subject(parts, edit.rows, 1).values
         reached = values.mean(0) if consistent else values[0]
         assert torch.allclose(reached, target, rtol=1e-8, atol=1e-10)
+
+
+@pytest.mark.parametrize("share", [0.02, 0.1, 1000.0])
+def test_rome_finds_its_value_within_the_longest_change(share: float) -> None:
+    """Its change is never longer, fits as well as one that is shortened later, and a wide bound is none."""
+    model, tokenizer = tiny_model("llama", dtype=torch.float64), tiny_tokenizer()
+    free, bounded = (
+        ROME(
+            ROMEConfig(layers=(1,), max_change=most, **{**SETTINGS, "steps": 25, "weight_decay": 0.0}), tiny_texts()
+        ).fit(model, tokenizer)
+        for most in (None, share)
+    )
+    for asked in REQUESTS:
+        long, short = (editor.edit(model, tokenizer, [asked]) for editor in (free, bounded))
+        (name,) = short.updates
+        most = share * float(model.get_parameter(name).detach().norm())
+        if long.norms()[name] <= most:
+            assert torch.equal(short.dense(name), long.dense(name))
+        else:
+            facts = short.meta["diagnostics"][0]
+            assert short.norms()[name] == pytest.approx(most)
+            assert facts["shift_norm"] == pytest.approx(most * abs(facts["key_along_direction"]))
+            rows = prepare(model, tokenizer, asked, TEMPLATES).rows
+            cut = WeightDelta(shortened(model, long.updates, share))
+            assert mean_loss(model, rows, short) < mean_loss(model, rows, cut) + 1e-3
+
+
+def mean_loss(model: Any, rows: Sequence[InputRow], delta: WeightDelta) -> float:
+    """Mean over rows of -log p of their targets, in nats, with a change."""
+    losses = []
+    with applied(model, delta), torch.no_grad():
+        for row in rows:
+            log_p = model(torch.tensor([row.ids])).logits[0, -len(row.targets) :].log_softmax(-1)
+            losses.append(-float(log_p[range(len(row.targets)), row.targets].mean()))
+    return fmean(losses)
 
 
 def test_emmet_without_slack_meets_every_constraint() -> None:
