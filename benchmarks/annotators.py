@@ -1,6 +1,6 @@
 """Recipes for annotators against baselines, on samples they have not seen. Resumable: each recipe and fold is kept.
 
-OMP_NUM_THREADS=1 python -m benchmarks.annotators DATA.csv [--recipe match ...] [--folds 4]
+OMP_NUM_THREADS=1 python -m benchmarks.annotators DATA.csv [--recipe match ...] [--folds 4] [--nested]
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import json
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from seesaw_cf.base.files import write_text
+from seesaw_cf.base.retrying import Bar
 from seesaw_cf.effects.leme_annotation import LABELS, sentences
 from seesaw_cf.stats.bootstrap import Floats
 from seesaw_cf.texts.annotate.calibration import temper
@@ -28,8 +30,8 @@ from seesaw_cf.texts.annotate.reports import Figures
 from seesaw_cf.texts.train.annotations import AnnotationData, read_annotations
 from seesaw_cf.texts.train.annotator import BASELINES, Fit, HeldOutAnswers, figures
 from seesaw_cf.texts.train.encoder import PRESETS, fit_pair
-from seesaw_cf.texts.train.match import fit_match, fit_words
-from seesaw_cf.texts.train.scores import grouped_folds
+from seesaw_cf.texts.train.match import WORD_TREES, fit_match, fit_words
+from seesaw_cf.texts.train.scores import grouped_folds, share_of_rows
 
 RESULTS = Path(__file__).parent / "results" / "annotators.json"
 PARTS = Path(tempfile.gettempdir()) / "seesaw_annotators"  # of unfinished recipes
@@ -91,6 +93,7 @@ def fits(data: AnnotationData, wanted: Sequence[str]) -> dict[str, Fit]:
     own: dict[str, Any] = {name: lambda train, seed, f=f: Baseline(f, train) for name, f in BASELINES.items()}
     own |= {
         "words": fit_words,
+        "words-plain": lambda train, seed: fit_match(train, Featurizer(), seed, WORD_TREES, None),
         "match": lambda train, seed: fit_match(train, shared, seed),
         "match-templates": lambda train, seed: fit_match(train, worded, seed),
         "match-by-sentence": lambda train, seed: BySentence(fit_match(train, shared, seed)),
@@ -144,13 +147,84 @@ def random_split(data: AnnotationData, fits: Mapping[str, Fit]) -> tuple[dict[st
     return out, overlap
 
 
+NESTED = ("lexical", "tfidf", "words", "words-plain")
+RECALL = 0.5
+
+
+def nested(data: AnnotationData) -> dict[str, Any]:
+    """Return what choosing a recipe and a threshold is worth on samples that had no part in the choice.
+
+    Each sample is left out once. On the others, inner folds choose the recipe with the best accuracy and the threshold
+    of p(contradicts) that finds `RECALL` of the contradictions, each for passages and for sentences.
+
+    Returns:
+        "passage" and "sentence" -> `accuracy`, `majority` (shares with intervals over samples), `recall` and
+        `precision` of contradictions at the threshold, and how often each recipe was chosen.
+    """
+    recipes = fits(data, NESTED)
+    outer = np.array(grouped_folds(data.groups, len(set(data.groups))))
+    units, labels, groups = np.array(data.units), np.array(data.labels), np.array(data.groups)
+    right, usual, flagged = (np.zeros(len(labels), dtype=bool) for _ in range(3))
+    chosen: dict[str, list[str]] = {unit: [] for unit in sorted(set(data.units))}
+    for one in Bar(range(int(outer.max()) + 1), desc="samples left out", unit="sample"):
+        train, test = data.split(outer == one)
+        train = train.without_texts_of(test)
+        inner = np.array(grouped_folds(train.groups, 4))
+        answers = {name: _answers(train, fit, inner) for name, fit in recipes.items()}
+        fitted = {name: fit(train, 0) for name, fit in recipes.items()}
+        common = BASELINES["majority"](train, test).argmax(1)
+        for unit, names in chosen.items():
+            own, asked = np.array(train.units) == unit, np.flatnonzero((outer == one) & (units == unit))
+            truth = np.array(train.labels)[own]
+            names.append(max(answers, key=lambda name: float((answers[name][own].argmax(1) == truth).mean())))
+            least = float(np.quantile(answers[names[-1]][own][truth == _CONTRADICTS, _CONTRADICTS], 1 - RECALL))
+            best = fitted[names[-1]]
+            rows = temper(best.probabilities([data.pairs[row] for row in asked]), best.temperature)
+            right[asked] = rows.argmax(1) == labels[asked]
+            flagged[asked] = rows[:, _CONTRADICTS] >= least
+            usual[asked] = common[np.array(test.units) == unit] == labels[asked]
+    result: dict[str, Any] = {}
+    for unit, names in chosen.items():
+        own, contradicts = units == unit, labels == _CONTRADICTS
+        shares = {
+            "accuracy": (right, own),
+            "majority": (usual, own),
+            "recall": (flagged, own & contradicts),
+            "precision": (contradicts, own & flagged),
+        }
+        result[unit] = {
+            name: share_of_rows(hits[rows], groups[rows]) | {"n": int(rows.sum())}
+            for name, (hits, rows) in shares.items()
+        } | {"chosen": dict(Counter(names))}
+    return result
+
+
+_CONTRADICTS = LABELS.index("contradicts")
+
+
+def _answers(data: AnnotationData, fit: Fit, fold: np.ndarray) -> Floats:
+    """Calibrated probabilities of rows, each by a fit on the other folds."""
+    rows = np.zeros((len(fold), len(LABELS)))
+    for one in range(int(fold.max()) + 1):
+        train, test = data.split(fold == one)
+        fitted = fit(train.without_texts_of(test), 0)
+        rows[fold == one] = temper(fitted.probabilities(test.pairs), fitted.temperature)
+    return rows
+
+
 def main() -> None:
     """Runs what is missing and writes benchmarks/results/annotators.json."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("data", type=Path)
     parser.add_argument("--recipe", action="append")
     parser.add_argument("--folds", type=int, default=4)
+    parser.add_argument("--nested", action="store_true", help="only what the choice of a recipe is worth, see `nested`")
     given = parser.parse_args()
+    if given.nested:
+        known = json.loads(RESULTS.read_text(encoding="utf-8"))
+        known["nested"] = nested(read_annotations(given.data))
+        write_text(RESULTS, json.dumps(known, indent=1) + "\n")
+        return
     wanted = given.recipe or [
         "majority",
         "tfidf",

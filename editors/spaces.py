@@ -16,7 +16,7 @@ _LOCATE: Space = {
     "steps": (20, 30),
 }
 
-_TRAINED: Space = {"relative": (True,), "steps": (25, 50), "stop_below": (1e-2, 0.1, 0.3)}
+_TRAINED: Space = {"relative": (True,), "steps": (25, 60), "stop_below": (1e-2, 0.3, 1.2)}
 _MEMIT: Space = {**_LOCATE, "moment_weight": (1_500.0, 5_000.0, 15_000.0)}
 
 # Editor -> (how many neighbouring blocks are edited, settings and values).
@@ -25,8 +25,8 @@ SPACES: Mapping[str, tuple[tuple[int, ...], Space]] = {
         (1,),
         {
             **_TRAINED,
-            "learning_rate": (2.5e-3, 5e-3, 1e-2, 2.5e-2),
-            "norm_constraint": (5e-3, 1.2e-2, 2.5e-2, 0.1),
+            "learning_rate": (5e-4, 2e-3, 5e-3, 2.5e-2),
+            "norm_constraint": (5e-3, 1.2e-2, 3e-2, 0.1),
             "objective": ("last_token", "teacher_forced"),
         },
     ),
