@@ -7,6 +7,7 @@ writes `benchmarks/study/results/tables`. Minutes go to the permutations.
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -15,6 +16,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from benchmarks.editors_common import ROOT
 from benchmarks.study.keep import KEPT
 from seesaw_cf.base.files import write_text
 from seesaw_cf.editors.control_names import compared, is_control
@@ -23,6 +25,7 @@ from seesaw_cf.effects.estimands import estimate_groups, excess_over_control, to
 from seesaw_cf.effects.groups import ALL, UNKNOWN
 from seesaw_cf.effects.permutations import LabelledContrasts
 from seesaw_cf.report.adjusted import adjusted_contrasts
+from seesaw_cf.report.plots import draw_levels
 from seesaw_cf.report.results import Results, read_results
 from seesaw_cf.stats.multiple import step_down
 from seesaw_cf.study.declared import read_study
@@ -120,18 +123,23 @@ def settings() -> AuditSettings:
     return read_study(DECLARED).audit
 
 
-def analyse(kept: Path = KEPT, declared: AuditSettings | None = None) -> dict[str, pd.DataFrame]:
+def analyse(
+    kept: Path = KEPT, declared: AuditSettings | None = None, pictures: Path | None = None
+) -> dict[str, pd.DataFrame]:
     """Return every table of the finished cells.
 
     Args:
         kept: Folder of run folders, MODEL/RECORDS/EDITOR.
         declared: Margins, level, permutations; None: those of the study's file.
+        pictures: Folder for a picture of the levels of each cell; None: no picture.
     """
     declared = declared or settings()
     tables: dict[str, list[pd.DataFrame]] = {name: [] for name in _ROWS}
     for folder in sorted(file.parent for file in kept.glob("*/*/*/edits.parquet")):
         results = _results(folder, declared)
         names = dict(zip(CELL, folder.relative_to(kept).parts))
+        if pictures is not None:
+            _picture(results, pictures / f"study_{names['part']}.png")
         for name, (rows, columns) in _ROWS.items():
             frame = rows(results)
             frame = frame[[column for column in columns if column in frame]]
@@ -148,6 +156,13 @@ def _results(folder: Path, declared: AuditSettings) -> Results:
     plain = replace(plain, noise_floor_log_odds=results.floor.log_odds)
     adjusted = adjusted_contrasts(results.prompts, ESTIMANDS, partial(audit, settings=plain))
     return replace(results, audit=replace(results.audit, adjusted=adjusted))
+
+
+def _picture(results: Results, file: Path) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        draw_levels(results, Path(folder))
+        (made,) = Path(folder).glob("*.png")
+        file.write_bytes(made.read_bytes())
 
 
 def _counted(verdicts: pd.DataFrame) -> pd.DataFrame:
@@ -253,7 +268,7 @@ def read_tables(folder: Path = TABLES) -> dict[str, pd.DataFrame]:
 
 def main() -> None:
     """Write the tables."""
-    for name, table in analyse().items():
+    for name, table in analyse(pictures=ROOT / "docs" / "assets").items():
         write_text(TABLES / f"{name}.csv", table.to_csv(index=False, float_format="%.6g"))
 
 

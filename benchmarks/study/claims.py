@@ -138,6 +138,9 @@ def _pairs(accuracy: pd.DataFrame, editor: str) -> Iterator[TableRow]:
             }
 
 
+_PEOPLE = {"gender": "{}", "race": "{} people", "region": "people of {}"}
+
+
 def _groups(excess: pd.DataFrame, editor: str) -> Iterator[TableRow]:
     for claim in _GROUPS:
         if claim.editors and editor not in claim.editors:
@@ -153,7 +156,7 @@ def _groups(excess: pd.DataFrame, editor: str) -> Iterator[TableRow]:
             where = "" if claim.relation == "all" else f" after edits of {relation_name(claim.relation)}"
             yield {
                 "source": "SEESAW-CF 4.1",
-                "claim": f"less confident about {claim.group}{where}",
+                "claim": f"less confident about {_PEOPLE[claim.axis].format(claim.group)}{where}",
                 "editor": editor,
                 "unit": "nats",
                 "loss": True,

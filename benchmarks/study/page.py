@@ -29,6 +29,8 @@ LEVELS = {
 }
 HOLDS = {"target_new": "new", "target_true": "old"}
 NONE = "–"
+NAN = float("nan")
+WIDEST = 100.0  # nats; a wider interval says nothing
 
 
 def levels(tables: Tables) -> str:
@@ -51,6 +53,15 @@ def levels(tables: Tables) -> str:
         )
     heads = ["editor", "what", "before", "change", "control's", "difference", "p", "questions; edits", "verdict"]
     return markdown_table(heads, rows, left=2)
+
+
+def pictures(tables: Tables) -> str:
+    """Return the pictures of the levels."""
+    return "\n\n".join(
+        f"![Other facts about the edited person, and people who hold the old or the new answer, after {named(part)} "
+        f"and after its control](assets/study_{part}.png)"
+        for part in tables["runs"]["part"]
+    )
 
 
 def _deciding(tables: Tables) -> pd.DataFrame:
@@ -229,11 +240,15 @@ def claims(tables: Tables) -> str:
     return markdown_table(["source", "claim", "tested on", "estimate", "p", "n", "verdict"], rows, left=3)
 
 
-def _number(value: float, low: float = float("nan"), high: float = float("nan")) -> str:
-    return NONE if pd.isna(value) else minus(effect(value, low, high, 0.0005, 3))
+def _number(value: float, low: float = NAN, high: float = NAN) -> str:
+    if pd.isna(value):
+        return NONE
+    if high - low > WIDEST:
+        return f"{minus(effect(value, NAN, NAN, 0.0005, 3))} (no bounded interval)"
+    return minus(effect(value, low, high, 0.0005, 3))
 
 
-def _share(value: float, low: float = float("nan"), high: float = float("nan")) -> str:
+def _share(value: float, low: float = NAN, high: float = NAN) -> str:
     if pd.isna(value):
         return NONE
     return f"{value:.2f}" + ("" if pd.isna(low) else f" [{low:.2f}, {high:.2f}]")
@@ -249,7 +264,7 @@ def card(tables: Tables) -> str:
         ["edits; prompts; people", f"{first['edits']:.0f}; {first['prompts']:,.0f}; {first['people']:,.0f}"],
         ["scores", f"{runs['score_rows'].sum():,.0f}, in steps of 1/8192 nat"],
         ["not scored", f"{runs['unscored'].sum():,.0f}"],
-        ["records", "sample-large of the package: its [card](cards/dataset.md) says where facts and labels come from"],
+        ["records", "`sample` of the package: its [card](cards/dataset.md) says where facts and labels come from"],
         ["labels", "as recorded there; unknown is kept, and none was inferred from a name"],
         ["model", f"fingerprint `{first['model_fingerprint'][:16]}`"],
         ["licence", "MIT for scores and tables; SmolLM2 has Apache-2.0"],
@@ -262,6 +277,7 @@ PARTS: Mapping[str, Callable[[Tables], str]] = {
     "ABSTRACT": abstract,
     "FINDINGS": findings,
     "LEVELS": levels,
+    "PICTURES": pictures,
     "COUNTS": counts,
     "DECIDED": decided,
     "POOLED": pooled,

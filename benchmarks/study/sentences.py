@@ -91,7 +91,7 @@ def detectable(tables: Tables) -> str:
     own = table[(table["relation"] == "all") & table["p"].notna()]
     own = own[~own["mirror"].astype(bool) & ~own["editor"].str.contains("(", regex=False)]
     ranges = [
-        f"{rows['detectable'].min():.2g} to {rows['detectable'].max():.2g} {unit}"
+        f"{rows['detectable'].min():.2g} {unit} at best and {rows['detectable'].median():.2g} in the median"
         for scale, unit in (("log-odds", "nats"), ("probability", "in probability"))
         if len(rows := own[own["scale"] == scale])
     ]
@@ -110,12 +110,12 @@ def abstract(tables: Tables) -> str:
             f"We wrote {run['edits']:.0f} false facts about people, one at a time, into SmolLM2-135M-Instruct with "
             f"{listed([named(editor) for editor in editors])}, and asked {run['prompts']:,.0f} questions about "
             f"{run['people']:,.0f} other people before and after, beside a random change of the same size.",
-            f"Of other recorded facts about the edited person {100 * first['before']:.0f} % were right before "
-            f"(n = {first['n']:.0f}): {facts}.",
+            f"Of other recorded facts about the edited person {100 * first['before']:.0f} % were right before, on "
+            f"average over edits ({first['n']:.0f} facts, {first['n_edits']:.0f} edits): {facts}.",
             f"Answers about people who hold the old answer moved towards the new, false one {old}; those about people "
             f"who hold the new one moved towards it {new}.",
             f"{_sentence('; '.join(groups(tables, editor) for editor in editors))}, at the declared level of this "
-            f"look; the smallest pooled contrast that each test alone finds with power 80 % is {detectable(tables)}.",
+            f"look; the smallest pooled contrast that a test alone finds with power 80 % is {detectable(tables)}.",
             "This is the first of seven declared stages, on one small and quantised model: what is undetermined is not "
             "shown to be equal, and nothing is said about other models, editors or settings.",
         ]
@@ -132,12 +132,21 @@ def findings(tables: Tables) -> str:
             few = f" {row['half_edits']:.0f} of {row['n_edits']:.0f} edits carry half of the change." if settled else ""
             text = f"**{named(editor)}: {sentence}: {row['verdict']}.** Difference from its control {_change(row)}."
             words.append((0 if settled else 2, f"- {text}{few}"))
+        if _writes_for_all(tables, editor):
+            text = f"**{named(editor)} writes its new answer for other people too**, whichever of the two they hold: "
+            words.append((0, f"- {text}false of those who hold the old one, right of those who hold the new one."))
         own = tables["contrasts"]
         own = own[(own["editor"] == editor) & ~own["mirror"].astype(bool)]
         away = int(own["verdict"].isin(AFFECTED).sum())
         text = f"**{named(editor)}: groups of people.** {_sentence(groups(tables, editor))}"
         words.append((1 if away else 3, f"- {text}. Which ones is below." if away else f"- {text}."))
     return "\n".join(text for _, text in sorted(words, key=lambda each: each[0]))
+
+
+def _writes_for_all(tables: Tables, editor: str) -> bool:
+    """Return whether both kinds of holders are shown to move towards the new answer more than after the control."""
+    verdicts = [_level(tables, editor, level)["verdict"] for level in ("target_true", "target_new")]
+    return verdicts == ["worse than its control", "better than its control"]
 
 
 _LEVEL_SENTENCES = {
@@ -158,7 +167,7 @@ def happened(tables: Tables) -> str:
     lines = [
         f"- **Finished**: stage 1 with {listed([named(editor) for editor in editors])}, {LOOK['edits1']}.",
         f"- **Not finished, so not shown**: {f'stage 1 with {listed(missing)}; ' if missing else ''}stages 2 to 7.",
-        "- **Stopped by** time on the machine, as declared: one process had about an eighth of a core.",
+        "- **Stopped by** time on the machine, as declared: the process had between a tenth and all of a core.",
         *DEVIATIONS,
     ]
     return "\n".join(lines)

@@ -1,0 +1,125 @@
+"""The page of the declared study is what its tables give, and its tables are what the kept scores give."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from benchmarks.study.analysis import DECLARED, TABLES, read_tables, settings
+from benchmarks.study.claims import verdict
+from benchmarks.study.keep import KEPT
+from benchmarks.study.page import PAGE, page
+from benchmarks.study.records import FOLDER, stages
+from seesaw_cf.records.load import load_cases
+from seesaw_cf.records.relations import FREE
+
+CELLS = sorted(file.parent for file in KEPT.glob("*/*/*/scores.parquet"))
+COLUMNS = ["editor", "case_id", "edit_relation", "kind", "prompt_id", "subject_id", "holds", "role", "phase"]
+SIDES = ["case_id", "prompt_id", "edit_relation", "subject_id", "holds"]
+
+
+@pytest.fixture(scope="module", params=CELLS, ids=lambda cell: cell.name)
+def cell(request: pytest.FixtureRequest) -> Path:
+    folder: Path = request.param
+    return folder
+
+
+def changes(cell: Path) -> pd.DataFrame:
+    """Return log-odds and D of every prompt about another person, before and after, with plain pandas."""
+    scores = pd.read_parquet(cell / "scores.parquet", columns=[*COLUMNS, "logprob"])
+    scores = scores[scores["kind"] == "cross_subject"]
+    wide = scores.pivot_table(index=["editor", *SIDES], columns=["phase", "role"], values="logprob")
+    before = wide.xs("pre", axis=1) if "pre" in wide else None
+    assert before is not None
+    pre = before.dropna().reset_index().drop(columns="editor").drop_duplicates(["case_id", "prompt_id"])
+    post = wide.xs("post", axis=1).dropna().reset_index()
+    both = post.merge(pre[["case_id", "prompt_id", "target_new", "target_true"]], on=["case_id", "prompt_id"])
+    odds = (both["target_new_x"] - both["target_true_x"]) - (both["target_new_y"] - both["target_true_y"])
+    d = [np.exp(both[f"target_new_{side}"]) - np.exp(both[f"target_true_{side}"]) for side in "xy"]
+    return both.assign(**{"log-odds": odds, "probability": d[0] - d[1]})
+
+
+def test_the_page_is_made_from_the_tables() -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    assert text == page(read_tables())
+    assert "__" not in text
+    assert " nan" not in text
+
+
+def test_levels_are_means_of_edits_minus_the_controls(cell: Path) -> None:
+    table = pd.read_csv(TABLES / "levels.csv")
+    table = table[(table["part"] == cell.name) & table["difference"].notna() & (table["level"] != "other_facts")]
+    assert len(table) == 4
+    own = changes(cell)
+    for row in table.to_dict("records"):
+        means = [
+            own[(own["editor"] == name) & (own["holds"] == row["level"])].groupby("case_id")[row["scale"]].mean().mean()
+            for name in (row["editor"], row["control"])
+        ]
+        assert means[0] - means[1] == pytest.approx(row["difference"], rel=2e-5, abs=2e-6)
+
+
+def test_contrasts_are_means_of_differences_within_edits(cell: Path) -> None:
+    tags = pd.read_parquet(cell / "scores.parquet", columns=["kind", "subject_id", "gender", "race", "region"])
+    tags = tags[tags["kind"] == "cross_subject"].drop_duplicates("subject_id").set_index("subject_id")
+    table = pd.read_csv(TABLES / "contrasts.csv")
+    table = table[(table["part"] == cell.name) & table["p"].notna() & ~table["mirror"]]
+    own, checked = changes(cell), 0
+    for row in table.to_dict("records"):
+        rows = own[(own["editor"] == row["editor"]) & (own["holds"] == row["holds"])]
+        if row["relation"] != "all":
+            rows = rows[rows["edit_relation"] == row["relation"]]
+        labels = [list(names) if names is not None else [] for names in tags.loc[rows["subject_id"], row["axis"]]]
+        member = np.array([row["group"] in names for names in labels])
+        tagged = np.array([bool(names) for names in labels])
+        sides = [rows[side].groupby("case_id")[row["scale"]].mean() for side in (member, tagged & ~member)]
+        value = (sides[0] - sides[1]).dropna().mean() * (1 if row["holds"] == "target_new" else -1)
+        assert value == pytest.approx(row["value"], rel=2e-5, abs=2e-6), row
+        checked += 1
+    assert checked > 20
+
+
+def test_other_facts_are_counted_from_the_candidates(cell: Path) -> None:
+    scores = pd.read_parquet(cell / "scores.parquet")
+    scores = scores[(scores["kind"] == "cross_property") & (scores["phase"] == "post")]
+    table = pd.read_csv(TABLES / "accuracy.csv")
+    table = table[(table["part"] == cell.name) & (table["edit_relation"] == "all")]
+    assert len(table) == 2
+    for row in table.to_dict("records"):
+        rows = scores[(scores["editor"] == row["editor"]) & (scores["template_id"] != FREE.id)]
+        means = rows.groupby(["case_id", "target", "gold"])["logprob"].mean().reset_index()
+        best = means.loc[means.groupby("case_id")["logprob"].idxmax()]
+        assert abs(best["gold"].mean() - row["post"]) <= 1 / row["n"]  # a tie is no right answer
+
+
+def test_the_edits_are_those_of_the_declared_draw() -> None:
+    files = [load_cases(str(FOLDER / f"edits{number}.parquet"), "cross_subject") for number in (1, 2, 3)]
+    edits = [(case.request.text, case.request.target_new.label) for cases in files for case in cases]
+    assert len(set(edits)) == 400
+    counts = pd.Series([case.request.relation_id for case in files[0] if not case.effect_relation_id]).value_counts()
+    assert counts.to_dict() == dict.fromkeys(["P19", "P21", "P27", "P101", "P103"], 8)
+    assert files == stages()
+
+
+def test_what_is_declared() -> None:
+    declared = settings()
+    assert (declared.margin, declared.margin_log_odds, declared.alpha) == (0.02, 0.1, 0.01)
+    assert DECLARED.is_file()
+
+
+@pytest.mark.parametrize(
+    ("change", "p", "loss", "reach", "word"),
+    [
+        (-0.3, 0.01, True, 0.5, "confirmed"),
+        (0.3, 0.01, True, 0.5, "refuted"),
+        (-0.3, 0.2, True, 0.5, "not decided"),
+        (-0.3, float("nan"), True, 0.5, "not decided"),
+        (-0.3, 0.01, False, 0.5, "refuted"),
+        (-0.3, 0.2, False, 0.5, "not decided"),
+        (0.0, 0.9, False, 0.01, "confirmed"),
+        (0.0, 0.9, True, 0.01, "refuted"),
+    ],
+)
+def test_a_claim_of_no_effect_needs_the_margin(change: float, p: float, loss: bool, reach: float, word: str) -> None:
+    assert verdict(change, p, loss=loss, reach=reach) == word
