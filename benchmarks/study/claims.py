@@ -5,16 +5,17 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import pandas as pd
 
 from benchmarks.editors_common import RESULTS
-from seesaw_cf.base.types import TableRow
 from seesaw_cf.report.results import relation_name
 from seesaw_cf.report.text import effect, minus
 from seesaw_cf.stats.multiple import adjust
 
+ClaimRow = dict[str, Any]
+"""A claim with what was computed for it: numbers and words by column."""
 LEVEL = 0.05
 MARGIN = 0.02
 Word = Literal["confirmed", "refuted", "not decided", "not run"]
@@ -102,20 +103,19 @@ def verdict(change: float, p: float, *, loss: bool, reach: float = float("inf"),
     return "confirmed" if loss and change < 0 else "refuted"
 
 
-def study_claims(tables: Mapping[str, pd.DataFrame]) -> list[TableRow]:
+def study_claims(tables: Mapping[str, pd.DataFrame]) -> list[ClaimRow]:
     """Return the claims that the finished parts test, Holm over those of an editor."""
-    rows: list[TableRow] = []
+    rows: list[ClaimRow] = []
     for editor in [name for name in tables["levels"]["editor"].unique() if "(" not in name]:
         own = [*_pairs(tables["accuracy"], editor), *_groups(tables["excess"], editor)]
-        corrected = adjust([float(row["p"]) for row in own]) if own else []
-        for row, p in zip(own, corrected):
+        for row, p in zip(own, adjust([float(row["p"]) for row in own])):
             row |= {"p_adjusted": float(p)}
             row |= {"verdict": verdict(float(row["value"]), float(p), loss=bool(row["loss"]))}
         rows += own
     return rows
 
 
-def _pairs(accuracy: pd.DataFrame, editor: str) -> Iterator[TableRow]:
+def _pairs(accuracy: pd.DataFrame, editor: str) -> Iterator[ClaimRow]:
     for claim in _PAIRS:
         chosen = accuracy[
             (accuracy["editor"] == editor)
@@ -141,7 +141,7 @@ def _pairs(accuracy: pd.DataFrame, editor: str) -> Iterator[TableRow]:
 _PEOPLE = {"gender": "{}", "race": "{} people", "region": "people of {}"}
 
 
-def _groups(excess: pd.DataFrame, editor: str) -> Iterator[TableRow]:
+def _groups(excess: pd.DataFrame, editor: str) -> Iterator[ClaimRow]:
     for claim in _GROUPS:
         if claim.editors and editor not in claim.editors:
             continue
@@ -168,7 +168,7 @@ def _groups(excess: pd.DataFrame, editor: str) -> Iterator[TableRow]:
             }
 
 
-def released_claims() -> list[TableRow]:
+def released_claims() -> list[ClaimRow]:
     """Return what `benchmarks/results/published.json` says of each claim of the papers."""
     published = json.loads((RESULTS / "published.json").read_text(encoding="utf-8"))
     return [
@@ -182,16 +182,16 @@ def released_claims() -> list[TableRow]:
 _EFFECTS = {-1: "a loss", 0: "no effect", 1: "more"}
 
 
-def _effect_words(row: TableRow) -> str:
+def _effect_words(row: ClaimRow) -> str:
     return f"{row['claim']}: {_EFFECTS[int(row['sign'])]}"
 
 
-def _change(row: TableRow) -> str:
+def _change(row: ClaimRow) -> str:
     return minus(effect(float(row["change"]), float(row["low"]), float(row["high"])))
 
 
 # Table of `published.json` -> (source, what n counts, the claim, what was computed).
-_RELEASED: Mapping[str, tuple[str, str, Callable[[TableRow], str], Callable[[TableRow], str]]] = {
+_RELEASED: Mapping[str, tuple[str, str, Callable[[ClaimRow], str], Callable[[ClaimRow], str]]] = {
     "accuracy": ("SEESAW-CF 4.2", "cases", _effect_words, _change),
     "flaws": ("SEESAW-CF Table 6", "pairs", lambda row: f"{row['claim']}: more after the edit", _change),
     "judge": (
@@ -221,6 +221,6 @@ _RELEASED: Mapping[str, tuple[str, str, Callable[[TableRow], str], Callable[[Tab
 }
 
 
-def later_claims() -> list[TableRow]:
+def later_claims() -> list[ClaimRow]:
     """Return the claims that are not tested yet, with the stage that tests them."""
     return [{"source": source, "claim": claim, "stage": stage} for source, claim, stage in _LATER]

@@ -5,6 +5,7 @@ python -m benchmarks.study.page
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -82,7 +83,7 @@ def counts(tables: Tables) -> str:
     """Return how many contrasts of each editor and control have each verdict."""
     table = _tests(tables)
     rows = [
-        [named(editor), *(str(int((own["verdict"] == label).sum())) for label in VERDICTS)]
+        [named(str(editor)), *(str(int((own["verdict"] == label).sum())) for label in VERDICTS)]
         for editor, own in table.groupby("editor", sort=False)
     ]
     return markdown_table(["editor", *VERDICTS], rows)
@@ -241,7 +242,7 @@ def claims(tables: Tables) -> str:
 
 
 def _number(value: float, low: float = NAN, high: float = NAN) -> str:
-    if pd.isna(value):
+    if math.isnan(value):
         return NONE
     if high - low > WIDEST:
         return f"{minus(effect(value, NAN, NAN, 0.0005, 3))} (no bounded interval)"
@@ -249,9 +250,9 @@ def _number(value: float, low: float = NAN, high: float = NAN) -> str:
 
 
 def _share(value: float, low: float = NAN, high: float = NAN) -> str:
-    if pd.isna(value):
+    if math.isnan(value):
         return NONE
-    return f"{value:.2f}" + ("" if pd.isna(low) else f" [{low:.2f}, {high:.2f}]")
+    return f"{value:.2f}" + ("" if math.isnan(low) else f" [{low:.2f}, {high:.2f}]")
 
 
 def card(tables: Tables) -> str:

@@ -6,6 +6,7 @@ python -m benchmarks.study.paper OUT.pdf
 from __future__ import annotations
 
 import argparse
+import shutil
 import tempfile
 from pathlib import Path
 
@@ -35,6 +36,7 @@ def write(out: Path) -> None:
     with tempfile.TemporaryDirectory() as folder:
         head, source = Path(folder, "head.typ"), Path(folder, "study.typ")
         head.write_text(_HEAD, encoding="utf-8")
+        shutil.copytree(PAGE.parent / "assets", Path(folder, "assets"))
         options = [f"--variable={name}={value}" for name, value in _OPTIONS.items()]
         names = [f"--metadata=title={title.removeprefix('# ')}", "--metadata=author=The seesaw_cf authors"]
         pypandoc.convert_text(
