@@ -12,7 +12,7 @@ export OMP_NUM_THREADS = 1
 # Many tests start processes: compile the package and the tests once, whatever the shell says.
 export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: demo study paper docs test lint types tests cpus slow exhaustive oldest newest clean
+.PHONY: demo study paper docs test lint types tests cpus slow harness exhaustive oldest newest clean
 
 demo: $(VENV)/core
 	$(BIN)/seesaw-cf run --model seesaw-tiny --editor memit --control random --control-seeds 1 --limit 100 \
@@ -58,6 +58,14 @@ cpus: $(VENV)/dev
 
 slow: $(VENV)/dev
 	$(BIN)/python -m pytest -m "slow and not exhaustive" -n auto --maxprocesses 8 --dist loadscope --no-loadscope-reorder
+
+# lm_eval and inspect_ai want other versions of some packages: they come on top of .venv, in an environment of their own.
+HARNESSES := $(shell grep -E '^(lm_eval|inspect-ai)==' constraints.txt)
+harness: $(VENV)/dev
+	$(BIN)/python -m venv $(VENV)-harness
+	cd $(VENV)-harness/lib/python3*/site-packages && ls -d $(CURDIR)/$(VENV)/lib/python3*/site-packages > tests.pth
+	$(VENV)-harness/bin/pip install --quiet --no-compile $(HARNESSES)
+	PYTHONPATH=$(CURDIR) $(VENV)-harness/bin/python -m pytest -n 0 tests/harnesses
 
 exhaustive: $(VENV)/dev
 	$(BIN)/python -m pytest -m exhaustive -n auto --maxprocesses 8 --dist worksteal
@@ -105,4 +113,4 @@ $(VENV)/dev: $(VENV)/torch setup.cfg
 	touch $(VENV)/core $(VENV)/docs $@
 
 clean:
-	rm -rf $(VENV) $(VENV)-oldest $(VENV)-newest build dist *.egg-info runs report site
+	rm -rf $(VENV) $(VENV)-harness $(VENV)-oldest $(VENV)-newest build dist *.egg-info runs report site

@@ -42,8 +42,14 @@ def check_repo(repo: str) -> None:
 
 
 def public_name(name: str) -> str:
-    """A Hub name as it is; of a path the last part: the rest means nothing elsewhere and tells about the machine."""
+    """A Hub name as it is, also of a folder of the Hub's cache; of another path the last part.
+
+    The rest of a path means nothing elsewhere and tells about the machine.
+    """
     parts = name.split("/")
+    if cached := next((part for part in reversed(Path(name).parts) if part.startswith("models--")), ""):
+        parts = cached.split("--", 2)[1:]
+        name = "/".join(parts)
     return name if len(parts) <= 2 and all(NAME.fullmatch(part) for part in parts) else Path(name).name
 
 

@@ -27,6 +27,7 @@ from seesaw_cf.base.versions import versions
 from seesaw_cf.editors.control_names import is_control
 from seesaw_cf.effects.groups import ALL
 from seesaw_cf.effects.prompts import prompt_effects
+from seesaw_cf.models.embedded import EMBEDDED
 from seesaw_cf.report.results import HOLDER, Results, read_results
 
 # The numbers of an editor that leave a run: the list that `seesaw-cf export` writes.
@@ -112,6 +113,8 @@ RELATIONSHIPS = ("first_party", "third_party", "collaborative", "other")
 """Of who evaluates to who made the model."""
 _SCHEMA = "0.3.0"
 _LEVEL = 0.95
+# Of models that have no id on the Hub: who made the weights that they hold, be it with fewer bits.
+_DEVELOPERS = dict.fromkeys(EMBEDDED, "seesaw_cf") | {"smollm2-135m-q4": "HuggingFaceTB"}
 # Kind of question -> (evaluation that it belongs to, which answer is right; None: the one that the person holds).
 _KINDS = {
     "efficacy": ("efficacy", "target_new"),
@@ -174,8 +177,8 @@ def export_run(
 def _write(out: Path, results: Results, editor: str, prompts: pd.DataFrame, at: str, source: Mapping[str, str]) -> Path:
     manifest = results.manifest
     model = public_name(str(manifest.get("model", {}).get("id") or "unknown"))
-    developer, _, name = model.rpartition("/")
-    folder = Path("data") / "seesaw_cf" / _safe(developer or "unknown") / _safe(f"{name}-{editor}")
+    developer, name = _developer(model)
+    folder = Path("data") / "seesaw_cf" / _safe(developer) / _safe(f"{name}-{editor}")
     evaluation = f"seesaw_cf/{_safe(model)}-{_safe(editor)}/{at}"
     samples = [_sample(row, evaluation, model) for row in prompts[prompts["status"] == "ok"].to_dict("records")]
     lines = "".join(json.dumps(sample, ensure_ascii=False) + "\n" for sample in samples)
@@ -205,6 +208,12 @@ def _write(out: Path, results: Results, editor: str, prompts: pd.DataFrame, at: 
     return out / folder / f"{own}.json"
 
 
+def _developer(model: str) -> tuple[str, str]:
+    """Return who made a model, "unknown" where its name does not tell, and its name without that."""
+    developer, _, name = model.rpartition("/")
+    return developer or _DEVELOPERS.get(name, "unknown"), name
+
+
 def _safe(name: str) -> str:
     """Return a name as a part of a path."""
     return re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip(".-") or "unknown"
@@ -215,6 +224,7 @@ def _model(manifest: Mapping[str, Any], model: str, editor: str) -> JsonObject:
     return {
         "name": f"{model} edited by {editor}",
         "id": model,
+        "developer": _developer(model)[0],
         "inference_engine": {
             "name": "transformers",
             "version": str(manifest.get("versions", {}).get("transformers", "")),

@@ -125,3 +125,20 @@ def test_the_place_of_a_model_stays_on_the_machine(tmp_path: Path) -> None:
     assert [file.parent.name for file in made] == ["mine-ft"]
     for file in (tmp_path / "out").rglob("*.json*"):
         assert "somebody" not in file.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(("id", "developer", "name"), [
+    ("org/base-7b", "org", "base-7b"),
+    ("/home/me/hub/models--org--base-7b/snapshots/0123abc", "org", "base-7b"),
+    ("seesaw-tiny", "seesaw_cf", "seesaw-tiny"),
+    ("smollm2-135m-q4", "HuggingFaceTB", "smollm2-135m-q4"),
+    ("/home/me/mine", "unknown", "mine"),
+])  # fmt: skip
+def test_developer_and_model_are_those_of_the_hub(id: str, developer: str, name: str, tmp_path: Path) -> None:
+    model = {"id": id, "revision": "", "dtype": "float32", "fingerprint": "ab" * 32}
+    folder = write_run(tmp_path / "run", cases(("P27",), 2, 4), ("ft",), model=model)
+    (file,) = export_run(folder, tmp_path / "out", "An organisation")
+    assert (file.parent.parent.name, file.parent.name) == (developer, f"{name}-ft")
+    about = record(file)[0]["model_info"]
+    assert (about["developer"], about["id"].rpartition("/")[2]) == (developer, name)
+    assert "/home" not in file.read_text(encoding="utf-8")
