@@ -59,7 +59,7 @@ def _output(tops: Mapping[str, float]) -> ModelOutput:
 def _parts(asked: str) -> tuple[str, dict[str, str]]:
     """The sentence of a question, and letter -> answer."""
     sentence, *lines = asked.split("\n\n")[1].split("\n")
-    return sentence, dict(line.split(". ", 1) for line in lines)  # type: ignore[misc]
+    return sentence, dict(line.split(". ", 1) for line in lines)
 
 
 def _model(beliefs: Beliefs, letter: float = 0.0) -> Any:
@@ -88,7 +88,7 @@ def test_a_liking_for_a_letter_cancels(tmp_path: Path) -> None:
     logs = [
         _run(cross_subject(limit=1, people=6), _model(_number, letter), tmp_path / str(letter)) for letter in (0.0, 3.0)
     ]
-    means = [log.results.scores[0].metrics["mean"].value for log in logs]  # type: ignore[union-attr]
+    means = [log.results.scores[0].metrics["mean"].value for log in logs]
     assert means[0] == pytest.approx(means[1], abs=1e-9)
     assert abs(means[0]) > 1e-3
 
@@ -112,7 +112,7 @@ def test_a_log_has_margins_groups_and_clustered_errors(task: Callable[[], Task],
     }
     weights = case_weights(np.arange(len(rows)), np.ones(len(rows), bool))
     expected = clustered_mean(values, [weights], {name: own.astype(np.intp) for name, own in codes.items()})
-    metrics = {name: found.value for name, found in log.results.scores[0].metrics.items()}  # type: ignore[union-attr]
+    metrics = {name: found.value for name, found in log.results.scores[0].metrics.items()}
     assert metrics["mean"] == pytest.approx(expected.value)
     assert (metrics["stderr"], metrics["low"]) == pytest.approx((expected.stderr, expected.low), nan_ok=True)
     assert metrics["n"] == len(rows) == len(log.eval.dataset.sample_ids or ())
@@ -121,7 +121,7 @@ def test_a_log_has_margins_groups_and_clustered_errors(task: Callable[[], Task],
 def test_a_letter_that_is_no_likely_token_is_unscored(tmp_path: Path) -> None:
     model = get_model("mockllm/model", custom_outputs=lambda *_: _output({"The": -0.1, "A": -3.0}), memoize=False)
     log = _run(cross_subject(limit=1, people=2), model, tmp_path)
-    margin, likeliest = log.results.scores  # type: ignore[union-attr]
+    margin, likeliest = log.results.scores
     assert (margin.scored_samples, likeliest.unscored_samples) == (0, 0)
     assert {sample.scores["likeliest"].answer for sample in log.samples or () if sample.scores} == {"A"}
     nothing = get_model("mockllm/model", custom_outputs=lambda *_: _output({}), memoize=False)
