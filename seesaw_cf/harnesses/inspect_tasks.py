@@ -64,8 +64,9 @@ def _task(name: str, samples: Sequence[Sample], data: str) -> Task:
     return Task(
         dataset=MemoryDataset(list(samples), name=name),
         solver=generate(),
-        scorer=[margin(), likeliest()],
-        config=GenerateConfig(logprobs=True, top_logprobs=_TOP, max_tokens=1, temperature=0),
+        scorer=[likeliest(), margin()],
+        # No temperature: what is written does not count, and some providers refuse 0.
+        config=GenerateConfig(logprobs=True, top_logprobs=_TOP, max_tokens=1),
         version=VERSION,
         metadata={"data": data},
     )
@@ -161,7 +162,7 @@ def margin() -> Scorer:
         values = letter_logprobs(state)
         own = values.pop(string.ascii_uppercase.index(target.text))
         there = math.isfinite(own) and math.isfinite(max(values))
-        return Score(value=own - max(values) if there else math.nan, answer=state.output.completion)
+        return Score(value=own - max(values) if there else math.nan)
 
     return score
 

@@ -80,6 +80,11 @@ def _run(task: Task, model: Any, folder: Path) -> EvalLog:
     return read_eval_log(log.location)
 
 
+def _score(log: EvalLog, name: str) -> Any:
+    assert log.results is not None
+    return next(score for score in log.results.scores if score.name == name)
+
+
 def _number(sentence: str, answer: str) -> float:
     return (sum(map(ord, sentence)) * 7 + sum(map(ord, answer)) * 13) % 50 / 25
 
@@ -88,7 +93,7 @@ def test_a_liking_for_a_letter_cancels(tmp_path: Path) -> None:
     logs = [
         _run(cross_subject(limit=1, people=6), _model(_number, letter), tmp_path / str(letter)) for letter in (0.0, 3.0)
     ]
-    means = [log.results.scores[0].metrics["mean"].value for log in logs]
+    means = [_score(log, "margin").metrics["mean"].value for log in logs]
     assert means[0] == pytest.approx(means[1], abs=1e-9)
     assert abs(means[0]) > 1e-3
 
@@ -112,7 +117,7 @@ def test_a_log_has_margins_groups_and_clustered_errors(task: Callable[[], Task],
     }
     weights = case_weights(np.arange(len(rows)), np.ones(len(rows), bool))
     expected = clustered_mean(values, [weights], {name: own.astype(np.intp) for name, own in codes.items()})
-    metrics = {name: found.value for name, found in log.results.scores[0].metrics.items()}
+    metrics = {name: found.value for name, found in _score(log, "margin").metrics.items()}
     assert metrics["mean"] == pytest.approx(expected.value)
     assert (metrics["stderr"], metrics["low"]) == pytest.approx((expected.stderr, expected.low), nan_ok=True)
     assert metrics["n"] == len(rows) == len(log.eval.dataset.sample_ids or ())
@@ -121,8 +126,7 @@ def test_a_log_has_margins_groups_and_clustered_errors(task: Callable[[], Task],
 def test_a_letter_that_is_no_likely_token_is_unscored(tmp_path: Path) -> None:
     model = get_model("mockllm/model", custom_outputs=lambda *_: _output({"The": -0.1, "A": -3.0}), memoize=False)
     log = _run(cross_subject(limit=1, people=2), model, tmp_path)
-    margin, likeliest = log.results.scores
-    assert (margin.scored_samples, likeliest.unscored_samples) == (0, 0)
+    assert (_score(log, "margin").scored_samples, _score(log, "likeliest").unscored_samples) == (0, 0)
     assert {sample.scores["likeliest"].answer for sample in log.samples or () if sample.scores} == {"A"}
     nothing = get_model("mockllm/model", custom_outputs=lambda *_: _output({}), memoize=False)
     scores = [sample.scores or {} for sample in _run(cross_property(limit=1), nothing, tmp_path).samples or ()]
