@@ -33,10 +33,10 @@ _SIZE = 0.08  # of the norm of each weight
 _FLAGS = LEVEL_VERDICTS[:2]  # worse and better than the control
 
 
-def nulls(model: PreTrainedModel, kind: str, number: int) -> Iterator[Change]:
-    """Yield changes of one kind that were drawn without an aim."""
+def nulls(model: PreTrainedModel, kind: str, number: int, first: int = 0) -> Iterator[Change]:
+    """Yield changes of one kind that were drawn without an aim, from seed `first` on."""
     matrices = {name: p.detach() for name, p in model.named_parameters() if p.dim() == 2 and "layers" in name}
-    for seed in range(number):
+    for seed in range(first, first + number):
         generator = torch.Generator().manual_seed(1000 + seed)
         if kind == "steering vector":
             yield SteeringVector(2, torch.randn(128, generator=generator), 0.1)
@@ -64,12 +64,14 @@ def main() -> None:
     """Audit every null and count what is claimed."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--changes", type=int, default=10, help="nulls of each kind")
+    parser.add_argument("--first", type=int, default=0, help="number of the first null, to add to an earlier run")
+    parser.add_argument("--kind", action="append", choices=KINDS, help="only these kinds")
     parser.add_argument("--limit", type=int, default=20, help="facts that each is asked about")
     args = parser.parse_args()
     model, tokenizer = load_model("seesaw-tiny", device="cpu", progress=False)
     rows: list[dict[str, str | int]] = []
-    for kind in KINDS:
-        changed = {f"n{number}": change for number, change in enumerate(nulls(model, kind, args.changes))}
+    for kind in args.kind or KINDS:
+        changed = {f"n{number}": change for number, change in enumerate(nulls(model, kind, args.changes, args.first))}
         found = seesaw_cf.audit(
             model,
             tokenizer,

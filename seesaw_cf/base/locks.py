@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
-import fcntl
+import contextlib
 import logging
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 from seesaw_cf.base.errors import StorageError
 
+fcntl: Any = None
+with contextlib.suppress(ImportError):  # of Windows
+    fcntl = import_module("fcntl")
+
 _LOG = logging.getLogger(__name__)
+_LOOK_AGAIN = 0.2  # seconds
 
 
 @contextmanager
 def file_lock(file: Path, *, wait: bool = False, required: bool = True) -> Iterator[bool]:
     """Hold a lock for this process; the system gives it back when the process dies.
+
+    Where the system has no such locks (Windows) a file that is created exclusively stands for one. It stays behind when
+    its process is killed, and is named then.
 
     Args:
         file: The lock's own file, made where it is not there.
@@ -29,6 +40,10 @@ def file_lock(file: Path, *, wait: bool = False, required: bool = True) -> Itera
         StorageError: The file system has no locks.
     """
     file.parent.mkdir(parents=True, exist_ok=True)
+    if fcntl is None:
+        with _exclusive_file(file.with_name(f"{file.name}.held"), wait) as mine:
+            yield mine
+        return
     with file.open("a") as handle:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -45,3 +60,24 @@ def file_lock(file: Path, *, wait: bool = False, required: bool = True) -> Itera
                     "folder. Choose one on another file system."
                 ) from error
         yield True
+
+
+@contextmanager
+def _exclusive_file(file: Path, wait: bool) -> Iterator[bool]:
+    """Hold a file that only one process can create."""
+    mine = warned = False
+    while not mine:
+        with contextlib.suppress(FileExistsError):
+            file.touch(exist_ok=False)
+            mine = True
+        if not mine and not warned:
+            _LOG.warning("%s: another process holds it; delete it if that one was killed", file)
+            warned = True
+        if mine or not wait:
+            break
+        time.sleep(_LOOK_AGAIN)
+    try:
+        yield mine
+    finally:
+        if mine:
+            file.unlink(missing_ok=True)

@@ -8,10 +8,14 @@ from contextvars import ContextVar
 from importlib import import_module
 from typing import Any, Protocol
 
-from seesaw_cf.base.checks import one_of
-from seesaw_cf.base.errors import need
+from seesaw_cf.base.checks import one_of, shown
+from seesaw_cf.base.errors import ServiceError, need
 
-TRACKERS = ("trackio", "wandb")
+_REMEDIES = {
+    "trackio": "Check that its folder (TRACKIO_DIR) can be written; a Space needs `hf auth login`",
+    "wandb": "Log in once with `wandb login`, or set WANDB_MODE=offline",
+}
+TRACKERS = tuple(_REMEDIES)
 
 
 class Tracker(Protocol):
@@ -64,13 +68,20 @@ def tracking(tracker: str | Tracker | None, run: str = "", settings: Mapping[str
     Raises:
         UnknownNameError: No such tracker.
         MissingExtraError: Its library is not installed.
+        ServiceError: It could not begin a run, as without login or network.
     """
     library: Any = None
     if isinstance(tracker, str):
         one_of("tracker", tracker, TRACKERS)
         with need(tracker, extra=tracker, what_for=f"--track {tracker}"):
             library = import_module(tracker)
-        library.init(project="seesaw_cf", name=run, config=dict(settings))
+        try:
+            library.init(project="seesaw_cf", name=run, config=dict(settings))
+        except Exception as error:  # no login, no network, no right to write
+            raise ServiceError(
+                f"--track {tracker}: {tracker} could not begin a run ({type(error).__name__}: {shown(str(error))}). "
+                f"{_REMEDIES[tracker]}; or leave --track out."
+            ) from error
         tracker = LibraryTracker(library)
     token = _CURRENT.set(tracker)
     try:

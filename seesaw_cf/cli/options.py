@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 from seesaw_cf.cli.from_fields import options_from, values_of
 from seesaw_cf.cli.paths import output_file, own_folder
 from seesaw_cf.cli.types import seed
+from seesaw_cf.generation.server import SCHEMES, served_place
+from seesaw_cf.models.names import check_model_name
 from seesaw_cf.run.jobs import Job
 
 if TYPE_CHECKING:
@@ -101,10 +103,14 @@ def job_of(args: argparse.Namespace) -> Job:
     """Return the job that parsed options describe; options that a command does not have keep the job's defaults.
 
     Raises:
-        RecordError: A number below 1, or a data folder without configs.
-        UnknownNameError: The data set on this machine has no such config.
+        RecordError: A number below 1, a malformed address, or a data folder without configs.
+        UnknownNameError: The model's name can be none, or the data set on this machine has no such config.
     """
     job = Job(**values_of(Job, args))
+    if job.model.startswith(SCHEMES):
+        served_place(job.model, "--model")
+    else:
+        check_model_name(job.model)
     from seesaw_cf.records.load import check_configs
 
     check_configs(job.data, job.configs)

@@ -38,6 +38,8 @@ LevelVerdict = Literal[
 ]
 LEVEL_VERDICTS: tuple[LevelVerdict, ...] = get_args(LevelVerdict)
 ALPHA = 0.05
+RARE = "can miss rare harm"
+"""What a verdict says of few edits that all do nothing."""
 """At most this often one of the levels of an editor is said to differ from a control that it does not differ from."""
 # The sign of a change for the worse.
 _HARM = {"other_facts": -1, "target_true": 1, "target_new": -1}
@@ -122,7 +124,7 @@ def _verdict(row: Row, floor: float, is_control: bool) -> tuple[LevelVerdict | L
     if row["difference_reach"] < margin and floor < margin:
         inside = f"{size}: {side}, 90 % interval inside the margin"
         if row["n_edits"] < FEW_EDITS:  # of ten edits none may be among the few that do harm
-            return "undetermined", f"{inside}, but {row['n_edits']} edits can miss rare harm ({FEW_EDITS} needed)"
+            return "undetermined", f"{inside}, but {row['n_edits']} edits {RARE} ({FEW_EDITS} needed)"
         return "no more than its control", inside
     if p < ALPHA and not real:
         return "undetermined", f"{size}: within the noise floor {floor:.2g}"

@@ -134,7 +134,7 @@ def difference(folder: Path, model: PreTrainedModel, rows: Tensor | None = None)
         digest.update(f"{pair.name}:{value.dtype}:{tuple(value.shape)}:".encode())
         digest.update(value.cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
         updates[pair.name] = update_of(value, pair.own)
-        held = pair.own.to(dtype).to(pair.own.dtype)
+        held = _held(pair, dtype, files.shapes()[pair.other][0])
         narrow = narrow if torch.equal(held, pair.own) else _word(dtype)
         rounded = rounded and torch.equal(held, value)
     facts = {"dtype": narrow, "rounded": rounded} if narrow else {}
@@ -203,6 +203,15 @@ def _aligned(value: Tensor, own: Tensor, rows: Tensor) -> Tensor:
     aligned = own.clone()
     aligned[there] = value[rows[there]]
     return aligned
+
+
+def _held(pair: _Pair, dtype: torch.dtype, rows: int) -> Tensor:
+    """The base's weights as a dtype holds them; of tokens that a checkpoint with so many rows has not, as they are."""
+    held = pair.own.to(dtype).to(pair.own.dtype)
+    if pair.rows is not None:
+        missing = (pair.rows < 0) | (pair.rows >= rows)
+        held[missing] = pair.own[missing]
+    return held
 
 
 def _differs(folder: Path, files: TensorFiles, pair: _Pair) -> bool:

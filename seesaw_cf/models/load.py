@@ -7,7 +7,6 @@ request.
 from __future__ import annotations
 
 import contextlib
-import difflib
 import importlib.resources
 import importlib.util
 import os
@@ -45,6 +44,7 @@ from seesaw_cf.models.difference import BUFFERS
 from seesaw_cf.models.embedded import EMBEDDED
 from seesaw_cf.models.gguf import gguf_folder
 from seesaw_cf.models.hooks import silent_loaders
+from seesaw_cf.models.names import is_misspelt
 from seesaw_cf.models.packaged import NAMED, PACKAGED, packaged_path
 from seesaw_cf.models.trial import check_model
 
@@ -213,12 +213,6 @@ def _dtype(dtype: str | torch.dtype) -> str | torch.dtype:
     return torch_dtype
 
 
-def _is_misspelt(name: str) -> bool:
-    """Return whether a bare name is close to a packaged one and not a folder; refused before the network is asked."""
-    bare = "/" not in name and not os.path.exists(name)
-    return bare and bool(difflib.get_close_matches(name.lower(), NAMED, n=1, cutoff=0.6))
-
-
 def _source(name: str, revision: str | None, progress: bool = False) -> tuple[str, str | None]:
     """What transformers is asked for: the folder of a named model or of a converted file, or the name as it is.
 
@@ -232,7 +226,7 @@ def _source(name: str, revision: str | None, progress: bool = False) -> tuple[st
         return str(packaged_path(name, progress=progress)), None
     if name.endswith(".gguf"):
         return str(gguf_folder(Path(name), progress=progress)), None
-    if _is_misspelt(name):
+    if is_misspelt(name):
         raise unknown_name("model", name, NAMED)
     return name, revision
 

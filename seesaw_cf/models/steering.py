@@ -187,6 +187,9 @@ def load_steering(folder: str | os.PathLike[str]) -> SteeringVector:
             f"{where / STEERING_JSON}: layer is {shown(layer)} and strength {shown(strength)}, expected the number of "
             "a block and a number. Correct the file."
         )
+    meta = facts.get("meta") or {}
+    if not isinstance(meta, dict):
+        raise RecordError(f"{where / STEERING_JSON}: meta is {shown(meta)}, expected an object. Correct the file.")
     try:
         tensors = load_file(where / _TENSORS)
     except (FileNotFoundError, SafetensorError) as error:
@@ -202,7 +205,7 @@ def load_steering(folder: str | os.PathLike[str]) -> SteeringVector:
             f"{where / _TENSORS}: holds {shown(found)}, expected one vector of floating-point numbers, 'direction'. "
             "Save one direction of one layer."
         )
-    vector = SteeringVector(layer, tensors["direction"], float(strength), facts.get("meta") or {})
+    vector = SteeringVector(layer, tensors["direction"], float(strength), meta)
     if facts.get("sha256") not in (None, vector.sha256()):
         raise RecordError(
             f"{where}: SHA-256 is {vector.sha256()}, {STEERING_JSON} says {facts['sha256']}. A file was changed or cut "

@@ -62,7 +62,7 @@ def worded(table: Table, results: Results) -> Table:
 
     def column(own: Column) -> Column:
         cell = own.cell or own.head
-        cell = partial(_reason, cell=cell, results=results) if cell in ("gate", "rule") else cell
+        cell = partial(_reason, cell=cell, results=results) if cell in ("gate", "rule", "facts") else cell
         if isinstance(own, EstimateColumn) and own.note:
             own = replace(own, note=partial(_reason, cell=own.note, results=results))
         return replace(own, head=results.words(own.head), cell=cell)

@@ -10,7 +10,7 @@ from typing import ClassVar
 from seesaw_cf.base.terminal import quantity
 from seesaw_cf.base.types import JsonObject
 from seesaw_cf.editors.control_names import is_control
-from seesaw_cf.effects.levels import ALPHA
+from seesaw_cf.effects.levels import ALPHA, RARE
 from seesaw_cf.report import text
 from seesaw_cf.report.html.forest import Axis, AxisInterval
 from seesaw_cf.report.levels import (
@@ -199,6 +199,8 @@ def _chip(change: LevelChange, editor: str, results: Results) -> Chip:
         note = text.minus(f"{difference} beyond {row['control']}")
         if change.verdict == OPEN and row["difference_low"] * row["difference_high"] > 0 and row["p_adjusted"] >= ALPHA:
             note += f", corrected {text.p_equals(row['p_adjusted'])}"  # alone its interval excludes 0
+    if change.verdict == OPEN and RARE in str(row.get("rule")):
+        note += results.words(f"; {row['n_edits']} edits {RARE} ({FEW_EDITS} needed)")
     reason = row["difference_note"] if row["control"] else row["note"]
     missing = results.words(f"no interval: {text.short_note(reason)}") if reason else ""
     return Chip(editor, said.format(harm=WORDS[change.level].harm), tone, "; ".join(filter(None, (note, missing))))

@@ -33,6 +33,7 @@ _PHRASES = {
     "edited people": "people asked about",
     "edited properties": "properties asked about",
     "edited property": "property asked about",
+    "edited fact known": "the record's own fact known",
     "edited facts": "facts asked about",
     "edited fact": "fact asked about",
     "edited with": "changed models",

@@ -240,13 +240,14 @@ def requests_facts(file: Path | None, requests: Examined) -> JsonObject:
     return {"requests": {"file": file.name, "asked": len(requests.requested), "sha256": digest}}
 
 
-def _apart(job: Job, found: ChangedModel, tokenizer: PreTrainedTokenizerBase) -> Scorer | None:
+def _apart(job: Job, form: str, found: ChangedModel, tokenizer: PreTrainedTokenizerBase) -> Scorer | None:
     """Return what asks a model in place of the base with its change; None where that is the same."""
     if found.whole is None:
         return None
     own = found.vocabulary.tokenizer if found.vocabulary else tokenizer
     # Kernels of quantised models give other numbers in other batches.
-    scorer = HFScorer(found.whole, own, max_tokens=1) if found.rounding else _scorer(job, found.whole, own)
+    alone = form == "quantised checkpoint"
+    scorer = HFScorer(found.whole, own, max_tokens=1) if alone else _scorer(job, found.whole, own)
     return SharedTokensScorer(scorer, found.vocabulary) if found.vocabulary else scorer
 
 
@@ -309,7 +310,7 @@ def read_all(
             continue
         found = checkpoint.read(model, tokenizer)
         change = with_meta(found.change, {"requests": own_requests or None} | dict(found.change.meta))
-        scorer = _apart(job, found, tokenizer)
+        scorer = _apart(job, checkpoint.form, found, tokenizer)
         models[name] = Given(change, {"form": checkpoint.form, "sha256": change.meta["sha256"]}, scorer)
         kind = null_kind(change, rounded=found.rounding)
         facts[name] = {

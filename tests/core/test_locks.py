@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from seesaw_cf.base import locks
 from seesaw_cf.base.errors import StorageError
 from seesaw_cf.base.locks import file_lock
 
@@ -46,3 +47,15 @@ def test_without_locks_a_folder_is_shared_only_where_that_is_safe(
         pass
     with file_lock(tmp_path / "lock", required=False) as mine:
         assert mine
+
+
+def test_a_system_without_locks_has_a_file_that_one_process_creates(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(locks, "fcntl", None)
+    with file_lock(tmp_path / "lock") as mine, file_lock(tmp_path / "lock") as also:
+        assert (mine, also) == (True, False)
+        assert "lock.held: another process holds it; delete it if that one was killed" in caplog.text
+    with file_lock(tmp_path / "lock", wait=True) as mine:
+        assert mine
+    assert not list(tmp_path.glob("*.held"))

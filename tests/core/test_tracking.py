@@ -14,7 +14,7 @@ import pytest
 import seesaw_cf
 from seesaw_cf.base.tracking import TRACKERS, track, tracking
 from seesaw_cf.cli import main
-from seesaw_cf.errors import MissingExtraError, UnknownNameError
+from seesaw_cf.errors import MissingExtraError, ServiceError, UnknownNameError
 
 
 class FakeLibrary(ModuleType):
@@ -55,6 +55,16 @@ def test_a_step_and_its_numbers_are_logged_and_the_run_is_finished(library: Fake
         ("log", {"blocks/done": 1, "blocks/of": 2}),
         ("finish", None),
     ]
+
+
+def test_a_tracker_that_cannot_begin_is_named(library: FakeLibrary, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(**_: object) -> None:
+        raise RuntimeError("api_key not configured")
+
+    monkeypatch.setattr(library, "init", refuse)
+    name = library.__name__
+    with pytest.raises(ServiceError, match=rf"--track {name}: .*not configured.*leave --track out"), tracking(name):
+        pass
 
 
 class Steps:

@@ -328,6 +328,23 @@ def test_reordered_tokens_that_are_only_rounded_are_asked_with_their_own_tokeniz
     assert [score.logprob for score in asked] == pytest.approx(logprobs(HFScorer(moved.eval(), own)), abs=NATS)
 
 
+def test_reordered_rounded_and_padded_is_a_rounding(tmp_path: Path) -> None:
+    model, tokenizer = small.model(), byte_level(bos=False)  # with rows of no token
+    order = shuffled(tokenizer, tmp_path / "rounded")
+    assert len(order) < model.config.vocab_size
+    moved: Any = narrowed(copy.deepcopy(model), torch.bfloat16)
+    with torch.no_grad():
+        for end in (moved.get_input_embeddings(), moved.get_output_embeddings()):
+            end.weight[order] = end.weight[: len(order)].clone()
+    moved.save_pretrained(tmp_path / "rounded")
+    models, facts = read_all({"theirs": find_edited(str(tmp_path / "rounded"))}, model, tokenizer, JOB, {}, Examined())
+    assert facts["theirs"]["null"] == "rounding"
+    null, change = models["random(theirs)"].change, models["theirs"].change
+    assert null is not None
+    assert change is not None
+    assert null.norms() == pytest.approx(change.norms())
+
+
 def test_rows_of_padding_are_no_change_of_the_vocabulary(tmp_path: Path) -> None:
     tuned = noisy(small.model())
     tuned.resize_token_embeddings(512, mean_resizing=False)
@@ -409,6 +426,7 @@ BAD_VECTORS: dict[str, tuple[SteeringVector, Callable[[Path], Any], type[SeesawE
     "not finite": (
         vector(direction=torch.full((16,), math.nan)), lambda _: None, RecordError, "numbers that are not finite"
     ),
+    "a list of facts": (vector(), _facts(meta=[1]), RecordError, r"steering.json: meta is \[1\], expected an object"),
     "no layer": (vector(), _facts(layer="1"), RecordError, r"layer is '1' and strength 2.0, expected the number of"),
     "changed": (vector(), _facts(strength=5.0), RecordError, "steering.json says .* A file was changed or cut off"),
     "two tensors": (

@@ -253,6 +253,12 @@ def test_an_open_level_with_an_interval_off_0_says_its_corrected_p(beside: Resul
     assert other.chips[0].note.endswith("beyond random(memit)")
 
 
+def test_an_open_level_of_few_edits_says_that_they_can_miss_rare_harm(beside: Results) -> None:
+    few = _row(**_beyond(0.001, "undetermined"), p_adjusted=0.9, n_edits=12, rule="12 edits can miss rare harm (60)")
+    strip = _strips(find(replace(beside, levels=pd.DataFrame([few]), local={})))[0]
+    assert re.search(r"; 12 edits can miss rare harm \(\d+ needed\)$", strip.chips[0].note)
+
+
 def test_no_estimate_lies_beyond_the_axis_of_its_strip(beside: Results) -> None:
     """Small changes of one editor and of controls cut nothing off from the large one of another."""
     rows = [_row(**_beyond(0.01, "undetermined"), value=0.01, low=-0.01, high=0.02)]
