@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from seesaw_cf.base.files import write_text
-from seesaw_cf.base.tables import SCORES, write_table
+from seesaw_cf.base.files import atomic_path, write_text
+from seesaw_cf.base.tables import SCORES
 from seesaw_cf.records.groups import AXES
 from seesaw_cf.records.relations import PAIRS, RELATIONS, templates
 from seesaw_cf.run.edit_table import write_edits
@@ -23,6 +24,7 @@ EDITORS = ("memit", "ft", "random(memit)")
 _PEOPLE = 100  # asked about per case: half hold the new answer, half the true one
 _ANSWERS = 12  # candidates of a question about another property
 _ORDER = [(phase, role) for phase in ("pre", "post") for role in ("target_new", "target_true")]
+_ROWS_PER_GROUP = 250_000  # as runs write them
 _UNTAGGED, _TWICE = 0.2, 0.1  # share of people without a tag of an axis, and with two
 
 Places = NDArray[np.intp]
@@ -46,20 +48,25 @@ def write_synthetic_run(folder: Path, prompts: int, editors: Sequence[str] = EDI
     people = _people(4 * _PEOPLE + cases, rng)
     asked = np.stack([rng.choice(people.num_rows, _PEOPLE, replace=False) for _ in range(cases)])
     shift = rng.normal(0, 0.3, (len(editors), people.num_rows))
-    tables, edits = [], []
-    for number, editor in enumerate(editors):
-        size = 0.02 if "(" in editor else 0.4 + 0.2 * number
-        tables += [
-            _others(editor, relation, people, asked, size * (rng.normal(-1, 1, asked.shape) + shift[number][asked])),
-            _own(editor, relation, rng.normal(0 if "(" in editor else 6, 1, cases)),
-            _properties(editor, relation, rng),
-        ]
-        edits += [_edit(editor, case, str(list(RELATIONS)[relation[case]])) for case in range(cases)]
-    scores = pa.concat_tables(tables)
-    write_table(folder / "scores.parquet", scores)
+    edits, n_rows = [], 0
+    with (
+        atomic_path(folder / "scores.parquet") as file,
+        pq.ParquetWriter(file, SCORES, compression="zstd") as writer,
+    ):
+        for number, editor in enumerate(editors):
+            size = 0.02 if "(" in editor else 0.4 + 0.2 * number
+            change = size * (rng.normal(-1, 1, asked.shape) + shift[number][asked])
+            for table in (
+                _others(editor, relation, people, asked, change),
+                _own(editor, relation, rng.normal(0 if "(" in editor else 6, 1, cases)),
+                _properties(editor, relation, rng),
+            ):
+                writer.write_table(table, row_group_size=_ROWS_PER_GROUP)
+                n_rows += table.num_rows
+            edits += [_edit(editor, case, str(list(RELATIONS)[relation[case]])) for case in range(cases)]
     write_edits(folder / "edits.parquet", edits)
     write_text(folder / "manifest.json", json.dumps(_manifest(editors, cases)))
-    return int(scores.num_rows)
+    return n_rows
 
 
 def _people(n: int, rng: np.random.Generator) -> pa.Table:

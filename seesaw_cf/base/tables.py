@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import types
 import typing
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Annotated, Any
 
 import pyarrow as pa
@@ -121,12 +123,8 @@ def read_table(
         RecordError: The file is not Parquet, is truncated, or misses columns.
     """
     file = check_path(path)
-    try:
+    with _reading(file):
         table = pq.read_table(file, **options)
-    except FileNotFoundError as error:
-        raise StorageError(f"{file}: no such file. Check the path.") from error
-    except (pa.ArrowException, OSError, UnicodeEncodeError) as error:
-        raise RecordError(f"{file}: not a whole Parquet file ({error}). Delete it and make it again.") from error
     for name in may_lack:
         if schema is not None and name in schema.names and name not in table.column_names:
             table = table.append_column(schema.field(name), pa.nulls(len(table), schema.field(name).type))
@@ -143,6 +141,27 @@ def read_table(
             f"{file}: a column holds values of another kind ({error}). "
             "It was written by something else or another version; make it again."
         ) from error
+
+
+def column_names(path: str | os.PathLike[str]) -> list[str]:
+    """Return the names of a Parquet file's columns.
+
+    Raises:
+        StorageError, RecordError: As `read_table`.
+    """
+    file = check_path(path)
+    with _reading(file):
+        return list(pq.read_schema(file).names)
+
+
+@contextmanager
+def _reading(file: Path) -> Iterator[None]:
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise StorageError(f"{file}: no such file. Check the path.") from error
+    except (pa.ArrowException, OSError, UnicodeEncodeError) as error:
+        raise RecordError(f"{file}: not a whole Parquet file ({error}). Delete it and make it again.") from error
 
 
 check_public(globals())

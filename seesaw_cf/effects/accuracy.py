@@ -9,7 +9,6 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 from scipy import stats as scipy_stats
@@ -20,7 +19,8 @@ from seesaw_cf.base.errors import RecordError, unknown_name
 from seesaw_cf.base.types import Estimate, JsonObject
 from seesaw_cf.effects.groups import SCALES
 from seesaw_cf.effects.knowledge import gold_odds, gold_rank
-from seesaw_cf.effects.prompts import as_table, by_editor, check_logprobs
+from seesaw_cf.effects.prompts import check_logprobs
+from seesaw_cf.effects.scores import Scores, as_frame, by_editor, checked
 from seesaw_cf.records.relations import FREE
 from seesaw_cf.stats import agreeing, clustered_mean, mcnemar, paired_change, proportion
 from seesaw_cf.stats.bootstrap import Floats, mean_interval
@@ -203,7 +203,7 @@ def accuracy_table(marked: pd.DataFrame, *, mode: Mode = "exact", draws: int = 2
 # Cross-property accuracy: is the right answer about another property still the model's first choice?
 
 
-def answers(scores: pa.Table | pd.DataFrame, *, mode: Mode = "exact", prompt: str = "property") -> pd.DataFrame:
+def answers(scores: Scores, *, mode: Mode = "exact", prompt: str = "property") -> pd.DataFrame:
     """One row per (editor, case, effect relation): candidates, gold labels, log-probabilities pre and post.
 
     Args:
@@ -221,19 +221,17 @@ def answers(scores: pa.Table | pd.DataFrame, *, mode: Mode = "exact", prompt: st
         UnknownNameError: `mode` is unknown.
     """
     check_mode(mode)
-    table = as_table(scores)
-    chosen = table.filter(pc.equal(table["kind"], "cross_property"))
-    if not chosen.num_rows:
-        raise RecordError("score table: no rows of kind 'cross_property'. Run the cross_property configuration.")
     cases = []
-    for editor, rows in by_editor(chosen):
-        frame = rows.select(_COLUMNS).to_pandas(strings_to_categorical=True)
+    for editor, rows in by_editor(checked(scores), pc.field("kind") == "cross_property", _COLUMNS):
+        frame = as_frame(rows)
         if mode == "exact":
             frame = _named(frame, prompt)
         keys = ["case_id", "effect_relation", "phase"]
         first = frame.groupby(keys, observed=True)["prompt_id"].transform("min")
         frame = frame[frame["prompt_id"] == first]
         cases += [{"editor": editor} | answer for answer in _answers_of(frame)]
+    if not cases:
+        raise RecordError("score table: no rows of kind 'cross_property'. Run the cross_property configuration.")
     return pd.DataFrame(cases)
 
 
@@ -340,7 +338,7 @@ def _mark(row: dict[Any, Any], mode: Mode, nats: float) -> JsonObject:
 
 
 def cross_property(
-    scores: pa.Table | pd.DataFrame,
+    scores: Scores,
     *,
     mode: Mode = "exact",
     prompt: str = "property",

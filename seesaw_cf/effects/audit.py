@@ -183,14 +183,15 @@ def _contrasts(
     """Contrasts of people who hold an answer, pooled and by relation; no rows where there are none."""
     rows = prompts[prompts["holds"] == holds]
     if reference.get(axis) is not None and len(rows) < len(prompts):
-        one_of(f"{axis} group", reference[axis], sorted(set(members(prompts[axis].tolist())) - {UNKNOWN}))
-        rows = rows if reference[axis] in members(rows[axis].tolist()) else rows.iloc[:0]
+        one_of(f"{axis} group", reference[axis], sorted(set(members(prompts[axis])) - {UNKNOWN}))
+        rows = rows if reference[axis] in members(rows[axis]) else rows.iloc[:0]
     if rows.empty:
         return rows
     # in a batch a relation is one edit: relations together would be as few edits as relations
     pooled = rows["edit_relation"].nunique() > 1 and options["clusters"].get("edit") != "edit_relation"
-    blocks = pd.concat([rows.assign(edit_relation=ALL), rows], ignore_index=True) if pooled else rows
-    table = group_contrasts(blocks, axis, reference.get(axis), holds=holds, **options)
+    blocks = [rows.assign(edit_relation=ALL), rows] if pooled else [rows]
+    tables = [group_contrasts(block, axis, reference.get(axis), holds=holds, **options) for block in blocks]
+    table = pd.concat(tables, ignore_index=True)
     return table[table["group"] != UNKNOWN].assign(holds=holds) if len(table) else table
 
 

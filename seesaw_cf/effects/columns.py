@@ -149,7 +149,7 @@ def bias_of_columns(
     one_of("mode", mode, get_args(BiasMode))
     check_axes([axis] if axis is not None else [])
     frame = add_differences(columns.frame(), score)
-    by_group = {ALL: np.arange(len(frame))} | members(frame["groups"].tolist())
+    by_group = {ALL: np.arange(len(frame))} | members(frame["groups"])
     groups = {effect.group: effect for effect in summarise(frame, by_group, mode=mode, draws=draws, seed=seed)}
     reasons = frame.loc[frame["status"] != "ok", "status"].value_counts()
     how = {
@@ -168,7 +168,7 @@ def _contrasts(frame: pd.DataFrame, axis: str | None, reference: str | None) -> 
     usable = frame[frame["status"] == "ok"]
     if usable.empty:
         return {}
-    names = sorted(set(members(usable["groups"].tolist())) - {UNKNOWN})
+    names = sorted(set(members(usable["groups"])) - {UNKNOWN})
     if reference is not None:
         one_of(f"{axis} group" if axis else "group", reference, names)
     column = axis or "race"  # an axis of the caller is a column of the score table
@@ -313,7 +313,7 @@ def _by_pair(marked: pd.DataFrame, summary: Callable[[pd.DataFrame], T]) -> dict
 
 
 def _by_tag(summary: Callable[[pd.DataFrame], T], rows: pd.DataFrame) -> dict[str, T]:
-    return {group: summary(rows.iloc[at]) for group, at in members(rows["tags"].tolist()).items()}
+    return {group: summary(rows.iloc[at]) for group, at in members(rows["tags"]).items()}
 
 
 def _average(pairs: Sequence[Accuracy], mode: Mode) -> dict[str, float | None]:

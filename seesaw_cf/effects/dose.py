@@ -118,7 +118,7 @@ def _differences(rows: pa.Table) -> TableRow:
     prompts = prompt_effects(rows)
     prompts = prompts[prompts["status"] == "ok"].reset_index(drop=True)
     (whole,) = summarise(prompts, {ALL: np.arange(len(prompts))})
-    by = {axis: summarise(prompts, members(prompts[axis].tolist())) for axis in AXES}
+    by = {axis: summarise(prompts, members(prompts[axis])) for axis in AXES}
     parts = {axis: {g.group: {"D": g.pooled["D"], "n": g.n_prompts} for g in effects} for axis, effects in by.items()}
     return {"D": _number(whole.D.value), "n_people": whole.n_prompts, "D_by": parts}
 

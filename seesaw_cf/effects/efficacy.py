@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import pandas as pd
-import pyarrow as pa
 
 from seesaw_cf.effects.prompts import SIDES, ScoreForm, prompt_effects
+from seesaw_cf.effects.scores import Scores
 from seesaw_cf.stats import proportion
 from seesaw_cf.stats.simple import BOUNDS, above, tied
 
 
-def efficacy(
-    scores: pa.Table | pd.DataFrame, *, score: ScoreForm = "summed", nats: float = BOUNDS["float32"]
-) -> pd.DataFrame:
+def efficacy(scores: Scores, *, score: ScoreForm = "summed", nats: float = BOUNDS["float32"]) -> pd.DataFrame:
     """Share of edits after (and before) which the new target is more likely than the true one; ties fail.
 
     Args:

@@ -33,7 +33,8 @@ from seesaw_cf.effects.groups import (
     need_columns,
 )
 from seesaw_cf.effects.knowledge import gold_rank
-from seesaw_cf.effects.prompts import ScoreForm, as_table, prompt_effects
+from seesaw_cf.effects.prompts import ScoreForm, prompt_effects
+from seesaw_cf.effects.scores import as_table
 from seesaw_cf.stats import case_weights, clustered_means
 from seesaw_cf.stats.adjustment import adjust_parts, precision_parts
 from seesaw_cf.stats.bootstrap import Floats
@@ -87,7 +88,7 @@ def estimate_groups(
         codes, values = _codes(rows, clusters), _values(rows)
         case = pd.factorize(rows["case_id"], sort=True)[0]
         for axis in (ALL, *axes):
-            groups = {ALL: np.arange(len(rows))} if axis == ALL else members(rows[axis].tolist())
+            groups = {ALL: np.arange(len(rows))} if axis == ALL else members(rows[axis])
             for group, positions in groups.items():
                 weights = case_weights(case, mask(len(rows), positions))
                 scales = _scales(clustered_means(values, [weights], codes))
@@ -135,11 +136,11 @@ def group_contrasts(
     one_of("method", method, get_args(Method))
     contrasts = []
     usable = _usable(prompts, holds)
-    names = sorted(set(members(usable[axis].tolist())) - {UNKNOWN})
+    names = sorted(set(members(usable[axis])) - {UNKNOWN})
     if reference is not None:
         one_of(f"{axis} group", reference, names)
     for (editor, relation), rows in usable.groupby(["editor", "edit_relation"], sort=True):
-        groups = {group: mask(len(rows), at) for group, at in members(rows[axis].tolist()).items()}
+        groups = {group: mask(len(rows), at) for group, at in members(rows[axis]).items()}
         tagged = ~groups.pop(UNKNOWN, np.zeros(len(rows), bool))
         prepared = _Prepared(
             pd.factorize(rows["case_id"], sort=True)[0],

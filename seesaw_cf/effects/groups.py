@@ -62,24 +62,26 @@ def tags_of(own: object) -> list[str]:
     return [str(tag) for tag in own if tag] if isinstance(own, Sequence | np.ndarray) else []
 
 
-def members(tags: Sequence[Sequence[str] | None]) -> dict[str, NDArray[np.intp]]:
+def members(tags: pd.Series | Sequence[Sequence[str] | None]) -> dict[str, NDArray[np.intp]]:
     """The row numbers of each group, in alphabetical order, `UNKNOWN` last.
 
     A person with several tags counts in each of those groups, once; a person without any counts as unknown.
     """
-    rows: dict[str, list[int]] = {}
-    untagged = []
-    tag_sets: dict[tuple[object, ...], set[str]] = {}  # few people have tags that nobody else has
-    for row, own in enumerate(tags):
-        key = tuple(own) if isinstance(own, Sequence | np.ndarray) else ()
-        if key not in tag_sets:
-            tag_sets[key] = set(tags_of(own))
-        if not tag_sets[key]:
-            untagged.append(row)
-        for tag in tag_sets[key]:
-            rows.setdefault(tag, []).append(row)
-    groups = {tag: np.array(rows[tag], np.intp) for tag in sorted(rows)}
-    return groups | ({UNKNOWN: np.array(untagged, np.intp)} if untagged else {})
+    codes, sets = _tag_sets(tags)  # few people have tags that nobody else has
+    kinds: dict[str, list[bool]] = {tag: [tag in own for own in sets] for tag in sorted(set[str]().union(*sets))}
+    kinds[UNKNOWN] = [not own for own in sets]
+    rows = {group: np.flatnonzero(np.array(among)[codes]) for group, among in kinds.items()}
+    return {group: own for group, own in rows.items() if own.size}
+
+
+def _tag_sets(tags: pd.Series | Sequence[Sequence[str] | None]) -> tuple[NDArray[np.intp], list[set[str]]]:
+    """A code for each row, and the tags that each code stands for; none behind the last, the code -1."""
+    if isinstance(tags, pd.Series) and isinstance(tags.dtype, pd.CategoricalDtype):
+        return np.asarray(tags.cat.codes, np.intp), [*(set(tags_of(own)) for own in tags.cat.categories), set()]
+    places: dict[tuple[object, ...], int] = {}
+    keys = (tuple(own) if isinstance(own, Sequence | np.ndarray) else () for own in tags)
+    codes = np.array([places.setdefault(key, len(places)) for key in keys], np.intp)
+    return codes, [*(set(tags_of(own)) for own in places), set()]
 
 
 @dataclass(frozen=True, slots=True)
@@ -315,7 +317,7 @@ def group_effects(
     for (editor, relation), rows in chosen.groupby(["editor", "edit_relation"], sort=True):
         prepared = _prepare(rows, clusters)
         for axis in (ALL, *axes):
-            groups = {ALL: np.arange(len(rows))} if axis == ALL else members(rows[axis].tolist())
+            groups = {ALL: np.arange(len(rows))} if axis == ALL else members(rows[axis])
             key = {"editor": editor, "relation": relation, "axis": axis}
             table += [key | effect.row() for effect in _effects(prepared, groups, mode, draws, seed)]
     return pd.DataFrame(table)

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import pandas as pd
-import pyarrow as pa
 import pyarrow.compute as pc
 
 from seesaw_cf.base.types import Estimate
-from seesaw_cf.effects.prompts import as_table, prompt_effects
+from seesaw_cf.effects.prompts import prompt_effects
+from seesaw_cf.effects.scores import Scores, checked, count_rows
 from seesaw_cf.stats import proportion
 from seesaw_cf.stats.simple import BOUNDS, above
 
@@ -56,7 +56,10 @@ class Locality:
 
 
 def locality(
-    scores: pa.Table | pd.DataFrame, first: Mapping[tuple[str, int], int] | None = None, nats: float = BOUNDS["float32"]
+    scores: Scores,
+    first: Mapping[tuple[str, int], int] | None = None,
+    nats: float = BOUNDS["float32"],
+    people: pd.DataFrame | None = None,
 ) -> dict[str, Locality]:
     """Count the edits after which most of the other right answers are still right; a tie is wrong.
 
@@ -68,6 +71,7 @@ def locality(
         first: (editor, case) -> the case that stands for its edit, see `seesaw_cf.effects.success.edit_numbers`; None:
             every case is an edit.
         nats: Log-probabilities no further apart than this are a tie.
+        people: Rows of `seesaw_cf.effects.prompt_effects` of the kind "cross_subject", where they are at hand.
 
     Returns:
         Editor -> what was counted; an editor without such edits is left out.
@@ -75,12 +79,13 @@ def locality(
     Raises:
         RecordError: As `seesaw_cf.effects.prompt_effects`.
     """
-    table = as_table(scores)
-    kinds = pc.unique(table.filter(pc.equal(table["role"], "target_new"))["kind"]).to_pylist()
+    table = checked(scores)
+    kinds = count_rows(table, ["kind"], pc.field("role") == "target_new")["kind"].to_pylist()
     kind = next((name for name in _OTHERS if name in kinds), None)
     if kind is None:
         return {}
-    prompts = prompt_effects(table, kind=kind, nats=nats)
+    at_hand = people if kind == "cross_subject" else None
+    prompts = prompt_effects(table, kind=kind, nats=nats) if at_hand is None else at_hand
     right = prompts["holds"] == "target_true" if kind == "cross_subject" else True
     prompts = prompts[(prompts["status"] == "ok") & right]
     keys = zip(prompts["editor"], prompts["case_id"], strict=True)

@@ -13,15 +13,16 @@ import pandas as pd
 
 from seesaw_cf.base.checks import one_of
 from seesaw_cf.base.errors import RecordError
-from seesaw_cf.base.tables import SCORES, read_table
 from seesaw_cf.base.types import TableRow
 from seesaw_cf.effects.audit import MARGIN
-from seesaw_cf.effects.groups import ALL, UNKNOWN, check_axes, mask, members
+from seesaw_cf.effects.groups import ALL, AXES, UNKNOWN, check_axes, mask, members
 from seesaw_cf.effects.prompts import SCALE_COLUMNS, ScoreForm, prompt_effects
+from seesaw_cf.effects.scores import ScoreFile
 from seesaw_cf.stats import Components, contrast_components, minimum_detectable_effect, variance_components
 from seesaw_cf.stats.planning import Precision, contrast_precision
 
 _KEYS = ["editor", "holds", "relation"]
+_ASKED = ["editor", "holds", "edit_relation", "case_id", "person", *AXES]
 _NAMES = (*_KEYS, "axis", "group", "reference", "scale", "mirror", "verdict", "note")
 _NEEDS = ("detectable", "edits_needed", "people_needed", "cheapest_edits", "cheapest_people", "times")
 _RANGES = ("edits_least", "edits_most", "people_least", "people_most")
@@ -70,7 +71,7 @@ def needs(
     """
     if "holds" not in contrasts:
         contrasts = contrasts.assign(holds="target_new")
-    usable = prompts[prompts["status"] == "ok"]
+    usable = prompts.loc[prompts["status"] == "ok", [*_ASKED, *SCALE_COLUMNS.values()]]
     tests = {name: _tests(rows) for name, rows in (contrasts if family is None else family).groupby("family")}
     rows = [
         {name: row[name] for name in _NAMES} | _need(row, precision, tests[row["family"]], aim, margin)
@@ -96,7 +97,7 @@ def _precisions(prompts: pd.DataFrame, contrasts: pd.DataFrame) -> Iterator[tupl
 
 
 def _precision(asked: pd.DataFrame, row: Row) -> Precision:
-    masks = {group: mask(len(asked), at) for group, at in members(asked[str(row["axis"])].tolist()).items()}
+    masks = {group: mask(len(asked), at) for group, at in members(asked[str(row["axis"])]).items()}
     own, nobody = masks[row["group"]], np.zeros(len(asked), bool)
     other = masks.get(row["reference"], ~own & ~masks.get(UNKNOWN, nobody))
     first, second = own & ~other, other & ~own
@@ -159,7 +160,8 @@ def components(prompts: pd.DataFrame, holds: str = "target_new") -> pd.DataFrame
         `editor`, `relation`, the fields of `Components`, numbers of `edits`, `people`, `prompts`; a relation with one
         edit or one person has no row.
     """
-    usable = prompts[(prompts["status"] == "ok") & (prompts["holds"].fillna("") == holds)]
+    chosen = (prompts["status"] == "ok") & (prompts["holds"].fillna("") == holds)
+    usable = prompts.loc[chosen, [*_ASKED, "template_id", "D"]]
     rows = []
     for (editor, relation), own in usable.groupby(["editor", "edit_relation"], sort=True):
         edit, person, template = (pd.factorize(own[name])[0] for name in ("case_id", "person", "template_id"))
@@ -195,7 +197,7 @@ def run_components(
         UnknownNameError: Unknown axis or group.
     """
     check_axes([axis] if axis is not None else [])
-    prompts = prompt_effects(read_table(Path(folder) / "scores.parquet", SCORES), score=score)
+    prompts = prompt_effects(ScoreFile(Path(folder) / "scores.parquet"), score=score)
     usable = prompts[(prompts["holds"].fillna("") == holds) & (prompts["status"] == "ok")]
     if usable.empty:
         raise RecordError(f"{folder}: no scored prompts about people with holds={holds!r}; nothing to estimate.")
@@ -206,7 +208,7 @@ def run_components(
         if axis is None:
             candidates.append((variance_components(values, edit, person, template), float("nan"), values.size))
             continue
-        groups = members(rows[axis].tolist())
+        groups = members(rows[axis])
         member = mask(values.size, groups[one_of(f"{axis} group", str(group), groups)])
         found = contrast_components(values, edit, person, member, template)
         candidates.append((found, float(member.mean()), values.size))

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -34,7 +36,8 @@ class LabelledContrasts:
             table: `editor`, `holds`, `relation` ("all": pooled), `axis`, `group`, `reference` ("others": everyone else
                 tagged on the axis), `scale`, `mirror` and `p` of each contrast; without p it is left out.
         """
-        people = prompts.sort_values(["case_id", "prompt_id", "holds"], kind="stable").drop_duplicates("person")
+        labels = prompts[["case_id", "prompt_id", "holds", "person", *dict.fromkeys(table["axis"])]]
+        people = labels.sort_values(["case_id", "prompt_id", "holds"], kind="stable").drop_duplicates("person")
         people = people.sort_values("person").set_index("person")
         tested = table.reset_index(drop=True)[(table["p"].notna() & ~table["mirror"]).to_numpy()]
         self.strata, self._size = _strata(prompts, people.index), len(table)
@@ -106,12 +109,14 @@ class _Design:
 
 def _designs(prompts: pd.DataFrame, tested: pd.DataFrame, people: pd.DataFrame) -> Iterator[_Design]:
     keys = ["case_id", "person", "prompt_id"]
-    chosen = prompts.sort_values(keys, kind="stable")
-    alike: dict[tuple[object, ...], list[tuple[str, pd.DataFrame]]] = {}
-    for (holds, editor), rows in chosen.groupby(["holds", "editor"], sort=True):
-        key = (holds, *(tuple(rows[name]) for name in keys))
-        alike.setdefault(key, []).append((str(editor), rows))
-    for (holds, *_), members in alike.items():
+    columns = [*keys, "holds", "editor", "edit_relation", *SCALE_COLUMNS.values()]
+    chosen = prompts[columns].sort_values(keys, kind="stable")
+    codes = np.column_stack([pd.factorize(chosen[name])[0] for name in keys])
+    alike: dict[tuple[str, bytes], list[tuple[str, pd.DataFrame]]] = {}
+    indices: dict[Any, NDArray[np.intp]] = chosen.groupby(["holds", "editor"], sort=True).indices  # type: ignore[assignment]
+    for (holds, editor), at in indices.items():
+        alike.setdefault((holds, hashlib.sha256(codes[at].tobytes()).digest()), []).append((editor, chosen.iloc[at]))
+    for (holds, _), members in alike.items():
         own = tested[(tested["holds"] == holds) & tested["editor"].isin([editor for editor, _ in members])]
         if own.empty:
             continue

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Literal, get_args
 
 import numpy as np
@@ -14,60 +14,14 @@ from scipy.special import expit
 
 from seesaw_cf.base.checks import one_of
 from seesaw_cf.base.errors import RecordError
-from seesaw_cf.base.tables import LATER, SCORES
+from seesaw_cf.effects.scores import Scores, as_codes, as_frame, by_editor, checked, count_rows, stack
 from seesaw_cf.stats.simple import BOUNDS, above
 
 # The score table, paired: one row per prompt with its four log-probabilities (pre and post, new and true target).
 
 SIDES = ("pre_new", "pre_true", "post_new", "post_true")
-# Pre-edit rows may be stored once for all editors, under one of these names.
-UNEDITED = ("", "none")
 # A sum of float32 log-probabilities may be above 0 by rounding.
 _ROUNDING = 1e-6
-
-
-def as_table(scores: pa.Table | pd.DataFrame) -> pa.Table:
-    """Bring a score table to the schema `seesaw_cf.base.tables.SCORES`.
-
-    Raises:
-        RecordError: Columns are missing or hold other types.
-    """
-    for name in LATER:
-        if isinstance(scores, pd.DataFrame) and name not in scores:
-            scores = scores.assign(**{name: None})
-        elif isinstance(scores, pa.Table) and name not in scores.column_names:
-            scores = scores.append_column(name, pa.nulls(len(scores), SCORES.field(name).type))
-    names = scores.column_names if isinstance(scores, pa.Table) else list(scores.columns)
-    missing = [name for name in SCORES.names if name not in names]
-    if missing:
-        raise RecordError(f"score table: columns {missing} are missing, got {names}. See seesaw_cf.base.tables.SCORES.")
-    try:
-        if isinstance(scores, pa.Table):
-            return scores.select(SCORES.names).cast(SCORES)
-        return pa.Table.from_pandas(scores[SCORES.names], schema=SCORES, preserve_index=False)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, ValueError) as error:
-        raise RecordError(f"score table: a column has another type than SCORES says ({error}).") from error
-
-
-def by_editor(table: pa.Table) -> Iterator[tuple[str, pa.Table]]:
-    """The rows of each editor that has post-edit rows, with its pre-edit rows or, when it has none, the shared ones.
-
-    Raises:
-        RecordError: No post-edit row exists, or a phase other than "pre" and "post".
-    """
-    phases = set(pc.unique(table["phase"]).to_pylist())
-    if phases - {"pre", "post"}:
-        raise RecordError(f"score table: phases {sorted(map(str, phases))}, expected only 'pre' and 'post'.")
-    named = pc.fill_null(table["editor"], "")
-    is_pre = pc.equal(table["phase"], "pre")
-    shared = pc.and_(is_pre, pc.is_in(named, pa.array(UNEDITED)))
-    editors = sorted(pc.unique(named.filter(pc.invert(is_pre))).to_pylist())
-    if not editors and table.num_rows:
-        raise RecordError("score table: no post-edit rows, so there is no effect to compute. Score after the edit too.")
-    for editor in editors:
-        own = pc.equal(named, editor)
-        has_pre = pc.any(pc.and_(own, is_pre)).as_py()
-        yield editor, table.filter(own if has_pre else pc.or_(own, shared))
 
 
 def check_logprobs(name: str, values: NDArray[np.float64]) -> None:
@@ -99,8 +53,8 @@ def pair_targets(rows: pa.Table) -> pd.DataFrame:
     Raises:
         RecordError: A (case, prompt, target, phase) occurs twice, or a log-probability is above 0.
     """
-    keys = rows.select(["kind", "case_id", "prompt_id"]).to_pandas()
-    code = keys.groupby(["kind", "case_id", "prompt_id"], sort=True, dropna=False).ngroup().to_numpy()
+    keys = as_frame(rows.select(_KEYS))
+    code = keys.groupby(_KEYS, sort=True, dropna=False).ngroup().to_numpy()
     n = int(code.max()) + 1 if code.size else 0
     post = pc.equal(rows["phase"], "post").to_numpy()
     true = pc.equal(rows["role"], "target_true").to_numpy()
@@ -113,13 +67,16 @@ def pair_targets(rows: pa.Table) -> pd.DataFrame:
 
     first = np.full(n, -1)
     first[code[::-1]] = np.arange(code.size)[::-1]
-    frame: pd.DataFrame = rows.select(_DESCRIBES).take(pa.array(first)).to_pandas()
-    frame["person"] = frame["subject_id"].where(frame["subject_id"].fillna("") != "", frame["subject"])
+    of_prompt = rows.select(_DESCRIBES).take(pa.array(first))
+    frame = as_frame(of_prompt.drop("holds"))
+    frame["holds"] = of_prompt["holds"].cast(pa.string()).to_pandas()
+    named = pc.not_equal(pc.fill_null(of_prompt["subject_id"].cast(pa.string()), ""), "")
+    frame["person"] = as_codes(pc.if_else(named, *(of_prompt[name].cast(pa.string()) for name in _PERSON)))
     for side, name in ((0, "target_new"), (1, "target_true")):
-        labels = np.full(n, None, dtype=object)
+        asked = np.full(n, -1)
         of_side = true == bool(side)
-        labels[code[of_side]] = rows["target"].filter(pa.array(of_side)).to_pandas().to_numpy(dtype=object)
-        frame[name] = labels
+        asked[code[of_side]] = np.flatnonzero(of_side)
+        frame[name] = as_codes(rows["target"].take(pa.array(asked, mask=asked < 0)))
     frame[list(SIDES)] = logprob
     frame["n_new"] = np.fmax(tokens[:, 0], tokens[:, 2])
     frame["n_true"] = np.fmax(tokens[:, 1], tokens[:, 3])
@@ -127,10 +84,15 @@ def pair_targets(rows: pa.Table) -> pd.DataFrame:
     return frame
 
 
+_KEYS = ["kind", "case_id", "prompt_id"]
+_PERSON = ["subject_id", "subject"]
 _DESCRIBES = [
-    *("kind", "case_id", "prompt_id", "edit_relation", "effect_relation", "template_id", "prompt"),
-    *("subject_id", "subject", "gender", "race", "region", "holds", "sitelinks"),
+    *_KEYS,
+    *("edit_relation", "effect_relation", "template_id", "prompt", *_PERSON),
+    *("gender", "race", "region", "holds", "sitelinks"),
 ]
+PAIRED = [*_DESCRIBES, "target", "role", "phase", "logprob", "n_tokens", "status"]
+"""Columns of a score table that pairs are made of."""
 
 
 def _scatter(cell: NDArray[np.int64], values: NDArray[np.float64], size: int) -> NDArray[np.float64]:
@@ -256,7 +218,7 @@ def add_differences(pairs: pd.DataFrame, score: ScoreForm = "summed", nats: floa
 
 
 def prompt_effects(
-    scores: pa.Table | pd.DataFrame,
+    scores: Scores,
     *,
     score: ScoreForm = "summed",
     kind: str = "cross_subject",
@@ -265,8 +227,8 @@ def prompt_effects(
     """One row per (editor, case, prompt) with D_pre, D_post and D.
 
     Args:
-        scores: A score table (`seesaw_cf.base.tables.SCORES`); pre-edit rows carry the editor's name or, shared by all,
-            "none".
+        scores: A score table (`seesaw_cf.base.tables.SCORES`), also in a file; pre-edit rows carry the editor's name
+            or, shared by all, "none".
         score: The form of confidence, see `difference`.
         kind: Which prompts: "cross_subject", "efficacy", "paraphrase" or "neighborhood".
         nats: Log-probabilities no further apart than this are a tie; a run's own is
@@ -283,14 +245,15 @@ def prompt_effects(
     Source: SEESAW-CF section 4.1.
     """
     check_form(score)
-    table = as_table(scores)
-    targets = pc.is_in(table["role"], pa.array(["target_new", "target_true"]))
-    chosen = table.filter(pc.and_(targets, pc.equal(table["kind"], kind)))
-    if not chosen.num_rows:
-        kinds = sorted({str(k) for k in pc.unique(table["kind"]).to_pylist()})
+    table = checked(scores)
+    targets = pc.field("role").isin(["target_new", "target_true"]) & (pc.field("kind") == kind)
+    frames = [
+        add_differences(pair_targets(rows), score, nats).assign(editor=editor)
+        for editor, rows in by_editor(table, targets, PAIRED)
+    ]
+    if not frames:
+        kinds = sorted(map(str, count_rows(table, ["kind"])["kind"].to_pylist()))
         raise RecordError(
             f"score table: no rows of kind {kind!r} with target_new and target_true; kinds there: {kinds}."
         )
-    pairs = ((editor, pair_targets(rows)) for editor, rows in by_editor(chosen))
-    frames = [add_differences(rows, score, nats).assign(editor=editor) for editor, rows in pairs]
-    return pd.concat(frames, ignore_index=True)
+    return stack(frames)

@@ -7,15 +7,15 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from seesaw_cf.base.checks import one_of
 from seesaw_cf.base.errors import RecordError
 from seesaw_cf.base.types import Estimate, JsonObject, Phase
-from seesaw_cf.effects.prompts import SIDES, as_table, by_editor, check_logprobs, pair_targets
+from seesaw_cf.effects.prompts import PAIRED, SIDES, check_logprobs, pair_targets
 from seesaw_cf.effects.reader import floats, ids, labels, read_columns
+from seesaw_cf.effects.scores import Scores, as_frame, by_editor, checked, count_rows
 from seesaw_cf.stats import case_weights, clustered_mean, clustered_share
 from seesaw_cf.stats.simple import BOUNDS, above
 
@@ -171,7 +171,7 @@ KINDS = {"efficacy": "rewrite"} | {name: name for name in TESTS[1:]}
 
 
 def success_of_scores(
-    scores: pa.Table | pd.DataFrame,
+    scores: Scores,
     edits: Mapping[tuple[str, int], int] | None = None,
     *,
     phase: Phase = "post",
@@ -195,19 +195,15 @@ def success_of_scores(
     Raises:
         RecordError: No rows of these kinds, or as `pair_targets`.
     """
-    table = as_table(scores)
-    chosen = table.filter(pc.is_in(table["kind"], pa.array(list(KINDS))))
-    if not chosen.num_rows:
-        kinds = sorted({str(kind) for kind in pc.unique(table["kind"]).to_pylist()})
-        raise RecordError(f"score table: no rows of kinds {list(KINDS)}; kinds there: {kinds}.")
+    table, asked = checked(scores), pc.field("kind").isin(list(KINDS))
     successes = {}
     keys = ["kind", "case_id", "prompt_id"]
-    for editor, rows in by_editor(chosen):
+    for editor, rows in by_editor(table, asked, [*PAIRED, "greedy", "n_greedy", "n_kept"]):
         pairs = pair_targets(rows)
         roles = pc.if_else(pc.equal(rows["kind"], "neighborhood"), "target_true", "target_new")
         of_phase = pc.and_(pc.equal(rows["phase"], phase), pc.equal(rows["role"], roles))
         expected = rows.filter(pc.and_(of_phase, pc.equal(rows["status"], "ok")))
-        expected = expected.select([*keys, "greedy", "n_greedy", "n_kept", "n_tokens"]).to_pandas()
+        expected = as_frame(expected.select([*keys, "greedy", "n_greedy", "n_kept", "n_tokens"]))
         pairs = pairs.merge(expected, on=keys, how="left", validate="one_to_one")
         columns = SuccessColumns(
             case_id=[case if edits is None else edits.get((editor, case), case) for case in pairs["case_id"]],
@@ -219,6 +215,9 @@ def success_of_scores(
             generated=pairs["greedy"].astype("Float64").astype(np.float64).tolist(),
         )
         successes[editor] = edit_success(columns, nats=nats)
+    if not successes:
+        kinds = sorted(map(str, count_rows(table, ["kind"])["kind"].to_pylist()))
+        raise RecordError(f"score table: no rows of kinds {list(KINDS)}; kinds there: {kinds}.")
     return successes
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pandas as pd
 
 from seesaw_cf.editors.control_names import is_control
+from seesaw_cf.effects.prompts import SIDES
 from seesaw_cf.report.page_cases import edited_facts
 from seesaw_cf.report.results import HOLDER, Results
 
@@ -25,7 +26,7 @@ def edit_damage(results: Results) -> pd.DataFrame:
         right = right.assign(lost=~right["post_correct"].astype(bool))
         parts.append(right.groupby(_KEYS)["lost"].agg(other_facts="size", lost="sum"))
     if results.prompts is not None:
-        scored = results.prompts[results.prompts["status"] == "ok"]
+        scored = results.prompts.loc[results.prompts["status"] == "ok", [*_KEYS, "holds", "D", *SIDES]]
         old, new = (scored[scored["holds"] == holds] for holds in ("target_true", HOLDER))
         were_right = old[old["pre_true"] > old["pre_new"]]
         were_right = were_right.assign(turned=were_right["post_true"] <= were_right["post_new"])

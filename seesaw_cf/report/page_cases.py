@@ -21,6 +21,7 @@ from seesaw_cf.report.results import relation_name
 Cell = tuple[str, str, str, str, str]
 """Editor, edited relation, what the people hold, axis and group."""
 _CHOICES = ("editor", "relation", "holds", "axis", "group")
+_CELLS = ["editor", "edit_relation", "holds", *AXES, "log_odds"]
 _KEPT = 12  # of each cell
 _MOST = 12_000  # rows of a page: some 3 MB
 # What a reader sees of a prompt, in this file's lists and in `seesaw_cf.report.view`.
@@ -66,23 +67,24 @@ def kept_prompts(prompts: pd.DataFrame) -> tuple[pd.DataFrame, dict[Cell, int]]:
         Rows in their order: of every cell the twelve with the largest change of log-odds, fewer where a page would
         become too large; and cell -> its scored prompts, also over all relations (relation "").
     """
-    scored = prompts[(prompts["status"] == "ok") & ~prompts["editor"].map(is_control)].reset_index(drop=True)
+    rows = np.flatnonzero((prompts["status"] == "ok") & ~prompts["editor"].map(is_control).astype(bool))
+    scored = prompts[_CELLS].take(rows).reset_index(drop=True)
     size = scored["log_odds"].abs().fillna(0).to_numpy()
     cells: dict[Cell, np.ndarray[Any, Any]] = {}
     for (editor, relation, holds), part in scored.groupby(["editor", "edit_relation", scored["holds"].fillna("")]):
         places = part.index.to_numpy()
         cells[str(editor), str(relation), str(holds), ALL, ALL] = places
-        crossings = [crossed(*tags) for tags in zip(part["gender"], part["race"], strict=True)]
-        for axis, tags in [*((axis, part[axis].tolist()) for axis in AXES), (CROSSED, crossings)]:
-            for group, rows in members(tags).items():
-                cells[str(editor), str(relation), str(holds), axis, group] = places[rows]
+        crossings = pd.Series([crossed(*tags) for tags in zip(part["gender"], part["race"], strict=True)], dtype=object)
+        for axis, tags in [*((axis, part[axis]) for axis in AXES), (CROSSED, crossings)]:
+            for group, own in members(tags).items():
+                cells[str(editor), str(relation), str(holds), axis, group] = places[own]
     each = max(1, min(_KEPT, _MOST // max(1, len(cells))))
-    chosen = {int(row) for rows in cells.values() for row in rows[np.argsort(-size[rows], kind="stable")[:each]]}
-    sizes = {cell: len(rows) for cell, rows in cells.items()}
+    chosen = {int(row) for own in cells.values() for row in own[np.argsort(-size[own], kind="stable")[:each]]}
+    sizes = {cell: len(own) for cell, own in cells.items()}
     for (editor, _, *rest), n in list(sizes.items()):
         pooled: Cell = (editor, "", *rest)  # type: ignore[assignment]
         sizes[pooled] = sizes.get(pooled, 0) + n
-    return scored.loc[sorted(chosen)], sizes
+    return prompts.take(rows[sorted(chosen)]), sizes
 
 
 def look_prompts(
@@ -127,7 +129,8 @@ def _of_control(
     """The change after the edit that a kind of control made for the same case, on the same prompt; NaN without one."""
     keys = ["editor", "edit_relation", "effect_relation", "case_id", "prompt_id"]
     names = {editor: name for editor, own in controls.items() for name in own if split_control(name)[0] == kind}
-    theirs = prompts[prompts["editor"].isin(set(names.values()))].set_index(keys)["log_odds"]
+    of_kind = prompts["editor"].isin(set(names.values()))
+    theirs = prompts.loc[of_kind, [*keys, "log_odds"]].set_index(keys)["log_odds"]
     theirs = theirs[~theirs.index.duplicated()]
     places = chosen[keys].assign(editor=chosen["editor"].map(names))
     return theirs.reindex(pd.MultiIndex.from_frame(places)).tolist()

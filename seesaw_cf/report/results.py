@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from seesaw_cf.base.checks import brief, shown
 from seesaw_cf.base.errors import RunFolderError
 from seesaw_cf.base.retrying import stage
-from seesaw_cf.base.tables import CONTROL_SEEDS, SCORES, read_table
+from seesaw_cf.base.tables import CONTROL_SEEDS, SCORES
 from seesaw_cf.base.text import read_json
 from seesaw_cf.base.types import JsonObject
 from seesaw_cf.editors.control_names import compared, first_seed
@@ -26,7 +26,8 @@ from seesaw_cf.effects.groups import ALL, AXES, CLUSTERS, SCALES, UNKNOWN, BiasM
 from seesaw_cf.effects.knowledge import with_edit_known
 from seesaw_cf.effects.levels import levels
 from seesaw_cf.effects.locality import Locality, locality
-from seesaw_cf.effects.prompts import ScoreForm, check_form, prompt_effects
+from seesaw_cf.effects.prompts import SIDES, ScoreForm, check_form, prompt_effects
+from seesaw_cf.effects.scores import ScoreFile, count_rows
 from seesaw_cf.effects.success import Success, edit_numbers, once_each, success_of_scores
 from seesaw_cf.records import groups
 from seesaw_cf.records.relations import PAIRS, RELATIONS
@@ -51,6 +52,9 @@ _SECTIONS = dict.fromkeys(_DICTS, dict) | {"notes": list}
 # What names a question about other people and one about other facts, and what an edit moved of the first.
 _PROMPT, _ANSWER = ("kind", "case_id", "prompt_id", "edit_relation"), ("case_id", "edit_relation", "effect_relation")
 _MOVED = ("D_post", "D", *SCALES)
+# What rows of the score table are counted by, and what no number about other people is made of.
+_COUNTED = ["editor", "kind", "phase", "status"]
+_TEXTS = ["effect_relation", "template_id", "prompt", "subject_id", "subject", "n_new", "n_true"]
 _LEFT_OUT = ("n_odds", "n_no_candidate", "n_no_gold", "n_unscored")
 _FAILURES = {"n_zero": "zero delta", "n_non_finite": "non-finite delta", "n_refused": "refused"}
 
@@ -171,11 +175,12 @@ def read_results(
         raise RunFolderError(
             f"{path}: a dose run, whose tables `seesaw-cf dose` wrote. Use `report RUN --dose-run {path}`."
         )
-    scores = read_table(path / "scores.parquet", SCORES)
+    scores = ScoreFile(path / "scores.parquet")
+    counts = count_rows(scores, _COUNTED)
     edits = read_edits(path / "edits.parquet").to_pandas().astype(dict.fromkeys(("n_candidates", "true_rank"), "Int32"))
     single = manifest.get("protocol") == "single"
     once, numbers = (once_each(edits), edit_numbers(edits)) if single else (edits, None)
-    kinds = set(pc.unique(scores["kind"]).to_pylist())
+    kinds = set(counts["kind"].to_pylist())
     nats, _ = tolerance(manifest)
     floor = floor_of(manifest, settings.noise_floor, settings.noise_floor_log_odds)
     batch = manifest.get("protocol") == "batch"
@@ -191,11 +196,12 @@ def read_results(
 
     stage("effects on other people")
     rule: Mode = "paper" if mode == "paper" else "exact"
-    prompts = marked = of_seeds = None
-    seeds = [read_table(path / CONTROL_SEEDS, SCORES)] if (path / CONTROL_SEEDS).exists() else []
+    prompts = measured = marked = of_seeds = None
+    seeds = [ScoreFile(path / CONTROL_SEEDS)] if (path / CONTROL_SEEDS).exists() else []
     if "cross_subject" in kinds:
         changes = [prompt_effects(table, score=score, nats=nats) for table in (scores, *seeds)]
         prompts = with_edit_known(mean_over_seeds(changes, _PROMPT, _MOVED), edits)
+        measured = prompts.drop(columns=[*_TEXTS, *SIDES])  # every table is made from copies of its rows
     stage("other facts")
     if "cross_property" in kinds:
         right = [mark(answers(table, mode=rule), rule, nats) for table in (scores, *seeds)]
@@ -218,12 +224,12 @@ def read_results(
         score=score,
         edits=edits,
         distinct=once,
-        known=known_facts(once, prompts, of_seeds, effects_of, accuracy_of),
+        known=known_facts(once, measured, of_seeds, effects_of, accuracy_of),
         efficacy=gate,
-        effects=pd.DataFrame() if prompts is None else effects_of(prompts),
+        effects=pd.DataFrame() if measured is None else effects_of(measured),
         accuracy=accuracy,
         levels=levels(
-            prompts,
+            measured,
             marked if marked is None or numbers is None else marked.assign(edit=_edits(marked, numbers)),
             compared(names, manifest),
             score=score,
@@ -232,13 +238,13 @@ def read_results(
             floors={"probability": floor.zero_limit(score), "log-odds": floor.zero_limit_log_odds},
             no_interval="the cases of a relation are one edit" if batch else "",
         ),
-        unscored=_unscored(scores),
-        n_rows=scores.num_rows,
+        unscored=_unscored(counts),
+        n_rows=pc.sum(counts["count_all"]).as_py() or 0,
         floor=floor,
         mode=mode,
-        audit=None if prompts is None else audit_prompts(prompts, manifest, tuple(axes), score, settings, floor),
+        audit=None if measured is None else audit_prompts(measured, manifest, tuple(axes), score, settings, floor),
         success=_success([scores, *seeds], numbers, nats) if "post" in gate else {},
-        local=locality(scores, numbers, nats),
+        local=locality(scores, numbers, nats, prompts),
         prompts=prompts,
         answers=marked,
     )
@@ -286,9 +292,9 @@ def read_manifest(folder: Path) -> Manifest:
     return cast(Manifest, manifest)
 
 
-def _of(scores: pa.Table, edits: pd.DataFrame) -> pd.DataFrame:
+def _of(scores: ScoreFile, edits: pd.DataFrame) -> pd.DataFrame:
     """The efficacy rows of these edits."""
-    rows: pd.DataFrame = scores.filter(pc.equal(scores["kind"], "efficacy")).to_pandas()
+    rows: pd.DataFrame = scores.rows(SCORES.names, pc.field("kind") == "efficacy").cast(SCORES).to_pandas()
     columns = ["editor", "case_id", "edit_relation"]
     keys = pd.MultiIndex.from_frame(edits.rename(columns={"relation_id": "edit_relation"})[columns])
     named = rows[columns].assign(editor=rows["editor"].map(first_seed))
@@ -318,13 +324,13 @@ def _outcomes(rows: pd.DataFrame) -> dict[str, float]:
 
 
 def _success(
-    tables: Sequence[pa.Table], edits: Mapping[tuple[str, int], int] | None, nats: float
+    tables: Sequence[ScoreFile], edits: Mapping[tuple[str, int], int] | None, nats: float
 ) -> dict[str, Success]:
     """Return "unedited" and each editor -> its numbers; all begin with one model, so the first stands for it."""
     before = success_of_scores(tables[0], edits, phase="pre", nats=nats)
     after: dict[str, Success] = {}
     for table in tables:
-        own = {name: first_seed(name) for name in pc.unique(table["editor"]).to_pylist() if name}
+        own = {name: first_seed(name) for name in count_rows(table, ["editor"])["editor"].to_pylist() if name}
         first = edits and {
             (name, case): number for name in own for (editor, case), number in edits.items() if editor == own[name]
         }
@@ -362,12 +368,9 @@ def _marked(effects: pd.DataFrame, floor: Floor, score: ScoreForm, mode: BiasMod
     return out
 
 
-def _unscored(scores: pa.Table) -> pd.DataFrame:
-    columns = ["editor", "kind", "phase", "status"]
-    bad = scores.filter(pc.not_equal(scores["status"], "ok")).select(columns)
-    counted = bad.group_by(columns).aggregate([([], "count_all")])
-    order = [("count_all", "descending"), *[(name, "ascending") for name in columns]]
-    frame: pd.DataFrame = counted.sort_by(order).to_pandas()
+def _unscored(counts: pa.Table) -> pd.DataFrame:
+    order = [("count_all", "descending"), *[(name, "ascending") for name in _COUNTED]]
+    frame: pd.DataFrame = counts.filter(pc.not_equal(counts["status"], "ok")).sort_by(order).to_pandas()
     return frame.rename(columns={"status": "reason", "count_all": "n_rows"})
 
 

@@ -387,14 +387,15 @@ def _coverage(results: Results) -> Table:
     columns = (_named("axis"), _named("group"), Column("people"), _share("part", "share"), Column("prompts"))
     frame, n = pd.DataFrame(), 0
     if results.prompts is not None and len(results.prompts):
-        first = results.prompts[results.prompts["editor"] == results.prompts["editor"].iloc[0]]
+        editors = results.prompts["editor"]
+        first = results.prompts.loc[editors == editors.iloc[0], ["person", *AXES]]
         everybody = first.drop_duplicates("person")
         n = len(everybody)
         frame = pd.DataFrame(
             {"axis": axis, "group": group, "people": len(rows), "share": len(rows) / n, "prompts": n_prompts}
             for axis in AXES
-            for group, rows in members(everybody[axis].tolist()).items()
-            for n_prompts in (len(members(first[axis].tolist())[group]),)
+            for group, rows in members(everybody[axis]).items()
+            for n_prompts in (len(members(first[axis])[group]),)
         )
     return Table("coverage", "Who was asked about", notes.coverage(n), columns, frame, brief=False)
 

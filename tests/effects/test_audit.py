@@ -83,7 +83,9 @@ def test_two_labels_are_one_hypothesis() -> None:
 
 def test_a_person_with_both_labels_makes_two_hypotheses() -> None:
     frame = crossed(0.2, people=20)
-    both = frame.assign(race=frame["race"].mask(frame["person"] == "p0", pd.Series([["Black", "white"]] * len(frame))))
+    both = frame.assign(
+        race=frame["race"].astype(object).mask(frame["person"] == "p0", pd.Series([["Black", "white"]] * len(frame)))
+    )
     table = audit(both, AuditSettings(margin=0.05), axes=["race"])
     assert not table["mirror"].any()
     assert set(table["family_size"]) == {2}

@@ -16,7 +16,8 @@ import pytest
 
 from seesaw_cf.base.tables import read_table, write_table
 from seesaw_cf.effects.groups import group_effects
-from seesaw_cf.effects.prompts import as_table, prompt_effects
+from seesaw_cf.effects.prompts import prompt_effects
+from seesaw_cf.effects.scores import as_table
 from seesaw_cf.errors import MissingExtraError, RecordError, RunFolderError, StorageError, UnknownNameError
 from seesaw_cf.report import read_results, terminal_report, write_report
 from seesaw_cf.types import AttributePrompt, Case, EditRequest, Entity

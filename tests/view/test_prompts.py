@@ -27,6 +27,7 @@ def check_same(prompts: Prompts, scores: pa.Table) -> pd.DataFrame:
     kinds = prompts.choices["kind"]
     theirs = pd.concat([prompt_effects(scores, kind=kind) for kind in kinds]).sort_values(KEYS, ignore_index=True)
     ours = pd.DataFrame(prompts.rows("SELECT * FROM prompts", {})).sort_values(KEYS, ignore_index=True)
+    theirs = theirs.astype({name: "str" for name in SAME if isinstance(theirs[name].dtype, pd.CategoricalDtype)})
     pd.testing.assert_frame_equal(ours[SAME], theirs[SAME], check_dtype=False, rtol=1e-12)
     for axis in ("gender", "race", "region"):
         assert [list(tags) for tags in ours[axis]] == [list(tags) for tags in theirs[axis]]

@@ -21,7 +21,8 @@ from seesaw_cf.base.errors import RecordError, StorageError, need
 from seesaw_cf.base.tables import CONTROL_SEEDS, LATER, SCORES
 from seesaw_cf.editors.control_names import CONTROLS, compared, first_seed, is_control, split_control
 from seesaw_cf.effects.groups import AXES, UNKNOWN
-from seesaw_cf.effects.prompts import SIDES, UNEDITED
+from seesaw_cf.effects.prompts import SIDES
+from seesaw_cf.effects.scores import UNEDITED
 from seesaw_cf.report.results import read_manifest, sort_groups, sort_relations
 from seesaw_cf.report.rows import Manifest
 from seesaw_cf.report.table import Row
