@@ -8,7 +8,7 @@ with one number of threads.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -122,20 +122,20 @@ class Run:
         """The cases of models edited elsewhere, cut in the same way: what a killed run loses at most."""
         return units(self.examined.cases, self.manifest.protocol) if self.given else []
 
-    @cached_property
-    def asked(self) -> dict[str, Rows]:
-        """Unit key -> its cases with their questions."""
-        units = self.units if self.editors else []
-        return {unit.key: [(case, list(questions(case))) for case in unit.cases] for unit in units}
+    def asked(self, unit: Unit) -> Rows:
+        """The cases of a unit with their questions, made anew each time: those of all units would fill the memory."""
+        return [(case, list(questions(case))) for case in unit.cases]
 
-    @cached_property
-    def asked_given(self) -> dict[str, Rows]:
+    def asked_given(self, unit: Unit) -> Rows:
         """The same of models edited elsewhere."""
-        return {unit.key: [(case, self.examined.asked(case)) for case in unit.cases] for unit in self.given_units}
+        return [(case, self.examined.asked(case)) for case in unit.cases]
 
     @property
-    def _every(self) -> Rows:
-        return [row for rows in (*self.asked.values(), *self.asked_given.values()) for row in rows]
+    def _every(self) -> Iterator[tuple[Case, list[Question]]]:
+        for unit in self.units if self.editors else ():
+            yield from self.asked(unit)
+        for unit in self.given_units:
+            yield from self.asked_given(unit)
 
     @cached_property
     def parts(self) -> list[list[Cloze]]:
@@ -223,29 +223,30 @@ class Run:
         before, hashes = self.before, self.hashes
         editor = self.fit(task.editor)
         edits = edit_units(self.model, self.tokenizer, editor, [unit.cases for unit in task.units])
-        units = [self.asked[unit.key] for unit in task.units]
+        units = [self.asked(unit) for unit in task.units]
         with log_prefix(str(task)):
             outcomes = score_edits(self.model, self.scorer, edits, units, before, hashes)
-        for unit, outcome in zip(task.units, outcomes, strict=True):
+        for unit, rows, outcome in zip(task.units, units, outcomes, strict=True):
             if self.keep_deltas and outcome.delta is not None:
                 self._keep_delta(task.editor, unit.key, outcome.delta)
             if self.checkpoints and outcome.delta is not None and not is_control(task.editor):
                 self._write_checkpoint(task.editor, unit.key, outcome.delta)
-            self._write(task.editor, unit, self.asked[unit.key], outcome)
+            self._write(task.editor, unit, rows, outcome)
         check_first_edits(self.store, task.editor, self.units, task.units, self.anyway)
 
     def _do_given(self, task: Task) -> None:
         """Score the task's units with a model changed elsewhere: one change for all of them."""
         given = self.given[task.editor]
-        rows = [row for unit in task.units for row in self.asked_given[unit.key]]
+        units = [self.asked_given(unit) for unit in task.units]
+        rows = [row for own in units for row in own]
         _ = self.before
         with log_prefix(str(task)):
             scores = score_given(self.model, self.scorer, given, rows, self.hashes)
         if self.keep_deltas and given.change is not None:
             self._keep_delta(task.editor, GIVEN, given.change)
-        for unit in task.units:
+        for unit, own in zip(task.units, units, strict=True):
             status = {case.case_id: self.examined.status(case) for case in unit.cases}
-            self._write(task.editor, unit, self.asked_given[unit.key], Outcome(scores, status, given.norm))
+            self._write(task.editor, unit, own, Outcome(scores, status, given.norm))
 
     def _write(self, editor: str, unit: Unit, unit_rows: Rows, outcome: Outcome) -> None:
         scores = {cloze: self.indistinct.get(cloze, score) for cloze, score in outcome.scores.items()}

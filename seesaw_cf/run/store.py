@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -77,7 +78,8 @@ class Store:
         """
         file = self.path(key)
         try:
-            self._metadata(file)
+            if self._identity.encode() not in _footer(file):
+                self._metadata(file)
         except FileNotFoundError:
             return False
         except (pa.ArrowException, OSError) as error:
@@ -156,6 +158,19 @@ class Store:
                 f"{self._identity[:12]}). Delete that file and run the same command again; use one folder for each run."
             )
         return metadata
+
+
+def _footer(file: Path) -> bytes:
+    """Return the bytes at the end of a Parquet file that describe it, a tenth of the work; none where it is cut off."""
+    with file.open("rb") as stream:
+        size = stream.seek(0, os.SEEK_END)
+        stream.seek(max(0, size - 8))
+        length, magic = stream.read(4), stream.read()
+        start = size - 8 - int.from_bytes(length, "little")
+        if magic != b"PAR1" or start < 0:
+            return b""
+        stream.seek(start)
+        return stream.read(size - 8 - start)
 
 
 def _groups(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
