@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, Self
@@ -12,10 +13,13 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from seesaw_cf.base.arguments import check_public
 from seesaw_cf.base.errors import EditError
+from seesaw_cf.base.files import cache_folder
+from seesaw_cf.base.locks import file_lock
 from seesaw_cf.base.types import EditRequest
 from seesaw_cf.editors.locate.config import LocateThenEditConfig
 from seesaw_cf.editors.locate.fitted import Fitted, parts_for, require
 from seesaw_cf.editors.locate.method import SpreadEdit
+from seesaw_cf.editors.locate.moment_files import read, write
 from seesaw_cf.editors.locate.positions import prepare
 from seesaw_cf.editors.locate.solve import check_keys
 from seesaw_cf.editors.locate.spread import keys_of
@@ -56,7 +60,8 @@ class AlphaEdit(SpreadEdit):
 
     Attributes:
         config: The settings.
-        bases: Layer -> (d_ff, r), orthonormal columns spanning the null space; made by `fit`.
+        bases: Layer -> (d_ff, r), orthonormal columns spanning the null space; made by `fit`, on the model's device
+            where it has room for all of them.
         past: Layer -> (d_ff, m), keys of earlier edits.
     """
 
@@ -78,8 +83,20 @@ class AlphaEdit(SpreadEdit):
         """
         editor = super().fit(model, tokenizer)
         moments = require(editor.fitted, "AlphaEdit").moments
-        bases = {layer: self._null_space(moment.matrix, layer) for layer, moment in moments.items()}
+        bases = {layer: self._cached(moment.matrix, layer) for layer, moment in moments.items()}
+        if sum(basis.nbytes for basis in bases.values()) <= require(editor.fitted, "AlphaEdit").room:
+            bases = {layer: basis.to(model.device) for layer, basis in bases.items()}
         return replace(editor, bases=bases, past={})
+
+    def _cached(self, moment: Tensor, layer: int) -> Tensor:
+        """Return the null space from the cache, where one process puts it: of a large model it takes minutes."""
+        key = hashlib.sha256(moment.contiguous().numpy().data)
+        key.update(f"{moment.dtype} {self.config.null_threshold!r}".encode())
+        file = cache_folder() / "null_spaces" / f"{key.hexdigest()}.safetensors"
+        with file_lock(file.with_suffix(".lock"), wait=True, required=False):
+            if not file.exists():
+                write(file, {"basis": self._null_space(moment, layer)}, key.hexdigest(), {})
+            return read(file, key.hexdigest(), ["basis"], [])[0]["basis"]
 
     def _null_space(self, moment: Tensor, layer: int) -> Tensor:
         values, vectors = torch.linalg.eigh(moment.double())
@@ -113,7 +130,7 @@ class AlphaEdit(SpreadEdit):
         past = dict(self.past)
         with frozen(model):
             for layer in self.config.layers:
-                keys = keys_of(parts, edits, layer, self.config.batch_tokens).double().cpu()
+                keys = keys_of(parts, edits, layer, self.config.batch_tokens).cpu().double()
                 past[layer] = torch.cat([past[layer], keys], 1) if layer in past else keys
         return replace(self, past=past)
 

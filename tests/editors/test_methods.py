@@ -174,6 +174,18 @@ def test_alphaedit_leaves_the_rest_alone_and_keeps_its_cache() -> None:
         cls(cls.config_class(layers=(1,), null_threshold=1e-30, **SETTINGS), tiny_texts()).fit(model, tokenizer)
 
 
+def test_a_null_space_is_looked_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, tokenizer = tiny_model("llama", dtype=torch.float64), tiny_tokenizer()
+    cls = load_editor("alphaedit")
+    config = cls.config_class(layers=(1,), null_threshold=1e9, **SETTINGS)
+    first = cls(config, tiny_texts()).fit(model, tokenizer)
+    monkeypatch.setattr(torch.linalg, "eigh", None)
+    again = cls(config, tiny_texts()).fit(model, tokenizer)
+    assert torch.equal(first.bases[1], again.bases[1])
+    with pytest.raises(TypeError):  # another threshold is another space
+        cls(replace(config, null_threshold=1e8), tiny_texts()).fit(model, tokenizer)
+
+
 @settings(deadline=None, max_examples=30)
 @given(st.integers(1, 6), st.integers(2, 12), st.floats(0.1, 100), st.integers(0, 10**6))
 def test_woodbury_equals_the_dense_solve(n: int, size: int, weight: float, seed: int) -> None:
