@@ -212,7 +212,7 @@ def _clean(
 def _probability(model: PreTrainedModel, ids: Tensor, answer: int) -> Tensor:
     device = next(model.get_input_embeddings().parameters()).device
     logits: Tensor = model(input_ids=ids.to(device), use_cache=False).logits[:, -1]
-    return logits.float().softmax(-1)[:, answer].double().cpu()
+    return logits.float().softmax(-1)[:, answer].cpu().double()
 
 
 def _shaker(model: PreTrainedModel, ids: tuple[int, ...], subject: tuple[int, int], how: TraceOptions) -> Tensor:

@@ -69,7 +69,7 @@ def ask(model: PreTrainedModel, rows: Sequence[TrieRow], layout: Layout) -> Answ
         first = firsts[at]
         chosen = logits[at, tokens] - peaks[at] - sums.log()[at]
     return Answers(
-        [item for _, _, item in flat], chosen.double().cpu(), first.cpu(), (first == tokens).cpu(), len(places)
+        [item for _, _, item in flat], chosen.cpu().double(), first.cpu(), (first == tokens).cpu(), len(places)
     )
 
 

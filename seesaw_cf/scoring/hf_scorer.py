@@ -119,7 +119,7 @@ class HFScorer:
         targets = torch.tensor([token for item in batch for token in item.ids[item.start :]])
         wide = torch.promote_types(logits.dtype, torch.float32)
         needed = logits[torch.tensor(rows, device=logits.device), torch.tensor(places, device=logits.device)].to(wide)
-        logprobs = needed.log_softmax(-1).gather(1, targets.to(needed.device)[:, None])[:, 0].double().cpu()
+        logprobs = needed.log_softmax(-1).gather(1, targets.to(needed.device)[:, None])[:, 0].cpu().double()
         first = needed.argmax(-1).cpu()
         hits = (first == targets).tolist()
         scores, at = [], 0

@@ -1,0 +1,73 @@
+"""What a GPU would wait for, counted on a CPU: scoring reads results back once a pass, however much is asked."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import pytest
+from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from seesaw_cf.scoring import HFScorer, Scorer, TrieScorer
+from tests.scoring.models import make
+from tests.scoring.work import candidates
+from tests.tokenizer_styles import byte_level
+
+# Methods of a tensor after which the host has waited for the device.
+READS = ("cpu", "item", "tolist", "numpy", "__bool__", "__int__", "__float__", "__index__")
+
+
+class Reads(TorchFunctionMode):
+    """Count reads of tensors, and float64 of tensors that were not read before: not every device has it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.counts, self.host = Counter[str](), list[Any]()
+
+    def __torch_function__(
+        self, func: Callable[..., Any], types: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        result = func(*args, **(kwargs or {}))
+        name = getattr(func, "__name__", "")
+        self.counts[name] += name in READS
+        self.host += [result] if name == "cpu" else []
+        self.counts["wide"] += name == "double" and not any(args[0] is tensor for tensor in self.host)
+        return result
+
+
+class Kernels(TorchDispatchMode):
+    """Count matrix products and attentions."""
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.counts = Counter[str]()
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        name = func.overloadpacket.__name__
+        self.counts[name] += name in ("linear", "matmul", "mm", "addmm", "bmm", "baddbmm")
+        return func(*args, **(kwargs or {}))
+
+
+def counted(scorer: Scorer, n: int) -> tuple[Counter[str], Counter[str]]:
+    scorer.score(candidates(n))  # what is made once
+    with Reads() as reads, Kernels() as kernels:
+        scorer.score(candidates(n))
+    return +reads.counts, +kernels.counts
+
+
+@pytest.mark.parametrize("kind", ["gpt2", "llama"])
+@pytest.mark.parametrize(("make_scorer", "reads"), [(TrieScorer, READS), (HFScorer, ("cpu", "item", "numpy"))])
+def test_a_pass_is_read_once_whatever_is_asked(
+    kind: str, make_scorer: Callable[..., Scorer], reads: Sequence[str]
+) -> None:
+    scorer = make_scorer(make(kind), byte_level(bos=True))
+    (few, few_kernels), (many, many_kernels) = counted(scorer, 5), counted(scorer, 60)
+    assert [many[name] for name in reads] == [few[name] for name in reads]
+    assert few_kernels == many_kernels
+    assert few_kernels
+    assert 0 < few["cpu"] <= 3
+    assert few["wide"] == many["wide"] == 0
