@@ -15,6 +15,7 @@ from seesaw_cf.base.types import JsonObject
 from seesaw_cf.editors.control_names import is_control
 from seesaw_cf.effects.audit import AuditSettings
 from seesaw_cf.report.results import Results, read_results
+from seesaw_cf.study.people import people_facts
 
 NAMES = ("model", "records", "protocol", "editor")
 """What tells one line of a comparison from another; columns of its tables."""
@@ -206,33 +207,13 @@ def _facts(members: Sequence[Member]) -> dict[str, list[str]]:
         for name in dict.fromkeys(card.get("id") for card in models)
         for part in ("fingerprint", "tokenizer")
     }
-    facts |= _people([member.results.prompts for member in members])
+    facts |= people_facts([member.results.prompts for member in members])
     facts |= {"dtype": [str(card.get("dtype")) for card in models]}
     facts |= {"seed": [str(member.manifest.get("seed")) for member in members]}
     facts |= {
         "records": [f"{member.records}, {member.manifest.get('data', {}).get('cases')} cases" for member in members]
     }
     return facts | {f"scoring ({key})": [str(part.get(key)) for part in scoring] for key in keys}
-
-
-_PERSON = ("holds", "gender", "race", "region")
-_QUESTION = ["kind", "case_id", "prompt_id", "edit_relation", "prompt", "subject"]
-
-
-def _people(tables: Sequence[pd.DataFrame | None]) -> dict[str, list[str]]:
-    """What each run records of the people whom the first run asks about, too; else a group is other people's."""
-    asked = [None if table is None else table.drop_duplicates(_QUESTION) for table in tables]
-    first = asked[0] if asked else None
-    if first is None:
-        return {}
-    facts: dict[str, list[str]] = {f"what is recorded of the same people ({name})": [] for name in _PERSON}
-    for own in asked:
-        shared = first[:0].merge(first[:0], on=_QUESTION) if own is None else first.merge(own, on=_QUESTION)
-        for name, values in zip(_PERSON, facts.values()):
-            other = int((shared[f"{name}_x"].astype(str) != shared[f"{name}_y"].astype(str)).sum())
-            part = f"other in {other:,} of {len(shared):,} shared prompts" if other else "that of the first"
-            values.append(part if len(shared) else "")
-    return facts
 
 
 def check_study(members: Iterable[Member]) -> None:
