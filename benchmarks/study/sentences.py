@@ -66,7 +66,7 @@ def other_facts(tables: Tables, editor: str) -> str:
 def people(tables: Tables, editor: str, level: str) -> str:
     """Return one clause about people who hold an answer."""
     row = _level(tables, editor, level)
-    return f"after {named(editor)} by {_change(row)} more than after its control ({row['verdict']})"
+    return f"{named(editor)} {_change(row)} ({row['verdict']})"
 
 
 def groups(tables: Tables, editor: str) -> str:
@@ -77,6 +77,21 @@ def groups(tables: Tables, editor: str) -> str:
     same = int((own["verdict"] == "equivalent").sum())
     return (
         f"{len(away)} of {len(tested)} testable contrasts of groups {_is(len(away))} decided after {named(editor)} and "
+        f"{same or 'none'} {_is(max(same, 1))} shown to be inside the margin"
+    )
+
+
+def _groups_of_all(tables: Tables) -> str:
+    table = tables["contrasts"]
+    table = table[~table["mirror"].astype(bool) & table["p"].notna()]
+    by_editor = {editor: table[table["editor"] == editor] for editor in own_editors(tables)}
+    counts = [
+        f"{int(own['verdict'].isin(AFFECTED).sum())} of {len(own)} after {named(editor)}"
+        for editor, own in by_editor.items()
+    ]
+    same = sum(int((own["verdict"] == "equivalent").sum()) for own in by_editor.values())
+    return (
+        f"Of the testable contrasts of groups {listed(counts)} are decided at the declared level of this look, and "
         f"{same or 'none'} {_is(max(same, 1))} shown to be inside the margin"
     )
 
@@ -112,10 +127,10 @@ def abstract(tables: Tables) -> str:
             f"{run['people']:,.0f} other people before and after, beside a random change of the same size.",
             f"Of other recorded facts about the edited person {100 * first['before']:.0f} % were right before, on "
             f"average over edits ({first['n']:.0f} facts, {first['n_edits']:.0f} edits): {facts}.",
-            f"Answers about people who hold the old answer moved towards the new, false one {old}; those about people "
-            f"who hold the new one moved towards it {new}.",
-            f"{_sentence('; '.join(groups(tables, editor) for editor in editors))}, at the declared level of this "
-            f"look; the smallest pooled contrast that a test alone finds with power 80 % is {detectable(tables)}.",
+            "The move towards the new answer, beyond the control's, was, about people who hold the old one (of whom the "
+            f"new one is false): {old}; about people who hold the new one: {new}.",
+            f"{_groups_of_all(tables)}; the smallest pooled contrast that a test alone finds with power 80 % is "
+            f"{detectable(tables)}.",
             "This is the first of seven declared stages, on one small and quantised model: what is undetermined is not "
             "shown to be equal, and nothing is said about other models, editors or settings.",
         ]
