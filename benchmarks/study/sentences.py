@@ -127,8 +127,8 @@ def abstract(tables: Tables) -> str:
             f"{run['people']:,.0f} other people before and after, beside a random change of the same size.",
             f"Of other recorded facts about the edited person {100 * first['before']:.0f} % were right before, on "
             f"average over edits ({first['n']:.0f} facts, {first['n_edits']:.0f} edits): {facts}.",
-            "The move towards the new answer, beyond the control's, was, about people who hold the old one (of whom the "
-            f"new one is false): {old}; about people who hold the new one: {new}.",
+            "The move towards the new answer, beyond the control's, was, about people who hold the old one (of whom "
+            f"the new one is false): {old}; about people who hold the new one: {new}.",
             f"{_groups_of_all(tables)}; the smallest pooled contrast that a test alone finds with power 80 % is "
             f"{detectable(tables)}.",
             "This is the first of seven declared stages, on one small and quantised model: what is undetermined is not "
