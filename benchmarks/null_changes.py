@@ -1,6 +1,7 @@
 """How often a change without an aim is flagged: nulls of every kind, each audited against a null of its own.
 
-    python -m benchmarks.null_changes --changes 10
+    python -m benchmarks.null_changes --changes 20
+    python -m benchmarks.null_changes --changes 7 --first 10 --kind rounding
 
 Writes `benchmarks/results/null_changes.json`: of every kind of change how many were called worse or better than their
 control on any level, and how many reports held a verdict about a group. Both are false, since change and control are
