@@ -1,0 +1,112 @@
+"""Tables of the study's page about the edits themselves, the claims of papers, and the data."""
+
+from __future__ import annotations
+
+import math
+
+from benchmarks.study.claims import later_claims, released_claims, study_claims
+from benchmarks.study.sentences import Tables, listed, named
+from seesaw_cf.report.results import relation_name
+from seesaw_cf.report.text import effect, markdown_table, minus, p_value
+
+NONE = "–"
+NAN = float("nan")
+WIDEST = 100.0  # nats; a wider interval says nothing
+
+
+def took(tables: Tables) -> str:
+    """Return efficacy, paraphrases and neighbours of the unedited model, the editors and their controls."""
+    table = tables["success"]
+    rows = []
+    for editor in dict.fromkeys(table["editor"]):
+        own = table[table["editor"] == editor].drop_duplicates("measure").set_index("measure")
+        shares = [own.loc[name] for name in ("ES", "PS", "NS")]
+        cells = [share_text(each["value"], each["low"], each["high"]) for each in shares]
+        rows.append([named(editor), *cells, f"{own.loc['ES', 'n_edits']:.0f}"])
+    return markdown_table(["model", "edit's own prompt", "paraphrases", "neighbours", "edits"], rows)
+
+
+def pairs(tables: Tables) -> str:
+    """Return accuracy about other facts of the edited person by pair of properties."""
+    table = tables["accuracy"]
+    rows = []
+    for row in table[~table["editor"].str.contains("(", regex=False)].to_dict("records"):
+        key = table[(table["part"] == row["part"]) & table["editor"].str.contains("(", regex=False)]
+        key = key[(key["edit_relation"] == row["edit_relation"]) & (key["effect_relation"] == row["effect_relation"])]
+        pair = (
+            "all"
+            if row["edit_relation"] == "all"
+            else f"{relation_name(row['edit_relation'])} → {relation_name(row['effect_relation'])}"
+        )
+        rows.append(
+            [
+                named(row["editor"]),
+                pair,
+                share_text(row["pre"]),
+                share_text(row["post"]),
+                share_text(float(key["post"].iloc[0])) if len(key) else NONE,
+                estimate_text(row["change"], row["low"], row["high"]),
+                f"{row['lost']:.0f}; {row['gained']:.0f}",
+                p_value(row["p"]),
+                f"{row['n']:.0f}",
+            ]
+        )
+    heads = ["editor", "edited → asked", "before", "after", "control", "change", "lost; gained", "p", "facts"]
+    return markdown_table(heads, rows, left=2)
+
+
+def claims(tables: Tables) -> str:
+    """Return every claim with its verdict: of this study, of released scores, and not run."""
+    rows = [
+        [
+            row["source"],
+            row["claim"],
+            f"{named(str(row['editor']))}, this study",
+            f"{estimate_text(row['value'], row['low'], row['high'])} {row['unit']}",
+            p_value(float(row["p_adjusted"])).replace("-", NONE),
+            str(row["n"]),
+            f"**{row['verdict']}**",
+        ]
+        for row in study_claims(tables)
+    ]
+    for row in released_claims():
+        cells = [str(row[name]) for name in ("source", "claim", "estimate", "n", "verdict")]
+        p = p_value(float(row["p_adjusted"])).replace("-", NONE)
+        rows.append([*cells[:2], "released scores", cells[2], p, cells[3], f"**{cells[4]}**"])
+    rows += [[row["source"], row["claim"], "–", "–", "–", "–", f"not run ({row['stage']})"] for row in later_claims()]
+    return markdown_table(["source", "claim", "tested on", "estimate", "p", "n", "verdict"], rows, left=3)
+
+
+def card(tables: Tables) -> str:
+    """Return what the data are, as rows of a table."""
+    runs = tables["runs"]
+    first = runs.iloc[0]
+    rows = [
+        ["what", "every score before and after every edit, with the recorded labels of the people, in Parquet"],
+        ["parts", listed([f"{row['part']} on {row['records']}" for row in runs.to_dict("records")])],
+        ["edits; prompts; people", f"{first['edits']:.0f}; {first['prompts']:,.0f}; {first['people']:,.0f}"],
+        ["scores", f"{runs['score_rows'].sum():,.0f}, in steps of 1/8192 nat"],
+        ["not scored", f"{runs['unscored'].sum():,.0f}"],
+        ["records", "`sample` of the package: its [card](cards/dataset.md) says where facts and labels come from"],
+        ["labels", "as recorded there; unknown is kept, and none was inferred from a name"],
+        ["model", f"fingerprint `{first['model_fingerprint'][:16]}`"],
+        ["licence", "MIT for scores and tables; SmolLM2 has Apache-2.0"],
+        ["not for", "statements about a person, or about models and editors that are not in the table"],
+    ]
+    return markdown_table(["", ""], rows, left=2)
+
+
+def estimate_text(value: float, low: float = NAN, high: float = NAN) -> str:
+    """Return an estimate with its interval; a dash for none."""
+    if math.isnan(value):
+        return NONE
+    if high - low > WIDEST:
+        return f"{minus(effect(value, NAN, NAN, 0.0005, 3))} (no bounded interval)"
+    return minus(effect(value, low, high, 0.0005, 3))
+
+
+def share_text(value: float, low: float = NAN, high: float = NAN) -> str:
+    """Return a share with its interval; a dash for none."""
+    if math.isnan(value):
+        return NONE
+    return f"{value:.2f}" + ("" if math.isnan(low) else f" [{low:.2f}, {high:.2f}]")
