@@ -249,7 +249,7 @@ def prompt_effects(
     targets = pc.field("role").isin(["target_new", "target_true"]) & (pc.field("kind") == kind)
     frames = [
         add_differences(pair_targets(rows), score, nats).assign(editor=editor)
-        for editor, rows in by_editor(table, targets, PAIRED)
+        for editor, rows in by_editor(table, targets, PAIRED, parts=True)
     ]
     if not frames:
         kinds = sorted(map(str, count_rows(table, ["kind"])["kind"].to_pylist()))

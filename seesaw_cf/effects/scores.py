@@ -21,6 +21,7 @@ from seesaw_cf.base.tables import LATER, SCORES, column_names, read_table
 UNEDITED = ("", "none")
 _WORDS = [field.name for field in SCORES if field.type == pa.string()]
 _CODED = {name: pa.field(name, pa.dictionary(pa.int32(), pa.string())) for name in _WORDS}
+_PART = 500_000  # rows of all editors that are paired at a time
 _BETWEEN = "\x1f"  # "unit separator": no tag has it
 
 
@@ -99,7 +100,7 @@ def count_rows(scores: pa.Table | ScoreFile, columns: Sequence[str], where: pc.E
 
 
 def by_editor(
-    scores: pa.Table | ScoreFile, where: pc.Expression, columns: Sequence[str] = SCORES.names
+    scores: pa.Table | ScoreFile, where: pc.Expression, columns: Sequence[str] = SCORES.names, parts: bool = False
 ) -> Iterator[tuple[str, pa.Table]]:
     """The rows of each editor that has post-edit rows, with its pre-edit rows or, when it has none, the shared ones.
 
@@ -107,6 +108,7 @@ def by_editor(
         scores: See `checked`.
         where: Which rows count.
         columns: Which columns are read.
+        parts: Rows of an editor may come in several tables, of whole cases in their order.
 
     Raises:
         RecordError: No post-edit row exists, or a phase other than "pre" and "post".
@@ -120,9 +122,24 @@ def by_editor(
     if not editors and there:
         raise RecordError("score table: no post-edit rows, so there is no effect to compute. Score after the edit too.")
     shared = (pc.field("phase") == "pre") & _named(UNEDITED)
+    cuts = _parts(scores, where) if parts and isinstance(scores, ScoreFile) else [where]
     for editor in editors:
         own = _named([editor])
-        yield editor, rows_of(scores, columns, where & (own if (editor, "pre") in there else own | shared))
+        chosen = own if (editor, "pre") in there else own | shared
+        tables = (rows_of(scores, columns, cut & chosen) for cut in cuts)
+        yield from ((editor, rows) for rows in tables if rows.num_rows)
+
+
+def _parts(scores: ScoreFile, where: pc.Expression) -> list[pc.Expression]:
+    """Cut rows into whole cases, about `_PART` rows at a time; files are written in about the order of cases."""
+    counts = count_rows(scores, ["case_id"], where).sort_by("case_id")
+    part = np.cumsum(counts["count_all"].to_numpy()) // _PART
+    firsts = counts["case_id"].to_numpy()[np.flatnonzero(np.diff(part)) + 1].tolist()
+    case, cuts = pc.field("case_id"), []
+    for low, high in zip([None, *firsts], [*firsts, None]):
+        above = where if low is None else where & (case >= low)
+        cuts.append(above if high is None else above & (case < high))
+    return cuts
 
 
 def _named(editors: Sequence[str]) -> pc.Expression:

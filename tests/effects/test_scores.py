@@ -39,21 +39,25 @@ def mixed() -> pa.Table:
     return table(rows)
 
 
-def test_a_file_gives_what_the_table_gives(tmp_path: Path) -> None:
-    scores, file = mixed(), tmp_path / "scores.parquet"
+@pytest.mark.parametrize("part", [1, 5, 500_000])
+def test_a_file_gives_what_the_table_gives(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, part: int) -> None:
+    monkeypatch.setattr("seesaw_cf.effects.scores._PART", part)
+    one, file = mixed(), tmp_path / "scores.parquet"
+    other = one.set_column(one.column_names.index("case_id"), "case_id", pa.array([2] * len(one)))
+    scores = pa.concat_tables([one, other])
     pq.write_table(scores, file, row_group_size=3)
-    part = ScoreFile(file)
+    stored = ScoreFile(file)
     for kind in ("cross_subject", "efficacy"):
         effects = prompt_effects(scores, kind=kind)
-        pd.testing.assert_frame_equal(prompt_effects(part, kind=kind), effects)
+        pd.testing.assert_frame_equal(prompt_effects(stored, kind=kind), effects)
         assert effects["editor"].unique().tolist() == ["ft", "memit"]
-    pd.testing.assert_frame_equal(answers(part), answers(scores))
-    assert repr(success_of_scores(part)) == repr(success_of_scores(scores))
-    assert locality(part) == locality(scores) == locality(part, people=prompt_effects(part))
+    pd.testing.assert_frame_equal(answers(stored), answers(scores))
+    assert repr(success_of_scores(stored)) == repr(success_of_scores(scores))
+    assert locality(stored) == locality(scores) == locality(stored, people=prompt_effects(stored))
     with pytest.raises(
         RecordError, match=r"no rows of kind 'paraphrase' .* there: \['cross_property', 'cross_subject'"
     ):
-        prompt_effects(part, kind="paraphrase")
+        prompt_effects(stored, kind="paraphrase")
 
 
 def test_rows_are_counted_by_their_words(tmp_path: Path) -> None:
