@@ -47,7 +47,15 @@ class ScoreFile:
         """
         schema = pa.schema([_CODED.get(name, SCORES.field(name)) for name in columns])
         there = [name for name in columns if name in self._names]
-        rows = read_table(self.path, schema, columns=there, filters=where, read_dictionary=_WORDS)
+        rows = read_table(
+            self.path,
+            schema,
+            columns=there,
+            filters=where,
+            read_dictionary=_WORDS,
+            use_threads=False,  # reading ahead would take the memory that parts save
+            pre_buffer=False,
+        )
         return rows.unify_dictionaries()
 
 
