@@ -92,6 +92,8 @@ class ROME(LocateThenEdit):
         self, parts: ModelParts, edits: Sequence[PreparedEdit], fitted: Fitted
     ) -> list[tuple[dict[str, LowRank], Diagnostics]]:
         """The rank-one update of each edit by itself on the model as it is now, and its diagnostics."""
+        if not edits:
+            raise EditError("no edits were given, expected at least one.")
         layer = self.config.layers[0]
         rows = [row for edit in edits for row in edit.rows]
         seen = at_subject(parts, rows, layer, max_tokens=self.config.batch_tokens)

@@ -7,15 +7,15 @@ import logging
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from seesaw_cf.base.errors import StorageError
 
 fcntl: Any = None
-with contextlib.suppress(ImportError):  # of Windows
-    fcntl = import_module("fcntl")
+if find_spec("fcntl"):  # Windows has none
+    import fcntl
 
 _LOG = logging.getLogger(__name__)
 _LOOK_AGAIN = 0.2  # seconds

@@ -17,7 +17,9 @@ from seesaw_cf.run.design import DESIGNS
 
 # The check of a field whose annotation does not say it; others have the check of `_BY_TYPE`.
 _CHECKS: dict[str, Any] = {
-    **dict.fromkeys(("model", "changed", "data", "corpus", "moments", "generation", "raters"), name_or_source),
+    **dict.fromkeys(
+        ("model", "tokenizer", "changed", "data", "corpus", "moments", "generation", "raters"), name_or_source
+    ),
     **dict.fromkeys(("annotator", "judge", "judge_examples", "judge_wording"), name_or_source),
     **dict.fromkeys(("people", "judge_shots", "top_k"), types.count),
     **dict.fromkeys(("prompts_per_person", "holders"), types.positive_or_all),

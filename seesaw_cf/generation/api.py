@@ -16,7 +16,7 @@ from seesaw_cf.base.files import write_text
 from seesaw_cf.base.retrying import TryAgain
 from seesaw_cf.base.text import read_json
 from seesaw_cf.base.types import JsonObject
-from seesaw_cf.generation.server import Server
+from seesaw_cf.generation.server import Client
 from seesaw_cf.generation.types import Ask, Completion, Generator, Message, Sampling
 
 log = logging.getLogger(__name__)
@@ -25,14 +25,14 @@ _FINISH = {"stop": "stop", "length": "length", "eos": "stop"}
 
 
 @dataclass(frozen=True)
-class OpenAIGenerator(Server[tuple[Ask, Sampling], Completion]):
+class OpenAIGenerator(Client[tuple[Ask, Sampling], Completion]):
     """Generator that writes through `/chat/completions` (conversations) and `/completions` (plain prompts).
 
     A seed is passed on; whether it is honoured is the server's affair.
 
     Attributes:
         base_url, model, api_key_env, tries, timeout, concurrency, wait, longest_wait, counts: See
-            `seesaw_cf.generation.server.Server`.
+            `seesaw_cf.generation.server.Client`.
         chat: Ask plain prompts as a user's turn, for servers without `/completions`.
         top_k: Pass `Sampling.top_k` and `repetition_penalty` on; vLLM takes them, OpenAI's own server does not.
         length_field: "max_tokens", or "max_completion_tokens" where a server wants that.

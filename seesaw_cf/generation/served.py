@@ -19,7 +19,7 @@ from seesaw_cf.base.checks import shown
 from seesaw_cf.base.errors import DeltaMismatchError, UnsupportedModelError
 from seesaw_cf.base.retrying import TryAgain
 from seesaw_cf.base.types import Cloze, ClozeScore, JsonObject
-from seesaw_cf.generation.server import Server
+from seesaw_cf.generation.server import Client
 from seesaw_cf.scoring import Scorer
 from seesaw_cf.scoring.encode import check_clozes, encode_many, joined
 
@@ -27,7 +27,7 @@ _LEAST = -9000.0  # vLLM writes -9999 in the place of minus infinity
 _SERVERS = "vLLM, SGLang and llama-cpp-python (started with logits_all) give them"
 
 
-class Prompt(NamedTuple):
+class ServedPrompt(NamedTuple):
     """A text that is sent, and what it should be cut into; the target's tokens are `ids[start:]`."""
 
     text: str
@@ -112,12 +112,12 @@ FORMS: Mapping[str, WireForm] = {
 
 
 @dataclass(frozen=True)
-class ServedScorer(Server[Prompt, ClozeScore]):
+class ServedScorer(Client[ServedPrompt, ClozeScore]):
     """Scorer of clozes with a model on a server.
 
     Attributes:
         base_url, model, api_key_env, tries, timeout, concurrency, wait, longest_wait, counts: See
-            `seesaw_cf.generation.server.Server`.
+            `seesaw_cf.generation.server.Client`.
         tokenizer: That of the model.
         path: Key of `FORMS`.
         strict: Raise on the first cloze that cannot be scored instead of reporting it in `ClozeScore.status`.
@@ -144,7 +144,7 @@ class ServedScorer(Server[Prompt, ClozeScore]):
         """
         check_clozes(clozes)
         encoded = encode_many(self.tokenizer, clozes)
-        prompts = {Prompt(joined(own[0]), *item): own for item, own in encoded.asked.items()}
+        prompts = {ServedPrompt(joined(own[0]), *item): own for item, own in encoded.asked.items()}
         answers = self._answers(list(prompts))
         scores = {cloze: answers[prompt] for prompt, own in prompts.items() for cloze in own}
         scores |= {cloze: _unscored(str(error)) for cloze, error in encoded.refused.items()}
@@ -155,14 +155,14 @@ class ServedScorer(Server[Prompt, ClozeScore]):
         alone = replace(self, concurrency=1)
         return {"again": self, "one at a time": alone, "in reverse order": Reversed(self)}
 
-    def _send(self, ask: Prompt) -> object:
+    def _send(self, ask: ServedPrompt) -> object:
         body = FORMS[self.path].body(self.model, ask.text)
         return self._client.post(self.path, cast_to=object, body=body)
 
     def _refused(self, why: str) -> ClozeScore:
         return _unscored(why)
 
-    def _read(self, ask: Prompt, reply: Any) -> ClozeScore:
+    def _read(self, ask: ServedPrompt, reply: Any) -> ClozeScore:
         try:
             return self._score(ask, self._echo(reply))
         except (DeltaMismatchError, UnsupportedModelError) as error:
@@ -182,7 +182,7 @@ class ServedScorer(Server[Prompt, ClozeScore]):
             )
         return tokens
 
-    def _score(self, ask: Prompt, tokens: list[EchoedToken]) -> ClozeScore:
+    def _score(self, ask: ServedPrompt, tokens: list[EchoedToken]) -> ClozeScore:
         self._check_tokens(ask, tokens)
         target, ids = tokens[ask.start :], ask.ids[ask.start :]
         values = [float(token.logprob or 0.0) for token in target]
@@ -217,7 +217,7 @@ class ServedScorer(Server[Prompt, ClozeScore]):
             counts.setdefault(text, []).append(number)
         return {text: numbers[0] for text, numbers in counts.items() if len(numbers) == 1}
 
-    def _check_tokens(self, ask: Prompt, tokens: list[EchoedToken]) -> None:
+    def _check_tokens(self, ask: ServedPrompt, tokens: list[EchoedToken]) -> None:
         """Refuse an answer about other tokens than those that the tokenizer here makes of the text."""
         theirs, ours = [token.token for token in tokens], self.tokenizer.convert_ids_to_tokens(list(ask.ids))
         if len(theirs) == len(ours) and all(map(self._is, theirs, ask.ids)):
@@ -255,7 +255,7 @@ class Reversed:
 
 
 @dataclass(frozen=True)
-class ServedNames(Server[str, tuple[str, ...]]):
+class ServedNames(Client[str, tuple[str, ...]]):
     """Reads the list of a server's models."""
 
     def list(self) -> tuple[str, ...]:

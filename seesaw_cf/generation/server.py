@@ -41,7 +41,7 @@ class RefusedError(Exception):
 
 
 @dataclass(frozen=True)
-class Server(ABC, Generic[AskT, AnswerT]):
+class Client(ABC, Generic[AskT, AnswerT]):
     """What asks a server, some asks at once.
 
     Too many requests, server errors, time-outs, broken and empty answers are tried again with growing pauses, a stated

@@ -23,10 +23,18 @@ ABOUT_SCORE: Mapping[str, tuple[str, str, str]] = {
 HOLDS: Mapping[str, str] = {"target_new": "new target", "target_true": "true target", "": "neither, or unknown"}
 
 
+BOUNDLESS = 1e6  # points, nats or anything else that reports show with a sign
+
+
 def number(value: float | None, zero_limit: float = 0.0, digits: int = 3) -> str:
-    """Return a signed number, in exponent form when its decimals would hide it; 0 up to `zero_limit`; "-" for none."""
+    """Return a signed number, in exponent form when its decimals would hide it; 0 up to `zero_limit`; "-" for none.
+
+    An end of an interval beyond `BOUNDLESS` is infinite: few people leave no bound, and no effect is that large.
+    """
     if value is None or math.isnan(value):
         return "-"
+    if abs(value) > BOUNDLESS:
+        return "+∞" if value > 0 else "-∞"
     if abs(value) <= zero_limit:
         return f"{0:.{digits}f}"
     return f"{value:+.1e}" if abs(value) < 0.5 * 10**-digits else f"{value:+.{digits}f}"

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import struct
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -165,9 +166,11 @@ def _footer(file: Path) -> bytes:
     with file.open("rb") as stream:
         size = stream.seek(0, os.SEEK_END)
         stream.seek(max(0, size - 8))
-        length, magic = stream.read(4), stream.read()
-        start = size - 8 - int.from_bytes(length, "little")
-        if magic != b"PAR1" or start < 0:
+        end = stream.read()
+        if len(end) < 8 or end[4:] != b"PAR1":
+            return b""
+        start = size - 8 - int(struct.unpack("<I", end[:4])[0])
+        if start < 0:
             return b""
         stream.seek(start)
         return stream.read(size - 8 - start)

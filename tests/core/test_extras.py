@@ -70,7 +70,7 @@ ASKED: list[tuple[str, str, Callable[[], Any]]] = [
     ("wandb", "wandb", lambda: tracking("wandb", "run", {}).__enter__()),
 ]
 # For those who work on the package: no code of it imports them.
-DEVELOPERS = {"docs", "test"}
+DEVELOPERS = {"docs", "paper", "test"}
 # Asked for with --pictures; tests/report/test_report.py reads what is said then.
 WITHOUT = {"plots": write_dose_report}
 

@@ -83,6 +83,8 @@ def kind(hint: Any, written: str) -> str:
     plain = written.removesuffix(" | None")
     if "ArrayLike" in written or plain == "Codes" or origin is np.ndarray:
         return "array"
+    if plain == "Scores":
+        return "pa.Table | pd.DataFrame"
     if plain in WRONG:
         return plain
     if origin is typing.Literal:

@@ -23,7 +23,7 @@ from seesaw_cf.editors.mend.training import MENDTraining
 from seesaw_cf.errors import EditError, SettingError, UnknownNameError
 from seesaw_cf.models.architectures import Architecture
 from seesaw_cf.run.make_editors import make_editor
-from tests.fakes import tiny_model
+from tests.fakes import tiny_model, tiny_tokenizer
 
 MEND_QUICK = {"training": {"steps": 20, "validate_every": 10}, "rank": 8}
 """Enough steps for a network that exists; how good one gets is measured elsewhere."""
@@ -82,7 +82,7 @@ def test_unknown_settings_are_errors_also_inside_others() -> None:
         "random", tiny_model("llama"), {"editor": "memit", "settings": {"laiers": [1]}}, ["some text"]
     )
     with pytest.raises(UnknownNameError, match=r"setting of MEMITConfig 'laiers'. Did you mean 'layers'"):
-        control.fit(tiny_model("llama"), None)  # type: ignore[arg-type]
+        control.fit(tiny_model("llama"), tiny_tokenizer())
 
 
 @pytest.mark.parametrize("name", EDITORS)

@@ -73,7 +73,8 @@ def renamed(results: Results, name: str) -> Results:
     audit, prompts = results.audit, results.prompts
     assert audit is not None
     assert prompts is not None
-    tags = prompts["gender"].map(lambda tags: [name if tag == "women" else tag for tag in tags])
+    named = ([name if tag == "women" else tag for tag in own] for own in prompts["gender"])
+    tags = pd.Series(list(named), prompts.index)
     return replace(
         results,
         prompts=put(prompts).assign(gender=tags),

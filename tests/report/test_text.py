@@ -24,6 +24,8 @@ from seesaw_cf.report.rows import EffectRow
         (3.1e-5, "+3.1e-05"),
         (-2e-7, "-2.0e-07"),
         (12.0, "+12.000"),
+        (3.5e62, "+∞"),
+        (-1e7, "-∞"),
     ],
 )
 def test_number_keeps_small_effects_visible(value: float, expected: str) -> None:

@@ -85,6 +85,6 @@ def test_shuffled_effects_leave_labels_edits_and_repeats() -> None:
     assert moved["D"][half:].to_numpy() - moved["D"][:half].to_numpy() == pytest.approx(np.full(half, 0.01))
     means = [rows.groupby("case_id")["D"].mean().to_numpy() for rows in (frame, moved)]
     assert means[1] == pytest.approx(means[0])
-    black = frame["race"].map(lambda tags: "Black" in tags)
+    black = frame["race"].map(lambda tags: "Black" in tags).astype(bool)
     gaps = [rows["D"][black].mean() - rows["D"][~black].mean() for rows in (frame, moved)]
     assert gaps[0] < -0.15 < gaps[1]
