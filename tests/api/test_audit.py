@@ -53,6 +53,7 @@ def audited(folder: Path) -> seesaw_cf.Audit:
 @pytest.mark.slow(20)
 def test_it_is_the_run_and_the_report_of_the_command(audited: seesaw_cf.Audit, folder: Path) -> None:
     words = "run --model seesaw-tiny --editor ft --control random --control-seeds 1 --device cpu --limit 2 --quiet"
+    words += " --data sample-small"
     with redirect_stdout(io.StringIO()) as said:
         assert not main(f"{words} --config cross_subject --config cross_property --out {folder}/same".split())
     assert (folder / "same" / "scores.parquet").read_bytes() == (folder / "run" / "scores.parquet").read_bytes()

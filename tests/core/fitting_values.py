@@ -20,7 +20,7 @@ from seesaw_cf.editors.locate.positions import prepare
 from seesaw_cf.editors.memit import MEMIT, MEMITConfig
 from seesaw_cf.effects import AccuracyColumns, AuditSettings, BiasColumns, SuccessColumns, audit
 from seesaw_cf.effects.leme_auto import PassageColumns
-from seesaw_cf.generation import Ask, CachedGenerator, HFGenerator, OpenAIGenerator, Sampling
+from seesaw_cf.generation import Ask, CachedGenerator, HFGenerator, OpenAIGenerator, Sampling, ServedScorer
 from seesaw_cf.logs import CompareSettings
 from seesaw_cf.models.architectures import ARCHITECTURES, model_parts
 from seesaw_cf.models.corpus import Corpus
@@ -163,6 +163,7 @@ FITTING: dict[str, Made] = {
     "generator": lambda: HFGenerator(*model()),
     "identities": lambda: [Group("Women", "gender identity")],
     "jobs": lambda: [(WeightDelta(), CLOZES), (delta(), CLOZES)],
+    "jobs:score_encoded": lambda: [(delta(), [encode_cloze(model()[1], CLOZES[0])])],
     "jobs:generate_each": lambda: [(delta(), ASKS)],
     "left": lambda: torch.ones(2, 1),
     "member": lambda: np.arange(N) % 2 == 0,
@@ -264,6 +265,9 @@ OBJECTS: dict[str, Made] = {
     "HFGenerator": lambda: HFGenerator(*model()),
     "CachedGenerator": lambda: CachedGenerator(HFGenerator(*model()), HERE),
     "OpenAIGenerator": lambda: OpenAIGenerator("http://127.0.0.1:9/v1", "tiny", "", tries=1, timeout=1.0),
+    "ServedScorer": lambda: ServedScorer(
+        "http://127.0.0.1:9/v1", "tiny", "", tries=1, timeout=1.0, tokenizer=model()[1]
+    ),
     "WeightDelta": delta,
     "LowRank": lambda: LowRank(torch.ones(2, 1), torch.ones(1, 3)),
     "Template": lambda: TEMPLATES[0],

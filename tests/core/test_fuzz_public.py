@@ -151,7 +151,7 @@ def check_anything(name: str, examples: int) -> None:
 
 # What is refused although every argument is of its type: no server answers, and the model was not fetched or has no
 # published settings.
-WITHOUT = {"generation.OpenAIGenerator.generate", "sharing.share"}
+WITHOUT = {"generation.OpenAIGenerator.generate", "generation.ServedScorer.score", "sharing.share"}
 WITHOUT |= {"sharing.share_page"}
 WITHOUT |= {"seesaw_cf.audit", "seesaw_cf.compare"}  # without an editor; a change that is nowhere
 WITHOUT |= {"models.packaged.fetch_model", "models.packaged.packaged_path"}
