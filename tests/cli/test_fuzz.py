@@ -16,8 +16,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
+from seesaw_cf.builder_scripts.sample.build import EMBEDDED
 from seesaw_cf.cli import COMMANDS, main, parser
 from seesaw_cf.errors import StorageError
+from seesaw_cf.records.sample import SAMPLES
 from tests.cli.test_small_commands import RECORD
 from tests.report.runs import cases, write_manifest, write_run
 
@@ -198,6 +200,8 @@ def stage(material: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pa
     monkeypatch.setattr(socket, "getaddrinfo", no_network)
     monkeypatch.setattr(time, "sleep", lambda seconds: None)
     monkeypatch.setattr("seesaw_cf.base.web.Server.run", lambda *_: None)  # it would wait for a reader
+    for samples in (SAMPLES, EMBEDDED):  # a few people are soon read
+        monkeypatch.setitem(samples, "sample", samples["sample-small"])
     return work
 
 
