@@ -15,7 +15,7 @@ export PYTHONDONTWRITEBYTECODE =
 .PHONY: demo study paper docs test lint types tests cpus slow harness exhaustive oldest newest clean
 
 demo: $(VENV)/core
-	$(BIN)/seesaw-cf run --model seesaw-tiny --editor memit --control random --control-seeds 1 --limit 100 \
+	$(BIN)/seesaw-cf run --model seesaw-tiny --editor memit --control random --control-seeds 1 --limit 80 --holders 100 \
 		--config cross_subject --config cross_property --out runs/demo --report report
 
 # Two of the seven editors of docs/study_pilot.md, on the sample, with their controls: half an hour, one core.

@@ -32,7 +32,7 @@ class PairClaim:
 
 
 @dataclass(frozen=True, slots=True)
-class GroupClaim:
+class PaperGroupClaim:
     """A group of which SEESAW-CF says that confidence in right answers falls (abstract, section 4.1).
 
     Attributes:
@@ -56,15 +56,15 @@ _PAIRS = (
     PairClaim("P101", "P27", loss=True),
 )
 _GROUPS = (
-    *(GroupClaim("race", race, "all") for race in ("East Asian", "South Asian", "Southeast Asian")),
-    GroupClaim("region", "Africa", "all"),
+    *(PaperGroupClaim("race", race, "all") for race in ("East Asian", "South Asian", "Southeast Asian")),
+    PaperGroupClaim("region", "Africa", "all"),
     *(
-        GroupClaim("region", place, relation, ("ft",))
+        PaperGroupClaim("region", place, relation, ("ft",))
         for relation in ("P103", "P19")
         for place in ("North America", "Western Europe", "Eastern Europe")
     ),
-    *(GroupClaim("race", race, "P103", ("memit", "mend")) for race in ("Black", "Jewish", "white")),
-    *(GroupClaim("gender", "women", relation, ("ft", "mend")) for relation in ("P27", "P19")),
+    *(PaperGroupClaim("race", race, "P103", ("memit", "mend")) for race in ("Black", "Jewish", "white")),
+    *(PaperGroupClaim("gender", "women", relation, ("ft", "mend")) for relation in ("P27", "P19")),
 )
 # Claims that no finished part can test, and the stage that would.
 _LATER = (

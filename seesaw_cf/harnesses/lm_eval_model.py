@@ -14,7 +14,7 @@ from lm_eval.utils import get_rolling_token_windows, make_disjoint_window
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from seesaw_cf.base.errors import RecordError
-from seesaw_cf.base.types import ClozeScore
+from seesaw_cf.base.types import ClozeScore, JsonObject
 from seesaw_cf.models.change import Change
 from seesaw_cf.models.edited import find_edited
 from seesaw_cf.models.load import load_model
@@ -157,7 +157,7 @@ class SeesawLM(HFLM):
             texts: list[str] = super().generate_until(requests, disable_tqdm)
         return texts
 
-    def get_model_info(self) -> dict[str, object]:
+    def get_model_info(self) -> JsonObject:
         """Return what the results file says of the model."""
         about = {"scorer": str(self.scorer.describe()), "delta": self.delta_source}
         about |= {"delta_sha256": self.change.sha256()} if self.change else {}
