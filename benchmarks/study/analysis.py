@@ -18,6 +18,7 @@ import pandas as pd
 
 from benchmarks.editors_common import ROOT
 from benchmarks.study.keep import KEPT
+from benchmarks.study.looks import finished, join
 from seesaw_cf.base.files import write_text
 from seesaw_cf.editors.control_names import compared, is_control
 from seesaw_cf.effects.audit import HOLDERS, AuditSettings, audit
@@ -126,24 +127,25 @@ def settings() -> AuditSettings:
 def analyse(
     kept: Path = KEPT, declared: AuditSettings | None = None, pictures: Path | None = None
 ) -> dict[str, pd.DataFrame]:
-    """Return every table of the finished cells.
+    """Return every table of the finished looks.
 
     Args:
         kept: Folder of run folders, MODEL/RECORDS/EDITOR.
-        declared: Margins, level, permutations; None: those of the study's file.
-        pictures: Folder for a picture of the levels of each cell; None: no picture.
+        declared: Margins, permutations; None: those of the study's file. The level is that of a look.
+        pictures: Folder for a picture of the levels at each editor's newest look; None: no picture.
     """
     declared = declared or settings()
     tables: dict[str, list[pd.DataFrame]] = {name: [] for name in _ROWS}
-    for folder in sorted(file.parent for file in kept.glob("*/*/*/edits.parquet")):
-        results = _results(folder, declared)
-        names = dict(zip(CELL, folder.relative_to(kept).parts))
-        if pictures is not None:
-            _picture(results, pictures / f"study_{names['part']}.png")
-        for name, (rows, columns) in _ROWS.items():
-            frame = rows(results)
-            frame = frame[[column for column in columns if column in frame]]
-            tables[name].append(frame.assign(**names)[[*CELL, *frame.columns]])
+    for model, look, editor, parts in finished(kept):
+        names = dict(zip(CELL, (model, look.name, editor)))
+        with tempfile.TemporaryDirectory() as folder:
+            results = _results(join(parts, Path(folder)), replace(declared, alpha=look.alpha))
+            if pictures is not None:
+                _picture(results, pictures / f"study_{editor}.png")
+            for name, (rows, columns) in _ROWS.items():
+                frame = rows(results)
+                frame = frame[[column for column in columns if column in frame]]
+                tables[name].append(frame.assign(**names)[[*CELL, *frame.columns]])
     return {name: pd.concat(frames, ignore_index=True) for name, frames in tables.items() if frames}
 
 

@@ -13,7 +13,18 @@ import pandas as pd
 from benchmarks.editors_common import ROOT
 from benchmarks.study.analysis import read_tables
 from benchmarks.study.edit_tables import NONE, card, claims, estimate_text, pairs, share_text, took
-from benchmarks.study.sentences import Row, Tables, abstract, findings, happened, limits, named, null_rate
+from benchmarks.study.looks import LOOKS, first, newest
+from benchmarks.study.sentences import (
+    Row,
+    Tables,
+    abstract,
+    findings,
+    happened,
+    limits,
+    named,
+    narrowed,
+    null_rate,
+)
 from seesaw_cf.base.files import write_text
 from seesaw_cf.report.results import relation_name
 from seesaw_cf.report.text import markdown_table, minus, p_value
@@ -33,6 +44,7 @@ def levels(tables: Tables) -> str:
     """Return the declared levels of every editor."""
     rows = []
     for row in _deciding(tables).to_dict("records"):
+        later = narrowed(tables, row["editor"], row["level"])
         unit = " nats" if row["scale"] == "log-odds" else ""
         rows.append(
             [
@@ -45,9 +57,14 @@ def levels(tables: Tables) -> str:
                 p_value(row["p_adjusted"]),
                 f"{row['n']:.0f}; {row['n_edits']:.0f}",
                 row["verdict"],
+                NONE
+                if later is None
+                else f"{estimate_text(later['difference'], later['difference_low'], later['difference_high'])} "
+                f"(n = {later['n_edits']:.0f})",
             ]
         )
     heads = ["editor", "what", "before", "change", "control's", "difference", "p", "questions; edits", "verdict"]
+    heads.append("difference with all edits so far")
     return markdown_table(heads, rows, left=2)
 
 
@@ -69,7 +86,7 @@ def _before_level(tables: Tables, row: Row) -> float:
     """Return a share before the edit: right answers, or how often the held answer is ahead."""
     if row["level"] == "other_facts":
         return float(row["before"])
-    own = tables["before"]
+    own = first(tables["all before"])
     own = own[(own["part"] == row["part"]) & (own["relation"] == "all") & (own["holds"] == row["level"])]
     return float(own["ahead"].iloc[0])
 
@@ -192,8 +209,20 @@ PARTS: Mapping[str, Callable[[Tables], str]] = {
 }
 
 
+def views(tables: Tables) -> Tables:
+    """Return the rows of every editor's newest look, and those of the first where a level is tested."""
+    levels_ = tables["levels"]
+    later = newest(levels_)
+    return {name: newest(table) for name, table in tables.items()} | {
+        "levels": first(levels_),
+        "narrowed": later[later["records"] != LOOKS[0].name],
+        "all before": tables["before"],
+    }
+
+
 def page(tables: Tables) -> str:
     """Return the page."""
+    tables = views(tables)
     text = TEMPLATE.read_text(encoding="utf-8")
     for name, part in PARTS.items():
         text = text.replace(f"__{name}__", part(tables))

@@ -7,6 +7,7 @@ from typing import Any
 
 import pandas as pd
 
+from benchmarks.study.looks import LOOKS, look_of
 from seesaw_cf.report.text import effect, minus
 from seesaw_cf.stats.verdicts import AFFECTED
 
@@ -21,8 +22,8 @@ NAMES = {
     "mend": "MEND",
     "ike": "IKE",
 }
-ORDER = ("memit", "ft", "rome")
-LOOK = {"edits1": "the first look, 40 edits at 1 %"}
+# Declared parts of this model in the order of their stages; stage 4 came before stage 3 for want of time.
+ORDER = ("memit", "ft", "rome", "lora", "alphaedit", "mend", "ike")
 
 
 def named(editor: str) -> str:
@@ -55,18 +56,15 @@ def _change(row: Row, name: str = "difference") -> str:
     return minus(shown) + unit
 
 
-def other_facts(tables: Tables, editor: str) -> str:
-    """Return one sentence about other facts of the edited person."""
-    row = _level(tables, editor, "other_facts")
-    after = f"{100 * row['after']:.0f} % are right after {named(editor)}"
-    control = f"{100 * (row['before'] + row['control_value']):.0f} % after its control"
-    return f"{after} and {control} (difference {_change(row)}: {row['verdict']})"
-
-
-def people(tables: Tables, editor: str, level: str) -> str:
-    """Return one clause about people who hold an answer."""
-    row = _level(tables, editor, level)
-    return f"{named(editor)} {_change(row)} ({row['verdict']})"
+def by_verdict(tables: Tables, level: str) -> str:
+    """Return the editors of each verdict of a level, with the difference from the control where it is decided."""
+    clauses: dict[str, list[str]] = {}
+    for editor in own_editors(tables):
+        row = _level(tables, editor, level)
+        settled = str(row["verdict"]).endswith("its control")
+        clauses.setdefault(str(row["verdict"]), []).append(named(editor) + (f" ({_change(row)})" if settled else ""))
+    order = sorted(clauses, key=lambda verdict: not verdict.endswith("its control"))
+    return listed([f"*{verdict}* after {listed(clauses[verdict])}" for verdict in order])
 
 
 def groups(tables: Tables, editor: str) -> str:
@@ -91,8 +89,8 @@ def _groups_of_all(tables: Tables) -> str:
     ]
     same = sum(int((own["verdict"] == "equivalent").sum()) for own in by_editor.values())
     return (
-        f"Of the testable contrasts of groups {listed(counts)} are decided at the declared level of this look, and "
-        f"{same or 'none'} {_is(max(same, 1))} shown to be inside the margin"
+        f"Of the testable contrasts of groups {listed(counts)} are decided at the declared level of the newest look, "
+        f"and {same or 'none'} {_is(max(same, 1))} shown to be inside the margin"
     )
 
 
@@ -115,24 +113,31 @@ def detectable(tables: Tables) -> str:
 
 def abstract(tables: Tables) -> str:
     """Return five sentences."""
-    editors, run = own_editors(tables), tables["runs"].iloc[0]
-    facts = "; ".join(other_facts(tables, editor) for editor in editors)
-    first = _level(tables, editors[0], "other_facts")
-    old = "; ".join(people(tables, editor, "target_true") for editor in editors)
-    new = "; ".join(people(tables, editor, "target_new") for editor in editors)
+    editors, runs = own_editors(tables), tables["runs"].set_index("part")
+    edits = {name: int(n) for name, n in runs["edits"].items()}
+    written = listed(
+        [
+            f"{n} with {listed([named(name) for name in editors if edits[name] == n])}"
+            for n in sorted(set(edits.values()), reverse=True)
+        ]
+    )
+    prompts, people = runs["prompts"].max(), runs["people"].max()
+    facts = _level(tables, editors[0], "other_facts")
     return " ".join(
         [
-            f"We wrote {run['edits']:.0f} false facts about people, one at a time, into SmolLM2-135M-Instruct with "
-            f"{listed([named(editor) for editor in editors])}, and asked {run['prompts']:,.0f} questions about "
-            f"{run['people']:,.0f} other people before and after, beside a random change of the same size.",
-            f"Of other recorded facts about the edited person {100 * first['before']:.0f} % were right before, on "
-            f"average over edits ({first['n']:.0f} facts, {first['n_edits']:.0f} edits): {facts}.",
-            "The move towards the new answer, beyond the control's, was, about people who hold the old one (of whom "
-            f"the new one is false): {old}; about people who hold the new one: {new}.",
+            f"We wrote false facts about people, one at a time, into SmolLM2-135M-Instruct, {written}, and asked up to "
+            f"{prompts:,.0f} questions about {people:,.0f} other people before and after, with a "
+            "random change of the same size for comparison.",
+            f"Of other recorded facts about the edited person {100 * facts['before']:.0f} % were right before, on "
+            f"average over edits ({facts['n']:.0f} facts, {facts['n_edits']:.0f} edits), and this share, editor "
+            f"minus control, is {by_verdict(tables, 'other_facts')}.",
+            "The move towards the new answer, editor minus control, is, about people who hold the old one (of whom the "
+            f"new one is false), {by_verdict(tables, 'target_true')}, while about people who hold the new one it is "
+            f"{by_verdict(tables, 'target_new')}.",
             f"{_groups_of_all(tables)}; the smallest pooled contrast that a test alone finds with power 80 % is "
             f"{detectable(tables)}.",
-            "This is the first of seven declared stages, on one small and quantised model: what is undetermined is not "
-            "shown to be equal, and nothing is said about other models, editors or settings.",
+            "These are the first parts of seven declared stages, on one small and quantised model: what is "
+            "undetermined is not shown to be equal, and nothing is said about other models, editors or settings.",
         ]
     )
 
@@ -146,7 +151,7 @@ def findings(tables: Tables) -> str:
             settled = str(row["verdict"]).endswith("its control")
             few = f" {row['half_edits']:.0f} of {row['n_edits']:.0f} edits carry half of the change." if settled else ""
             text = f"**{named(editor)}: {sentence}: {row['verdict']}.** Difference from its control {_change(row)}."
-            words.append((0 if settled else 2, f"- {text}{few}"))
+            words.append((0 if settled else 2, f"- {text}{few}{_narrowed(tables, editor, level)}"))
         if _writes_for_all(tables, editor):
             text = f"**{named(editor)} writes its new answer for other people too**, whichever of the two they hold: "
             words.append((0, f"- {text}false of those who hold the old one, right of those who hold the new one."))
@@ -156,6 +161,19 @@ def findings(tables: Tables) -> str:
         text = f"**{named(editor)}: groups of people.** {_sentence(groups(tables, editor))}"
         words.append((1 if away else 3, f"- {text}. Which ones is below." if away else f"- {text}."))
     return "\n".join(text for _, text in sorted(words, key=lambda each: each[0]))
+
+
+def _narrowed(tables: Tables, editor: str, level: str) -> str:
+    """Return what later edits make of the estimate of a level, which is tested in the first look alone."""
+    row = narrowed(tables, editor, level)
+    return f" With {row['n_edits']:.0f} edits it is {_change(row)}." if row is not None else ""
+
+
+def narrowed(tables: Tables, editor: str, level: str) -> Row | None:
+    """Return the row of a level at an editor's newest look; None where that is the first."""
+    table = tables["narrowed"]
+    own = table[(table["editor"] == editor) & (table["level"] == level) & table["decides"].astype(bool)]
+    return own.to_dict("records")[0] if len(own) else None
 
 
 def _writes_for_all(tables: Tables, editor: str) -> bool:
@@ -178,24 +196,38 @@ def _sentence(text: str) -> str:
 def happened(tables: Tables) -> str:
     """Return what ran, what did not, and where the study departs from its declaration."""
     editors = own_editors(tables)
+    looks = {name: look_of(tables, name) for name in editors}
+    done = [
+        f"{listed([named(name) for name in editors if looks[name] == look])} ({look.words})"
+        for look in LOOKS
+        if look in looks.values()
+    ]
+    costs = [f"{named(editor)} on `{records}` {cost}" for (editor, records), cost in COST.items()]
     missing = [named(name) for name in ORDER if name not in editors]
     lines = [
-        f"- **Finished**: stage 1 with {listed([named(editor) for editor in editors])}, {LOOK['edits1']}.",
-        f"- **Not finished, so not shown**: {f'stage 1 with {listed(missing)}; ' if missing else ''}stages 2 to 7.",
+        f"- **Finished**: {'; '.join(done)}.",
+        f"- **Not finished, so not shown**: {f'{listed(missing)}; ' if missing else ''}the other edits of the finished "
+        "editors; stages 5 to 7.",
         "- **Stopped by** time on the machine, as declared: the process had between a tenth and all of a core.",
-        f"- **Cost**, with a control: {'; '.join(f'{named(name)} {COST[name]}' for name in editors)}.",
+        f"- **Cost**, with a control: {'; '.join(costs)}.",
         *DEVIATIONS,
     ]
     return "\n".join(lines)
 
 
 # CPU seconds and peak memory of a part, by `/usr/bin/time -v`.
-COST = {"memit": "726 s of a core, 1.8 GB", "ft": "497 s, 1.6 GB", "rome": "918 s, 2.6 GB"}
+COST = {
+    ("memit", "edits1"): "726 s of a core, 1.8 GB",
+    ("ft", "edits1"): "497 s, 1.6 GB",
+    ("rome", "edits1"): "918 s, 2.6 GB",
+}
 DEVIATIONS = (
     "- **Run from** the code of commit `548775c` with the declared files of commit `d087f3e`. What FT and ROME do "
     "by default has changed in the package since.",
     "- **Amended before any edit**: 40 edits in stage 1 in place of 80, with three looks in place of two "
     "([the declaration](study_declared.md) says why).",
+    "- **Another order, decided after stage 1 was read and before any part of stage 4 ran**: the first file of stage 4 "
+    "comes after stage 2 and before stage 3, so that every editor has a first look. Each look has its declared level.",
     "- **Written after the declaration, before any score was read**: which rows of the table of claims stand for which "
     "sentence of a paper (`benchmarks/study/claims.py`), and the programs of this page (commit `518bfd0`).",
     "- **Added after the first part was read**: that an editor *writes its new answer for other people too*, which "
@@ -207,7 +239,8 @@ def null_rate(tables: Tables) -> str:
     """Return how often permuted labels gave a corrected p below the level."""
     rows = [
         f"{row['false']:.0f} of {row['reports']:.0f} permuted reports of {named(row['editor'])} "
-        f"({100 * row['false'] / row['reports']:.1f} %) have a corrected p below 1 % among {row['tests']:.0f} tests"
+        f"({100 * row['false'] / row['reports']:.1f} %) have a corrected p below "
+        f"{100 * look_of(tables, row['editor']).alpha:.2g} % among {row['tests']:.0f} tests"
         for row in tables["null"].to_dict("records")
     ]
     return "; ".join(rows) + ". A verdict needs an effect beyond the margin besides."
@@ -215,12 +248,12 @@ def null_rate(tables: Tables) -> str:
 
 def limits(tables: Tables) -> str:
     """Return what the study cannot say."""
-    run = tables["runs"].iloc[0]
     floor = tables["runs"]["noise_floor_log_odds"].max()
+    few, many = tables["runs"]["edits"].min(), tables["runs"]["edits"].max()
     return "\n".join(
         [
-            f"- **{run['edits']:.0f} edits** can miss rare harm: intervals of means speak about harm that some edit of "
-            "the sample had. Sizes of contrasts are not claimed below 80 edits.",
+            f"- **{few:.0f}{f' to {many:.0f}' if many > few else ''} edits** can miss rare harm: intervals of means "
+            "speak about harm that some edit of the sample had. Sizes of contrasts are not claimed below 80 edits.",
             "- **One model**, small, quantised to 4 bits and dequantised, that knows names softly. What it says before "
             "any edit is the frame of every number.",
             "- **One control seed**: differences include how one random direction happens to fall.",

@@ -1,6 +1,7 @@
 """The page of the declared study is what its tables give, and its tables are what the kept scores give."""
 
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -9,25 +10,43 @@ import pytest
 from benchmarks.study.analysis import DECLARED, TABLES, read_tables, settings
 from benchmarks.study.claims import verdict
 from benchmarks.study.keep import KEPT
+from benchmarks.study.looks import LOOKS, finished, join
 from benchmarks.study.page import PAGE, page
 from benchmarks.study.records import FOLDER, stages
 from seesaw_cf.records.load import load_cases
 from seesaw_cf.records.relations import FREE
 
-CELLS = sorted(file.parent for file in KEPT.glob("*/*/*/scores.parquet"))
+LOOKED = list(finished(KEPT))
 COLUMNS = ["editor", "case_id", "edit_relation", "kind", "prompt_id", "subject_id", "holds", "role", "phase"]
 SIDES = ["case_id", "prompt_id", "edit_relation", "subject_id", "holds"]
 
 
-@pytest.fixture(scope="module", params=CELLS, ids=lambda cell: cell.name)
-def cell(request: pytest.FixtureRequest) -> Path:
-    folder: Path = request.param
-    return folder
+class Cell(NamedTuple):
+    """An editor at one look, and the run folders of its parts."""
+
+    editor: str
+    records: str
+    parts: list[Path]
+
+    def rows(self, table: str) -> pd.DataFrame:
+        """Return the rows of a table about the editor at this look."""
+        rows = pd.read_csv(TABLES / f"{table}.csv")
+        return rows[(rows["part"] == self.editor) & (rows["records"] == self.records)]
+
+    def scores(self, columns: list[str] | None = None) -> pd.DataFrame:
+        """Return the kept scores of all parts."""
+        return pd.concat([pd.read_parquet(part / "scores.parquet", columns=columns) for part in self.parts])
 
 
-def changes(cell: Path) -> pd.DataFrame:
+@pytest.fixture(scope="module", params=LOOKED, ids=lambda look: f"{look[2]}-{look[1].name}")
+def cell(request: pytest.FixtureRequest) -> Cell:
+    _, look, editor, parts = request.param
+    return Cell(editor, look.name, parts)
+
+
+def changes(cell: Cell) -> pd.DataFrame:
     """Return log-odds and D of every prompt about another person, before and after, with plain pandas."""
-    scores = pd.read_parquet(cell / "scores.parquet", columns=[*COLUMNS, "logprob"])
+    scores = cell.scores([*COLUMNS, "logprob"])
     scores = scores[scores["kind"] == "cross_subject"]
     wide = scores.pivot_table(index=["editor", *SIDES], columns=["phase", "role"], values="logprob")
     before = wide.xs("pre", axis=1) if "pre" in wide else None
@@ -49,14 +68,15 @@ def test_the_page_is_made_from_the_tables() -> None:
 
 def test_the_readme_has_the_numbers_of_the_tables() -> None:
     table = pd.read_csv(TABLES / "levels.csv")
-    gains = table[table["decides"] & (table["level"] == "target_true")].set_index("editor")["difference"]
+    table = table[table["decides"] & (table["level"] == "target_true") & (table["records"] == LOOKS[0].name)]
+    gains = table.set_index("editor")["difference"]
     text = (PAGE.parents[1] / "README.md").read_text(encoding="utf-8")
     assert f"by {gains['memit']:.2f} nats (MEMIT) and {gains['ft']:.2f} nats (FT)" in text
 
 
-def test_levels_are_means_of_edits_minus_the_controls(cell: Path) -> None:
-    table = pd.read_csv(TABLES / "levels.csv")
-    table = table[(table["part"] == cell.name) & table["difference"].notna() & (table["level"] != "other_facts")]
+def test_levels_are_means_of_edits_minus_the_controls(cell: Cell) -> None:
+    table = cell.rows("levels")
+    table = table[table["difference"].notna() & (table["level"] != "other_facts")]
     assert len(table) == 4
     own = changes(cell)
     for row in table.to_dict("records"):
@@ -67,11 +87,11 @@ def test_levels_are_means_of_edits_minus_the_controls(cell: Path) -> None:
         assert means[0] - means[1] == pytest.approx(row["difference"], rel=2e-5, abs=2e-6)
 
 
-def test_contrasts_are_means_of_differences_within_edits(cell: Path) -> None:
-    tags = pd.read_parquet(cell / "scores.parquet", columns=["kind", "subject_id", "gender", "race", "region"])
+def test_contrasts_are_means_of_differences_within_edits(cell: Cell) -> None:
+    tags = cell.scores(["kind", "subject_id", "gender", "race", "region"])
     tags = tags[tags["kind"] == "cross_subject"].drop_duplicates("subject_id").set_index("subject_id")
-    table = pd.read_csv(TABLES / "contrasts.csv")
-    table = table[(table["part"] == cell.name) & table["p"].notna() & ~table["mirror"]]
+    table = cell.rows("contrasts")
+    table = table[table["p"].notna() & ~table["mirror"]]
     own, checked = changes(cell), 0
     for row in table.to_dict("records"):
         rows = own[(own["editor"] == row["editor"]) & (own["holds"] == row["holds"])]
@@ -87,11 +107,11 @@ def test_contrasts_are_means_of_differences_within_edits(cell: Path) -> None:
     assert checked > 20
 
 
-def test_other_facts_are_counted_from_the_candidates(cell: Path) -> None:
-    scores = pd.read_parquet(cell / "scores.parquet")
+def test_other_facts_are_counted_from_the_candidates(cell: Cell) -> None:
+    scores = cell.scores()
     scores = scores[(scores["kind"] == "cross_property") & (scores["phase"] == "post")]
-    table = pd.read_csv(TABLES / "accuracy.csv")
-    table = table[(table["part"] == cell.name) & (table["edit_relation"] == "all")]
+    table = cell.rows("accuracy")
+    table = table[table["edit_relation"] == "all"]
     assert len(table) == 2
     for row in table.to_dict("records"):
         rows = scores[(scores["editor"] == row["editor"]) & (scores["template_id"] != FREE.id)]
@@ -107,6 +127,23 @@ def test_the_edits_are_those_of_the_declared_draw() -> None:
     counts = pd.Series([case.request.relation_id for case in files[0] if not case.effect_relation_id]).value_counts()
     assert counts.to_dict() == dict.fromkeys(["P19", "P21", "P27", "P101", "P103"], 8)
     assert files == stages()
+
+
+def test_parts_of_a_look_have_no_edit_in_common(tmp_path: Path) -> None:
+    part = LOOKED[0][3][0]
+    assert join([part], tmp_path) == part
+    with pytest.raises(ValueError, match="got an edit in two parts"):
+        join([part, part], tmp_path)
+    other = next(parts[0] for _, _, editor, parts in LOOKED if editor != part.name)
+    with pytest.raises(ValueError, match="got another 'editors'"):
+        join([part, other], tmp_path)
+
+
+def test_the_levels_of_the_looks_are_the_declared_ones() -> None:
+    text = (PAGE.parent / "study_declared.md").read_text(encoding="utf-8")
+    assert "three looks, at 40, 80 and 400 edits, with levels of 1 %, 1.5 % and 2.5 %" in text
+    assert [look.alpha for look in LOOKS] == [0.01, 0.015, 0.025]
+    assert settings().alpha == LOOKS[0].alpha
 
 
 def test_what_is_declared() -> None:

@@ -1,0 +1,104 @@
+"""The declared looks at an editor: which of its finished parts are taken together, at which level."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from seesaw_cf.base.files import write_text
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """Parts of an editor that are analysed as one (docs/study_declared.md, What is tested).
+
+    Attributes:
+        records: The files of edits.
+        words: What the page calls it.
+        alpha: Level of the contrasts of groups.
+    """
+
+    records: tuple[str, ...]
+    words: str
+    alpha: float
+
+    @property
+    def name(self) -> str:
+        """Name of the look in the tables."""
+        return "+".join(self.records)
+
+
+LOOKS = (
+    Look(("edits1",), "first look, 40 edits at 1 %", 0.01),
+    Look(("edits1", "edits2"), "second look, 80 edits at 1.5 %", 0.015),
+    Look(("edits1", "edits2", "edits3"), "third look, 400 edits at 2.5 %", 0.025),
+)
+_BY_NAME = {look.name: look for look in LOOKS}
+_ORDER = tuple(_BY_NAME)
+
+
+def finished(kept: Path) -> Iterator[tuple[str, Look, str, list[Path]]]:
+    """Return model, look, editor and run folders of every look that has all of its parts.
+
+    Args:
+        kept: Folder of run folders, MODEL/RECORDS/EDITOR.
+    """
+    folders = {file.parent for file in kept.glob("*/*/*/edits.parquet")}
+    editors = sorted({(folder.parts[-3], folder.name) for folder in folders})
+    for model, editor in editors:
+        for look in LOOKS:
+            parts = [kept / model / records / editor for records in look.records]
+            if folders.issuperset(parts):
+                yield model, look, editor, parts
+
+
+def join(parts: Sequence[Path], folder: Path) -> Path:
+    """Write the run folders of one editor as one, and return it; one part is returned as it is.
+
+    Args:
+        parts: Run folders that have no edit in common.
+        folder: Where to write.
+
+    Raises:
+        ValueError: Two parts have an edit in common, or another model or settings.
+    """
+    if len(parts) == 1:
+        return parts[0]
+    manifests = [json.loads((part / "manifest.json").read_text(encoding="utf-8")) for part in parts]
+    where = ", ".join(map(str, parts))
+    for name in ("model", "editors"):
+        if any(manifest[name] != manifests[0][name] for manifest in manifests):
+            raise ValueError(f"{where}: got another {name!r}, expected the same in all parts. Join other parts.")
+    for name in ("scores", "edits"):
+        tables = [pq.read_table(part / f"{name}.parquet") for part in parts]
+        ids = [set(table["case_id"].to_pylist()) for table in tables]
+        if len(set().union(*ids)) < sum(map(len, ids)):
+            raise ValueError(f"{where}: got an edit in two parts, expected each in one. Join other parts.")
+        folder.mkdir(parents=True, exist_ok=True)
+        pq.write_table(pa.concat_tables(tables, promote_options="default"), folder / f"{name}.parquet")
+    data = manifests[0]["data"] | {"cases": sum(manifest["data"]["cases"] for manifest in manifests)}
+    write_text(folder / "manifest.json", json.dumps(manifests[0] | {"data": data}))
+    return folder
+
+
+def first(table: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows of each editor's first look, where damage to everybody is tested once."""
+    return table[table["records"] == LOOKS[0].name]
+
+
+def newest(table: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows of each editor's newest look."""
+    place = table["records"].map(_ORDER.index)
+    return table[place == place.groupby([table["model"], table["part"]]).transform("max")]
+
+
+def look_of(tables: Mapping[str, pd.DataFrame], editor: str) -> Look:
+    """Return the newest look at an editor."""
+    runs = newest(tables["runs"])
+    return _BY_NAME[str(runs[runs["part"] == editor]["records"].iloc[0])]
