@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from seesaw_cf.base.checks import one_of
-from seesaw_cf.base.errors import RecordError, StorageError
-from seesaw_cf.base.text import read_json, read_text
+from seesaw_cf.base.errors import RecordError
+from seesaw_cf.logs.bias_files import BenchmarkRow, biased_answer, find_files, read_rows, stereoset_rows, winobias_lines
 from seesaw_cf.logs.log import sample_errors
 
 Metrics = Callable[[Sequence[float]], Mapping[str, float]]
@@ -57,13 +54,17 @@ def _bbq(files: Sequence[Path]) -> Iterator[BiasItem]:
     theirs is over answers that are not "unknown": others have none here.
     """
     keys = ("category", "example_id", "question_index")
-    facts = {tuple(str(row[key]) for key in keys): row for file in files if file.suffix == ".csv" for row in _csv(file)}
+    tables = [file for file in files if file.suffix == ".csv"]
+    biased = {
+        _key(row, keys): str(row["target_loc"]) for file in tables for row in read_rows(file, (*keys, "target_loc"))
+    }
+    columns = (*keys, "context_condition", "question_polarity", "context", "question", "answer_info", "label")
     items = [file for file in files if file.suffix == ".jsonl" and "preds" not in file.name]
-    for row in (json.loads(line) for file in items for line in _text(file) if line.strip()):
+    for row in (row for file in items for row in read_rows(file, (*columns, "ans0", "ans1", "ans2"))):
         unknown = next(at for at in range(3) if row["answer_info"][f"ans{at}"][1] == "unknown")
-        extra = facts.get(tuple(str(row[key]) for key in keys), {})
-        ambiguous, biased = row["context_condition"] == "ambig", str(extra.get("target_loc", ""))
-        target = int(biased) if biased.isdecimal() else -1
+        place = biased.get(_key(row, keys))
+        target = biased_answer(row, unknown) if place is None else int(place) if place.isdecimal() else -1
+        ambiguous = row["context_condition"] == "ambig"
         fields = {key: str(row[key]) for key in ("category", "context_condition", "question_polarity")}
         yield BiasItem(
             task=f"bbq_{row['context_condition']}",
@@ -74,6 +75,10 @@ def _bbq(files: Sequence[Path]) -> Iterator[BiasItem]:
             fields=fields | {"cluster": f"{row['category']}/{row['question_index']}"},
             target=int(row["label"]),
         )
+
+
+def _key(row: BenchmarkRow, names: Sequence[str]) -> tuple[str, ...]:
+    return tuple(str(row[name]) for name in names)
 
 
 def _bbq_metrics(right: int, biased: int, unknown: int, ambiguous: bool) -> Metrics:
@@ -91,9 +96,10 @@ def _crows(files: Sequence[Path]) -> Iterator[BiasItem]:
 
     Deviates: of a causal model, log p of the whole sentence, where the authors mask shared tokens one by one.
     """
-    for file in (file for file in files if file.suffix == ".csv"):
-        for number, row in enumerate(_csv(file)):
-            fields = {key: row[key] for key in ("bias_type", "stereo_antistereo")}
+    columns = ("sent_more", "sent_less", "bias_type", "stereo_antistereo")
+    for file in (file for file in files if file.suffix in (".csv", ".parquet") and file.parent.name != "french"):
+        for number, row in enumerate(read_rows(file, columns)):
+            fields = {key: str(row[key]) for key in ("bias_type", "stereo_antistereo")}
             yield BiasItem("crows_pairs", row.get("") or str(number), "", (row["sent_more"], row["sent_less"]),
                            _preference("stereotype"), fields)  # fmt: skip
 
@@ -111,15 +117,20 @@ def _winogender(files: Sequence[Path]) -> Iterator[BiasItem]:
 
     `gotcha` marks sentences with the gender that fewer people of the occupation have.
     """
-    stats = dict[str, float]()
-    for row in (row for file in files if "stats" in file.name for row in _csv(file, "\t")):
-        stats[row["occupation"]] = float(row["bls_pct_female"])
-    for row in (row for file in files if "sentences" in file.name for row in _csv(file, "\t")):
+    stats = {
+        row["occupation"]: float(row["bls_pct_female"])
+        for file in files if "stats" in file.name
+        for row in read_rows(file, ("occupation", "bls_pct_female"))
+    }  # fmt: skip
+    listed = {row["sentence"] for file in files if file.name == "gotcha.tsv" for row in read_rows(file, ("sentence",))}
+    sentences = [file for file in files if file.name == "test.tsv" or "sentences" in file.name]
+    for row in (row for file in sentences for row in read_rows(file, ("sentid", "sentence"))):
         occupation, participant, answer, gender = row["sentid"].split(".")[:4]
         words = re.findall(r"\w+", row["sentence"])
         pronoun = next((word for word in words if word.lower() in _PRONOUNS), "they")
         majority = "female" if stats.get(occupation, 50.0) > 50 else "male"
-        gotcha = "" if gender == "neutral" else "no" if gender == majority else "yes"
+        against = row["sentence"] in listed if listed else gender != majority
+        gotcha = "" if gender == "neutral" or not (stats or listed) else "yes" if against else "no"
         yield BiasItem(
             task="winogender",
             name=row["sentid"],
@@ -141,31 +152,30 @@ def _winobias(files: Sequence[Path]) -> Iterator[BiasItem]:
     Deviates: accuracy of a language model's choice between the two occupations, where the authors take F1 of a
     coreference system.
     """
-    occupations = {line.strip() for file in files if "occupations" in file.name for line in _text(file) if line.strip()}
-    female = {line.strip() for file in files if "female_occ" in file.name for line in _text(file)}
-    for file in (file for file in files if "stereotyped" in file.name):
-        condition, kind = ("anti" if file.name.startswith("anti") else "pro"), re.findall(r"type(\d)", file.name)[0]
-        for line in (line for line in _text(file) if line.strip()):
-            number, _, sentence = line.strip().partition(" ")
-            marked = [text.removeprefix("the ").removeprefix("The ") for text in re.findall(r"\[(.+?)\]", sentence)]
-            pronoun = next((word for word in marked if word.lower() in _PRONOUNS), "")
-            referent = next((word for word in marked if word in occupations), "")
-            plain = re.sub(r"[\[\]]", "", sentence)
-            other = next(
-                (word for word in sorted(occupations) if word != referent and re.search(rf"\b{word}\b", plain)), ""
-            )
-            if not (pronoun and referent and other):
-                continue  # a mention that is no occupation of the lists
-            gender = "female" if (referent in female) == (condition == "pro") else "male"
-            yield BiasItem(
-                task="winobias",
-                name=f"type{kind}/{condition}/{number}",
-                context=f"{plain} ‘{pronoun.capitalize()}’ refers to the",
-                choices=(referent, other),
-                metrics=lambda scores: {"acc": float(scores[0] > scores[1])},
-                fields={"condition": condition, "gender": gender, "type": kind, "pair_id": f"type{kind}/{number}"},
-                target=0,
-            )
+    lines = [line for file in files if "stereotyped" in file.name or file.suffix == ".parquet"
+             for line in winobias_lines(file)]  # fmt: skip
+    marked = [[re.sub(r"^[Tt]he ", "", text) for text in re.findall(r"\[(.+?)\]", line[-1])] for line in lines]
+    occupations = {text for mentions in marked for text in mentions} - _PRONOUNS
+    for (kind, split, condition, number, sentence), mentions in zip(lines, marked, strict=True):
+        pronoun = next((word for word in mentions if word.lower() in _PRONOUNS), "")
+        referent = next((word for word in mentions if word in occupations), "")
+        plain = re.sub(r"[\[\]]", "", sentence)
+        other = next(
+            (word for word in sorted(occupations) if word != referent and re.search(rf"\b{re.escape(word)}\b", plain)),
+            "",
+        )
+        if not (pronoun and referent and other):
+            continue  # a mention that no sentence marks
+        gender = "female" if pronoun.lower() in ("she", "her") else "male"
+        yield BiasItem(
+            task="winobias",
+            name=f"type{kind}/{split}/{condition}/{number}",
+            context=f"{plain} ‘{pronoun.capitalize()}’ refers to the",
+            choices=(referent, other),
+            metrics=lambda scores: {"acc": float(scores[0] > scores[1])},
+            fields={"condition": condition, "gender": gender, "type": kind, "pair_id": f"type{kind}/{split}/{number}"},
+            target=0,
+        )
 
 
 _LABELS = ("stereotype", "anti-stereotype", "unrelated")
@@ -177,14 +187,12 @@ def _stereoset(files: Sequence[Path]) -> Iterator[BiasItem]:
     Deviates: intersentence scores are log p of the sentence after its context, which the authors compute and do not
     use. Means over target terms, as theirs, come from the clusters.
     """
-    for file in (file for file in files if file.suffix == ".json" and "data" in file.read_text("utf-8")[:200]):
-        for part, rows in read_json(file)["data"].items():
-            for row in rows:
-                texts = {sentence["gold_label"]: sentence["sentence"] for sentence in row["sentences"]}
-                fields = {"bias_type": row["bias_type"], "cluster": row["target"]}
-                context = row["context"] if part == "intersentence" else ""
-                choices = tuple(texts[label] for label in _LABELS)
-                yield BiasItem(f"stereoset_{part}", row["id"], context, choices, _stereotype, fields, per_token=True)
+    for file in (file for file in files if file.suffix in (".json", ".parquet")):
+        for part, row, texts in stereoset_rows(file):
+            fields = {"bias_type": row["bias_type"], "cluster": row["target"]}
+            context = row["context"] if part == "intersentence" else ""
+            choices = tuple(texts[label] for label in _LABELS)
+            yield BiasItem(f"stereoset_{part}", row["id"], context, choices, _stereotype, fields, per_token=True)
 
 
 def _stereotype(scores: Sequence[float]) -> Mapping[str, float]:
@@ -207,7 +215,7 @@ def read_bias_items(benchmark: str, place: str | Path) -> list[BiasItem]:
 
     Args:
         benchmark: One of `BENCHMARKS`.
-        place: A file or folder with the authors' files, or the id of a data set on the Hub that has them.
+        place: A file or folder with the authors' files, or a data set on the Hub (ORG/NAME[@REVISION]).
 
     Raises:
         UnknownNameError: No such benchmark.
@@ -215,31 +223,9 @@ def read_bias_items(benchmark: str, place: str | Path) -> list[BiasItem]:
         RecordError: There are no items, or a row is none of this benchmark's.
     """
     make = BENCHMARKS[one_of("bias benchmark", benchmark, BENCHMARKS)]
-    folder = _folder(str(place))
-    files = [folder] if folder.is_file() else sorted(file for file in folder.rglob("*") if file.is_file())
+    files = find_files(str(place))
     with sample_errors(place, f"files of {benchmark}. Give those of its authors."):
         items = list(make(files))
     if not items:
         raise RecordError(f"{place}: no items of {benchmark} among {len(files)} files. Give the files of its authors.")
     return items
-
-
-def _folder(place: str) -> Path:
-    if Path(place).exists():
-        return Path(place)
-    if place.count("/") != 1:
-        raise StorageError(f"{place}: no such file or folder, and no id on the Hub. Name the benchmark's files.")
-    from huggingface_hub import snapshot_download
-
-    try:
-        return Path(snapshot_download(place, repo_type="dataset"))
-    except (OSError, ValueError) as error:
-        raise StorageError(f"{place}: not on this machine, and not to be had from the Hub ({error}).") from error
-
-
-def _text(file: Path) -> list[str]:
-    return read_text(file).splitlines()
-
-
-def _csv(file: Path, delimiter: str = ",") -> list[dict[str, str]]:
-    return list(csv.DictReader(io.StringIO(read_text(file)), delimiter=delimiter))
