@@ -1,10 +1,12 @@
 """lm_eval on this package's engine against lm_eval's own `hf`: BBQ, of a base alone, and of a base with eight edits.
 
-    python -m benchmarks.harness_speed --bbq ../shared/reference/benchmarks/bbq --items 40
+    python -m benchmarks.harness_speed --bbq BBQ/data --turns 2
+    python -m benchmarks.harness_speed --bbq BBQ/data --model seesaw-tiny --layer 2 --items 2000 --each
 
-needs the extra harness and writes benchmarks/results/harness_speed.json. All are asked the same requests of lm_eval.
-Times are those of its `loglikelihood`, tokens and sorting included. `hf` is timed on the base at the better of two
-batch sizes, and counted nine times for nine models, which cost it the same.
+needs the extra harness and writes its part of benchmarks/results/harness_speed.json. All are asked the same requests
+of lm_eval. Times are those of its `loglikelihood`, tokens and sorting included. `hf` is timed at the better of two
+batch sizes. It is asked of the base and counted nine times for nine models, or with `--each` of all nine. Where there
+are fewer items than asked for, their copies begin with a number each, so that no copy shares its beginning.
 """
 
 from __future__ import annotations
@@ -29,6 +31,7 @@ from seesaw_cf.harnesses.ability import SharingLM
 from seesaw_cf.harnesses.lm_eval_model import SeesawLM
 from seesaw_cf.logs.bias_items import read_bias_items
 from seesaw_cf.models import load_model
+from seesaw_cf.models.weights import WeightDelta
 
 __all__ = ["main"]
 
@@ -38,8 +41,10 @@ BATCHES = (8, 32)
 
 
 def _requests(folder: Path, count: int) -> list[Instance]:
-    items = read_bias_items("bbq", folder)[:count]
-    pairs = [(item.context, f" {choice}") for item in items for choice in item.choices]
+    items = read_bias_items("bbq", folder)
+    contexts = [item.context for item in items] + [f"{at}. {items[at % len(items)].context}" for at in range(count)]
+    choices = [items[at % len(items)].choices for at in range(count)]
+    pairs = [(context, f" {choice}") for context, own in zip(contexts, choices) for choice in own]
     return [Instance(request_type="loglikelihood", doc={}, arguments=pair, idx=0) for pair in pairs]
 
 
@@ -54,6 +59,15 @@ def _of_all(lm: SharingLM, requests: Sequence[Instance]) -> list[Any]:
     return answers
 
 
+def _of_each(lm: HFLM, changes: Sequence[WeightDelta], requests: Sequence[Instance]) -> list[Any]:
+    """Answers of lm_eval's own model for the base and each of its edited versions."""
+    answers = []
+    for change in (WeightDelta(), *changes):
+        with change.applied(lm.model):
+            answers.append(lm.loglikelihood(requests, disable_tqdm=True))
+    return answers
+
+
 def main() -> None:
     """Measure and write."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -61,13 +75,15 @@ def main() -> None:
     parser.add_argument("--model", default="smollm2-135m-q4")
     parser.add_argument("--items", type=int, default=160)
     parser.add_argument("--layer", type=int, default=8, help="first edited one of three")
+    parser.add_argument("--each", action="store_true", help="ask `hf` of all models, not of the base nine times over")
     parser.add_argument("--turns", type=int, default=3)
     args = parser.parse_args()
     torch.set_num_threads(1)
     model, tokenizer = load_model(args.model, device="cpu")
     requests = _requests(args.bbq, args.items)
     layers = tuple(range(args.layer, args.layer + 3))
-    sharing = SharingLM(model, tokenizer, {f"edit {n}": delta(model, layers, n) for n in range(EDITS)})
+    changes = [delta(model, layers, n) for n in range(EDITS)]
+    sharing = SharingLM(model, tokenizer, {f"edit {n}": change for n, change in enumerate(changes)})
     answers: dict[str, Any] = {}
 
     def timed(name: str, ask: Callable[[], Any], _: int = 0) -> float:
@@ -82,9 +98,14 @@ def main() -> None:
         "seesaw": partial(own.loglikelihood, requests, disable_tqdm=True),
         "seesaw, base and edits": partial(_of_all, sharing, requests),
     }
+    if args.each:
+        ways["hf, nine models"] = partial(_of_each, batches[best], changes, requests)
     times = in_turn({name: partial(timed, name, ask) for name, ask in ways.items()}, 0, args.turns)
-    nine = times | {"hf, nine times": [(1 + EDITS) * seconds for seconds in times["hf"]]}
-    pairs = [zip(answers["hf"], other, strict=True) for other in (answers["seesaw"], answers[list(ways)[2]][0])]
+    if not args.each:
+        answers["hf, nine models"] = [answers["hf"]]
+        times["hf, nine models"] = [(1 + EDITS) * seconds for seconds in times["hf"]]
+    asked_alike = zip(answers["hf, nine models"], answers["seesaw, base and edits"])
+    pairs = [(answers["hf"], answers["seesaw"]), *asked_alike]
     record = {
         "model": args.model,
         "torch": torch.__version__,
@@ -92,12 +113,15 @@ def main() -> None:
         "requests": len(requests),
         "edited layers": layers,
         "batch of hf": best,
-        "cpu_seconds": {name: statistics.median(taken) for name, taken in nine.items()},
-        "times_faster_base": ratios(nine, "seesaw")["hf"],
-        "times_faster_base_and_edits": ratios(nine, "seesaw, base and edits")["hf, nine times"],
-        "max_difference_nats": max(abs(a[0] - b[0]) for both in pairs for a, b in both),
+        "nine models of hf": "all asked" if args.each else "nine times the base",
+        "cpu_seconds": {name: statistics.median(taken) for name, taken in times.items()},
+        "times_faster_base": ratios(times, "seesaw")["hf"],
+        "times_faster_base_and_edits": ratios(times, "seesaw, base and edits")["hf, nine models"],
+        "max_difference_nats": max(abs(a[0] - b[0]) for theirs, ours in pairs for a, b in zip(theirs, ours)),
     }
-    write_text(RESULTS / "harness_speed.json", json.dumps(record, indent=1) + "\n")
+    file = RESULTS / "harness_speed.json"
+    known = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
+    write_text(file, json.dumps(known | {args.model: record}, indent=1) + "\n")
     print(json.dumps(record, indent=1))
 
 
