@@ -21,6 +21,7 @@ from seesaw_cf.builder_scripts.source.people import RecordedPerson
 from seesaw_cf.builder_scripts.tag.ask import TAGS, Fact, SourceRecord, TagSource
 from seesaw_cf.records import groups
 
+_Person = dict[str, Any]  # a row of such a table
 _GROUPS = {
     "gender": sorted(
         {tag for row in groups.table("genders").values() for tag in groups.values(row["tags"])} | {"other"}
@@ -69,7 +70,7 @@ class TableSource(TagSource):
         return {label: self._named.get(label, []) if label else [] for label in labels}
 
 
-def _read(file: Path) -> list[dict[str, Any]]:
+def _read(file: Path) -> list[_Person]:
     table = read_table(file)
     columns = [name for name in DEMOGRAPHICS.names if name in table.column_names]
     if "id" not in columns or not set(columns) & set(TAGS):
@@ -79,7 +80,7 @@ def _read(file: Path) -> list[dict[str, Any]]:
         )
     try:
         schema = pa.schema([DEMOGRAPHICS.field(name) for name in columns])
-        rows: list[dict[str, Any]] = table.select(columns).cast(schema).to_pylist()
+        rows: list[_Person] = table.select(columns).cast(schema).to_pylist()
     except (pa.ArrowException, ValueError) as error:
         raise RecordError(
             f"{file}: a column is of another kind than in the config 'demographics' ({error}); gender, race and region "
@@ -88,7 +89,7 @@ def _read(file: Path) -> list[dict[str, Any]]:
     return rows
 
 
-def _record(row: dict[str, Any], where: str, time: str) -> SourceRecord:
+def _record(row: _Person, where: str, time: str) -> SourceRecord:
     for tag, vocabulary in _GROUPS.items():
         for value in row.get(tag) or ():
             one_of(f"{tag} of {where}", value, vocabulary)

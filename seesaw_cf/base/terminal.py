@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import shutil
 from collections.abc import Iterator, Sequence
@@ -152,3 +153,28 @@ def _plain(text: str) -> str:
     text = re.sub(r"(?<![\\\w])(\*\*?|`)(?=\S)(.+?)(?<=\S)\1(?!\w)", r"\2", text)
     text = re.sub(r"\\([\\`*_\[\]|~$#])", r"\1", text)
     return text.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
+
+
+BOUNDLESS = 1e6  # points, nats or anything else that reports show with a sign
+
+
+def number(value: float | None, zero_limit: float = 0.0, digits: int = 3) -> str:
+    """Return a signed number, in exponent form when its decimals would hide it; 0 up to `zero_limit`; "-" for none.
+
+    An end of an interval beyond `BOUNDLESS` is infinite: few people leave no bound, and no effect is that large.
+    """
+    if value is None or math.isnan(value):
+        return "-"
+    if abs(value) > BOUNDLESS:
+        return "+∞" if value > 0 else "-∞"
+    if abs(value) <= zero_limit:
+        return f"{0:.{digits}f}"
+    return f"{value:+.1e}" if abs(value) < 0.5 * 10**-digits else f"{value:+.{digits}f}"
+
+
+def interval(low: float | None, high: float | None, zero_limit: float = 0.0, digits: int = 3, spec: str = "") -> str:
+    """Return `[low, high]` as `number` shows both ends, or in the format `spec`; "-" when there is none."""
+    if low is None or high is None or math.isnan(low):
+        return "-"
+    ends = [format(end, spec) if spec else number(end, zero_limit, digits) for end in (low, high)]
+    return f"[{ends[0]}, {ends[1]}]"

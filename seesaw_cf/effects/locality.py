@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import pandas as pd
 import pyarrow.compute as pc
 
+from seesaw_cf.base.terminal import interval
 from seesaw_cf.base.types import Estimate
 from seesaw_cf.effects.prompts import prompt_effects
 from seesaw_cf.effects.scores import Scores, checked, count_rows
@@ -50,8 +51,8 @@ class Locality:
     def __str__(self) -> str:
         return (
             f"{self.others} right {self.before:.0%} before, {self.after:.0%} after (n = {self.n_prompts}); "
-            f"{self.local.value:.0%} [{self.local.low:.0%}, {self.local.high:.0%}] of {self.local.n} edits leave at "
-            "least half of those right"
+            f"{self.local.value:.0%} {interval(self.local.low, self.local.high, spec='.0%')} of {self.local.n} edits "
+            "leave at least half of those right"
         )
 
 
