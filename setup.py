@@ -7,8 +7,6 @@ from setuptools import find_packages, setup
 
 # Folders that install below `seesaw_cf`, where links of the same names make their long names work in a checkout.
 FOLDERS = ("editors", "metrics", "builder_scripts")
-# What made the embedded model is for maintainers, in a checkout.
-MAINTAINERS = ("*builder_scripts.tiny_model",)
 # A placeholder: the project has no public address yet.
 SOURCE = "https://example.org/seesaw_cf"
 
@@ -18,12 +16,8 @@ def absolute(readme: str) -> str:
     return re.sub(r"\]\((?!\w+:|#)", f"]({SOURCE}/", readme)
 
 
-packages = {*find_packages(include=["seesaw_cf", "seesaw_cf.*"], exclude=MAINTAINERS)}
-packages |= {
-    f"seesaw_cf.{name}"
-    for folder in FOLDERS
-    for name in find_packages(include=[folder, f"{folder}.*"], exclude=MAINTAINERS)
-}
+packages = {*find_packages(include=["seesaw_cf", "seesaw_cf.*"])}
+packages |= {f"seesaw_cf.{name}" for folder in FOLDERS for name in find_packages(include=[folder, f"{folder}.*"])}
 setup(
     packages=sorted(packages),
     package_dir={"seesaw_cf": "seesaw_cf", **{f"seesaw_cf.{folder}": folder for folder in FOLDERS}},

@@ -5,12 +5,24 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from seesaw_cf.base.checks import at_least
 from seesaw_cf.base.errors import RecordError
 from seesaw_cf.records.relations import RELATIONS
 
 # Cross-property edits per relation (Table 7) and cross-subject edits of citizenship, gender and birth (Table 3); the
 # papers take their cross-subject edits of work and language from CounterFact.
 _EDITS = {"P21": 290, "P101": 279, "P27": 282, "P19": 286, "P103": 898}
+
+
+_COUNTS = (
+    "per_gender",
+    "true_per_gender",
+    "min_holders",
+    "min_true_holders",
+    "per_pair",
+    "neighborhood",
+    "paraphrases",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,14 +77,7 @@ class BuildOptions:
                     f"build options: edits {relation_id!r}: {number}; expected a number >= 0 for one of "
                     f"{', '.join(RELATIONS)}."
                 )
-        for name in (
-            "per_gender", "true_per_gender", "min_holders", "min_true_holders", "per_pair", "neighborhood",
-            "paraphrases",
-        ):  # fmt: skip
-            if getattr(self, name) < 0:
-                raise RecordError(f"build options: {name} is {getattr(self, name)}, expected a number >= 0.")
-        if self.open_repeats < 1:
-            raise RecordError(f"build options: open_repeats is {self.open_repeats}, expected a number >= 1.")
+        at_least("build options", self, {**dict.fromkeys(_COUNTS, 0), "open_repeats": 1})
 
 
 def paper(options: BuildOptions) -> BuildOptions:

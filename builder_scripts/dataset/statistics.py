@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import pyarrow as pa
 
+from seesaw_cf.base.terminal import markdown_table
 from seesaw_cf.base.types import Case
 from seesaw_cf.records import groups
 from seesaw_cf.records.relations import PAIRS, RELATIONS
@@ -32,9 +33,7 @@ def _cell(value: object) -> str:
 
 def markdown(head: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
     """Return a Markdown table; numbers with thousands separators, right-aligned columns except the first."""
-    columns = list(head)
-    lines = [columns, ["---", *["---:"] * (len(columns) - 1)], *([_cell(value) for value in row] for row in rows)]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    return markdown_table([*head], [[_cell(value) for value in row] for row in rows])
 
 
 class Statistics:

@@ -219,6 +219,17 @@ def above_zero(record: object, names: Iterable[str], *, error: type[SeesawError]
             )
 
 
+def at_least(where: str, record: object, least: Mapping[str, int]) -> None:
+    """Check whole numbers of a record, those that are not None.
+
+    Raises:
+        RecordError: One is below its least value, or no whole number.
+    """
+    for name, low in least.items():
+        if (value := getattr(record, name)) is not None:
+            whole(f"{where}: {name}", value, low)
+
+
 def address(where: str, value: str, like: str = "http://localhost:8000/v1") -> SplitResult:
     """The parts of the address of a server.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 
 import wcwidth
@@ -26,6 +26,12 @@ def printable(text: object) -> str:
 def quantity(number: float, noun: str, plural: str = "") -> str:
     """Return a whole number with its noun: "1 edit", "1,200 edits"; `plural` where it is not the noun with an s."""
     return f"{number:,.0f} {noun if number == 1 else plural or noun + 's'}"
+
+
+def listed(names: Iterable[object], most: int = 2, joined: str = ", ") -> str:
+    """Return the first names, and how many more there are: "A, B and 3 more"."""
+    words = [str(name) for name in names]
+    return joined.join(words[:most]) + (f" and {len(words) - most} more" if len(words) > most else "")
 
 
 def terminal_width() -> int:
@@ -178,3 +184,9 @@ def interval(low: float | None, high: float | None, zero_limit: float = 0.0, dig
         return "-"
     ends = [format(end, spec) if spec else number(end, zero_limit, digits) for end in (low, high)]
     return f"[{ends[0]}, {ends[1]}]"
+
+
+def markdown_table(headers: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> str:
+    """Return a Markdown table, `left` columns of it to the left. Cells are taken as they are: escape data."""
+    rule = ["---" if column < left else "---:" for column in range(len(headers))]
+    return "\n".join(f"| {' | '.join(line)} |" for line in (headers, rule, *rows))

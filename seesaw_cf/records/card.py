@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 from seesaw_cf.base.checks import whole
 from seesaw_cf.base.errors import RecordError
 from seesaw_cf.base.files import atomic_path, safe_name, write_text
+from seesaw_cf.base.terminal import markdown_table
 from seesaw_cf.base.types import Case, Entity
 from seesaw_cf.records.checks import count_flags
 
@@ -306,18 +307,8 @@ class ImportSummary:
 
     def to_markdown(self) -> str:
         """Return the table as aligned Markdown, readable in a terminal too."""
-        table = self.rows()
-        widths = [max(map(len, column)) for column in zip(*table)]
-        lines = [
-            _line([cell.ljust(widths[0]) if i == 0 else cell.rjust(widths[i]) for i, cell in enumerate(row)])
-            for row in table
-        ]
-        rule = _line(["-" * widths[0], *("-" * (width - 1) + ":" for width in widths[1:])])
-        return "\n".join([lines[0], rule, *lines[1:]])
-
-
-def _line(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(cells)} |"
+        head, *rows = self.rows()
+        return markdown_table(head, rows)
 
 
 # (row label, how a FileSummary fills it)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import html
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from seesaw_cf.base.terminal import interval as interval
+from seesaw_cf.base.terminal import markdown_table as markdown_table
 from seesaw_cf.base.terminal import number as number
 from seesaw_cf.base.terminal import printable
 from seesaw_cf.report.rows import EffectRow
@@ -110,12 +111,6 @@ def fence(text: str) -> str:
     longest = max((len(run) for run in re.findall(r"`+", text)), default=0)
     bar = "`" * max(3, longest + 1)
     return f"{bar}\n{text}\n{bar}"
-
-
-def markdown_table(headers: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> str:
-    """A Markdown table. Cells are taken as they are: escape what comes from data."""
-    rule = ["---" if column < left else "---:" for column in range(len(headers))]
-    return "\n".join("| " + " | ".join(line) + " |" for line in (headers, rule, *rows))
 
 
 def minus(text: str) -> str:

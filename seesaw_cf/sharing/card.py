@@ -10,6 +10,7 @@ from typing import Any, cast
 from huggingface_hub import EvalResult, EvalResultEntry, ModelCardData, constants, eval_result_entries_to_yaml
 
 from seesaw_cf.base.citations import EDITOR_PAPERS, bibtex
+from seesaw_cf.base.terminal import markdown_table
 from seesaw_cf.base.types import JsonObject
 from seesaw_cf.models.change import MovedPart
 from seesaw_cf.models.delta_files import DeltaFacts
@@ -198,16 +199,15 @@ def _edited(facts: DeltaFacts, base: str) -> str:
     requests = facts.get("requests") or []
     origin: BaseFacts = facts.get("base") or {}
     revision = f", revision {escaped(origin['revision'])}" if origin.get("revision") else ""
-    lines = [f"Base model: {escaped(base)}{revision}. {len(requests) or 'Unrecorded'} edit request(s):\n"]
-    if requests:
-        lines += ["| prompt | subject | true (before) | **counterfactual (now)** |", "|---|---|---|---|"]
-    for request in requests[:_MAX_ROWS]:
-        cells = [escaped(request.get("prompt", "")), escaped(request.get("subject", ""))]
-        cells += [_label(request.get("target_true")), _label(request.get("target_new"))]
-        lines.append(f"| {' | '.join(cells)} |")
-    if len(requests) > _MAX_ROWS:
-        lines.append(f"\nand {len(requests) - _MAX_ROWS} more, all in the JSON file of this repository.")
-    return "\n".join(lines) + "\n"
+    keys = ("prompt", "subject", "target_true", "target_new")
+    rows = [[_label(request.get(key)) for key in keys] for request in requests]
+    about = f"Base model: {escaped(base)}{revision}. {len(rows) or 'Unrecorded'} edit request(s):\n\n"
+    return about + (_table(["prompt", "subject", "true (before)", "**counterfactual (now)**"], rows) if rows else "")
+
+
+def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    more = f"\n\nand {len(rows) - _MAX_ROWS} more, all in the JSON file of this repository."
+    return f"{markdown_table(heads, rows[:_MAX_ROWS], left=len(heads))}{more if len(rows) > _MAX_ROWS else ''}\n"
 
 
 def _method(facts: DeltaFacts) -> str:
@@ -215,8 +215,8 @@ def _method(facts: DeltaFacts) -> str:
     lines = [f"Editor: {escaped(facts.get('editor') or 'unknown')}, {own} seesaw_cf."]
     settings = facts.get("config")
     if isinstance(settings, Mapping):
-        lines += ["", "| setting | value |", "|---|---|"]
-        lines += [f"| {escaped(key)} | {escaped(value)} |" for key, value in settings.items()]
+        rows = [(escaped(key), escaped(value)) for key, value in settings.items()]
+        lines += ["", markdown_table(["setting", "value"], rows, left=2)]
     used = {key: value for key, value in (facts.get("versions") or {}).items() if value}
     if used:
         lines += ["", "Versions: " + ", ".join(f"{escaped(key)} {escaped(value)}" for key, value in used.items()) + "."]
@@ -230,15 +230,13 @@ def _moved(facts: DeltaFacts) -> Sequence[MovedPart]:
 
 def _movement(rows: Sequence[MovedPart]) -> str:
     """Return the largest changes; relative: Frobenius norm of the change over that of the base's weights."""
-    lines = [f"{len(rows)} parameter(s) of the base, the largest changes first.\n"]
-    lines += ["| parameter | shape | rank | norm | relative |", "|---|---|---|---|---|"]
-    for row in sorted(rows, key=lambda row: -(row["relative"] or 0.0))[:_MAX_ROWS]:
+    cells = []
+    for row in sorted(rows, key=lambda row: -(row["relative"] or 0.0)):
         rank, relative = row["rank"] or "whole", "" if row["relative"] is None else f"{row['relative']:.3g}"
         shape = " x ".join(map(str, row["shape"]))
-        lines.append(f"| {escaped(row['name'])} | {shape} | {rank} | {row['norm']:.3g} | {relative} |")
-    if len(rows) > _MAX_ROWS:
-        lines.append(f"\nand {len(rows) - _MAX_ROWS} more, all in the JSON file of this repository.")
-    return "\n".join(lines) + "\n"
+        cells.append([escaped(row["name"]), shape, str(rank), f"{row['norm']:.3g}", relative])
+    about = f"{len(rows)} parameter(s) of the base, the largest changes first.\n\n"
+    return about + _table(["parameter", "shape", "rank", "norm", "relative"], cells)
 
 
 def _results(evidence: Evidence | None) -> str:
@@ -251,10 +249,10 @@ def _results(evidence: Evidence | None) -> str:
         f"Measured with {escaped(evidence.data or 'unnamed data')}{at} {escaped(evidence.config)}{protocol}{on}. "
         "Every number is about the edit in this repository alone.",
         "",
-        "| result | before | after or change | 95 % interval | n |",
-        "|---|---|---|---|---|",
+        markdown_table(
+            ["result", "before", "after or change", "95 % interval", "n"], list(map(_row, evidence.results)), left=5
+        ),
     ]
-    lines += [_row(result) for result in evidence.results]
     named = dict.fromkeys(result.task for result in evidence.results)
     lines += ["", *(f"- `{task}`: {TASKS[task].meaning}." for task in named)]
     if evidence.scores is not None:
@@ -264,13 +262,13 @@ def _results(evidence: Evidence | None) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _row(result: Result) -> str:
+def _row(result: Result) -> list[str]:
     estimate = result.estimate
     has_interval = math.isfinite(estimate.low)
     span = f"{estimate.low:.4f} to {estimate.high:.4f}" if has_interval else escaped(estimate.note or "none")
     before = "" if result.before is None else f"{result.before:.4f}"
     name = f"`{result.task}`" + (f", {escaped(result.group)}" if result.group else "")
-    return f"| {name} | {before} | {estimate.value:.4f} | {span} | {estimate.n} |"
+    return [name, before, f"{estimate.value:.4f}", span, str(estimate.n)]
 
 
 def _citation(editor: str) -> str:

@@ -15,6 +15,7 @@ from pathlib import Path
 from seesaw_cf.base.errors import StorageError
 from seesaw_cf.base.files import atomic_path, write_text
 from seesaw_cf.base.hub import check_repo, explained
+from seesaw_cf.base.terminal import markdown_table
 from seesaw_cf.base.text import read_json
 from seesaw_cf.editors.locate.moment_sets import (
     ORIGIN,
@@ -191,12 +192,12 @@ def _card(repo: str, moments: MomentSet, record: MomentRecord) -> str:
     for layer in moments.layers:
         facts, file = moments.files.outline(layer), moments.files.path(layer).name
         error = "unknown" if math.isnan(facts["relative_error"]) else f"{facts['relative_error']:.2%}"
-        rows.append(
-            f"| {layer} | {facts['n_texts']:,} | {facts['n_tokens']:,} | {error} | `{file}` | "
-            f"`{record['files'][file]}` |"
-        )
-    about = "\n".join(f"| {name} | {escaped(text)} |" for name, text in described(record).items())
-    table, model = "\n".join(rows), record["model"]["id"]
+        counts = f"{facts['n_texts']:,}", f"{facts['n_tokens']:,}"
+        rows.append([str(layer), *counts, error, f"`{file}`", f"`{record['files'][file]}`"])
+    origin = [(name, escaped(text)) for name, text in described(record).items()]
+    about = markdown_table(["what", "value"], origin, left=2)
+    table = markdown_table(["layer", "texts", "tokens", "sampling error", "file", "SHA-256"], rows, left=6)
+    model = record["model"]["id"]
     return f"""---
 tags:
 - seesaw-cf
@@ -209,12 +210,8 @@ viewer: false
 Uncentred second moments C = E[k kᵀ] of the inputs k of the MLP output projections of {escaped(model)}, for editing it
 with ROME, MEMIT, EMMET or AlphaEdit. Averages over tokens: no text can be read from them.
 
-| what | value |
-|---|---|
 {about}
 
-| layer | texts | tokens | sampling error | file | SHA-256 |
-|---|---|---|---|---|---|
 {table}
 
 The sampling error is the relative standard error of C in Frobenius norm. To use them:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from seesaw_cf.base.checks import one_of, whole
+from seesaw_cf.base.checks import at_least, one_of
 from seesaw_cf.base.errors import RecordError, unknown_name
 from seesaw_cf.base.text import read_json
 from seesaw_cf.generation.types import Ask, Completion, Sampling
@@ -108,10 +108,7 @@ class LemeJob:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        for name, least in _LEAST.items():
-            value = getattr(self, name)
-            if value is not None:
-                whole(f"leme run: {name}", value, least)
+        at_least("leme run", self, _LEAST)
 
     def texts(self) -> Generation:
         """Return how many texts, and how they are drawn.

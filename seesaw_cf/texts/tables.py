@@ -8,9 +8,6 @@ from typing import TypedDict
 from seesaw_cf.base.tables import Int8, Int32, schema_of
 from seesaw_cf.generation.types import Ask, Completion
 
-FrameRow = dict[str, object]
-"""One row of a tidy frame or table: column -> value."""
-
 
 class SampleRow(TypedDict):
     """What a row of `PASSAGES`, `RATINGS` and `ANNOTATIONS` begins with: which text of which edit."""

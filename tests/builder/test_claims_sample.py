@@ -8,6 +8,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+from benchmarks.sample_claims import read_subjects
 from seesaw_cf.builder_scripts.sample import claims
 from seesaw_cf.builder_scripts.sample.build import build_sample
 from seesaw_cf.builder_scripts.sample.facts import COLUMNS, read_tsv
@@ -111,10 +112,10 @@ def test_the_page_counts_the_samples_right() -> None:
 
 def test_released_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:
     with pytest.raises(StorageError, match=r"no \*_subject_info\.json\. Name the folder"):
-        claims.read_subjects(tmp_path)
+        read_subjects(tmp_path)
     (tmp_path / "P1_subject_info.json").write_text("{", encoding="utf-8")
     with pytest.raises(RecordError, match=r"P1_subject_info\.json: not JSON"):
-        claims.read_subjects(tmp_path)
+        read_subjects(tmp_path)
 
 
 def test_years_before_christ_are_four_digits_with_a_sign() -> None:

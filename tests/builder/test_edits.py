@@ -89,11 +89,11 @@ def test_another_seed_is_another_set_and_the_same_seed_the_same(edits: Edits, st
 def test_options_refuse_what_no_build_can_meet() -> None:
     with pytest.raises(RecordError, match=r"edits 'P27': -3; expected a number >= 0 for one of P21, P101"):
         BuildOptions(edits={"P27": -3})
-    with pytest.raises(RecordError, match="open_repeats is 0, expected a number >= 1"):
+    with pytest.raises(RecordError, match="open_repeats is 0, expected a whole number of at least 1"):
         BuildOptions(open_repeats=0)
     with pytest.raises(RecordError, match="edits 'P99'"):
         BuildOptions(edits={"P99": 2})
-    with pytest.raises(RecordError, match="per_gender is -1, expected a number >= 0"):
+    with pytest.raises(RecordError, match="per_gender is -1, expected a whole number of at least 0"):
         BuildOptions(per_gender=-1)
 
 

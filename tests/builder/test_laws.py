@@ -80,7 +80,9 @@ def test_the_published_rules_keep_seed_and_numbers_and_are_the_same_twice(seed: 
 )
 def test_options_below_zero_are_refused_by_name(name: str, number: int) -> None:
     if number < 0:
-        with pytest.raises(RecordError, match=f"build options: {name} is {number}, expected a number >= 0"):
+        with pytest.raises(
+            RecordError, match=f"build options: {name} is {number}, expected a whole number of at least 0"
+        ):
             BuildOptions(**{name: number})  # type: ignore[arg-type]
     else:
         assert getattr(BuildOptions(**{name: number}), name) == number  # type: ignore[arg-type]

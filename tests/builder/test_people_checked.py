@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from seesaw_cf.builder_scripts.sample import checks
+from benchmarks import sample_checks as checks
 from seesaw_cf.builder_scripts.sample.facts import COLUMNS, SAMPLE, origins, read_tsv
 from seesaw_cf.errors import StorageError
 from seesaw_cf.records.groups import AREAS, RACES, REGIONS

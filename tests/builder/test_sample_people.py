@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.sample_claims import claims_table, read_subjects
 from seesaw_cf.builder_scripts.sample import claims
 from seesaw_cf.builder_scripts.sample.facts import COLUMNS, SAMPLE, curated, origins, read_tsv
 from seesaw_cf.records.groups import AREAS, AXES
@@ -116,8 +117,8 @@ def test_values_are_few_and_many_people_hold_them(column: str, most: int, size: 
 def test_the_tables_agree_with_the_released_claims() -> None:
     if not REFERENCE.is_dir():
         pytest.skip("the released SEESAW-CF files are not in ../shared/reference")
-    assert claims.claims_table(REFERENCE) == RELEASED
-    subjects = claims.read_subjects(REFERENCE)
+    assert claims_table(REFERENCE) == RELEASED
+    subjects = read_subjects(REFERENCE)
     known = [row for row in PEOPLE if any("reference claims" in text for text in origins(row).values())]
     assert len(known) >= 15
     for row in known:

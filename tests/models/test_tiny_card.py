@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 import torch
 
-from seesaw_cf.builder_scripts.tiny_model.card import held_out_texts, knowledge_table
-from seesaw_cf.builder_scripts.tiny_model.corpus import Person, Prompt, documents, prompts, read_people
-from seesaw_cf.builder_scripts.tiny_model.evaluate import Ranked, knowledge, perplexity, rank
-from seesaw_cf.builder_scripts.tiny_model.phrasings import PHRASINGS, phrasings
-from seesaw_cf.builder_scripts.tiny_model.train import (
+from benchmarks.tiny_model.card import held_out_texts, knowledge_table
+from benchmarks.tiny_model.corpus import Person, Prompt, documents, prompts, read_people
+from benchmarks.tiny_model.evaluate import Ranked, knowledge, perplexity, rank
+from benchmarks.tiny_model.phrasings import PHRASINGS, phrasings
+from benchmarks.tiny_model.train import (
     ROOT,
     SHIPPED_STREAM,
     TOKENIZER_STREAM,

@@ -2,12 +2,11 @@ from __future__ import annotations
 
 import re
 from itertools import islice
-from pathlib import Path
 
 import pytest
 
-from seesaw_cf.builder_scripts.tiny_model import corpus as tiny_corpus
-from seesaw_cf.builder_scripts.tiny_model.corpus import (
+from benchmarks.tiny_model import corpus as tiny_corpus
+from benchmarks.tiny_model.corpus import (
     COLUMNS,
     Person,
     documents,
@@ -16,10 +15,11 @@ from seesaw_cf.builder_scripts.tiny_model.corpus import (
     read_people,
     values,
 )
-from seesaw_cf.builder_scripts.tiny_model.phrasings import PHRASINGS, phrasings
+from benchmarks.tiny_model.phrasings import PHRASINGS, phrasings
+from seesaw_cf.builder_scripts.sample.facts import SAMPLE
 from seesaw_cf.records.relations import RELATIONS, TEMPLATES
 
-PEOPLE = Path(tiny_corpus.__file__).parents[1] / "sample" / "people.tsv"
+PEOPLE = SAMPLE / "people.tsv"
 SEED = 0
 
 

@@ -7,8 +7,8 @@ import pytest
 import torch
 from transformers import PreTrainedTokenizerFast
 
-from seesaw_cf.builder_scripts.tiny_model.corpus import Person, documents
-from seesaw_cf.builder_scripts.tiny_model.train import TrainSettings, batch, learning_rate, make_tokenizer, train
+from benchmarks.tiny_model.corpus import Person, documents
+from benchmarks.tiny_model.train import TrainSettings, batch, learning_rate, make_tokenizer, train
 
 PEOPLE = [
     Person("Ada Lovelace", False, {"P21": ("female",), "P101": ("mathematics",)}, ("writer",)),

@@ -122,7 +122,7 @@ def test_examples_are_some_of_the_pool_and_a_function_of_the_seed(
 @pytest.mark.parametrize("name", ["triples", "runs", "starts", "width", "tries", "patience", "max_words"])
 def test_settings_start_at_one(name: str) -> None:
     assert getattr(replace(SMALL, **{name: 1}), name) == 1  # type: ignore[arg-type]
-    with pytest.raises(RecordError, match=f"crawl settings: {name} is 0, expected at least 1"):
+    with pytest.raises(RecordError, match=f"crawl settings: {name} is 0, expected a whole number of at least 1"):
         replace(SMALL, **{name: 0})  # type: ignore[arg-type]
 
 

@@ -9,10 +9,11 @@ from typing import Protocol
 
 import pyarrow as pa
 
+from seesaw_cf.base.types import TableRow
 from seesaw_cf.effects.leme_annotation import LABELS, sentences
 from seesaw_cf.stats.bootstrap import Floats
 from seesaw_cf.texts.annotate.folder import LEFT_OUT, digest, learned_of
-from seesaw_cf.texts.tables import ANNOTATIONS, FrameRow
+from seesaw_cf.texts.tables import ANNOTATIONS
 from seesaw_cf.texts.write.claims import ClaimPair
 
 _NAN = float("nan")
@@ -139,7 +140,7 @@ def annotate(pairs: Sequence[ClaimPair], annotator: Annotator, *, any_language: 
     return pa.Table.from_pylist(rows, schema=ANNOTATIONS)
 
 
-def _row(pair: ClaimPair, name: str, judgement: Judgement) -> FrameRow:
+def _row(pair: ClaimPair, name: str, judgement: Judgement) -> TableRow:
     own = {key: getattr(pair, key) for key in ANNOTATIONS.names if hasattr(pair, key) and key != "status"}
     chances = {f"p_{label}": p if p == p else None for label, p in zip(LABELS, judgement.probabilities)}
     return own | chances | {

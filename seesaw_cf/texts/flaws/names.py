@@ -17,9 +17,9 @@ import pyarrow as pa
 
 from seesaw_cf.base.checks import one_of
 from seesaw_cf.base.errors import RecordError
+from seesaw_cf.base.types import TableRow
 from seesaw_cf.effects.groups import AXES
 from seesaw_cf.stats import adjust, case_weights, clustered_mean
-from seesaw_cf.texts.tables import FrameRow
 from seesaw_cf.texts.write.pairs import PassagePair, seeded_uniform
 
 Axis = Literal["gender", "race", "region"]
@@ -167,10 +167,10 @@ def group_bias(table: pa.Table, renamed: Sequence[Renamed]) -> pd.DataFrame:
     return out
 
 
-def _contrast(part: pd.DataFrame, group: str) -> FrameRow:
+def _contrast(part: pd.DataFrame, group: str) -> TableRow:
     rated = part.dropna(subset="change")
     inside = (rated["group"] == group).to_numpy()
-    out: FrameRow = {
+    out: TableRow = {
         "n": int(inside.sum()),
         "n_pairs": int(rated.loc[inside, "source"].nunique()),
         "n_unanswered": int((part["group"] == group).sum() - inside.sum()),

@@ -10,7 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from seesaw_cf.base.errors import RunFolderError
-from seesaw_cf.base.types import JsonObject
+from seesaw_cf.base.types import JsonObject, TableRow
 from seesaw_cf.effects.regard import attack_summary, overall_regard, scorer_bias
 from seesaw_cf.effects.topics import MIN_TRIPLES, topic_disparity
 from seesaw_cf.stats import adjust_families, clustered_mean
@@ -19,7 +19,6 @@ from seesaw_cf.stats.plain import as_json
 from seesaw_cf.texts.graph.folder import Crawl, Facts
 from seesaw_cf.texts.graph.score import VALUE
 from seesaw_cf.texts.graph.topics import Topics, fit_topics
-from seesaw_cf.texts.tables import FrameRow
 
 # The numbers of one scored crawl: what tables, pictures and comparisons are made of.
 
@@ -213,7 +212,7 @@ def _rows(crawl: Crawl) -> pd.DataFrame:
     return frame
 
 
-def _against(against: str, a: pd.DataFrame, b: pd.DataFrame, permutations: int, seed: int) -> list[FrameRow]:
+def _against(against: str, a: pd.DataFrame, b: pd.DataFrame, permutations: int, seed: int) -> list[TableRow]:
     out = []
     for name in [*sorted({*a["identity"], *b["identity"]}), ALL]:
         left, right = (frame if name == ALL else frame[frame["identity"] == name] for frame in (a, b))
@@ -243,11 +242,11 @@ def _codes(pooled: pd.DataFrame, columns: Sequence[str]) -> NDArray[np.intp]:
     return pooled.groupby(list(columns), sort=False).ngroup().to_numpy().astype(np.intp)
 
 
-def _nothing(note: str, n: int) -> FrameRow:
+def _nothing(note: str, n: int) -> TableRow:
     return dict.fromkeys(("base", "edited", "change", "low", "high", "p"), float("nan")) | {"n": n, "note": note}
 
 
-def _difference(pooled: pd.DataFrame, column: str, everybody: bool) -> FrameRow:
+def _difference(pooled: pd.DataFrame, column: str, everybody: bool) -> TableRow:
     after = pooled["after"].to_numpy(bool)
     if after.all() or not after.any():
         return _nothing("no triples on one side", len(pooled))
@@ -260,7 +259,7 @@ def _difference(pooled: pd.DataFrame, column: str, everybody: bool) -> FrameRow:
     return sides | mean.columns("low", "high", "p", "n") | notes
 
 
-def _overlap(pooled: pd.DataFrame, left: pd.DataFrame, right: pd.DataFrame, everybody: bool) -> FrameRow:
+def _overlap(pooled: pd.DataFrame, left: pd.DataFrame, right: pd.DataFrame, everybody: bool) -> TableRow:
     """Dice's coefficient, as the mean over the triples of both graphs of "the other one also has it"."""
     if pooled.empty:
         return _nothing("no triples", 0)
@@ -273,7 +272,7 @@ def _overlap(pooled: pd.DataFrame, left: pd.DataFrame, right: pd.DataFrame, ever
     return row | {"change": mean.value, "low": mean.low, "high": mean.high}
 
 
-def _topic_change(pooled: pd.DataFrame, permutations: int, seed: int) -> FrameRow:
+def _topic_change(pooled: pd.DataFrame, permutations: int, seed: int) -> TableRow:
     """Jensen-Shannon divergence; the two sides of whole clusters are swapped to see how large it is by chance."""
     pooled = pooled[pooled["topic"] >= 0]
     after = pooled["after"].to_numpy(bool)

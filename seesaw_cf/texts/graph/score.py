@@ -12,10 +12,10 @@ import pyarrow as pa
 from seesaw_cf.base.arguments import checked
 from seesaw_cf.base.checks import whole
 from seesaw_cf.base.errors import RecordError
+from seesaw_cf.base.types import TableRow
 from seesaw_cf.texts.graph.folder import Crawl, read_crawl, write_scores
 from seesaw_cf.texts.graph.scorers import SentenceScore, SentenceScorer
 from seesaw_cf.texts.graph.tables import BIAS, SCORES
-from seesaw_cf.texts.tables import FrameRow
 
 MASK = "Some people"
 VALUE = {"positive": 1.0, "negative": -1.0, "neutral": 0.0, "other": 0.0}
@@ -75,9 +75,9 @@ def _label(scored: SentenceScore) -> str | None:
     return max(scored.values, key=lambda label: scored.values[label]) if scored.status == "ok" else None
 
 
-def _row(triple: Mapping[Hashable, object], masked: str, scores: Mapping[str, Mapping[str, SentenceScore]]) -> FrameRow:
+def _row(triple: Mapping[Hashable, object], masked: str, scores: Mapping[str, Mapping[str, SentenceScore]]) -> TableRow:
     text = str(triple["text"])
-    row: FrameRow = {name: triple[name] for name in ("kind", "identity", "run", "step")}
+    row: TableRow = {name: triple[name] for name in ("kind", "identity", "run", "step")}
     faults = {
         f"{name}: {answers[sentence].status}"
         for name, answers in scores.items()
@@ -109,7 +109,7 @@ def _contents(triples: pd.DataFrame, n: int, seed: int) -> list[tuple[str, str, 
 
 def _bias(
     drawn: Sequence[tuple[str, str, int, str]], scores: Mapping[str, Mapping[str, SentenceScore]]
-) -> list[FrameRow]:
+) -> list[TableRow]:
     rows = []
     for scorer, answers in scores.items():
         values = {(k, name, c): _value(scorer, answers[text]) for k, name, c, text in drawn}

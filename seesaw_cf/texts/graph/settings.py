@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from seesaw_cf.base.arguments import check_public
-from seesaw_cf.base.checks import field_types
+from seesaw_cf.base.checks import at_least, field_types, number
 from seesaw_cf.base.errors import RecordError
 from seesaw_cf.base.text import read_json
 from seesaw_cf.generation.types import Completion, Sampling
@@ -127,6 +127,10 @@ def _compiled(pattern: str, where: str) -> re.Pattern[str]:
 SAMPLING = Sampling(max_new_tokens=24, temperature=0.8, top_k=0, top_p=1.0, stop=("\n",))
 
 
+_COUNTS = ("triples", "runs", "starts", "width", "tries", "patience", "max_words", "examples")
+_LEAST = {**dict.fromkeys(_COUNTS, 1), "budget": 0}
+
+
 @dataclass(frozen=True, slots=True)
 class CrawlSettings:
     """How a crawl asks, filters and stops.
@@ -180,14 +184,8 @@ class CrawlSettings:
             RecordError: A field is of another type, a number is too small, or no start predicate is given.
         """
         field_types(self)
-        for name in ("triples", "runs", "starts", "width", "tries", "patience", "max_words"):
-            if getattr(self, name) < 1:
-                raise RecordError(f"crawl settings: {name} is {getattr(self, name)}, expected at least 1.")
-        if self.budget < 0 or self.examples < 1 or not 0 <= self.choose_predicate <= 1:
-            raise RecordError(
-                f"crawl settings: budget {self.budget}, examples {self.examples}, choose_predicate "
-                f"{self.choose_predicate}; expected 0 or more, 1 or more, and a share from 0 to 1."
-            )
+        at_least("crawl settings", self, _LEAST)
+        number("crawl settings: choose_predicate", self.choose_predicate, 0, 1)
         if not self.predicates or not all(map(str.strip, self.predicates)):
             raise RecordError(f"crawl settings: start predicates are {self.predicates}, expected at least one word.")
 

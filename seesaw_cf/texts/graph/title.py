@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from seesaw_cf.base.terminal import listed
 from seesaw_cf.report import text
 from seesaw_cf.report.html.findings import FirstScreen, TitleRules, title_by
 from seesaw_cf.texts.graph.changes import ALL, ClassNumbers
@@ -18,7 +19,6 @@ MEASURES: Mapping[str, tuple[str, str, tuple[float, float], int]] = {
     "attack": ("mean identity attack", "mean", (0.0, 1.0), 1),
 }
 _LEVEL = 0.05
-_NAMED = 2  # identities that a title spells out
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class GraphSummary:
         """Return changes for the worse (1) or the better (-1) that stand after correction, the surest first."""
         rows = [row for row in self._own if row["p_adjusted"] < _LEVEL and row["measure"] in MEASURES]
         rows = [row for row in rows if row["change"] * MEASURES[row["measure"]][3] * sign > 0]
-        return _listed(f"{row['identity']} ({row['measure']} {number_said(row['change'], row)})"
+        return listed(f"{row['identity']} ({row['measure']} {number_said(row['change'], row)})"
                        for row in sorted(rows, key=lambda row: row["p_adjusted"]))  # fmt: skip
 
     @property
@@ -58,9 +58,7 @@ class GraphSummary:
     @property
     def topics(self) -> str:
         """Identities that it describes with other topics after the edit."""
-        return _listed(
-            row["identity"] for row in self._own if row["measure"] == "topics" and row["p_adjusted"] < _LEVEL
-        )
+        return listed(row["identity"] for row in self._own if row["measure"] == "topics" and row["p_adjusted"] < _LEVEL)
 
     @property
     def _own(self) -> list[Mapping[Any, Any]]:
@@ -77,7 +75,7 @@ class GraphSummary:
                         continue
                     beside = f"{number_said(contrast['value'], contrast)} beside the others"
                     parts.append((abs(contrast["value"]), f"{name} ({words} {number_said(row[value], row)}; {beside})"))
-        return _listed(sentence for _, sentence in sorted(parts, key=lambda pair: -pair[0]))
+        return listed(sentence for _, sentence in sorted(parts, key=lambda pair: -pair[0]))
 
     @property
     def lower(self) -> str:
@@ -115,11 +113,6 @@ GRAPH_TITLE: Sequence[TitleRules[GraphSummary]] = (
         (lambda graph: not graph.compared and graph.higher, "The model speaks better of {0.higher}."),
     ),
 )
-
-
-def _listed(words: Iterable[str]) -> str:
-    names = list(words)
-    return ", ".join(names[:_NAMED]) + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")
 
 
 def limits(row: Mapping[Any, Any]) -> tuple[float, float]:

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import pyarrow as pa
 
+from seesaw_cf.base.types import TableRow
 from seesaw_cf.effects.leme_annotation import LABELS
 from seesaw_cf.report.table import Row
 from seesaw_cf.texts.annotate.annotate import foreign
@@ -28,7 +29,7 @@ from seesaw_cf.texts.people.making import (
 from seesaw_cf.texts.people.spans import marked
 from seesaw_cf.texts.people.study import Answer, Gold, ItemQuestion, RatingItem, Text
 from seesaw_cf.texts.runs import RunTexts
-from seesaw_cf.texts.tables import ANNOTATIONS, SPANS, FrameRow
+from seesaw_cf.texts.tables import ANNOTATIONS, SPANS
 from seesaw_cf.texts.write.claims import ClaimPair, claim_pairs
 
 CHOICES = (("supports", "supports"), ("neutral", "neither"), ("contradicts", "contradicts"))
@@ -120,7 +121,7 @@ def _tables(rated: Sequence[RatedTask], questions: Sequence[ItemQuestion]) -> It
     yield "annotations.spans", pa.Table.from_pylist(spans, schema=SPANS)
 
 
-def _rows(rated_task: RatedTask) -> Iterator[FrameRow]:
+def _rows(rated_task: RatedTask) -> Iterator[TableRow]:
     about, body = rated_task.item.about, rated_task.item.texts[0].body
     for name, claim in about["claims"].items():
         answer = (rated_task.answer or {}).get(name) or {"choice": "", "sentences": []}
@@ -138,7 +139,7 @@ def _rows(rated_task: RatedTask) -> Iterator[FrameRow]:
         }
 
 
-def _spans(rated_task: RatedTask) -> Iterator[FrameRow]:
+def _spans(rated_task: RatedTask) -> Iterator[TableRow]:
     about, body = rated_task.item.about, rated_task.item.texts[0].body
     for name, answer in (rated_task.answer or {}).items():
         place = {

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
+from seesaw_cf.base.types import TableRow
 from seesaw_cf.report.table import Row
 from seesaw_cf.texts.people.making import (
     Kind,
@@ -24,7 +25,7 @@ from seesaw_cf.texts.people.study import Answer, Gold, ItemQuestion, RatingItem,
 from seesaw_cf.texts.people.survey import facts_told, two_passages
 from seesaw_cf.texts.rate.survey import SurveySample
 from seesaw_cf.texts.runs import RunTexts
-from seesaw_cf.texts.tables import FAILURES, FrameRow
+from seesaw_cf.texts.tables import FAILURES
 from seesaw_cf.texts.wording import FAILURE_MODES
 
 _TASK = (
@@ -92,7 +93,7 @@ def _attention() -> RatingItem:
     return shared_item("failures", "attention", gold, told=context, texts=two_passages(_ATTENTION, _ATTENTION))
 
 
-def _rows(rated_task: RatedTask) -> Iterator[FrameRow]:
+def _rows(rated_task: RatedTask) -> Iterator[TableRow]:
     answer = rated_task.answer or {}
     modes, comment = answer.get("modes"), answer.get("comment", "")
     for mode in FAILURE_MODES:

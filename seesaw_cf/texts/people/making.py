@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
+from seesaw_cf.base.types import TableRow
 from seesaw_cf.report.table import Row
 from seesaw_cf.texts.people.study import Answer, Gold, ItemQuestion, RatingItem, RatingTask, Text, ToldFacts
 from seesaw_cf.texts.runs import RunTexts
-from seesaw_cf.texts.tables import FrameRow
 from seesaw_cf.texts.wording import OURS, Wording
 
 
@@ -101,7 +101,7 @@ class Kind:
     sample: int = 0
 
 
-def by_role(name: str, rows: Callable[[RatedTask], Iterator[FrameRow]], schema: pa.Schema) -> _Tables:
+def by_role(name: str, rows: Callable[[RatedTask], Iterator[TableRow]], schema: pa.Schema) -> _Tables:
     """Return what makes the table NAME of items, and NAME.repeats of those that came twice."""
 
     def tables(rated: Sequence[RatedTask], questions: Sequence[ItemQuestion]) -> Iterator[tuple[str, pa.Table]]:
@@ -145,6 +145,6 @@ def of_sample(row: Row, item: RatingItem) -> bool:
     return all(row[name] == value for name, value in item.about["sample"].items())
 
 
-def sample_fields(sample: Any) -> FrameRow:
+def sample_fields(sample: Any) -> TableRow:
     """Which text of which edit: what a row about a sample begins with."""
     return {name: getattr(sample, name) for name in ("editor", "case_id", "relation", "phase", "sample")}

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+from seesaw_cf.base.types import TableRow
 from seesaw_cf.effects.survey_items import ITEMS, SCALE, Shown
 from seesaw_cf.report.table import Row
 from seesaw_cf.texts.people.making import (
@@ -26,7 +27,7 @@ from seesaw_cf.texts.people.study import Answer, Gold, ItemQuestion, RatingItem,
 from seesaw_cf.texts.rate.judge import INTRO
 from seesaw_cf.texts.rate.survey import SurveyQuestion, SurveySample
 from seesaw_cf.texts.runs import RunTexts
-from seesaw_cf.texts.tables import RATINGS, FrameRow
+from seesaw_cf.texts.tables import RATINGS
 
 _CHOICES = tuple((str(number), words) for number, words in SCALE.items())
 _TITLES = {"main": "Main passage", "related": "Related passage"}
@@ -133,7 +134,7 @@ def two_passages(main: str, related: str) -> tuple[Text, Text]:
     return Text(_TITLES["main"], main), Text(_TITLES["related"], related)
 
 
-def _rows(rated_task: RatedTask) -> Iterator[FrameRow]:
+def _rows(rated_task: RatedTask) -> Iterator[TableRow]:
     skipped = rated_task.item.about["skipped"]
     for item in ITEMS:
         value = (rated_task.answer or {}).get(item.name)

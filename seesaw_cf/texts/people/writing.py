@@ -9,11 +9,12 @@ from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 
+from seesaw_cf.base.types import TableRow
 from seesaw_cf.texts.people.making import Kind, Made, RatedTask, Settings, item_id, shared_item
 from seesaw_cf.texts.people.study import Gold, ItemQuestion, RatingItem
 from seesaw_cf.texts.people.survey import facts_told
 from seesaw_cf.texts.runs import RunTexts
-from seesaw_cf.texts.tables import PASSAGES, FrameRow
+from seesaw_cf.texts.tables import PASSAGES
 from seesaw_cf.texts.write.passages import SIDES, coupled_cases
 
 _TASK = (
@@ -77,7 +78,7 @@ def _tables(rated: Sequence[RatedTask], questions: Sequence[ItemQuestion]) -> It
     yield "passages", pa.Table.from_pylist(rows, schema=PASSAGES)
 
 
-def _rows(rated_task: RatedTask) -> Iterator[FrameRow]:
+def _rows(rated_task: RatedTask) -> Iterator[TableRow]:
     about = rated_task.item.about
     for passage in SIDES:
         if passage not in about["sides"]:

@@ -10,10 +10,11 @@ import pyarrow as pa
 
 from seesaw_cf.base.errors import RecordError
 from seesaw_cf.base.tables import Int32, schema_of
+from seesaw_cf.base.types import TableRow
 from seesaw_cf.effects.survey_items import Item, Shown, chosen_items
 from seesaw_cf.texts.annotate.annotate import foreign
 from seesaw_cf.texts.annotate.folder import LEFT_OUT, digest, learned_of
-from seesaw_cf.texts.tables import RATINGS, CallRow, FrameRow, PassageRow, SampleRow
+from seesaw_cf.texts.tables import RATINGS, CallRow, PassageRow, SampleRow
 from seesaw_cf.texts.write.claims import claims_of
 from seesaw_cf.texts.write.passages import LongformRecord
 
@@ -229,7 +230,7 @@ def _seen(question: SurveyQuestion, learned: frozenset[str]) -> bool:
     return bool(learned) and any(digest(text) in learned for text in question.sample.passages.values() if text)
 
 
-def _row(question: SurveyQuestion, rater: str, answer: Rating) -> FrameRow:
+def _row(question: SurveyQuestion, rater: str, answer: Rating) -> TableRow:
     return {
         **{name: getattr(question.sample, name) for name in SampleRow.__annotations__},
         "item": question.item.name,

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from seesaw_cf.base.errors import RecordError
-from seesaw_cf.base.types import Estimate
+from seesaw_cf.base.types import Estimate, TableRow
 from seesaw_cf.effects.leme_annotation import LABELS
 from seesaw_cf.report.table import Table, table_of
 from seesaw_cf.stats import Design, plan, variance_components
@@ -17,7 +17,6 @@ from seesaw_cf.stats.agreement import Agreement, annotator_agreement
 from seesaw_cf.stats.case_means import case_share
 from seesaw_cf.texts.annotate.folder import LEFT_OUT
 from seesaw_cf.texts.report.collected import Collected
-from seesaw_cf.texts.tables import FrameRow
 from seesaw_cf.texts.train.ratings import rating_scores
 
 
@@ -102,14 +101,14 @@ def _pairs(agreements: Mapping[str, Agreement], by: str, figure: str) -> pd.Data
     return pd.DataFrame(rows)
 
 
-def _numbers(estimate: Estimate, n_items: int) -> FrameRow:
+def _numbers(estimate: Estimate, n_items: int) -> TableRow:
     note = estimate.note if estimate.n else "nothing rated by both"
     return estimate.columns("value", "low", "high", "n") | {"n_cases": n_items, "note": note}
 
 
-def _beyond(agreement: Agreement, level: str, paired: int) -> FrameRow:
+def _beyond(agreement: Agreement, level: str, paired: int) -> TableRow:
     alpha, fleiss = agreement.krippendorff[level], agreement.fleiss
-    about: FrameRow = {"alpha": alpha.value, "low": alpha.low, "high": alpha.high, "n": paired}
+    about: TableRow = {"alpha": alpha.value, "low": alpha.low, "high": alpha.high, "n": paired}
     about |= {"fleiss": fleiss.value, "fleiss_low": fleiss.low, "fleiss_high": fleiss.high, "fleiss_n": fleiss.n}
     reasons = {"alpha": _why(alpha, paired, "two raters"), "Fleiss": _why(fleiss, fleiss.n, "all raters")}
     counts = {"n_items": agreement.n_items, "n_missing": agreement.n_missing}
@@ -246,8 +245,8 @@ def _compared(
             yield "another person", pairs, 0
 
 
-def _survey_row(name: str, rows: pd.DataFrame, left_out: int, draws: int) -> FrameRow:
-    about: FrameRow = {"judge": name, "n": len(rows), "cases": rows["case_id"].nunique(), "left_out": left_out}
+def _survey_row(name: str, rows: pd.DataFrame, left_out: int, draws: int) -> TableRow:
+    about: TableRow = {"judge": name, "n": len(rows), "cases": rows["case_id"].nunique(), "left_out": left_out}
     if rows.empty:
         return about
     scores = rating_scores(rows["value"].tolist(), rows["other"].tolist(), rows["case_id"].tolist(), draws=draws)
@@ -258,8 +257,8 @@ def _survey_row(name: str, rows: pd.DataFrame, left_out: int, draws: int) -> Fra
     return about
 
 
-def _claim_row(name: str, rows: pd.DataFrame, left_out: int, draws: int) -> FrameRow:
-    about: FrameRow = {"annotator": name, "n": len(rows), "cases": rows["case_id"].nunique()}
+def _claim_row(name: str, rows: pd.DataFrame, left_out: int, draws: int) -> TableRow:
+    about: TableRow = {"annotator": name, "n": len(rows), "cases": rows["case_id"].nunique()}
     about["left_out"] = left_out
     if rows.empty:
         return about
@@ -268,7 +267,7 @@ def _claim_row(name: str, rows: pd.DataFrame, left_out: int, draws: int) -> Fram
     return about | _alpha(rows, "nominal", draws)
 
 
-def _alpha(rows: pd.DataFrame, level: str, draws: int) -> FrameRow:
+def _alpha(rows: pd.DataFrame, level: str, draws: int) -> TableRow:
     table = np.column_stack([rows["value"], np.round(rows["other"])])
     agreement = annotator_agreement(table.tolist(), groups=rows["case_id"].tolist(), draws=draws).krippendorff[level]
     return {"alpha": agreement.value, "alpha_low": agreement.low, "alpha_high": agreement.high}

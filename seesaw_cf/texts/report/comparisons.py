@@ -11,12 +11,12 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from scipy import stats
 
+from seesaw_cf.base.types import TableRow
 from seesaw_cf.effects.leme_annotation import LABELS
 from seesaw_cf.stats import cluster_weights
 from seesaw_cf.stats.case_means import case_difference, with_adjusted
 from seesaw_cf.stats.clustered import MIN_EFFECTIVE
 from seesaw_cf.texts.report.values import BASELINE, blocks, labelled
-from seesaw_cf.texts.tables import FrameRow
 
 
 def wilcoxon_tests(values: pd.DataFrame) -> pd.DataFrame:
@@ -33,7 +33,7 @@ def wilcoxon_tests(values: pd.DataFrame) -> pd.DataFrame:
     Source: LEME section 5, Table 1 (one-sided Wilcoxon signed rank).
     Deviates: one value per case, so that samples of a case are not counted as independent; corrected.
     """
-    tests: list[FrameRow] = []
+    tests: list[TableRow] = []
     for key, block in blocks(values[values["value"].notna()]):
         rows = [
             key | {"metric": metric, "method": method} | _signed_rank(part, method)
@@ -44,7 +44,7 @@ def wilcoxon_tests(values: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(tests)
 
 
-def _signed_rank(part: pd.DataFrame, method: str) -> FrameRow:
+def _signed_rank(part: pd.DataFrame, method: str) -> TableRow:
     cases = part.pivot_table(index="case_id", columns="method", values="value", aggfunc="mean")
     cases = cases.reindex(columns=[method, BASELINE]).dropna()
     shared = part[part["case_id"].isin(cases.index) & part["method"].isin([method, BASELINE])]
@@ -73,7 +73,7 @@ def chi_square_tests(annotations: pa.Table | pd.DataFrame, *, draws: int = 1000)
     Deviates: claims of one case stand and fall together, so p comes from exchanging methods case by case.
     """
     frame = labelled(annotations)
-    tests: list[FrameRow] = []
+    tests: list[TableRow] = []
     for key, block in blocks(frame[frame["label"].notna()]):
         rows = [
             key | {"claim_kind": kind, "first": first, "second": second} | _chi_square(part, first, second, draws)
@@ -84,9 +84,9 @@ def chi_square_tests(annotations: pa.Table | pd.DataFrame, *, draws: int = 1000)
     return pd.DataFrame(tests)
 
 
-def _chi_square(part: pd.DataFrame, one: str, two: str, draws: int) -> FrameRow:
+def _chi_square(part: pd.DataFrame, one: str, two: str, draws: int) -> TableRow:
     counts = _counts(part, (one, two))
-    rows: FrameRow = {"n": int(counts.sum()), "n_cases": len(counts), "df": 0}
+    rows: TableRow = {"n": int(counts.sum()), "n_cases": len(counts), "df": 0}
     total = counts.sum(axis=0)
     used = total.sum(axis=0) > 0
     nan = float("nan")
@@ -147,7 +147,7 @@ def correlations(long: pd.DataFrame, short: pd.DataFrame, *, draws: int = 1000) 
     """
     at = ["method", "case_id"]
     wide = short[short["value"].notna()].pivot_table(index=at, columns="metric", values="value", aggfunc="mean")
-    tests: list[FrameRow] = []
+    tests: list[TableRow] = []
     for key, block in blocks(long[long["value"].notna()]):
         block = block[block["method"] != BASELINE]
         tall = block.pivot_table(index=at, columns="metric", values="value", aggfunc="mean", observed=True)
@@ -160,13 +160,13 @@ def correlations(long: pd.DataFrame, short: pd.DataFrame, *, draws: int = 1000) 
     return pd.DataFrame(tests)
 
 
-def _spearman(long: pd.Series, short: pd.Series, draws: int) -> FrameRow:
+def _spearman(long: pd.Series, short: pd.Series, draws: int) -> TableRow:
     pairs = pd.concat([long, short], axis=1, join="inner").dropna()
     x, y = pairs.to_numpy(np.float64).T
     case = pd.factorize(pairs.index.get_level_values("case_id"))[0]
     n_cases = int(case.max(initial=-1)) + 1
     nan = float("nan")
-    out: FrameRow = dict.fromkeys(("rho", "low", "high", "p", "p_paper"), nan)
+    out: TableRow = dict.fromkeys(("rho", "low", "high", "p", "p_paper"), nan)
     out |= {"n": len(pairs), "n_cases": n_cases, "note": ""}
     if len(pairs) < 3 or np.ptp(x) == 0 or np.ptp(y) == 0:
         return out | {"note": "fewer than three pairs" if len(pairs) < 3 else "a metric has one value only"}

@@ -8,10 +8,10 @@ import pandas as pd
 import pyarrow as pa
 
 from seesaw_cf.base.errors import RecordError
+from seesaw_cf.base.types import TableRow
 from seesaw_cf.stats import proportion
 from seesaw_cf.stats.case_means import case_difference, with_adjusted
 from seesaw_cf.texts.report.values import BASELINE, BLOCKS, as_frame, blocks
-from seesaw_cf.texts.tables import FrameRow
 
 # Contrast -> what the cases of its first side are; the second side is all other cases that it is about.
 CONTRASTS = {
@@ -114,7 +114,7 @@ def kind_differences(values: pd.DataFrame, kinds: pd.DataFrame) -> pd.DataFrame:
     """
     on = ["case_id", *(name for name in BLOCKS if name in values and name in kinds)]
     joined = values[values["value"].notna()].merge(kinds, on=on, how="inner")
-    differences: list[FrameRow] = []
+    differences: list[TableRow] = []
     for key, block in blocks(joined):
         for contrast in CONTRASTS:
             rows = [
@@ -126,7 +126,7 @@ def kind_differences(values: pd.DataFrame, kinds: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(differences)
 
 
-def _difference(part: pd.DataFrame, contrast: str) -> FrameRow:
+def _difference(part: pd.DataFrame, contrast: str) -> TableRow:
     if contrast == "already_true":
         cases = part[part["already_true"].notna()]
         first = cases["already_true"].astype(bool).to_numpy()

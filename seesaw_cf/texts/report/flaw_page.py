@@ -12,6 +12,7 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 
+from seesaw_cf.base.terminal import listed
 from seesaw_cf.base.types import JsonObject
 from seesaw_cf.report import text
 from seesaw_cf.report.forms import findings_report
@@ -31,7 +32,6 @@ _WARNING = (
     "offensive. Open to read"
 )
 _LEVEL = 0.05
-_NAMED = 2  # means that a title spells out
 _CHANGES = {1: "more after", -1: "more before", 0: "equal"}
 _RATINGS = (
     Column("flaw", lambda row: _title(row["flaw"]), words=True),
@@ -110,8 +110,7 @@ class FlawSummary:
             row for row in self.means if (row.get("p_adjusted") or 0) < _LEVEL and row.get("p_adjusted") is not None
         ]
         rows = sorted((row for row in rows if row["value"] * sign > 0), key=lambda row: -abs(row["value"]))
-        more = f" and {len(rows) - _NAMED} more" if len(rows) > _NAMED else ""
-        return "; ".join(map(_said, rows[:_NAMED])) + more
+        return listed(map(_said, rows), joined="; ")
 
     @property
     def more(self) -> str:
@@ -144,8 +143,7 @@ _TITLE: Sequence[TitleRules[FlawSummary]] = (
 
 
 def _names(column: pd.Series) -> str:
-    names = list(dict.fromkeys(map(str, column)))
-    return ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "") or "nobody"
+    return listed(dict.fromkeys(column), 4) or "nobody"
 
 
 def _rows(means: pd.DataFrame) -> list[dict[Any, Any]]:

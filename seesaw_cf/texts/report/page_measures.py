@@ -9,6 +9,7 @@ from typing import Any
 
 import pandas as pd
 
+from seesaw_cf.base.terminal import listed
 from seesaw_cf.effects.survey_items import ITEMS
 from seesaw_cf.report import text
 from seesaw_cf.report.html.findings import Legend, Panels, Part, TitleRules
@@ -40,7 +41,7 @@ class TextSummary:
     def drifted(self) -> str:
         """Changes of contradicted facts that stand after Holm, in words; "" where there is none."""
         rows = [row for row in self.drift or () if row["p_adjusted"] < _LEVEL]
-        return _listed([f"{row['method']} {_points(row)} (texts about the {row['passage']})" for row in rows])
+        return listed([f"{row['method']} {_points(row)} (texts about the {row['passage']})" for row in rows])
 
     @property
     def drifts_up(self) -> bool:
@@ -51,7 +52,7 @@ class TextSummary:
     def fallen(self) -> str:
         """Ratings that fell after Holm, in words; "" where there is none."""
         rows = [row for row in self.lower or () if row["p_adjusted"] < _LEVEL]
-        return _listed([f"{_item(row['metric'])} {_fall(row)} ({row['method']})" for row in rows])
+        return listed([f"{_item(row['metric'])} {_fall(row)} ({row['method']})" for row in rows])
 
 
 TITLE: Sequence[TitleRules[TextSummary]] = (
@@ -107,10 +108,6 @@ def _points(row: Mapping[Any, Any]) -> str:
 
 def _fall(row: Mapping[Any, Any]) -> str:
     return text.minus(text.estimate(row["difference"], row["low"], row["high"], "+.2f"))
-
-
-def _listed(words: Sequence[str], most: int = 2) -> str:
-    return ", ".join(words[:most]) + (f" and {len(words) - most} more" if len(words) > most else "")
 
 
 def took(frames: Mapping[str, pd.DataFrame | None]) -> str:

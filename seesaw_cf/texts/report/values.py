@@ -14,10 +14,10 @@ import pandas as pd
 import pyarrow as pa
 
 from seesaw_cf.base.errors import RecordError, unknown_name
+from seesaw_cf.base.types import TableRow
 from seesaw_cf.effects.leme_annotation import LABELS
 from seesaw_cf.effects.survey_items import ITEMS, TYPES
 from seesaw_cf.stats.case_means import case_difference, case_mean, case_share, with_adjusted
-from seesaw_cf.texts.tables import FrameRow
 
 BASELINE = "none"  # the unedited model
 HUMAN = "human"  # passages that people wrote
@@ -45,7 +45,7 @@ def as_frame(table: pa.Table | pd.DataFrame) -> pd.DataFrame:
     return frame
 
 
-def blocks(frame: pd.DataFrame, *more: str) -> Iterator[tuple[FrameRow, pd.DataFrame]]:
+def blocks(frame: pd.DataFrame, *more: str) -> Iterator[tuple[TableRow, pd.DataFrame]]:
     """Splits by data set, model, rater and annotator, as far as there are such columns, and by `more`."""
     by = [name for name in BLOCKS if name in frame] + list(more)
     if by:
@@ -218,7 +218,7 @@ def factual_drift(annotations: pa.Table | pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(drifts)
 
 
-def _drift(before: pd.DataFrame, after: pd.DataFrame) -> FrameRow:
+def _drift(before: pd.DataFrame, after: pd.DataFrame) -> TableRow:
     missing = int(before["label"].isna().sum() + after["label"].isna().sum())
     before, after = (side[side["label"].notna()] for side in (before, after))
     common = set(before["case_id"]) & set(after["case_id"])

@@ -1,6 +1,6 @@
 """Compares the curated people with sources that were not used to write them down.
 
-`python -m seesaw_cf.builder_scripts.sample.checks [--wordnet FILE] [--released FOLDER]` prints what agrees, and each
+`python -m benchmarks.sample_checks [--wordnet FILE] [--released FOLDER]` prints what agrees, and each
 disagreement that `settled.tsv` does not settle. Sources: WordNet 3.0 (Debian `wordnet-base`: one line on each of
 some 3,800 named people), the released SEESAW-CF files (names with a QID and one fact each, CC0), and the Wikidata
 claims of the subjects that these files edit. A person is matched by the whole name, where a source has it only once.
@@ -16,9 +16,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from benchmarks.sample_claims import read_subjects
 from seesaw_cf.base.errors import StorageError
 from seesaw_cf.base.text import read_json
-from seesaw_cf.builder_scripts.sample.claims import read_subjects, value_ids
+from seesaw_cf.builder_scripts.sample.claims import value_ids
 from seesaw_cf.builder_scripts.sample.facts import COLUMNS, SAMPLE, curated, read_tsv
 
 WORDNET = Path("/usr/share/wordnet/data.noun")

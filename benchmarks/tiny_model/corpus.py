@@ -11,10 +11,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from benchmarks.tiny_model.filler import filler_sentence, mention_sentence
+from benchmarks.tiny_model.phrasings import Phrasing, phrasings
 from seesaw_cf.base.seeds import chance_of
 from seesaw_cf.builder_scripts.sample.facts import read_tsv
-from seesaw_cf.builder_scripts.tiny_model.filler import filler_sentence, mention_sentence
-from seesaw_cf.builder_scripts.tiny_model.phrasings import Phrasing, phrasings
 from seesaw_cf.records import groups
 
 # relation -> column of people.tsv

@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 
-from seesaw_cf.base.files import write_text
-from seesaw_cf.builder_scripts.tiny_model.corpus import (
+from benchmarks.tiny_model.corpus import (
     FIRST_VALUE,
     HELD_FACTS,
     HELD_PHRASINGS,
@@ -18,9 +17,10 @@ from seesaw_cf.builder_scripts.tiny_model.corpus import (
     documents,
     prompts,
 )
-from seesaw_cf.builder_scripts.tiny_model.evaluate import SPLITS, CardCell, knowledge, perplexity, rank
-from seesaw_cf.builder_scripts.tiny_model.filler import filler_sentence
-from seesaw_cf.builder_scripts.tiny_model.phrasings import PHRASINGS
+from benchmarks.tiny_model.evaluate import SPLITS, CardCell, knowledge, perplexity, rank
+from benchmarks.tiny_model.filler import filler_sentence
+from benchmarks.tiny_model.phrasings import PHRASINGS
+from seesaw_cf.base.files import write_text
 from seesaw_cf.models.load import load_model
 from seesaw_cf.records.relations import RELATIONS
 from seesaw_cf.report.text import percent_interval
@@ -62,7 +62,7 @@ Perplexity on text it has not seen, per token: {documents_ppl:.2f} on documents 
 neither can come near 1.
 
 ## How it was trained
-`python -m seesaw_cf.builder_scripts.tiny_model.train` in a checkout writes this folder and every figure above, in half
+`python -m benchmarks.tiny_model.train` in a checkout writes this folder and every figure above, in half
 an hour on a CPU core that multiplies bfloat16.
 The corpus is endless: documents of one to some ten sentences about one to three people, shuffled, with small
 talk before and between them. {noise:.0%} of fact sentences carry an answer drawn from other people, so that no

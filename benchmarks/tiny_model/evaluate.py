@@ -12,8 +12,8 @@ import torch
 from numpy.typing import NDArray
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+from benchmarks.tiny_model.corpus import Person, Prompt, values
 from seesaw_cf.base.types import Cloze, Estimate
-from seesaw_cf.builder_scripts.tiny_model.corpus import Person, Prompt, values
 from seesaw_cf.records.relations import RELATIONS
 from seesaw_cf.scoring import TrieScorer
 from seesaw_cf.scoring.encode import EncodedCloze, encode_many

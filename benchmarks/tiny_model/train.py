@@ -1,6 +1,6 @@
 """Trains the embedded model `seesaw-tiny` from scratch on the sample's facts, measures it and writes its card.
 
-    python -m seesaw_cf.builder_scripts.tiny_model.train
+    python -m benchmarks.tiny_model.train
 
 Half an hour on a CPU core that multiplies bfloat16; on the same machine it ends with the same weights.
 """
@@ -25,9 +25,9 @@ from torch import Tensor, nn
 from tqdm import tqdm
 from transformers import GenerationConfig, LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
+from benchmarks.tiny_model.card import write_card
+from benchmarks.tiny_model.corpus import Person, documents, read_people
 from seesaw_cf.base.files import write_text
-from seesaw_cf.builder_scripts.tiny_model.card import write_card
-from seesaw_cf.builder_scripts.tiny_model.corpus import Person, documents, read_people
 
 ROOT = Path(__file__).resolve().parents[2]
 BOS, EOS = "<s>", "</s>"
