@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import functools
 import io
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Concatenate, ParamSpec, Protocol
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
 
+import datasets
 import pandas as pd
 
-from seesaw_cf.base.errors import SeesawError
-
-P = ParamSpec("P")
-Shown = tuple[pd.DataFrame, str]
-"""A table, and a message: what was counted, or what is wrong with the text."""
+from seesaw_cf.base.errors import RecordError, SeesawError
+from seesaw_cf.base.types import JsonObject
+from seesaw_cf.metrics.plugins import PLUGINS
 
 _DIGITS = 4  # significant digits
-_BAD_TEXT = (SeesawError, pd.errors.ParserError, pd.errors.EmptyDataError, KeyError, TypeError, ValueError)
+_BAD_TEXT = (SeesawError, pd.errors.ParserError, pd.errors.EmptyDataError, TypeError, ValueError)
 
 
 class Page(Protocol):
@@ -26,77 +25,94 @@ class Page(Protocol):
         """Serve the page and open it."""
 
 
-def explained(
-    **read: Any,
-) -> Callable[[Callable[Concatenate[pd.DataFrame, P], Shown]], Callable[Concatenate[str, P], Shown]]:
-    """Make a function of rows one of their CSV text; a text it cannot read gives an empty table and a message.
+@dataclass(frozen=True)
+class Demo:
+    """A page that shows what the example gives, and computes again at a click.
 
-    Args:
-        **read: Options of `pandas.read_csv`.
-    """
-
-    def of_text(table: Callable[Concatenate[pd.DataFrame, P], Shown]) -> Callable[Concatenate[str, P], Shown]:
-        @functools.wraps(table)
-        def call(text: str, /, *args: P.args, **kwargs: P.kwargs) -> Shown:
-            try:
-                return table(pd.read_csv(io.StringIO(text), **read), *args, **kwargs)
-            except _BAD_TEXT as error:
-                return pd.DataFrame(), f"{type(error).__name__}: {error}"
-
-        return call
-
-    return of_text
-
-
-def demo_page(
-    name: str,
-    about: str,
-    table: Callable[..., Shown],
-    example: str,
-    shows: str,
-    options: Mapping[str, Sequence[str] | str | int] | None = None,
-) -> Page:
-    """Return a page that shows what the example gives, and computes again at a click.
-
-    Args:
+    Attributes:
         name: The metric's name, the page's title.
         about: One sentence on how to read the numbers.
-        table: Takes the text and the options' values, gives a table and a message.
-        example: CSV.
-        shows: What the table's rows are.
-        options: Label -> the choices (the first is chosen), or a first text or number; in the order of `table`.
-
-    Returns:
-        The page, a `gradio.Blocks`; `.launch()` opens it.
+        example: CSV with the metric's columns; the parts of a list are joined by "|".
+        options: Option of the metric -> its choices (the first is chosen), or its first text or number.
+        blank: What an empty cell of a column of texts means.
     """
-    import gradio as gr
 
-    def shown(*values: object) -> Shown:
-        frame, message = table(*values)
-        return frame.map(_short), message
+    name: str
+    about: str
+    example: str
+    options: Mapping[str, Sequence[str] | str | int] = field(default_factory=dict)
+    blank: str | None = None
 
-    inputs = [gr.Textbox(example, lines=8, label="Rows (CSV)")]
-    for label, value in (options or {}).items():
-        if isinstance(value, str):
-            inputs.append(gr.Textbox(value, label=label))
-        elif isinstance(value, int):
-            inputs.append(gr.Number(value, precision=0, label=label))
-        else:
-            inputs.append(gr.Radio(list(value), value=value[0], label=label))
-    frame, message = shown(*(box.value for box in inputs))
-    page: Page
-    with gr.Blocks(title=name) as page:
-        gr.Markdown(f"# {name}\n{about}")
-        for box in inputs:
-            box.render()
-        button = gr.Button("Compute", variant="primary")
-        output = gr.Dataframe(frame, label=shows, interactive=False, wrap=True)
-        below = gr.Markdown(message)
-        button.click(shown, list(inputs), [output, below])
-    return page
+    def table(self, text: str, *values: object) -> tuple[pd.DataFrame, str]:
+        """Compute the metric.
+
+        Args:
+            text: CSV, as the example.
+            *values: Of the options.
+
+        Returns:
+            Every number as a table, and a message: the other results, or what is wrong with the text.
+        """
+        kind: Any = PLUGINS.load(self.name)
+        try:
+            rows = pd.read_csv(io.StringIO(text), dtype=str, keep_default_na=False)
+            features = kind._info(None).features
+            if missing := [name for name in features if name not in rows]:
+                raise RecordError(f"the columns {missing} are missing, expected {', '.join(features)}.")
+            columns = {name: [self._cell(cell, features[name]) for cell in rows[name]] for name in features}
+            result = kind._compute(**columns, **{name: value or None for name, value in zip(self.options, values)})
+        except _BAD_TEXT as error:
+            return pd.DataFrame(), f"{type(error).__name__}: {error}"
+        others = [f"{name}: {value}" for name, value in result.items() if not isinstance(value, dict)]
+        return pd.DataFrame(list(_records(result))).dropna(axis=1, how="all"), "; ".join([f"{len(rows)} rows", *others])
+
+    def _cell(self, text: str, feature: Any) -> object:
+        if isinstance(feature, datasets.List):
+            return [self._cell(part, feature.feature) for part in text.split("|")] if text else []
+        if feature.dtype == "string":
+            return text or self.blank
+        return (int if feature.dtype == "int64" else float)(text) if text else None
+
+    def page(self) -> Page:
+        """Return the page, a `gradio.Blocks`; `.launch()` opens it."""
+        import gradio as gr
+
+        def shown(*values: Any) -> tuple[pd.DataFrame, str]:
+            frame, message = self.table(*values)
+            return frame.map(_short), message
+
+        inputs = [gr.Textbox(self.example, lines=8, label="Rows (CSV)")]
+        for label, value in self.options.items():
+            if isinstance(value, str):
+                inputs.append(gr.Textbox(value, label=label))
+            elif isinstance(value, int):
+                inputs.append(gr.Number(value, precision=0, label=label))
+            else:
+                inputs.append(gr.Radio(list(value), value=value[0], label=label))
+        frame, message = shown(*(box.value for box in inputs))
+        page: Page
+        with gr.Blocks(title=self.name) as page:
+            gr.Markdown(f"# {self.name}\n{self.about}")
+            for box in inputs:
+                box.render()
+            button = gr.Button("Compute", variant="primary")
+            output = gr.Dataframe(frame, label="Results", interactive=False, wrap=True)
+            below = gr.Markdown(message)
+            button.click(shown, list(inputs), [output, below])
+        return page
+
+
+def _records(result: Mapping[str, Any], path: tuple[str, ...] = ()) -> Iterator[JsonObject]:
+    """Each part of a result that has numbers, with the names that lead to it."""
+    own = {name: value for name, value in result.items() if not isinstance(value, dict)}
+    if path and own:
+        yield {"result": ", ".join(path), **own}
+    for name, value in result.items():
+        if isinstance(value, dict):
+            yield from _records(value, (*path, name))
 
 
 def _short(cell: object) -> object:
     if not isinstance(cell, float):
-        return cell
+        return str(cell) if isinstance(cell, list) else cell
     return None if cell != cell else float(f"{cell:.{_DIGITS}g}")

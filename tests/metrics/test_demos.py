@@ -19,11 +19,11 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @pytest.mark.parametrize("name", METRICS)
 def test_the_example_has_results_and_nonsense_has_a_message(name: str) -> None:
-    app = importlib.import_module(f"seesaw_cf.metrics.{name}.app")
-    frame, said = app.table(app.EXAMPLE)
+    demo = importlib.import_module(f"seesaw_cf.metrics.{name}.app").demo
+    frame, said = demo.table(demo.example)
     assert isinstance(frame, pd.DataFrame)
     assert len(frame) > 0, said
-    empty, problem = app.table("this is\nno,table,of this metric")
+    empty, problem = demo.table("this is\nno,table,of this metric")
     assert empty.empty
     assert re.match(r"\w+: .", problem)
 
@@ -41,7 +41,7 @@ _BUILD = """
 import importlib, json
 from seesaw_cf.metrics.register import METRICS
 for name in METRICS:
-    page = importlib.import_module(f"seesaw_cf.metrics.{name}.app").page()
+    page = importlib.import_module(f"seesaw_cf.metrics.{name}.app").demo.page()
     (table,) = [part["props"] for part in page.get_config_file()["components"] if part["type"] == "dataframe"]
     (click,) = page.fns.values()
     frame, said = click.fn(*(box.value for box in click.inputs))

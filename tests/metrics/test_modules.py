@@ -69,11 +69,11 @@ def test_loads_by_path_and_runs_its_doctest(name: str, monkeypatch: pytest.Monke
 
 @pytest.mark.parametrize("name", FOLDERS)
 def test_demo_computes_its_example_and_explains_bad_text(name: str) -> None:
-    app = importlib.import_module(f"seesaw_cf.metrics.{name}.app")
-    frame, message = app.table(app.EXAMPLE)
+    demo = importlib.import_module(f"seesaw_cf.metrics.{name}.app").demo
+    frame, message = demo.table(demo.example)
     assert len(frame)
     assert message
-    frame, message = app.table("nonsense\n1\n")
+    frame, message = demo.table("nonsense\n1\n")
     assert frame.empty
     assert "Error" in message
 
