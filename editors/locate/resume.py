@@ -13,22 +13,32 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
-from transformers.cache_utils import Cache, CacheLayerMixin, DynamicCache
+from transformers.cache_utils import Cache, DynamicCache
 
+from seesaw_cf.editors.locate.packed_rows import ConstantLayer, PackedRows, pack_rows, row_mask
 from seesaw_cf.editors.locate.positions import InputRow
 from seesaw_cf.models.architectures import ModelParts
-from seesaw_cf.models.hooks import first_tensor, hooked, stop_after
-from seesaw_cf.models.packing import bins_of, pad
+from seesaw_cf.models.hooks import enter_at, first_tensor, hooked, stop_after
+from seesaw_cf.models.packing import pad
 
 _Call = tuple[nn.Module, tuple[Any, ...], dict[str, Any]]  # a block and the arguments of its forward
 
-_SEQUENCE = 64
-"""Tokens of a packed sequence: long enough to waste little on padding, short enough for cheap attention."""
+
+class _Origin(NamedTuple):
+    """What a packed layout was made of: a layout of some of its rows takes what is constant from here."""
+
+    parts: ModelParts
+    rows: Sequence[InputRow]
+    skips: Sequence[int]
+    blocks: tuple[int, int]
+    prefix: Sequence[ConstantLayer]
+    heads: Tensor
+    form: object
 
 
 @dataclass(frozen=True)
@@ -39,12 +49,14 @@ class ResumableRows:
         hidden: (batch, tokens, d), the input of block `first`, constant.
         calls: For each block from `first` to `last`: the block and the other arguments it is called with.
         starts: For each row, the place of its token 0 in `hidden` flattened to (batch * tokens, d); a packed row
-            without its first tokens has its place counted as if they were there.
+            without its first tokens has its place counted as if they were there. Packed rows have one more, of padding.
+        origin: Of packed rows.
     """
 
     hidden: Tensor
     calls: tuple[_Call, ...]
     starts: tuple[int, ...]
+    origin: _Origin | None = None
 
     def run(self, hidden: Tensor) -> Tensor:
         """Run the blocks.
@@ -62,6 +74,10 @@ class ResumableRows:
     def at(self, row: int, token: int) -> int:
         """The place of a row's token in `run`'s answer."""
         return self.starts[row] + token
+
+    def part(self, numbers: Sequence[int]) -> ResumableRows | None:
+        """Return the layout of some of the rows, for which no block is run; None where rows are not packed."""
+        return None if self.origin is None else _part(self, self.origin, numbers)
 
 
 def lay_out(
@@ -86,97 +102,64 @@ def lay_out(
 
 def _padded(parts: ModelParts, rows: Sequence[InputRow], first: int, last: int) -> ResumableRows:
     ids, mask = pad([row.ids for row in rows], parts.model.device)
-    hidden, calls = _record(parts, first, last, input_ids=ids, attention_mask=mask, use_cache=False)
+    hidden, calls, _ = _record(parts, first, last, input_ids=ids, attention_mask=mask, use_cache=False)
     return ResumableRows(hidden, calls, tuple(index * ids.shape[1] for index in range(len(rows))))
 
 
 def _packed(parts: ModelParts, rows: Sequence[InputRow], skips: Sequence[int], first: int, last: int) -> ResumableRows:
-    device, dtype = parts.model.device, parts.stream_dtype
-    lengths = [len(row.ids) - skip for row, skip in zip(rows, skips)]
-    bins = bins_of(lengths, _SEQUENCE)
-    head_ids, head = _fill(rows, bins, [(0, skip) for skip in skips], device)
-    tail_ids, tail = _fill(rows, bins, [(skip, len(row.ids)) for row, skip in zip(rows, skips)], device)
-    cache: Cache | None = None
-    if head_ids.shape[1]:
+    head, tail = pack_rows(rows, skips, parts.model.device)
+    prefix: list[ConstantLayer] = []
+    if head.ids.shape[1]:
         cache = DynamicCache()
+        mask = row_mask(head.places, head.places, parts.stream_dtype)
         with hooked([stop_after(parts.block(last))]):
-            parts.model(**_arguments(head_ids, head, _mask(head, head, dtype), cache))
-        cache = Cache(layers=[_Constant(layer.keys, layer.values) for layer in cache.layers])  # type: ignore[union-attr, arg-type]
-    mask = _mask(tail, torch.cat([head, tail], 2), dtype)
-    hidden, calls = _record(parts, first, last, **_arguments(tail_ids, tail, mask, cache))
-    starts = [0] * len(rows)
-    for number, members in enumerate(bins):
-        place = number * tail_ids.shape[1]
-        for index in members:
-            starts[index] = place - skips[index]
-            place += lengths[index]
-    return ResumableRows(hidden, calls, tuple(starts))
+            parts.model(**_arguments(head, mask, cache))
+        prefix = [ConstantLayer(layer.keys, layer.values) for layer in cache.layers]  # type: ignore[union-attr, arg-type]
+    hidden, calls, form = _record(parts, first, last, **_after(head, tail, parts, prefix))
+    origin = _Origin(parts, rows, skips, (first, last), prefix, head.starts, form)
+    return ResumableRows(hidden, calls, tuple(tail.starts.tolist()), origin)
 
 
-def _fill(
-    rows: Sequence[InputRow], bins: Sequence[Sequence[int]], spans: Sequence[tuple[int, int]], device: torch.device
-) -> tuple[Tensor, Tensor]:
-    """Token ids (bins, tokens), and row number and position of each, (2, bins, tokens); padding is of row -1."""
-    filled = [[(i, at, rows[i].ids[at]) for i in members for at in range(*spans[i])] for members in bins]
-    longest = max(map(len, filled))
-    padded = [entries + [(-1, 0, 0)] * (longest - len(entries)) for entries in filled]
-    table = torch.tensor(padded, dtype=torch.long, device=device).reshape(len(bins), longest, 3)
-    return table[..., 2], table[..., :2].permute(2, 0, 1)
+@torch.no_grad()
+def _part(larger: ResumableRows, origin: _Origin, numbers: Sequence[int]) -> ResumableRows:
+    parts, (first, last) = origin.parts, origin.blocks
+    rows, skips = [origin.rows[number] for number in numbers], [origin.skips[number] for number in numbers]
+    head, tail = pack_rows(rows, skips, parts.model.device)
+    chosen = torch.tensor([*numbers, -1])
+    starts, heads = torch.tensor(larger.starts)[chosen], origin.heads[chosen]
+    prefix = [layer.taken(head, heads) for layer in origin.prefix]
+    hidden = tail.taken(larger.hidden.flatten(0, 1), starts)
+    blocks = nn.ModuleList(parts.block(layer) for layer in range(last + 1))
+    with enter_at(blocks, last + 1, hidden, origin.form):
+        _, calls, _ = _record(parts, first, last, **_after(head, tail, parts, prefix))
+    smaller = origin._replace(rows=rows, skips=skips, prefix=prefix, heads=head.starts)
+    return ResumableRows(hidden, calls, tuple(tail.starts.tolist()), smaller)
 
 
-def _mask(queries: Tensor, keys: Tensor, dtype: torch.dtype) -> Tensor:
-    """(bins, 1, queries, keys), 0 where a token may look, the dtype's lowest number elsewhere."""
-    same, earlier = (compare(queries[k][..., None], keys[k][:, None]) for k, compare in enumerate((torch.eq, torch.ge)))
-    allowed = same & earlier
-    blocked = torch.full(allowed.shape, torch.finfo(dtype).min, dtype=dtype, device=queries.device)
-    return blocked.masked_fill(allowed, 0.0)[:, None]
-
-
-def _arguments(ids: Tensor, places: Tensor, mask: Tensor, cache: Cache | None) -> dict[str, object]:
+def _arguments(tokens: PackedRows, mask: Tensor, cache: Cache | None) -> dict[str, object]:
     return {
-        "input_ids": ids,
-        "position_ids": places[1],
+        "input_ids": tokens.ids,
+        "position_ids": tokens.places[1],
         "attention_mask": mask,
         "past_key_values": cache,
         "use_cache": cache is not None,
     }
 
 
-class _Constant(CacheLayerMixin):
-    """Keys and values of earlier tokens, put before the new ones and never grown."""
-
-    is_sliding = False
-
-    def __init__(self, keys: Tensor, values: Tensor) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
-        self.keys, self.values, self.is_initialized = keys, values, True
-
-    def lazy_initialization(self, key_states: Tensor, value_states: Tensor) -> None:
-        """Nothing to do."""
-
-    def update(self, key_states: Tensor, value_states: Tensor, *_: object, **__: object) -> tuple[Tensor, Tensor]:
-        """The constant part and the new part together."""
-        assert self.keys is not None
-        assert self.values is not None
-        return torch.cat([self.keys, key_states], -2), torch.cat([self.values, value_states], -2)
-
-    def get_mask_sizes(self, query_length: int) -> tuple[int, int]:
-        """Length and offset of the keys."""
-        return self.get_seq_length() + query_length, 0
-
-    def get_seq_length(self) -> int:
-        """Number of constant tokens."""
-        assert self.keys is not None
-        return int(self.keys.shape[-2])
-
-    def get_max_length(self) -> int:
-        """No limit."""
-        return -1
+def _after(head: PackedRows, tail: PackedRows, parts: ModelParts, prefix: Sequence[ConstantLayer]) -> dict[str, object]:
+    """The arguments with which the model goes on behind the constant tokens."""
+    mask = row_mask(tail.places, torch.cat([head.places, tail.places], 2), parts.stream_dtype)
+    return _arguments(tail, mask, Cache(layers=list(prefix)) if prefix else None)
 
 
-def _record(parts: ModelParts, first: int, last: int, **arguments: object) -> tuple[Tensor, tuple[_Call, ...]]:
-    """Run the model once up to block `last` and note the input of block `first` and every call from there on."""
+def _record(parts: ModelParts, first: int, last: int, **arguments: object) -> tuple[Tensor, tuple[_Call, ...], object]:
+    """Run the model once up to block `last` and note the input of block `first` and every call from there on.
+
+    Returns:
+        The input, the calls, and what a block answers, its hidden states left out.
+    """
     calls: list[_Call] = []
+    form: object = None
     entering: list[Tensor] = []
 
     def note(block: nn.Module, args: tuple[Tensor, ...], kwargs: dict[str, Tensor]) -> None:
@@ -185,6 +168,8 @@ def _record(parts: ModelParts, first: int, last: int, **arguments: object) -> tu
         calls.append((block, args[1:], rest))
 
     def leave(_: nn.Module, __: object, output: object) -> None:
+        nonlocal form
+        form = (None, *output[1:]) if isinstance(output, tuple) else None
         entering.append(first_tensor(output))
 
     handles: list[RemovableHandle] = [
@@ -193,4 +178,4 @@ def _record(parts: ModelParts, first: int, last: int, **arguments: object) -> tu
     handles.append(parts.block(last).register_forward_hook(leave))
     with hooked([*handles, stop_after(parts.block(last))]):
         parts.model(**arguments)
-    return entering[0].detach(), tuple(calls)
+    return entering[0].detach(), tuple(calls), form
