@@ -1,7 +1,8 @@
 """One run on several processes: `torchrun` on one node, Ray actors on many.
 
 Workers share nothing but the run folder. Each writes the shards of whole tasks, which are the same bytes on any machine
-of one type with one number of threads, so a task that is done twice or begun by a worker that died does no harm.
+of one type with one number of threads, so a task that is done twice or begun by a worker that died does no harm. What
+all need, scores before any edit and what editors are fitted with, each makes a part of or waits for, in the cache.
 Whoever merges reads all shards in the order of the plan: the tables are those of a single process.
 """
 
@@ -98,13 +99,11 @@ class _Worker:
         return lines
 
     def open_tasks(self) -> tuple[list[int], list[Line]]:
-        """Make the folder the run's own, score the questions before any edit, and say what is to be done."""
+        """Make the folder the run's own, and say what is to be done."""
         with collected() as lines:
             announce([*self.run.manifest.notes, *self.run.notes])
             numbers = [number for number, task in enumerate(self.run.tasks) if self.run.is_open(task)]
             self.run.store.claim()
-            if numbers:
-                _ = self.run.before  # into the cache, which actors on this file system share
         return numbers, lines
 
     def do(self, number: int) -> list[Line]:

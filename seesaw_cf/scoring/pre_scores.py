@@ -1,11 +1,13 @@
 """Scores of the unedited model, computed once per (model, tokenizer, options, clozes), shared by all editors and runs.
 
 Clozes are sorted and cut into blocks; each block is one content-addressed Parquet file in the cache, so a killed run
-continues at the next block and another run of the same model reads what is there.
+continues at the next block and another run of the same model reads what is there. Processes that ask the same at the
+same time share the work: each scores the blocks that no other one is at, and then reads theirs.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import logging
@@ -16,6 +18,7 @@ import pyarrow as pa
 
 from seesaw_cf.base.errors import RecordError
 from seesaw_cf.base.files import cache_folder
+from seesaw_cf.base.locks import file_lock
 from seesaw_cf.base.tables import read_table, write_table
 from seesaw_cf.base.types import Cloze, ClozeScore
 from seesaw_cf.scoring import Scorer
@@ -51,26 +54,46 @@ def blocks(clozes: Iterable[Cloze], size: int = 4096) -> list[list[Cloze]]:
 def pre_scores(
     scorer: Scorer, parts: Sequence[list[Cloze]], identity: Mapping[str, object]
 ) -> Iterator[dict[Cloze, ClozeScore]]:
-    """Yield the scores of one block after the other, from the cache where they are.
+    """Yield the scores of one block after the other, from the cache where they are, last those of other processes.
+
+    A block of a process that dies is scored by another one.
 
     Args:
         scorer: Scores with the unedited model.
         parts: Blocks made by `blocks`.
         identity: What the scores depend on: the model's identity, its dtype, scorer options. JSON-able.
     """
-    cached = 0
+    cached, elsewhere = 0, list[tuple[list[Cloze], Path]]()
     for part in parts:
         text = json.dumps(
             [_SCHEMA.names, dict(identity), [[cloze.context, cloze.target] for cloze in part]], sort_keys=True
         )
         file = cache_folder() / "pre" / f"{hashlib.sha256(text.encode()).hexdigest()}.parquet"
+        if (scores := _read(file, part)) is not None:
+            cached += len(part)
+        elif (scores := _score(scorer, part, file, wait=False)) is None:
+            elsewhere.append((part, file))
+            continue
+        yield dict(zip(part, scores, strict=True))
+    for part, file in elsewhere:
+        cached += len(part)
+        yield dict(zip(part, _score(scorer, part, file, wait=True) or (), strict=True))
+    log.info("before any edit: %d distinct clozes, %d from the cache", sum(map(len, parts)), cached)
+
+
+def _score(scorer: Scorer, part: list[Cloze], file: Path, wait: bool) -> list[ClozeScore] | None:
+    """The scores of a block, read or made and cached; None while another process makes them, unless to `wait` for."""
+    lock = file.with_suffix(".lock")
+    with file_lock(lock, wait=wait, required=False) as mine:
+        if not mine:
+            return None
         scores = _read(file, part)
-        cached += len(scores or ())
         if scores is None:
             scores = scorer.score(part)
             write_table(file, _to_table(part, scores))
-        yield dict(zip(part, scores, strict=True))
-    log.info("before any edit: %d distinct clozes, %d from the cache", sum(map(len, parts)), cached)
+        with contextlib.suppress(OSError):  # Windows: while others have it open
+            lock.unlink()
+    return scores
 
 
 def _to_table(part: list[Cloze], scores: list[ClozeScore]) -> pa.Table:

@@ -93,7 +93,6 @@ class FakeRun:
     done: list[int] = field(default_factory=list)
     merged: int = 0
     notes: Sequence[str] = ()
-    before: Mapping[str, Any] = field(default_factory=dict)
     manifest: Any = field(default_factory=lambda: SimpleNamespace(notes=()))
     store: Any = field(default_factory=lambda: SimpleNamespace(claim=lambda: None))
 
