@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from statistics import fmean
 from typing import Any
 
@@ -29,6 +30,7 @@ from seesaw_cf.errors import EditError, UnknownNameError
 from seesaw_cf.models.architectures import model_parts
 from seesaw_cf.models.hooks import frozen
 from seesaw_cf.models.identity import fingerprint
+from seesaw_cf.models.memory import free_memory, physical_memory
 from seesaw_cf.models.weights import WeightDelta, applied
 from tests.fakes import REQUESTS, TEMPLATES, request, tiny_model, tiny_texts, tiny_tokenizer, trained_model
 
@@ -304,6 +306,14 @@ def test_factors_without_room_are_made_again_and_change_nothing(monkeypatch: pyt
     assert made[6:] == ["layer 1", "layer 2", "layer 3"], "the second was dropped for the third, the first was kept"
     for one, other in zip(*deltas, strict=True):
         assert all(torch.equal(one.dense(name), other.dense(name)) for name in one.updates)
+
+
+def test_memory_with_cached_files_is_free(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    facts = tmp_path / "meminfo"
+    monkeypatch.setattr("seesaw_cf.models.memory._MEMORY", facts)
+    assert free_memory(torch.device("cpu")) == physical_memory() // 2
+    facts.write_text("MemTotal:       100 kB\nMemFree:          1 kB\nMemAvailable:    70 kB\n")
+    assert free_memory(torch.device("cpu")) == 70 * 1024
 
 
 def test_batch_tokens_bound_what_is_optimised_at_once() -> None:
