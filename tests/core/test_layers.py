@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -15,8 +16,14 @@ def _sources() -> list[Path]:
     return [file for folder in folders for file in (ROOT / folder).rglob("*.py") if "__pycache__" not in file.parts]
 
 
+@cache
+def _nodes(file: Path) -> list[ast.AST]:
+    kinds = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.AsyncFunctionDef)
+    return [node for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))) if isinstance(node, kinds)]
+
+
 def _imports(file: Path) -> Iterator[str]:
-    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+    for node in _nodes(file):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.level == 0:
@@ -45,7 +52,7 @@ def test_no_function_takes_more_than_eight_parameters() -> None:
     """More than that is a dataclass."""
     found = []
     for file in _sources():
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        for node in _nodes(file):
             if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
                 names = [one.arg for one in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)]
                 if len([name for name in names if name not in ("self", "cls")]) > 8:

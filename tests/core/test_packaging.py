@@ -12,6 +12,7 @@ import subprocess
 import sys
 import sysconfig
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -158,11 +159,12 @@ def _imports(tree: ast.AST, inside: bool = False) -> Iterator[tuple[str, bool]]:
         yield from _imports(node, inside or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
 
 
-def _outside(file: Path) -> Iterator[tuple[str, bool]]:
+@cache
+def _outside(file: Path) -> set[tuple[str, bool]]:
     """Distributions that a file imports, beside the standard library and this package."""
-    for name, inside in set(_imports(ast.parse(file.read_text(encoding="utf-8")))):
-        if name not in sys.stdlib_module_names and name not in ("seesaw_cf", "__future__"):
-            yield DISTRIBUTIONS.get(name, name).lower(), inside
+    own = {*sys.stdlib_module_names, "seesaw_cf", "__future__"}
+    found = set(_imports(ast.parse(file.read_text(encoding="utf-8"))))
+    return {(DISTRIBUTIONS.get(name, name).lower(), inside) for name, inside in found if name not in own}
 
 
 def _sources() -> list[Path]:

@@ -16,6 +16,7 @@ from seesaw_cf.run.questions import questions
 from seesaw_cf.study import forecast as module
 from seesaw_cf.study.declared import read_study
 from seesaw_cf.study.forecast import forecast
+from seesaw_cf.study.work import run_study
 
 STUDY = """
 models: [seesaw-tiny]
@@ -84,7 +85,7 @@ def test_the_plan_is_written_beside_and_spread_comes_from_a_finished_cell(capsys
     assert "Spread of effects: the simulation's." in said
     assert "tokens a second, measured by scoring 256 of the study's own clozes" in " ".join(said.split())
     assert sorted(path.name for path in Path().iterdir()) == ["study-plan", "study.yaml"]
-    assert main(["study", str(file), "--cell", "*/single/ft", "--quiet"]) == 0
+    assert run_study(read_study(file), Path("study"), ["*/single/ft"], progress=False) == []
     assert main(["study", str(file), "--plan"]) == 0
     assert "Spread of effects: seesaw-tiny/sample-small/single/ft" in " ".join(capsys.readouterr().out.split())
     costs = pd.read_csv("study-plan/costs.csv")

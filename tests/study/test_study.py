@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -56,17 +57,35 @@ def written(folder: Path, models: int = 2, editors: int = 2, records: int = 2) -
     return file
 
 
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Two small models beside the study's file."""
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two small models, and in `out` the finished study of one of them, two editors and one set of records."""
+    folder = tmp_path_factory.mktemp("finished")
     for seed, name in enumerate(MODELS):
         model = small.model()
         with torch.no_grad():
             model.model.embed_tokens.weight.mul_(1 + seed)
-        model.save_pretrained(tmp_path / name)
-        byte_level(bos=False).save_pretrained(tmp_path / name)
+        model.save_pretrained(folder / name)
+        byte_level(bos=False).save_pretrained(folder / name)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        assert study(written(folder, 1, 2, 1), "out") == 0
+    return folder
+
+
+@pytest.fixture
+def folder(finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The models alone."""
+    for name in MODELS:
+        shutil.copytree(finished / name, tmp_path / name)
     monkeypatch.chdir(tmp_path)
     return tmp_path
+
+
+@pytest.fixture
+def out(finished: Path, folder: Path) -> Path:
+    """The finished study beside the models."""
+    return shutil.copytree(finished / "out", folder / "out")
 
 
 def study(file: Path, out: str, *words: str) -> int:
@@ -92,9 +111,10 @@ def interrupted(monkeypatch: pytest.MonkeyPatch, after: int) -> None:
     monkeypatch.setattr(Run, "do", stop)
 
 
-def grown_equals_whole(folder: Path, monkeypatch: pytest.MonkeyPatch, steps: list[tuple[int, int, int]]) -> str:
+def grown_equals_whole(
+    folder: Path, whole: Path, monkeypatch: pytest.MonkeyPatch, steps: list[tuple[int, int, int]]
+) -> str:
     """The first step is killed after a block and repeated; returns the report's page."""
-    assert study(written(folder, *steps[-1]), "whole") == 0
     with monkeypatch.context() as patch:
         interrupted(patch, 1)
         assert study(written(folder, *steps[0]), "grown") == 130
@@ -104,16 +124,16 @@ def grown_equals_whole(folder: Path, monkeypatch: pytest.MonkeyPatch, steps: lis
         assert study(written(folder, *step), "grown") == 0
         assert {file: file.stat().st_mtime_ns for file in made} == made  # nothing is done again
         made = {file: file.stat().st_mtime_ns for file in (folder / "grown" / "cells").rglob("*.parquet")}
-    one, other = contents(folder / "whole"), contents(folder / "grown")
+    one, other = contents(whole), contents(folder / "grown")
     assert one == other
     assert {"report.md", "papers.md", "tables/differences.csv", "tables/success.csv", "tables/papers.csv"} <= one.keys()
     return one["report.md"].decode()
 
 
 def test_killed_and_extended_by_an_editor_it_is_reported_like_one_made_in_one_go(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    folder: Path, out: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    page = grown_equals_whole(folder, monkeypatch, [(1, 1, 1), (1, 2, 1)])
+    page = grown_equals_whole(folder, out, monkeypatch, [(1, 1, 1), (1, 2, 1)])
     assert "Missing" not in page
     assert page.startswith("# Edits by ft, lora are not shown to take. ")
     assert "\n\nTwo models, two editors · " in page
@@ -125,7 +145,9 @@ def test_killed_and_extended_by_an_editor_it_is_reported_like_one_made_in_one_go
 def test_extended_by_a_model_and_by_records_it_is_reported_like_one_made_in_one_go(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    page = grown_equals_whole(folder, monkeypatch, [(1, 1, 1), (1, 2, 1), (2, 2, 1), (2, 2, 2)])
+    assert study(written(folder), "whole") == 0
+    steps = [(1, 1, 1), (1, 2, 1), (2, 2, 1), (2, 2, 2)]
+    page = grown_equals_whole(folder, folder / "whole", monkeypatch, steps)
     assert "| two, mine, ft | two, mine, lora |" in page
 
 
@@ -142,12 +164,12 @@ def test_a_failed_cell_is_said_and_the_rest_goes_on(folder: Path, capsys: pytest
     assert "texts are needed" in capsys.readouterr().out
 
 
-def test_an_error_without_words_is_named_and_kept(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_error_without_words_is_named_and_kept(folder: Path, out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*_: object, **__: object) -> None:
         raise ZeroDivisionError("on purpose")
 
     file = written(folder, 1, 2, 1)
-    assert study(file, "out", "--cell", "*/ft") == 0
+    shutil.rmtree(out / "cells" / "one" / "mine" / "single" / "lora")
     with monkeypatch.context() as patch:
         patch.setattr(work, "run_job", broken)
         assert study(file, "out") == 1
@@ -217,18 +239,19 @@ def test_torchrun_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch, caps
     assert "start the same `seesaw-cf study` command several times" in capsys.readouterr().err
 
 
+@pytest.mark.usefixtures("out")
 def test_two_studies_in_one_folder_are_refused(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    file = written(folder, 1, 1, 1)
-    work.run_study(read_study(file), folder / "out", progress=False)
+    file = written(folder, 1, 2, 1)
     file.write_text(file.read_text() + "margin: 0.1\n")
     assert study(file, "out") == 1
     assert "out belongs to another study:\n  margin: the folder has 0.02, this file 0.1" in capsys.readouterr().err
 
 
-def test_records_that_changed_between_cells_are_refused(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_records_that_changed_between_cells_are_refused(
+    folder: Path, out: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     file = written(folder, 1, 2, 1)
-    work.run_study(read_study(file), folder / "out", progress=False)
-    manifest = folder / "out" / "cells" / "one" / "mine" / "single" / "ft" / "manifest.json"
+    manifest = out / "cells" / "one" / "mine" / "single" / "ft" / "manifest.json"
     found = json.loads(manifest.read_text())
     manifest.write_text(json.dumps(found | {"data": found["data"] | {"sha256": "0" * 64}}))
     assert study(file, "out", "--report-only") == 1
