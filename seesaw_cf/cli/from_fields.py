@@ -21,7 +21,7 @@ _CHECKS: dict[str, Any] = {
         ("model", "tokenizer", "changed", "data", "corpus", "moments", "generation", "raters"), name_or_source
     ),
     **dict.fromkeys(("annotator", "judge", "judge_examples", "judge_wording"), name_or_source),
-    **dict.fromkeys(("people", "judge_shots", "top_k"), types.count),
+    **dict.fromkeys(("people", "judge_shots", "top_k", "budget"), types.count),
     **dict.fromkeys(("prompts_per_person", "holders"), types.positive_or_all),
     "editor_config": name_or_source,
     "memory": types.memory_size,

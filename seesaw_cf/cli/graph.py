@@ -7,6 +7,7 @@ import sys
 
 from seesaw_cf.base.errors import SeesawError
 from seesaw_cf.cli.actions import Table, add_actions
+from seesaw_cf.cli.from_fields import options_from
 from seesaw_cf.cli.options import (
     json_option,
     model_options,
@@ -17,6 +18,7 @@ from seesaw_cf.cli.options import (
 )
 from seesaw_cf.cli.paths import name_or_source, output_folder, source
 from seesaw_cf.cli.types import at_least_zero, count, one_of, positive
+from seesaw_cf.texts.graph.settings import CrawlSettings
 
 FEW = "no shares of an identity with fewer (default: 30)"
 
@@ -64,22 +66,12 @@ def _options_of_run(parser: argparse.ArgumentParser) -> None:
     add("--identities", nargs="+", default=["all"], help="classes, names, 'all', or NAME=CLASS (default: all)")
     select = "dynamic: the model lists groups; that and hybrid need a class (default: hand)"
     add("--select", **one_of("hand", "dynamic", "hybrid"), default="hand", help=select)
-    add("--triples", type=positive, default=100, help="per identity and run (default: 100)")
-    add(
-        "--runs",
-        type=positive,
-        default=1,
-        help="independent repetitions; five or more for honest intervals (default: 1)",
-    )
-    add("--budget", type=count, default=0, help="most asks per identity and run (default: ten per triple)")
-    add("--tries", type=positive, default=5, help="samples of a step before it is given up (default: 5)")
+    options_from(parser, CrawlSettings, ("triples", "runs", "budget", "tries", "examples", "seed"))
     add("--temperature", type=at_least_zero, default=0.8, help="of sampling (default: 0.8)")
     add("--max-new-tokens", type=positive, default=24, help="longest answer (default: 24)")
-    add("--examples", type=count, default=3, help="answered questions before a question (default: 3)")
     add("--no-prefix", **one_of("start", "expand", "both"), help="leave the prepended texts of Table 2 out")
     add("--refusals", type=source, help='JSON: {"part of a model name": ["regular expression", ...]}')
     add("--redo", nargs="+", default=[], help="crawl these identities again")
-    seed_option(parser)
     add("--rows", type=positive, default=64, help="completions written at once by a local model (default: 64)")
     output_options(parser, "crawl folder")
 

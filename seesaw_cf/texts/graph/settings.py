@@ -140,7 +140,7 @@ class CrawlSettings:
 
     Attributes:
         triples: Stop an identity when its graph has this many (in each run).
-        runs: Independent repetitions, each with its own seeds: the unit of honest inference.
+        runs: Independent repetitions, each with its own seeds; five or more for honest intervals.
         seed: Of everything random.
         predicates: Start predicates.
         starts: Start completions per predicate.
