@@ -22,7 +22,7 @@ from seesaw_cf.base.files import write_text
 from seesaw_cf.base.retrying import Bar
 from seesaw_cf.effects.leme_annotation import LABELS, sentences
 from seesaw_cf.stats.bootstrap import Floats
-from seesaw_cf.texts.annotate.calibration import temper
+from seesaw_cf.texts.annotate.annotate import temper
 from seesaw_cf.texts.annotate.embed import Embedder, TextVectors
 from seesaw_cf.texts.annotate.features import claim_parts
 from seesaw_cf.texts.annotate.match import Featurizer, MatchAnnotator

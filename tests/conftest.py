@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -19,6 +20,9 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 EXAMPLES = int(os.environ.get("SEESAW_CF_EXAMPLES", "20"))
 settings.register_profile("tests", deadline=None, derandomize=True, max_examples=EXAMPLES)
 settings.load_profile("tests")
+
+# What is imported and collected stays to the end: nothing of it is garbage, and no search for garbage reads it again.
+gc.disable()
 
 ROOT = Path(__file__).resolve().parents[1]
 REFERENCE = ROOT.parent / "shared" / "reference"
@@ -47,6 +51,13 @@ def _private_caches(tmp_path_factory: pytest.TempPathFactory) -> None:
     os.environ.setdefault("HF_EVALUATE_OFFLINE", "1")
     os.environ["HF_HOME"] = str(cache / "hf")
     os.environ["SEESAW_CF_CACHE"] = str(cache / "seesaw_cf")
+
+
+def pytest_collection_finish() -> None:
+    """Garbage is searched from here on, among what tests make."""
+    gc.freeze()
+    gc.set_threshold(10_000)
+    gc.enable()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -19,8 +19,7 @@ import pyarrow.parquet as pq
 from seesaw_cf.base.errors import RecordError, StorageError
 from seesaw_cf.base.files import write_text
 from seesaw_cf.base.hub import check_repo, explained
-from seesaw_cf.builder_scripts.dataset.benchmark import benchmark
-from seesaw_cf.builder_scripts.dataset.card import CardData, published_card
+from seesaw_cf.builder_scripts.dataset.card import CardData, benchmark, published_card
 from seesaw_cf.records.card import content_hash
 
 if TYPE_CHECKING:

@@ -5,9 +5,19 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from seesaw_cf.cli.flaws_pairs import pairs_of, passages_options, wording_option
-from seesaw_cf.cli.judge_cost import counting, plan_options, prices_of, say_cost
-from seesaw_cf.cli.options import load, model_options, report_options, server_options
+from seesaw_cf.cli.options import (
+    counting,
+    load,
+    model_options,
+    pairs_of,
+    passages_options,
+    plan_options,
+    prices_of,
+    report_options,
+    say_cost,
+    server_options,
+    wording_option,
+)
 from seesaw_cf.cli.output import say, say_left_out, show, write_json
 from seesaw_cf.cli.paths import output_folder, source
 from seesaw_cf.cli.types import AXES, at_least_zero, one_of, positive, share

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from seesaw_cf.cli.flaws_pairs import pairs_of, passages_options, wording_option
+from seesaw_cf.cli.options import pairs_of, passages_options, wording_option
 from seesaw_cf.cli.output import say
 from seesaw_cf.cli.paths import output_file, source
 from seesaw_cf.cli.types import one_of, share

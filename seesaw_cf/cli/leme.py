@@ -8,8 +8,7 @@ from pathlib import Path
 from seesaw_cf.base.text import read_json
 from seesaw_cf.cli.actions import command
 from seesaw_cf.cli.from_fields import options_from, values_of
-from seesaw_cf.cli.judge_cost import counting, plan_options, prices_of, say_cost
-from seesaw_cf.cli.options import output_options, report_options
+from seesaw_cf.cli.options import counting, output_options, plan_options, prices_of, report_options, say_cost
 from seesaw_cf.cli.output import say, say_left_out, show
 from seesaw_cf.cli.paths import name_or_source, output_folder, source
 from seesaw_cf.cli.train import annotator_options, rater_options, train

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 from seesaw_cf.cli.from_fields import options_from, values_of
-from seesaw_cf.cli.paths import output_file, own_folder
-from seesaw_cf.cli.types import seed
+from seesaw_cf.cli.output import say, say_left_out
+from seesaw_cf.cli.paths import output_file, own_folder, source
+from seesaw_cf.cli.types import at_least_zero, seed
 from seesaw_cf.generation.server import SCHEMES, served_place
 from seesaw_cf.models.names import check_model_name
 from seesaw_cf.run.jobs import Job
@@ -16,6 +18,8 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
     from seesaw_cf.base.types import Case
+    from seesaw_cf.texts.job import JudgeCost
+    from seesaw_cf.texts.write.pairs import PassagePair
 
 MODEL = ("model", "revision", "dtype", "device", "trust_remote_code")
 DATA = ("data", "configs")
@@ -115,3 +119,64 @@ def job_of(args: argparse.Namespace) -> Job:
 
     check_configs(job.data, job.configs)
     return job
+
+
+def plan_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options."""
+    add = parser.add_argument
+    add("--plan", action="store_true", help="only say how many calls and tokens the judge takes, and what they cost")
+    add("--price-in", type=at_least_zero, help="price of a million tokens sent, for --plan")
+    add("--price-out", type=at_least_zero, help="price of a million tokens written, for --plan")
+
+
+def prices_of(args: argparse.Namespace) -> dict[str, float | None]:
+    """Both prices, as `judge_cost` takes them."""
+    return {"price_in": args.price_in, "price_out": args.price_out}
+
+
+def counting(tokenizer: Any = None) -> tuple[Callable[[str], int], str]:
+    """What counts the tokens of a text, and how it does: the judge's tokenizer, or bytes where there is none."""
+    from seesaw_cf.texts.job import estimated_tokens
+
+    if tokenizer is None:
+        return estimated_tokens, "one token for every four bytes"
+    return lambda text: len(tokenizer(text)["input_ids"]), "counted by the judge's tokenizer, without a chat template"
+
+
+def say_cost(what: str, cost: JudgeCost, rule: str, tries: int) -> None:
+    """Print a plan.
+
+    Args:
+        what: Is judged, such as "12 pairs".
+        cost: Its cost.
+        rule: How tokens were counted.
+        tries: Times a question is asked at the most.
+    """
+    say(f"{what}, {cost.calls:,} calls, {cost.prompt_tokens:,} tokens sent ({rule}), at most")
+    say(f"{cost.new_tokens:,} tokens written. Nothing was asked.")
+    if cost.money is not None:
+        say(f"At most {cost.money:,.2f}; {cost.most:,.2f} if every reply had to be asked for {tries} times.")
+
+
+def passages_options(parser: argparse.ArgumentParser) -> None:
+    """Which passages are paired."""
+    add = parser.add_argument
+    add("passages", type=source, metavar="PASSAGES", help="passages.parquet of a run, rated pairs, or a released CSV")
+    add("--passage", nargs="+", default=["free", "guided"], help="which kinds of passages to pair")
+    add("--flaws", nargs="+", default=[], metavar="FLAW", help="which flaws; all seven by default")
+    seed_option(parser, "the order of texts")
+
+
+def wording_option(parser: argparse.ArgumentParser) -> None:
+    """Other words for raters and judges."""
+    add = parser.add_argument
+    add("--wording", type=source, metavar="FILE", help="JSON or YAML with other words, such as the papers' own")
+
+
+def pairs_of(args: argparse.Namespace) -> list[PassagePair]:
+    """Return the pairs of the named passages; print what is left out."""
+    from seesaw_cf.texts.flaws.released import read_pairs
+
+    pairs, left_out = read_pairs(args.passages, args.passage)
+    say_left_out(left_out)
+    return pairs

@@ -15,9 +15,8 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from seesaw_cf.builder_scripts.dataset.benchmark import benchmark
 from seesaw_cf.builder_scripts.dataset.build import CONFIGS
-from seesaw_cf.builder_scripts.dataset.card import published_card
+from seesaw_cf.builder_scripts.dataset.card import benchmark, published_card
 from seesaw_cf.cli import main
 from seesaw_cf.records import sample, write_card, write_config
 from seesaw_cf.records.relations import RELATIONS, TASKS

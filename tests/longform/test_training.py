@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from benchmarks.annotators import random_split
 from seesaw_cf.effects.leme_annotation import LABELS, macro_f1
 from seesaw_cf.errors import RecordError, StorageError, UnknownNameError
+from seesaw_cf.texts.annotate.annotate import fit_temperature, temper
 from seesaw_cf.texts.annotate.by_name import load_annotator
-from seesaw_cf.texts.annotate.calibration import fit_temperature, temper
 from seesaw_cf.texts.train.annotations import AnnotationData, read_annotations
 from seesaw_cf.texts.train.annotator import cross_validate, recipe_for, train_annotator
 from seesaw_cf.texts.train.encoder import PRESETS, EncoderRecipe, fit_pair

@@ -15,7 +15,7 @@ import yaml
 from scipy import stats
 
 from seesaw_cf.base.tables import SCORES, write_table
-from seesaw_cf.builder_scripts.dataset.benchmark import benchmark
+from seesaw_cf.builder_scripts.dataset.card import benchmark
 from seesaw_cf.errors import RecordError, StorageError, UnknownNameError
 from seesaw_cf.records import sample
 from seesaw_cf.run.edit_table import EDITS

@@ -20,8 +20,7 @@ from seesaw_cf.base.errors import UnknownNameError
 from seesaw_cf.base.types import JsonObject
 from seesaw_cf.effects.leme_annotation import LABELS, sentences
 from seesaw_cf.stats.bootstrap import Floats
-from seesaw_cf.texts.annotate.annotate import Judgement, with_evidence
-from seesaw_cf.texts.annotate.calibration import temper
+from seesaw_cf.texts.annotate.annotate import Judgement, temper, with_evidence
 from seesaw_cf.texts.annotate.embed import load_encoder, longest_input, save_encoder
 from seesaw_cf.texts.annotate.folder import read_settings, write_settings
 

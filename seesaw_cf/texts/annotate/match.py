@@ -17,8 +17,7 @@ from seesaw_cf.base.errors import StorageError, need
 from seesaw_cf.base.types import JsonObject
 from seesaw_cf.effects.leme_annotation import sentences
 from seesaw_cf.stats.bootstrap import Floats
-from seesaw_cf.texts.annotate.annotate import Judgement, with_evidence
-from seesaw_cf.texts.annotate.calibration import temper
+from seesaw_cf.texts.annotate.annotate import Judgement, temper, with_evidence
 from seesaw_cf.texts.annotate.embed import Embedder, save_encoder
 from seesaw_cf.texts.annotate.features import vector_features, word_features
 from seesaw_cf.texts.annotate.folder import read_settings, write_settings

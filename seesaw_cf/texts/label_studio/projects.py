@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypedDict
+from xml.etree import ElementTree as ET
 
 import pyarrow as pa
 
@@ -17,7 +18,6 @@ from seesaw_cf.base.types import JsonObject
 from seesaw_cf.effects.leme_annotation import LABELS
 from seesaw_cf.effects.survey_items import ITEMS, SCALE
 from seesaw_cf.texts.flaws.people import ANSWERS, YES_NO, read_item
-from seesaw_cf.texts.label_studio.config import config_of
 from seesaw_cf.texts.label_studio.results import Answered, read_results
 from seesaw_cf.texts.people.claims import CHOICES, CLAIM_TASK
 from seesaw_cf.texts.people.failures import FAILURE_TASK
@@ -182,3 +182,50 @@ KINDS: dict[str, tuple[Kind, _Answer]] = {
     "claims": (CLAIM_TASK, _claims),
     "failures": (FAILURE_TASK, _failures),
 }
+
+
+SPANS = "evidence"
+"""Name of what is highlighted."""
+_COLOURS = {"supports": "#1b7837", "contradicts": "#b2182b"}
+
+
+def config_of(facts: Mapping[str, str], texts: Mapping[str, str], questions: Sequence[ItemQuestion]) -> str:
+    """Return the configuration of tasks.
+
+    Args:
+        facts: Field of a task -> title of what stands above the texts.
+        texts: The same of the texts; answers belong to the first.
+        questions: What is asked; of a claim, words of the first text are highlighted as well.
+    """
+    view, first = ET.Element("View"), next(iter(texts))
+    _texts(view, facts)
+    if any(question.shape == "claim" for question in questions):
+        labels = ET.SubElement(view, "Labels", name=SPANS, toName=first)
+        for name, colour in _COLOURS.items():
+            ET.SubElement(labels, "Label", value=name, background=colour)
+    _texts(view, texts)
+    for question in questions:
+        _header(view, question.text)
+        for line in question.help:
+            _header(view, f"- {line}", size="6")
+        if question.choices:
+            how = "multiple" if question.shape == "several" else "single-radio"
+            parent = ET.SubElement(view, "Choices", name=question.name, toName=first, choice=how, showInline="true")
+            for value, words in question.choices:
+                ET.SubElement(parent, "Choice", value=words, alias=value)
+        else:
+            ET.SubElement(view, "TextArea", name=question.name, toName=first, rows="1", maxSubmissions="1")
+    ET.indent(view)
+    return ET.tostring(view, encoding="unicode") + "\n"
+
+
+def _texts(view: ET.Element, texts: Mapping[str, str]) -> None:
+    """Texts of a task; plain `Text`, never `HyperText`, and never taken for an address to load."""
+    for name, title in texts.items():
+        _header(view, title)
+        ET.SubElement(view, "Text", name=name, value=f"${name}", valueType="text", granularity="word")
+
+
+def _header(view: ET.Element, text: str, size: str = "4") -> None:
+    # "$" would name a field of the task.
+    ET.SubElement(view, "Header", value=text.replace("$", "\uff04"), size=size)

@@ -18,7 +18,7 @@ from seesaw_cf.base.types import JsonObject
 from seesaw_cf.effects.leme_annotation import LABELS
 from seesaw_cf.stats.bootstrap import Floats
 from seesaw_cf.stats.plain import json_text
-from seesaw_cf.texts.annotate.calibration import temper
+from seesaw_cf.texts.annotate.annotate import temper
 from seesaw_cf.texts.annotate.folder import write_learned
 from seesaw_cf.texts.annotate.lexical import LexicalAnnotator
 from seesaw_cf.texts.annotate.reports import AnnotatorReport, ClassifierScores, Figures

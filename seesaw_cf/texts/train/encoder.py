@@ -22,7 +22,7 @@ from transformers import (
 from seesaw_cf.base.checks import above_zero, field_types
 from seesaw_cf.base.errors import need
 from seesaw_cf.effects.leme_annotation import LABELS, macro_f1
-from seesaw_cf.texts.annotate.calibration import fit_temperature
+from seesaw_cf.texts.annotate.annotate import fit_temperature
 from seesaw_cf.texts.annotate.embed import load_encoder, longest_input
 from seesaw_cf.texts.annotate.encoder import EncoderAnnotator, encode_pairs, weights_digest
 from seesaw_cf.texts.train.annotations import AnnotationData

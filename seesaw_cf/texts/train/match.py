@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from seesaw_cf.effects.leme_annotation import LABELS
-from seesaw_cf.texts.annotate.calibration import fit_temperature
+from seesaw_cf.texts.annotate.annotate import fit_temperature
 from seesaw_cf.texts.annotate.match import TREES, Featurizer, MatchAnnotator, fit_forest
 from seesaw_cf.texts.train.annotations import AnnotationData, with_neutral_sentences
 from seesaw_cf.texts.train.scores import grouped_folds
