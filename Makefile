@@ -41,7 +41,7 @@ types: $(VENV)/dev
 	$(BIN)/mypy -n 2 -p seesaw_cf -p tests
 
 tests: $(VENV)/dev
-	$(BIN)/python -m pytest -m "not slow" -n auto --maxprocesses 8 --dist loadfile
+	$(BIN)/python -m pytest -m "not slow" -n auto --maxprocesses 8 --dist loadfile --no-loadscope-reorder
 
 # Tests whose numbers could depend on the processor, a minute of them, on imitated ones: without vector instructions; with
 # another order of sums and two threads (which do not spin while they wait: there are more of them than cores).

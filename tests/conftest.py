@@ -28,6 +28,11 @@ ROOT = Path(__file__).resolve().parents[1]
 REFERENCE = ROOT.parent / "shared" / "reference"
 # Files whose tests share what is slow to start: a Ray cluster, the built site.
 TOGETHER = ("tests/scoring/test_ray.py", "tests/docs/test_site.py")
+# Files of few tests that take long: begun last they would keep one worker busy alone.
+FIRST = (
+    *("tests/study/test_study.py", "tests/study/test_compare.py", "tests/study/test_forecast.py"),
+    *("tests/report/test_five_forms.py", "tests/report/test_hostile_pages.py", "tests/core/test_packaging.py"),
+)
 
 
 @pytest.fixture(scope="session")
@@ -62,7 +67,7 @@ def pytest_collection_finish() -> None:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The longest come first, by the seconds in their `slow` mark: no worker is left alone with one at the end."""
-    items.sort(key=_seconds, reverse=True)
+    items.sort(key=lambda item: (-_seconds(item), item.nodeid.split("::")[0] not in FIRST))
 
 
 class _Spread(LoadScopeScheduling):  # type: ignore[misc]

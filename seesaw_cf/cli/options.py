@@ -78,11 +78,6 @@ def report_options(parser: argparse.ArgumentParser, *, pictures: bool = True) ->
     if pictures:
         parser.add_argument("--pictures", action="store_true", help="draw pictures too; needs the extra plots")
     parser.add_argument("--full", action="store_true", help="print every table of the report, not one screen")
-    open_option(parser)
-
-
-def open_option(parser: argparse.ArgumentParser) -> None:
-    """Add `--open`."""
     parser.add_argument("--open", action="store_true", help="open the page in the browser")
 
 

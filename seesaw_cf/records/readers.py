@@ -74,6 +74,7 @@ def check_reader(source: str, config: str) -> dict[str, str]:
     except SeesawError as error:
         return {"it returns cases": str(error)}
     again, numbers = read_with(source, config), [case.case_id for case in cases]
+    stored = table_to_cases(cases_to_table(cases))
     repeated = (
         sorted({number for number in numbers if numbers.count(number) > 1}) if len(set(numbers)) < len(cases) else []
     )
@@ -81,13 +82,9 @@ def check_reader(source: str, config: str) -> dict[str, str]:
         "it returns cases": "",
         "each case has a number of its own": f"case_id {repeated[0]} occurs twice" if repeated else "",
         "it returns the same cases in the same order each time": _difference(cases, again),
-        "written to Parquet and read, they are the same cases": _difference(cases, _stored(cases)),
+        "written to Parquet and read, they are the same cases": _difference(cases, stored),
         "no case or prompt is damaged": _damage(cases),
     }
-
-
-def _stored(cases: Sequence[Case]) -> list[Case]:
-    return table_to_cases(cases_to_table(cases))
 
 
 def _difference(cases: Sequence[Case], others: Sequence[Case]) -> str:

@@ -16,9 +16,10 @@ from seesaw_cf.base.versions import versions
 from seesaw_cf.generation.types import Ask, Completion, Generator, Sampling
 from seesaw_cf.run.manifest import RunManifest
 from seesaw_cf.run.store import Store
-from seesaw_cf.texts.graph.folder import Crawl, Facts, Stored, load_unit, read_crawl, save_unit, store_of, write_tables
+from seesaw_cf.texts.graph.folder import Crawl, Facts, Stored, load_unit, read_crawl, save_unit, write_tables
 from seesaw_cf.texts.graph.identities import Identity
 from seesaw_cf.texts.graph.settings import CrawlSettings
+from seesaw_cf.texts.graph.tables import COMPLETIONS
 from seesaw_cf.texts.graph.templates import Triple
 from seesaw_cf.texts.graph.unit import Asking, IdentityCrawl
 
@@ -80,7 +81,8 @@ def crawl_identities(
         raise RecordError(f"identities {names}: a name is there twice. Give each once.")
     for name in redo:
         one_of("identity of this crawl", name, names)
-    store = store_of(folder, _manifest(generator, identities, settings, facts or ModelFacts()))
+    manifest = _manifest(generator, identities, settings, facts or ModelFacts())
+    store = Store(folder, manifest, COMPLETIONS, "completions")
     store.claim()
     units = [IdentityCrawl(identity, run, settings) for run in range(settings.runs) for identity in identities]
     stored = {_key(unit): {} if unit.identity.name in redo else load_unit(store, unit) for unit in units}

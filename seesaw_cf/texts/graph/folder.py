@@ -18,7 +18,6 @@ from seesaw_cf.base.files import safe_name, write_text
 from seesaw_cf.base.tables import read_table, write_table
 from seesaw_cf.base.text import read_json
 from seesaw_cf.generation.types import Completion
-from seesaw_cf.run.manifest import RunManifest
 from seesaw_cf.run.store import Key, Store
 from seesaw_cf.texts.graph.settings import KEPT
 from seesaw_cf.texts.graph.tables import BIAS, COMPLETIONS, SCORES, TRIPLES
@@ -90,11 +89,6 @@ class Crawl:
         if self.scores is None:
             raise RunFolderError(f"{self.folder} has no scores. Run `seesaw-cf graph score {self.folder}` first.")
         return pd.concat([self.triples, self.scores.drop(columns=["kind", "identity", "run", "step"])], axis=1)
-
-
-def store_of(folder: Path, manifest: RunManifest) -> Store:
-    """Return the store of all answers to the units."""
-    return Store(folder, manifest, COMPLETIONS, "completions")
 
 
 def _name(unit: IdentityCrawl) -> Key:

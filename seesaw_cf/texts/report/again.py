@@ -156,14 +156,6 @@ def _qualities(
     return pd.concat(parts, ignore_index=True)
 
 
-def _nli(model: str, samples: Sequence[SurveySample], passages: pa.Table) -> pd.DataFrame:
-    return measure_rows(samples, nli_measures(_columns(samples), load_nli(model)))
-
-
-def _bertscore(model: str, samples: Sequence[SurveySample], passages: pa.Table) -> pd.DataFrame:
-    return measure_rows(samples, bertscore_measures(_columns(samples), Embedder(model)))
-
-
 def _columns(samples: Sequence[SurveySample]) -> Columns:
     columns = passage_columns(samples)
     return {column.name: getattr(columns, column.name) for column in fields(columns)}
@@ -177,7 +169,7 @@ def _perplexity(model: str, samples: Sequence[SurveySample], passages: pa.Table)
 
 
 _MEASURED: Mapping[str, Callable[[str, Sequence[SurveySample], pa.Table], pd.DataFrame]] = {
-    "nli": _nli,
-    "bertscore": _bertscore,
+    "nli": lambda name, samples, _: measure_rows(samples, nli_measures(_columns(samples), load_nli(name))),
+    "bertscore": lambda name, samples, _: measure_rows(samples, bertscore_measures(_columns(samples), Embedder(name))),
     "perplexity": _perplexity,
 }
