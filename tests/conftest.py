@@ -61,7 +61,7 @@ def _private_caches(tmp_path_factory: pytest.TempPathFactory) -> None:
 def pytest_collection_finish() -> None:
     """Garbage is searched from here on, among what tests make."""
     gc.freeze()
-    gc.set_threshold(10_000)
+    gc.set_threshold(50_000)
     gc.enable()
 
 
