@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 
 from seesaw_cf.base.files import original
-from seesaw_cf.report import AuditSettings, read_results, terminal_report, write_report
+from seesaw_cf.report import AuditSettings, Results, read_results, terminal_report, write_report
 from seesaw_cf.report.html.findings import findings_page
 from seesaw_cf.report.run_tables import run_tables
 from seesaw_cf.report.table import Table
@@ -64,15 +64,20 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def tables(run: Path) -> dict[str, Table]:
-    return {table.name: table for table in run_tables(read_results(run, settings=_WIDE))}
+def results(run: Path) -> Results:
+    return read_results(run, settings=_WIDE)
 
 
 @pytest.fixture(scope="module")
-def terminal(run: Path) -> str:
+def tables(results: Results) -> dict[str, Table]:
+    return {table.name: table for table in run_tables(results)}
+
+
+@pytest.fixture(scope="module")
+def terminal(results: Results) -> str:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("COLUMNS", "2000")
-        return terminal_report(read_results(run, settings=_WIDE))
+        return terminal_report(results)
 
 
 @pytest.fixture(scope="module")
