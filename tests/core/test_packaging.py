@@ -132,7 +132,7 @@ DISTRIBUTIONS = {
 # These files may only be imported by code that has checked for the extra; `tests/report` runs without it.
 PICTURES = {"level_plots.py", "canvas.py", "plots.py", "more_plots.py", "report_plots.py", "draw.py", "figures.py"}
 PAGES = {"guard.py", "rounds.py", "web.py"}
-HARNESSES = {"ability.py", "lm_eval_model.py", "inspect_tasks.py", "__main__.py"}
+HARNESSES = {"ability.py", "lm_eval_model.py", "inspect_tasks.py", "register.py", "__main__.py"}
 _OF_EXTRA = dict.fromkeys(PICTURES, "plots") | dict.fromkeys((*PAGES, "server.py"), "annotate")
 _OF_EXTRA |= dict.fromkeys(HARNESSES, "harness")
 
