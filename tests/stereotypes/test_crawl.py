@@ -197,8 +197,8 @@ def test_completions_of_another_crawl_are_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"triples": 0}, "triples is 0, expected at least 1"),
-        ({"choose_predicate": 1.5}, "choose_predicate 1.5"),
+        ({"triples": 0}, "triples is 0, expected a whole number of at least 1"),
+        ({"choose_predicate": 1.5}, "choose_predicate is 1.5, expected a finite number from 0 to 1"),
         ({"predicates": ()}, "start predicates are"),
     ],
 )
