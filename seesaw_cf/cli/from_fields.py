@@ -18,7 +18,7 @@ from seesaw_cf.run.design import DESIGNS
 # The check of a field whose annotation does not say it; others have the check of `_BY_TYPE`.
 _CHECKS: dict[str, Any] = {
     **dict.fromkeys(
-        ("model", "tokenizer", "changed", "data", "corpus", "moments", "generation", "raters"), name_or_source
+        ("model", "tokenizer", "changed", "nulls", "data", "corpus", "moments", "generation", "raters"), name_or_source
     ),
     **dict.fromkeys(("annotator", "judge", "judge_examples", "judge_wording"), name_or_source),
     **dict.fromkeys(("people", "judge_shots", "top_k", "budget"), types.count),
@@ -43,7 +43,7 @@ _CHOICES = {
 _METAVARS = {
     "prompts_per_person": "N|all",
     "holders": "N|all",
-    "changed": "NAME=WHERE",
+    **dict.fromkeys(("changed", "nulls"), "NAME=WHERE"),
     "requests": "FILE",
     "moments": "SET",
 }

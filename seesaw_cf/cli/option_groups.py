@@ -12,7 +12,7 @@ MOST_UNGROUPED = 20
 OPTION_GROUPS = {
     "model": "--model --revision --dtype --device --trust-remote-code --tokenizer --base-url --key-env --concurrency",
     "editing": "--editor --editor-config --space --corpus --corpus-limit --moments --control --control-seeds"
-    " --protocol --anyway --changed --requests --delta",
+    " --protocol --anyway --changed --null --requests --delta",
     "data": "--data --config --limit --design --prompts-per-person --holders --leave-out-tuned --dose --repeats --pair"
     " --people --text --identities --select --passage --sample --seed",
     "search": "--trials --first-edits --finalists --final-edits",

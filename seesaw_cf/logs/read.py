@@ -5,8 +5,11 @@ from __future__ import annotations
 import gzip
 import zipfile
 import zlib
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
+
+import pandas as pd
 
 from seesaw_cf.base.checks import check_path
 from seesaw_cf.base.errors import RecordError, StorageError
@@ -44,15 +47,14 @@ def _is_plain(file: Path) -> bool:
 
 Format = tuple[Callable[[Path], bool], Callable[[Path, Sequence[Path], Reader], EvalLog]]
 """Whether a file is of a format, and what reads it."""
-# The first that holds.
-_FORMATS: Sequence[Format] = (
-    (_is_every_eval, read_every_eval),
-    (_is_lm_eval, read_lm_eval),
-    (_is_inspect, read_inspect),
-    (_is_lighteval, read_lighteval),
-    (_is_plain, read_plain),
-)
-_TABLES = 2  # the last formats
+# Those of a folder are read together.
+_HARNESSES: Mapping[str, Format] = {
+    "Every Eval Ever": (_is_every_eval, read_every_eval),
+    "lm_eval": (_is_lm_eval, read_lm_eval),
+    "inspect": (_is_inspect, read_inspect),
+}
+# Tables may lie beside a log. The first that holds.
+_TABLES: Sequence[Format] = ((_is_lighteval, read_lighteval), (_is_plain, read_plain))
 
 
 def read_log(path: str | Path, reader: Reader | None = None) -> EvalLog:
@@ -60,21 +62,29 @@ def read_log(path: str | Path, reader: Reader | None = None) -> EvalLog:
 
     Args:
         path: A file, or a folder of one model's logs: of lm_eval (`--log_samples`), inspect_ai (`.eval`, `.json`),
-            Every Eval Ever (`_samples.jsonl`), lighteval (details in Parquet), or a CSV or Parquet table.
+            Every Eval Ever (`_samples.jsonl`), lighteval (details in Parquet), or a CSV or Parquet table. Logs of
+            several harnesses make one, with the harness behind the names of tasks.
         reader: What is kept and allowed; None = the defaults.
 
     Raises:
         StorageError: There is no such file, or it cannot be read.
-        RecordError: It is no log, holds logs of several formats, or a sample cannot be used.
+        RecordError: It is no log, or a sample cannot be used.
     """
     place = check_path(path)
     if not place.exists():
         raise StorageError(f"{place}: no such file or folder. Name a log or a folder of logs.")
     files = [place] if place.is_file() else sorted(file for file in place.rglob("*") if file.is_file())
-    for number, (holds, read) in enumerate(_FORMATS):
-        if own := list(filter(holds, files)):
-            _check_alone(place, set(files) - set(own), _FORMATS[number + 1 : -_TABLES])
-            with sample_errors(place, "values as the format has them. Write the log again."):
+    owners = {file: next((name for name, (holds, _) in _HARNESSES.items() if holds(file)), "") for file in files}
+    with sample_errors(place, "values as the format has them. Write the log again."):
+        parts = {
+            name: read(place, [file for file in files if owners[file] == name], reader or Reader())
+            for name, (_, read) in _HARNESSES.items()
+            if name in owners.values()
+        }
+        if parts:
+            return _together(parts) if len(parts) > 1 else next(iter(parts.values()))
+        for holds, read in _TABLES:
+            if own := list(filter(holds, files)):
                 return read(place, own, reader or Reader())
     raise RecordError(
         f"{place}: no log among {len(files)} files, expected samples of lm_eval (--log_samples), a log of inspect_ai, "
@@ -82,17 +92,37 @@ def read_log(path: str | Path, reader: Reader | None = None) -> EvalLog:
     )
 
 
-def _check_alone(place: Path, others: Collection[Path], formats: Sequence[Format]) -> None:
-    """Refuse a folder with logs of other formats, too; tables may lie beside a log.
+def _together(parts: Mapping[str, EvalLog]) -> EvalLog:
+    """Return logs of several harnesses as one, tasks as "crows_pairs (lm_eval)".
 
-    Raises:
-        RecordError: It has one.
+    A document in several logs takes the fields that one of them lacks, as those of Every Eval Ever do, from others.
     """
-    if other := next((file for file in sorted(others) if any(holds(file) for holds, _ in formats)), None):
-        raise RecordError(
-            f"{place}: holds logs of several formats, such as {other.relative_to(place)}, expected those of one. Name "
-            "the folder or the file of one."
+    logs = [
+        replace(
+            log,
+            items=log.items.assign(task=[f"{task} ({harness})" for task in log.items["task"]]),
+            settings={(f"{task} ({harness})", name): value for (task, name), value in log.settings.items()},
         )
+        for harness, log in parts.items()
+    ]
+    fields = tuple(dict.fromkeys(name for log in logs for name in log.fields))
+    columns = [f"field:{name}" for name in fields]
+    frames = [log.items.astype(dict.fromkeys(log.items.columns.intersection(columns), "str")) for log in logs]
+    items = pd.concat(frames, ignore_index=True)
+    # A task of one name next to that of the others; its filters stay in their order, since the first one counts.
+    order = items["task"].str.split(r"/| \(", n=1, regex=True).str[0]
+    items = items.loc[order.sort_values(kind="stable").index].reset_index(drop=True)
+    known = items["case"] != 0
+    shared = items[known].replace(dict.fromkeys(columns, ""), None).groupby("case")[columns].transform("first")
+    items.loc[known, columns] = shared
+    return EvalLog(
+        logs[0].name,
+        items.fillna(dict.fromkeys(columns, "")).astype(dict.fromkeys(["task", *columns], "category")),
+        tuple(dict.fromkeys(name for log in logs for name in log.metrics)),
+        fields,
+        {key: value for log in logs for key, value in log.settings.items()},
+        tuple(dict.fromkeys(note for log in logs for note in log.notes)),
+    )
 
 
 def _start(file: Path) -> bytes:

@@ -154,16 +154,17 @@ _REST: TitleRules[_Rest] = (
 
 def _form_titles(model: ChangeFacts) -> Iterable[str]:
     scores = {row["task"]: row for row in rows_of(model.rows[model.rows["family"] == SCORES])}
-    for row in model.alarms[:_NAMED]:
+    tasks: dict[tuple[str, str], list[str]] = {}
+    for row in model.alarms:
         before, after = (text.percent(row[f"invalid_{when}"]) for when in ("before", "after"))
         worse = row["invalid_after"] > row["invalid_before"]
         none = "No answer any more" if row["invalid_after"] >= _NEARLY_ALL else "Fewer answers"
         lead = none if worse else "More answers"
         score = scores[row["task"]]
-        yield (
-            f"{lead} in {row['task']}: {after} of {model.name}'s texts hold none, {before} of {model.base}'s, and "
-            f"{score['metric']} went from {levels_text(score)} with it"
-        )
+        words = f"{after} of {model.name}'s texts hold none, {before} of {model.base}'s, and {score['metric']}"
+        tasks.setdefault((lead, f"{words} went from {levels_text(score)} with it"), []).append(row["task"])
+    for (lead, words), alike in list(tasks.items())[:_NAMED]:
+        yield f"{lead} in {' and '.join(alike[:_NAMED])}{more_text(alike)}: {words}"
     for row in model.unscored[:1]:
         yield f"Of {row['metric']} in {row['task']} nothing is known: {row['note']}"
 
@@ -194,6 +195,6 @@ def group_text(row: Row) -> str:
     return f"{row['task']} {row['field']} {row['group']} {verdict} {metric} than the rest ({size})"
 
 
-def more_text(rows: Sequence[Row], named: int = _NAMED) -> str:
+def more_text(rows: Sequence[object], named: int = _NAMED) -> str:
     """Return how many rows are not named."""
     return f"; and {len(rows) - named} more" if len(rows) > named else ""

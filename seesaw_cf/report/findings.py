@@ -81,7 +81,8 @@ def _about(results: Results) -> str:
     parts = [
         f"{quantity(count, 'edit')} by {editor}" for editor, count in counts.items() if not is_control(str(editor))
     ]
-    parts += [moved_phrase(name, facts) for name, facts in manifest.get("edited", {}).items()]
+    models = manifest.get("edited", {})
+    parts += [moved_phrase(name, facts) for name, facts in models.items() if not is_control(name)]
     every = [*results.editors, *results.further_seeds]
     controls = sum(int(counts.get(first_seed(name), 0)) for name in every if is_control(name))
     parts += [quantity(controls, "control edit")] if controls else []

@@ -6,7 +6,6 @@ import hashlib
 import itertools
 import json
 import math
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -16,11 +15,10 @@ import numpy as np
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from seesaw_cf.base.checks import one_of, shown
-from seesaw_cf.base.errors import EditError, RecordError, UnknownNameError
+from seesaw_cf.base.checks import one_of
+from seesaw_cf.base.errors import EditError, RecordError
 from seesaw_cf.base.types import Case, Cloze, ClozeScore, EditRequest, JsonObject
-from seesaw_cf.editors import EDITORS
-from seesaw_cf.editors.control_names import CONTROLS, control_name
+from seesaw_cf.editors.control_names import CONTROLS, control_name, is_control, split_control
 from seesaw_cf.editors.controls import ControlConfig
 from seesaw_cf.editors.locate.checks import request_facts
 from seesaw_cf.editors.locate.config import with_settings
@@ -165,9 +163,6 @@ def _is_about(request: EditRequest, case: EditRequest) -> bool:
     return same and request.relation_id in ("", case.relation_id)
 
 
-_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,62}[A-Za-z0-9])?")
-
-
 def find_all(job: Job, editors: Sequence[str]) -> dict[str, Checkpoint | ServedModel]:
     """The models behind `--changed`, by their names.
 
@@ -176,25 +171,16 @@ def find_all(job: Job, editors: Sequence[str]) -> dict[str, Checkpoint | ServedM
         editors: The run's other editors.
 
     Raises:
-        RecordError: Not NAME=WHERE, or a name that cannot be a column of tables.
-        UnknownNameError: A name is used twice, or is that of an editor.
         EditError: Only controls that would have to be edited in.
         StorageError: There is nothing at WHERE.
     """
     checkpoints: dict[str, Checkpoint | ServedModel] = {}
-    for word in job.changed:
-        name, is_, where = word.partition("=")
-        if not is_ or not where or not _NAME.fullmatch(name):
-            raise RecordError(
-                f"--changed: got {shown(word)}, expected NAME=FOLDER or NAME=ORG/NAME, the name of 1 to 64 ASCII "
-                "letters, digits, '.', '_' and '-', a letter or digit first and last: it names rows and a folder."
-            )
-        owner = "the unedited model's" if name == "unedited" else "an editor's or a control's"
-        reserved = name in EDITORS or name in editors or name == "unedited" or name.split("-")[0] in CONTROLS
-        if reserved or name in checkpoints:
-            why = "used twice" if name in checkpoints else owner
-            raise UnknownNameError(f"--changed: the name {name!r} is {why}; expected a new one. Choose another.")
+    for name, where in job.changed_places.items():
         checkpoints[name] = find_served(where, f"--changed {name}", job) or find_edited(where)
+    for name, places in job.null_places.items():
+        for number, where in enumerate(places, start=1):
+            null = find_served(where, f"--null {name}", job) or find_edited(where)
+            checkpoints[control_name("random", name, number)] = null
     if checkpoints and not editors and (others := [kind for kind in job.controls if kind not in ("random", "none")]):
         for kind in others:
             one_of("control", kind, CONTROLS)
@@ -306,7 +292,8 @@ def read_all(
             own = checkpoint.scorer(tokenizer, job)
             measured = measure(own, clozes, job.seed, earlier.get(name, {}).get("server"))
             models[name] = Given(None, {"form": FORM, "sha256": digest_of(measured)}, own)
-            facts[name] = served_facts(checkpoint, measured, isinstance(model, NoWeights))
+            has_null = is_control(name) or control_name("random", name) in checkpoints
+            facts[name] = served_facts(checkpoint, measured, isinstance(model, NoWeights), has_null)
             continue
         found = checkpoint.read(model, tokenizer)
         change = with_meta(found.change, {"requests": own_requests or None} | dict(found.change.meta))
@@ -321,9 +308,11 @@ def read_all(
             "null": kind,
         }
     numbers = range(1, job.control_seeds + 1) if job.changed_controls else ()
-    for (name, changed), number in itertools.product(list(models.items()), numbers):
-        if changed.change is None:
-            continue
+    for name in {split_control(name)[1] for name in models if is_control(name)}:
+        facts[name]["null"] = "given"
+    drawn = {n: m for n, m in models.items() if not is_control(n) and facts[n]["null"] not in ("", "given")}
+    for (name, changed), number in itertools.product(drawn.items(), numbers):
+        assert changed.change is not None
         random = control_name("random", name, number)
         config = with_settings(ControlConfig(editor=name), settings_of(random, overrides))
         null = null_of(changed.change, facts[name]["null"], config)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from seesaw_cf.base.checks import MOST, one_of, shown, whole
-from seesaw_cf.base.errors import RecordError
+from seesaw_cf.base.errors import RecordError, StorageError, UnknownNameError
 from seesaw_cf.editors import EDITORS
-from seesaw_cf.editors.control_names import planned, split_control
+from seesaw_cf.editors.control_names import CONTROLS, planned, split_control
 from seesaw_cf.editors.plugins import editor_name
 from seesaw_cf.models.corpus import LIMIT
 from seesaw_cf.run.design import DESIGNS, Number, PromptDesign
@@ -19,6 +21,20 @@ _COUNTS = ("control_seeds", "limit", "corpus_limit", "max_tokens", "block", "thr
 # More than anybody could wait for.
 _MOST = {"trials": 10_000, "finalists": 10_000, "new_tokens": 10_000}
 DOSES = (1, 10, 100)
+_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,62}[A-Za-z0-9])?")
+
+
+def _place(option: str, word: str) -> tuple[str, str]:
+    """Return name and place of "NAME=WHERE"; a path must be there."""
+    name, _, where = word.partition("=")
+    if not where or not _NAME.fullmatch(name):
+        raise RecordError(
+            f"{option}: got {shown(word)}, expected NAME=FOLDER or NAME=ORG/NAME, the name of 1 to 64 ASCII "
+            "letters, digits, '.', '_' and '-', a letter or digit first and last: it names rows and a folder."
+        )
+    if where.startswith(("/", "./", "../", "~")) and not Path(where).expanduser().exists():
+        raise StorageError(f"{option} {name}: {where}: no such file or folder. Check the path.")
+    return name, where
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +50,8 @@ class Job:
         control_seeds: Seeds of a control that draws (random, unrelated, shuffled); reports take their mean.
         changed: Model changed elsewhere: a checkpoint, adapter, delta, steering vector, GGUF file or served model.
             WHERE is a path, ORG/NAME[@REVISION] or http://HOST:PORT/v1. Repeatable.
+        nulls: Change that should do nothing, as the control of a model of `changed` with that name, in place of a
+            drawn one. WHERE is as for `changed`. Repeatable.
         requests: Record file with the facts that the models of `changed` were edited for (default: none is claimed).
         data: 'sample', 'sample-small', 'sample-claims', a dataset folder, a .json or .parquet file, a reader of records
             (FILE.py), or a Hub id.
@@ -70,8 +88,9 @@ class Job:
 
     Raises:
         RecordError: `limit`, `max_tokens`, `block`, `threads` or a number of the design is not a whole number of at
-            least 1, or the job audits nothing.
-        UnknownNameError: An editor, control or design is unknown.
+            least 1, the job audits nothing, or a name cannot be a column of tables.
+        UnknownNameError: An editor, control or design is unknown, or the name of a changed model is taken.
+        StorageError: There is nothing at the path of a changed model.
     """
 
     model: str
@@ -79,6 +98,7 @@ class Job:
     controls: tuple[str, ...] = ()
     control_seeds: int = 3
     changed: tuple[str, ...] = ()
+    nulls: tuple[str, ...] = ()
     requests: Path | None = None
     data: str = "sample"
     configs: tuple[str, ...] = ("cross_subject",)
@@ -124,6 +144,7 @@ class Job:
             raise RecordError(f"job: controls are {[*self.controls]}, expected none alone, or kinds. Leave one out.")
         for name in planned(self.names, self.editor_controls):
             one_of("editor", split_control(name)[1] or name, EDITORS)
+        _ = self.null_places
         _ = self.prompt_design
 
     @property
@@ -135,6 +156,27 @@ class Job:
     def editor_controls(self) -> tuple[str, ...]:
         """Kinds of controls of the editors."""
         return tuple(kind for kind in self.controls if kind != "none") if self.editors else ()
+
+    @property
+    def changed_places(self) -> dict[str, str]:
+        """Where each model of `changed` is, by its name."""
+        places: dict[str, str] = {}
+        for name, where in map(partial(_place, "--changed"), self.changed):
+            owner = "the unedited model's" if name == "unedited" else "an editor's or a control's"
+            reserved = name in EDITORS or name in self.names or name == "unedited" or name.split("-")[0] in CONTROLS
+            if reserved or name in places:
+                why = "used twice" if name in places else owner
+                raise UnknownNameError(f"--changed: the name {name!r} is {why}; expected a new one. Choose another.")
+            places[name] = where
+        return places
+
+    @property
+    def null_places(self) -> dict[str, list[str]]:
+        """Where the nulls of `nulls` are, by the name of the changed model."""
+        changed, nulls = self.changed_places, dict[str, list[str]]()
+        for name, where in map(partial(_place, "--null"), self.nulls):
+            nulls.setdefault(one_of("model of --changed, for --null NAME=WHERE,", name, changed), []).append(where)
+        return nulls
 
     @property
     def changed_controls(self) -> tuple[str, ...]:

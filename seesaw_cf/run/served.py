@@ -141,20 +141,25 @@ def digest_of(measured: Measured) -> str:
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 
-def served_facts(model: ServedModel, measured: Measured, alike: bool) -> EditedModel:
+def served_facts(model: ServedModel, measured: Measured, alike: bool, has_null: bool) -> EditedModel:
     """Return what a manifest records of a changed model on a server.
 
     Args:
         model: The changed model.
         measured: See `measure`.
         alike: The base is served, too.
+        has_null: It is compared with a null, or is one.
     """
     n, floor = measured["noise"]["n"], noise_floor(measured)
     notes = [
         f"it is asked as {measured['model']} at {measured['server']}. Asked again, in another order and one at a time, "
         f"it moves log-probabilities by up to {floor:.2g} nats ({n} questions): smaller changes are not claimed",
-        "its weights are not here: nothing can be drawn of the size of its change, so it has no control",
     ]
+    none = (
+        "its weights are not here, so no null can be drawn and it has no control. Serve a change that should do "
+        "nothing, such as the same training on shuffled targets or the base rounded alike, and name it with --null"
+    )
+    notes += [] if has_null else [none]
     other = (
         "the base is asked here, so that other kernels or another dtype of the server count as change. Serve the base "
         "in the same way (--model http://...) to take them out"
@@ -252,14 +257,15 @@ def check_alone(job: Job, world: int) -> None:
     Raises:
         RecordError: Several processes; or a served base with editors or with changed models that are not served.
     """
-    local = [word for word in job.changed if not word.partition("=")[2].startswith(SCHEMES)]
+    changed = (*job.changed, *job.nulls)
+    local = [word for word in changed if not word.partition("=")[2].startswith(SCHEMES)]
     served_base = job.model.startswith(SCHEMES)
-    if world > 1 and (served_base or len(local) < len(job.changed)):
+    if world > 1 and (served_base or len(local) < len(changed)):
         raise RecordError(
             f"{world} processes would ask one server. Start one; --concurrency says how many questions are under way."
         )
     if served_base and (job.editors or local):
-        what = f"--editor {job.editors[0]}" if job.editors else f"--changed {local[0]}"
+        what = f"--editor {job.editors[0]}" if job.editors else f"--changed or --null {local[0]}"
         raise RecordError(
             f"{what}: the base {job.model} is on a server, and weights are needed. Give those with --model; or serve "
             "the changed model, too."

@@ -155,13 +155,13 @@ def test_a_damaged_sample_of_inspect_is_named(method: int, tmp_path: Path) -> No
         read_log(file)
 
 
-def test_a_folder_with_logs_of_two_formats_is_refused_and_one_with_a_table_is_not(tmp_path: Path) -> None:
+def test_logs_of_two_harnesses_make_one_and_a_table_beside_them_none(tmp_path: Path) -> None:
     folder = write_log(tmp_path / "log", items(), Made())
     (folder / "groups.csv").write_text("item,gender\n1,woman\n")
     assert len(read_log(folder).items) == 60
     write_log(folder / "more", items(), Made(), "inspect_eval")
-    with pytest.raises(SeesawError, match=r"logs of several formats, such as more.log\.eval, expected those of one"):
-        read_log(folder)
+    counts = read_log(folder).items["task"].value_counts()
+    assert dict(counts) == {"quiz (lm_eval)": 60, "quiz (inspect)": 60}
 
 
 def test_a_log_that_is_given_twice_is_refused(tmp_path: Path) -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import math
+import shutil
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -52,6 +54,28 @@ def _found(name: str, row: dict[str, Any]) -> pd.Series:
     for key, value in {**keys, "contrast": contrast}.items():
         frame = frame[frame[key] == value]
     return frame.iloc[0] if len(frame) else pd.Series(dtype=float)
+
+
+def test_three_harnesses_on_one_page_say_what_each_says_alone(tmp_path: Path) -> None:
+    for model in ("base", "q4row"):
+        for harness in ("lm_eval", "every_eval_ever"):
+            shutil.copytree(LOGS / harness / model, tmp_path / model / harness)
+        shutil.copy(LOGS / "inspect" / f"{model}.eval", tmp_path / model)
+    together = compare_logs(tmp_path / "base", tmp_path / "q4row", CompareSettings(groups=GROUPS, permutations=99))
+    rows = together.differences[together.differences["group"] == ""]
+    numbers = ["value", "stderr", "n"]
+    for name, harness in {"q4row": "lm_eval", "inspect": "inspect"}.items():
+        alone = _compared(name).differences
+        for task in alone.loc[alone["group"] == "", "task"].unique():
+            if task.startswith("mean of"):
+                continue
+            own = alone[(alone["task"] == task) & (alone["group"] == "")].set_index("metric")[numbers]
+            same = rows[rows["task"] == f"{task} ({harness})"].set_index("metric")[numbers]
+            pd.testing.assert_frame_equal(same.loc[own.index], own)
+    winobias = rows[rows["task"].str.startswith("winobias_local") & (rows["metric"] == "acc")]
+    assert list(winobias["task"]) == ["winobias_local (Every Eval Ever)", "winobias_local (lm_eval)"]
+    assert winobias["stderr"].nunique() == 1, "clusters come from the log that knows them"
+    assert "in bbq_letters/strict (Every Eval Ever) and bbq_letters/strict (lm_eval)" in together.conclusion
 
 
 @pytest.mark.parametrize("name", ["q4row", "null"])

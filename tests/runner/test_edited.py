@@ -20,6 +20,7 @@ from seesaw_cf.editors import FT, ROME, FTConfig, ROMEConfig
 from seesaw_cf.errors import SeesawError
 from seesaw_cf.models import applied, load_model, sample_corpus
 from seesaw_cf.models.identity import fingerprint
+from seesaw_cf.models.steering import SteeringVector, load_steering
 from seesaw_cf.models.weights import WeightDelta
 from seesaw_cf.records.arrow import cases_to_table
 from seesaw_cf.records.load import load_cases
@@ -286,6 +287,20 @@ def test_a_random_control_has_the_norms_and_ranks_of_the_checkpoint(base: Path, 
     assert other.change.sha256() != random.sha256()
 
 
+def test_a_null_that_is_given_takes_the_place_of_drawn_ones(tmp_path: Path) -> None:
+    for name, seed in {"mine": 1, "null": 2, "again": 3}.items():
+        direction = torch.randn(128, generator=torch.Generator().manual_seed(seed))
+        SteeringVector(layer=2, direction=direction, strength=0.5).save(tmp_path / name)
+    nulls = (f"theirs={tmp_path / 'null'}", f"theirs={tmp_path / 'again'}")
+    out = audit(tmp_path / "run", replace(job_of("seesaw-tiny", tmp_path / "mine"), nulls=nulls))
+    manifest = json.loads((out / "manifest.json").read_text())
+    assert set(manifest["editors"]) == {"theirs", "random(theirs)", "random(theirs, 2)"}
+    assert manifest["edited"]["theirs"]["null"] == "given"
+    model, tokenizer = load_model("seesaw-tiny", device="cpu", progress=False)
+    with load_steering(tmp_path / "null").applied(model):
+        same(rows_of(out, "random(theirs)"), make_scorer(model, tokenizer)[0])
+
+
 def test_what_it_moved_is_shared_and_reported(
     base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -374,6 +389,9 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
         {"editors": ("ike",), "checkpoints": True},
         "--checkpoints: ike puts a text before every prompt",
     ),
+    "a path that is not there": ({"changed": ("a=/no/such",)}, "--changed a: /no/such: no such file or folder"),
+    "a null without a place": ({"nulls": ("theirs",)}, r"--null: got 'theirs', expected NAME=FOLDER"),
+    "a null of nobody": ({"nulls": ("other=x",)}, r"unknown model of --changed, for --null NAME=WHERE, 'other'"),
     "another base": ({"model": "seesaw-tiny"}, r"in the base .*Give the base it was made from with --model"),
 }
 
@@ -391,10 +409,10 @@ def test_bad_input_is_said_before_weights_are_loaded(
         changes["editor_config"] = tmp_path / "editors.json"
     if "changed" in changes:
         changes["changed"] = tuple(word.format(edited=tmp_path / "edited") for word in changes["changed"])
-    job = Job(**{"model": str(base), "editors": (), "changed": (f"theirs={tmp_path / 'edited'}",), "limit": 2,
-                 "data": "sample-small", "device": "cpu", **changes})  # fmt: skip
+    options = {"model": str(base), "editors": (), "changed": (f"theirs={tmp_path / 'edited'}",), "limit": 2,
+               "data": "sample-small", "device": "cpu", **changes}  # fmt: skip
     with pytest.raises(SeesawError, match=message):
-        make_run(job, tmp_path / "run")
+        make_run(Job(**options), tmp_path / "run")
 
 
 def test_a_run_without_a_question_is_refused(base: Path, tmp_path: Path) -> None:
@@ -426,7 +444,7 @@ def test_another_vocabulary_and_an_adapter_of_another_model_are_refused(base: Pa
     wrapped.save_pretrained(tmp_path / "adapter")
     with pytest.raises(SeesawError, match=r"module 'model.layers.1.mlp.extra': .* LlamaForCausalLM has none there"):
         make_run(job_of(base, tmp_path / "adapter"), tmp_path / "run")
-    assert read_all({}, model, longer, job_of(base, ""), {}, examined(())) == ({}, {})
+    assert read_all({}, model, longer, job_of(base, tmp_path / "edited"), {}, examined(())) == ({}, {})
 
 
 def test_a_changed_model_has_its_null_unless_none_is_asked_for() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from seesaw_cf.errors import (
     UnsupportedModelError,
 )
 from seesaw_cf.models.load import load_model, model_path
-from seesaw_cf.report import write_report
+from seesaw_cf.report import read_results, write_report
 from seesaw_cf.run.job import make_run, run_job
 from seesaw_cf.run.jobs import Job
 from seesaw_cf.scoring import make_scorer
@@ -96,6 +97,21 @@ def test_a_served_base_has_them_too(tiny: Loaded, base: ScoringServer, changed: 
     manifest = json.loads((tmp_path / "run" / "manifest.json").read_text())
     assert (manifest["model"]["dtype"], manifest["machine"]["server"]["model"]) == ("as served", "base")
     assert KEY not in words_of(tmp_path / "run")
+
+
+def test_a_served_change_stands_beside_a_served_null(
+    tiny: Loaded, changed: ScoringServer, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    job = job_of("seesaw-tiny", changed.url, configs=("cross_subject",), limit=2, holders=2)
+    with ScoringServer(noisy(tiny[0], scale=0.001), tiny[1], name="null") as null:
+        assert run_job(replace(job, nulls=(f"theirs={null.url}",)), tmp_path / "run", progress=False)
+        same(rows_of(tmp_path / "run", "random(theirs)"), make_scorer(null.model, tiny[1])[0])
+    levels = read_results(tmp_path / "run").levels
+    assert set(levels["control"]) == {"random(theirs)", ""}
+    assert "a change that was named as the null (--null)" in words_of(tmp_path / "run")
+    assert "it has no control" not in caplog.text
+    assert run_job(job, tmp_path / "alone", progress=False)
+    assert "name it with --null" in caplog.text
 
 
 def test_the_noise_of_the_server_is_the_limit_of_the_run(changed: ScoringServer, tmp_path: Path) -> None:
