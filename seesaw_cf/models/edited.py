@@ -115,8 +115,8 @@ class Checkpoint:
             )
         if not change.is_finite():
             raise RecordError(
-                f"{self.folder}: this {self.form} holds numbers that are not finite; what made it failed. It cannot be "
-                "audited."
+                f"{self.folder}: this {self.form} holds numbers that are not finite, so what made it failed. Train it "
+                "again with smaller steps, or give an earlier checkpoint."
             )
         facts = {"sha256": change.sha256()} | dict(change.meta) | {"moved": change.moved(model)}
         return dataclasses.replace(found, change=with_meta(change, facts))

@@ -146,7 +146,12 @@ def _requests(cases: Sequence[Case]) -> list[EditRequest]:
 
 def _checked(delta: WeightDelta, status: Mapping[int, str]) -> UnitEdit:
     """The efficacy gate on the delta itself: not finite (dropped) or zero (kept, counted)."""
-    instance("edit: what the editor returned", delta, WeightDelta, "a WeightDelta")
+    instance(
+        "edit: what the editor returned",
+        delta,
+        WeightDelta,
+        "a WeightDelta; `seesaw-cf check-editor` says which of its promises an editor breaks",
+    )
     finite, zero = delta.is_finite(), delta.is_zero()
     verdict = "non-finite delta" if not finite else "zero delta" if zero else "ok"
     status = {case_id: verdict if text == "ok" else text for case_id, text in status.items()}
