@@ -178,7 +178,7 @@ def _nan(folder: Path) -> None:
 
 
 BAD_ADAPTERS: dict[str, tuple[str, Callable[[Path], Any], type[SeesawError], str]] = {
-    "NaN in a LoRA": ("LoRA", _nan, RecordError, "this adapter holds numbers that are not finite, so what made it failed"),
+    "NaN in a LoRA": ("LoRA", _nan, RecordError, "numbers that are not finite, so what made it failed"),
     "NaN in a DoRA": ("DoRA", _nan, RecordError, "this adapter holds numbers that are not finite"),
     "of another base": ("DoRA", _config(target_modules=["c_proj"]), DeltaMismatchError, "--model"),
     "with biases for modules without": (
