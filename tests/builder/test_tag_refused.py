@@ -183,7 +183,7 @@ def test_an_endpoint_that_answers_504_to_everything_is_named(
 ) -> None:
     with FaultProxy(server, ends=lambda query: "504") as proxy:
         said = refused(capsys, tmp_path, pairs, "--from", proxy.url, "--timeout", "5")
-    assert said.startswith(f"error: {proxy.url}: no answer in 2 tries; the last: HTTP 504 Gateway Timeout. Check the")
+    assert f"error: {proxy.url}: no answer in 2 tries; the last: HTTP 504 Gateway Timeout. Check the" in said
 
 
 def test_a_silent_endpoint_is_named_at_once(pairs: Path, tmp_path: Path, capsys: Any, caplog: Any) -> None:
