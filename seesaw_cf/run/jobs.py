@@ -13,6 +13,7 @@ from seesaw_cf.base.errors import RecordError, StorageError, UnknownNameError
 from seesaw_cf.editors import EDITORS
 from seesaw_cf.editors.control_names import CONTROLS, planned, split_control
 from seesaw_cf.editors.plugins import editor_name
+from seesaw_cf.generation.server import SCHEMES
 from seesaw_cf.models.corpus import LIMIT
 from seesaw_cf.run.design import DESIGNS, Number, PromptDesign
 from seesaw_cf.run.tuned import SettingsSource
@@ -88,7 +89,7 @@ class Job:
 
     Raises:
         RecordError: `limit`, `max_tokens`, `block`, `threads` or a number of the design is not a whole number of at
-            least 1, the job audits nothing, or a name cannot be a column of tables.
+            least 1, the job audits nothing, a name cannot be a column of tables, or a served base has edits here.
         UnknownNameError: An editor, control or design is unknown, or the name of a changed model is taken.
         StorageError: There is nothing at the path of a changed model.
     """
@@ -144,7 +145,13 @@ class Job:
             raise RecordError(f"job: controls are {[*self.controls]}, expected none alone, or kinds. Leave one out.")
         for name in planned(self.names, self.editor_controls):
             one_of("editor", split_control(name)[1] or name, EDITORS)
-        _ = self.null_places
+        local = [place for place in self.places[1:] if not place.startswith(SCHEMES)]
+        if self.model.startswith(SCHEMES) and (self.editors or local):
+            what = f"--editor {self.editors[0]}" if self.editors else local[0]
+            raise RecordError(
+                f"{what}: the base {self.model} is on a server, and weights are needed. Give those with --model; or "
+                "serve the changed model, too."
+            )
         _ = self.prompt_design
 
     @property
@@ -177,6 +184,12 @@ class Job:
         for name, where in map(partial(_place, "--null"), self.nulls):
             nulls.setdefault(one_of("model of --changed, for --null NAME=WHERE,", name, changed), []).append(where)
         return nulls
+
+    @property
+    def places(self) -> list[str]:
+        """Where the base is, then every changed model and null."""
+        nulls = [where for places in self.null_places.values() for where in places]
+        return [self.model, *self.changed_places.values(), *nulls]
 
     @property
     def changed_controls(self) -> tuple[str, ...]:

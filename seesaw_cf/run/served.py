@@ -248,25 +248,16 @@ def served_tokenizer(model: ServedModel, named: str) -> PreTrainedTokenizerBase:
 
 
 def check_alone(job: Job, world: int) -> None:
-    """Refuse what a run with a served model cannot do.
+    """Refuse several processes that would ask one server.
 
     Args:
         job: With a served model as base or changed.
         world: Number of processes.
 
     Raises:
-        RecordError: Several processes; or a served base with editors or with changed models that are not served.
+        RecordError: Several processes.
     """
-    changed = (*job.changed, *job.nulls)
-    local = [word for word in changed if not word.partition("=")[2].startswith(SCHEMES)]
-    served_base = job.model.startswith(SCHEMES)
-    if world > 1 and (served_base or len(local) < len(changed)):
+    if world > 1 and any(place.startswith(SCHEMES) for place in job.places):
         raise RecordError(
             f"{world} processes would ask one server. Start one; --concurrency says how many questions are under way."
-        )
-    if served_base and (job.editors or local):
-        what = f"--editor {job.editors[0]}" if job.editors else f"--changed or --null {local[0]}"
-        raise RecordError(
-            f"{what}: the base {job.model} is on a server, and weights are needed. Give those with --model; or serve "
-            "the changed model, too."
         )
