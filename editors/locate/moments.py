@@ -34,6 +34,7 @@ from seesaw_cf.models.architectures import ModelParts
 from seesaw_cf.models.hooks import frozen, hooked, stop_before, watch
 from seesaw_cf.models.identity import fingerprint, libraries, tokenizer_hash
 from seesaw_cf.models.packing import batches, pad
+from seesaw_cf.models.tf32 import exact_products
 from seesaw_cf.scoring.hf_scorer import context_length
 from seesaw_cf.scoring.support import rope_limit
 
@@ -309,7 +310,7 @@ def _accumulate(
     """Run the texts that are not in the sums yet; False when the error was small enough before the last chunk."""
     saved = time.monotonic()
     bar = Bar[object](total=len(sample), initial=sums.n_texts, desc="second moments", unit="text", disable=no_bars())
-    with frozen(parts.model), torch.no_grad(), bar:
+    with exact_products(parts.model), frozen(parts.model), torch.no_grad(), bar:
         for start in range(sums.n_chunks * how.chunk, len(sample), how.chunk):
             if how.sampling_error is not None and not sums.n_rows and sums.worst() <= how.sampling_error:
                 sums.save()

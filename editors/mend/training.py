@@ -28,6 +28,7 @@ from seesaw_cf.editors.mend.files import load_network, save_network
 from seesaw_cf.editors.mend.network import MENDNetwork, Upper
 from seesaw_cf.models.hooks import frozen
 from seesaw_cf.models.identity import identity
+from seesaw_cf.models.tf32 import exact_products
 
 logger = logging.getLogger(__name__)
 
@@ -125,7 +126,7 @@ def train(
         if (folder / "network").exists():
             return load_network(folder / "network").to(model.device)
         trainer = _Trainer(network, model, tokenizer, list(examples), settings, seed, folder)
-        with frozen(model), torch.enable_grad():
+        with exact_products(model), frozen(model), torch.enable_grad():
             best = trainer.run()
         save_network(network, folder / "network", {**facts, "best": best})
     for name in ("state.safetensors", "best.safetensors"):

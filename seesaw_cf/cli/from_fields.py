@@ -32,7 +32,7 @@ _CHECKS: dict[str, Any] = {
 }
 _BY_TYPE = {"int": types.positive, "float": types.at_least_zero, "Path": source, "str": None}
 _CHOICES = {
-    "dtype": ("float32", "float64", "bfloat16", "float16"),
+    "dtype": ("float32", "float64", "bfloat16", "float16", "tf32"),
     "controls": (*CONTROLS, "none"),
     "design": tuple(DESIGNS),
     "protocol": ("single", "batch"),

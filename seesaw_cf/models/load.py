@@ -46,6 +46,7 @@ from seesaw_cf.models.gguf import gguf_folder
 from seesaw_cf.models.hooks import silent_loaders
 from seesaw_cf.models.names import is_misspelt
 from seesaw_cf.models.packaged import NAMED, PACKAGED, packaged_path
+from seesaw_cf.models.tf32 import TF32, use_tf32
 from seesaw_cf.models.trial import check_model
 
 # Devices that mean several: how accelerate spreads the blocks of one model over the GPUs (and then the CPU).
@@ -109,7 +110,8 @@ def load_model(
             model on the Hugging Face Hub. Packaged models and GGUF files are converted once, into the cache.
         device: A torch device; "auto" is the GPU when there is one. "balanced", "balanced_low_0" and "sequential"
             spread the blocks of a model that is too large for one GPU, as transformers' `device_map` does.
-        dtype: Name of a torch dtype such as "float32" or "bfloat16", or "auto" for the checkpoint's own.
+        dtype: Name of a torch dtype such as "float32" or "bfloat16", or "auto" for the checkpoint's own. "tf32" is
+            float32 with products in TF32, see `seesaw_cf.models.tf32.use_tf32`.
         revision: Branch, tag or commit of a Hub model.
         trust_remote_code: Allow code from the model's repository to run.
         progress: Show transformers' progress bar on stderr.
@@ -150,6 +152,8 @@ def load_model(
         torch.nn.Module.to(model, device)
     warn_without_bos(model, tokenizer)
     check_model(model.eval(), tokenizer)
+    if dtype == TF32:
+        use_tf32(model)
     return model, tokenizer
 
 
@@ -207,9 +211,11 @@ def _check_device(device: str | torch.device) -> None:
 def _dtype(dtype: str | torch.dtype) -> str | torch.dtype:
     if isinstance(dtype, torch.dtype) or dtype == "auto":
         return dtype
+    if dtype == TF32:
+        return torch.float32
     torch_dtype = getattr(torch, dtype, None)
     if not isinstance(torch_dtype, torch.dtype):
-        raise unknown_name("dtype", dtype, ["auto", "bfloat16", "float16", "float32", "float64"])
+        raise unknown_name("dtype", dtype, ["auto", "bfloat16", "float16", "float32", "float64", TF32])
     return torch_dtype
 
 

@@ -17,6 +17,7 @@ from transformers import PreTrainedModel
 from seesaw_cf.base.types import Cloze, ClozeScore
 from seesaw_cf.models.architectures import transformer_blocks
 from seesaw_cf.models.hooks import enter_at, evaluating, first_tensor, hooked, stop_after
+from seesaw_cf.models.tf32 import has_tf32
 from seesaw_cf.models.weights import WeightDelta
 from seesaw_cf.scoring.encode import Encoded, EncodedCloze, encode_many
 from seesaw_cf.scoring.forward import Answers, ask, asked_places, feed, is_out_of_memory, tree_context, wide_head
@@ -230,8 +231,9 @@ class EditedScorer:
 def score_each(scorer: Scorer, model: PreTrainedModel, jobs: Jobs) -> list[list[ClozeScore]]:
     """Score a block of edits in the cheapest way that this scorer knows.
 
-    Low-precision models keep every delta that allows it as a separate term: adding a small change into bfloat16
-    weights would round much of it away. The plan, and why a delta does not allow it, go to the log (`--explain`).
+    Low-precision models, TF32 among them, keep every delta that allows it as a separate term: adding a small change
+    into bfloat16 weights would round much of it away. The plan, and why a delta does not allow it, go to the log
+    (`--explain`).
 
     Args:
         scorer: Any scorer of `model`; only a `TrieScorer` can score edits together.
@@ -244,7 +246,8 @@ def score_each(scorer: Scorer, model: PreTrainedModel, jobs: Jobs) -> list[list[
             with edited(model, delta):
                 results.append(scorer.score(clozes))
         return results
-    engine = EditedScorer(scorer, "together" if model.dtype in (torch.bfloat16, torch.float16) else "auto")
+    low = model.dtype in (torch.bfloat16, torch.float16) or has_tf32(model)
+    engine = EditedScorer(scorer, "together" if low else "auto")
     return engine.score(jobs)
 
 

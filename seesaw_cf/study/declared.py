@@ -88,7 +88,7 @@ _OPTIONS = (
 _DECLARED = ("margin", "margin_log_odds", "alpha", "correction")
 # What an annotation does not tell: the values of a name, the ends of a number.
 _CHOICES = {
-    "dtype": ("float32", "float64", "bfloat16", "float16"),
+    "dtype": ("float32", "float64", "bfloat16", "float16", "tf32"),
     "scorer": SCORERS,
     "design": tuple(DESIGNS),
     "correction": get_args(Correction),
