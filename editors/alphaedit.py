@@ -25,6 +25,7 @@ from seesaw_cf.editors.locate.solve import check_keys
 from seesaw_cf.editors.locate.spread import keys_of
 from seesaw_cf.models.editor import Diagnostics
 from seesaw_cf.models.hooks import frozen
+from seesaw_cf.models.wide import float64_device, in_float64
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,7 +86,7 @@ class AlphaEdit(SpreadEdit):
         moments = require(editor.fitted, "AlphaEdit").moments
         bases = {layer: self._cached(moment.matrix, layer) for layer, moment in moments.items()}
         if sum(basis.nbytes for basis in bases.values()) <= require(editor.fitted, "AlphaEdit").room:
-            bases = {layer: basis.to(model.device) for layer, basis in bases.items()}
+            bases = {layer: basis.to(float64_device(model.device)) for layer, basis in bases.items()}
         return replace(editor, bases=bases, past={})
 
     def _cached(self, moment: Tensor, layer: int) -> Tensor:
@@ -99,7 +100,7 @@ class AlphaEdit(SpreadEdit):
             return read(file, key.hexdigest(), ["basis"], [])[0]["basis"]
 
     def _null_space(self, moment: Tensor, layer: int) -> Tensor:
-        values, vectors = torch.linalg.eigh(moment.double())
+        values, vectors = torch.linalg.eigh(in_float64(moment))
         small = values < self.config.null_threshold
         if not bool(small.any()):
             raise EditError(
@@ -145,9 +146,9 @@ class AlphaEdit(SpreadEdit):
         """(P (K K^T + K_p K_p^T) + L2 I)^-1 P K, (d_ff, n) in float64, through a system of the number of keys."""
         if layer not in self.bases:
             raise EditError(f"AlphaEdit: no null space of layer {layer}, only of {sorted(self.bases)}. Call fit first.")
-        basis = self.bases[layer].to(keys.device)
+        basis = self.bases[layer].to(float64_device(keys.device))
         check_keys(keys, len(basis))
-        new = basis.T @ keys.double()
+        new = basis.T @ in_float64(keys)
         old = self.past.get(layer)
         every = new if old is None else torch.cat([new, basis.T @ old.to(basis)], 1)
         small = every.T @ every + self.config.norm_weight * torch.eye(every.shape[1]).to(every)

@@ -33,6 +33,7 @@ from seesaw_cf.editors.locate.checks import request_facts
 from seesaw_cf.editors.locate.config import check_settings, preset_config
 from seesaw_cf.models.editor import AllowsIdentity, Editor, EditsEach, Settings
 from seesaw_cf.models.weights import LowRank, WeightDelta
+from seesaw_cf.models.wide import in_float64
 
 
 def _pool() -> Iterator[EditRequest]:
@@ -311,7 +312,7 @@ def _rank(update: LowRank | Tensor) -> int | None:
 
 def _random_like(change: Tensor, rank: int | None, generator: torch.Generator) -> LowRank | Tensor:
     """Gaussian factors scaled to the norm of `change`; Gaussian entries for vectors, or without a rank."""
-    norm, dtype = float(change.double().norm()), torch.promote_types(change.dtype, torch.float32)
+    norm, dtype = float(in_float64(change).norm()), torch.promote_types(change.dtype, torch.float32)
     if change.dim() != 2 or rank is None:
         noise = torch.randn(change.shape, generator=generator, dtype=torch.float64)
         return (noise * (norm / float(noise.norm()))).to(device=change.device, dtype=dtype)

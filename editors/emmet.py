@@ -13,6 +13,7 @@ from seesaw_cf.base.errors import EditError
 from seesaw_cf.editors.locate.config import LocateThenEditConfig
 from seesaw_cf.editors.locate.fitted import Fitted
 from seesaw_cf.editors.locate.method import SpreadEdit
+from seesaw_cf.models.wide import in_float64
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,7 +54,7 @@ class EMMET(SpreadEdit):
         config = self.config
         factor = fitted.factor(layer, keys, config.norm_weight / config.moment_weight)
         spread_keys = factor.inverse_times(keys) / config.moment_weight
-        small = keys.to(spread_keys).T @ spread_keys
+        small = in_float64(keys).T @ spread_keys
         if len(small) > 1 or config.slack_for_one:
             small = small + config.slack * torch.eye(len(small)).to(small)
         try:

@@ -17,6 +17,7 @@ from seesaw_cf.editors.ft import FineTuning
 from seesaw_cf.editors.training import Method, TuningConfig
 from seesaw_cf.models.architectures import ModelParts
 from seesaw_cf.models.weights import LowRank
+from seesaw_cf.models.wide import in_float64
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,7 +69,7 @@ class LoRA(FineTuning):
 
     def _scale(self, parts: ModelParts, layer: int) -> float:
         """What the product of a layer's factors is multiplied by."""
-        unit = float(parts.weight(layer).detach().double().square().mean().sqrt()) if self.config.relative else 1.0
+        unit = float(in_float64(parts.weight(layer).detach()).square().mean().sqrt()) if self.config.relative else 1.0
         return self.config.alpha / self.config.rank * unit
 
     def _updates(self, parts: ModelParts, method: Method, values: Mapping[str, Tensor]) -> dict[str, LowRank | Tensor]:

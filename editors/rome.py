@@ -21,6 +21,7 @@ from seesaw_cf.editors.locate.spread import oriented
 from seesaw_cf.models.architectures import ModelParts
 from seesaw_cf.models.editor import Diagnostics
 from seesaw_cf.models.weights import LowRank, WeightDelta, applied
+from seesaw_cf.models.wide import in_float64
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,18 +99,18 @@ class ROME(LocateThenEdit):
         rows = [row for edit in edits for row in edit.rows]
         seen = at_subject(parts, rows, layer, max_tokens=self.config.batch_tokens)
         share = 1.0 if self.config.bare_keys else None
-        mean_keys = average_keys(seen.keys.double(), edits, share)
-        mean_values = average_keys(seen.values.double(), edits, share)
+        mean_keys = average_keys(in_float64(seen.keys), edits, share)
+        mean_values = average_keys(in_float64(seen.values), edits, share)
         bare = [sum(len(edit.rows) for edit in edits[:number]) for number in range(len(edits))]
-        keys = mean_keys if self.config.consistent_keys else seen.keys[bare].double()
+        keys = mean_keys if self.config.consistent_keys else in_float64(seen.keys[bare])
         directions = torch.stack([self._direction(key, layer, fitted) for key in mean_keys])
         along = (keys * directions).sum(1)
         optimised = optimise(parts, edits, layer, self.config, at="mlp", reach=self._reach(parts, along))
         answers: list[tuple[dict[str, LowRank], Diagnostics]] = []
         for number, facts in enumerate(optimised.diagnostics()):
-            start, direction = optimised.initial[number].double(), directions[number]
+            start, direction = in_float64(optimised.initial[number]), directions[number]
             value = mean_values[number] if self.config.consistent_keys else start
-            right = distance(start, optimised.shift[number].double(), value) / along[number]
+            right = distance(start, in_float64(optimised.shift[number]), value) / along[number]
             update = oriented(parts, right[:, None], direction[:, None], layer)
             facts = {**facts, "key_norm": float(keys[number].norm()), "key_along_direction": float(along[number])}
             answers.append(({parts.weight_name(layer): update}, facts))
@@ -118,7 +119,7 @@ class ROME(LocateThenEdit):
     def _reach(self, parts: ModelParts, along: Tensor) -> Tensor | None:
         """Return the longest shifts (n,) with changes that are no longer than `max_change` allows."""
         most, weight = self.config.max_change, parts.weight(self.config.layers[0])
-        return None if most is None else most * float(weight.detach().double().norm()) * along.abs()
+        return None if most is None else most * float(in_float64(weight.detach()).norm()) * along.abs()
 
     def _direction(self, key: Tensor, layer: int, fitted: Fitted) -> Tensor:
         """u: C^-1 k of unit length, or k itself without second moments."""

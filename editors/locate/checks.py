@@ -13,6 +13,7 @@ from seesaw_cf.base.errors import EditError
 from seesaw_cf.base.types import EditRequest
 from seesaw_cf.models.editor import Diagnostics, EditorConfig
 from seesaw_cf.models.weights import LowRank, RequestFacts, WeightDelta
+from seesaw_cf.models.wide import in_float64
 
 logger = logging.getLogger(__name__)
 
@@ -78,7 +79,7 @@ def shortened(
     if most is None:
         return dict(updates)
     norms = WeightDelta(updates).norms()
-    limits = {name: most * float(model.get_parameter(name).detach().double().norm()) for name in updates}
+    limits = {name: most * float(in_float64(model.get_parameter(name).detach()).norm()) for name in updates}
     return {
         name: change if not norms[name] > limits[name] else _times(change, limits[name] / norms[name])
         for name, change in updates.items()

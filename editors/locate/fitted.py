@@ -23,6 +23,7 @@ from seesaw_cf.models.bos import warn_without_bos
 from seesaw_cf.models.corpus import Corpus
 from seesaw_cf.models.editor import Diagnostics, HasLayers
 from seesaw_cf.models.memory import free_memory
+from seesaw_cf.models.wide import float64_device
 
 _SMALL = 32 * 2**20
 """Bytes of Cholesky factors that are kept for any model."""
@@ -69,7 +70,7 @@ class Fitted:
             # Layers come in turn, so the youngest is wanted last: to drop it keeps the others for the next edit.
             while self._factors and sum(factor.nbytes for factor in self._factors.values()) + needed > self.room:
                 self._factors.popitem()
-            self._factors[key] = factorise(matrix.to(like.device), f"layer {layer}", extra)
+            self._factors[key] = factorise(matrix.to(float64_device(like.device)), f"layer {layer}", extra)
             self._ridges[layer] = self._factors[key].ridge
         return self._factors[key]
 

@@ -35,6 +35,7 @@ from seesaw_cf.models.hooks import frozen, hooked, stop_before, watch
 from seesaw_cf.models.identity import fingerprint, libraries, tokenizer_hash
 from seesaw_cf.models.packing import batches, pad
 from seesaw_cf.models.tf32 import exact_products
+from seesaw_cf.models.wide import float64_device
 from seesaw_cf.scoring.hf_scorer import context_length
 from seesaw_cf.scoring.support import rope_limit
 
@@ -73,8 +74,9 @@ class Sums:
         sums = cls(list(layers), folder / f"partial-{name}.safetensors", owner, {}, {}, [0] * PARTS)
         for layer in layers:
             size, device = parts.key_size(layer), parts.weight(layer).device
-            sums.products[layer] = torch.zeros(size, size, dtype=torch.float64, device=device)
-            sums.probed[layer] = torch.zeros(PARTS, size, _PROBES, dtype=torch.float64, device=device)
+            place = float64_device(device)
+            sums.products[layer] = torch.zeros(size, size, dtype=torch.float64, device=place)
+            sums.probed[layer] = torch.zeros(PARTS, size, _PROBES, dtype=torch.float64, device=place)
             wide = torch.promote_types(parts.stream_dtype, torch.float32)
             drawn = torch.randn(size, _PROBES, generator=torch.Generator().manual_seed(size))
             sums.directions[layer] = drawn.to(device, wide)
@@ -102,11 +104,11 @@ class Sums:
             panel = keys[0][:, rows].T @ keys[0][:, columns]
             for more in keys[1:]:
                 panel.addmm_(more[:, rows].T, more[:, columns])
-            total[rows, columns] += panel
+            total[rows, columns] += panel.to(total.device)
         for passed, sizes in zip(keys, counts, strict=True):
             along = passed @ self.directions[layer]
             for number, (part, probes) in enumerate(zip(passed.split(list(sizes)), along.split(list(sizes)))):
-                self.probed[layer][number] += part.T @ probes
+                self.probed[layer][number] += (part.T @ probes).to(total.device)
 
     def save(self) -> None:
         """Write the checkpoint, whole or not at all."""

@@ -23,6 +23,7 @@ from torch import Tensor
 
 from seesaw_cf.base.errors import UnsupportedModelError
 from seesaw_cf.models.architectures import ModelParts
+from seesaw_cf.models.wide import in_float64
 
 _HALVINGS = 100
 """Of the interval that m lies in, until float64 cannot tell its ends apart."""
@@ -63,10 +64,10 @@ def before_norm(parts: ModelParts, layer: int, values: Tensor, residual: Tensor)
     """
     if not parts.row.post_norm or not bool(residual.any()):
         return residual
-    length = values.double().square().mean(1, keepdim=True).sqrt()
-    scale = behind_norm(parts, layer, length.to(values).expand_as(values)).double()
-    unit = _nearest(scale, behind_norm(parts, layer, values).double() + residual.double())
-    change = (unit * length - values.double()).to(values)
+    length = in_float64(values).square().mean(1, keepdim=True).sqrt()
+    scale = in_float64(behind_norm(parts, layer, length.to(values).expand_as(values)))
+    unit = _nearest(scale, in_float64(behind_norm(parts, layer, values)) + in_float64(residual))
+    change = (unit * length - in_float64(values)).to(values)
     return change * residual.any(1, keepdim=True)
 
 

@@ -23,6 +23,7 @@ from seesaw_cf.editors.locate.resume import ResumableRows, lay_out
 from seesaw_cf.models.architectures import ModelParts
 from seesaw_cf.models.hooks import first_tensor, hooked
 from seesaw_cf.models.packing import batches
+from seesaw_cf.models.wide import in_float64
 from seesaw_cf.scoring.fast.activations import fused_activations
 
 _Terms = tuple[float, float, float, float]  # total, negative log-likelihood, KL, weight decay
@@ -67,8 +68,8 @@ class Optimised:
                 "final_loss": loss[-1][0],
                 "final_nll": loss[-1][1],
                 "final_kl": loss[-1][2],
-                "initial_norm": float(initial.double().norm()),
-                "shift_norm": float(shift.double().norm()),
+                "initial_norm": float(in_float64(initial).norm()),
+                "shift_norm": float(in_float64(shift).norm()),
             }
             for loss, initial, shift in zip(self.losses, self.initial, self.shift)
         ]
@@ -213,7 +214,7 @@ def _project(shift: Tensor, radius: Tensor) -> None:
 
 
 def _log(logs: list[list[_Terms]], active: Tensor, edits: Sequence[PreparedEdit], terms: Tensor) -> None:
-    for index, row in enumerate(terms.detach().double().tolist()):
+    for index, row in enumerate(terms.detach().tolist()):
         if not active[index]:
             continue
         logs[index].append(tuple(row))
@@ -261,7 +262,7 @@ def _plan(
     layout = (earlier.layout.part(left) if earlier else None) or lay_out(parts, rows, start, top)
     answers = [layout.at(row, position) for row, position, *_ in targets] + [layout.at(*anchor) for anchor in anchors]
     answer_places, places = torch.tensor(answers).unique(return_inverse=True)
-    device = parts.head_device
+    device, wide = parts.head_device, torch.promote_types(parts.stream_dtype, torch.float32)
     return _Plan(
         layout=layout,
         edits=tuple(indices),
@@ -271,7 +272,7 @@ def _plan(
         target_at=places[: len(targets)].to(device),
         target_id=torch.tensor([target[2] for target in targets], device=device),
         target_edit=torch.tensor([target[4] for target in targets], device=device),
-        target_weight=torch.tensor([target[3] for target in targets], device=device, dtype=torch.float64),
+        target_weight=torch.tensor([target[3] for target in targets], device=device, dtype=wide),
         anchor_at=places[len(targets) :].to(device),
     )
 

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from seesaw_cf.base.errors import EditError
+from seesaw_cf.models.wide import in_float64
 
 _LOG = logging.getLogger(__name__)
 _RIDGES = (0.0, 1e-6, 1e-4)
@@ -64,7 +65,7 @@ class Factor:
             EditError: The columns have another length.
         """
         check_keys(columns, len(self.panels[0]))
-        solution = columns.to(device=self.panels[0].device, dtype=torch.float64, copy=True)
+        solution = in_float64(columns).to(self.panels[0].device, copy=True)
         starts = range(0, len(solution), _PANEL)
         for panel, start in zip(self.panels, starts):
             corner, rest, here, below = _cut(panel, solution[start:])
@@ -93,7 +94,7 @@ class Factor:
             EditError: The keys have another length.
         """
         check_keys(keys, len(self.panels[0]))
-        keys = keys.to(device=self.panels[0].device, dtype=torch.float64)
+        keys = in_float64(keys).to(self.panels[0].device)
         spread = self.inverse_times(keys) / weight
         small = torch.eye(keys.shape[1], dtype=torch.float64, device=keys.device) + keys.T @ spread
         solved: Tensor = torch.linalg.solve(small.T, spread.T)
@@ -116,7 +117,7 @@ def factorise(moment: Tensor, where: str, extra: float = 0.0) -> Factor:
     Raises:
         EditError: Not finite, or not a second moment at all.
     """
-    mean = float(moment.diagonal().double().mean())
+    mean = float(in_float64(moment.diagonal()).mean())
     if not all_finite(moment):
         raise EditError(
             f"second moment of {where} has entries that are not finite. Delete the cached file and fit again."
@@ -129,7 +130,7 @@ def factorise(moment: Tensor, where: str, extra: float = 0.0) -> Factor:
             return Factor(panels, added)
     raise EditError(
         f"second moment of {where} is not positive semi-definite (smallest eigenvalue "
-        f"{float(torch.linalg.eigvalsh(moment.double())[0]):.3g}). Delete the cached file and fit again with more "
+        f"{float(torch.linalg.eigvalsh(in_float64(moment))[0]):.3g}). Delete the cached file and fit again with more "
         "texts."
     )
 

@@ -20,6 +20,7 @@ from seesaw_cf.base.errors import EditError
 from seesaw_cf.editors.mend.factors import Batch, forward
 from seesaw_cf.models.architectures import block_number, transformer_blocks
 from seesaw_cf.models.hooks import enter_at, first_tensor, hooked, stop_after
+from seesaw_cf.models.wide import in_float64
 
 Factors = Mapping[str, tuple[Tensor, Tensor]]
 """Parameter name -> (inputs (B, T, in), gradients with respect to outputs (B, T, out)); zero rows are no tokens."""
@@ -125,11 +126,13 @@ class GradientTransform(nn.Module):
         if n == 0:
             return
         self.k += n
-        for letter, rows in (("u", u.double()), ("v", v.double())):
+        for letter, rows in (("u", in_float64(u)), ("v", in_float64(v))):
             mean, squares = getattr(self, f"{letter}_mean"), getattr(self, f"{letter}_s")
-            shift = rows.mean(0) - mean.double()
-            squares += (rows - rows.mean(0)).square().sum(0) + shift.square() * old.double() * n / self.k.double()
-            mean += shift * n / self.k.double()
+            before, every = in_float64(old), in_float64(self.k)
+            shift = rows.mean(0) - in_float64(mean)
+            more = (rows - rows.mean(0)).square().sum(0) + shift.square() * before * n / every
+            squares.copy_(in_float64(squares) + more)
+            mean.copy_(in_float64(mean) + shift * n / every)
             getattr(self, f"{letter}_std").copy_((squares / (self.k - 1).clamp(min=1)).sqrt())
 
     @torch.no_grad()

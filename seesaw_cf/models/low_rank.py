@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from seesaw_cf.models.weights import LowRank
+from seesaw_cf.models.wide import in_float64
 
 MOST = 256
 """The largest rank that is looked for."""
@@ -30,7 +31,7 @@ def compress(change: Tensor, allowed: float) -> LowRank | None:
 
     Source: Halko, Martinsson and Tropp (2011), algorithms 4.4 and 5.1.
     """
-    wide, (rows, columns) = change.double(), change.shape
+    wide, (rows, columns) = in_float64(change), change.shape
     most = min(MOST, rows * columns // (2 * (rows + columns)))
     rank = min(_FIRST, most)
     while rank:
@@ -52,7 +53,7 @@ def update_of(value: Tensor, own: Tensor) -> LowRank | Tensor:
     """Return new minus old weights, as a product where it is one but for their rounding (at least float32)."""
     wide = torch.promote_types(own.dtype, torch.float32)
     change = value.to(wide) - own.to(wide)
-    allowed = torch.finfo(change.dtype).eps * max(float(own.double().norm()), float((own + change).double().norm()))
+    allowed = torch.finfo(change.dtype).eps * max(float(in_float64(own).norm()), float(in_float64(own + change).norm()))
     factors = compress(change, allowed) if change.dim() == 2 and math.isfinite(allowed) else None
     return LowRank(factors.left.cpu(), factors.right.cpu()) if factors is not None else change.cpu()
 

@@ -23,6 +23,7 @@ from seesaw_cf.base.checks import one_of, shown
 from seesaw_cf.base.errors import DeltaMismatchError
 from seesaw_cf.models.change import Change, MovedPart
 from seesaw_cf.models.hooks import alone
+from seesaw_cf.models.wide import in_float64
 
 M = TypeVar("M", bound=nn.Module)
 
@@ -107,7 +108,7 @@ class WeightDelta:
         """
         rows: list[MovedPart] = []
         for name, norm in self.norms().items():
-            update, whole = self.updates[name], float(model.get_parameter(name).detach().double().norm())
+            update, whole = self.updates[name], float(in_float64(model.get_parameter(name).detach()).norm())
             rank = update.left.shape[1] if isinstance(update, LowRank) else None
             relative = norm / whole if whole else None
             rows.append({"name": name, "shape": list(update.shape), "rank": rank, "norm": norm, "relative": relative})
@@ -125,8 +126,8 @@ class WeightDelta:
 def _norm(update: LowRank | Tensor) -> float:
     """Frobenius norm; of a product through two small triangular factors, without forming it."""
     if not isinstance(update, LowRank) or update.left.shape[1] > min(update.shape):
-        return float((update.dense() if isinstance(update, LowRank) else update).double().norm())
-    left, right = (torch.linalg.qr(part.double(), mode="r").R for part in (update.left, update.right.mT))
+        return float(in_float64(update.dense() if isinstance(update, LowRank) else update).norm())
+    left, right = (torch.linalg.qr(in_float64(part), mode="r").R for part in (update.left, update.right.mT))
     return float((left @ right.mT).norm())
 
 

@@ -10,7 +10,10 @@ import pytest
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from seesaw_cf.run.make_editors import make_editor
 from seesaw_cf.scoring import HFScorer, Scorer, TrieScorer
+from tests.contract.test_editor_contract import LIGHT, SETTINGS
+from tests.fakes import REQUESTS, tiny_model, tiny_texts, tiny_tokenizer
 from tests.scoring.models import make
 from tests.scoring.work import candidates
 from tests.tokenizer_styles import byte_level
@@ -71,3 +74,16 @@ def test_a_pass_is_read_once_whatever_is_asked(
     assert few_kernels
     assert 0 < few["cpu"] <= 3
     assert few["wide"] == many["wide"] == 0
+
+
+@pytest.mark.parametrize("name", ["rome", "memit", "emmet", "alphaedit", "ft", "lora", "mend"])
+def test_editors_take_float64_to_the_cpu_where_a_device_has_none(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The CPU stands for such a device: what is widened was read before."""
+    monkeypatch.setattr("seesaw_cf.models.wide._WITHOUT", {"cpu"})
+    model, tokenizer = tiny_model("llama"), tiny_tokenizer()
+    editor = make_editor(name, model, {**SETTINGS, **LIGHT}[name], tiny_texts())
+    with Reads() as reads:
+        delta = editor.fit(model, tokenizer).edit(model, tokenizer, REQUESTS[:2])
+        assert delta.norms()
+    assert reads.counts["cpu"] > 0
+    assert reads.counts["wide"] == 0
