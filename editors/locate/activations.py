@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from typing import NamedTuple
 
 import torch
@@ -12,6 +14,8 @@ from seesaw_cf.editors.locate.positions import InputRow, PreparedEdit
 from seesaw_cf.models.architectures import ModelParts
 from seesaw_cf.models.hooks import hooked, stop_after, watch
 from seesaw_cf.models.packing import batches, pad
+from seesaw_cf.models.weights import WeightDelta
+from seesaw_cf.scoring.hf_scorer import per_token_deltas
 
 
 class AtSubject(NamedTuple):
@@ -28,13 +32,34 @@ class AtSubject(NamedTuple):
     stream: Tensor
 
 
+class RowEdits(NamedTuple):
+    """Low-rank edits of single rows.
+
+    Attributes:
+        deltas: The edits.
+        owners: For each row, which one.
+    """
+
+    deltas: Sequence[WeightDelta]
+    owners: Sequence[int]
+
+    def among(self, parts: ModelParts, rows: Sequence[int]) -> AbstractContextManager[None]:
+        """Inside the block a batch of these rows goes through their edits."""
+        return per_token_deltas(parts.model, self.deltas, torch.tensor([self.owners[row] for row in rows]))
+
+
 def cut(row: InputRow) -> InputRow:
     """The row up to the subject's last token: nothing behind it can change what is seen there."""
     return InputRow(row.ids[: row.lookup + 1], row.lookup)
 
 
 def at_subject(
-    parts: ModelParts, rows: Sequence[InputRow], layer: int, block: int | None = None, max_tokens: int = 8192
+    parts: ModelParts,
+    rows: Sequence[InputRow],
+    layer: int,
+    block: int | None = None,
+    max_tokens: int = 8192,
+    edits: RowEdits | None = None,
 ) -> AtSubject:
     """Run rows up to the subject's last token and no block further than needed.
 
@@ -44,6 +69,7 @@ def at_subject(
         layer: The block with the watched MLP output projection.
         block: The block with the watched output; `layer` when None. The pass stops after the later of the two.
         max_tokens: Tokens per forward, padding included.
+        edits: Of the rows, where each goes through a model of its own; None = the model as it is.
 
     Returns:
         Keys, values and block outputs in the order of `rows`, without gradients.
@@ -56,7 +82,8 @@ def at_subject(
         ids, mask = pad([cut(rows[index]).ids for index in group], parts.model.device)
         seen: dict[str, Tensor] = {}
         outputs: dict[str, nn.Module] = {"values": projection, "stream": parts.block(block)}
-        with torch.no_grad(), hooked([*watch(seen, {"keys": projection}, outputs), stop_after(top)]):
+        own = edits.among(parts, group) if edits else contextlib.nullcontext()
+        with torch.no_grad(), own, hooked([*watch(seen, {"keys": projection}, outputs), stop_after(top)]):
             parts.model(input_ids=ids, attention_mask=mask, use_cache=False)
         last = torch.tensor([rows[index].lookup for index in group])
         groups.append(tuple(_pick(seen[name], last) for name in ("keys", "values", "stream")))  # type: ignore[arg-type]

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
 
 import torch
 from torch import Tensor
 
-from seesaw_cf.editors.locate.activations import at_subject, average_keys
+from seesaw_cf.editors.locate.activations import RowEdits, at_subject, average_keys
 from seesaw_cf.editors.locate.norms import before_norm, out_of_reach
 from seesaw_cf.editors.locate.optimise import Optimised, distance
 from seesaw_cf.editors.locate.positions import PreparedEdit
 from seesaw_cf.models.architectures import ModelParts
 from seesaw_cf.models.weights import LowRank, WeightDelta, applied
-from seesaw_cf.scoring.hf_scorer import obstacle, per_token_deltas
+from seesaw_cf.scoring.hf_scorer import obstacle
 
 
 def oriented(parts: ModelParts, outputs: Tensor, inputs: Tensor, layer: int) -> LowRank:
@@ -37,13 +36,20 @@ def oriented(parts: ModelParts, outputs: Tensor, inputs: Tensor, layer: int) -> 
     return LowRank(outputs, inputs.T.contiguous())
 
 
-def keys_of(parts: ModelParts, edits: Sequence[PreparedEdit], layer: int, max_tokens: int) -> Tensor:
+def keys_of(
+    parts: ModelParts, edits: Sequence[PreparedEdit], layer: int, max_tokens: int, earlier: RowEdits | None = None
+) -> Tensor:
     """MEMIT's keys K, (d_ff, n): half the bare prompt's key, half the mean of the other templates' keys.
+
+    With `earlier` edits, one for each of the new ones, those of the models that have them.
 
     Source: MEMIT eq. 19; the weights 1/2 and 1/2 are those of the published program (memit/compute_ks.py:39-50).
     """
     rows = [row for edit in edits for row in edit.rows]
-    return average_keys(at_subject(parts, rows, layer, max_tokens=max_tokens).keys, edits, 0.5).T
+    if earlier:
+        owners = [owner for owner, edit in zip(earlier.owners, edits, strict=True) for _ in edit.rows]
+        earlier = earlier._replace(owners=owners)
+    return average_keys(at_subject(parts, rows, layer, None, max_tokens, earlier).keys, edits, 0.5).T
 
 
 def spread(
@@ -98,30 +104,36 @@ def _seen_by_each(
     max_tokens: int,
 ) -> list[tuple[Tensor, Tensor, Tensor]]:
     """Keys (d_ff, n) and values (n, d) at `layer`, outputs (n, d) of block `last`, of each group as updated so far."""
-    if not any(updates):  # one model for all: one batch
-        keys, values, now = _seen(parts, [edit for group in groups for edit in group], layer, last, max_tokens)
-        sizes = [len(group) for group in groups]
-        return list(zip(keys.split(sizes, 1), values.split(sizes), now.split(sizes)))
-    activations = []
-    for group, update in zip(groups, updates, strict=True):
-        with _edited(parts, WeightDelta(update), layer):
-            activations.append(_seen(parts, group, layer, last, max_tokens))
-    return activations
+    deltas = [WeightDelta(update) for update in updates if update]
+    if deltas and not _separate(parts, deltas, layer):
+        activations = []
+        for group, delta in zip(groups, deltas, strict=True):
+            with applied(parts.model, delta):
+                activations.append(_seen(parts, group, layer, last, max_tokens))
+        return activations
+    owners = [number for number, group in enumerate(groups) for _ in group]
+    earlier = RowEdits(deltas, owners) if deltas else None
+    keys, values, now = _seen(parts, [edit for group in groups for edit in group], layer, last, max_tokens, earlier)
+    sizes = [len(group) for group in groups]
+    return list(zip(keys.split(sizes, 1), values.split(sizes), now.split(sizes)))
 
 
-def _edited(parts: ModelParts, delta: WeightDelta, layer: int) -> AbstractContextManager[object]:
-    """The model with a group's updates: as terms added to the weights, which needs no copies of them.
+def _separate(parts: ModelParts, deltas: Sequence[WeightDelta], layer: int) -> bool:
+    """Whether updates are terms added to the weights: those of all groups then go through one batch.
 
     Weights in half precision are written, so that the layers above make up for what rounding takes away.
     """
     dtype = parts.weight(layer).dtype
-    if dtype != torch.promote_types(dtype, torch.float32) or obstacle(parts.model, delta):
-        return applied(parts.model, delta)
-    return per_token_deltas(parts.model, [delta], torch.zeros(1, dtype=torch.long))
+    return dtype == torch.promote_types(dtype, torch.float32) and not any(obstacle(parts.model, d) for d in deltas)
 
 
 def _seen(
-    parts: ModelParts, edits: Sequence[PreparedEdit], layer: int, last: int, max_tokens: int
+    parts: ModelParts,
+    edits: Sequence[PreparedEdit],
+    layer: int,
+    last: int,
+    max_tokens: int,
+    earlier: RowEdits | None = None,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    bare = at_subject(parts, [edit.rows[0] for edit in edits], layer, last, max_tokens)
-    return keys_of(parts, edits, layer, max_tokens), bare.values, bare.stream
+    bare = at_subject(parts, [edit.rows[0] for edit in edits], layer, last, max_tokens, earlier)
+    return keys_of(parts, edits, layer, max_tokens, earlier), bare.values, bare.stream

@@ -10,6 +10,7 @@ import pytest
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from seesaw_cf.models.editor import EditsEach
 from seesaw_cf.run.make_editors import make_editor
 from seesaw_cf.scoring import HFScorer, Scorer, TrieScorer
 from tests.contract.test_editor_contract import LIGHT, SETTINGS
@@ -87,3 +88,18 @@ def test_editors_take_float64_to_the_cpu_where_a_device_has_none(name: str, monk
         assert delta.norms()
     assert reads.counts["cpu"] > 0
     assert reads.counts["wide"] == 0
+
+
+@pytest.mark.parametrize("name", ["memit", "emmet", "alphaedit"])
+def test_edits_made_together_take_the_passes_of_one(name: str) -> None:
+    model, tokenizer, passes = tiny_model("llama"), tiny_tokenizer(), list[int]()
+    settings = {**SETTINGS[name], "layers": (1, 2), "steps": 2, "stop_below": 0.0}
+    editor = make_editor(name, model, settings, tiny_texts()).fit(model, tokenizer)
+    assert isinstance(editor, EditsEach)
+    model.register_forward_pre_hook(lambda *_: passes.append(1))
+    counts = []
+    for n in (1, 3):
+        passes.clear()
+        editor.edit_each(model, tokenizer, REQUESTS[:n])
+        counts.append(len(passes))
+    assert counts[0] == counts[1] > 0
