@@ -161,8 +161,7 @@ class Labels:
         left = residuals(y, x, case) if x.shape[1] else y
         asked = LabelledPeople(case, person, np.zeros_like(case), left, len(self.member))
         orders = label_orders(np.random.default_rng(seed), np.zeros(len(self.member), np.intp), permutations)
-        sides = (np.moveaxis(side[orders], 0, 1).reshape(len(side), -1) for side in (self.member, self.other))
-        drawn = asked.p(*sides)[0, 0].reshape(permutations, -1)
+        drawn = asked.p(orders, self.member, self.other)[0, 0]
         p = table["p_t"].to_numpy()
         return table.assign(p=permutation_p(p, drawn), p_adjusted=step_down(p, drawn))
 

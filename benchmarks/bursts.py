@@ -108,10 +108,9 @@ def contrasts(draws: int, seed: int, permutations: int = 199) -> Iterator[dict[s
             value, stderr, df, skew = Crossing(parts, {"edit": edit, "person": person}).errors(y)
             orders = label_orders(rng, np.zeros(member.size, np.intp), permutations)
             asked = LabelledPeople(edit, person, np.zeros_like(edit), y, member.size)
-            drawn = [
-                asked.p(*(side[some].T.astype(float) for side in (member, ~member)))[0] for some in orders[:, None]
-            ]
-            point = permutation_level(np.array(drawn)[:, :, 0], 0.05)
+            sides = [side[:, None].astype(float) for side in (member, ~member)]
+            drawn = [asked.p(some, *sides)[0, :, 0, 0] for some in orders[:, None]]
+            point = permutation_level(np.array(drawn), 0.05)
             low, high = outer_limits(value, stderr, stats.t.isf(0.025, df), skew)
             half, away = stats.t.isf(point / 2, df) * stderr, np.abs(value - SIZE * mean / 2)
             inside = (low - SIZE * mean / 2 <= 0) & (high - SIZE * mean / 2 >= 0)

@@ -83,12 +83,14 @@ class _Design:
 
     Attributes:
         people: Who was asked, with one measure per editor and scale.
-        member, other: (people, contrasts of labels) the sides.
+        kinds: (people,) row of `member` and `other`; people with the same labels are of one kind.
+        member, other: (kinds, contrasts of labels) the sides.
         rows: Rows of the table that are contrasts of this design.
         places: (3, rows) block, measure and contrast of labels of each.
     """
 
     people: LabelledPeople
+    kinds: NDArray[np.intp]
     member: Floats
     other: Floats
     rows: NDArray[np.intp]
@@ -97,14 +99,12 @@ class _Design:
     def p(self, orders: NDArray[np.intp]) -> Floats:
         """(permutations, rows) p of t."""
         block, measure, label = self.places
-        step = max(1, _NUMBERS // self.member.size)
-        parts = []
-        for start in range(0, len(orders), step):
-            some = orders[start : start + step]
-            sides = (np.moveaxis(side[some], 0, 1).reshape(len(side), -1) for side in (self.member, self.other))
-            p = self.people.p(*sides)
-            parts.append(p.reshape(*p.shape[:2], len(some), -1)[block, measure, :, label])
-        return np.concatenate(parts, axis=1).T
+        step = max(1, _NUMBERS // (self.kinds.size * self.member.shape[1]))
+        chunks = [self.kinds[orders[start : start + step]] for start in range(0, len(orders), step)]
+        tested = np.zeros((self.people.n_blocks, self.member.shape[1]), bool)
+        tested[block, label] = True
+        whole = [self.people.p(own, self.member, self.other, tested)[block, measure, :, label] for own in chunks]
+        return np.concatenate(whole, axis=1).T
 
 
 def _designs(prompts: pd.DataFrame, tested: pd.DataFrame, people: pd.DataFrame) -> Iterator[_Design]:
@@ -137,8 +137,8 @@ def _designs(prompts: pd.DataFrame, tested: pd.DataFrame, people: pd.DataFrame) 
         yield _Design(labelled, *_sides(people, groups), own.index.to_numpy(), np.array(places))
 
 
-def _sides(people: pd.DataFrame, groups: list[Group]) -> tuple[Floats, Floats]:
-    """(people, groups) who is on either side; a person in both groups is on neither."""
+def _sides(people: pd.DataFrame, groups: list[Group]) -> tuple[NDArray[np.intp], Floats, Floats]:
+    """Return the kind of each person, and (kinds, groups) who is on either side: nobody who is in both groups."""
     tags = {axis: [set(tags_of(own)) for own in people[axis]] for axis, *_ in groups}
     member = np.array([[group in own for own in tags[axis]] for axis, group, _ in groups]).T
     other = np.array(
@@ -147,7 +147,9 @@ def _sides(people: pd.DataFrame, groups: list[Group]) -> tuple[Floats, Floats]:
             for axis, group, reference in groups
         ]
     ).T
-    return (member & ~other).astype(np.float64), (other & ~member).astype(np.float64)
+    sides, kinds = np.unique(np.hstack([member & ~other, other & ~member]), axis=0, return_inverse=True)
+    first, second = np.hsplit(sides.astype(np.float64), 2)
+    return kinds.reshape(-1), first, second
 
 
 def _strata(prompts: pd.DataFrame, people: pd.Index) -> NDArray[np.intp]:

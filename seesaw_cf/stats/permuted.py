@@ -1,14 +1,15 @@
 """Contrasts between people of two kinds within edits, for many ways to label people: what a permutation test draws.
 
-The t of `Crossing` (two clusterings, by edit and by person) again, to rounding, for thousands of labellings at once:
-who was asked how often under which edit becomes matrices of edits x people once, and labels are columns that these
-are multiplied with. No person is on both sides of a contrast, so that a person's share is that of one side.
+The t of `Crossing` (two clusterings, by edit and by person) again, to rounding, for many labellings at once. Labels are
+few while people are many: what was measured is added up by label first, and what depends on labels follows from these
+sums. People who were asked equally often under the same edits, a profile, have the same share in a contrast. No person
+is on both sides of a contrast, so that a person's share is that of one side.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,134 +22,125 @@ from seesaw_cf.stats.crossing import Codes
 
 Matrix = sparse.csr_array | Floats
 _LEAST = MIN_EFFECTIVE - 1e-6  # five equal clusters are five, whatever the last digits
-_SPARSE = 0.1  # below this share of filled cells a sparse product is the faster one
+_ROWS = 512  # people in one go: more numbers do not stay near the processor
+_SPARSE = 0.2  # below this share of filled cells a sparse product is the faster one
 
 
 @dataclass(frozen=True, slots=True)
-class _Sums:
-    """What a contrast is made of, added up over edits; `columns` are labellings, sides are the last axis but one.
+class _Sides:
+    """What labels make of each edit. The last axes are labellings, sides and contrasts.
 
     Attributes:
-        edits: (columns,) edits with people on both sides.
-        value: (values, columns) mean difference of an edit.
-        spread: (values, columns) squares of an edit's difference from that mean.
-        means: (values, sides, columns) centred values.
-        cells: (3, values, sides, columns) squares of a person's sum under an edit: values, with counts, counts.
-        shares: (people, columns) weight of a person on its side.
-        people: (values, people, columns) centred sums of a person, below 0 on the second side.
+        inverse: (edits, ...) 1 / prompts of a side; 0 where an edit has people on one side only.
+        wide: (edits, ...) the same, widened because the other people of an edit are known to be a sample.
+        middle: (edits, values, ..., 1, ...) mean of everybody on either side.
+        gap: (edits, values, ...) difference of the sides, without the axis of sides.
+        sums: (4, edits, values, ...) centred values of a side; squares of a person's centred sum; its product with the
+            person's prompts; squares of these prompts.
     """
 
-    edits: Floats
-    value: Floats
-    spread: Floats
-    means: Floats
-    cells: Floats
-    shares: Floats
-    people: Floats
+    inverse: Floats
+    wide: Floats
+    middle: Floats
+    gap: Floats
+    sums: Floats
+
+    def of(self, edits: slice, chosen: Codes) -> _Sides:
+        """Return some edits and contrasts."""
+        inverse, wide, middle, gap = (
+            part[edits][..., chosen] for part in (self.inverse, self.wide, self.middle, self.gap)
+        )
+        return _Sides(inverse, wide, middle, gap, self.sums[:, edits][..., chosen])
 
 
 class _Block:
-    """Edits that are averaged: who was asked under them, and what came out."""
+    """Edits that are averaged, and who was asked under them."""
 
-    def __init__(self, edit: Codes, person: Codes, values: Floats) -> None:
-        """Add values up over the prompts of a person under an edit.
+    def __init__(self, edits: slice, edit: Codes, person: Codes, counts: Floats, sums: Floats) -> None:
+        """Find profiles.
 
         Args:
-            edit, person: (n,) codes.
-            values: (n, values) observations.
+            edits: Places among all edits.
+            edit, person: (cells,) codes of an edit of these, counted from the first, and of a person asked under it.
+            counts, sums: (cells,) and (values, cells) prompts, and sums of their values.
         """
-        edit = np.unique(edit, return_inverse=True)[1]
+        self.edits, n_edits = edits, edits.stop - edits.start
         self.people, person = np.unique(person, return_inverse=True)
-        self._shape = (int(edit.max()) + 1, len(self.people))
-        means = np.array([np.bincount(edit, column) for column in values.T]) / np.bincount(edit)
-        cell, code = np.unique(edit * self._shape[1] + person, return_inverse=True)
-        n = np.bincount(code).astype(np.float64)
-        # what an edit does to everybody cancels in every contrast; without it less is lost to rounding
-        sums = [np.bincount(code, column - mean[edit]).astype(np.float64) for column, mean in zip(values.T, means)]
-        counts = np.zeros(self._shape[0])
-        counts[cell // self._shape[1]] = n
-        # as a rule an edit asks each of its people equally often: two products of three follow from the first
-        self._prompts = counts[:, None, None] if (counts[cell // self._shape[1]] == n).all() else None
-        unequal = [] if self._prompts is not None else [n * n, *(y * n for y in sums)]
-        self._labels = self._stacked(cell, [n, *sums, *(y * y for y in sums), *unequal])
-        self._counts, self._totals = self._stacked(cell, [n], turned=True), self._stacked(cell, sums, turned=True)
+        shape = (len(self.people), n_edits)
+        asked = sparse.csr_array((counts, (person, edit)), shape=shape)
+        ends = zip(asked.indptr, asked.indptr[1:])
+        rows = [asked.indices[start:end].tobytes() + asked.data[start:end].tobytes() for start, end in ends]
+        _, first, self.profile = np.unique(np.array(rows, object), return_index=True, return_inverse=True)
+        self._counts = _matrix(asked[first])
+        ones, every = np.ones(len(self.people)), np.arange(len(self.people))
+        self._alike = sparse.csr_array((ones, (self.profile, every)), shape=(len(first), len(self.people)))
+        totals = [sparse.csr_array((own, (person, edit)), shape=shape) for own in sums]
+        parts = [slice(start, start + _ROWS) for start in range(0, len(self.people), _ROWS)]
+        self._totals = [(part, [_matrix(total[part]) for total in totals]) for part in parts]
 
-    def _stacked(self, cell: Codes, columns: Sequence[Floats], turned: bool = False) -> Matrix:
-        """Return matrices of edits x people, or the other way round, one below the other."""
-        edits, people = self._shape
-        row, column = np.divmod(cell, people)
-        rows, (row, column) = (people, (column, row)) if turned else (edits, (row, column))
-        row = np.concatenate([row + at * rows for at in range(len(columns))])
-        places = (row, np.tile(column, len(columns)))
-        shape = (rows * len(columns), edits * people // rows)
-        whole: sparse.csr_array = sparse.csr_array((np.concatenate(columns), places), shape=shape)
-        return whole if cell.size < _SPARSE * edits * people else np.asarray(whole.toarray())
-
-    def _by_side(self, member: Floats, other: Floats) -> Floats:
-        """Return the sums of a side under each edit, (sums, edits, sides, columns)."""
-        every = member + other
-        # groups of an axis that are compared with all others share these: once for columns that follow each other
-        new = np.concatenate([[True], (every[:, 1:] != every[:, :-1]).any(axis=0)])
-        sides = np.asarray(self._labels @ np.hstack([member, every[:, new]])).reshape(
-            -1, self._shape[0], member.shape[1] + int(new.sum())
-        )
-        own = sides[:, :, : member.shape[1]]
-        return np.stack([own, sides[:, :, member.shape[1] + np.cumsum(new) - 1] - own], axis=2)
-
-    def sums(self, member: Floats, other: Floats) -> _Sums:
-        """Add up over edits.
+    def p(self, sides: _Sides, kinds: Codes, labels: Floats) -> Floats:
+        """Return p of t, (values, labellings, contrasts).
 
         Args:
-            member, other: (people, columns) 1 where a person is on this side.
+            sides: Of these edits.
+            kinds: (labellings, all people) row of `labels` that a person has.
+            labels: (kinds, 2, contrasts) 1 where such a person is on this side.
         """
-        edits, columns, values = self._shape[0], member.shape[1], self._totals.shape[0] // self._shape[1]
-        whole = self._by_side(member, other)
-        n, (y, yy) = whole[0], whole[1 : 1 + 2 * values].reshape(2, values, edits, 2, columns)
-        if self._prompts is None:
-            nn, yn = whole[1 + 2 * values], whole[2 + 2 * values :]
-        else:
-            nn, yn = n * self._prompts, y * self._prompts
-        compared, count = (n[:, 0] > 0) & (n[:, 1] > 0), n.sum(axis=1)
-        inverse = compared[:, None] / np.maximum(n, 1)
-        wide = inverse * np.sqrt(count / np.maximum(count - 1, 1))[:, None]
-        middle = (y.sum(axis=2) / np.maximum(count, 1))[:, :, None]
-        gaps = y * inverse
-        gap = gaps[:, :, 0] - gaps[:, :, 1]
-        used = compared.sum(axis=0).astype(np.float64)
-        value = gap.sum(axis=1) / np.maximum(used, 1)
-        apart = yn - middle * nn
-        cells = [
-            (wide**2 * (yy - middle * (yn + apart))).sum(axis=1),
-            (wide * inverse * apart).sum(axis=1),
-            np.broadcast_to((inverse**2 * nn).sum(axis=0), (values, 2, columns)),
-        ]
-        weights = np.concatenate([inverse[None], wide * middle])
-        back = np.asarray(self._counts @ np.moveaxis(weights, 0, 1).reshape(edits, -1))
-        shares, subtracted = np.split(back.reshape(-1, 1 + values, 2, columns), [1], axis=1)
-        totals = np.asarray(self._totals @ wide.reshape(edits, -1)).reshape(values, -1, 2, columns)
-        centred = totals - np.moveaxis(subtracted, 1, 0)
-        return _Sums(
-            used,
-            value,
-            (((gap - value[:, None]) * compared) ** 2).sum(axis=1),
-            (wide * (y - n * middle)).sum(axis=1),
-            np.array(cells),
-            member * shares[:, 0, 0] + other * shares[:, 0, 1],
-            member * centred[:, :, 0] - other * centred[:, :, 1],
-        )
+        compared = sides.inverse[:, :, 0] > 0
+        edits = compared.sum(axis=0)
+        k = np.maximum(edits, 1)
+        value, (means, *squares) = sides.gap.sum(axis=0) / k, sides.sums.sum(axis=1) / k[:, None]
+        bias, free, least, of_person = self._of_people(sides, k, means, kinds, labels)
+        squared, crossed, counts = (total / k[:, None] for total in squares)
+        of_cell = (squared - 2 * means * crossed + means**2 * counts).sum(axis=2)
+        spread = (((sides.gap - value) * compared[:, None]) ** 2).sum(axis=0)
+        of_edit, of_person = spread / np.maximum(k * (k - 1), 1), bias * of_person / k**2
+        total = of_edit + of_person - of_cell
+        variance = np.where(total > 0, total, np.maximum(of_edit, of_person))
+        good = (edits >= _LEAST) & (np.minimum(free + 1, least) >= _LEAST) & (variance > 0)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            df = variance**2 / (of_edit**2 / np.maximum(k - 1, 1e-9) + of_person**2 / np.maximum(free, 1e-9))
+            p = 2 * special.stdtr(df, -np.abs(value) / np.sqrt(variance))
+        return np.where(good, p, np.nan)
+
+    def _of_people(
+        self, sides: _Sides, k: Codes, means: Floats, kinds: Codes, labels: Floats
+    ) -> tuple[Floats, Floats, Floats, Floats]:
+        """Return what `_satterthwaite` does, and squares of people's residuals, (values, labellings, contrasts)."""
+        share = _product(self._counts, sides.inverse) / k[:, None]
+        own = labels.take(kinds.T[self.people], axis=0)
+        people = _product(self._alike, own)
+        scale = 1 / (1 - np.minimum(share, 0.99))
+        squares = share * share
+        powers = [squares, scale * squares]
+        powers += [powers[-1] * share, powers[-1] * squares, powers[-1] ** 2]
+        powers.append(powers[-1] * share)
+        sums = np.array([np.einsum("ubsc,ubsc->bsc", people, power) for power in powers])
+        subtracted = _product(self._counts, sides.wide[:, None] * sides.middle) + (share * k[:, None])[:, None] * means
+        squares = np.zeros(sides.gap.shape[1:])
+        for part, totals in self._totals:
+            profile = self.profile[part]
+            weights = own[part] * scale.take(profile, axis=0)
+            for at, total in enumerate(totals):
+                residual = _product(total, sides.wide) - subtracted[:, at].take(profile, axis=0)
+                squares[at] += np.einsum("pbsc,pbsc,pbsc->bc", weights, residual, residual)
+        return *_satterthwaite(sums), squares
 
 
 class LabelledPeople:
     """Who was asked under which edit, with the values of one or more measures of the same prompts.
 
     The first block is all edits together; each further block is the edits with one code.
+
+    Attributes:
+        n_blocks: How many there are.
     """
 
     def __init__(self, edit: Codes, person: Codes, block: Codes, values: Floats, n_people: int) -> None:
-        """Prepare the matrices.
+        """Add values up over the prompts of a person under an edit.
 
         Args:
-            edit, person, block: (n,) codes of every prompt; an edit is in one block.
+            edit, person, block: (n,) codes of every prompt; an edit of two blocks is two edits.
             values: (n, measures) finite observations.
             n_people: People with labels, also those who were not asked.
 
@@ -158,69 +150,79 @@ class LabelledPeople:
         check_rows("labelled people", ("edit", "person", "block"), edit=edit, person=person, block=block, values=values)
         if not np.isfinite(values).all():
             raise RecordError("labelled people: values are not all finite. Leave unscored rows out and count them.")
-        self.n_people, self._measures = n_people, values.shape[1]
-        chosen = [np.flatnonzero(block == code) for code in np.unique(block)]
-        self._blocks = [_Block(edit[rows], person[rows], values[rows]) for rows in chosen]
+        within = np.unique(block, return_inverse=True)[1]
+        _, first, edit = np.unique(within * (edit.max() + 1) + edit, return_index=True, return_inverse=True)
+        means = np.array([np.bincount(edit, column) for column in values.T]) / np.bincount(edit)
+        cell, code = np.unique(edit * n_people + person, return_inverse=True)
+        self._edit, self._person = np.divmod(cell, n_people)
+        n = np.bincount(code).astype(np.float64)
+        # what an edit does to everybody cancels in every contrast; without it less is lost to rounding
+        sums = np.array([np.bincount(code, column - mean[edit]) for column, mean in zip(values.T, means)])
+        self._cells = [n, n * n, *sums, *(n * sums), *(sums * sums)]
+        self._shape = (len(first), len(sums))
+        ends = [0, *(np.flatnonzero(np.diff(within[first])) + 1), len(first)]  # edits of a block follow each other
+        self.n_blocks = len(ends)
+        slices = [slice(0, len(first)), *(slice(int(a), int(b)) for a, b in pairwise(ends))]
+        self._blocks = []
+        for own in slices:
+            rows = (self._edit >= own.start) & (self._edit < own.stop)
+            self._blocks.append(_Block(own, self._edit[rows] - own.start, self._person[rows], n[rows], sums[:, rows]))
 
-    def p(self, member: Floats, other: Floats) -> Floats:
+    def p(self, kinds: Codes, member: Floats, other: Floats, tested: NDArray[np.bool_] | None = None) -> Floats:
         """Return the two-sided p of t with Satterthwaite's degrees of freedom.
 
         Args:
-            member, other: (people, columns) 1.0 where a person is on this side of the contrast, else 0.0.
+            kinds: (labellings, people) row of `member` and `other` that each person has.
+            member, other: (kinds, contrasts) 1.0 where such a person is on this side of the contrast, else 0.0.
+            tested: (1 + blocks, contrasts) which are computed; all when None.
 
         Returns:
-            (1 + blocks, measures, columns); NaN below the floor of effective edits or people on a side.
+            (1 + blocks, measures, labellings, contrasts); NaN below the floor of effective edits or people on a side,
+            and for what is not computed.
         """
-        parts, total = [], None
-        for block in self._blocks:
-            sides = member[block.people], other[block.people]
-            sums = block.sums(*sides)
-            parts.append(_p(sums, *sides))
-            total = _added(total, sums, block.people, self.n_people)
-        return np.array([_p(total, member, other), *parts] if total else parts)
+        labels = np.stack([member, other], axis=1)
+        sides = self._sides(kinds, labels)
+        out = np.full((len(self._blocks), self._shape[1], len(kinds), member.shape[1]), np.nan)
+        for at, block in enumerate(self._blocks):
+            chosen = np.arange(member.shape[1]) if tested is None else np.flatnonzero(tested[at])
+            if chosen.size:
+                out[at][:, :, chosen] = block.p(sides.of(block.edits, chosen), kinds, labels[:, :, chosen])
+        return out
+
+    def _sides(self, kinds: Codes, labels: Floats) -> _Sides:
+        """Add up by edit and side."""
+        (edits, values), size = self._shape, len(kinds) * len(labels)
+        code = (self._edit[:, None] * size + np.arange(0, size, len(labels)) + kinds.T[self._person]).ravel()
+        shape, flat = (edits, len(kinds), *labels.shape[1:]), labels.reshape(len(labels), -1)
+
+        def by_side(column: Floats) -> Floats:
+            by_kind = np.bincount(code, np.repeat(column, len(kinds)), edits * size)
+            return np.reshape(by_kind.reshape(-1, len(labels)) @ flat, shape)
+
+        n, nn, *more = map(by_side, self._cells)
+        y, yn, yy = np.moveaxis(np.reshape(more, (3, values, *n.shape)), 1, 2)
+        count = n.sum(axis=2, keepdims=True)
+        inverse = (n > 0).all(axis=2, keepdims=True) / np.maximum(n, 1)
+        wide = inverse * np.sqrt(count / np.maximum(count - 1, 1))
+        middle = y.sum(axis=3, keepdims=True) / np.maximum(count, 1)[:, None]
+        gaps = y * inverse[:, None]
+        apart = yn - middle * nn[:, None]
+        sums = [
+            wide[:, None] * (y - n[:, None] * middle),
+            wide[:, None] ** 2 * (yy - middle * (yn + apart)),
+            (wide * inverse)[:, None] * apart,
+            np.broadcast_to((inverse**2 * nn)[:, None], y.shape),
+        ]
+        return _Sides(inverse, wide, middle, gaps[:, :, :, 0] - gaps[:, :, :, 1], np.array(sums))
 
 
-def _added(total: _Sums | None, sums: _Sums, people: NDArray[np.intp], n_people: int) -> _Sums:
-    """Return the sums over two sets of edits; those of the first are of all people."""
-    shares = np.zeros((n_people, sums.shares.shape[1])) if total is None else total.shares
-    of_people = np.zeros((len(sums.people), *shares.shape)) if total is None else total.people
-    shares[people] += sums.shares
-    of_people[:, people] += sums.people
-    if total is None:
-        return _Sums(sums.edits, sums.value, sums.spread, sums.means, sums.cells, shares, of_people)
-    edits = total.edits + sums.edits
-    step = sums.value - total.value
-    part = sums.edits / np.maximum(edits, 1)
-    spread = total.spread + sums.spread + step**2 * total.edits * part
-    value = total.value + step * part
-    return _Sums(edits, value, spread, total.means + sums.means, total.cells + sums.cells, shares, of_people)
+def _matrix(whole: sparse.csr_array) -> Matrix:
+    return whole if whole.nnz < _SPARSE * np.prod(whole.shape) else np.asarray(whole.toarray())
 
 
-def _p(sums: _Sums, member: Floats, other: Floats) -> Floats:
-    """Return p of t for each measure and labelling."""
-    k = np.maximum(sums.edits, 1)
-    share = sums.shares / k
-    scale = 1 / (1 - np.minimum(share, 0.99))
-    squares = share * share
-    powers = [squares, scale * squares]
-    powers += [powers[-1] * share, powers[-1] * squares, powers[-1] ** 2]
-    powers.append(powers[-1] * share)
-    bias, free, least = _satterthwaite(
-        np.array([[np.einsum("pc,pc->c", side, x) for x in powers] for side in (member, other)])
-    )
-    means = sums.means / k
-    residuals = (sums.people - sums.shares * (member * means[:, None, 0] - other * means[:, None, 1])) / k
-    of_person = bias * np.einsum("pc,vpc,vpc->vc", scale, residuals, residuals)
-    squares, crossed, counts = sums.cells / k**2
-    of_cell = (squares - 2 * means * crossed + means**2 * counts).sum(axis=1)
-    of_edit = sums.spread / np.maximum(k * (k - 1), 1)
-    total = of_edit + of_person - of_cell
-    variance = np.where(total > 0, total, np.maximum(of_edit, of_person))
-    good = (sums.edits >= _LEAST) & (np.minimum(free + 1, least) >= _LEAST) & (variance > 0)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        df = variance**2 / (of_edit**2 / np.maximum(k - 1, 1e-9) + of_person**2 / np.maximum(free, 1e-9))
-        p = 2 * special.stdtr(df, -np.abs(sums.value) / np.sqrt(variance))
-    return np.where(good, p, np.nan)
+def _product(matrix: Matrix, of_edits: Floats) -> Floats:
+    """Return (rows, ...) of (rows, edits) and (edits, ...)."""
+    return np.asarray(matrix @ of_edits.reshape(len(of_edits), -1)).reshape(-1, *of_edits.shape[1:])
 
 
 def _satterthwaite(powers: Floats) -> tuple[Floats, Floats, Floats]:
@@ -229,11 +231,12 @@ def _satterthwaite(powers: Floats) -> tuple[Floats, Floats, Floats]:
     As `seesaw_cf.stats.crossing` has them, where each person is on one side: traces of either side add up.
 
     Args:
-        powers: (sides, 6, columns) sums over people of a^2, s a^2, s a^3, s a^4, s^2 a^4, s^2 a^5; a: share, s: scale.
+        powers: (6, labellings, sides, contrasts) sums over people of a^2, s a^2, s a^3, s a^4, s^2 a^4, s^2 a^5; a:
+            share, s: scale.
     """
-    a2, s2, s3, s4, r4, r5 = np.moveaxis(powers, 1, 0)
-    first = (s2 + a2 * s2 - 2 * s3).sum(axis=0)
-    second = (r4 + 2 * (a2 * r4 - 2 * r5) + (a2 * s2 - s3) ** 2 - 2 * s2 * (a2 * s3 - s4) + s3**2).sum(axis=0)
+    a2, s2, s3, s4, r4, r5 = powers
+    first = (s2 + a2 * s2 - 2 * s3).sum(axis=1)
+    second = (r4 + 2 * (a2 * r4 - 2 * r5) + (a2 * s2 - s3) ** 2 - 2 * s2 * (a2 * s3 - s4) + s3**2).sum(axis=1)
     good = (first > 0) & (second > 0)
-    bias = np.where(good, a2.sum(axis=0) / np.where(good, first, 1), 1.0)
-    return bias, np.where(good, first**2 / np.where(good, second, 1), 0.0), 1 / np.maximum(a2.max(axis=0), 1e-12)
+    bias = np.where(good, a2.sum(axis=1) / np.where(good, first, 1), 1.0)
+    return bias, np.where(good, first**2 / np.where(good, second, 1), 0.0), 1 / np.maximum(a2.max(axis=1), 1e-12)

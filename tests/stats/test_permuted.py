@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from seesaw_cf.errors import RecordError
 from seesaw_cf.stats import case_weights, clustered_means
 from seesaw_cf.stats.bootstrap import Floats
 from seesaw_cf.stats.crossing import Codes
+from seesaw_cf.stats.multiple import permutation_p, step_down
 from seesaw_cf.stats.permuted import LabelledPeople
 
 
@@ -46,7 +49,8 @@ def test_p_is_that_of_the_estimator_of_reports(edits: int, people: int, asked: f
     values = rng.lognormal(0, 1, (edit.size, 2)) + rng.normal(0, 3, int(edit.max()) + 1)[edit][:, None]
     labels = rng.integers(0, 4, (people, 12))  # 0: no tag
     member, other = (labels == 1).astype(float), (labels > 1).astype(float)
-    found = LabelledPeople(edit, person, block, values, people).p(member, other)
+    labelled = LabelledPeople(edit, person, block, values, people)
+    found = labelled.p(np.arange(people)[None], member, other)[:, :, 0]
     expected = [one_by_one(edit, person, values, member, other)]
     for code in range(3):
         rows = block == code
@@ -59,12 +63,57 @@ def test_p_is_that_of_the_estimator_of_reports(edits: int, people: int, asked: f
     assert found[there] == pytest.approx(np.array(expected)[there], rel=1e-7)
 
 
+@given(st.integers(0, 2**32 - 1), st.integers(1, 3), st.floats(0.3, 1.0), st.integers(2, 9))
+def test_permutations_give_the_p_of_the_slow_way(seed: int, most: int, asked: float, n_kinds: int) -> None:
+    """People share rows of labels, every permutation is made one by one; what is counted is the same."""
+    rng = np.random.default_rng(seed)
+    edit, person = (code.ravel() for code in np.indices((8, 16)))
+    times = rng.integers(1, 1 + most, edit.size) * (rng.random(edit.size) < asked)
+    edit, person = np.repeat(edit, times), np.repeat(person, times)
+    edit = np.unique(edit, return_inverse=True)[1]
+    values = rng.normal(size=(edit.size, 2))
+    sides = rng.integers(0, 3, (n_kinds, 3))
+    member, other = (sides == 1).astype(float), (sides == 2).astype(float)
+    orders = rng.permuted(np.tile(rng.integers(0, n_kinds, 16), (9, 1)), axis=1)
+    found = LabelledPeople(edit, person, edit % 2, values, 16).p(orders, member, other)[0].transpose(1, 0, 2)
+    slow = np.array([one_by_one(edit, person, values, member[kinds], other[kinds]) for kinds in orders])
+    assert np.array_equal(np.isnan(found), np.isnan(slow))
+    drawn, plain = found.reshape(9, -1), slow.reshape(9, -1)
+    assert np.allclose(drawn, plain, rtol=1e-7, atol=1e-12, equal_nan=True)
+    assert np.array_equal(permutation_p(plain[0], drawn), permutation_p(plain[0], plain), equal_nan=True)
+    assert np.array_equal(step_down(plain[0], drawn), step_down(plain[0], plain), equal_nan=True)
+
+
+def test_an_edit_of_two_blocks_is_two_edits() -> None:
+    rng = np.random.default_rng(0)
+    edit, person = (code.ravel() for code in np.indices((12, 20)))
+    block, values = person % 2, rng.normal(size=(edit.size, 1))
+    member = (rng.random((20, 2)) < 0.5).astype(float)
+    one, two = (
+        LabelledPeople(code, person, block, values, 20).p(np.arange(20)[None], member, 1 - member)
+        for code in (edit, edit + 12 * block)
+    )
+    assert np.array_equal(one, two, equal_nan=True)
+    assert np.isfinite(one[0]).all()
+
+
+def test_what_is_not_tested_is_not_computed() -> None:
+    rng = np.random.default_rng(0)
+    edit, person = (code.ravel() for code in np.indices((12, 20)))
+    asked = LabelledPeople(edit, person, edit % 2, rng.normal(size=(edit.size, 2)), 20)
+    member = (rng.random((20, 3)) < 0.5).astype(float)
+    tested = np.array([[True, False, True], [False, False, False], [False, True, False]])
+    every, some = (asked.p(np.arange(20)[None], member, 1 - member, chosen) for chosen in (None, tested))
+    assert np.array_equal(some, np.where(tested[:, None, None], every, np.nan), equal_nan=True)
+
+
 def test_what_no_labelling_can_test_has_no_p() -> None:
     edit, person = (code.ravel() for code in np.indices((9, 12)))
     values = np.random.default_rng(0).normal(size=(edit.size, 1))
     asked = LabelledPeople(edit, person, np.zeros(edit.size, np.intp), values, 12)
     member = np.column_stack([np.arange(12) < n for n in (0, 1, 4, 5, 6, 8)]).astype(float)
-    assert np.isnan(asked.p(member, 1 - member)[0, 0]).tolist() == [True, True, True, False, False, True]
+    found = asked.p(np.arange(12)[None], member, 1 - member)
+    assert np.isnan(found[0, 0, 0]).tolist() == [True, True, True, False, False, True]
 
 
 def test_values_that_are_no_numbers_are_refused() -> None:
