@@ -68,11 +68,17 @@ def differences(
     for first, second in pairs:
         kinds = [name for name, a, b in zip(NAMES, first.key, second.key) if a != b]
         names = {"differs": " and ".join(kinds), "first": label_of(first, lines), "second": label_of(second, lines)}
-        batch = "batch" in (first.member.protocol, second.member.protocol)
-        shares = [*_shares(first, second), *_took(first, second), *_accuracy(first, second)]
-        rows += [names | row for row in _effects(first, second, settings)]
-        rows += [names | row | (_BATCH if batch else {}) for row in shares]
+        what = f"{first.name} and {second.name}"
+        own = first.member.recall(what, partial(_pair, first, second, settings), second.member)
+        rows += [names | row for row in own]
     return adjust_families(pd.DataFrame(rows), FAMILY, settings.correction) if rows else pd.DataFrame()
+
+
+def _pair(first: ComparedEditor, second: ComparedEditor, settings: AuditSettings) -> list[TableRow]:
+    """Return the rows of two lines, without their names."""
+    batch = "batch" in (first.member.protocol, second.member.protocol)
+    shares = [*_shares(first, second), *_took(first, second), *_accuracy(first, second)]
+    return [*_effects(first, second, settings), *(row | (_BATCH if batch else {}) for row in shares)]
 
 
 def _own_scores(line: ComparedEditor, kind: str) -> pa.Table:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import pandas as pd
@@ -25,6 +26,7 @@ TABLES = (
 """Names of the tables of a comparison."""
 
 CITIZENSHIP = "P27"
+_EFFECT = ["editor", "relation", "axis", "group"]
 MEASURES = {"PS": "paraphrase", "NS": "neighbourhood", "S": "score"}
 """Number of `seesaw_cf.effects.edit_success` -> what it is called."""
 
@@ -82,7 +84,7 @@ def compare(
         "success": pd.concat([_success(member) for member in members], ignore_index=True),
         "effects_by_group": pd.concat([_effects(member) for member in members], ignore_index=True),
         "citizenship": pd.concat([_citizenship(member) for member in members], ignore_index=True),
-        "accuracy": joined(members, _published_accuracy if mode == "paper" else lambda member: member.accuracy),
+        "accuracy": _accuracy(members, mode),
         "verdicts": _verdicts(members, settings, family),
         "excess": joined(members, lambda member: member.audit.excess if member.audit else pd.DataFrame()),
         "differences": differences(pairs_of(lines, every=every), lines, settings),
@@ -91,12 +93,22 @@ def compare(
     return Comparison(members, settings, there, mode)
 
 
+def _accuracy(members: Sequence[Member], mode: BiasMode) -> pd.DataFrame:
+    if mode != "paper":
+        return joined(members, lambda results: results.accuracy)
+    by_folder = {member.folder: member for member in members}
+    return joined(
+        members,
+        lambda results: by_folder[results.folder].recall("published accuracy", partial(_published_accuracy, results)),
+    )
+
+
 def _published_accuracy(results: Results) -> pd.DataFrame:
     """Return accuracy by the published rule; the row "all" is the mean of the rows of pairs, as the papers print it.
 
     Source: SEESAW-CF Tables 4 and 5 (last row).
     """
-    if results.answers is None:
+    if results.accuracy.empty:
         return pd.DataFrame()
     scores = read_table(results.folder / "scores.parquet", SCORES)
     pairs = cross_property(scores, mode="paper")
@@ -146,22 +158,30 @@ def _effects(member: Member) -> pd.DataFrame:
     effects = member.results.effects
     if effects.empty:
         return effects
-    keys = ["editor", "relation", "axis", "group"]
-    tests = []
-    for line in lines_of([member], controls=True):
-        prompts = prompts_of(line)
-        if (prompts["holds"] == HOLDER).any():
-            tests.append(group_effects(prompts, mode="paper", draws=0)[[*keys, "D", "p"]])
-    if not tests:
+    tested = member.recall("published tests", partial(_published_tests, member))
+    if tested.empty:
         return member.named(effects.assign(paper_p=float("nan"), paper_star=False))
-    tested = pd.concat(tests).rename(columns={"p": "paper_p"}).assign(holds=HOLDER)
+    tested = tested.rename(columns={"p": "paper_p"}).assign(holds=HOLDER)
     tested["paper_star"] = (tested["D"] < 0) & (tested["paper_p"] < STAR_LEVEL)
-    merged = effects.merge(tested.drop(columns="D"), how="left", on=[*keys, "holds"])
+    merged = effects.merge(tested.drop(columns="D"), how="left", on=[*_EFFECT, "holds"])
     return member.named(merged.assign(paper_star=merged["paper_star"].eq(True)))
+
+
+def _published_tests(member: Member) -> pd.DataFrame:
+    """Return the papers' test of each effect on people who hold the new target."""
+    frames = [prompts_of(line) for line in lines_of([member], controls=True)]
+    held = [frame for frame in frames if (frame["holds"] == HOLDER).any()]
+    tests = [group_effects(frame, mode="paper", draws=0)[[*_EFFECT, "D", "p"]] for frame in held]
+    return pd.concat(tests) if tests else pd.DataFrame()
 
 
 def _citizenship(member: Member) -> pd.DataFrame:
     """D by race after edits of citizenship, by the continent of the country that was edited to (Figure 3)."""
+    table = member.recall("citizenship", partial(_by_continent, member))
+    return member.named(table)
+
+
+def _by_continent(member: Member) -> pd.DataFrame:
     continents = {row["label"]: row["continent"] for row in groups.table("countries").values()}
     tables = []
     for line in lines_of([member]):
@@ -172,7 +192,7 @@ def _citizenship(member: Member) -> pd.DataFrame:
         by_continent = rows.assign(edit_relation=[continents.get(name) or UNKNOWN for name in rows["target_new"]])
         tables.append(group_effects(by_continent, axes=["race"], clusters=clusters_of(member.protocol)))
     table = pd.concat(tables, ignore_index=True) if tables else pd.DataFrame()
-    return member.named(table.drop(columns="effective").rename(columns={"relation": "continent"})) if tables else table
+    return table.drop(columns="effective").rename(columns={"relation": "continent"}) if tables else table
 
 
 def _verdicts(members: Sequence[Member], settings: AuditSettings, family: Sequence[str] | None) -> pd.DataFrame:
