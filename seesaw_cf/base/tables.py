@@ -160,6 +160,8 @@ def _reading(file: Path) -> Iterator[None]:
         yield
     except FileNotFoundError as error:
         raise StorageError(f"{file}: no such file. Check the path.") from error
+    except MemoryError:  # that of Arrow is one of its errors, too, and says nothing about the file
+        raise
     except (pa.ArrowException, OSError, UnicodeEncodeError) as error:
         raise RecordError(f"{file}: not a whole Parquet file ({error}). Delete it and make it again.") from error
 

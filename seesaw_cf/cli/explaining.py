@@ -58,6 +58,9 @@ def explained(error: BaseException) -> str | None:
     """
     if isinstance(error, SeesawError):
         return str(error)
+    if isinstance(error, MemoryError):  # that of Arrow is one of its errors, too
+        remedy = "Close other programs, give less at once, or use a machine with more memory, then repeat the command."
+        return f"not enough memory ({_first_lines(error)}). {remedy}"
     for module, classes in _KNOWN.items():
         for name, remedy in classes.items():
             kind = getattr(sys.modules.get(module), name, None)
@@ -69,8 +72,6 @@ def explained(error: BaseException) -> str | None:
         return _of_system(error)
     if isinstance(error, UnicodeError):
         return f"a text is not UTF-8: {error}. Convert the file it comes from to UTF-8."
-    if isinstance(error, MemoryError):
-        return f"not enough memory ({_first_lines(error)}). Give less at once, or use a machine with more memory."
     return None
 
 

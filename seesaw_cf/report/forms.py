@@ -50,6 +50,9 @@ class Report:
     def write(self, folder: Path, *, pictures: bool = False, full: bool = False) -> str:
         """Write every form into a folder; remove what an earlier report wrote there and this one does not.
 
+        Every text is made before the first file changes. While files are written there is no page, and `report.json`
+        only lists them, so that what is not whole does not look so.
+
         Args:
             folder: Where to; made when it is not there.
             pictures: Draw pictures too.
@@ -67,12 +70,16 @@ class Report:
         files = {**self.pages, "report.md": self.markdown(captions)}
         files |= {table.file: table.csv for table in self.tables}
         names = [*files, *(f"pictures/{name}" for name in captions)]
-        for name in _earlier(folder) - set(names):
-            (folder / name).unlink(missing_ok=True)
-        for name, text in files.items():
-            write_text(folder / name, text)
-        write_text(folder / "report.json", json_text({**self.record, "files": names}))
-        return self._terminal(folder, len(captions), full)
+        record, screen = json_text({**self.record, "files": names}), self._terminal(folder, len(captions), full)
+        earlier = _earlier(folder)
+        write_text(folder / "report.json", json_text({"files": sorted({*names, *earlier})}))
+        for file in (folder / name for name in {*(earlier - {*names}), *self.pages}):
+            if file.is_file():
+                file.unlink()
+        for name in sorted(files, key=lambda name: name in self.pages):
+            write_text(folder / name, files[name])
+        write_text(folder / "report.json", record)
+        return screen
 
     def markdown(self, captions: Mapping[str, str] | None = None) -> str:
         """Return `report.md`.

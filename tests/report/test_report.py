@@ -14,12 +14,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from seesaw_cf.base.files import write_text
 from seesaw_cf.base.tables import read_table, write_table
 from seesaw_cf.effects.groups import group_effects
 from seesaw_cf.effects.prompts import prompt_effects
 from seesaw_cf.effects.scores import as_table
 from seesaw_cf.errors import MissingExtraError, RecordError, RunFolderError, StorageError, UnknownNameError
-from seesaw_cf.report import read_results, terminal_report, write_report
+from seesaw_cf.report import forms, read_results, terminal_report, write_report
 from seesaw_cf.types import AttributePrompt, Case, EditRequest, Entity
 from tests.fakes import not_installed
 from tests.report.runs import all_markdown, cases, property_cases, write_manifest, write_run
@@ -89,6 +90,46 @@ def test_files_of_an_earlier_report_are_removed_and_others_stay(run_folder: Path
     (tmp_path / "report.json").write_text(json.dumps(listed), encoding="utf-8")
     write_report(run_folder, tmp_path)
     assert (tmp_path.parent / "outside.csv").exists()
+
+
+def whole(folder: Path) -> dict[str, bytes]:
+    return {file.relative_to(folder).as_posix(): file.read_bytes() for file in folder.rglob("*.*") if file.is_file()}
+
+
+def test_memory_that_runs_out_before_a_file_is_written_changes_none(
+    run_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_report(run_folder, tmp_path)
+    before = whole(tmp_path)
+    monkeypatch.setattr(forms.Report, "markdown", out_of_memory)
+    with pytest.raises(MemoryError):
+        write_report(run_folder, tmp_path)
+    assert whole(tmp_path) == before
+
+
+def test_memory_that_runs_out_between_two_files_leaves_no_report_that_looks_whole(
+    run_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_report(run_folder, tmp_path)
+    before = whole(tmp_path)
+
+    def write(path: Path, text: str) -> None:
+        (out_of_memory if path.name == "report.md" else write_text)(path, text)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(forms, "write_text", write)
+        with pytest.raises(MemoryError):
+            write_report(run_folder, tmp_path)
+    assert not list(tmp_path.glob("*.html"))
+    listed = json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))
+    assert list(listed) == ["files"]
+    assert set(listed["files"]) == before.keys() - {"report.json"}
+    write_report(run_folder, tmp_path)
+    assert whole(tmp_path) == before
+
+
+def out_of_memory(*_: object) -> None:
+    raise MemoryError
 
 
 def test_terminal_fits_and_shows_every_section(report: tuple[Path, str]) -> None:
