@@ -1,7 +1,7 @@
 """lm_eval on this package's engine against lm_eval's own `hf`: BBQ, of a base alone, and of a base with eight edits.
 
     python -m benchmarks.harness_speed --bbq BBQ/data --turns 2
-    python -m benchmarks.harness_speed --bbq BBQ/data --model seesaw-tiny --layer 2 --items 2000 --each
+    python -m benchmarks.harness_speed --bbq BBQ/data --model seesaw-tiny --layer 1 --turns 2 --each
 
 needs the extra harness and writes its part of benchmarks/results/harness_speed.json. All are asked the same requests
 of lm_eval. Times are those of its `loglikelihood`, tokens and sorting included. `hf` is timed at the better of two
