@@ -22,6 +22,8 @@ NAMES = {
     "mend": "MEND",
     "ike": "IKE",
 }
+CHANGES = {"nf4": "rounding to 4 bits", "merged": "a merged LoRA"}
+"""Parts of stage 7."""
 # Declared parts of this model in the order of their stages; stage 4 came before stage 3 for want of time.
 ORDER = ("memit", "ft", "rome", "lora", "alphaedit", "mend", "ike")
 
@@ -29,7 +31,8 @@ ORDER = ("memit", "ft", "rome", "lora", "alphaedit", "mend", "ike")
 def named(editor: str) -> str:
     """Return what an editor or control is called on the page."""
     inner = editor.partition("(")[2].rstrip(")")
-    return f"control of {NAMES.get(inner, inner)}" if inner else NAMES.get(editor, editor)
+    names = NAMES | CHANGES
+    return f"control of {names.get(inner, inner)}" if inner else names.get(editor, editor)
 
 
 def own_editors(tables: Tables) -> list[str]:
@@ -215,7 +218,7 @@ def happened(tables: Tables) -> str:
     lines = [
         f"- **Finished**: {'; '.join(done)}.",
         f"- **Not finished, so not shown**: {f'{listed(missing)}; ' if missing else ''}the other edits of the finished "
-        "editors; stages 5 to 7.",
+        f"editors; stages 5 and 6{'' if len(tables['changed levels']) else ', 7'}.",
         "- **Stopped by** time on the machine, as declared: the process had between a tenth and all of a core.",
         f"- **Cost**, with a control: {'; '.join(costs)}.",
         *DEVIATIONS,

@@ -136,7 +136,10 @@ def _part(larger: ResumableRows, origin: _Origin, numbers: Sequence[int]) -> Res
     return ResumableRows(hidden, calls, tuple(tail.starts.tolist()), smaller)
 
 
-def _arguments(tokens: PackedRows, mask: Tensor, cache: Cache | None) -> dict[str, object]:
+_Arguments = dict[str, object]  # of a model's forward pass
+
+
+def _arguments(tokens: PackedRows, mask: Tensor, cache: Cache | None) -> _Arguments:
     return {
         "input_ids": tokens.ids,
         "position_ids": tokens.places[1],
@@ -146,7 +149,7 @@ def _arguments(tokens: PackedRows, mask: Tensor, cache: Cache | None) -> dict[st
     }
 
 
-def _after(head: PackedRows, tail: PackedRows, parts: ModelParts, prefix: Sequence[ConstantLayer]) -> dict[str, object]:
+def _after(head: PackedRows, tail: PackedRows, parts: ModelParts, prefix: Sequence[ConstantLayer]) -> _Arguments:
     """The arguments with which the model goes on behind the constant tokens."""
     mask = row_mask(tail.places, torch.cat([head.places, tail.places], 2), parts.stream_dtype)
     return _arguments(tail, mask, Cache(layers=list(prefix)) if prefix else None)

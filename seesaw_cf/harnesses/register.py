@@ -21,6 +21,7 @@ import seesaw_cf
 from seesaw_cf.base.citations import PAPERS
 from seesaw_cf.base.errors import RecordError, SeesawError
 from seesaw_cf.base.files import write_text
+from seesaw_cf.base.types import JsonObject
 from seesaw_cf.harnesses import inspect_tasks
 
 PAPER = PAPERS["seesaw_cf"]
@@ -43,7 +44,7 @@ TASKS: Mapping[str, tuple[str, str]] = {
 """Task -> title, and what it measures."""
 
 
-def register_entry(task: str, repository: str, commit: str, contributors: Sequence[str]) -> dict[str, object]:
+def register_entry(task: str, repository: str, commit: str, contributors: Sequence[str]) -> JsonObject:
     """Return the entry of a task, as `eval.yaml` holds it.
 
     Args:

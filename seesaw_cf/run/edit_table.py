@@ -77,7 +77,10 @@ def read_edits(file: Path) -> pa.Table:
     return read_table(file, EDITS, may_lack=_SINCE)
 
 
-def _judged(row: dict[str, Any], nats: float) -> dict[str, Any]:
+_Row = dict[str, Any]  # of `EDITS`
+
+
+def _judged(row: _Row, nats: float) -> _Row:
     """The row with `raised` and `success`, None where a side was not scored, and what was known before the edit."""
 
     def higher(first: str, second: str) -> bool | None:
