@@ -93,17 +93,19 @@ def test_contrasts_are_means_of_differences_within_edits(cell: Cell) -> None:
     table = cell.rows("contrasts")
     table = table[table["p"].notna() & ~table["mirror"]]
     own, checked = changes(cell), 0
-    for row in table.to_dict("records"):
-        rows = own[(own["editor"] == row["editor"]) & (own["holds"] == row["holds"])]
-        if row["relation"] != "all":
-            rows = rows[rows["edit_relation"] == row["relation"]]
-        labels = [list(names) if names is not None else [] for names in tags.loc[rows["subject_id"], row["axis"]]]
-        member = np.array([row["group"] in names for names in labels])
+    for (editor, holds, axis), tests in table.groupby(["editor", "holds", "axis"]):
+        rows = own[(own["editor"] == editor) & (own["holds"] == holds)]
+        labels = [list(names) if names is not None else [] for names in tags.loc[rows["subject_id"], axis]]
         tagged = np.array([bool(names) for names in labels])
-        sides = [rows[side].groupby("case_id")[row["scale"]].mean() for side in (member, tagged & ~member)]
-        value = (sides[0] - sides[1]).dropna().mean() * (1 if row["holds"] == "target_new" else -1)
-        assert value == pytest.approx(row["value"], rel=2e-5, abs=2e-6), row
-        checked += 1
+        for (group, relation), test in tests.set_index(["group", "relation"]).iterrows():
+            member = np.array([group in names for names in labels])
+            chosen = np.full(len(rows), True) if relation == "all" else (rows["edit_relation"] == relation).to_numpy()
+            sides = [
+                rows[chosen & side].groupby("case_id")[test["scale"]].mean() for side in (member, tagged & ~member)
+            ]
+            value = (sides[0] - sides[1]).dropna().mean() * (1 if holds == "target_new" else -1)
+            assert value == pytest.approx(test["value"], rel=2e-5, abs=2e-6), (editor, holds, group, relation)
+            checked += 1
     assert checked > 20
 
 

@@ -16,6 +16,7 @@ import pytest
 
 from seesaw_cf.base.files import write_text
 from seesaw_cf.base.tables import read_table, write_table
+from seesaw_cf.effects.audit import AuditSettings
 from seesaw_cf.effects.groups import group_effects
 from seesaw_cf.effects.prompts import prompt_effects
 from seesaw_cf.effects.scores import as_table
@@ -26,6 +27,8 @@ from tests.fakes import not_installed
 from tests.report.runs import all_markdown, cases, property_cases, write_manifest, write_run
 
 PICTURES = {f"{kind}_{axis}.png" for kind in ("forest", "heatmap") for axis in ("gender", "race", "region")}
+QUICK = AuditSettings(permutations=19)
+"""For tests about files, not about numbers."""
 # What the audit adds for two editors; only gender has enough people for intervals in this small run.
 AUDIT = {"verdicts.csv", "verdicts_known.csv", "editors.csv", "gates.csv"}
 
@@ -78,17 +81,17 @@ def test_a_report_is_short_and_says_its_tables_once(report: tuple[Path, str]) ->
 
 
 def test_files_of_an_earlier_report_are_removed_and_others_stay(run_folder: Path, tmp_path: Path) -> None:
-    write_report(run_folder, tmp_path, pictures=True)
+    write_report(run_folder, tmp_path, settings=QUICK, pictures=True)
     (tmp_path / "tables" / "mine.csv").write_text("mine")
     listed = json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))
     (tmp_path.parent / "outside.csv").write_text("mine")
     listed["files"] += ["../outside.csv", "tables/../../outside.csv", 3]
-    write_report(run_folder, tmp_path)
+    write_report(run_folder, tmp_path, settings=QUICK)
     assert not list((tmp_path / "pictures").iterdir())
     assert (tmp_path / "tables" / "mine.csv").exists()
     assert "](pictures/" not in (tmp_path / "report.md").read_text(encoding="utf-8")
     (tmp_path / "report.json").write_text(json.dumps(listed), encoding="utf-8")
-    write_report(run_folder, tmp_path)
+    write_report(run_folder, tmp_path, settings=QUICK)
     assert (tmp_path.parent / "outside.csv").exists()
 
 
@@ -99,18 +102,18 @@ def whole(folder: Path) -> dict[str, bytes]:
 def test_memory_that_runs_out_before_a_file_is_written_changes_none(
     run_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write_report(run_folder, tmp_path)
+    write_report(run_folder, tmp_path, settings=QUICK)
     before = whole(tmp_path)
     monkeypatch.setattr(forms.Report, "markdown", out_of_memory)
     with pytest.raises(MemoryError):
-        write_report(run_folder, tmp_path)
+        write_report(run_folder, tmp_path, settings=QUICK)
     assert whole(tmp_path) == before
 
 
 def test_memory_that_runs_out_between_two_files_leaves_no_report_that_looks_whole(
     run_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write_report(run_folder, tmp_path)
+    write_report(run_folder, tmp_path, settings=QUICK)
     before = whole(tmp_path)
 
     def write(path: Path, text: str) -> None:
@@ -119,12 +122,12 @@ def test_memory_that_runs_out_between_two_files_leaves_no_report_that_looks_whol
     with monkeypatch.context() as patch:
         patch.setattr(forms, "write_text", write)
         with pytest.raises(MemoryError):
-            write_report(run_folder, tmp_path)
+            write_report(run_folder, tmp_path, settings=QUICK)
     assert not list(tmp_path.glob("*.html"))
     listed = json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))
     assert list(listed) == ["files"]
     assert set(listed["files"]) == before.keys() - {"report.json"}
-    write_report(run_folder, tmp_path)
+    write_report(run_folder, tmp_path, settings=QUICK)
     assert whole(tmp_path) == before
 
 
