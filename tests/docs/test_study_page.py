@@ -93,18 +93,20 @@ def test_contrasts_are_means_of_differences_within_edits(cell: Cell) -> None:
     table = cell.rows("contrasts")
     table = table[table["p"].notna() & ~table["mirror"]]
     own, checked = changes(cell), 0
-    for (editor, holds, axis), tests in table.groupby(["editor", "holds", "axis"]):
+    for key, tests in table.groupby(["editor", "holds", "axis"]):
+        editor, holds, axis = map(str, key)
         rows = own[(own["editor"] == editor) & (own["holds"] == holds)]
-        labels = [list(names) if names is not None else [] for names in tags.loc[rows["subject_id"], axis]]
+        found = tags.loc[rows["subject_id"], axis].tolist()
+        labels = [list(names) if names is not None else [] for names in found]
         tagged = np.array([bool(names) for names in labels])
-        for (group, relation), test in tests.set_index(["group", "relation"]).iterrows():
-            member = np.array([group in names for names in labels])
-            chosen = np.full(len(rows), True) if relation == "all" else (rows["edit_relation"] == relation).to_numpy()
+        for test in tests.to_dict("records"):
+            member = np.array([test["group"] in names for names in labels])
+            chosen = (rows["edit_relation"] == test["relation"]).to_numpy() | (test["relation"] == "all")
             sides = [
                 rows[chosen & side].groupby("case_id")[test["scale"]].mean() for side in (member, tagged & ~member)
             ]
             value = (sides[0] - sides[1]).dropna().mean() * (1 if holds == "target_new" else -1)
-            assert value == pytest.approx(test["value"], rel=2e-5, abs=2e-6), (editor, holds, group, relation)
+            assert value == pytest.approx(test["value"], rel=2e-5, abs=2e-6), test
             checked += 1
     assert checked > 20
 
