@@ -89,7 +89,7 @@ def changes(tables: Tables) -> str:
     table = tables["changed levels"]
     table = table[table["decides"].astype(bool) & ~table["editor"].str.contains("(", regex=False)]
     if table.empty:
-        return "Not run."
+        return "Not finished, so not shown."
     tests = tables["changed contrasts"]
     counted = tests[~tests["mirror"].astype(bool)].groupby(["editor", "verdict"]).size()
     rows = [

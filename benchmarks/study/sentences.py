@@ -234,12 +234,17 @@ COST = {
     ("memit", "edits2"): "762 s, 1.9 GB",
     ("ft", "edits2"): "571 s, 1.6 GB",
     ("rome", "edits2"): "1,071 s, 2.6 GB",
+    ("lora", "edits1"): "768 s, 1.5 GB",
+    ("alphaedit", "edits1"): "847 s, 1.8 GB",
 }
 DEVIATIONS = (
     "- **Run from** the code of commit `548775c` with the declared files of commit `d087f3e`. What FT and ROME do "
     "by default has changed in the package since.",
     "- **Amended before any edit**: 40 edits in stage 1 in place of 80, with three looks in place of two "
     "([the declaration](study_declared.md) says why).",
+    "- **Failed**: IKE. The declared control is a random change of weights, and IKE changes none. The command fails "
+    "again if it is repeated. Its controls would be `identity` and `unrelated`.",
+    "- **MEND** ran with the package's default training, 300 steps on the 800 texts. It writes its answer for everybody.",
     "- **Another order, decided after stage 1 was read and before any part of stage 4 ran**: the first file of stage 4 "
     "comes after stage 2 and before stage 3, so that every editor has a first look. Each look has its declared level.",
     "- **Written after the declaration, before any score was read**: which rows of the table of claims stand for which "
