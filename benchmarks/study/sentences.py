@@ -244,7 +244,7 @@ DEVIATIONS = (
     "([the declaration](study_declared.md) says why).",
     "- **Failed**: IKE. The declared control is a random change of weights, and IKE changes none. The command fails "
     "again if it is repeated. Its controls would be `identity` and `unrelated`.",
-    "- **MEND** ran with the package's default training, 300 steps on the 800 texts. It writes its answer for everybody.",
+    "- **MEND** ran with the package's own training, 300 steps on the 800 texts. It writes its answer for everybody.",
     "- **Another order, decided after stage 1 was read and before any part of stage 4 ran**: the first file of stage 4 "
     "comes after stage 2 and before stage 3, so that every editor has a first look. Each look has its declared level.",
     "- **Written after the declaration, before any score was read**: which rows of the table of claims stand for which "
