@@ -18,7 +18,7 @@ import pandas as pd
 
 from benchmarks.editors_common import ROOT
 from benchmarks.study.keep import KEPT
-from benchmarks.study.looks import finished, join
+from benchmarks.study.looks import finished_looks, join
 from seesaw_cf.base.files import write_text
 from seesaw_cf.editors.control_names import compared, is_control
 from seesaw_cf.effects.audit import HOLDERS, AuditSettings, audit
@@ -136,7 +136,7 @@ def analyse(
     """
     declared = declared or settings()
     tables: dict[str, list[pd.DataFrame]] = {name: [] for name in _ROWS}
-    for model, look, editor, parts in finished(kept):
+    for model, look, editor, parts in finished_looks(kept):
         names = dict(zip(CELL, (model, look.name, editor)))
         with tempfile.TemporaryDirectory() as folder:
             results = _results(join(parts, Path(folder)), replace(declared, alpha=look.alpha))

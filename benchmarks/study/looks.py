@@ -43,7 +43,7 @@ _BY_NAME = {look.name: look for look in LOOKS}
 _ORDER = tuple(_BY_NAME)
 
 
-def finished(kept: Path) -> Iterator[tuple[str, Look, str, list[Path]]]:
+def finished_looks(kept: Path) -> Iterator[tuple[str, Look, str, list[Path]]]:
     """Return model, look, editor and run folders of every look that has all of its parts.
 
     Args:

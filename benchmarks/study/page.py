@@ -15,16 +15,14 @@ from benchmarks.study.analysis import read_tables
 from benchmarks.study.edit_tables import NONE, card, claims, estimate_text, pairs, share_text, took
 from benchmarks.study.looks import LOOKS, first, newest
 from benchmarks.study.sentences import (
-    CHANGES,
     Row,
     Tables,
     abstract,
     findings,
     happened,
+    later_level,
     limits,
-    listed,
     named,
-    narrowed,
     null_rate,
 )
 from seesaw_cf.base.files import write_text
@@ -46,7 +44,7 @@ def levels(tables: Tables) -> str:
     """Return the declared levels of every editor."""
     rows = []
     for row in _deciding(tables).to_dict("records"):
-        later = narrowed(tables, row["editor"], row["level"])
+        later = later_level(tables, row["editor"], row["level"])
         unit = " nats" if row["scale"] == "log-odds" else ""
         rows.append(
             [
@@ -82,36 +80,6 @@ def pictures(tables: Tables) -> str:
 def _deciding(tables: Tables) -> pd.DataFrame:
     table = tables["levels"]
     return table[table["decides"].astype(bool) & ~table["editor"].str.contains("(", regex=False)]
-
-
-def changes(tables: Tables) -> str:
-    """Return the declared levels and the verdicts on groups of each change of the whole model."""
-    table = tables["changed levels"]
-    table = table[table["decides"].astype(bool) & ~table["editor"].str.contains("(", regex=False)]
-    if table.empty:
-        return "Not finished, so not shown."
-    tests = tables["changed contrasts"]
-    counted = tests[~tests["mirror"].astype(bool)].groupby(["editor", "verdict"]).size()
-    rows = [
-        [
-            named(row["editor"]),
-            LEVELS[row["level"]],
-            estimate_text(row["value"], row["low"], row["high"]) + (" nats" if row["scale"] == "log-odds" else ""),
-            estimate_text(row["control_value"]),
-            f"**{estimate_text(row['difference'], row['difference_low'], row['difference_high'])}**",
-            p_value(row["p_adjusted"]),
-            f"{row['n']:.0f}; {row['n_edits']:.0f}",
-            row["verdict"],
-        ]
-        for row in table.to_dict("records")
-    ]
-    heads = ["change", "what", "by how much", "its null", "difference", "p", "questions; facts", "verdict"]
-    sentences = [
-        f"Contrasts of groups after {named(part)}: "
-        f"{listed([f'{counted.get((part, verdict), 0)} {verdict}' for verdict in VERDICTS])}."
-        for part in table["editor"].unique()
-    ]
-    return "\n\n".join([markdown_table(heads, rows, left=2), *sentences])
 
 
 def _before_level(tables: Tables, row: Row) -> float:
@@ -230,7 +198,6 @@ PARTS: Mapping[str, Callable[[Tables], str]] = {
     "COUNTS": counts,
     "DECIDED": decided,
     "POOLED": pooled,
-    "CHANGES": changes,
     "TOOK": took,
     "BEFORE": before,
     "PAIRS": pairs,
@@ -244,15 +211,12 @@ PARTS: Mapping[str, Callable[[Tables], str]] = {
 
 def views(tables: Tables) -> Tables:
     """Return the rows of every editor's newest look, and those of the first where a level is tested."""
-    edits = {name: table[~table["part"].isin(CHANGES)] for name, table in tables.items()}
-    whole = {name: newest(table[table["part"].isin(CHANGES)]) for name, table in tables.items()}
-    later = newest(edits["levels"])
-    return {name: newest(table) for name, table in edits.items()} | {
-        "levels": first(edits["levels"]),
-        "narrowed": later[later["records"] != LOOKS[0].name],
-        "all before": edits["before"],
-        "changed levels": whole["levels"],
-        "changed contrasts": whole["contrasts"],
+    levels_ = tables["levels"]
+    later = newest(levels_)
+    return {name: newest(table) for name, table in tables.items()} | {
+        "levels": first(levels_),
+        "later levels": later[later["records"] != LOOKS[0].name],
+        "all before": tables["before"],
     }
 
 

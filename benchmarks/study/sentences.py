@@ -22,8 +22,6 @@ NAMES = {
     "mend": "MEND",
     "ike": "IKE",
 }
-CHANGES = {"nf4": "rounding to 4 bits", "merged": "a merged LoRA"}
-"""Parts of stage 7."""
 # Declared parts of this model in the order of their stages; stage 4 came before stage 3 for want of time.
 ORDER = ("memit", "ft", "rome", "lora", "alphaedit", "mend", "ike")
 
@@ -31,8 +29,7 @@ ORDER = ("memit", "ft", "rome", "lora", "alphaedit", "mend", "ike")
 def named(editor: str) -> str:
     """Return what an editor or control is called on the page."""
     inner = editor.partition("(")[2].rstrip(")")
-    names = NAMES | CHANGES
-    return f"control of {names.get(inner, inner)}" if inner else names.get(editor, editor)
+    return f"control of {NAMES.get(inner, inner)}" if inner else NAMES.get(editor, editor)
 
 
 def own_editors(tables: Tables) -> list[str]:
@@ -65,7 +62,7 @@ def by_verdict(tables: Tables, level: str) -> str:
     for editor in own_editors(tables):
         row = _level(tables, editor, level)
         settled = str(row["verdict"]).endswith("its control")
-        later = narrowed(tables, editor, level)
+        later = later_level(tables, editor, level)
         more = f"; {later['n_edits']:.0f} edits {_change(later)}" if later is not None else ""
         value = f" ({row['n_edits']:.0f} edits {_change(row)}{more})" if settled else ""
         clauses.setdefault(str(row["verdict"]), []).append(named(editor) + value)
@@ -121,7 +118,7 @@ def abstract(tables: Tables) -> str:
     """Return five sentences."""
     editors, runs = own_editors(tables), tables["runs"].set_index("part")
     edits = {name: int(n) for name, n in runs["edits"].items()}
-    written = listed(
+    counts = listed(
         [
             f"{n} with {listed([named(name) for name in editors if edits[name] == n])}"
             for n in sorted(set(edits.values()), reverse=True)
@@ -131,7 +128,7 @@ def abstract(tables: Tables) -> str:
     facts = _level(tables, editors[0], "other_facts")
     return " ".join(
         [
-            f"We wrote false facts about people, one at a time, into SmolLM2-135M-Instruct, {written}, and asked up to "
+            f"We wrote false facts about people, one at a time, into SmolLM2-135M-Instruct, {counts}, and asked up to "
             f"{prompts:,.0f} questions about {people:,.0f} other people before and after, with a "
             "random change of the same size for comparison.",
             f"Of other recorded facts about the edited person {100 * facts['before']:.0f} % were right before, on "
@@ -157,7 +154,7 @@ def findings(tables: Tables) -> str:
             settled = str(row["verdict"]).endswith("its control")
             few = f" {row['half_edits']:.0f} of {row['n_edits']:.0f} edits carry half of the change." if settled else ""
             text = f"**{named(editor)}: {sentence}: {row['verdict']}.** Difference from its control {_change(row)}."
-            words.append((0 if settled else 2, f"- {text}{few}{_narrowed(tables, editor, level)}"))
+            words.append((0 if settled else 2, f"- {text}{few}{_with_later_edits(tables, editor, level)}"))
         if _writes_for_all(tables, editor):
             text = f"**{named(editor)} writes its new answer for other people too**, whichever of the two they hold: "
             words.append((0, f"- {text}false of those who hold the old one, right of those who hold the new one."))
@@ -169,9 +166,9 @@ def findings(tables: Tables) -> str:
     return "\n".join(text for _, text in sorted(words, key=lambda each: each[0]))
 
 
-def _narrowed(tables: Tables, editor: str, level: str) -> str:
+def _with_later_edits(tables: Tables, editor: str, level: str) -> str:
     """Return what later edits make of the estimate of a level, which is tested in the first look alone."""
-    row = narrowed(tables, editor, level)
+    row = later_level(tables, editor, level)
     if row is None:
         return ""
     settled = str(_level(tables, editor, level)["verdict"]).endswith("its control")
@@ -180,9 +177,9 @@ def _narrowed(tables: Tables, editor: str, level: str) -> str:
     return f" With {row['n_edits']:.0f} edits it is {_change(row)}{doubt}."
 
 
-def narrowed(tables: Tables, editor: str, level: str) -> Row | None:
+def later_level(tables: Tables, editor: str, level: str) -> Row | None:
     """Return the row of a level at an editor's newest look; None where that is the first."""
-    table = tables["narrowed"]
+    table = tables["later levels"]
     own = table[(table["editor"] == editor) & (table["level"] == level) & table["decides"].astype(bool)]
     return own.to_dict("records")[0] if len(own) else None
 
@@ -218,7 +215,7 @@ def happened(tables: Tables) -> str:
     lines = [
         f"- **Finished**: {'; '.join(done)}.",
         f"- **Not finished, so not shown**: {f'{listed(missing)}; ' if missing else ''}the other edits of the finished "
-        f"editors; stages 5 and 6{'' if len(tables['changed levels']) else ', 7'}.",
+        "editors; stages 5 to 7.",
         "- **Stopped by** time on the machine, as declared: the process had between a tenth and all of a core.",
         f"- **Cost**, with a control: {'; '.join(costs)}.",
         *DEVIATIONS,

@@ -10,13 +10,13 @@ import pytest
 from benchmarks.study.analysis import DECLARED, TABLES, read_tables, settings
 from benchmarks.study.claims import verdict
 from benchmarks.study.keep import KEPT
-from benchmarks.study.looks import LOOKS, finished, join, newest
+from benchmarks.study.looks import LOOKS, finished_looks, join, newest
 from benchmarks.study.page import PAGE, page
 from benchmarks.study.records import FOLDER, stages
 from seesaw_cf.records.load import load_cases
 from seesaw_cf.records.relations import FREE
 
-LOOKED = list(finished(KEPT))
+FINISHED = list(finished_looks(KEPT))
 COLUMNS = ["editor", "case_id", "edit_relation", "kind", "prompt_id", "subject_id", "holds", "role", "phase"]
 SIDES = ["case_id", "prompt_id", "edit_relation", "subject_id", "holds"]
 
@@ -38,7 +38,7 @@ class Cell(NamedTuple):
         return pd.concat([pd.read_parquet(part / "scores.parquet", columns=columns) for part in self.parts])
 
 
-@pytest.fixture(scope="module", params=LOOKED, ids=lambda look: f"{look[2]}-{look[1].name}")
+@pytest.fixture(scope="module", params=FINISHED, ids=lambda look: f"{look[2]}-{look[1].name}")
 def cell(request: pytest.FixtureRequest) -> Cell:
     _, look, editor, parts = request.param
     return Cell(editor, look.name, parts)
@@ -99,8 +99,8 @@ def test_contrasts_are_means_of_differences_within_edits(cell: Cell) -> None:
     for key, tests in table.groupby(["editor", "holds", "axis"]):
         editor, holds, axis = map(str, key)
         rows = own[(own["editor"] == editor) & (own["holds"] == holds)]
-        found = tags.loc[rows["subject_id"], axis].tolist()
-        labels = [list(names) if names is not None else [] for names in found]
+        groups = tags.loc[rows["subject_id"], axis].tolist()
+        labels = [list(names) if names is not None else [] for names in groups]
         tagged = np.array([bool(names) for names in labels])
         for test in tests.to_dict("records"):
             member = np.array([test["group"] in names for names in labels])
@@ -137,11 +137,11 @@ def test_the_edits_are_those_of_the_declared_draw() -> None:
 
 
 def test_parts_of_a_look_have_no_edit_in_common(tmp_path: Path) -> None:
-    part = LOOKED[0][3][0]
+    part = FINISHED[0][3][0]
     assert join([part], tmp_path) == part
     with pytest.raises(ValueError, match="got an edit in two parts"):
         join([part, part], tmp_path)
-    other = next(parts[0] for _, _, editor, parts in LOOKED if editor != part.name)
+    other = next(parts[0] for _, _, editor, parts in FINISHED if editor != part.name)
     with pytest.raises(ValueError, match="got another 'editors'"):
         join([part, other], tmp_path)
 
