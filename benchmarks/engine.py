@@ -46,11 +46,11 @@ def delta(model: Any, layers: tuple[int, ...], seed: int) -> WeightDelta:
         name = next(
             n
             for n, _ in model.named_parameters()
-            if n.endswith((f"h.{layer}.mlp.c_proj.weight", f"layers.{layer}.mlp.down_proj.weight"))
+            if n.endswith(tuple(f".{layer}.mlp.{last}.weight" for last in ("c_proj", "down_proj", "fc_out")))
         )
         weight = model.get_parameter(name).detach()
         left, right = (torch.randn(size, generator=generator) for size in ((weight.shape[0], 1), (1, weight.shape[1])))
-        scale = 0.03 * weight.norm() / (left.norm() * right.norm())
+        scale = 0.03 * weight.float().norm().item() / (left.norm() * right.norm())
         updates[name] = LowRank((scale * left).to(weight), right.to(weight))
     return WeightDelta(updates)
 

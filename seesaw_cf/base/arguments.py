@@ -140,7 +140,7 @@ def _fits(value: object, hint: object) -> bool:
         return _KINDS[hint](value)
     if origin is Callable:
         return callable(value)
-    if set(typing.get_args(ArrayLike)) <= set(parts):
+    if _takes_arrays(hint, parts):
         return _is_array(value) or (value is None and type(None) in parts)
     if origin in (typing.Union, types.UnionType):
         return any(_fits(value, part) for part in parts)
@@ -157,6 +157,12 @@ def _fits(value: object, hint: object) -> bool:
     if isinstance(hint, type) and hint.__module__.split(".")[0] in _CHECKED_CLASSES:
         return _fits_class(value, hint)
     return True
+
+
+def _takes_arrays(hint: object, parts: tuple[object, ...]) -> bool:
+    """Whether a type is `ArrayLike`: a union up to NumPy 2.4 (its parts stand among others), since then a name."""
+    union = set(typing.get_args(ArrayLike))
+    return ArrayLike in (hint, *parts) or (bool(union) and union <= set(parts))
 
 
 def _fits_class(value: object, hint: type) -> bool:
