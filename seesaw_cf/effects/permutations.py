@@ -16,9 +16,8 @@ from seesaw_cf.effects.prompts import SCALE_COLUMNS
 from seesaw_cf.stats.bootstrap import Floats
 from seesaw_cf.stats.permuted import LabelledPeople
 
-_NUMBERS = 1 << 15  # of people x labels in one go: more do not stay near the processor
+_NUMBERS = 1 << 14  # of people x labels in one go: more do not stay near the processor
 _CHUNK = 512  # permutations that are drawn together
-Group = tuple[str, str, str]
 
 
 class LabelledContrasts:
@@ -121,32 +120,39 @@ def _designs(prompts: pd.DataFrame, tested: pd.DataFrame, people: pd.DataFrame) 
         if own.empty:
             continue
         rows = members[0][1]
-        block, relations = pd.factorize(rows["edit_relation"], sort=True)
+        relations = sorted(set(own["relation"]) - {ALL})
+        block = pd.Index(relations, dtype=object).get_indexer(pd.Index(rows["edit_relation"]))
+        block = np.where(block < 0, len(relations), block)  # relations without a test are one block
         measures = list(dict.fromkeys(zip(own["editor"], own["scale"])))
-        groups: list[Group] = list(dict.fromkeys(zip(own["axis"], own["group"], own["reference"])))
         of_editor = dict(members)
         values = np.column_stack([of_editor[editor][SCALE_COLUMNS[scale]] for editor, scale in measures])
         edit, person = pd.factorize(rows["case_id"])[0], people.index.get_indexer(pd.Index(rows["person"]))
         blocks = {ALL: 0} | {name: 1 + at for at, name in enumerate(relations)}
-        places = [
-            [blocks[name] for name in own["relation"]],
-            [measures.index(measure) for measure in zip(own["editor"], own["scale"])],
-            [groups.index(group) for group in zip(own["axis"], own["group"], own["reference"])],
-        ]
         labelled = LabelledPeople(edit, person, block, values, len(people))
-        yield _Design(labelled, *_sides(people, groups), own.index.to_numpy(), np.array(places))
+        # one design for each axis: people of all axes' labels are of nearly as many kinds as there are people
+        for axis, table in own.groupby("axis", sort=False):
+            groups = list(dict.fromkeys(zip(table["group"], table["reference"])))
+            places = [
+                [blocks[name] for name in table["relation"]],
+                [measures.index(measure) for measure in zip(table["editor"], table["scale"])],
+                [groups.index(group) for group in zip(table["group"], table["reference"])],
+            ]
+            yield _Design(labelled, *_sides(people[axis], groups), table.index.to_numpy(), np.array(places))
 
 
-def _sides(people: pd.DataFrame, groups: list[Group]) -> tuple[NDArray[np.intp], Floats, Floats]:
+def _sides(labels: pd.Series, groups: list[tuple[str, str]]) -> tuple[NDArray[np.intp], Floats, Floats]:
     """Return the kind of each person, and (kinds, groups) who is on either side: nobody who is in both groups."""
-    tags = {axis: [set(tags_of(own)) for own in people[axis]] for axis, *_ in groups}
-    member = np.array([[group in own for own in tags[axis]] for axis, group, _ in groups]).T
+    tags = list(map(set, map(tags_of, labels)))
+    member = np.array([[group in own for group, _ in groups] for own in tags])
     other = np.array(
         [
-            [bool(own) and group not in own if reference == "others" else reference in own for own in tags[axis]]
-            for axis, group, reference in groups
+            [
+                bool(own) and group not in own if reference == "others" else reference in own
+                for group, reference in groups
+            ]
+            for own in tags
         ]
-    ).T
+    )
     sides, kinds = np.unique(np.hstack([member & ~other, other & ~member]), axis=0, return_inverse=True)
     first, second = np.hsplit(sides.astype(np.float64), 2)
     return kinds.reshape(-1), first, second
