@@ -67,15 +67,15 @@ def members(tags: pd.Series | Sequence[Sequence[str] | None]) -> dict[str, NDArr
 
     A person with several tags counts in each of those groups, once; a person without any counts as unknown.
     """
-    codes, sets = _tag_sets(tags)  # few people have tags that nobody else has
+    codes, sets = tag_sets(tags)  # few people have tags that nobody else has
     kinds: dict[str, list[bool]] = {tag: [tag in own for own in sets] for tag in sorted(set[str]().union(*sets))}
     kinds[UNKNOWN] = [not own for own in sets]
     rows = {group: np.flatnonzero(np.array(among)[codes]) for group, among in kinds.items()}
     return {group: own for group, own in rows.items() if own.size}
 
 
-def _tag_sets(tags: pd.Series | Sequence[Sequence[str] | None]) -> tuple[NDArray[np.intp], list[set[str]]]:
-    """A code for each row, and the tags that each code stands for; none behind the last, the code -1."""
+def tag_sets(tags: pd.Series | Sequence[Sequence[str] | None]) -> tuple[NDArray[np.intp], list[set[str]]]:
+    """Return a code for each row, and the tags that each code stands for; none behind the last, the code -1."""
     if isinstance(tags, pd.Series) and isinstance(tags.dtype, pd.CategoricalDtype):
         return np.asarray(tags.cat.codes, np.intp), [*(set(tags_of(own)) for own in tags.cat.categories), set()]
     places: dict[tuple[object, ...], int] = {}

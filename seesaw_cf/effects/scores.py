@@ -21,6 +21,8 @@ from seesaw_cf.base.tables import LATER, SCORES, column_names, read_table
 UNEDITED = ("", "none")
 _WORDS = [field.name for field in SCORES if field.type == pa.string()]
 _CODED = {name: pa.field(name, pa.dictionary(pa.int32(), pa.string())) for name in _WORDS}
+# A file's statistics of words, not of codes, tell which parts of it to skip: rows are chosen by these two columns.
+_ENCODED = [name for name in _WORDS if name not in ("editor", "kind")]
 _PART = 500_000  # rows of all editors that are paired at a time
 _BETWEEN = "\x1f"  # "unit separator": no tag has it
 
@@ -52,7 +54,7 @@ class ScoreFile:
             schema,
             columns=there,
             filters=where,
-            read_dictionary=_WORDS,
+            read_dictionary=_WORDS if where is None else _ENCODED,
             use_threads=False,  # reading ahead would take the memory that parts save
             pre_buffer=False,
         )
@@ -169,7 +171,7 @@ def as_codes(column: pa.ChunkedArray) -> pd.Categorical:
     encoded = whole if pa.types.is_dictionary(whole.type) else whole.dictionary_encode()
     values = encoded.dictionary.to_pylist()
     codes = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
-    return _categorical([tuple(filter(None, text.split(_BETWEEN))) for text in values] if lists else values, codes)
+    return categorical([tuple(filter(None, text.split(_BETWEEN))) for text in values] if lists else values, codes)
 
 
 def stack(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
@@ -187,10 +189,10 @@ def _together(parts: Sequence[pd.Series]) -> pd.Categorical:
     starts = np.cumsum([0, *map(len, values)])
     codes = [part.cat.codes.to_numpy(np.int32) for part in parts]
     moved = [np.where(own < 0, own, own + start) for own, start in zip(codes, starts)]
-    return _categorical([value for own in values for value in own], np.concatenate(moved))
+    return categorical([value for own in values for value in own], np.concatenate(moved))
 
 
-def _categorical(values: Sequence[Hashable], codes: NDArray[np.integer[Any]]) -> pd.Categorical:
+def categorical(values: Sequence[Hashable], codes: NDArray[np.integer[Any]]) -> pd.Categorical:
     """Return codes, -1 where missing, as codes of the values that occur, sorted and each once."""
     used = np.flatnonzero(np.bincount(codes[codes >= 0], minlength=len(values))).tolist()
     place = {value: at for at, value in enumerate(sorted({values[at] for at in used}))}  # type: ignore[type-var]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pandas as pd
 
 from seesaw_cf.editors.control_names import is_control
-from seesaw_cf.effects.groups import ALL, CLUSTERS, UNKNOWN, group_effects, tags_of
+from seesaw_cf.effects.groups import ALL, CLUSTERS, UNKNOWN, group_effects, tag_sets
+from seesaw_cf.effects.scores import categorical
 from seesaw_cf.report.results import HOLDER, Results
 
 CROSSED = "gender · race"
@@ -27,16 +29,29 @@ def intersections(results: Results) -> pd.DataFrame:
     prompts = results.prompts
     if prompts is None or results.manifest.get("protocol") == "batch":
         return pd.DataFrame()
-    chosen = prompts[~prompts["editor"].map(is_control) & (prompts["holds"].fillna("") == HOLDER)]
-    pairs = [crossed(*tags) for tags in zip(chosen["gender"], chosen["race"], strict=True)]
-    if not any(pairs):
+    chosen = prompts[~of_controls(prompts) & (prompts["holds"].fillna("") == HOLDER)]
+    people = crossings(chosen)
+    if not any(people.cat.categories):
         return pd.DataFrame()
-    effects = group_effects(
-        chosen.assign(race=pd.Series(pairs, chosen.index, dtype=object)), axes=("race",), clusters=CLUSTERS
-    )
+    effects = group_effects(chosen.assign(race=people), axes=("race",), clusters=CLUSTERS)
     return effects[~effects["group"].isin((ALL, UNKNOWN)) & (effects["n_subjects"] >= _FEWEST)].reset_index(drop=True)
 
 
-def crossed(genders: object, races: object) -> list[str]:
-    """The groups of a person with these tags: "women · Black"."""
-    return [f"{gender} · {race}" for gender in tags_of(genders) for race in tags_of(races)]
+def of_controls(prompts: pd.DataFrame) -> pd.Series:
+    """Return which rows are of a control."""
+    return prompts["editor"].isin([name for name in prompts["editor"].unique() if is_control(name)])
+
+
+def crossings(people: pd.DataFrame) -> pd.Series:
+    """Return the groups of each person's gender and race at once, such as ("women · Black",)."""
+    (gender, genders), (race, races) = (tag_sets(people[axis]) for axis in ("gender", "race"))
+    pairs, code = np.unique(gender % len(genders) * len(races) + race % len(races), return_inverse=True)
+    names = [
+        tuple(
+            f"{one} · {other}"
+            for one in sorted(genders[pair // len(races)])
+            for other in sorted(races[pair % len(races)])
+        )
+        for pair in pairs
+    ]
+    return pd.Series(categorical(names, code), people.index)

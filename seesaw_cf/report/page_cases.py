@@ -11,11 +11,11 @@ import pandas as pd
 
 from seesaw_cf.base.terminal import printable
 from seesaw_cf.base.types import TableRow
-from seesaw_cf.editors.control_names import is_control, split_control
+from seesaw_cf.editors.control_names import split_control
 from seesaw_cf.effects.groups import ALL, AXES, members, tags_of
 from seesaw_cf.report import text
 from seesaw_cf.report.html.look import Choice, ListColumn, PromptList, make_look, short, view_link
-from seesaw_cf.report.intersections import CROSSED, crossed
+from seesaw_cf.report.intersections import CROSSED, crossings, of_controls
 from seesaw_cf.report.results import relation_name
 
 Cell = tuple[str, str, str, str, str]
@@ -67,16 +67,16 @@ def kept_prompts(prompts: pd.DataFrame) -> tuple[pd.DataFrame, dict[Cell, int]]:
         Rows in their order: of every cell the twelve with the largest change of log-odds, fewer where a page would
         become too large; and cell -> its scored prompts, also over all relations (relation "").
     """
-    rows = np.flatnonzero((prompts["status"] == "ok") & ~prompts["editor"].map(is_control).astype(bool))
+    rows = np.flatnonzero((prompts["status"] == "ok") & ~of_controls(prompts))
     scored = prompts[_CELLS].take(rows).reset_index(drop=True)
+    scored[CROSSED] = crossings(scored)
     size = scored["log_odds"].abs().fillna(0).to_numpy()
     cells: dict[Cell, np.ndarray[Any, Any]] = {}
     for (editor, relation, holds), part in scored.groupby(["editor", "edit_relation", scored["holds"].fillna("")]):
         places = part.index.to_numpy()
         cells[str(editor), str(relation), str(holds), ALL, ALL] = places
-        crossings = pd.Series([crossed(*tags) for tags in zip(part["gender"], part["race"], strict=True)], dtype=object)
-        for axis, tags in [*((axis, part[axis]) for axis in AXES), (CROSSED, crossings)]:
-            for group, own in members(tags).items():
+        for axis in (*AXES, CROSSED):
+            for group, own in members(part[axis]).items():
                 cells[str(editor), str(relation), str(holds), axis, group] = places[own]
     each = max(1, min(_KEPT, _MOST // max(1, len(cells))))
     chosen = {int(row) for own in cells.values() for row in own[np.argsort(-size[own], kind="stable")[:each]]}
@@ -157,7 +157,7 @@ def _row(row: Mapping[Any, Any], facts: Mapping[tuple[str, int], str]) -> TableR
 
 def _choices(prompts: pd.DataFrame) -> list[Choice]:
     groups = {printable(tag) for axis in AXES for tags in prompts[axis] for tag in tags_of(tags)}
-    names = {printable(name) for tags in zip(prompts["gender"], prompts["race"]) for name in crossed(*tags)}
+    names = {printable(name) for own in crossings(prompts).cat.categories for name in own}
     relations = list(dict.fromkeys(prompts["edit_relation"]))
     holds = sorted(set(prompts["holds"].fillna("")), key=lambda value: ("target_new", "target_true", "").index(value))
     return [

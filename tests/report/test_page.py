@@ -18,7 +18,7 @@ from seesaw_cf.base.terminal import printable
 from seesaw_cf.report import read_results, write_report
 from seesaw_cf.report.findings import find
 from seesaw_cf.report.html.forest import Axis
-from seesaw_cf.report.intersections import CROSSED, crossed, intersections
+from seesaw_cf.report.intersections import CROSSED, crossings, intersections
 from seesaw_cf.report.page_cases import kept_prompts
 from seesaw_cf.report.results import HOLDER
 from tests.page_reader import Read, check_alone, csv_files, in_browser
@@ -167,7 +167,7 @@ def test_what_is_kept_moved_most(folder: Path) -> None:
         own = prompts[(prompts["editor"] == editor) & ((prompts["edit_relation"] == relation) | (relation == ""))]
         own = own[own["holds"].fillna("") == holds]
         if axis != "all":
-            theirs = [crossed(*tags) for tags in zip(own["gender"], own["race"])] if axis == CROSSED else own[axis]
+            theirs = crossings(own) if axis == CROSSED else own[axis]
             own = own[[group in tags if group != "unknown" else not len(tags) for tags in theirs]]
         assert len(own) == n
         there = kept.merge(own[["editor", "case_id", "prompt_id"]])
