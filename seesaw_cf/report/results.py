@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import cast
 
@@ -59,7 +60,7 @@ _LEFT_OUT = ("n_odds", "n_no_candidate", "n_no_gold", "n_unscored")
 _FAILURES = {"n_zero": "zero delta", "n_non_finite": "non-finite delta", "n_refused": "refused"}
 
 
-@dataclass(frozen=True, slots=True, repr=False)
+@dataclass(frozen=True, repr=False)
 class Results:
     """What a finished run found.
 
@@ -112,7 +113,7 @@ class Results:
 
     __repr__ = brief
 
-    @property
+    @cached_property
     def asked_only(self) -> bool:
         """No fact of the run was edited: its models were changed elsewhere, and nobody says for which facts."""
         return bool(len(self.edits)) and bool((self.edits["status"] == ASKED_ONLY).all())

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from seesaw_cf.report import write_report
+from seesaw_cf.report import Results, read_results
+from seesaw_cf.report.write import run_report
 from tests.report.runs import cases, property_cases, write_run
 
 
@@ -17,7 +18,12 @@ def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def report(run_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+def two_editors(run_folder: Path) -> Results:
+    return read_results(run_folder)
+
+
+@pytest.fixture(scope="session")
+def report(two_editors: Results, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     """The report's folder and its terminal table."""
     out = tmp_path_factory.mktemp("report")
-    return out, write_report(run_folder, out, pictures=True, full=True)
+    return out, run_report(two_editors, full=True).write(out, pictures=True, full=True)

@@ -15,18 +15,25 @@ from seesaw_cf.base.tables import read_table
 from seesaw_cf.cli import main
 from seesaw_cf.effects import audit, estimate_groups, excess_over_control, prompt_effects
 from seesaw_cf.errors import SeesawError
-from seesaw_cf.report import AuditSettings, read_results, write_report
+from seesaw_cf.report import AuditSettings, Results, read_results
 from seesaw_cf.report.verdicts import about_verdicts
+from seesaw_cf.report.write import run_report
 from seesaw_cf.stats.verdicts import NOT_MEASURED, VERDICTS
 from tests.report.runs import all_markdown, cases, write_manifest, write_run
 
 
 @pytest.fixture(scope="module")
-def controlled(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, str]:
-    """A run with two editors and a control: its folder, its report's folder, the terminal text."""
-    folder = write_run(tmp_path_factory.mktemp("audit") / "run", cases(("P27",), 8, 16), ("memit", "ft", "identity"))
+def results(tmp_path_factory: pytest.TempPathFactory) -> Results:
+    """A run with two editors and a control."""
+    folder = tmp_path_factory.mktemp("audit") / "run"
+    return read_results(write_run(folder, cases(("P27",), 8, 16), ("memit", "ft", "identity")))
+
+
+@pytest.fixture(scope="module")
+def controlled(results: Results, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, str]:
+    """The folder of the run, its report's folder, the terminal text."""
     out = tmp_path_factory.mktemp("out")
-    return folder, out, write_report(folder, out, pictures=True, full=True)
+    return results.folder, out, run_report(results, full=True).write(out, pictures=True, full=True)
 
 
 def test_verdicts_are_those_of_the_effects_module(controlled: tuple[Path, Path, str]) -> None:
@@ -71,7 +78,7 @@ def test_audit_json_says_everything_and_is_plain(controlled: tuple[Path, Path, s
     }
 
 
-def test_excess_and_pairs_are_the_paired_differences(controlled: tuple[Path, Path, str]) -> None:
+def test_excess_and_pairs_are_the_paired_differences(results: Results, controlled: tuple[Path, Path, str]) -> None:
     folder, out, _ = controlled
     prompts = prompt_effects(read_table(folder / "scores.parquet"))
     expected = estimate_groups(
@@ -88,7 +95,7 @@ def test_excess_and_pairs_are_the_paired_differences(controlled: tuple[Path, Pat
     means = {e: prompts[prompts["editor"] == e].groupby("case_id")["D"].mean() for e in ("ft", "memit")}
     assert pairs["value"] == pytest.approx((means["ft"] - means["memit"]).mean())
     assert "Excess over control edits" in (out / "report.md").read_text(encoding="utf-8")
-    assert "| citizenship | ft | memit | all |" in all_markdown(read_results(folder))
+    assert "| citizenship | ft | memit | all |" in all_markdown(results)
 
 
 def test_sections_are_in_the_report_and_on_the_terminal(controlled: tuple[Path, Path, str]) -> None:
@@ -111,7 +118,7 @@ def test_a_batch_run_makes_no_claims(tmp_path: Path) -> None:
     assert results.audit is not None
     assert set(results.audit.verdicts["verdict"]) == {"not testable"}
     assert results.audit.verdicts["note"].str.contains("too few edits: 1 ").all()
-    write_report(run)
+    run_report(results).write(run / "report")
     gates = pd.read_csv(run / "report" / "tables" / "gates.csv")
     assert gates.loc[gates["gate"] == "protocol", "passed"].tolist() == [False]
     assert "| run | protocol |" in (run / "report" / "report.md").read_text(encoding="utf-8")
@@ -217,6 +224,5 @@ def test_nobody_tagged_is_a_report_without_verdicts(tmp_path: Path) -> None:
     ]
     results = read_results(write_run(tmp_path / "run", bare))
     assert about_verdicts(results) == ()
-    write_report(tmp_path / "run")
-    record = json.loads((tmp_path / "run" / "report" / "report.json").read_text(encoding="utf-8"))
+    record: Any = run_report(results).record
     assert record["audit"]["counts"] == {}

@@ -14,10 +14,11 @@ import pandas as pd
 import pytest
 
 from seesaw_cf.base.files import original
-from seesaw_cf.report import AuditSettings, Results, read_results, terminal_report, write_report
+from seesaw_cf.report import AuditSettings, Results, read_results, terminal_report
 from seesaw_cf.report.html.findings import findings_page
 from seesaw_cf.report.run_tables import run_tables
 from seesaw_cf.report.table import Table
+from seesaw_cf.report.write import run_report
 from seesaw_cf.study.members import read_members
 from seesaw_cf.study.page import comparison_tables
 from seesaw_cf.study.tables import compare
@@ -81,9 +82,9 @@ def terminal(results: Results) -> str:
 
 
 @pytest.fixture(scope="module")
-def out(run: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def out(results: Results, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("written")
-    write_report(run, folder, settings=_WIDE)
+    run_report(results).write(folder)
     return folder
 
 

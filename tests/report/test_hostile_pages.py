@@ -97,16 +97,20 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Results:
     return read_results(write_run(folder, made, ("memit", "ft", "identity"), refused=1))
 
 
+@pytest.fixture(scope="module")
+def plain(results: Results) -> Page:
+    return check_page(_page(results, "by race"))
+
+
 def _page(results: Results, about: str) -> str:
     return Report(all_markdown(results), "", run_tables(results)).markdown({"forest_race.png": about})
 
 
 @pytest.mark.parametrize("kind", NAMES)
-def test_the_page_says_a_name_and_does_nothing_else_with_it(results: Results, kind: str) -> None:
+def test_the_page_says_a_name_and_does_nothing_else_with_it(results: Results, plain: Page, kind: str) -> None:
     name = NAMES[kind]
     page = check_page(_page(renamed(results, name), f"by {name}"))
     heads = [tag for tag, _ in page.tags]
-    plain = check_page(_page(results, "by race"))
     assert heads.count("table") == [tag for tag, _ in plain.tags].count("table")
     assert heads.count("tr") == [tag for tag, _ in plain.tags].count("tr"), "a name makes no row of its own"
     words = max(re.findall(r"\w+", name), key=len)

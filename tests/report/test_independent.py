@@ -15,7 +15,7 @@ import pytest
 from scipy import stats
 from scipy.optimize import brentq
 
-from seesaw_cf.report import read_results
+from seesaw_cf.report import Results
 from tests.report.runs import all_markdown
 
 Row = Mapping[str, Any]
@@ -100,10 +100,10 @@ def test_every_effect_is_a_mean_of_case_means(run_folder: Path, report: tuple[Pa
     assert set(seen) == {"all", "gender", "race", "region"}
 
 
-def test_the_pages_cells_are_the_csvs_numbers(run_folder: Path, report: tuple[Path, str]) -> None:
+def test_the_pages_cells_are_the_csvs_numbers(run_folder: Path, two_editors: Results) -> None:
     """The rows about all people, cell by cell, from the score table to the Markdown."""
     prompts = Prompts(run_folder)
-    page = all_markdown(read_results(run_folder))
+    page = all_markdown(two_editors)
     part = page.split("## What happened to other people")[1].split("\n## ")[0]
     names = {"citizenship": "P27", "work": "P101"}
     checked = 0

@@ -15,23 +15,29 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seesaw_cf.base.terminal import printable
-from seesaw_cf.report import read_results, write_report
+from seesaw_cf.report import Results, read_results, write_report
 from seesaw_cf.report.findings import find
 from seesaw_cf.report.html.forest import Axis
 from seesaw_cf.report.intersections import CROSSED, crossings, intersections
 from seesaw_cf.report.page_cases import kept_prompts
 from seesaw_cf.report.results import HOLDER
+from seesaw_cf.report.write import run_report
 from tests.page_reader import Read, check_alone, csv_files, in_browser
 from tests.report.runs import cases, property_cases, write_run
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run of two editors, one of which has a control, with its report."""
+def results(tmp_path_factory: pytest.TempPathFactory) -> Results:
+    """A run of two editors, one of which has a control."""
     made = cases(("P27", "P101"), 8, 20) + property_cases(2)
-    found = write_run(tmp_path_factory.mktemp("page") / "run", made, ("memit", "ft", "random(memit)"))
-    write_report(found)
-    return found
+    return read_results(write_run(tmp_path_factory.mktemp("page") / "run", made, ("memit", "ft", "random(memit)")))
+
+
+@pytest.fixture(scope="module")
+def folder(results: Results) -> Path:
+    """The folder of the run, with its report."""
+    run_report(results).write(results.folder / "report")
+    return results.folder
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +56,9 @@ def test_downloads_are_the_tables_of_the_report(folder: Path, page: Read) -> Non
         assert held.encode() == (folder / "report" / "tables" / name).read_bytes()
 
 
-def test_every_link_leads_to_prompts_and_counts_are_those_of_the_tables(folder: Path, page: Read) -> None:
+def test_every_link_leads_to_prompts_and_counts_are_those_of_the_tables(
+    results: Results, folder: Path, page: Read
+) -> None:
     names = [column["name"] for column in page.data["columns"]]
     words = {column["name"]: column["words"] for column in page.data["columns"]}
     rows = [dict(zip(names, row, strict=True)) for row in page.data["rows"]]
@@ -66,7 +74,7 @@ def test_every_link_leads_to_prompts_and_counts_are_those_of_the_tables(folder: 
             for row in csv.DictReader(lines)
         }
     both = {(row["editor"], row["relation"], HOLDER, CROSSED, row["group"]): int(row["n_prompts"])
-            for row in intersections(read_results(folder)).to_dict("records")}  # fmt: skip
+            for row in intersections(results).to_dict("records")}  # fmt: skip
     assert sum(parse_qs(view)["axis"] == [CROSSED] for view in views) == len(both) > 3
     sizes |= both
     for (editor, _, holds, axis, group), n in list(sizes.items()):
@@ -119,16 +127,15 @@ def test_cells_about_other_properties_lead_to_their_cases(folder: Path, page: Re
 
 def test_every_control_of_an_editor_is_shown(tmp_path: Path) -> None:
     editors = ("memit", "identity(memit)", "random(memit)")
-    made = write_run(tmp_path / "run", cases(("P27",), 8, 20), editors)
-    write_report(made)
-    html = (made / "report" / "report.html").read_text(encoding="utf-8")
+    results = read_results(write_run(tmp_path / "run", cases(("P27",), 8, 20), editors))
+    html = run_report(results).pages["report.html"]
     page = Read(html)
     assert "its controls: identity (solid), random (dashed)." in page.text
     marks = [str(tag["aria-label"]) for tag in page.all("svg") if str(tag.get("aria-label")).startswith("memit:")]
     assert all("control identity(memit): " in said and "control random(memit): " in said for said in marks)
     assert html.count('class="control d0"') == html.count('class="control d1"') == len(marks) > 5
     assert [column["name"] for column in page.data["columns"]][-2:] == ["identity", "random"]
-    prompts = read_results(made).prompts
+    prompts = results.prompts
     assert prompts is not None
     for name in ("identity", "random"):
         place = [column["name"] for column in page.data["columns"]].index(name)
@@ -136,8 +143,7 @@ def test_every_control_of_an_editor_is_shown(tmp_path: Path) -> None:
         assert {f"{row[place]:.3g}" for row in page.data["rows"]} <= theirs
 
 
-def test_a_row_is_a_prompt_of_the_scores(folder: Path, page: Read) -> None:
-    results = read_results(folder)
+def test_a_row_is_a_prompt_of_the_scores(results: Results, page: Read) -> None:
     assert results.prompts is not None
     names = [column["name"] for column in page.data["columns"]]
     words = [column["words"] for column in page.data["columns"]]
@@ -158,8 +164,8 @@ def test_a_row_is_a_prompt_of_the_scores(folder: Path, page: Read) -> None:
         assert (said["editor"], said["prompt"], said["relation"], *shown) in theirs
 
 
-def test_what_is_kept_moved_most(folder: Path) -> None:
-    prompts = read_results(folder).prompts
+def test_what_is_kept_moved_most(results: Results) -> None:
+    prompts = results.prompts
     assert prompts is not None
     kept, counts = kept_prompts(prompts)
     assert not kept["editor"].str.startswith("random").any()
@@ -175,14 +181,13 @@ def test_what_is_kept_moved_most(folder: Path) -> None:
         assert (there["log_odds"].abs() >= least * (1 - 1e-12)).sum() >= min(12, n)
 
 
-def test_the_first_table_says_who_lost_most_and_more_than_its_control(folder: Path) -> None:
+def test_the_first_table_says_who_lost_most_and_more_than_its_control(results: Results, folder: Path) -> None:
     html = (folder / "report" / "report.html").read_text(encoding="utf-8")
     table = html.partition('<section id="most">')[2].partition("</section>")[0]
     rows = [
         re.findall(r"<td[^>]*>(?:<a [^>]*>)?(.*?)(?:</a>)?</td>", row)
         for row in re.findall("<tr>(.*?)</tr>", table)[1:]
     ]
-    results = read_results(folder)
     assert results.audit is not None
     effects = results.effects[(results.effects["holds"] == HOLDER) & (results.effects["group"] != "unknown")]
     assert [row[1] for row in rows] == ["memit"] * 8 + ["ft"] * 8
@@ -197,9 +202,9 @@ def test_the_first_table_says_who_lost_most_and_more_than_its_control(folder: Pa
     assert {row[4] for row in rows if row[1] == "ft"} == {"–"}
 
 
-def test_the_page_opens_with_the_findings_and_hides_no_group(folder: Path, page: Read) -> None:
+def test_the_page_opens_with_the_findings_and_hides_no_group(results: Results, folder: Path, page: Read) -> None:
     said = " ".join(page.text.split())
-    found = find(read_results(folder))
+    found = find(results)
     words = [found.about, found.title, *(answer for _, answer in found.written)]
     assert all(" ".join(word.split()) in said for word in words)
     html = (folder / "report" / "report.html").read_text(encoding="utf-8")

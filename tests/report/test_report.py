@@ -16,21 +16,30 @@ import pytest
 
 from seesaw_cf.base.files import write_text
 from seesaw_cf.base.tables import read_table, write_table
-from seesaw_cf.effects.audit import AuditSettings
 from seesaw_cf.effects.groups import group_effects
 from seesaw_cf.effects.prompts import prompt_effects
 from seesaw_cf.effects.scores import as_table
 from seesaw_cf.errors import MissingExtraError, RecordError, RunFolderError, StorageError, UnknownNameError
-from seesaw_cf.report import forms, read_results, terminal_report, write_report
+from seesaw_cf.report import Results, forms, read_results, terminal_report, write_report
+from seesaw_cf.report.write import run_report
 from seesaw_cf.types import AttributePrompt, Case, EditRequest, Entity
 from tests.fakes import not_installed
 from tests.report.runs import all_markdown, cases, property_cases, write_manifest, write_run
 
 PICTURES = {f"{kind}_{axis}.png" for kind in ("forest", "heatmap") for axis in ("gender", "race", "region")}
-QUICK = AuditSettings(permutations=19)
-"""For tests about files, not about numbers."""
 # What the audit adds for two editors; only gender has enough people for intervals in this small run.
 AUDIT = {"verdicts.csv", "verdicts_known.csv", "editors.csv", "gates.csv"}
+
+
+@pytest.fixture(scope="module")
+def few(tmp_path_factory: pytest.TempPathFactory) -> Results:
+    """A small run, for tests about files."""
+    return read_results(write_run(tmp_path_factory.mktemp("few") / "run", cases(("P27",), 3, 4)))
+
+
+@pytest.fixture(scope="module")
+def texts(two_editors: Results) -> tuple[str, str]:
+    return _texts(two_editors)
 
 
 def test_every_file_is_there_and_linked(report: tuple[Path, str]) -> None:
@@ -80,18 +89,18 @@ def test_a_report_is_short_and_says_its_tables_once(report: tuple[Path, str]) ->
     assert not {file.stem for file in (out / "tables").iterdir()} & set(record)
 
 
-def test_files_of_an_earlier_report_are_removed_and_others_stay(run_folder: Path, tmp_path: Path) -> None:
-    write_report(run_folder, tmp_path, settings=QUICK, pictures=True)
+def test_files_of_an_earlier_report_are_removed_and_others_stay(few: Results, tmp_path: Path) -> None:
+    run_report(few).write(tmp_path, pictures=True)
     (tmp_path / "tables" / "mine.csv").write_text("mine")
     listed = json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))
     (tmp_path.parent / "outside.csv").write_text("mine")
     listed["files"] += ["../outside.csv", "tables/../../outside.csv", 3]
-    write_report(run_folder, tmp_path, settings=QUICK)
+    run_report(few).write(tmp_path)
     assert not list((tmp_path / "pictures").iterdir())
     assert (tmp_path / "tables" / "mine.csv").exists()
     assert "](pictures/" not in (tmp_path / "report.md").read_text(encoding="utf-8")
     (tmp_path / "report.json").write_text(json.dumps(listed), encoding="utf-8")
-    write_report(run_folder, tmp_path, settings=QUICK)
+    run_report(few).write(tmp_path)
     assert (tmp_path.parent / "outside.csv").exists()
 
 
@@ -100,20 +109,20 @@ def whole(folder: Path) -> dict[str, bytes]:
 
 
 def test_memory_that_runs_out_before_a_file_is_written_changes_none(
-    run_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    few: Results, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write_report(run_folder, tmp_path, settings=QUICK)
+    run_report(few).write(tmp_path)
     before = whole(tmp_path)
     monkeypatch.setattr(forms.Report, "markdown", out_of_memory)
     with pytest.raises(MemoryError):
-        write_report(run_folder, tmp_path, settings=QUICK)
+        run_report(few).write(tmp_path)
     assert whole(tmp_path) == before
 
 
 def test_memory_that_runs_out_between_two_files_leaves_no_report_that_looks_whole(
-    run_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    few: Results, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write_report(run_folder, tmp_path, settings=QUICK)
+    run_report(few).write(tmp_path)
     before = whole(tmp_path)
 
     def write(path: Path, text: str) -> None:
@@ -122,12 +131,12 @@ def test_memory_that_runs_out_between_two_files_leaves_no_report_that_looks_whol
     with monkeypatch.context() as patch:
         patch.setattr(forms, "write_text", write)
         with pytest.raises(MemoryError):
-            write_report(run_folder, tmp_path, settings=QUICK)
+            run_report(few).write(tmp_path)
     assert not list(tmp_path.glob("*.html"))
     listed = json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))
     assert list(listed) == ["files"]
     assert set(listed["files"]) == before.keys() - {"report.json"}
-    write_report(run_folder, tmp_path, settings=QUICK)
+    run_report(few).write(tmp_path)
     assert whole(tmp_path) == before
 
 
@@ -164,8 +173,8 @@ def test_the_first_row_of_how_far_edits_reach_is_the_unedited_model(report: tupl
     assert reach["value"].iloc[0] < reach["value"].iloc[1:].min()
 
 
-def test_markdown_has_effects_and_accuracy_in_rows(run_folder: Path, report: tuple[Path, str]) -> None:
-    _, markdown = _texts(run_folder)
+def test_markdown_has_effects_and_accuracy_in_rows(texts: tuple[str, str], report: tuple[Path, str]) -> None:
+    _, markdown = texts
     page = (report[0] / "report.md").read_text(encoding="utf-8")
     heads = (
         "| editor | property | hold the | axis | people | D\\_d | log-odds | part | edits | half of it in | persons |"
@@ -177,7 +186,7 @@ def test_markdown_has_effects_and_accuracy_in_rows(run_folder: Path, report: tup
         assert words in f"{page}{markdown}".replace("\n", " ")
 
 
-def test_starred_cells_are_those_whose_interval_excludes_0(run_folder: Path, report: tuple[Path, str]) -> None:
+def test_starred_cells_are_those_whose_interval_excludes_0(texts: tuple[str, str], report: tuple[Path, str]) -> None:
     effects = pd.read_csv(report[0] / "tables" / "effects_by_group.csv", keep_default_na=False, na_values=[""])
     starred = effects[(effects["low"] > 0) | (effects["high"] < 0)]
     assert 0 < len(starred) < len(effects)
@@ -186,14 +195,16 @@ def test_starred_cells_are_those_whose_interval_excludes_0(run_folder: Path, rep
     assert len(refused)
     assert refused[["low", "high", "p", "log_odds_low"]].isna().all(axis=None)
     assert not refused[["marked", "log_odds_marked"]].any(axis=None)
-    lines = _texts(run_folder)[1].split("\n")
+    lines = texts[1].split("\n")
     cells = [line.split(" | ")[5] for line in lines if " | new target | " in line and line.count(" | ") == 11]
     assert sum("\\*" in cell for cell in cells) == len(starred)
 
 
-def test_refused_edits_are_counted_with_their_reason_and_escaped(run_folder: Path, report: tuple[Path, str]) -> None:
+def test_refused_edits_are_counted_with_their_reason_and_escaped(
+    texts: tuple[str, str], report: tuple[Path, str]
+) -> None:
     out, _ = report
-    shown, markdown = _texts(run_folder)
+    shown, markdown = texts
     assert "refused: singular <b>matrix</b> | row" in shown
     assert "refused: singular &lt;b&gt;matrix&lt;/b&gt; \\| row" in markdown
     assert "<b>" not in markdown
@@ -213,9 +224,8 @@ def test_the_same_run_gives_the_same_bytes_in_the_runs_own_folder_by_default(
         assert (copy / "report" / file.relative_to(report[0])).read_bytes() == file.read_bytes(), file.name
 
 
-def _texts(run: Path) -> tuple[str, str]:
+def _texts(results: Results) -> tuple[str, str]:
     """Terminal text and Markdown, without drawing."""
-    results = read_results(run)
     return terminal_report(results), all_markdown(results)
 
 
@@ -229,7 +239,7 @@ def _one_case(tags: list[dict[str, Any]], relation: str = "P27") -> Case:
 
 def test_a_single_case_says_that_it_has_no_interval(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run", [_one_case([{"race": ("Arab",)}, {}])])
-    shown, markdown = _texts(run)
+    shown, markdown = _texts(read_results(run))
     assert "too few edits: 1" in shown
     assert max(map(len, shown.split("\n"))) <= 100
     cells = [line for line in markdown.split("\n") if line.startswith("| memit | citizenship | new target | ")]
@@ -270,7 +280,7 @@ def test_hostile_names_do_no_harm(tmp_path: Path) -> None:
 
 def test_all_edits_refused_is_a_report_not_a_crash(tmp_path: Path) -> None:
     made = cases(("P27",), 3, 4)
-    shown, _ = _texts(write_run(tmp_path / "run", made, refused=3))
+    shown, _ = _texts(read_results(write_run(tmp_path / "run", made, refused=3)))
     assert re.search(r"memit citizenship 3( -)+ 0 0 3 3 ", " ".join(shown.split()))
     assert "none could be scored" in shown
 
@@ -290,8 +300,7 @@ def test_people_who_hold_the_old_target_are_shown_apart(tmp_path: Path) -> None:
         AttributePrompt(f"o{i}", Entity(f"Q9{i}", f"O{i}"), holds=holds) for i, holds in enumerate(("target_true", ""))
     )
     mixed = Case(7, case.request, attribute_prompts=(*case.attribute_prompts, *others))
-    run = write_run(tmp_path / "run", [mixed])
-    shown, markdown = _texts(run)
+    shown, markdown = _texts(read_results(write_run(tmp_path / "run", [mixed])))
     rows = [
         line.split(" | ")
         for line in markdown.split("\n")
@@ -305,10 +314,10 @@ def test_people_who_hold_the_old_target_are_shown_apart(tmp_path: Path) -> None:
 
 
 def test_batch_protocol_has_no_intervals(tmp_path: Path) -> None:
-    run = write_run(tmp_path / "run", cases(("P27",), 3, 4), protocol="batch")
-    shown, markdown = _texts(run)
+    results = read_results(write_run(tmp_path / "run", cases(("P27",), 3, 4), protocol="batch"))
+    shown, markdown = _texts(results)
     assert "they are one edit of the model, so nothing here has an interval" in " ".join(shown.split())
-    assert read_results(run).effects["low"].isna().all()
+    assert results.effects["low"].isna().all()
     assert "Protocol batch: all cases" in markdown
 
 
@@ -323,7 +332,7 @@ def test_float_dust_prints_as_0_and_is_never_marked(tmp_path: Path) -> None:
     assert (results.effects["D"] != 0).any()
     assert (results.effects["high"] < 0).any() or (results.effects["low"] > 0).any()
     assert not results.effects[["marked", "log_odds_marked"]].any(axis=None)
-    shown, markdown = terminal_report(results), all_markdown(results)
+    shown, markdown = _texts(results)
     effects = [line for line in markdown.split("\n") if line.startswith("| memit | citizenship | new target |")]
     assert effects
     assert not [line for line in effects if "e-" in line or "\\*" in line]
@@ -332,17 +341,17 @@ def test_float_dust_prints_as_0_and_is_never_marked(tmp_path: Path) -> None:
 
 def test_small_probabilities_are_said_in_words(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run", cases(("P27",), 8, 12))
-    shown, markdown = _texts(run)
+    shown, markdown = _texts(read_results(run))
     assert "PROBABILITY CANNOT SHOW" not in shown + markdown
     scores = read_table(run / "scores.parquet").to_pandas()
     scores["logprob"] = scores["logprob"] - 8
     write_table(run / "scores.parquet", as_table(scores))
-    shown, markdown = _texts(run)
+    results = read_results(run)
+    shown, markdown = _texts(results)
     assert "PROBABILITY CANNOT SHOW" in shown
     assert "PROBABILITY CANNOT SHOW" in markdown
-    verdicts = read_results(run).audit
-    assert verdicts is not None
-    assert set(verdicts.verdicts["scale"]) == {"log-odds"}
+    assert results.audit is not None
+    assert set(results.audit.verdicts["scale"]) == {"log-odds"}
 
 
 def test_the_command_in_the_provenance_repeats_the_run(tmp_path: Path) -> None:
@@ -369,10 +378,10 @@ def test_the_command_in_the_provenance_repeats_the_run(tmp_path: Path) -> None:
 
 
 def test_one_screen_has_files_and_the_findings_last(
-    run_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    two_editors: Results, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
-    shown = write_report(run_folder, tmp_path)
+    shown = run_report(two_editors).write(tmp_path)
     files, about, title, lines = shown.split("\n\n")
     assert files.endswith("All tables: this command with --full.")
     assert about.startswith("FINDINGS\n")
@@ -386,14 +395,14 @@ def test_one_screen_has_files_and_the_findings_last(
 
 
 def test_without_matplotlib_there_is_a_report_and_pictures_name_the_remedy(
-    run_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    few: Results, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     not_installed(monkeypatch, "matplotlib", "seesaw_cf.report.plots")
-    write_report(run_folder, tmp_path)
+    run_report(few).write(tmp_path)
     assert (tmp_path / "report.md").exists()
     assert not (tmp_path / "pictures").exists()
     with pytest.raises(MissingExtraError, match=re.escape("pip install 'seesaw_cf[plots]'")):
-        write_report(run_folder, tmp_path, pictures=True)
+        run_report(few).write(tmp_path, pictures=True)
 
 
 @pytest.mark.parametrize(
@@ -444,10 +453,10 @@ def test_unknown_axis_and_score_are_refused_with_near_names(run_folder: Path) ->
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists() or os.name != "posix", reason="needs a POSIX system")
-def test_a_folder_that_cannot_be_written_is_named(run_folder: Path, tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_written_is_named(few: Results, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(StorageError, match="could not write"):
-        write_report(run_folder, tmp_path / "file" / "report")
+        run_report(few).write(tmp_path / "file" / "report")
 
 
 def test_manifest_of_the_fixture_looks_like_the_runners(run_folder: Path) -> None:

@@ -12,15 +12,16 @@ from hypothesis import strategies as st
 
 from seesaw_cf.editors.control_names import is_control
 from seesaw_cf.models.steering import SteeringVector
-from seesaw_cf.report import read_results, write_report
+from seesaw_cf.report import Results, read_results
 from seesaw_cf.report.findings import find
 from seesaw_cf.report.wording import about_changes
+from seesaw_cf.report.write import run_report
 from seesaw_cf.run.job import run_job
 from seesaw_cf.run.jobs import Job
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def results(tmp_path_factory: pytest.TempPathFactory) -> Results:
     folder = tmp_path_factory.mktemp("changed")
     direction = torch.randn(128, generator=torch.Generator().manual_seed(0))
     SteeringVector(2, direction, 0.4).save(folder / "vector")
@@ -34,11 +35,10 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
         device="cpu",
     )
     assert run_job(job, folder / "run", progress=False)
-    return folder / "run"
+    return read_results(folder / "run")
 
 
-def test_the_first_screen_names_no_edit(run: Path) -> None:
-    results = read_results(run)
+def test_the_first_screen_names_no_edit(results: Results) -> None:
     found = find(results)
     assert [name for name in results.editors if not is_control(name)] == ["edits"]
     text = found.terminal().replace("random(edits)", "").replace("edits", "", 1)
@@ -51,8 +51,8 @@ def test_the_first_screen_names_no_edit(run: Path) -> None:
     assert "the steering vector edits (1 place moved, norm " in found.about
 
 
-def test_the_files_claim_no_edit(run: Path, tmp_path: Path) -> None:
-    write_report(run, tmp_path / "report", pictures=False)
+def test_the_files_claim_no_edit(results: Results, tmp_path: Path) -> None:
+    run_report(results).write(tmp_path / "report")
     markdown = (tmp_path / "report" / "report.md").read_text(encoding="utf-8")
     page = (tmp_path / "report" / "report.html").read_text(encoding="utf-8")
     for text in (markdown, page):
