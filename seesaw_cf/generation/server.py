@@ -11,6 +11,7 @@ import os
 import queue
 import random
 import threading
+import weakref
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -146,7 +147,9 @@ class Client(ABC, Generic[AskT, AnswerT]):
             import openai
         timeout = openai.Timeout(self.timeout, connect=min(self.timeout, _CONNECT))
         options = {"base_url": self.base_url, "timeout": timeout, "max_retries": 0}
-        return openai.OpenAI(api_key=self._key(), **options)
+        client = openai.OpenAI(api_key=self._key(), **options)
+        weakref.finalize(self, client.close).atexit = False  # before its sockets are collected, which would warn
+        return client
 
     def _key(self) -> str:
         """The key; never put it into a message."""

@@ -95,6 +95,7 @@ class OpenAIServer:
 class _Handler(BaseHTTPRequestHandler):
     owner: OpenAIServer
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True  # head and body are two writes, and the second would wait for a late ACK
 
     def log_message(self, format: str, *args: Any) -> None:
         """Says nothing."""

@@ -20,8 +20,10 @@ from seesaw_cf.errors import (
     UnknownNameError,
     UnsupportedModelError,
 )
+from seesaw_cf.generation.server import Client
 from seesaw_cf.models.load import load_model, model_path
-from seesaw_cf.report import read_results, write_report
+from seesaw_cf.report import Results, read_results
+from seesaw_cf.report.write import run_report
 from seesaw_cf.run.job import make_run, run_job
 from seesaw_cf.run.jobs import Job
 from seesaw_cf.scoring import make_scorer
@@ -62,14 +64,15 @@ def changed(tiny: Loaded) -> Iterator[ScoringServer]:
 
 
 def job_of(model: str, changed: str, **options: Any) -> Job:
-    how = {"configs": ("cross_property",), "limit": 1, "device": "cpu", "key_env": "SERVER_KEY", **options}
-    return Job(model, changed=(f"theirs={changed}",), **how)
+    how = {"data": "sample-small", "configs": ("cross_property",), "limit": 1, "device": "cpu", **options}
+    return Job(model, changed=(f"theirs={changed}",), **{"key_env": "SERVER_KEY", **how})
 
 
-def words_of(out: Path) -> str:
+def words_of(results: Results) -> str:
     """Everything that a run and its report wrote, as text."""
-    write_report(out, out / "report", pictures=False)
-    return "".join(file.read_bytes().decode(errors="ignore") for file in out.rglob("*") if file.is_file())
+    run_report(results).write(results.folder / "report")
+    files = [file for file in results.folder.rglob("*") if file.is_file()]
+    return "".join(file.read_bytes().decode(errors="ignore") for file in files)
 
 
 def test_a_served_change_has_the_numbers_of_the_model_loaded_here(
@@ -80,7 +83,7 @@ def test_a_served_change_has_the_numbers_of_the_model_loaded_here(
     assert max(abs(after[cloze] - before[cloze]) for cloze in after) > 100 * NATS
     same(after, make_scorer(changed.model, tiny[1])[0])
     same(before, make_scorer(*tiny)[0])
-    text = words_of(tmp_path / "run")
+    text = words_of(read_results(tmp_path / "run"))
     assert KEY not in text + caplog.text
     assert "in another order and one at a time, it moves log-probabilities by up to" in " ".join(text.split())
     asked = len(changed.seen)
@@ -96,7 +99,7 @@ def test_a_served_base_has_them_too(tiny: Loaded, base: ScoringServer, changed: 
     same(rows_of(tmp_path / "run", phase="pre"), make_scorer(*tiny)[0])
     manifest = json.loads((tmp_path / "run" / "manifest.json").read_text())
     assert (manifest["model"]["dtype"], manifest["machine"]["server"]["model"]) == ("as served", "base")
-    assert KEY not in words_of(tmp_path / "run")
+    assert KEY not in words_of(read_results(tmp_path / "run"))
 
 
 def test_a_served_change_stands_beside_a_served_null(
@@ -106,9 +109,9 @@ def test_a_served_change_stands_beside_a_served_null(
     with ScoringServer(noisy(tiny[0], scale=0.001), tiny[1], name="null") as null:
         assert run_job(replace(job, nulls=(f"theirs={null.url}",)), tmp_path / "run", progress=False)
         same(rows_of(tmp_path / "run", "random(theirs)"), make_scorer(null.model, tiny[1])[0])
-    levels = read_results(tmp_path / "run").levels
-    assert set(levels["control"]) == {"random(theirs)", ""}
-    assert "a change that was named as the null (--null)" in words_of(tmp_path / "run")
+    results = read_results(tmp_path / "run")
+    assert set(results.levels["control"]) == {"random(theirs)", ""}
+    assert "a change that was named as the null (--null)" in words_of(results)
     assert "it has no control" not in caplog.text
     assert run_job(job, tmp_path / "alone", progress=False)
     assert "name it with --null" in caplog.text
@@ -137,8 +140,9 @@ def test_a_served_model_cannot_be_audited(base: ScoringServer, tmp_path: Path, m
         with pytest.raises(kind, match=message):
             make_run(job, tmp_path / "run")
 
+    monkeypatch.setattr(Client, "_pause", lambda *_: 0.0)
     url = base.url
-    with OpenAIServer(chat_model(), chat_tokenizer()) as silent:
+    with OpenAIServer(chat_model(0), chat_tokenizer()) as silent:
         job = job_of("seesaw-tiny", silent.url)
         refused(job, UnsupportedModelError, "no log-probabilities of the prompt.*vLLM, SGLang")
     refused(job_of("seesaw-tiny", f"{url}#other"), UnknownNameError, r"unknown model of 127.*'other'.*base")
@@ -156,7 +160,7 @@ def test_a_served_model_cannot_be_audited(base: ScoringServer, tmp_path: Path, m
 
 def test_another_tokenizer_is_refused(tmp_path: Path) -> None:
     with (
-        ScoringServer(chat_model(), chat_tokenizer(), name="chat") as server,
+        ScoringServer(chat_model(0), chat_tokenizer(), name="chat") as server,
         pytest.raises(DeltaMismatchError, match=r"chat at .*Another tokenizer.*--model"),
     ):
         make_run(job_of("seesaw-tiny", server.url), tmp_path / "run")
