@@ -24,7 +24,7 @@ from seesaw_cf.editors.locate.packed_rows import ConstantLayer, PackedRows, pack
 from seesaw_cf.editors.locate.positions import InputRow
 from seesaw_cf.models.architectures import ModelParts
 from seesaw_cf.models.hooks import enter_at, first_tensor, hooked, stop_after
-from seesaw_cf.models.packing import pad
+from seesaw_cf.models.packing import cache_name, pad
 
 _Call = tuple[nn.Module, tuple[Any, ...], dict[str, Any]]  # a block and the arguments of its forward
 
@@ -113,7 +113,7 @@ def _packed(parts: ModelParts, rows: Sequence[InputRow], skips: Sequence[int], f
         cache = DynamicCache()
         mask = row_mask(head.places, head.places, parts.stream_dtype)
         with hooked([stop_after(parts.block(last))]):
-            parts.model(**_arguments(head, mask, cache))
+            parts.model(**_arguments(parts, head, mask, cache))
         prefix = [ConstantLayer(layer.keys, layer.values) for layer in cache.layers]  # type: ignore[union-attr, arg-type]
     hidden, calls, form = _record(parts, first, last, **_after(head, tail, parts, prefix))
     origin = _Origin(parts, rows, skips, (first, last), prefix, head.starts, form)
@@ -139,12 +139,12 @@ def _part(larger: ResumableRows, origin: _Origin, numbers: Sequence[int]) -> Res
 _Arguments = dict[str, object]  # of a model's forward pass
 
 
-def _arguments(tokens: PackedRows, mask: Tensor, cache: Cache | None) -> _Arguments:
+def _arguments(parts: ModelParts, tokens: PackedRows, mask: Tensor, cache: Cache | None) -> _Arguments:
     return {
         "input_ids": tokens.ids,
         "position_ids": tokens.places[1],
         "attention_mask": mask,
-        "past_key_values": cache,
+        cache_name(parts.model): cache,
         "use_cache": cache is not None,
     }
 
@@ -152,7 +152,7 @@ def _arguments(tokens: PackedRows, mask: Tensor, cache: Cache | None) -> _Argume
 def _after(head: PackedRows, tail: PackedRows, parts: ModelParts, prefix: Sequence[ConstantLayer]) -> _Arguments:
     """The arguments with which the model goes on behind the constant tokens."""
     mask = row_mask(tail.places, torch.cat([head.places, tail.places], 2), parts.stream_dtype)
-    return _arguments(tail, mask, Cache(layers=list(prefix)) if prefix else None)
+    return _arguments(parts, tail, mask, Cache(layers=list(prefix)) if prefix else None)
 
 
 def _record(parts: ModelParts, first: int, last: int, **arguments: object) -> tuple[Tensor, tuple[_Call, ...], object]:

@@ -106,7 +106,7 @@ def checked(function: Callable[P, R], name: str = "", kind: type | None = None) 
             return function(*args, **kwargs)  # says it better: a misspelt name before the missing one
         for key, value in bound.arguments.items():
             if key in written:
-                hint = hints.get(key, Any)
+                hint = type_behind(hints.get(key, Any))
                 if typing.get_origin(hint) is np.ndarray:
                     bound.arguments[key] = value = _as_array(value, hint)
                 _check(f"{called}: {key}", value, hint, written[key])
@@ -134,13 +134,13 @@ def _check(where: str, value: object, hint: object, written: str) -> None:
 
 
 def _fits(value: object, hint: object) -> bool:
-    hint = getattr(hint, "__bound__", None) or hint
+    hint = type_behind(getattr(hint, "__bound__", None) or hint)
     origin, parts = typing.get_origin(hint), typing.get_args(hint)
     if hint in _KINDS:
         return _KINDS[hint](value)
     if origin is Callable:
         return callable(value)
-    if _takes_arrays(hint, parts):
+    if _takes_arrays(parts):
         return _is_array(value) or (value is None and type(None) in parts)
     if origin in (typing.Union, types.UnionType):
         return any(_fits(value, part) for part in parts)
@@ -159,10 +159,17 @@ def _fits(value: object, hint: object) -> bool:
     return True
 
 
-def _takes_arrays(hint: object, parts: tuple[object, ...]) -> bool:
-    """Whether a type is `ArrayLike`: a union up to NumPy 2.4 (its parts stand among others), since then a name."""
-    union = set(typing.get_args(ArrayLike))
-    return ArrayLike in (hint, *parts) or (bool(union) and union <= set(parts))
+def type_behind(hint: Any) -> Any:
+    """Return the type behind a name from a `type` statement, as NumPy has them since 2.5; any other type as it is."""
+    if not hasattr(hint, "__value__"):
+        return hint
+    parts = typing.get_args(hint)
+    return type_behind(hint.__value__[parts] if parts else hint.__value__)
+
+
+def _takes_arrays(parts: tuple[object, ...]) -> bool:
+    """Whether a union is `ArrayLike`, or has it as one part or, up to NumPy 2.4, as several."""
+    return ArrayLike in parts or set(typing.get_args(type_behind(ArrayLike))) <= set(parts)
 
 
 def _fits_class(value: object, hint: type) -> bool:

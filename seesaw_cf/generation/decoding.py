@@ -15,6 +15,7 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from seesaw_cf.generation.types import Sampling
+from seesaw_cf.models.packing import cache_name
 from seesaw_cf.models.weights import WeightDelta
 from seesaw_cf.scoring.hf_scorer import per_token_deltas
 
@@ -106,6 +107,7 @@ class Decoding:
         self.seen: Tensor | None = None  # (rows, vocabulary) tokens of each row, for a penalty
         parameters = inspect.signature(model.forward).parameters
         self.takes = {"position_ids", "logits_to_keep"} & set(parameters)
+        self.cache_name = cache_name(model)
 
     def logits(self) -> Tensor:
         """Run the model on the tokens not yet read; (rows, vocabulary) logits of the next token, at least float32."""
@@ -115,11 +117,11 @@ class Decoding:
         output = self.model(
             input_ids=self.ids,
             attention_mask=self.mask,
-            past_key_values=self.cache,
             use_cache=True,
+            **{self.cache_name: self.cache},
             **{name: value for name, value in options.items() if name in self.takes},
         )
-        self.cache = output.past_key_values
+        self.cache = output[self.cache_name]
         logits: Tensor = output.logits[:, -1]
         return logits.to(torch.promote_types(logits.dtype, torch.float32))
 

@@ -1,11 +1,16 @@
-"""Rows of different lengths in few tensors: padded batches, or several rows in one sequence."""
+"""Rows of different lengths in few tensors: padded batches, or several rows in one sequence, and their cache."""
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterator, Sequence
+from dataclasses import fields
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+from transformers.modeling_outputs import CausalLMOutputWithPast
+
+_OLD_CACHE = "past_key_values"
 
 
 def batches(lengths: Sequence[int], max_tokens: int, apart: int | None = None) -> Iterator[list[int]]:
@@ -30,6 +35,15 @@ def pad(rows: Sequence[Sequence[int]], device: torch.device) -> tuple[Tensor, Te
     ids = torch.tensor([[*row, *[0] * (longest - len(row))] for row in rows], device=device)
     mask = torch.tensor([[1] * len(row) + [0] * (longest - len(row)) for row in rows], device=device)
     return ids, mask
+
+
+def cache_name(model: nn.Module) -> str:
+    """Return what a model calls its key-value cache: `cache` since transformers 5.24, `past_key_values` before.
+
+    Code from the Hub may have the old name still. The signature of a wrapped model has neither.
+    """
+    names = {*inspect.signature(model.forward).parameters, *(field.name for field in fields(CausalLMOutputWithPast))}
+    return _OLD_CACHE if _OLD_CACHE in names else "cache"
 
 
 def bins_of(lengths: Sequence[int], size: int) -> list[list[int]]:

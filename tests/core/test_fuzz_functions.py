@@ -79,7 +79,7 @@ FITTING: dict[str, Any] = {
 
 def kind(hint: Any, written: str) -> str:
     """Which row of the tables above an annotation belongs to; "" for one that takes anything."""
-    origin = typing.get_origin(hint)
+    origin = typing.get_origin(arguments.type_behind(hint))
     plain = written.removesuffix(" | None")
     if "ArrayLike" in written or plain == "Codes" or origin is np.ndarray:
         return "array"

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 import pytest
 import torch
+from torch import nn
 
 from seesaw_cf.errors import UnsupportedModelError
 from seesaw_cf.models import model_parts
+from seesaw_cf.models.packing import cache_name
 from tests.fakes import tiny_model
 
 KINDS = ["gpt2", "llama", "opt"]
@@ -53,3 +56,18 @@ def test_vectors_of_another_width(kind: str) -> None:
     with pytest.raises(UnsupportedModelError, match=r"torch\.int64, expected"):
         parts.logits(torch.zeros(width, dtype=torch.int64))
     assert parts.logits(torch.zeros(2, 3, width)).shape == (2, 3, parts.model.config.vocab_size)
+
+
+def test_a_cache_is_given_under_the_name_that_the_model_knows() -> None:
+    class Old(nn.Module):
+        def forward(self, ids: object, past_key_values: object = None) -> object:
+            return self, ids, past_key_values
+
+    class Wrapped(nn.Module):
+        def forward(self, *args: object, **kwargs: object) -> object:
+            return self, args, kwargs
+
+    plain = tiny_model("llama")
+    assert cache_name(plain) in inspect.signature(plain.forward).parameters
+    assert cache_name(Old()) == "past_key_values"
+    assert cache_name(Wrapped()) == cache_name(plain)
