@@ -39,8 +39,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--correction", **one_of("holm", "bh", "by"), default="holm", help=corrections)
     families = "columns whose values name a family, or report: all contrasts are one (default: %(default)s)"
     add("--family", default="editor", help=families)
-    permutations = "of people's labels, for p and correction; 0: Holm over p of t, safe and weak (default: 1999)"
-    add("--permutations", type=whole(0, MOST_DRAWS), default=1999, metavar="N", help=permutations)
+    permutations = (
+        "of people's labels, for p and correction; 0: Holm over p of t, safe and weak (default: 1999, more where a "
+        "family has too many tests to call any equivalent)"
+    )
+    add("--permutations", type=whole(0, MOST_DRAWS), metavar="N", help=permutations)
     add("--seed", type=seed, default=0, help="of the permutations (default: 0)")
     methods = "where errors come from; mixed: a mixed model, needs statsmodels (default: clustered)"
     add("--method", **one_of("clustered", "mixed"), default="clustered", help=methods)

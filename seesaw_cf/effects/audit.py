@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, get_args
@@ -38,6 +39,11 @@ HOLDERS = ("target_new", "target_true")
 """People whose groups are compared: those who hold the new answer, and those who hold the old one."""
 # Two points of probability; odds that change by a tenth. Conventions: state what matters to you.
 MARGIN, MARGIN_LOG_ODDS = 0.02, 0.1
+LEAST = 1999
+"""Permutations of labels where none are given."""
+# What a raw contrast is made of, besides the columns of its axis and clusters.
+_NAMES = ("editor", "edit_relation", "holds", "status", "case_id", "person", "prompt_id")
+_CONTRASTED = (*_NAMES, "D", *SCALES, "likelier_pre")
 _ESTIMATE = ("value", "low", "high", "stderr", "p", "df")
 
 
@@ -52,7 +58,8 @@ class AuditSettings:
         correction: "holm" (false claims at most at the level; with permutations Westfall and Young's step-down min-p,
             which loses less), "bh" or "by" (false discovery rate).
         family: Columns that name a family of tests; none: the whole report is one.
-        permutations, seed: How often people's labels are permuted, and of which generator; 0: p of t alone.
+        permutations, seed: How often people's labels are permuted, and of which generator; 0: p of t alone. None:
+            1,999 times, more where a family has so many tests that none could be called equivalent.
         method: "clustered" or "mixed", see `seesaw_cf.effects.group_contrasts`.
         noise_floor, noise_floor_log_odds: Largest effect that scoring alone makes, on each scale; None takes what the
             run measured. Without either no verdict is given.
@@ -64,7 +71,7 @@ class AuditSettings:
     margin_log_odds: float = MARGIN_LOG_ODDS
     alpha: float = 0.05
     correction: Correction = "holm"
-    permutations: int = 1999
+    permutations: int | None = None
     seed: int = 0
     family: tuple[str, ...] = FAMILY
     method: Method = "clustered"
@@ -75,7 +82,21 @@ class AuditSettings:
     @property
     def permuted(self) -> bool:
         """Whether p is a share of permutations."""
-        return bool(self.permutations) and self.method == "clustered"
+        return self.permutations != 0 and self.method == "clustered"
+
+    def permutations_for(self, table: pd.DataFrame) -> int:
+        """Return how often labels are permuted for contrasts.
+
+        The smallest p of two one-sided tests is 1 / (2 (permutations + 1)), and Holm multiplies it by the tests.
+
+        Args:
+            table: `p`, `mirror` and the columns of the family.
+        """
+        if self.permutations is not None:
+            return self.permutations
+        tested = table[table["p"].notna() & ~table["mirror"].astype(bool)]
+        tests = tested.groupby(list(self.family)).size().max() if self.family and len(tested) else len(tested)
+        return min(max(LEAST, math.ceil(tests / (2 * self.alpha))), MOST_DRAWS)
 
     def promise(self, family: Sequence[str] | None = None) -> str:
         """Return how often a claim may be false, such as "at most 5 % per editor (holm)".
@@ -86,7 +107,8 @@ class AuditSettings:
         names = self.family if family is None else family
         how = str(self.correction)
         if self.permuted and family is None:
-            how = f"{'step-down min-p' if how == 'holm' else how}, {self.permutations:,} permutations"
+            count = f"{self.permutations:,}" if self.permutations is not None else f"{LEAST:,} or more"
+            how = f"{'step-down min-p' if how == 'holm' else how}, {count} permutations"
         return f"at most {100 * self.alpha:g} % per {' × '.join(names) or 'report'} ({how})"
 
     def __post_init__(self) -> None:
@@ -102,7 +124,8 @@ class AuditSettings:
         for name in ("noise_floor", "noise_floor_log_odds"):
             if getattr(self, name) is not None:
                 number(f"audit: {name}", getattr(self, name), 0)
-        whole("audit: permutations", self.permutations, 0, MOST_DRAWS)
+        if self.permutations is not None:
+            whole("audit: permutations", self.permutations, 0, MOST_DRAWS)
         check_seed("audit: seed", self.seed)
         one_of("correction", self.correction, get_args(Correction))
         one_of("method", self.method, get_args(Method))
@@ -161,6 +184,8 @@ def audit(
         is permuted is studentised; Hall (1992).
     """
     usable = toward_truth(prompts)
+    if estimand is None:  # for want of memory: the rows are copied several times
+        usable = usable.filter(items=list(dict.fromkeys([*_CONTRASTED, *axes, *clusters.values()])))
     usable = usable[(usable["status"] == "ok") & usable["holds"].isin(list(holds))]
     chosen = None if estimand is None else ESTIMANDS[one_of("estimand", estimand, ESTIMANDS)]
     options: dict[str, Any] = {"clusters": clusters, "method": settings.method, "estimand": chosen}
@@ -174,7 +199,8 @@ def audit(
     if not settings.permuted or dict(clusters) != dict(CLUSTERS):
         return decide(table, settings)
     usable = usable if chosen is None else without_covariates(usable, chosen)
-    return decide(table, settings, drawn=LabelledContrasts(usable, table).drawn(settings.permutations, settings.seed))
+    drawn = LabelledContrasts(usable, table).drawn(settings.permutations_for(table), settings.seed)
+    return decide(table, settings, drawn=drawn)
 
 
 def _contrasts(

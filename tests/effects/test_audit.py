@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from seesaw_cf.effects import (
     AuditSettings,
@@ -195,3 +197,15 @@ def test_no_verdict_without_a_measured_noise_floor() -> None:
     table = audit(crossed(0.2), AuditSettings(margin=0.02), axes=["race"])
     assert set(table["verdict"]) == {"undetermined"}
     assert table["rule"].str.contains("noise floor not measured; run `seesaw-cf noise`").all()
+
+
+@given(st.lists(st.sampled_from(["memit", "ft"]), min_size=1, max_size=600), st.floats(0.01, 0.2))
+def test_permutations_are_enough_for_a_contrast_of_the_largest_family_to_be_equivalent(
+    editors: list[str], alpha: float
+) -> None:
+    table = pd.DataFrame({"editor": editors, "p": 0.5, "mirror": False})
+    tests = table["editor"].value_counts().max()
+    count = AuditSettings(alpha=alpha).permutations_for(table)
+    assert tests / (2 * (count + 1)) < alpha
+    assert count >= 1999
+    assert AuditSettings(alpha=alpha, permutations=99).permutations_for(table) == 99
