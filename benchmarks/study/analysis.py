@@ -18,7 +18,7 @@ import pandas as pd
 
 from benchmarks.editors_common import ROOT
 from benchmarks.study.keep import KEPT
-from benchmarks.study.looks import finished_looks, join
+from benchmarks.study.looks import MODEL, finished_looks, join
 from seesaw_cf.base.files import write_text
 from seesaw_cf.editors.control_names import compared, is_control
 from seesaw_cf.effects.audit import HOLDERS, AuditSettings, audit
@@ -29,6 +29,7 @@ from seesaw_cf.report.adjusted import adjusted_contrasts
 from seesaw_cf.report.plots import draw_levels
 from seesaw_cf.report.results import Results, read_results
 from seesaw_cf.stats.multiple import step_down
+from seesaw_cf.stats.verdicts import VERDICTS
 from seesaw_cf.study.declared import read_study
 
 DECLARED = Path(__file__).with_name("study.yaml")
@@ -116,7 +117,10 @@ _ROWS: Mapping[str, tuple[Callable[[Results], pd.DataFrame], Sequence[str]]] = {
         ),
     ),
     "null": (lambda r: _null(r), ("editor", "reports", "false", "tests")),
+    "verdicts": (lambda r: _verdicts(r), ("editor", *VERDICTS)),
 }
+_NEWEST = ("contrasts", "groups", "excess", "adjusted")
+"""Tables of groups, which are long: they have each editor's newest look alone."""
 
 
 def settings() -> AuditSettings:
@@ -132,17 +136,22 @@ def analyse(
     Args:
         kept: Folder of run folders, MODEL/RECORDS/EDITOR.
         declared: Margins, permutations; None: those of the study's file. The level is that of a look.
-        pictures: Folder for a picture of the levels at each editor's newest look; None: no picture.
+        pictures: Folder for a picture of the levels at each newest look at `MODEL`; None: no picture.
     """
     declared = declared or settings()
     tables: dict[str, list[pd.DataFrame]] = {name: [] for name in _ROWS}
-    for model, look, editor, parts in finished_looks(kept):
+    looks = list(finished_looks(kept))
+    last = {(model, editor): look for model, look, editor, _ in looks}
+    for model, look, editor, parts in looks:
         names = dict(zip(CELL, (model, look.name, editor)))
+        is_last = last[model, editor] == look
         with tempfile.TemporaryDirectory() as folder:
             results = _results(join(parts, Path(folder)), replace(declared, alpha=look.alpha))
-            if pictures is not None:
+            if pictures is not None and is_last and model == MODEL:
                 _picture(results, pictures / f"study_{editor}.png")
             for name, (rows, columns) in _ROWS.items():
+                if name in _NEWEST and not is_last:
+                    continue
                 frame = rows(results)
                 frame = frame[[column for column in columns if column in frame]]
                 tables[name].append(frame.assign(**names)[[*CELL, *frame.columns]])
@@ -172,6 +181,16 @@ def _counted(verdicts: pd.DataFrame) -> pd.DataFrame:
     return verdicts.assign(
         **{column: [own.get(name, 0) for own in verdicts["clusters"]] for column, name in counts.items()}
     )
+
+
+def _verdicts(results: Results) -> pd.DataFrame:
+    """Return how many contrasts of each editor and control have each verdict, mirrored ones once."""
+    if results.audit is None:
+        return pd.DataFrame()
+    table = results.audit.verdicts
+    own = table[~table["mirror"].astype(bool)]
+    counts = pd.crosstab(own["editor"], own["verdict"]).reindex(columns=list(VERDICTS), fill_value=0)
+    return counts.reset_index()
 
 
 def _success(results: Results) -> pd.DataFrame:
@@ -247,7 +266,7 @@ def _null(results: Results) -> pd.DataFrame:
 
     Half of the permutations are the reports, the other half their reference.
     """
-    if results.audit is None or results.prompts is None or not results.audit.settings.permutations:
+    if results.audit is None or results.prompts is None or results.audit.settings.permutations == 0:
         return pd.DataFrame()
     declared, verdicts = results.audit.settings, results.audit.verdicts
     usable = toward_truth(results.prompts)

@@ -21,7 +21,7 @@ STEPS, ROWS, TOKENS, RANK, RATE = 48, 4, 96, 8, 5e-4
 
 
 def round_to_4_bits(out: Path) -> None:
-    """Write the model in NF4, whose numbers are stored and read in 4 bits.
+    """Write the model as it computes after its weights were rounded to NF4 (4 bits), in float32.
 
     Args:
         out: A new folder.
@@ -29,7 +29,7 @@ def round_to_4_bits(out: Path) -> None:
     config = BitsAndBytesConfig(load_in_4bit=True, bnb_4bit_quant_type="nf4", bnb_4bit_compute_dtype=torch.float32)
     base, tokenizer = load_model(BASE)
     model = AutoModelForCausalLM.from_pretrained(base.name_or_path, quantization_config=config, device_map="cpu")
-    model.save_pretrained(out)
+    model.dequantize().save_pretrained(out)
     tokenizer.save_pretrained(out)
 
 

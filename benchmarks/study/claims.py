@@ -66,18 +66,30 @@ _GROUPS = (
     *(PaperGroupClaim("race", race, "P103", ("memit", "mend")) for race in ("Black", "Jewish", "white")),
     *(PaperGroupClaim("gender", "women", relation, ("ft", "mend")) for relation in ("P27", "P19")),
 )
-# Claims that no finished part can test, and the stage that would.
+# Claims that no finished part decides, and why.
 _LATER = (
-    ("SEESAW-CF 4.1", "the same pattern in five models, strongest in instruct models", "stage 5"),
+    (
+        "SEESAW-CF 4.1",
+        "the same pattern in five models, strongest in instruct models",
+        "not decided (no group is named)",
+    ),
     (
         "MEMIT D",
         "mixing relations in one batch changes success no more than their average",
-        "no stage: `seesaw-cf dose --pair`",
+        "not run (no stage: `seesaw-cf dose --pair`)",
     ),
-    ("MEMIT E", "thousands of facts at once keep 100 % efficacy and 94 % paraphrases", "no stage"),
-    ("LEME 5.3", "ROME and MEMIT contradict more true facts in long texts than other methods", "stage 6"),
-    ("LEME 5.4", "short-form success and long-form ratings hardly correlate", "stage 6"),
-    ("LEME 5.2", "better consistency of the subject's passage, worse consistency of the related one", "stage 6"),
+    ("MEMIT E", "thousands of facts at once keep 100 % efficacy and 94 % paraphrases", "not run (no stage)"),
+    (
+        "LEME 5.3",
+        "ROME and MEMIT contradict more true facts in long texts than other methods",
+        "not decided (contradictions need people)",
+    ),
+    ("LEME 5.4", "short-form success and long-form ratings hardly correlate", "not decided (ratings need people)"),
+    (
+        "LEME 5.2",
+        "better consistency of the subject's passage, worse consistency of the related one",
+        "not decided (ratings need people)",
+    ),
 )
 
 
@@ -239,5 +251,5 @@ _RELEASED: Mapping[str, tuple[str, str, Callable[[ClaimRow], str], Callable[[Cla
 
 
 def later_claims() -> list[ClaimRow]:
-    """Return the claims that are not tested yet, with the stage that tests them."""
-    return [{"source": source, "claim": claim, "stage": stage} for source, claim, stage in _LATER]
+    """Return the claims that nothing here decides, with the reason."""
+    return [{"source": source, "claim": claim, "reason": reason} for source, claim, reason in _LATER]

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 
 from benchmarks.study.claims import later_claims, released_claims, study_claims
-from benchmarks.study.sentences import Tables, listed, named
+from benchmarks.study.looks import newest
+from benchmarks.study.sentences import MODELS, Tables, listed, named
 from seesaw_cf.report.results import relation_name
 from seesaw_cf.report.text import effect, markdown_table, minus, p_value
 
@@ -73,24 +74,26 @@ def claims(tables: Tables) -> str:
         cells = [str(row[name]) for name in ("source", "claim", "estimate", "n", "verdict")]
         p = p_value(float(row["p_adjusted"])).replace("-", NONE)
         rows.append([*cells[:2], "released scores", cells[2], p, cells[3], f"**{cells[4]}**"])
-    rows += [[row["source"], row["claim"], "–", "–", "–", "–", f"not run ({row['stage']})"] for row in later_claims()]
+    rows += [[row["source"], row["claim"], "–", "–", "–", "–", row["reason"]] for row in later_claims()]
     return markdown_table(["source", "claim", "tested on", "estimate", "p", "n", "verdict"], rows, left=3)
 
 
 def card(tables: Tables) -> str:
     """Return what the data are, as rows of a table."""
-    runs = tables["runs"]
-    first = runs.iloc[0]
+    runs = newest(tables["runs"])
+    most = runs.sort_values("prompts").iloc[-1]
+    models = runs.drop_duplicates("model").to_dict("records")
+    prints = [f"{MODELS[row['model']]} (`{row['model_fingerprint'][:16]}`)" for row in models]
     rows = [
         ["what", "every score before and after every edit, with the recorded labels of the people, in Parquet"],
-        ["parts", listed([f"{row['part']} on {row['records']}" for row in runs.to_dict("records")])],
-        ["edits; prompts; people", f"{first['edits']:.0f}; {first['prompts']:,.0f}; {first['people']:,.0f}"],
-        ["scores", f"{runs['score_rows'].sum():,.0f}, in steps of 1/8192 nat"],
+        ["parts", listed([f"{row['part']} on {MODELS[row['model']]}" for row in runs.to_dict("records")])],
+        ["edits; prompts; people", f"{most['edits']:.0f}; {most['prompts']:,.0f}; {most['people']:,.0f} at most"],
+        ["scores", f"{runs['score_rows'].sum():,.0f}, in steps of 1/2048 nat, without the wording of prompts"],
         ["not scored", f"{runs['unscored'].sum():,.0f}"],
         ["records", "`sample` of the package: its [card](cards/dataset.md) says where facts and labels come from"],
         ["labels", "as recorded there; unknown is kept, and none was inferred from a name"],
-        ["model", f"fingerprint `{first['model_fingerprint'][:16]}`"],
-        ["licence", "MIT for scores and tables; SmolLM2 has Apache-2.0"],
+        ["models; fingerprints", listed(prints)],
+        ["licence", "MIT for scores and tables; SmolLM2 and Qwen2.5 have Apache-2.0, Gemma 3 has Google's Gemma terms"],
         ["not for", "statements about a person, or about models and editors that are not in the table"],
     ]
     return markdown_table(["", ""], rows, left=2)

@@ -1,9 +1,11 @@
-"""Keep finished cells of the study as small run folders: log-probabilities in steps of 1/8192 nat, nothing left out.
+"""Keep finished cells of the study as small run folders: log-probabilities in steps of 1/2048 nat, no wording.
 
     python -m benchmarks.study.keep STUDY
 
 copies every finished cell of `STUDY/cells` into `benchmarks/study/results`. Each is a run folder, so that
 `seesaw-cf report benchmarks/study/results/smollm2/edits1/memit` and every other command reads it without a model.
+Names of people and wordings of prompts are those of `benchmarks/study/edits*.parquet`, by id; they are a third of the
+bytes and left out.
 """
 
 from __future__ import annotations
@@ -12,13 +14,16 @@ import argparse
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from seesaw_cf.base.files import atomic_path
 from seesaw_cf.base.tables import SCORES, read_table
 
 KEPT = Path(__file__).with_name("results")
-_STEPS = 8192
+_STEPS = 2048
+_WORDING = ("prompt", "subject")
+_PAGE = 2**26  # bytes: a column is one page, in which scores before an edit repeat
 
 
 def keep(cell: Path, folder: Path) -> None:
@@ -33,13 +38,19 @@ def keep(cell: Path, folder: Path) -> None:
     place = scores.column_names.index("logprob")
     steps = np.round(scores["logprob"].to_numpy() * _STEPS) / _STEPS
     scores = scores.set_column(place, SCORES.field("logprob"), [np.minimum(steps, 0.0)])
+    for name in _WORDING:
+        empty = pa.array([""] * len(scores), SCORES.field(name).type)
+        scores = scores.set_column(scores.column_names.index(name), SCORES.field(name), empty)
     dictionaries = [name for name in scores.column_names if name != "logprob"]
     with atomic_path(folder / "scores.parquet") as file:
         pq.write_table(
             scores,
             file,
-            compression="zstd",
-            compression_level=19,
+            compression="brotli",
+            compression_level=11,
+            row_group_size=len(scores),
+            data_page_size=_PAGE,
+            dictionary_pagesize_limit=_PAGE,
             use_dictionary=dictionaries,
             column_encoding={"logprob": "BYTE_STREAM_SPLIT"},
         )

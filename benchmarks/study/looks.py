@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pyarrow as pa
@@ -34,13 +35,20 @@ class Look:
         return "+".join(self.records)
 
 
+MODEL = "smollm2"
+"""The model that has several looks."""
 LOOKS = (
     Look(("edits1",), "first look, 40 edits at 1 %", 0.01),
     Look(("edits1", "edits2"), "second look, 80 edits at 1.5 %", 0.015),
     Look(("edits1", "edits2", "edits3"), "third look, 400 edits at 2.5 %", 0.025),
 )
-_BY_NAME = {look.name: look for look in LOOKS}
-_ORDER = tuple(_BY_NAME)
+ONE_LOOK = (Look(("edits1", "edits2"), "the only look, 80 edits at 5 %", 0.05),)
+_ORDER = tuple(look.name for look in LOOKS)
+
+
+def looks_at(model: str) -> tuple[Look, ...]:
+    """Return the declared looks at editors of a model."""
+    return LOOKS if model == MODEL else ONE_LOOK
 
 
 def finished_looks(kept: Path) -> Iterator[tuple[str, Look, str, list[Path]]]:
@@ -52,10 +60,17 @@ def finished_looks(kept: Path) -> Iterator[tuple[str, Look, str, list[Path]]]:
     folders = {file.parent for file in kept.glob("*/*/*/edits.parquet")}
     editors = sorted({(folder.parts[-3], folder.name) for folder in folders})
     for model, editor in editors:
-        for look in LOOKS:
+        for look in looks_at(model):
             parts = [kept / model / records / editor for records in look.records]
             if folders.issuperset(parts):
                 yield model, look, editor, parts
+
+
+# What the parts of a look have in common. Libraries may differ: the third files ran on another machine.
+_SAME: Mapping[str, Callable[[dict[str, Any]], object]] = {
+    "model": lambda manifest: {name: value for name, value in manifest["model"].items() if name != "libraries"},
+    "editors": lambda manifest: manifest["editors"],
+}
 
 
 def join(parts: Sequence[Path], folder: Path) -> Path:
@@ -72,8 +87,8 @@ def join(parts: Sequence[Path], folder: Path) -> Path:
         return parts[0]
     manifests = [json.loads((part / "manifest.json").read_text(encoding="utf-8")) for part in parts]
     where = ", ".join(map(str, parts))
-    for name in ("model", "editors"):
-        if any(manifest[name] != manifests[0][name] for manifest in manifests):
+    for name, what in _SAME.items():
+        if any(what(manifest) != what(manifests[0]) for manifest in manifests):
             raise ValueError(f"{where}: got another {name!r}, expected the same in all parts. Join other parts.")
     for name in ("scores", "edits"):
         tables = [pq.read_table(part / f"{name}.parquet") for part in parts]
@@ -89,16 +104,22 @@ def join(parts: Sequence[Path], folder: Path) -> Path:
 
 def first(table: pd.DataFrame) -> pd.DataFrame:
     """Return the rows of each editor's first look, where damage to everybody is tested once."""
-    return table[table["records"] == LOOKS[0].name]
+    place = _places(table)
+    return table[place == place.groupby([table["model"], table["part"]]).transform("min")]
 
 
 def newest(table: pd.DataFrame) -> pd.DataFrame:
     """Return the rows of each editor's newest look."""
-    place = table["records"].map(_ORDER.index)
+    place = _places(table)
     return table[place == place.groupby([table["model"], table["part"]]).transform("max")]
 
 
+def _places(table: pd.DataFrame) -> pd.Series[int]:
+    return table["records"].map(_ORDER.index)
+
+
 def look_of(tables: Mapping[str, pd.DataFrame], editor: str) -> Look:
-    """Return the newest look at an editor."""
+    """Return the newest look at an editor, of tables about one model."""
     runs = newest(tables["runs"])
-    return _BY_NAME[str(runs[runs["part"] == editor]["records"].iloc[0])]
+    row = runs[runs["part"] == editor].iloc[0]
+    return next(look for look in looks_at(str(row["model"])) if look.name == row["records"])

@@ -1,6 +1,8 @@
-"""The page of the study from its tables; every sentence with a number is made here, whatever the numbers are.
+"""The pages of the study from its tables; every sentence with a number is made here, whatever the numbers are.
 
-python -m benchmarks.study.page
+    python -m benchmarks.study.page
+
+writes `docs/study_smollm2.md`, and `docs/study_contrasts.md` with every pooled contrast.
 """
 
 from __future__ import annotations
@@ -13,11 +15,14 @@ import pandas as pd
 from benchmarks.editors_common import ROOT
 from benchmarks.study.analysis import read_tables
 from benchmarks.study.edit_tables import NONE, card, claims, estimate_text, pairs, share_text, took
-from benchmarks.study.looks import LOOKS, first, newest
+from benchmarks.study.looks import MODEL, first, looks_at, newest
+from benchmarks.study.passages import FOLDER, passages
 from benchmarks.study.sentences import (
+    MODELS,
     Row,
     Tables,
     abstract,
+    changed,
     findings,
     happened,
     later_level,
@@ -31,7 +36,8 @@ from seesaw_cf.report.text import markdown_table, minus, p_value
 from seesaw_cf.stats.verdicts import AFFECTED, VERDICTS
 
 PAGE = ROOT / "docs" / "study_smollm2.md"
-TEMPLATE = Path(__file__).with_name("page.md")
+CONTRASTS = ROOT / "docs" / "study_contrasts.md"
+TEMPLATES = {PAGE: Path(__file__).with_name("page.md"), CONTRASTS: Path(__file__).with_name("contrasts.md")}
 LEVELS = {
     "other_facts": "other facts about the edited person are right",
     "target_true": "people who hold the old answer: towards the new one",
@@ -92,13 +98,18 @@ def _before_level(tables: Tables, row: Row) -> float:
 
 
 def counts(tables: Tables) -> str:
-    """Return how many contrasts of each editor and control have each verdict."""
-    table = _tests(tables)
+    """Return how many contrasts of each editor and control have each verdict, at every look."""
     rows = [
-        [named(str(editor)), *(str(int((own["verdict"] == label).sum())) for label in VERDICTS)]
-        for editor, own in table.groupby("editor", sort=False)
+        [named(row["editor"]), look.words, *(str(row[label]) for label in VERDICTS)]
+        for look in looks_at(_model(tables))
+        for row in tables["all verdicts"].to_dict("records")
+        if row["records"] == look.name
     ]
-    return markdown_table(["editor", *VERDICTS], rows)
+    return markdown_table(["editor", "look", *VERDICTS], rows, left=2)
+
+
+def _model(tables: Tables) -> str:
+    return str(tables["runs"]["model"].iloc[0])
 
 
 def _tests(tables: Tables) -> pd.DataFrame:
@@ -111,9 +122,10 @@ def decided(tables: Tables) -> str:
     table = _tests(tables)
     table = table[table["verdict"].isin(AFFECTED)]
     if table.empty:
-        return "No contrast of any editor or control came out *worse off* or *better off*."
+        return "No contrast of any editor, change or control, in any model, came out *worse off* or *better off*."
     rows = [
         [
+            MODELS[row["model"]],
             named(row["editor"]),
             row["group"],
             f"{HOLDS[row['holds']]} answer",
@@ -125,8 +137,8 @@ def decided(tables: Tables) -> str:
         ]
         for row in table.to_dict("records")
     ]
-    heads = ["editor", "group", "holders of the", "edits of", "contrast", "p", "edits; people", "verdict"]
-    return markdown_table(heads, rows, left=4)
+    heads = ["model", "editor", "group", "holders of the", "edits of", "contrast", "p", "edits; people", "verdict"]
+    return markdown_table(heads, rows, left=5)
 
 
 def _unit(row: Row) -> str:
@@ -143,7 +155,8 @@ def pooled(tables: Tables) -> str:
     rows = []
     for row in table[~table["editor"].str.contains("(", regex=False)].to_dict("records"):
         key = tuple(row[name] for name in keys)
-        beside = [adjusted.loc[(name, *key, row["editor"])] for name in ("confidence", "familiarity")]
+        places = [(name, *key, row["editor"]) for name in ("confidence", "familiarity")]
+        beside = [adjusted.loc[place] for place in places]
         rows.append(
             [
                 named(row["editor"]),
@@ -190,48 +203,82 @@ def before(tables: Tables) -> str:
     return markdown_table([*heads, "prompts; people"], rows, left=2)
 
 
+def others(tables: Tables) -> str:
+    """Return levels and counts of every model with one look."""
+    return "\n\n".join(
+        f"### {MODELS[model]}\n\n{levels(own)}\n\n{counts(own)}"
+        for model, own in _by_model(tables).items()
+        if model != MODEL
+    )
+
+
+def _by_model(tables: Tables) -> dict[str, Tables]:
+    there = set(tables["runs"]["model"])
+    return {model: views(tables, model) for model in MODELS if model in there}
+
+
+def every_pooled(tables: Tables) -> str:
+    """Return the pooled contrasts of every model."""
+    return "\n\n".join(f"## {MODELS[model]}\n\n{pooled(own)}" for model, own in _by_model(tables).items())
+
+
+def every_null(tables: Tables) -> str:
+    """Return how often permuted labels gave a claim, in every model."""
+    return "\n".join(f"- {MODELS[model]}: {null_rate(own)}" for model, own in _by_model(tables).items())
+
+
+# Parts about SmolLM2, and parts that look at all models.
 PARTS: Mapping[str, Callable[[Tables], str]] = {
     "ABSTRACT": abstract,
     "FINDINGS": findings,
     "LEVELS": levels,
     "PICTURES": pictures,
     "COUNTS": counts,
-    "DECIDED": decided,
-    "POOLED": pooled,
     "TOOK": took,
     "BEFORE": before,
     "PAIRS": pairs,
     "CLAIMS": claims,
-    "HAPPENED": happened,
-    "NULL": null_rate,
     "LIMITS": limits,
+}
+OF_ALL: Mapping[str, Callable[[Tables], str]] = {
+    "DECIDED": lambda tables: decided({"contrasts": newest(tables["contrasts"])}),
+    "OTHERS": others,
+    "CHANGED": lambda tables: changed(_by_model(tables)),
+    "POOLED": every_pooled,
+    "HAPPENED": lambda tables: happened(_by_model(tables)),
+    "NULL": every_null,
     "CARD": card,
+    "PASSAGES": lambda _: passages(pd.read_csv(FOLDER / "labels.csv", keep_default_na=False, na_values=[""])),
 }
 
 
-def views(tables: Tables) -> Tables:
-    """Return the rows of every editor's newest look, and those of the first where a level is tested."""
-    levels_ = tables["levels"]
-    later = newest(levels_)
-    return {name: newest(table) for name, table in tables.items()} | {
-        "levels": first(levels_),
-        "later levels": later[later["records"] != LOOKS[0].name],
-        "all before": tables["before"],
+def views(tables: Tables, model: str = MODEL) -> Tables:
+    """Return the rows about a model at every editor's newest look, and those of the first where a level is tested."""
+    own = {name: table[table["model"] == model] for name, table in tables.items()}
+    tested, latest = first(own["levels"]), newest(own["levels"])
+    return {name: newest(table) for name, table in own.items()} | {
+        "levels": tested,
+        "later levels": latest[~latest.index.isin(tested.index)],
+        "all before": own["before"],
+        "all verdicts": own["verdicts"],
     }
 
 
-def page(tables: Tables) -> str:
-    """Return the page."""
-    tables = views(tables)
-    text = TEMPLATE.read_text(encoding="utf-8")
-    for name, part in PARTS.items():
-        text = text.replace(f"__{name}__", part(tables))
+def page(tables: Tables, file: Path = PAGE) -> str:
+    """Return a page, by its file."""
+    text = TEMPLATES[file].read_text(encoding="utf-8")
+    for parts, rows in ((PARTS, views(tables)), (OF_ALL, tables)):
+        for name, part in parts.items():
+            if f"__{name}__" in text:
+                text = text.replace(f"__{name}__", part(rows))
     return text
 
 
 def main() -> None:
-    """Write the page."""
-    write_text(PAGE, page(read_tables()))
+    """Write the pages."""
+    tables = read_tables()
+    for file in TEMPLATES:
+        write_text(file, page(tables, file))
 
 
 if __name__ == "__main__":
