@@ -1,18 +1,24 @@
 """An estimate, not a measurement: GPU-hours of the whole SEESAW-CF study with this package on one H200.
 
-    python benchmarks/gpu_hours.py
+    python -m benchmarks.gpu_hours
 
-Arithmetic from token counts and FLOPs for GPT-J-6B, before any edit and after three editors. Two of the cross-subject
-files (622,346 of 734,620 prompts) are not released, so their tokens are taken to be like those of the others.
+At the machine's peak, and at the share of it that scoring of cross-subject prompts reached with Llama-3-8B's shape
+(`benchmarks/results/gpu.json`). Arithmetic from token counts and FLOPs for GPT-J-6B, before any edit and after three
+editors. Two of the cross-subject files (622,346 of 734,620 prompts) are not released, so their tokens are taken to be
+like those of the others.
 """
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
+from pathlib import Path
 
 __all__ = ["PARTS", "Part", "hours"]
 
-PEAK = 790e12  # FLOP/s in bfloat16 that an H200 reaches in large matrix products
+MEASURED = json.loads((Path(__file__).parent / "results" / "gpu.json").read_text(encoding="utf-8"))
+PEAK = 1e12 * MEASURED["peak_tflops"]["bfloat16"]  # FLOP/s of a large product
+SHARE = MEASURED["llama-3-8b"]["cross-subject"]["share_of_peak"]
 PER_TOKEN = 11.27e9  # GPT-J: two FLOPs for each of 5.64e9 weights of the blocks
 PER_ROW = 0.413e9  # one row of logits: 2 x 4096 x 50,400
 # Parts of the 28 blocks that are run again after an edit: FT edits layer 0, MEMIT 3 to 8, MEND the last three.
@@ -60,5 +66,5 @@ def hours(part: Part, use: float = 1.0) -> float:
 
 if __name__ == "__main__":
     for part in PARTS:
-        print(f"{part.name:56} {hours(part):6.3f} h at peak {hours(part, 0.5):6.3f} h at half of it")
-    print(f"{'all (estimate)':56} {sum(map(hours, PARTS)):6.2f} h at peak {sum(hours(p, 0.5) for p in PARTS):6.2f} h")
+        print(f"{part.name:56} {hours(part):6.3f} h at peak {hours(part, SHARE):6.3f} h at {SHARE:.0%} of it")
+    print(f"{'all (estimate)':56} {sum(map(hours, PARTS)):6.2f} h at peak {sum(hours(p, SHARE) for p in PARTS):6.2f} h")
