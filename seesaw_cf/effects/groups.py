@@ -186,7 +186,7 @@ def _prepare(prompts: pd.DataFrame, clusters: Mapping[str, str]) -> _Rows:
     rank = np.empty(len(order), np.intp)
     rank[order] = np.arange(len(order))
     values = prompts[list(_MEANS)].to_numpy(np.float64)[order]
-    codes = {name: pd.factorize(prompts[column].iloc[order])[0] for name, column in clusters.items()}
+    codes = {name: pd.factorize(prompts[column].iloc[order], sort=True)[0] for name, column in clusters.items()}
     usable = (prompts["status"] == "ok").to_numpy(bool)[order]
     return _Rows(rank, case[order], len(case_ids), person[order], usable, values, codes)
 

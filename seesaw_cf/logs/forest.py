@@ -22,7 +22,8 @@ def change_panels(differences: pd.DataFrame, by_group: bool) -> list[Part]:
     """Return a panel of tasks, or one of each field's groups: change of the score, and of the margin in nats."""
     rows = differences[differences["value"].notna() & ~differences["contrast"].astype(bool)]
     rows = rows[(rows["field"] != "") == by_group]
-    firsts = set(zip(*(differences.loc[differences["family"] == SCORES, name] for name in ("task", "metric"))))
+    scores = differences[differences["family"] == SCORES]
+    firsts = set(zip(scores["task"], scores["metric"]))
     keyed = [
         row
         for row in rows_of(rows)

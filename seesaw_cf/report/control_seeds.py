@@ -27,7 +27,8 @@ def mean_over_seeds(tables: Sequence[pd.DataFrame], keys: Sequence[str], columns
     further, index = pd.concat(others), ["editor", *keys]
     named = further.assign(editor=further["editor"].map(first_seed))[[*index, *columns]]
     drawn = rows["editor"].isin(named["editor"].unique())
-    means = pd.concat([rows.loc[drawn, named.columns], named]).groupby(index, sort=False)[list(columns)].mean()
+    first = rows.loc[drawn, named.columns]
+    means = pd.concat([first, named]).groupby(index, sort=False)[list(columns)].mean()
     out = rows.astype(dict.fromkeys(columns, float))
     out.loc[drawn, list(columns)] = means.reindex(pd.MultiIndex.from_frame(rows.loc[drawn, index])).to_numpy()
     return out

@@ -7,12 +7,12 @@ from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse, stats
+from scipy import stats
 
 from seesaw_cf.base.errors import RecordError
 from seesaw_cf.base.types import Estimate
 from seesaw_cf.stats.bootstrap import LEVEL, Floats, check_rows
-from seesaw_cf.stats.crossing import Codes, Crossing
+from seesaw_cf.stats.crossing import Codes, Crossing, by_cluster
 from seesaw_cf.stats.skew import outer_limits, outer_p
 
 # Below this effective number of clusters, in a dimension or on a side of it, there is no interval, no p and no star.
@@ -56,10 +56,9 @@ def half_clusters(values: Floats, code: Codes) -> NDArray[np.intp]:
         (columns,) counts; 0 where every sum is 0.
     """
     check_rows("half of a mean", values=values, code=code)
-    clusters = sparse.csr_array((np.ones(code.size), (code, np.arange(code.size))))
-    sums: Floats = np.abs(np.asarray(clusters @ values, np.float64))
-    upto, total = np.cumsum(np.sort(sums, axis=0)[::-1], axis=0), sums.sum(axis=0)
-    return np.asarray((upto < total * (0.5 - _EXACT)).sum(axis=0) + (total > 0), np.intp)
+    sums: Floats = np.abs(by_cluster(code, values.T))
+    upto, total = np.cumsum(np.sort(sums)[:, ::-1], axis=1), sums.sum(axis=1)
+    return np.asarray((total * (0.5 - _EXACT) > upto.T).sum(axis=0) + (total > 0), np.intp)
 
 
 def clustered_mean(values: Floats, parts: list[Floats], clusters: Mapping[str, Codes]) -> Estimate:
@@ -120,9 +119,9 @@ def clustered_means(
         limits = outer_limits(value, stderr, stats.t.ppf((1 + LEVEL) / 2, df), skew)
         numbers = (value, *limits, stderr, outer_p(value / stderr, df, skew), df, skew)
     names = ("value", "low", "high", "stderr", "p", "df", "skew")
-    for row, largest in zip(np.stack(numbers, axis=1).tolist(), np.abs(values[crossing.used]).max(axis=0)):
+    for row, column in zip(np.stack(numbers, axis=1).tolist(), values.T):
         fields = dict(zip(names, row))
-        if fields["stderr"] <= 1e-12 * max(1e-300, largest):
+        if fields["stderr"] <= 1e-12 * max(1e-300, np.abs(column[crossing.used]).max()):
             fields = {"value": fields["value"], "note": "all values equal: no error to estimate"}
         estimates.append(replace(base, **fields))
     return estimates

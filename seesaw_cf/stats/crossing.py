@@ -13,7 +13,6 @@ from itertools import combinations
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy import sparse
 
 from seesaw_cf.base.errors import RecordError
 from seesaw_cf.stats.bootstrap import Floats, check_rows
@@ -28,14 +27,14 @@ class _Dimension:
 
     Attributes:
         sign: Inclusion-exclusion.
-        sums: (clusters, rows) weights, so that `sums @ values` is the weighted sum per cluster.
+        code: (rows,) cluster of every row.
         shares: One (clusters,) weight vector per part.
         scale, cube: (clusters,) small-sample corrections of each squared and each cubed cluster sum.
         df: Satterthwaite degrees of freedom of the sum.
     """
 
     sign: int
-    sums: sparse.csc_array
+    code: Codes
     shares: list[Floats]
     scale: Floats
     cube: Floats
@@ -90,7 +89,8 @@ class Crossing:
         check_rows("crossing", **{f"part {number}": part for number, part in enumerate(parts)}, **clusters)
         self.used: NDArray[np.bool_] = np.any([part != 0 for part in parts], axis=0)
         self._parts = [part[self.used] for part in parts]
-        codes = {name: pd.factorize(code[self.used])[0] for name, code in clusters.items()}
+        self._weight: Floats = self._parts[0] - self._parts[1] if len(parts) > 1 else self._parts[0]
+        codes = {name: _ranks(code[self.used]) for name, code in clusters.items()}
         self._dimensions = [
             self._dimension(codes, names) for size in range(1, len(codes) + 1) for names in combinations(codes, size)
         ]
@@ -106,17 +106,17 @@ class Crossing:
     def _dimension(self, codes: Mapping[str, Codes], names: Sequence[str]) -> _Dimension:
         code = codes[names[0]]
         for name in names[1:]:
-            code = pd.factorize(code * (int(codes[name].max()) + 1) + codes[name])[0]
+            pair = code * (int(codes[name].max()) + 1) + codes[name]
+            steps = np.diff(pair, prepend=pair[:1])
+            code = np.cumsum(steps > 0) if (steps >= 0).all() else pd.factorize(pair)[0]  # rows in order need no search
         n = int(code.max(initial=-1)) + 1
-        weight: Floats = np.sum([sign * part for sign, part in zip(_SIGNS, self._parts)], axis=0)
-        sums: sparse.csc_array = sparse.csc_array((weight, code, np.arange(code.size + 1)), shape=(n, code.size))
         shares = [np.bincount(code, part, n).astype(np.float64) for part in self._parts]
         if len(names) > 1:
-            return _Dimension(-1 if len(names) % 2 == 0 else 1, sums, shares, np.ones(n), np.ones(n), np.inf)
+            return _Dimension(-1 if len(names) % 2 == 0 else 1, code, shares, np.ones(n), np.ones(n), np.inf)
         scale = 1 / (1 - np.minimum(np.max(shares, axis=0), 0.99))
         bias, df = _satterthwaite(shares, scale)
         cube = np.array([_cube(share) for share in shares])[np.argmax(shares, axis=0)]
-        return _Dimension(1, sums, shares, scale * bias, cube, df)
+        return _Dimension(1, code, shares, scale * bias, cube, df)
 
     def errors(self, values: Floats) -> tuple[Floats, Floats, Floats, Floats]:
         """Estimate, standard error, degrees of freedom, and skewness of the estimate.
@@ -130,16 +130,16 @@ class Crossing:
         check_rows("crossing", weights=self.used, values=values)
         if values.ndim != 2:
             raise RecordError(f"crossing: values have shape {values.shape}, expected (n, columns).")
-        y = values[self.used]
-        estimate = np.asarray(sum(sign * (part @ y) for sign, part in zip(_SIGNS, self._parts)))
+        y = np.ascontiguousarray(values[self.used].T)  # sums along rows that lie apart would be slow
+        estimate = np.asarray(sum(sign * (y @ part) for sign, part in zip(_SIGNS, self._parts)))
         centred = self._centred(y)
         total, third, singles = np.zeros(len(estimate)), np.zeros(len(estimate)), []
         for dimension in self._dimensions:
             residuals = self._residuals(dimension, y if _balanced(dimension.shares) else centred)
             squares = residuals * residuals
-            singles.append(dimension.scale @ squares)
+            singles.append(squares @ dimension.scale)
             total += dimension.sign * singles[-1]
-            third += dimension.sign * (dimension.cube @ (squares * residuals))
+            third += dimension.sign * ((squares * residuals) @ dimension.cube)
         own = np.array(singles[: len(self.counts)])
         variance = np.where(total > 0, total, own.max(axis=0))
         free = 1 / np.maximum([dimension.df for dimension in self._dimensions[: len(self.counts)]], 1e-9)
@@ -161,16 +161,15 @@ class Crossing:
                 f"crossing: values have shape {values.shape}, expected ({len(values)},): one number a row."
             )
         first, y = self._dimensions[0], values[self.used]
-        code = np.asarray(first.sums.indices)
-        parts = np.array([np.bincount(code, part * y, first.scale.size) for part in self._parts])
+        parts = np.array([np.bincount(first.code, part * y, first.scale.size) for part in self._parts])
         return ClusterSums(parts, np.array(first.shares), first.scale, first.df)
 
     def _residuals(self, dimension: _Dimension, y: Floats) -> Floats:
-        """(clusters, columns) weighted sums of every cluster, without what they add to the estimate."""
-        sums = dimension.sums @ y
+        """(columns, clusters) weighted sums of every cluster, without what they add to the estimate."""
+        sums = by_cluster(dimension.code, y * self._weight)
         for sign, share, part in zip(_SIGNS, dimension.shares, self._parts):
-            sums -= sign * np.outer(share, part @ y)
-        return np.asarray(sums)
+            sums -= sign * np.outer(y @ part, share)
+        return sums
 
     def _centred(self, y: Floats) -> Floats:
         """Values without what a contrast within clusters cancels, the cluster's mean; residuals keep their variance.
@@ -180,10 +179,20 @@ class Crossing:
         if self._within is None:
             return y
         counts = np.bincount(self._within).astype(np.float64)
-        rows = np.arange(self._within.size)
-        means = np.asarray(sparse.csr_array((1 / counts[self._within], (self._within, rows))) @ y)
+        means = by_cluster(self._within, y) / counts
         scale = np.sqrt(counts / np.maximum(counts - 1, 1))
-        return np.asarray((y - means[self._within]) * scale[self._within][:, None])
+        return np.asarray((y - means[:, self._within]) * scale[self._within])
+
+
+def _ranks(code: Codes) -> Codes:
+    """Return codes from 0 in the order of these, without gaps."""
+    place, names = pd.factorize(code)
+    return np.argsort(np.argsort(names))[place]
+
+
+def by_cluster(code: Codes, values: Floats) -> Floats:
+    """Return (columns, clusters) sums of (columns, rows) by the cluster of each row."""
+    return np.array([np.bincount(code, column) for column in values])
 
 
 def _balanced(shares: Sequence[Floats]) -> bool:

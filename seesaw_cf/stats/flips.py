@@ -56,9 +56,7 @@ class ClusterFlips:
         testable = np.isfinite(estimate.p) or (estimate.value != 0 and "no error" in estimate.note)
         if testable and len(clusters) == 1:
             crossing, code = Crossing(parts, clusters), next(iter(clusters.values()))
-            used = code[crossing.used]
-            names = used[np.sort(np.unique(used, return_index=True)[1])]  # in the order of `Crossing`
-            self.tests.append((names, crossing.cluster_sums(np.asarray(values - centre))))
+            self.tests.append((np.unique(code[crossing.used]), crossing.cluster_sums(np.asarray(values - centre))))
         else:
             self.tests.append(None)
         self.estimates.append(estimate)
