@@ -9,12 +9,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from benchmarks.worlds import World, write_world
+from seesaw_cf.base.retrying import say_when_waiting
 from seesaw_cf.builder_scripts.make.cases import cross_subject
 from seesaw_cf.builder_scripts.make.cross_property import cross_property
 from seesaw_cf.builder_scripts.make.edits import Edit, generate
@@ -22,6 +24,7 @@ from seesaw_cf.builder_scripts.make.seeds import read_seeds
 from seesaw_cf.builder_scripts.options import SMALL_OPTIONS, BuildOptions
 from seesaw_cf.builder_scripts.sample.facts import curated
 from seesaw_cf.builder_scripts.sample.facts import store as facts_store
+from seesaw_cf.builder_scripts.source import endpoint
 from seesaw_cf.builder_scripts.source.people import Facts
 from seesaw_cf.builder_scripts.source.sources import StoreSource
 from seesaw_cf.records.relations import RELATIONS
@@ -36,6 +39,12 @@ PREFIXES = """@prefix wd: <http://www.wikidata.org/entity/> .
 @prefix rdfs: <http://www.w3.org/2000/01/rdf-schema#> .
 @prefix xsd: <http://www.w3.org/2001/XMLSchema#> .
 """
+
+
+@pytest.fixture
+def short_silence(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An endpoint is named as silent after a tenth of a second."""
+    monkeypatch.setattr(endpoint, "say_when_waiting", partial(say_when_waiting, after=0.1))
 
 
 @pytest.fixture(scope="session")

@@ -87,7 +87,7 @@ def test_giving_up_says_what_happened(server: str) -> None:
 
 def test_an_address_that_is_not_sparql_is_named(server: str) -> None:
     """A web page with status 200 in every try, as a wrong address gives; and a server that never ends a query."""
-    policy = RequestPolicy(attempts=3, pause=0.01, timeout=1)
+    policy = RequestPolicy(attempts=3, silent_attempts=2, pause=0.01, timeout=1)
     with (
         FaultProxy(server, ["page"] * 3) as proxy,
         pytest.raises(
@@ -96,19 +96,20 @@ def test_an_address_that_is_not_sparql_is_named(server: str) -> None:
     ):
         EndpointSource(proxy.url, policy, sleep=Waits()).ask(PEOPLE)
     with (
-        FaultProxy(server, ["hang:1.5"] * 3) as proxy,
-        pytest.raises(SourceError, match=r"no answer in 3 tries; the last: .*timed out"),
+        FaultProxy(server, ["hang:1.5"] * 2) as proxy,
+        pytest.raises(SourceError, match=r"no answer in 2 tries; the last: .*timed out"),
     ):
         EndpointSource(proxy.url, policy, sleep=Waits()).ask(PEOPLE)
 
 
+@pytest.mark.usefixtures("short_silence")
 def test_a_silent_endpoint_is_named_at_once_and_not_asked_seven_times(caplog: pytest.LogCaptureFixture) -> None:
-    policy = RequestPolicy(timeout=3, silent_attempts=1)
+    policy = RequestPolicy(timeout=1, silent_attempts=1)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}/query"
         with pytest.raises(SourceError, match=r"no answer in 1 tries; the last: .*timed out"):
             EndpointSource(url, policy, sleep=Waits()).ask(PEOPLE)
-    assert f"waiting for {url}, which has not answered yet: 1 tries of 3 s, 3 s in all" in caplog.text
+    assert f"waiting for {url}, which has not answered yet: 1 tries of 1 s, 1 s in all" in caplog.text
 
 
 @pytest.mark.parametrize(("code", "remedy"), [(401, "wants a login"), (403, "Name a contact"), (404, "nothing at")])

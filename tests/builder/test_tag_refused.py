@@ -186,12 +186,13 @@ def test_an_endpoint_that_answers_504_to_everything_is_named(
     assert f"error: {proxy.url}: no answer in 2 tries; the last: HTTP 504 Gateway Timeout. Check the" in said
 
 
+@pytest.mark.usefixtures("short_silence")
 def test_a_silent_endpoint_is_named_at_once(pairs: Path, tmp_path: Path, capsys: Any, caplog: Any) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}/query"
-        said = refused(capsys, tmp_path, pairs, "--from", url, "--timeout", "6")
-    assert f"waiting for {url}, which has not answered yet: 6 s at the most" in caplog.text
-    assert f"{url} is silent: in 6 s nothing came" in said
+        said = refused(capsys, tmp_path, pairs, "--from", url, "--timeout", "2")
+    assert f"waiting for {url}, which has not answered yet: 2 s at the most" in caplog.text
+    assert f"{url} is silent: in 2 s nothing came" in said
 
 
 def test_a_server_that_says_it_took_too_long_is_believed(server: str) -> None:

@@ -7,11 +7,13 @@ from the JSON lists with a few lines of plain Python.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import pytest
 
 from seesaw_cf.records import FileSummary, cases_to_table, import_files, read_cases, table_to_cases, write_json
+from seesaw_cf.types import Case
 
 Reference = Callable[..., Path]
 PAIRS = ("P21_P101", "P19_P101", "P27_P101")
@@ -57,6 +59,12 @@ def imported(reference: Reference, tmp_path_factory: pytest.TempPathFactory) -> 
     return {file.name: file for file in import_files(paths, out).files}
 
 
+@pytest.fixture(scope="module")
+def released(reference: Reference) -> Callable[[str], list[Case]]:
+    """Gives the cases of a released file, read once."""
+    return cache(lambda name: read_cases(reference("seesaw", f"seesaw_cf_{name}.json")))
+
+
 @pytest.mark.parametrize("name", FILES)
 def test_counts(imported: dict[str, FileSummary], name: str) -> None:
     row = imported[name]
@@ -75,18 +83,18 @@ def test_damage(imported: dict[str, FileSummary], name: str) -> None:
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_released_bytes_come_back_through_parquet(reference: Reference, tmp_path: Path, name: str) -> None:
-    source = reference("seesaw", f"seesaw_cf_{name}.json")
-    cases = read_cases(source)
+def test_released_bytes_come_back_through_parquet(
+    reference: Reference, released: Callable[[str], list[Case]], tmp_path: Path, name: str
+) -> None:
+    cases = released(name)
     back = table_to_cases(cases_to_table(cases))
     assert back == cases
     write_json(tmp_path / "again.json", back)
-    assert (tmp_path / "again.json").read_bytes() == source.read_bytes()
+    assert (tmp_path / "again.json").read_bytes() == reference("seesaw", f"seesaw_cf_{name}.json").read_bytes()
 
 
-def test_labels_of_two_people(reference: Reference) -> None:
-    cases = read_cases(reference("seesaw", "seesaw_cf_P27_P101.json"))
-    rows = [row for case in cases for row in case.attribute_prompts]
+def test_labels_of_two_people(released: Callable[[str], list[Case]]) -> None:
+    rows = [row for case in released("P27_P101") for row in case.attribute_prompts]
     assert len({row.subject.label for row in rows if "label_shared" in row.flags}) == 17  # A2
     assert {row.text for row in rows if "tense_in_name" in row.flags} == {
         "Sophistic worked of Antiphon was a citizen of"
@@ -94,9 +102,9 @@ def test_labels_of_two_people(reference: Reference) -> None:
 
 
 @pytest.mark.parametrize(("name", "dead"), [("P21_P101", 14_560), ("P19_P101", 0), ("P27_P101", 20_157)])
-def test_every_prompt_has_its_template_and_tense(reference: Reference, name: str, dead: int) -> None:
+def test_every_prompt_has_its_template_and_tense(released: Callable[[str], list[Case]], name: str, dead: int) -> None:
     """Own counts of "'s gender was" and " was a citizen of" (2 of them with a damaged name); birth shows no tense."""
-    cases = read_cases(reference("seesaw", f"seesaw_cf_{name}.json"))
+    cases = released(name)
     rows = [row for case in cases for row in case.attribute_prompts]
     edit, effect = name.split("_")
     assert {row.template_id for row in rows} == {f"{edit}-cloze-01"}

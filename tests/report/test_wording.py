@@ -31,7 +31,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Results:
         changed=(f"edits={folder / 'vector'}",),
         configs=configs,
         data="sample-small",
-        limit=6,
+        limit=3,
         device="cpu",
     )
     assert run_job(job, folder / "run", progress=False)

@@ -14,17 +14,26 @@ import pytest
 
 from seesaw_cf.cli import main
 from seesaw_cf.errors import RecordError, UnknownNameError
-from seesaw_cf.report import write_report
+from seesaw_cf.report import Results, read_results
+from seesaw_cf.report.write import run_report
+from seesaw_cf.sharing import every_eval
 from seesaw_cf.sharing.every_eval import export_run
 from tests.report.runs import cases, property_cases, write_run
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def results(tmp_path_factory: pytest.TempPathFactory) -> Results:
     made = cases(("P27", "P101"), 8, 12) + property_cases(3)
-    folder = write_run(tmp_path_factory.mktemp("eee") / "run", made, ("memit", "ft", "random(memit)"), refused=1)
-    write_report(folder)
-    return folder
+    folder = tmp_path_factory.mktemp("eee") / "run"
+    return read_results(write_run(folder, made, ("memit", "ft", "random(memit)"), refused=1))
+
+
+@pytest.fixture(scope="module")
+def exported(results: Results, tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """The records of the run; its results are not computed again."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(every_eval, "read_results", lambda folder: results)
+        return export_run(results.folder, tmp_path_factory.mktemp("exported"), "An organisation", when=5)
 
 
 def record(file: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
@@ -33,32 +42,31 @@ def record(file: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     return found, [json.loads(row) for row in rows]
 
 
-def test_records_fit_the_published_schemas(run: Path, tmp_path: Path, reference: Callable[..., Path]) -> None:
+def test_records_fit_the_published_schemas(exported: list[Path], reference: Callable[..., Path]) -> None:
     jsonschema = pytest.importorskip("jsonschema", reason="jsonschema is not installed")
     whole, each = (
         jsonschema.Draft7Validator(json.loads(reference("every_eval_ever", f"{name}.schema.json").read_text()))
         for name in ("eval", "instance_level_eval")
     )
-    files = export_run(run, tmp_path, "An organisation", when=1_700_000_000)
-    assert len(files) == 2  # the control is not an evaluation of its own
-    for file in files:
+    assert len(exported) == 2  # the control is not an evaluation of its own
+    for file in exported:
         found, rows = record(file)
         assert not list(whole.iter_errors(found))
         for row in rows:
             assert not list(each.iter_errors(row)), row
 
 
-def test_numbers_are_those_of_the_report(run: Path, tmp_path: Path) -> None:
+def test_numbers_are_those_of_the_report(results: Results, exported: list[Path], tmp_path: Path) -> None:
+    run_report(results).write(tmp_path)
     tables = {
-        name: pd.read_csv(run / "report" / "tables" / f"{name}.csv")
-        for name in ("efficacy", "effects_by_group", "verdicts")
+        name: pd.read_csv(tmp_path / "tables" / f"{name}.csv") for name in ("efficacy", "effects_by_group", "verdicts")
     }
 
     def of(name: str, **wanted: str) -> list[dict[Any, Any]]:
         table = tables[name]
         return table[(table[list(wanted)] == list(wanted.values())).all(axis=1)].to_dict("records")
 
-    for file in export_run(run, tmp_path, "An organisation"):
+    for file in exported:
         found, rows = record(file)
         editor = found["model_info"]["additional_details"]["editor"]
         scores = {one["evaluation_name"]: one["score_details"] for one in found["evaluation_results"]}
@@ -85,13 +93,15 @@ def test_numbers_are_those_of_the_report(run: Path, tmp_path: Path) -> None:
             assert one["output"]["raw"] == [one["input"]["choices"][0 if new_wins else 1]]
 
 
-def test_the_samples_are_named_and_hashed_and_the_same_second_gives_the_same_bytes(run: Path, tmp_path: Path) -> None:
-    files = [export_run(run, tmp_path / name, "An organisation", when=5) for name in ("a", "b")]
-    for one, other in zip(*files, strict=True):
+def test_the_samples_are_named_and_hashed_and_the_same_second_gives_the_same_bytes(
+    results: Results, exported: list[Path], tmp_path: Path
+) -> None:
+    again = export_run(results.folder, tmp_path, "An organisation", when=5)
+    for one, other in zip(exported, again, strict=True):
         assert one.read_bytes() == other.read_bytes()
         found, rows = record(one)
         details = found["detailed_evaluation_results"]
-        samples = tmp_path / "a" / details["file_path"]
+        samples = tmp_path / details["file_path"]
         assert hashlib.sha256(samples.read_bytes()).hexdigest() == details["checksum"]
         assert details["total_rows"] == len(rows)
         assert len({row["sample_id"] for row in rows}) == len(rows)
@@ -107,7 +117,8 @@ def test_what_has_no_number_is_left_out(tmp_path: Path) -> None:
     assert all(math.isfinite(one["score_details"]["score"]) for one in found["evaluation_results"])
 
 
-def test_what_cannot_be_exported_says_why(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_cannot_be_exported_says_why(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = write_run(tmp_path / "run", cases(("P27",), 1, 3))
     with pytest.raises(UnknownNameError, match=r"unknown relationship 'third'. Did you mean 'third_party'"):
         export_run(run, tmp_path, "An organisation", relationship="third")
     with pytest.raises(RecordError, match="organisation"):
