@@ -84,20 +84,6 @@ class AuditSettings:
         """Whether p is a share of permutations."""
         return self.permutations != 0 and self.method == "clustered"
 
-    def permutations_for(self, table: pd.DataFrame) -> int:
-        """Return how often labels are permuted for contrasts.
-
-        The smallest p of two one-sided tests is 1 / (2 (permutations + 1)), and Holm multiplies it by the tests.
-
-        Args:
-            table: `p`, `mirror` and the columns of the family.
-        """
-        if self.permutations is not None:
-            return self.permutations
-        tested = table[table["p"].notna() & ~table["mirror"].astype(bool)]
-        tests = tested.groupby(list(self.family)).size().max() if self.family and len(tested) else len(tested)
-        return min(max(LEAST, math.ceil(tests / (2 * self.alpha))), MOST_DRAWS)
-
     def promise(self, family: Sequence[str] | None = None) -> str:
         """Return how often a claim may be false, such as "at most 5 % per editor (holm)".
 
@@ -199,8 +185,24 @@ def audit(
     if not settings.permuted or dict(clusters) != dict(CLUSTERS):
         return decide(table, settings)
     usable = usable if chosen is None else without_covariates(usable, chosen)
-    drawn = LabelledContrasts(usable, table).drawn(settings.permutations_for(table), settings.seed)
+    drawn = LabelledContrasts(usable, table).drawn(permutations_for(table, settings), settings.seed)
     return decide(table, settings, drawn=drawn)
+
+
+def permutations_for(table: pd.DataFrame, settings: AuditSettings) -> int:
+    """Return how often labels are permuted for contrasts, `LEAST` times or as often as equivalence takes.
+
+    The smallest p of two one-sided tests is 1 / (2 (permutations + 1)), and Holm multiplies it by the tests.
+
+    Args:
+        table: `p`, `mirror` and the columns of the family.
+        settings: With permutations that are given, or None.
+    """
+    if settings.permutations is not None:
+        return settings.permutations
+    tested = table[table["p"].notna() & ~table["mirror"].astype(bool)]
+    tests = tested.groupby(list(settings.family)).size().max() if settings.family and len(tested) else len(tested)
+    return min(max(LEAST, math.ceil(tests / (2 * settings.alpha))), MOST_DRAWS)
 
 
 def _contrasts(

@@ -20,6 +20,7 @@ from seesaw_cf.effects import (
     group_contrasts,
     group_effects,
 )
+from seesaw_cf.effects.audit import permutations_for
 from seesaw_cf.effects.prompts import add_differences
 from seesaw_cf.errors import RecordError, UnknownNameError
 from seesaw_cf.stats import equivalence_p
@@ -205,7 +206,7 @@ def test_permutations_are_enough_for_a_contrast_of_the_largest_family_to_be_equi
 ) -> None:
     table = pd.DataFrame({"editor": editors, "p": 0.5, "mirror": False})
     tests = table["editor"].value_counts().max()
-    count = AuditSettings(alpha=alpha).permutations_for(table)
+    count = permutations_for(table, AuditSettings(alpha=alpha))
     assert tests / (2 * (count + 1)) < alpha
     assert count >= 1999
-    assert AuditSettings(alpha=alpha, permutations=99).permutations_for(table) == 99
+    assert permutations_for(table, AuditSettings(alpha=alpha, permutations=99)) == 99
