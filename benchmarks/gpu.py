@@ -2,8 +2,8 @@
 
     python -m benchmarks.gpu --out gpu.json [--shape llama-3-8b] [--model Qwen/Qwen2.5-1.5B] [--device cuda]
 
-Shapes are built on the device in bfloat16, because speed does not depend on weights. Three rounds of each way of
-scoring take turns, medians are written. *Plain* is transformers with padded batches, *loop* one forward pass for each
+Shapes are built on the device in bfloat16, because speed does not depend on weights. Each way of scoring is timed
+`--rounds` times and medians are written. *Plain* is transformers with padded batches, *loop* one forward pass for each
 prompt, as published programs score. *Bound* is the unavoidable products of the model's own shapes. A share of the peak
 is unavoidable operations over seconds and over the rate of a large product in the same dtype. The file grows part by
 part.

@@ -22,13 +22,13 @@ from benchmarks.study.sentences import (
     Row,
     Tables,
     abstract,
-    changed,
     findings,
     happened,
     later_level,
     limits,
     named,
     null_rate,
+    other_models,
 )
 from seesaw_cf.base.files import write_text
 from seesaw_cf.report.results import relation_name
@@ -243,7 +243,7 @@ PARTS: Mapping[str, Callable[[Tables], str]] = {
 OF_ALL: Mapping[str, Callable[[Tables], str]] = {
     "DECIDED": lambda tables: decided({"contrasts": newest(tables["contrasts"])}),
     "OTHERS": others,
-    "CHANGED": lambda tables: changed(_by_model(tables)),
+    "OTHER_MODELS": lambda tables: other_models(_by_model(tables)),
     "POOLED": every_pooled,
     "HAPPENED": lambda tables: happened(_by_model(tables)),
     "NULL": every_null,

@@ -215,7 +215,7 @@ def _sentence(text: str) -> str:
     return text[0].upper() + text[1:]
 
 
-def changed(views: Mapping[str, Tables]) -> str:
+def other_models(views: Mapping[str, Tables]) -> str:
     """Return what the other models and the whole changes show, a clause each."""
     lines = []
     for model, tables in views.items():

@@ -42,8 +42,10 @@ MARGIN, MARGIN_LOG_ODDS = 0.02, 0.1
 LEAST = 1999
 """Permutations of labels where none are given."""
 # What a raw contrast is made of, besides the columns of its axis and clusters.
-_NAMES = ("editor", "edit_relation", "holds", "status", "case_id", "person", "prompt_id")
-_CONTRASTED = (*_NAMES, "D", *SCALES, "likelier_pre")
+_CONTRASTED = (
+    *("editor", "edit_relation", "holds", "status", "case_id", "person", "prompt_id"),
+    *("D", *SCALES, "likelier_pre"),
+)
 _ESTIMATE = ("value", "low", "high", "stderr", "p", "df")
 
 
