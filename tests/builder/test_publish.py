@@ -119,8 +119,8 @@ for name in sys.argv[2:]:
     there = load_dataset("org/seesaw_cf", name, split="test", revision="v1.0.0")
     stream = load_dataset("org/seesaw_cf", name, split="test", revision="v1.0.0", streaming=True)
     assert there.features == local.features == stream.features, name
-    assert next(iter(stream)) == there[0] == local[0], name
-    print(name, len(there) == len(local))
+    assert list(stream) == list(there) == list(local), name  # read to its end: a thread of pyarrow outlives half
+    print(name, True)
 """,
         str(tmp_path / "sample"),
         *sample.configs(),
