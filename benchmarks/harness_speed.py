@@ -6,7 +6,8 @@
 needs the extra harness and writes its part of benchmarks/results/harness_speed.json. All are asked the same requests
 of lm_eval. Times are those of its `loglikelihood`, tokens and sorting included. `hf` is timed at the better of two
 batch sizes. It is asked of the base and counted nine times for nine models, or with `--each` of all nine. Where there
-are fewer items than asked for, their copies begin with a number each, so that no copy shares its beginning.
+are fewer items than asked for, all of them are copied again and again, and each copy of the whole begins with a number
+of its own. Items share a beginning within a copy, as BBQ's four forms of a scene do, and not between copies.
 """
 
 from __future__ import annotations
@@ -42,9 +43,9 @@ BATCHES = (8, 32)
 
 def _requests(folder: Path, count: int) -> list[Instance]:
     items = read_bias_items("bbq", folder)
-    contexts = [item.context for item in items] + [f"{at}. {items[at % len(items)].context}" for at in range(count)]
-    choices = [items[at % len(items)].choices for at in range(count)]
-    pairs = [(context, f" {choice}") for context, own in zip(contexts, choices) for choice in own]
+    copies = (divmod(at, len(items)) for at in range(count))
+    asked = [(f"{copy}. {items[at].context}" if copy else items[at].context, items[at].choices) for copy, at in copies]
+    pairs = [(context, f" {choice}") for context, choices in asked for choice in choices]
     return [Instance(request_type="loglikelihood", doc={}, arguments=pair, idx=0) for pair in pairs]
 
 

@@ -11,7 +11,7 @@ from seesaw_cf.cli.output import say
 from seesaw_cf.cli.types import at_least_zero
 
 # Folders of the cache, each with entries that are computed, downloaded or asked again when they are gone.
-_FOLDERS = ("mend", "models", "pre", "replies", "second_moments")
+_FOLDERS = ("mend", "models", "null_spaces", "pre", "replies", "second_moments")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -19,7 +19,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--prune", type=at_least_zero, metavar="DAYS",
         help="delete from the cache of this package what nobody used for so many days: scores before edits, second "
-        "moments, trained MEND, replies of endpoints, converted models",
+        "moments, null spaces, trained MEND, replies of endpoints, converted models",
     )  # fmt: skip
 
 

