@@ -76,17 +76,21 @@ def shortened(
     Returns:
         The same changes, those that were too long with the same direction and the largest length.
     """
+    return {name: _times(change, allowed(model, name, change, most)) for name, change in updates.items()}
+
+
+def allowed(model: PreTrainedModel, name: str, change: LowRank | Tensor, most: float | None) -> float:
+    """The factor, 1 at most, that shortens a change of one weight as `shortened` does."""
     if most is None:
-        return dict(updates)
-    norms = WeightDelta(updates).norms()
-    limits = {name: most * float(in_float64(model.get_parameter(name).detach()).norm()) for name in updates}
-    return {
-        name: change if not norms[name] > limits[name] else _times(change, limits[name] / norms[name])
-        for name, change in updates.items()
-    }
+        return 1.0
+    length = WeightDelta({name: change}).norms()[name]
+    limit = most * float(in_float64(model.get_parameter(name).detach()).norm())
+    return limit / length if length > limit else 1.0
 
 
 def _times(change: LowRank | Tensor, factor: float) -> LowRank | Tensor:
+    if factor == 1.0:
+        return change
     return LowRank(change.left * factor, change.right) if isinstance(change, LowRank) else change * factor
 
 

@@ -121,7 +121,8 @@ class SpreadEdit(LocateThenEdit):
         optimised = optimise(parts, [edit for group in groups for edit in group], max(config.layers), config)
         slices = [slice(*pair) for pair in pairwise([0, *accumulate(map(len, groups))])]
         values = [optimised.part(mine) for mine in slices]
-        results = spread(parts, groups, values, config.layers, partial(self.solve, fitted), config.batch_tokens)
+        solve, most = partial(self.solve, fitted), config.max_change
+        results = spread(parts, groups, values, config.layers, solve, config.batch_tokens, most)
         facts: list[JsonObject] = [dict(entry) for entry in optimised.diagnostics()]
         if parts.row.post_norm:
             for entry, share in zip(facts, [float(share) for _, missed in results for share in missed], strict=True):

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from seesaw_cf.editors.locate.activations import RowEdits, at_subject, average_keys
+from seesaw_cf.editors.locate.checks import allowed
 from seesaw_cf.editors.locate.norms import before_norm, out_of_reach
 from seesaw_cf.editors.locate.optimise import Optimised, distance
 from seesaw_cf.editors.locate.positions import PreparedEdit
@@ -59,12 +60,13 @@ def spread(
     layers: Sequence[int],
     solve: Callable[[int, Tensor], Tensor],
     max_tokens: int,
+    most: float | None = None,
 ) -> list[tuple[dict[str, LowRank], Tensor]]:
     """Move the last layer's output at each subject to its target, an equal share of the rest at each layer.
 
     Keys and the remaining distance are read anew after each layer's update, from the model partly edited for the
-    group, which is as before on returning, also after an exception. All groups take one layer before any takes the
-    next, so that a layer's Cholesky factor is needed once.
+    group, which is as before on returning, also after an exception. So what a layer may not give, the layers above it
+    do. All groups take one layer before any takes the next, so that a layer's Cholesky factor is needed once.
 
     Source: MEMIT Algorithm 1 and eq. 20.
 
@@ -75,6 +77,7 @@ def spread(
         layers: In any order; edited from the lowest up.
         solve: Layer and keys K (d_ff, n) -> A (d_ff, n); the layer's change is (z - now)^T / share times A^T.
         max_tokens: Tokens per forward pass.
+        most: Share of a weight's norm that no change exceeds; None = no limit.
 
     Returns:
         For each group: parameter name -> update of rank n (or more, depending on `solve`), exactly zero for a group
@@ -91,7 +94,8 @@ def spread(
             share = left / (len(ordered) - number)
             residual = before_norm(parts, layer, outputs, share)
             missed[which] = out_of_reach(parts, layer, outputs, share, residual)
-            update[parts.weight_name(layer)] = oriented(parts, residual.T, solve(layer, keys), layer)
+            name, change = parts.weight_name(layer), oriented(parts, residual.T, solve(layer, keys), layer)
+            update[name] = LowRank(change.left * allowed(parts.model, name, change, most), change.right)
     return list(zip(updates, missed, strict=True))
 
 

@@ -98,7 +98,7 @@ def test_rome_is_its_rank_one_formula(kind: str, variant: str) -> None:
 
 
 def spread(kind: str, config: Any, solve: Any, requests: Any = REQUESTS) -> dict[str, Array]:
-    """MEMIT's Algorithm 1: an equal share of what is left at each layer, keys and outputs read anew."""
+    """MEMIT's Algorithm 1: an equal share of what is left at each layer, no longer than `max_change`, and read anew."""
     own, top = plain(kind), max(config.layers)
     wanted = np.stack([sum(own.shift(asked, top, config, "stream")) for asked in requests], 1)
     changes: dict[str, Array] = {}
@@ -107,13 +107,24 @@ def spread(kind: str, config: Any, solve: Any, requests: Any = REQUESTS) -> dict
             keys = np.stack([own.key(asked, layer, 0.5) for asked in requests], 1)
             now = np.stack([own.seen(own.texts(asked)[0], top)[2] for asked in requests], 1)
         share = (wanted - now) / (len(config.layers) - number)
-        changes[own.name(layer)] = own.stored(layer, solve(layer, keys) @ share.T)
+        change, weight = own.stored(layer, solve(layer, keys) @ share.T), own.model.get_parameter(own.name(layer))
+        most = np.inf if config.max_change is None else config.max_change * float(weight.detach().norm())
+        changes[own.name(layer)] = change * min(1.0, most / np.linalg.norm(change))
     return changes
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_memit_solves_its_normal_equations(kind: str) -> None:
+@pytest.mark.parametrize("share", [None, 0.5])
+def test_memit_solves_its_normal_equations(kind: str, share: float | None) -> None:
+    """Also where the first layer may change by half of what it would: the second one makes up for it."""
     config, delta = edited(kind, "memit", layers=(1, 2), moment_weight=3.0)
+    if share is not None:
+        first, second = (plain(kind).name(layer) for layer in (1, 2))
+        free, weights = delta.norms(), plain(kind).model.get_parameter(first).detach()
+        most = share * free[first] / float(weights.norm())
+        config, delta = edited(kind, "memit", layers=(1, 2), moment_weight=3.0, max_change=most)
+        assert delta.norms()[first] == pytest.approx(share * free[first])
+        assert delta.norms()[second] != pytest.approx(free[second], rel=0.01)
 
     def solve(layer: int, keys: Array) -> Array:
         found: Array = np.linalg.inv(3.0 * moment(kind, layer) + keys @ keys.T) @ keys
