@@ -9,6 +9,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import MISSING, Field, fields
 from typing import Any
 
+from seesaw_cf.base.types import DTYPES, SCORERS
 from seesaw_cf.cli import types
 from seesaw_cf.cli.paths import name_or_source, source
 from seesaw_cf.editors import EDITORS
@@ -32,11 +33,11 @@ _CHECKS: dict[str, Any] = {
 }
 _BY_TYPE = {"int": types.positive, "float": types.at_least_zero, "Path": source, "str": None}
 _CHOICES = {
-    "dtype": ("float32", "float64", "bfloat16", "float16", "tf32"),
+    "dtype": DTYPES,
     "controls": (*CONTROLS, "none"),
     "design": tuple(DESIGNS),
     "protocol": ("single", "batch"),
-    "scorer": types.SCORERS,
+    "scorer": SCORERS,
     "wording": ("essay", "article"),
     "chat": ("auto", "yes", "no"),
 }

@@ -5,10 +5,11 @@ from __future__ import annotations
 import argparse
 
 from seesaw_cf.base.terminal import wrap
+from seesaw_cf.base.types import SCORERS
 from seesaw_cf.cli.from_fields import options_from
 from seesaw_cf.cli.options import DATA, cases_of, json_option, load, model_options, seed_option
 from seesaw_cf.cli.output import say, write_numbers
-from seesaw_cf.cli.types import SCORERS, one_of, positive
+from seesaw_cf.cli.types import one_of, positive
 from seesaw_cf.run.jobs import Job
 
 

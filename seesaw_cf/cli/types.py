@@ -44,7 +44,6 @@ def _refused(text: str, expected: str) -> argparse.ArgumentTypeError:
     return argparse.ArgumentTypeError(f"got {checks.shown(text, 80)}, expected {expected}")
 
 
-SCORERS = ("auto", "trie", "plain", "single")
 SCORES = ("summed", "normalised", "log_odds")
 AXES = ("gender", "race", "region")
 

@@ -18,6 +18,7 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from seesaw_cf.base.errors import DeltaMismatchError, RecordError
+from seesaw_cf.base.terminal import listed
 from seesaw_cf.base.text import read_json
 from seesaw_cf.models.low_rank import update_of
 from seesaw_cf.models.tensor_files import TensorFiles
@@ -164,8 +165,8 @@ def _pairs(files: TensorFiles, model: PreTrainedModel, rows: Tensor | None = Non
             pairs.append(_Pair(names[0], own.detach(), others[0], tuple(others[1:]), number))
     missing = sorted({names[0] for names in aliases.values()} - {pair.name for pair in pairs})
     if left_over or missing:
-        faults = [f"{_some(missing)} of the base are missing"] if missing else []
-        faults += [f"{_some(left_over)} are not part of the base"] if left_over else []
+        faults = [f"{listed(missing, _SHOWN)} of the base are missing"] if missing else []
+        faults += [f"{listed(left_over, _SHOWN)} are not part of the base"] if left_over else []
         raise DeltaMismatchError(
             f"{files.folder}: tensors {' and '.join(faults)}. Give the base it was made from with --model; a "
             "checkpoint with an adapter in it must be merged and saved whole first."
@@ -249,11 +250,6 @@ def _check_related(folder: Path, files: TensorFiles, pairs: list[_Pair], changed
             "norm. Weights that were trained from this base lie closer: it was made from another one. Give that with "
             "--model."
         )
-
-
-def _some(names: list[str]) -> str:
-    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-    return f"{', '.join(names[:_SHOWN])}{more}"
 
 
 def _word(dtype: torch.dtype) -> str:

@@ -39,6 +39,7 @@ from seesaw_cf.base.errors import (
     UnsupportedModelError,
     unknown_name,
 )
+from seesaw_cf.base.types import DTYPES
 from seesaw_cf.models.bos import warn_without_bos
 from seesaw_cf.models.difference import BUFFERS
 from seesaw_cf.models.embedded import EMBEDDED
@@ -215,7 +216,7 @@ def _dtype(dtype: str | torch.dtype) -> str | torch.dtype:
         return torch.float32
     torch_dtype = getattr(torch, dtype, None)
     if not isinstance(torch_dtype, torch.dtype):
-        raise unknown_name("dtype", dtype, ["auto", "bfloat16", "float16", "float32", "float64", TF32])
+        raise unknown_name("dtype", dtype, ["auto", *DTYPES])
     return torch_dtype
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from seesaw_cf.base.terminal import quantity
+from seesaw_cf.base.terminal import listed, quantity
 from seesaw_cf.effects.dose import BAND, no_band
 from seesaw_cf.report import text
 from seesaw_cf.report.html.findings import FirstScreen, TitleRules, title_by
@@ -106,8 +106,7 @@ class DoseSummary:
         """The smallest dose with an alarm, and of which lines; "" where there is none."""
         least = min((row["dose"] for _, row in self.alarms), default=0)
         names = [who for who, row in self.alarms if row["dose"] == least]
-        more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-        return f"from {_count(least)} on ({'; '.join(names[:_NAMED])}{more})"
+        return f"from {_count(least)} on ({listed(names, _NAMED, joined='; ')})"
 
     @property
     def moved(self) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from seesaw_cf.base.terminal import quantity
+from seesaw_cf.base.terminal import listed, quantity
 from seesaw_cf.editors.control_names import is_control
 from seesaw_cf.report import text
 from seesaw_cf.report.contrasts import BETTER_OFF, WORSE_OFF, GroupCounts
@@ -242,7 +242,7 @@ def _changed(change: LevelChange, person: str) -> str:
 def _groups(counts: GroupCounts) -> str:
     """Groups that are worse or better off, or why none is named."""
     shown = [
-        f"{head}: {_and(names[:_NAMED])}" + f" and {len(names) - _NAMED} more" * (len(names) > _NAMED)
+        f"{head}: {listed(names, _NAMED) if len(names) > _NAMED else _and(names)}"
         for verdict, head in ((WORSE_OFF, "groups that suffer more"), (BETTER_OFF, "groups that suffer less"))
         if (names := [claim.short for claim in counts.claims if claim.verdict == verdict])
     ]

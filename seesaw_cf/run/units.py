@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from seesaw_cf.base.checks import one_of
 from seesaw_cf.base.errors import RecordError
+from seesaw_cf.base.terminal import listed
 from seesaw_cf.base.types import Case, EditRequest
 
 PROTOCOLS = ("single", "batch")
@@ -82,5 +83,4 @@ class Task:
     units: tuple[Unit, ...]
 
     def __str__(self) -> str:
-        more = f" and {len(self.units) - 1} more" if len(self.units) > 1 else ""
-        return f"{self.editor}, {self.units[0].key}{more}"
+        return f"{self.editor}, {listed((unit.key for unit in self.units), 1)}"

@@ -1,7 +1,8 @@
 """Scoring: how likely a causal language model finds a target after a context."""
 
 from seesaw_cf.base.arguments import check_public
-from seesaw_cf.scoring.choose import SCORERS, make_scorer
+from seesaw_cf.base.types import SCORERS
+from seesaw_cf.scoring.choose import make_scorer
 from seesaw_cf.scoring.edited_scorer import EditedScorer, score_each
 from seesaw_cf.scoring.encode import encode_cloze
 from seesaw_cf.scoring.hf_scorer import HFScorer, Scorer

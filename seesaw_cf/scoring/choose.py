@@ -5,12 +5,9 @@ from __future__ import annotations
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from seesaw_cf.base.errors import UnsupportedModelError, unknown_name
-from seesaw_cf.base.types import JsonObject
+from seesaw_cf.base.types import SCORERS, JsonObject
 from seesaw_cf.scoring.hf_scorer import HFScorer, Scorer
 from seesaw_cf.scoring.trie_scorer import TrieScorer
-
-SCORERS = ("auto", "trie", "plain", "single")
-"""What `make_scorer` takes."""
 
 
 def make_scorer(

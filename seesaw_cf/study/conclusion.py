@@ -8,6 +8,7 @@ from typing import Any
 
 import pandas as pd
 
+from seesaw_cf.base.terminal import listed
 from seesaw_cf.effects.audit import hypotheses
 from seesaw_cf.effects.groups import ALL
 from seesaw_cf.report import text
@@ -84,8 +85,7 @@ class StudySummary:
 
     def groups(self, verdict: str) -> str:
         """Groups with this verdict, the surest first."""
-        names = [claim.short for claim in self.claims if claim.verdict == verdict]
-        return ", ".join(names[:2]) + (f" and {len(names) - 2} more" if len(names) > 2 else "")
+        return listed(claim.short for claim in self.claims if claim.verdict == verdict)
 
     @property
     def worse_off(self) -> str:
@@ -292,5 +292,4 @@ def _verdicts(comparison: Comparison) -> pd.DataFrame:
 
 def _list(words: Iterable[str]) -> str:
     """Each once; of many the first few."""
-    named = list(dict.fromkeys(words))
-    return ", ".join(named[: 2 * _NAMED]) + (f" and {len(named) - 2 * _NAMED} more" if len(named) > 2 * _NAMED else "")
+    return listed(dict.fromkeys(words), 2 * _NAMED)

@@ -16,7 +16,7 @@ from seesaw_cf.base import checks
 from seesaw_cf.base.checks import items, one_of, shown
 from seesaw_cf.base.errors import RecordError, UnknownNameError, unknown_name
 from seesaw_cf.base.text import read_text
-from seesaw_cf.base.types import JsonObject
+from seesaw_cf.base.types import DTYPES, SCORERS, JsonObject
 from seesaw_cf.editors import EDITORS, load_editor
 from seesaw_cf.editors.control_names import CONTROLS
 from seesaw_cf.effects.audit import FAMILY_COLUMNS, AuditSettings
@@ -24,7 +24,6 @@ from seesaw_cf.models.editor import Overrides, Settings
 from seesaw_cf.run.design import DESIGNS
 from seesaw_cf.run.jobs import Job
 from seesaw_cf.run.units import PROTOCOLS
-from seesaw_cf.scoring import SCORERS
 from seesaw_cf.stats.multiple import Correction
 
 # Reading a YAML file of a user: nothing but plain values, no key twice, no aliases.
@@ -88,7 +87,7 @@ _OPTIONS = (
 _DECLARED = ("margin", "margin_log_odds", "alpha", "correction")
 # What an annotation does not tell: the values of a name, the ends of a number.
 _CHOICES = {
-    "dtype": ("float32", "float64", "bfloat16", "float16", "tf32"),
+    "dtype": DTYPES,
     "scorer": SCORERS,
     "design": tuple(DESIGNS),
     "correction": get_args(Correction),

@@ -20,7 +20,6 @@ from seesaw_cf.records.groups import AXES
 from seesaw_cf.run.jobs import Job
 from seesaw_cf.run.units import PROTOCOLS
 from seesaw_cf.run.workers import ENGINES
-from seesaw_cf.scoring import SCORERS
 from seesaw_cf.sharing.every_eval import RELATIONSHIPS
 from seesaw_cf.texts.job import LemeJob
 from seesaw_cf.texts.train.annotator import RECIPES
@@ -77,7 +76,6 @@ def test_config_and_dose_never_mean_a_file(actions: dict[str, dict[str, argparse
 
 
 def test_choices_are_those_of_the_library() -> None:
-    assert SCORERS == types.SCORERS
     assert tuple(AXES) == types.AXES
     assert set(PROTOCOLS) == {"single", "batch"}
     assert set(RELATIONSHIPS) == {"first_party", "third_party", "collaborative", "other"}
