@@ -173,7 +173,7 @@ def main() -> None:
     settings = {"cases": given.cases.name, "edits": len(cases), "seed": given.seed}
     pairs = [(model, name) for model in given.model or MODELS for name in given.editor or EDITORS]
     for model, name in Bar(pairs, desc="editors on models", unit="editor"):
-        record = models.setdefault(Path(model).name, {"editors": {}})
+        record = models.setdefault(Path(model).name.removesuffix(".gguf"), {"editors": {}})
         if record.get("settings") != settings:
             record |= {"settings": settings, "editors": {}}
         if name in record["editors"] and not given.again:
@@ -184,8 +184,8 @@ def main() -> None:
             write_text(own, json.dumps({name: changed[name]}))
         texts = {"corpus": given.corpus, "corpus_limit": given.corpus_limit}
         options = {"editor_config": own, "seed": given.seed, "threads": given.threads, "anyway": True}
-        record["editors"][name] = measure(Job(model, (name,), data=str(data), **texts, **options), folder)
-        record |= machine()
+        row = measure(Job(model, (name,), data=str(data), **texts, **options), folder)
+        record["editors"][name] = row | {"measured_on": machine()}
         write_text(given.out, json.dumps(models, indent=1) + "\n")
     print(table(models))
 

@@ -75,7 +75,7 @@ _ROWS: Mapping[str, tuple[Callable[[Results], pd.DataFrame], Sequence[str]]] = {
     ),
     "contrasts": (
         lambda r: _counted(r.audit.verdicts) if r.audit else pd.DataFrame(),
-        (*_KEY, *_TEST, "verdict", "note", *_COUNTS),
+        (*_KEY, *_TEST, "verdict", *_COUNTS),
     ),
     "groups": (
         lambda r: r.effects,

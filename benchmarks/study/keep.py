@@ -54,9 +54,10 @@ def keep(cell: Path, folder: Path) -> None:
             use_dictionary=dictionaries,
             column_encoding={"logprob": "BYTE_STREAM_SPLIT"},
         )
-    for name in ("edits.parquet", "manifest.json"):
-        with atomic_path(folder / name) as file:
-            file.write_bytes((cell / name).read_bytes())
+    with atomic_path(folder / "edits.parquet") as file:
+        pq.write_table(pq.read_table(cell / "edits.parquet"), file, compression="brotli", compression_level=11)
+    with atomic_path(folder / "manifest.json") as file:
+        file.write_bytes((cell / "manifest.json").read_bytes())
 
 
 def main() -> None:

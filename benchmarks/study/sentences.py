@@ -144,7 +144,7 @@ def abstract(tables: Tables) -> str:
         [
             f"We wrote false facts about people, one at a time, into SmolLM2-135M-Instruct, {counts}, and asked up to "
             f"{prompts:,.0f} questions about {people:,.0f} other people before and after, with a "
-            "random change of the same size for comparison.",
+            "random change of the same size (of IKE's prompt: a fact about a thing) for comparison.",
             f"Of other recorded facts about the edited person {100 * facts['before']:.0f} % were right before, on "
             f"average over edits ({facts['n']:.0f} facts, {facts['n_edits']:.0f} edits), and this share, editor "
             f"minus control, is {by_verdict(tables, 'other_facts')}.",
@@ -240,12 +240,11 @@ def happened(views: Mapping[str, Tables]) -> str:
         if (clauses := [f"{listed(names)} ({look.words})" for look, names in _by_look(model, tables)])
     ]
     missing = [f"{listed(absent)} on {MODELS[model]}" for model in views if (absent := _absent(model, views[model]))]
-    short = [named(editor) for editor in own_editors(views[MODEL]) if look_of(views[MODEL], editor) != LOOKS[-1]]
     costs = [f"{named(editor)} on `{records}` {cost}" for (editor, records), cost in COST.items()]
     lines = [
         *(f"- **Finished**, {each}." for each in done),
         "- **Finished**, texts: MEMIT, FT and ROME (stage 6).",
-        f"- **Not finished, so not shown**: {'; '.join([*missing, *_last_edits(short)])}.",
+        f"- **Not finished, so not shown**: {'; '.join([*missing, *_last_edits(views[MODEL])])}.",
         "- **Stopped by** time on the machine, as declared.",
         f"- **Cost** on a CPU, with a control: {'; '.join(costs)}.",
         *DEVIATIONS,
@@ -253,8 +252,9 @@ def happened(views: Mapping[str, Tables]) -> str:
     return "\n".join(lines)
 
 
-def _last_edits(names: Sequence[str]) -> list[str]:
-    return [f"the last 320 edits of {listed(names)}"] if names else []
+def _last_edits(tables: Tables) -> list[str]:
+    looks = _by_look(MODEL, tables)
+    return [f"{listed(names)} beyond the {look.words}" for look, names in looks if look != LOOKS[-1]]
 
 
 def _by_look(model: str, tables: Tables) -> list[tuple[Look, list[str]]]:
@@ -299,8 +299,9 @@ DEVIATIONS = (
     "an equivalence is the tests over 4,000, 0.056 with 225 tests, so that nothing could come out *equivalent* at any "
     "declared level. As many more are drawn as that takes, 4,500 at 2.5 % with 225 tests. The declared 1,999 are the "
     "first of them.",
-    "- **Failed**: IKE. The declared control is a random change of weights, and IKE changes none. The command fails "
-    "again if it is repeated. Its controls would be `identity` and `unrelated`.",
+    "- **Another control for IKE, decided before any of its edits**: the declared one is a random change of weights, "
+    "and IKE changes none, so that the declared command fails. Its control is `unrelated`: the same text in front of "
+    "every question, with a false fact about a thing in place of the one about a person.",
     "- **MEND** ran with the package's own training, 300 steps on the 800 texts. It writes its answer for everybody.",
     "- **Another order, decided after stage 1 was read and before any part of stage 4 ran**: the first file of stage 4 "
     "comes after stage 2 and before stage 3, so that every editor has a first look. Each look has its declared level.",
