@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import os
+import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,8 +19,9 @@ from seesaw_cf.effects.prompts import SCALE_COLUMNS
 from seesaw_cf.stats.bootstrap import Floats
 from seesaw_cf.stats.permuted import LabelledPeople
 
-_NUMBERS = 1 << 14  # of people x labels in one go: more do not stay near the processor
+_NUMBERS = 1 << 16  # of people x labels in one go: more do not stay near the processor
 _CHUNK = 512  # permutations that are drawn together
+_PIECE = 64  # and that one thread computes: never of how many cores there are, on which last digits would depend
 
 
 class LabelledContrasts:
@@ -64,9 +68,16 @@ class LabelledContrasts:
         Args:
             permutations, seed: How many, and of which generator.
         """
-        rng = np.random.default_rng(seed)
-        sizes = [min(_CHUNK, permutations - start) for start in range(0, permutations, _CHUNK)]
-        return np.concatenate([self.p(label_orders(rng, self.strata, size)) for size in sizes])
+        rng, parts = np.random.default_rng(seed), list[Floats]()
+        with ThreadPoolExecutor(_cores()) as pool:  # numpy and scipy let other threads compute meanwhile
+            for start in range(0, permutations, _CHUNK):
+                orders = label_orders(rng, self.strata, min(_CHUNK, permutations - start))
+                parts += pool.map(self.p, np.split(orders, range(_PIECE, len(orders), _PIECE)))
+        return np.concatenate(parts)
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
 
 
 def label_orders(rng: np.random.Generator, strata: NDArray[np.intp], n: int) -> NDArray[np.intp]:

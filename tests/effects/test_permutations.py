@@ -94,6 +94,15 @@ def test_one_family_of_all_editors_sees_the_same_permutations() -> None:
     assert table["p_adjusted"].to_numpy()[tested] == pytest.approx(expected[tested])
 
 
+def test_a_permutation_is_the_same_on_any_number_of_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    prompts = both(-0.1)
+    contrasts, drawn = LabelledContrasts(toward_truth(prompts), audit(prompts, AuditSettings(**FLOORS))), []
+    for cores in (1, 3):
+        monkeypatch.setattr("seesaw_cf.effects.permutations._cores", lambda cores=cores: cores)
+        drawn.append(contrasts.drawn(600, 0))
+    assert drawn[0].tobytes() == drawn[1].tobytes()
+
+
 @pytest.mark.parametrize("correction", ["bh", "by"])
 def test_rates_of_false_discoveries_are_over_permutation_p(correction: Any) -> None:
     settings = AuditSettings(**FLOORS, permutations=99, correction=correction)
