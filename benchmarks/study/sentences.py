@@ -285,7 +285,7 @@ COST = {
 }
 DEVIATIONS = (
     "- **Run from** the code of commit `548775c` with the declared files of commit `d087f3e`. What FT and ROME do "
-    "by default has changed in the package since.",
+    "by default has changed in the package since, and what MEMIT does in Gemma 3 270M and Qwen2.5.",
     "- **Amended before any edit**: 40 edits in stage 1 in place of 80, with three looks in place of two "
     "([the declaration](study_declared.md) says why).",
     "- **On another machine**: stage 3, the second file of stage 4, and stages 5 and 7 ran side by side on one NVIDIA "
