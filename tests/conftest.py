@@ -84,6 +84,12 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeSch
     return _Spread(config, log) if config.getvalue("dist") == "loadscope" else None
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
+    """With `--dist loadscope` three workers on two cores: slow tests wait for the processes and servers they start."""
+    return (os.cpu_count() or 1) * 3 // 2 if config.getvalue("dist") == "loadscope" else None
+
+
 def _seconds(item: pytest.Item) -> float:
     mark = item.get_closest_marker("slow")
     return mark.args[0] if mark is not None and mark.args else 0

@@ -23,7 +23,25 @@ from seesaw_cf.base.tables import SCORES, read_table
 KEPT = Path(__file__).with_name("results")
 _STEPS = 2048
 _WORDING = ("prompt", "subject")
-_PAGE = 2**26  # bytes: a column is one page, in which scores before an edit repeat
+_PAGE = 2**30  # bytes and rows: a column is one page, in which scores before an edit repeat
+
+
+def pack(scores: pa.Table, file: Path) -> None:
+    """Write a score table in as few bytes as Parquet allows."""
+    with atomic_path(file) as path:
+        pq.write_table(
+            scores,
+            path,
+            compression="brotli",
+            compression_level=11,
+            row_group_size=len(scores),
+            data_page_size=_PAGE,
+            max_rows_per_page=_PAGE,
+            write_batch_size=_PAGE,
+            dictionary_pagesize_limit=_PAGE,
+            use_dictionary=[name for name in scores.column_names if name != "logprob"],
+            column_encoding={"logprob": "BYTE_STREAM_SPLIT"},
+        )
 
 
 def keep(cell: Path, folder: Path) -> None:
@@ -41,19 +59,7 @@ def keep(cell: Path, folder: Path) -> None:
     for name in _WORDING:
         empty = pa.array([""] * len(scores), SCORES.field(name).type)
         scores = scores.set_column(scores.column_names.index(name), SCORES.field(name), empty)
-    dictionaries = [name for name in scores.column_names if name != "logprob"]
-    with atomic_path(folder / "scores.parquet") as file:
-        pq.write_table(
-            scores,
-            file,
-            compression="brotli",
-            compression_level=11,
-            row_group_size=len(scores),
-            data_page_size=_PAGE,
-            dictionary_pagesize_limit=_PAGE,
-            use_dictionary=dictionaries,
-            column_encoding={"logprob": "BYTE_STREAM_SPLIT"},
-        )
+    pack(scores, folder / "scores.parquet")
     with atomic_path(folder / "edits.parquet") as file:
         pq.write_table(pq.read_table(cell / "edits.parquet"), file, compression="brotli", compression_level=11)
     with atomic_path(folder / "manifest.json") as file:

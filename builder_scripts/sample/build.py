@@ -90,8 +90,8 @@ def sample_couples(source: Source, facts: Facts) -> dict[str, list[Coupled]]:
         edits of each of `QUESTIONS`.
     """
     people = {person.id: person for person in facts.everyone()}
-    everybody = replace(facts.options, edits=dict.fromkeys(RELATIONS, len(people)))
-    edits = [edit for id in RELATIONS for edit in generate(Facts(source, everybody), id)]
+    everybody = Facts(source, replace(facts.options, edits=dict.fromkeys(RELATIONS, len(people))))
+    edits = [edit for id in RELATIONS for edit in generate(everybody, id)]
     claims = Claims(source, facts)
     held = claims.of(people).items()
     linked = {id for id, rows in held if not people.keys().isdisjoint(value for row in rows.values() for value in row)}

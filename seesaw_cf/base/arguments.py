@@ -99,18 +99,20 @@ def checked(function: Callable[P, R], name: str = "", kind: type | None = None) 
 
     @functools.wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
-        hints = _hints(typing.cast(Callable[..., object], kind or function))
         try:
             bound = signature.bind(*args, **kwargs)
         except TypeError:
             return function(*args, **kwargs)  # says it better: a misspelt name before the missing one
-        for key, value in bound.arguments.items():
-            if key in written:
-                hint = type_behind(hints.get(key, Any))
-                if typing.get_origin(hint) is np.ndarray:
-                    bound.arguments[key] = value = _as_array(value, hint)
-                _check(f"{called}: {key}", value, hint, written[key])
-        return function(*bound.args, **bound.kwargs)
+        given = {key: value for key, value in bound.arguments.items() if key in written}
+        hints = _hints(typing.cast(Callable[..., object], kind or function))
+        for key, value in given.items():
+            hint = hints.get(key, Any)
+            if typing.get_origin(hint) is np.ndarray:
+                bound.arguments[key] = value = _as_array(value, hint)
+            _check(f"{called}: {key}", value, hint, written[key])
+        if any(bound.arguments[key] is not value for key, value in given.items()):
+            return function(*bound.args, **bound.kwargs)
+        return function(*args, **kwargs)
 
     return call
 
@@ -119,44 +121,58 @@ def checked(function: Callable[P, R], name: str = "", kind: type | None = None) 
 def _hints(function: Callable[..., object]) -> dict[str, object]:
     """Types of the arguments; what a function returns may be imported for type checkers only."""
     if inspect.isclass(function):
-        return typing.get_type_hints(function)
-    hints = {name: hint for name, hint in function.__annotations__.items() if name != "return"}
-    return typing.get_type_hints(types.SimpleNamespace(__annotations__=hints), inspect.unwrap(function).__globals__)
+        hints = typing.get_type_hints(function)
+    else:
+        written = {name: hint for name, hint in function.__annotations__.items() if name != "return"}
+        where = inspect.unwrap(function).__globals__
+        hints = typing.get_type_hints(types.SimpleNamespace(__annotations__=written), where)
+    return {name: type_behind(hint) for name, hint in hints.items()}
 
 
 def _check(where: str, value: object, hint: object, written: str) -> None:
     if isinstance(value, str):
         text(where, value)
-    if not _fits(value, hint):
+    if not _test(hint)(value):
         raise RecordError(f"{where} is {_seen(value)}, expected {_WORDS.get(written, written)}.")
     if isinstance(value, str | os.PathLike) and "Path" in written:
         check_path(value)
 
 
-def _fits(value: object, hint: object) -> bool:
+@functools.lru_cache(maxsize=4096)
+def _test(hint: object) -> Callable[[Any], bool]:
+    """What tells whether a value fits a type, made once for each type."""
     hint = type_behind(getattr(hint, "__bound__", None) or hint)
     origin, parts = typing.get_origin(hint), typing.get_args(hint)
     if hint in _KINDS:
-        return _KINDS[hint](value)
+        return _KINDS[hint]
     if origin is Callable:
-        return callable(value)
+        return callable
     if _takes_arrays(parts):
-        return _is_array(value) or (value is None and type(None) in parts)
+        return lambda value: _is_array(value) or (value is None and type(None) in parts)
     if origin in (typing.Union, types.UnionType):
-        return any(_fits(value, part) for part in parts)
+        tests = [_test(part) for part in parts]
+        return lambda value: any(test(value) for test in tests)
     if origin is typing.Literal:
-        return isinstance(value, str)  # the function itself names the known ones
+        return lambda value: isinstance(value, str)  # the function itself names the known ones
     if origin is np.ndarray:
-        return isinstance(value, np.ndarray) and value.ndim > 0 and _is_array(value) and _is_kind(value, _dtype(hint))
+        dtype = _dtype(hint)
+        return lambda value: (
+            isinstance(value, np.ndarray) and value.ndim > 0 and _is_array(value) and _is_kind(value, dtype)
+        )
     if origin is type:
-        return inspect.isclass(value) and _fits_kind(value, getattr(parts[0], "__bound__", None) or parts[0])
+        kind = getattr(parts[0], "__bound__", None) or parts[0]
+        return lambda value: inspect.isclass(value) and _fits_kind(value, kind)
     if isinstance(origin, type):
-        return _fits_generic(value, origin, parts)
+        return functools.partial(_fits_generic, origin=origin, parts=parts)
     if typing.is_typeddict(hint):
-        return isinstance(value, dict)
+        return lambda value: isinstance(value, dict)
     if isinstance(hint, type) and hint.__module__.split(".")[0] in _CHECKED_CLASSES:
-        return _fits_class(value, hint)
-    return True
+        return functools.partial(_fits_class, hint=hint)
+    return lambda value: True
+
+
+def _fits(value: object, hint: object) -> bool:
+    return _test(hint)(value)
 
 
 def type_behind(hint: Any) -> Any:

@@ -44,9 +44,9 @@ def pairs_of(lines: Sequence[ComparedEditor], *, every: bool = False) -> list[tu
 
 
 def label_of(line: ComparedEditor, lines: Sequence[ComparedEditor]) -> str:
-    """The names of a line that are not the same in all lines."""
+    """The names of a line that are not the same in all lines, joined as in the name of its cell."""
     names = [name for place, name in enumerate(line.key) if len({other.key[place] for other in lines}) > 1]
-    return ", ".join(names) or line.key[-1]
+    return "/".join(names) or line.key[-1]
 
 
 def differences(
