@@ -25,7 +25,7 @@ class Answers(NamedTuple):
 
     Attributes:
         items: Which item each answer belongs to.
-        logprobs: (asks,) log p(token | its path), float64 on the CPU.
+        logprobs: (asks,) log p(token | its path). It and what follows are where the head is: a GPU may not be done yet.
         first: (asks,) the most likely token at that place, the first of several.
         greedy: (asks,) it is the token that was asked.
         logit_rows: Number of nodes with computed logits.
@@ -68,9 +68,7 @@ def ask(model: PreTrainedModel, rows: Sequence[TrieRow], layout: Layout) -> Answ
         peaks, firsts, sums = _peaks_and_sums(logits)
         first = firsts[at]
         chosen = logits[at, tokens] - peaks[at] - sums.log()[at]
-    return Answers(
-        [item for _, _, item in flat], chosen.cpu().double(), first.cpu(), (first == tokens).cpu(), len(places)
-    )
+    return Answers([item for _, _, item in flat], chosen, first, first == tokens, len(places))
 
 
 def _peaks_and_sums(logits: Tensor) -> tuple[Tensor, Tensor, Tensor]:

@@ -7,6 +7,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
+from itertools import islice
 from operator import attrgetter
 
 import torch
@@ -33,6 +34,7 @@ log = logging.getLogger(__name__)
 
 _ROW = 64
 _LOGITS = 512 * 2**20
+"""Bytes of logits in one pass, on a GPU a 32nd of its memory where that is more: the same on every card of one kind."""
 _SLAB = 32_768
 _TEXT = 4096  # bytes that one text takes while it is encoded and laid out
 _CHUNK = {"cpu": 3072}
@@ -198,7 +200,8 @@ class TrieScorer:
 
     def chunks(self, rows: Sequence[AnyRow]) -> Iterator[list[AnyRow]]:
         """Rows grouped into forward passes."""
-        room = _LOGITS if self.memory is None else min(_LOGITS, self.memory // 2)
+        room = _logit_room(self.device)
+        room = room if self.memory is None else min(room, self.memory // 2)
         asks = max(1, room // logit_bytes(self.model))
         return chunks(rows, self.tokens_per_pass, asks, padded=self.support.layout == "padded")
 
@@ -231,10 +234,10 @@ def to_scores(items: Sequence[EncodedCloze], parts: Iterable[Answers]) -> list[C
     totals = torch.zeros(len(items), dtype=torch.float64)
     misses = torch.zeros(len(items), dtype=torch.int64)
     firsts: list[list[int]] = [[] for _ in items]
-    for answers in parts:
+    for answers in _one_behind(parts):
         index = torch.tensor(answers.items)
-        totals.index_add_(0, index, answers.logprobs)
-        misses.index_add_(0, index, (~answers.greedy).long())
+        totals.index_add_(0, index, answers.logprobs.cpu().double())
+        misses.index_add_(0, index, (~answers.greedy.cpu()).long())
         for item, first in zip(answers.items, answers.first.tolist(), strict=True):
             firsts[item].append(first)
     return [
@@ -248,3 +251,19 @@ def to_scores(items: Sequence[EncodedCloze], parts: Iterable[Answers]) -> list[C
         )
         for item, total, miss, own in zip(items, totals.tolist(), misses.tolist(), firsts, strict=True)
     ]
+
+
+def _one_behind(parts: Iterable[Answers]) -> Iterator[Answers]:
+    """Each part once the next one is under way: the host lays that one out while a GPU computes this one."""
+    parts = iter(parts)
+    held = list(islice(parts, 1))
+    for part in parts:
+        yield held.pop()
+        held.append(part)
+    yield from held
+
+
+def _logit_room(device: torch.device) -> int:
+    if device.type != "cuda":
+        return _LOGITS
+    return max(_LOGITS, torch.cuda.get_device_properties(device).total_memory // 32)

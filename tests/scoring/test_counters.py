@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+from bisect import bisect
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import torch
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from seesaw_cf.models.editor import EditsEach
 from seesaw_cf.run.make_editors import make_editor
-from seesaw_cf.scoring import HFScorer, Scorer, TrieScorer
+from seesaw_cf.scoring import EditedScorer, HFScorer, Scorer, TrieScorer, trie_scorer
 from tests.contract.test_editor_contract import LIGHT, SETTINGS
 from tests.fakes import REQUESTS, tiny_model, tiny_texts, tiny_tokenizer
 from tests.scoring.models import make
-from tests.scoring.work import candidates
+from tests.scoring.test_edited import low_rank
+from tests.scoring.work import candidates, clozes
 from tests.tokenizer_styles import byte_level
 
 # Methods of a tensor after which the host has waited for the device.
@@ -26,9 +30,9 @@ READS = ("cpu", "item", "tolist", "numpy", "__bool__", "__int__", "__float__", "
 class Reads(TorchFunctionMode):
     """Count reads of tensors, and float64 of tensors that were not read before: not every device has it."""
 
-    def __init__(self) -> None:
+    def __init__(self, on_read: Callable[[], object] = object) -> None:
         super().__init__()
-        self.counts, self.host = Counter[str](), list[Any]()
+        self.counts, self.host, self.on_read = Counter[str](), list[Any](), on_read
 
     def __torch_function__(
         self, func: Callable[..., Any], types: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
@@ -36,7 +40,9 @@ class Reads(TorchFunctionMode):
         result = func(*args, **(kwargs or {}))
         name = getattr(func, "__name__", "")
         self.counts[name] += name in READS
-        self.host += [result] if name == "cpu" else []
+        if name == "cpu":
+            self.host.append(result)
+            self.on_read()
         self.counts["wide"] += name == "double" and not any(args[0] is tensor for tensor in self.host)
         return result
 
@@ -75,6 +81,30 @@ def test_a_pass_is_read_once_whatever_is_asked(
     assert few_kernels
     assert 0 < few["cpu"] <= 3
     assert few["wide"] == many["wide"] == 0
+
+
+@pytest.mark.parametrize("edits", [0, 2])
+def test_a_pass_is_read_after_the_next_one_was_begun(edits: int) -> None:
+    """So the host lays out the next pass while a GPU computes this one."""
+    model, events = make("llama"), list[str]()
+    scorer, texts = TrieScorer(model, byte_level(bos=True), max_tokens=64), clozes(4)
+    jobs = [(low_rank(model, (1,), seed), texts) for seed in range(edits)]
+    scorer.score(texts)  # what is made once
+    model.register_forward_pre_hook(lambda *_: events.append("pass"))
+    with Reads(on_read=lambda: events.append("read")):
+        EditedScorer(scorer, "together").score(jobs) if jobs else scorer.score(texts)
+    passes = [at for at, name in enumerate(events) if name == "pass"]
+    reads = [at for at, name in enumerate(events) if name == "read"]
+    assert len(passes) > 2
+    begun = [bisect(passes, read) for read in reads]  # before each read; two reads are one pass's
+    assert all(n > min(1 + k // 2, len(passes) - 1) for k, n in enumerate(begun))
+
+
+def test_a_pass_has_as_many_logits_as_the_device_has_room_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    gib = 2**30
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda _: SimpleNamespace(total_memory=80 * gib))
+    rooms = [trie_scorer._logit_room(torch.device(name)) for name in ("cpu", "cuda")]
+    assert rooms == [gib // 2, 80 * gib // 32]
 
 
 @pytest.mark.parametrize("name", ["rome", "memit", "emmet", "alphaedit", "ft", "lora", "mend"])
