@@ -43,12 +43,13 @@ LOOKS = (
     Look(("edits1", "edits2", "edits3"), "third look, 400 edits at 2.5 %", 0.025),
 )
 ONE_LOOK = (Look(("edits1", "edits2"), "the only look, 80 edits at 5 %", 0.05),)
-_ORDER = tuple(look.name for look in LOOKS)
+OF_MODEL = {MODEL: LOOKS, "smollm2-released": (Look(("released",), "not declared, 40 edits at 5 %", 0.05),)}
+_ORDER = tuple(look.name for looks in OF_MODEL.values() for look in looks)
 
 
 def looks_at(model: str) -> tuple[Look, ...]:
-    """Return the declared looks at editors of a model."""
-    return LOOKS if model == MODEL else ONE_LOOK
+    """Return the looks at editors of a model."""
+    return OF_MODEL.get(model, ONE_LOOK)
 
 
 def finished_looks(kept: Path) -> Iterator[tuple[str, Look, str, list[Path]]]:

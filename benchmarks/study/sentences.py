@@ -29,6 +29,7 @@ MODELS = {
     "gemma3-270m": "Gemma 3 270M",
     "qwen2.5-0.5b": "Qwen2.5-Coder-0.5B-Instruct",
     "smollm2-changed": "SmolLM2-135M-Instruct, changed as a whole",
+    "smollm2-released": "SmolLM2-135M-Instruct, on records that the papers released",
 }
 _THREE = ("memit", "ft", "lora")
 # Declared parts of each model.
@@ -37,6 +38,7 @@ ORDER: Mapping[str, Sequence[str]] = {
     "gemma3-270m": _THREE,
     "qwen2.5-0.5b": _THREE,
     "smollm2-changed": ("nf4", "merged"),
+    "smollm2-released": ("memit", "ft"),
 }
 
 
@@ -224,7 +226,8 @@ def other_models(views: Mapping[str, Tables]) -> str:
         own, table = own_editors(tables), tables["contrasts"]
         tested = table[~table["mirror"].astype(bool) & table["p"].notna() & table["editor"].isin(own)]
         away = int(tested["verdict"].isin(AFFECTED).sum())
-        clauses = [f"{words} {by_verdict(tables, level)}" for level, words in _LEVEL_SENTENCES.items()]
+        there = set(tables["levels"]["level"])
+        clauses = [f"{words} {by_verdict(tables, level)}" for level, words in _LEVEL_SENTENCES.items() if level in there]
         lines.append(
             f"- **{MODELS[model]}**: {'; '.join(clauses)}. {away} of {len(tested)} testable contrasts of groups "
             f"{_is(away)} decided."
