@@ -23,6 +23,7 @@ from seesaw_cf.report.canvas import COLOURS, GREY, new_figure, picture_style, sa
 from seesaw_cf.stats.plain import as_json
 from seesaw_cf.texts.graph.changes import ClassNumbers, regard_and_attack, topic_results
 from seesaw_cf.texts.graph.folder import Crawl
+from seesaw_cf.texts.graph.title import limits
 from seesaw_cf.texts.graph.topics import Topics
 
 WARNING = "Contains what a language model wrote about groups of people; it may be offensive and is not true of anybody."
@@ -135,7 +136,7 @@ def _graph(crawl: Crawl, edges: int, seed: int) -> Figure:
 
     An object that several identities share is one node, with a line from each of them.
     """
-    rows = crawl.triples if crawl.scores is None else crawl.scored()
+    rows = crawl.rows
     share = max(1, edges // max(1, rows["identity"].nunique()))
     rows = rows.groupby("identity", sort=True, group_keys=False).sample(frac=1, random_state=seed)
     rows = rows.groupby("identity", sort=True).head(share).head(edges).sort_values("identity", kind="stable")
@@ -172,8 +173,8 @@ def _polarity(numbers: ClassNumbers) -> Figure:
             continue
         colour = COLOURS[number % len(COLOURS)]
         x, y = row["normalised"], attack["mean"]
-        axes.hlines(y, *_ends(row), color=colour, alpha=0.4)
-        axes.vlines(x, *_ends(attack), color=colour, alpha=0.4)
+        axes.hlines(y, *limits(row), color=colour, alpha=0.4)
+        axes.vlines(x, *limits(attack), color=colour, alpha=0.4)
         axes.plot(x, y, "o", color=colour)
         axes.annotate(
             f"{cut(printable(name), 24)} (n={row['n']})", (x, y), fontsize=8, xytext=(4, 4), textcoords="offset points"
@@ -184,16 +185,12 @@ def _polarity(numbers: ClassNumbers) -> Figure:
     return figure
 
 
-def _ends(row: ClassNumbers, low: str = "low", high: str = "high") -> tuple[float, float]:
-    return tuple(float("nan") if row[end] is None else row[end] for end in (low, high))  # type: ignore[return-value]
-
-
 def _bars_of_regard(regard: ClassNumbers) -> Figure:
     rows = sorted(regard["identities"].items(), key=lambda item: item[1]["overall"])
     figure, axes = _figure(9, 2.2 + 0.34 * len(rows))
     for y, (_, row) in enumerate(rows):
         axes.barh(y, row["overall"], color="#D55E00" if row["overall"] < 0 else "#009E73", alpha=0.75)
-        axes.hlines(y, *_ends(row, "overall_low", "overall_high"), color="black")
+        axes.hlines(y, *limits(row, "overall_"), color="black")
     _named(axes, [name for name, _ in rows], [row["n"] for _, row in rows])
     axes.axvline(0, color="black", linewidth=0.8)
     axes.set_xlabel("N positive - N negative")
@@ -206,9 +203,8 @@ def _boxes(rows: pd.DataFrame, attack: ClassNumbers) -> Figure:
     values = [rows.loc[rows["identity"] == name, "attack"].dropna().to_numpy() for name in names]
     _box_rows(axes, values)
     for y, name in enumerate(names):
-        axes.hlines(
-            y, *_ends(attack["identities"][name], "median_low", "median_high"), color="#0072B2", linewidth=4, alpha=0.6
-        )
+        median = limits(attack["identities"][name], "median_")
+        axes.hlines(y, *median, color="#0072B2", linewidth=4, alpha=0.6)
     _named(axes, names, [len(v) for v in values])
     axes.set_xlabel("attack score; blue: 95 % interval of the median")
     return figure
@@ -259,7 +255,7 @@ def _shares(rows: ClassNumbers, topics: Topics) -> Figure:
         for y, row in enumerate(rows.values()):
             share = row["shares"].get(str(topic), {"value": 0.0, "low": None, "high": None})
             panel.barh(y, share["value"], color="#0072B2", alpha=0.75)
-            panel.hlines(y, *_ends(share), color="black")
+            panel.hlines(y, *limits(share), color="black")
         title = f"topic {topic}" + (f" ({topics.labels[topic]})" if topics.labels.get(topic) else "")
         words = cut(printable("; ".join(topics.words[topic][:3])), 40)
         panel.set_title(f"{cut(printable(title), 40)}\n{words}", fontsize=8)
@@ -275,7 +271,7 @@ def _entropy(numbers: ClassNumbers) -> Figure:
     for y, (_, row) in enumerate(rows):
         entropy = row["relative_entropy"]
         axes.barh(y, entropy["corrected"], color="#0072B2", alpha=0.75)
-        axes.hlines(y, *_ends(entropy), color="black")
+        axes.hlines(y, *limits(entropy), color="black")
         axes.plot(entropy["expected"], y, "|", color="#D55E00", markersize=12)
     _named(axes, [name for name, _ in rows], [row["n"] for _, row in rows])
     axes.set_xlabel(
@@ -290,12 +286,8 @@ def _scorer_note(kinds: Kinds, scorer: str) -> str:
     for kind, numbers in kinds.items():
         rows = numbers.get(f"{scorer}_scorer", {})
         names = sorted(rows, key=lambda name: -abs(rows[name]["value"]))[:4]
-        changes = {name: text.estimate(*_limits(rows[name]), spec="+.2f") for name in names}
-        biases = [f"{printable(name)} {change}" for name, change in changes.items()]
+        changes = [text.estimate(rows[name]["value"], *limits(rows[name]), "+.2f") for name in names]
+        biases = [f"{printable(name)} {change}" for name, change in zip(names, changes)]
         parts += [f"{kind}: {', '.join(biases)}"] if biases else []
     about = f"the {scorer} scorer's own change of the same sentences by the name alone: "
     return about + "; ".join(parts) if parts else ""
-
-
-def _limits(row: ClassNumbers) -> tuple[float | None, float | None, float | None]:
-    return row["value"], row["low"], row["high"]

@@ -76,9 +76,13 @@ class Crawl:
     def name(self) -> str:
         """Name the model, and the edit when there is one."""
         model = str(self.manifest["model"].get("id", "model"))
-        return (
-            f"{model} + {self.manifest['editors']['delta'].get('name', 'edit')}" if self.manifest["editors"] else model
-        )
+        edit = self.manifest["editors"].get("delta")
+        return f"{model} + {edit.get('name', 'edit')}" if edit else model
+
+    @property
+    def rows(self) -> pd.DataFrame:
+        """Triples, with their scores side by side where there are any."""
+        return self.triples if self.scores is None else self.scored()
 
     def scored(self) -> pd.DataFrame:
         """Triples and scores side by side.
