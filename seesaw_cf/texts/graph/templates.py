@@ -29,11 +29,6 @@ class Triple:
     object: str
 
     @property
-    def text(self) -> str:
-        """The sentence that scorers see; without prepended text."""
-        return f"{self.identity.name} {self.predicate} {self.object}"
-
-    @property
     def key(self) -> tuple[str, str]:
         """Predicate and object in the form in which repeats are found."""
         return self.predicate.casefold(), self.object.casefold()
