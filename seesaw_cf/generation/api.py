@@ -62,7 +62,7 @@ class OpenAIGenerator(Client[tuple[Ask, Sampling], Completion]):
 
     def _unanswered(self, why: str) -> Completion:
         log.warning("%s: %s", self.name, why)
-        return Completion("", "", why)
+        return self._refused(why)
 
     def _send(self, ask: tuple[Ask, Sampling]) -> object:
         own, sampling = ask
@@ -80,8 +80,7 @@ class OpenAIGenerator(Client[tuple[Ask, Sampling], Completion]):
             options["extra_body"] = {"top_k": sampling.top_k or -1, "repetition_penalty": sampling.repetition_penalty}
         if isinstance(prompt, str):
             return self._client.completions.create(prompt=prompt, **options)
-        turns = [{"role": turn.role, "content": turn.content} for turn in prompt]
-        return self._client.chat.completions.create(messages=turns, **options)
+        return self._client.chat.completions.create(messages=[asdict(turn) for turn in prompt], **options)
 
     def _read(self, ask: tuple[Ask, Sampling], reply: Any) -> Completion:
         try:

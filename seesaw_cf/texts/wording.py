@@ -43,10 +43,7 @@ from seesaw_cf.effects.survey_items import ITEMS
 
 # The ways in which long texts of edited models fail: LEME's categories, with a sentence on each for raters.
 
-FailureMode = tuple[str, str]
-"""Its title in Table 20, and what it is."""
-
-FAILURE_MODES: Mapping[str, FailureMode] = MappingProxyType(
+FAILURE_MODES: Mapping[str, tuple[str, str]] = MappingProxyType(
     {
         "nonsensical": ("Disfluency (nonsensical)", "words are repeated, or make no sense where they stand"),
         "spaces": ("Disfluency (spaces)", "spaces between words are missing or wrong"),

@@ -6,6 +6,7 @@ import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
@@ -98,22 +99,19 @@ def _words(encoder: str) -> Fit:
     return fit_words
 
 
-def _pair(preset: str) -> Callable[[str], Fit]:
-    def make(encoder: str) -> Fit:
-        from seesaw_cf.texts.train.encoder import PRESETS, fit_pair
+def _pair(preset: str, encoder: str) -> Fit:
+    from seesaw_cf.texts.train.encoder import PRESETS, fit_pair
 
-        return lambda data, seed: fit_pair(data, encoder, PRESETS[preset], seed)
-
-    return make
+    return lambda data, seed: fit_pair(data, encoder, PRESETS[preset], seed)
 
 
 # Recipe -> makes the function that fits it with an encoder.
 RECIPES: dict[str, Callable[[str], Fit]] = {
     "words": _words,
     "match": _match,
-    "pair": _pair("small"),
-    "pair-whole": _pair("whole"),
-    "leme-deberta": _pair("leme-deberta"),
+    "pair": partial(_pair, "small"),
+    "pair-whole": partial(_pair, "whole"),
+    "leme-deberta": partial(_pair, "leme-deberta"),
 }
 
 

@@ -147,6 +147,11 @@ def coupled_records(records: Sequence[LongformRecord]) -> list[LongformRecord]:
     return [record for record in records if "subject_entity" in record]
 
 
+def entity_name(side: CoupledEntity | None) -> str:
+    """Return the name of the entity on one side of a record; "" where there is none."""
+    return ((side or {}).get("entity") or {}).get("str") or ""
+
+
 def _file_rows(file: Path, config: str) -> list[LongformRecord]:
     if read_bytes(file)[:4] != b"PAR1":
         return cast(list[LongformRecord], open_ended(config, read_cases(file)).to_pylist())
@@ -234,7 +239,7 @@ def _side_prompt(
 ) -> PassagePrompt:
     side_record, (other,) = record.get(SIDES[passage]) or {}, (side for name, side in SIDES.items() if name != passage)
     entity, text = side_record.get("entity") or {}, str(side_record.get(wording) or "").strip()
-    couple = ((record.get(other) or {}).get("entity") or {}).get("str")
+    couple = entity_name(record.get(other))
     if relationship and couple:
         text += f"\n- relationship to {couple}" if text else ""
     if not entity.get("str") or not text:
