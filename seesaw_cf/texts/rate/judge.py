@@ -160,9 +160,8 @@ def _fields(item: Item, sample: Shown) -> str:
     lines = []
     for name in item.fields:
         value = getattr(sample, name)
-        text = value if isinstance(value, str) else "".join(f"\n- {fact}" for fact in value)
-        label = (FACTS | PASSAGES)[name]
-        lines.append(f"{label}: {text}" if isinstance(value, str) else f"{label}:{text}")
+        text = f" {value}" if isinstance(value, str) else "".join(f"\n- {fact}" for fact in value)
+        lines.append(f"{(FACTS | PASSAGES)[name]}:{text}")
     return "\n".join(lines)
 
 

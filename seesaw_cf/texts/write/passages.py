@@ -314,14 +314,13 @@ def asks_of(case: EditedCase, samples: int, seed: int) -> list[Ask]:
 
 
 def passage_rows(
-    case: EditedCase, editor: str, phase: str, samples: int, seed: int, completions: Iterable[Completion]
+    case: EditedCase, editor: str, samples: int, seed: int, completions: Iterable[Completion]
 ) -> list[PassageRow]:
     """Rows of `tables.PASSAGES` for one case.
 
     Args:
         case: The case.
         editor: Its name, "none" before the edit.
-        phase: "pre" or "post".
         samples, seed: As given to `asks_of`.
         completions: The answers to `asks_of`, in order. Prompts that do not exist keep a row with their status.
     """
@@ -335,7 +334,7 @@ def passage_rows(
                     "editor": editor,
                     "case_id": case.case_id,
                     "relation": case.request.relation_id,
-                    "phase": phase,
+                    "phase": "pre" if editor == "none" else "post",
                     "sample": sample,
                     "passage": prompt.passage,
                     "prompt_id": prompt.number,
