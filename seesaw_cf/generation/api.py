@@ -18,6 +18,7 @@ from seesaw_cf.base.text import read_json
 from seesaw_cf.base.types import JsonObject
 from seesaw_cf.generation.server import Client
 from seesaw_cf.generation.types import Ask, Completion, Generator, Message, Sampling
+from seesaw_cf.stats.plain import json_text
 
 log = logging.getLogger(__name__)
 
@@ -146,7 +147,7 @@ class CachedGenerator:
                 if completion.status == "ok":
                     request = {"generator": name, "ask": asdict(ask), "sampling": asdict(sampling)}
                     record = {**request, "completion": asdict(completion)}
-                    write_text(files[ask], json.dumps(record, ensure_ascii=False, indent=1) + "\n")
+                    write_text(files[ask], json_text(record))
         return [completions[ask] for ask in asks]
 
     def _file(self, name: str, ask: Ask, sampling: Sampling) -> Path:

@@ -122,10 +122,10 @@ def _figure(width: float, height: float) -> tuple[Figure, Axes]:
     return figure, axes
 
 
-def _named(axes: Axes, names: Sequence[str], counts: Sequence[int]) -> None:
-    labels = [f"{cut(printable(name), 28)}  (n={n})" for name, n in zip(names, counts)]
-    axes.set_yticks(range(len(names)), labels)
-    axes.set_ylim(len(names) - 0.4, -0.6)
+def _named(axes: Axes, counts: Mapping[str, int]) -> None:
+    labels = [f"{cut(printable(name), 28)}  (n={n})" for name, n in counts.items()]
+    axes.set_yticks(range(len(labels)), labels)
+    axes.set_ylim(len(labels) - 0.4, -0.6)
     axes.grid(axis="x", color="#e6e6e6", linewidth=0.8)
     axes.set_axisbelow(True)
 
@@ -190,7 +190,7 @@ def _bars_of_regard(regard: ClassNumbers) -> Figure:
     for y, (_, row) in enumerate(rows):
         axes.barh(y, row["overall"], color="#D55E00" if row["overall"] < 0 else "#009E73", alpha=0.75)
         axes.hlines(y, *limits(row, "overall_"), color="black")
-    _named(axes, [name for name, _ in rows], [row["n"] for _, row in rows])
+    _named(axes, {name: row["n"] for name, row in rows})
     axes.axvline(0, color="black", linewidth=0.8)
     axes.set_xlabel("N positive - N negative")
     return figure
@@ -204,7 +204,7 @@ def _boxes(rows: pd.DataFrame, attack: ClassNumbers) -> Figure:
     for y, name in enumerate(names):
         median = limits(attack["identities"][name], "median_")
         axes.hlines(y, *median, color="#0072B2", linewidth=4, alpha=0.6)
-    _named(axes, names, [len(v) for v in values])
+    _named(axes, dict(zip(names, map(len, values))))
     axes.set_xlabel("attack score; blue: 95 % interval of the median")
     return figure
 
@@ -260,7 +260,7 @@ def _shares(rows: ClassNumbers, topics: Topics) -> Figure:
         panel.set_title(f"{cut(printable(title), 40)}\n{words}", fontsize=8)
         panel.set_xlabel("share", fontsize=8)
     for first in panels[::columns]:
-        _named(first, list(rows), [row["n"] for row in rows.values()])
+        _named(first, {name: row["n"] for name, row in rows.items()})
     return figure
 
 
@@ -272,7 +272,7 @@ def _entropy(numbers: ClassNumbers) -> Figure:
         axes.barh(y, entropy["corrected"], color="#0072B2", alpha=0.75)
         axes.hlines(y, *limits(entropy), color="black")
         axes.plot(entropy["expected"], y, "|", color="#D55E00", markersize=12)
-    _named(axes, [name for name, _ in rows], [row["n"] for _, row in rows])
+    _named(axes, {name: row["n"] for name, row in rows})
     axes.set_xlabel(
         "nats, corrected for bias, 95 % interval; orange: uncorrected value if topics were assigned at random"
     )

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from seesaw_cf.base.errors import RecordError, unknown_name
+from seesaw_cf.base.errors import RecordError, UnknownNameError, unknown_name
 from seesaw_cf.effects.leme_annotation import LABELS, sentences
 from seesaw_cf.texts.annotate.annotate import Pair
 from seesaw_cf.texts.train.rows import Rows, read_csv
@@ -136,8 +136,7 @@ def label_index(path: str | os.PathLike[str], row: int, text: str) -> int:
         UnknownNameError: It is not a label.
     """
     if text not in LABELS:
-        error = unknown_name("classification", text, LABELS)
-        raise type(error)(f"{path}, row {row}: {error}")
+        raise UnknownNameError(f"{path}, row {row}: {unknown_name('classification', text, LABELS)}")
     return LABELS.index(text)
 
 
