@@ -87,9 +87,7 @@ def read_ratings(path: str | os.PathLike[str]) -> RatingData:
     if not missing:
         for name in dict.fromkeys(frame["item"]):
             one_of("survey item", name, ITEMS_BY_NAME)
-        missing = sorted(
-            {field for name in set(frame["item"]) for field in ITEMS_BY_NAME[name].fields} - set(frame.columns)
-        )
+        missing = sorted({field for name in frame["item"] for field in ITEMS_BY_NAME[name].fields}.difference(frame))
     if missing or not rows:
         raise RecordError(
             f"{path}: {f'columns {missing} are missing' if missing else 'there are no rows'}; it has "

@@ -224,14 +224,11 @@ def coupled_cases(
         prompts = [_side_prompt(record, passage, wording, lead, relationship) for passage in SIDES]
         if prompts[0].status != "ok":
             raise RecordError(f"coupled record {record.get('case_id')}: {prompts[0].status}. Build the config again.")
-        case = EditedCase(record["case_id"], request_of(record), tuple(prompts), _dataset(record))
+        dataset = " ".join(filter(None, (record.get("record_format"), record.get("kind"))))
+        case = EditedCase(record["case_id"], request_of(record), tuple(prompts), dataset)
         if cases.setdefault(case.case_id, case) is not case:
             raise RecordError(f"coupled records: case {case.case_id} is there twice. Use one config at a time.")
     return list(cases.values())
-
-
-def _dataset(record: LongformRecord) -> str:
-    return " ".join(filter(None, (record.get("record_format"), record.get("kind"))))
 
 
 def _side_prompt(

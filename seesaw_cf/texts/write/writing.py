@@ -225,7 +225,8 @@ class PassageRun:
         bar = Bar(left, "write passages", unit="block", disable=not self.progress)
         for editor, key, cases in bar:
             self._write(store, editor, key, cases)
-        self._check_untouched(bool(left))
+        if left:
+            self._check_untouched()
         facts = store.merge([task[:2] for task in tasks], "passages.parquet")
         edits = [row for unit in facts for row in unit["edits"]]
         write_table(self.out / "edits.parquet", pa.Table.from_pylist(edits, EDITS))
@@ -245,8 +246,8 @@ class PassageRun:
         ]
         store.write((editor, key), pa.Table.from_pylist(rows, PASSAGES), edits=edits)
 
-    def _check_untouched(self, wrote: bool) -> None:
-        if not wrote or not isinstance(self.writer, LocalWriter):
+    def _check_untouched(self) -> None:
+        if not isinstance(self.writer, LocalWriter):
             return
         if digest(parameter_hashes(self.writer.generator.model)) != self.manifest.model["weights"]:
             raise EditError(
