@@ -137,11 +137,7 @@ class LLMAnnotator:
 
     def _examples(self, premise: str, claim: str) -> list[LabelledPair]:
         sample = (self.samples or {}).get(premise)
-        left = [
-            example
-            for example in self.pool
-            if example.premise != premise and (sample is None or example.sample != sample)
-        ]
+        left = [example for example in self.pool if example.premise != premise and example.sample != sample]
         shortage = (
             f"annotator {self.name}: {len(left)} of {len(self.pool)} examples are of other samples than passage "
             f"{premise[:40]!r} ..."

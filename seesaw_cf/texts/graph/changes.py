@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -188,11 +189,9 @@ def changes(
     crawls = {"base": base, "edited": edited, **(controls or {})}
     frames = {name: _rows(crawl) for name, crawl in crawls.items()}
     texts = [text for frame in frames.values() for text in content_texts(frame)]
-    topic_model = topics or fit_topics(texts, n_topics, seed=seed)
-    start = 0
+    topic = iter((topics or fit_topics(texts, n_topics, seed=seed)).topic)
     for frame in frames.values():
-        frame["topic"] = topic_model.topic[start : start + len(frame)]
-        start += len(frame)
+        frame["topic"] = list(islice(topic, len(frame)))
     rows = []
     for against in [name for name in frames if name != "edited"]:
         rows += _against(against, frames[against], frames["edited"], permutations, seed)

@@ -142,7 +142,7 @@ def write_tables(folder: Path, units: Sequence[IdentityCrawl], model: str) -> No
         for row in sorted(unit.rows, key=lambda row: (row["step"], row["attempt"]))
         if row["verdict"] == KEPT
     ]
-    table = pa.Table.from_pylist([{name: row[name] for name in TRIPLES.names} for row in rows], TRIPLES)
+    table = pa.Table.from_pylist(rows, TRIPLES)
     if not (folder / "triples.parquet").exists() or read_table(folder / "triples.parquet", TRIPLES) != table:
         for name in ("scores.parquet", "bias.parquet", "scorers.json"):
             (folder / name).unlink(missing_ok=True)

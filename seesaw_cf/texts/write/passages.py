@@ -237,8 +237,8 @@ def _side_prompt(
     side_record, (other,) = record.get(SIDES[passage]) or {}, (side for name, side in SIDES.items() if name != passage)
     entity, text = side_record.get("entity") or {}, str(side_record.get(wording) or "").strip()
     couple = entity_name(record.get(other))
-    if relationship and couple:
-        text += f"\n- relationship to {couple}" if text else ""
+    if relationship and couple and text:
+        text += f"\n- relationship to {couple}"
     if not entity.get("str") or not text:
         return PassagePrompt(passage, 0, Entity(None, ""), "", f"the record has no {passage} entity")
     name = entity["str"]
