@@ -23,17 +23,17 @@ def run_crawl(args: argparse.Namespace) -> None:
     if args.base_url:
         if args.delta:
             raise RecordError("--delta edits a local model; with --base-url the server must serve the edited one.")
-        _crawl(args, served(args.model, args.base_url, key_env=args.key_env))
+        _crawl(args, *served(args.model, args.base_url, key_env=args.key_env))
         return
     options = {name: getattr(args, name) for name in ("revision", "dtype", "device", "rows", "trust_remote_code")}
-    with local(args.model, args.delta, **options) as backend:
-        _crawl(args, backend)
+    with local(args.model, args.delta, **options) as (generator, facts):
+        _crawl(args, generator, facts)
 
 
-def _crawl(args: argparse.Namespace, backend: Any) -> None:
+def _crawl(args: argparse.Namespace, generator: Any, facts: Any) -> None:
     from seesaw_cf.generation.types import Sampling
     from seesaw_cf.run.manifest import read_manifest
-    from seesaw_cf.texts.graph.crawl import ModelFacts, crawl_identities
+    from seesaw_cf.texts.graph.crawl import crawl_identities
     from seesaw_cf.texts.graph.results import crawl_tables
     from seesaw_cf.texts.graph.settings import REFUSALS, CrawlSettings, read_refusals, refusals_for
 
@@ -46,11 +46,10 @@ def _crawl(args: argparse.Namespace, backend: Any) -> None:
         refusals=refusals_for(args.model, lists),
         sampling=Sampling(args.max_new_tokens, args.temperature, 0, 1.0, ("\n",)),
     )
-    identities = _identities(args, backend)
-    facts = ModelFacts(backend.model, backend.delta)
+    identities = _identities(args, generator)
     try:
         graph = crawl_identities(
-            backend.generator, identities, settings, args.out, facts=facts, redo=args.redo, progress=not args.quiet
+            generator, identities, settings, args.out, facts=facts, redo=args.redo, progress=not args.quiet
         )
     finally:
         if read_manifest(args.out).get("protocol") == "stereotype graph":
@@ -58,7 +57,7 @@ def _crawl(args: argparse.Namespace, backend: Any) -> None:
     say("\n\n".join(table.terminal() for table in crawl_tables(graph.counts)))
 
 
-def _identities(args: argparse.Namespace, backend: Any) -> Any:
+def _identities(args: argparse.Namespace, generator: Any) -> Any:
     """By hand, or as the model lists them; what it listed is kept, for when the crawl is continued."""
     from seesaw_cf.texts.graph.choose import choose
     from seesaw_cf.texts.graph.identities import Identity, find
@@ -72,7 +71,7 @@ def _identities(args: argparse.Namespace, backend: Any) -> Any:
         except (ValueError, KeyError, TypeError) as error:
             raise RecordError(f"{file}: no selection of identities ({error!r}). Delete it to ask again.") from error
     kind, *names = args.identities
-    chosen = choose(kind, args.select, backend.generator, add=names, seed=args.seed, chat=args.conversation)
+    chosen = choose(kind, args.select, generator, add=names, seed=args.seed, chat=args.conversation)
     identities = [[row.name, row.kind] for row in chosen.identities]
     lists = [completion.text for completion in chosen.completions]
     write_json(file, {"identities": identities, "counts": chosen.counts, "lists": lists})

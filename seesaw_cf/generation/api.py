@@ -18,6 +18,7 @@ from seesaw_cf.base.text import read_json
 from seesaw_cf.base.types import JsonObject
 from seesaw_cf.generation.server import Client
 from seesaw_cf.generation.types import Ask, Completion, Generator, Message, Sampling
+from seesaw_cf.stats.plain import json_text
 
 log = logging.getLogger(__name__)
 
@@ -62,7 +63,7 @@ class OpenAIGenerator(Client[tuple[Ask, Sampling], Completion]):
 
     def _unanswered(self, why: str) -> Completion:
         log.warning("%s: %s", self.name, why)
-        return Completion("", "", why)
+        return self._refused(why)
 
     def _send(self, ask: tuple[Ask, Sampling]) -> object:
         own, sampling = ask
@@ -80,8 +81,7 @@ class OpenAIGenerator(Client[tuple[Ask, Sampling], Completion]):
             options["extra_body"] = {"top_k": sampling.top_k or -1, "repetition_penalty": sampling.repetition_penalty}
         if isinstance(prompt, str):
             return self._client.completions.create(prompt=prompt, **options)
-        turns = [{"role": turn.role, "content": turn.content} for turn in prompt]
-        return self._client.chat.completions.create(messages=turns, **options)
+        return self._client.chat.completions.create(messages=[asdict(turn) for turn in prompt], **options)
 
     def _read(self, ask: tuple[Ask, Sampling], reply: Any) -> Completion:
         try:
@@ -147,7 +147,7 @@ class CachedGenerator:
                 if completion.status == "ok":
                     request = {"generator": name, "ask": asdict(ask), "sampling": asdict(sampling)}
                     record = {**request, "completion": asdict(completion)}
-                    write_text(files[ask], json.dumps(record, ensure_ascii=False, indent=1) + "\n")
+                    write_text(files[ask], json_text(record))
         return [completions[ask] for ask in asks]
 
     def _file(self, name: str, ask: Ask, sampling: Sampling) -> Path:

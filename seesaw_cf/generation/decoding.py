@@ -99,9 +99,9 @@ class Decoding:
         self.device = next(model.get_input_embeddings().parameters()).device
         width = max(map(len, prompts))
         pad = [width - len(prompt) for prompt in prompts]
-        self.ids = torch.tensor([[0] * n + list(prompt) for n, prompt in zip(pad, prompts, strict=True)])
-        self.mask = torch.tensor([[0] * n + [1] * (width - n) for n in pad])
-        self.ids, self.mask = self.ids.to(self.device), self.mask.to(self.device)
+        ids = [[0] * n + list(prompt) for n, prompt in zip(pad, prompts, strict=True)]
+        self.ids = torch.tensor(ids, device=self.device)
+        self.mask = torch.tensor([[0] * n + [1] * (width - n) for n in pad], device=self.device)
         self.cache: Any = None
         self.prompts = [list(prompt) for prompt in prompts]
         self.seen: Tensor | None = None  # (rows, vocabulary) tokens of each row, for a penalty

@@ -10,7 +10,7 @@ import hashlib
 import json
 import logging
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from jinja2 import TemplateError
@@ -184,7 +184,7 @@ class HFGenerator:
                 f"{self.model.config._name_or_path or type(self.model).__name__}: the tokenizer has no chat template, "
                 "so it cannot be asked in turns. Use a chat model, set tokenizer.chat_template, or give plain prompts."
             )
-        turns = [{"role": message.role, "content": message.content} for message in messages]
+        turns = [asdict(message) for message in messages]
         try:
             return str(self.tokenizer.apply_chat_template(turns, tokenize=False, add_generation_prompt=True))
         except TemplateError as error:

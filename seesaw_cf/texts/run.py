@@ -274,10 +274,8 @@ def _expected(job: LemeJob, cases: list[EditedCase]) -> pa.Table:
     length = texts.sampling.max_new_tokens - 1
     rows: list[PassageRow] = []
     for editor in ("none", *planned(job.editors)):
-        phase = "pre" if editor == "none" else "post"
         for case in cases:
-            completions = [
-                Completion(f"{next(number)} {_LIKE * length}") for _ in asks_of(case, texts.samples, job.seed)
-            ]
-            rows += passage_rows(case, editor, phase, texts.samples, job.seed, completions)
+            asks = asks_of(case, texts.samples, job.seed)
+            completions = [Completion(f"{next(number)} {_LIKE * length}") for _ in asks]
+            rows += passage_rows(case, editor, texts.samples, job.seed, completions)
     return pa.Table.from_pylist(rows, PASSAGES)

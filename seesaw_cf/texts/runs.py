@@ -18,7 +18,7 @@ from seesaw_cf.base.errors import RunFolderError
 from seesaw_cf.base.tables import read_table
 from seesaw_cf.base.text import read_json
 from seesaw_cf.texts.tables import ANNOTATIONS, PASSAGES, RATINGS
-from seesaw_cf.texts.write.passages import LongformRecord, coupled_records
+from seesaw_cf.texts.write.passages import LongformRecord, coupled_records, records_of_run
 
 if TYPE_CHECKING:
     from seesaw_cf.texts.rate.survey import SurveySample
@@ -76,8 +76,6 @@ class RunTexts:
         Raises:
             SeesawError: The manifest is missing, or the records are not where they were.
         """
-        from seesaw_cf.texts.write.passages import records_of_run
-
         return records_of_run(self.manifest, self.passages)
 
     @cached_property

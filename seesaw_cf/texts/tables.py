@@ -159,9 +159,9 @@ def call_row(ask: Ask, reply: Completion, status: str, temperature: float) -> Ca
         status: What reading the reply gave.
         temperature: Of the reply.
     """
-    turns = [] if isinstance(ask.prompt, str) else [f"[{turn.role}]\n{turn.content}" for turn in ask.prompt]
+    turns = [ask.prompt] if isinstance(ask.prompt, str) else [f"[{turn.role}]\n{turn.content}" for turn in ask.prompt]
     return {
-        "prompt": ask.prompt if isinstance(ask.prompt, str) else "\n\n".join(turns),
+        "prompt": "\n\n".join(turns),
         "temperature": temperature,
         "seed": ask.seed,
         "reply": reply.text,

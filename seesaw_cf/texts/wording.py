@@ -29,24 +29,21 @@ import json
 import os
 import re
 import string
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 
 from seesaw_cf.base import checks
 from seesaw_cf.base.checks import one_of
-from seesaw_cf.base.errors import RecordError, unknown_name
+from seesaw_cf.base.errors import RecordError
 from seesaw_cf.base.text import parse_json_text, read_text
 from seesaw_cf.base.types import JsonObject
 from seesaw_cf.effects.survey_items import ITEMS
 
 # The ways in which long texts of edited models fail: LEME's categories, with a sentence on each for raters.
 
-FailureMode = tuple[str, str]
-"""Its title in Table 20, and what it is."""
-
-FAILURE_MODES: Mapping[str, FailureMode] = MappingProxyType(
+FAILURE_MODES: Mapping[str, tuple[str, str]] = MappingProxyType(
     {
         "nonsensical": ("Disfluency (nonsensical)", "words are repeated, or make no sense where they stand"),
         "spaces": ("Disfluency (spaces)", "spaces between words are missing or wrong"),
@@ -296,12 +293,11 @@ def _parsed(path: Path, text: str) -> object:
         ) from error
 
 
-def _object(where: str, value: object, names: Iterable[str]) -> JsonObject:
+def _object(where: str, value: object, names: Collection[str]) -> JsonObject:
     if not isinstance(value, dict):
         raise RecordError(f"{where} is {checks.shown(value)}, expected an object with {', '.join(names)}.")
     for name in value:
-        if name not in list(names):
-            raise unknown_name(f"part of {where}:", str(name), names)
+        one_of(f"part of {where}:", str(name), names)
     return value
 
 

@@ -48,7 +48,7 @@ def passages(
     rows: list[PassageRow] = []
     for case in coupled_cases(records):
         found = [Completion(text, new_tokens=9) for text, p in zip((main, related), case.prompts) if p.status == "ok"]
-        rows += passage_rows(case, editor, "pre" if editor == "none" else "post", 1, 0, found)
+        rows += passage_rows(case, editor, 1, 0, found)
     return pa.Table.from_pylist(rows, PASSAGES)
 
 

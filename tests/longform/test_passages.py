@@ -40,7 +40,7 @@ def test_coupled_records_give_two_prompts_in_two_wordings() -> None:
     assert case.request.text == "Marie Curie was born in"
     (led,) = coupled_cases([record()], "article", lead=True, relationship=False)
     assert led.prompts[1].text == "About Pierre Curie:\n\nPierre Curie"
-    rows = passage_rows(led, "none", "pre", 1, 0, [Completion(" was born."), Completion(" ")])
+    rows = passage_rows(led, "none", 1, 0, [Completion(" was born."), Completion(" ")])
     assert [row["text"] for row in rows] == ["Marie Curie was born.", ""]
     with pytest.raises(UnknownNameError, match="article, essay"):
         coupled_cases([record()], "poem")

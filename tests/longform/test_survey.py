@@ -91,11 +91,11 @@ def test_every_item_shows_its_fields_and_nothing_else() -> None:
         "related_entity": "Related entity: Pierre Curie",
     }
     for item, fields in zip(ITEMS, SHOWN, strict=True):
-        text = question_text(item, SurveyQuestion(item, sample()).shown)
+        text = question_text(SurveyQuestion(item, sample()))
         assert {name for name, words in whole.items() if words in text} == fields, item.name
         assert item.statement in text
         assert text.endswith("\nRating:")
-    related = question_text(ITEMS[3], SurveyQuestion(ITEMS[3], sample()).shown)
+    related = question_text(SurveyQuestion(ITEMS[3], sample()))
     assert "- The occupation of Pierre Curie is physicist." in related
     assert "Marie Curie is" not in related  # old facts of the right entity
 

@@ -166,11 +166,11 @@ def test_a_server_gives_the_triples_of_the_local_model_despite_faults_and_refusa
     no_choices = json.dumps({"id": "1", "object": "text_completion", "created": 0, "model": "m", "choices": []})
     faults = [Fault(429, wait=0.01), Fault(body=no_choices), Fault(body="{"), Fault(500)]
     with server:
-        backend = served("seesaw-tiny", server.url, key_env="OPENAI_API_KEY")
+        generator, _ = served("seesaw-tiny", server.url, key_env="OPENAI_API_KEY")
         server.faults += faults
-        found = crawl_identities(backend.generator, people, settings, tmp_path / "served")
+        found = crawl_identities(generator, people, settings, tmp_path / "served")
         server.faults += [Fault(text="I'm sorry, but I cannot help with that."), Fault(400)]
-        refused = crawl_identities(backend.generator, people, settings, tmp_path / "refused")
+        refused = crawl_identities(generator, people, settings, tmp_path / "refused")
     assert found.triples["text"].tolist() == local.triples["text"].tolist()
     dropped = {why for row in refused.counts for why in row["dropped"]}
     assert any(why.startswith("refusal: ") for why in dropped)

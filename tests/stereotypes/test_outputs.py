@@ -122,7 +122,7 @@ def test_a_shared_object_is_one_node(crawled: Crawl) -> None:
     """Two identities, three objects of which both have one: three labels, and a line for each of the four triples."""
     rows = crawled.triples.groupby("identity", sort=True).head(2).groupby("identity", sort=True).head(2).head(4)
     rows = rows.assign(identity=["Men", "Men", "Women", "Women"], object=["tea", "hats", "Tea", "boats"])
-    (axes,) = _graph(replace(crawled, triples=rows, scores=None), 60, 0).axes
+    (axes,) = _graph(replace(crawled, triples=rows, scores=None), 0).axes
     labels = [
         label.get_text().partition("\u2192")[2].strip().lower() for label in axes.texts if "\u2192" in label.get_text()
     ]

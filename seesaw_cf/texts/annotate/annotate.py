@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -20,6 +20,8 @@ from seesaw_cf.texts.annotate.folder import LEFT_OUT, digest, learned_of
 from seesaw_cf.texts.tables import ANNOTATIONS
 from seesaw_cf.texts.write.claims import ClaimPair
 
+Pair = tuple[str, str]
+"""A premise and a claim."""
 _NAN = float("nan")
 
 _WORD = re.compile(r"\w+")
@@ -64,7 +66,7 @@ class Annotator(Protocol):
     def name(self) -> str:
         """Name the annotator and everything that changes its labels."""
 
-    def classify(self, pairs: Sequence[tuple[str, str]]) -> list[Judgement]:
+    def classify(self, pairs: Sequence[Pair]) -> list[Judgement]:
         """One judgement per (premise, claim), in order."""
 
 
@@ -80,9 +82,7 @@ def foreign(text: str) -> str:
     return ""
 
 
-def with_evidence(
-    pairs: Sequence[tuple[str, str]], chances: Floats, alone: Callable[[Sequence[tuple[str, str]]], Floats]
-) -> list[Judgement]:
+def with_evidence(pairs: Sequence[Pair], chances: Floats, alone: Callable[[Sequence[Pair]], Floats]) -> list[Judgement]:
     """Return the likeliest label of each pair, with the sentences that carry it when read alone.
 
     Args:
@@ -117,20 +117,9 @@ def annotate(pairs: Sequence[ClaimPair], annotator: Annotator, *, any_language: 
 
     Source: LEME, section 3.3.
     """
-    reasons: dict[str, str] = {}
-    if not any_language:
-        reasons = {text: foreign(text) for text in dict.fromkeys(pair.premise for pair in pairs)}
-    learned = learned_of(annotator)
-    if learned:
-        pairs = [
-            replace(pair, status=LEFT_OUT) if pair.status == "ok" and digest(pair.premise) in learned else pair
-            for pair in pairs
-        ]
-    statuses = [
-        pair.status if pair.status != "ok" or not reasons.get(pair.premise)
-        else f"the passage is not English: {reasons[pair.premise]}"
-        for pair in pairs
-    ]  # fmt: skip
+    learned, premises = learned_of(annotator), {pair.premise for pair in pairs}
+    reasons = {text: _left_out(text, learned, any_language) for text in premises}
+    statuses = [reasons[pair.premise] if pair.status == "ok" else pair.status for pair in pairs]
     questions = list(dict.fromkeys((p.premise, p.claim) for p, status in zip(pairs, statuses) if status == "ok"))
     judgements = dict(zip(questions, annotator.classify(questions), strict=True))
     rows = [
@@ -142,6 +131,14 @@ def annotate(pairs: Sequence[ClaimPair], annotator: Annotator, *, any_language: 
         for pair, status in zip(pairs, statuses)
     ]
     return pa.Table.from_pylist(rows, schema=ANNOTATIONS)
+
+
+def _left_out(premise: str, learned: frozenset[str], any_language: bool) -> str:
+    """Return why a passage is not annotated; "ok" when it is."""
+    if digest(premise) in learned:
+        return LEFT_OUT
+    why = "" if any_language else foreign(premise)
+    return f"the passage is not English: {why}" if why else "ok"
 
 
 def _row(pair: ClaimPair, name: str, judgement: Judgement) -> TableRow:

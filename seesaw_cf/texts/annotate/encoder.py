@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -20,11 +21,10 @@ from seesaw_cf.base.errors import UnknownNameError
 from seesaw_cf.base.types import JsonObject
 from seesaw_cf.effects.leme_annotation import LABELS, sentences
 from seesaw_cf.stats.bootstrap import Floats
-from seesaw_cf.texts.annotate.annotate import Judgement, temper, with_evidence
+from seesaw_cf.texts.annotate.annotate import Judgement, Pair, temper, with_evidence
 from seesaw_cf.texts.annotate.embed import load_encoder, longest_input, save_encoder
 from seesaw_cf.texts.annotate.folder import read_settings, write_settings
 
-Texts = tuple[str, str]
 _BATCH = 32
 # How models name the three answers, lower case.
 _NAMES = {
@@ -61,7 +61,7 @@ def label_order(config: PretrainedConfig, labels: Mapping[str, str] | None = Non
     return [places[label] for label in LABELS]
 
 
-def encode_pairs(tokenizer: PreTrainedTokenizerBase, pairs: Sequence[Texts], max_length: int) -> BatchEncoding:
+def encode_pairs(tokenizer: PreTrainedTokenizerBase, pairs: Sequence[Pair], max_length: int) -> BatchEncoding:
     """Tokenise pairs so that the claim survives: the premise is cut, or both where the claim alone is too long."""
     room = max_length - tokenizer.num_special_tokens_to_add(pair=True)
     short = {"add_special_tokens": False, "truncation": True, "max_length": room}
@@ -75,7 +75,7 @@ def encode_pairs(tokenizer: PreTrainedTokenizerBase, pairs: Sequence[Texts], max
 
 
 def pair_logits(
-    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, pairs: Sequence[Texts], max_length: int
+    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, pairs: Sequence[Pair], max_length: int
 ) -> torch.Tensor:
     """Return the outputs of a classifier for pairs, (n, outputs) in float32 on the CPU."""
     order = sorted(range(len(pairs)), key=lambda i: len(pairs[i][0]) + len(pairs[i][1]))
@@ -120,6 +120,7 @@ class EncoderAnnotator:
         *,
         temperature: float = 1.0,
         window: int = 0,
+        max_length: int | None = None,
     ):
         """Put the parts together; `load_nli`, `load_pair` and `fit_pair` make them.
 
@@ -129,44 +130,38 @@ class EncoderAnnotator:
             name: What tables call it.
             temperature: Divides the logits.
             window: Sentences per window; 0 = the whole premise, cut where the encoder ends.
+            max_length: Tokens of a pair; None = as many as the encoder reads.
         """
         self.model, self.tokenizer, self.order, self.own_name = model.eval(), tokenizer, list(order), name
         self.temperature, self.window = temperature, window
-        self.max_length = longest_input(model)
+        self.max_length = max_length or longest_input(model)
 
     @property
     def name(self) -> str:
         """The model's name and the size of windows."""
         return f"{self.own_name} window={self.window}" if self.window else self.own_name
 
-    def _plain(self, pairs: Sequence[Texts]) -> Floats:
+    def _plain(self, pairs: Sequence[Pair]) -> Floats:
         logits = pair_logits(self.model, self.tokenizer, pairs, self.max_length)
         return np.asarray(logits.softmax(-1).numpy()[:, self.order], dtype=np.float64)
 
-    def probabilities(self, pairs: Sequence[Texts]) -> Floats:
+    def probabilities(self, pairs: Sequence[Pair]) -> Floats:
         """Uncalibrated probabilities of `LABELS`, (n, 3)."""
         parts = [[(part, claim) for part in windows(premise, self.window)] for premise, claim in pairs]
-        each = self._plain(list(dict.fromkeys(pair for rows in parts for pair in rows)))
-        by_pair = dict(zip(dict.fromkeys(pair for rows in parts for pair in rows), each))
-        return np.array([_joined(np.stack([by_pair[pair] for pair in rows])) for rows in parts]).reshape(
-            -1, len(LABELS)
-        )
+        distinct = list(dict.fromkeys(chain(*parts)))
+        by_pair = dict(zip(distinct, self._plain(distinct)))
+        joined = [_joined(np.stack([by_pair[pair] for pair in rows])) for rows in parts]
+        return np.array(joined).reshape(-1, len(LABELS))
 
-    def classify(self, pairs: Sequence[Texts]) -> list[Judgement]:
+    def classify(self, pairs: Sequence[Pair]) -> list[Judgement]:
         """Labels with calibrated probabilities; evidence are the sentences that carry the label when read alone."""
         return with_evidence(pairs, temper(self.probabilities(pairs), self.temperature), self._plain)
 
     def save(self, folder: Path, settings: JsonObject) -> None:
         """Write the model, its tokenizer and the settings into an existing folder."""
         save_encoder(self.model, self.tokenizer, folder)
-        own = {
-            "kind": "pair",
-            "name": self.own_name,
-            "temperature": self.temperature,
-            "window": self.window,
-            "max_length": self.max_length,
-        }
-        write_settings(folder, {**own, **settings})
+        numbers = {name: getattr(self, name) for name in ("temperature", "window", "max_length")}
+        write_settings(folder, {"kind": "pair", "name": self.own_name, **numbers, **settings})
 
 
 def _joined(rows: Floats) -> Floats:
@@ -207,7 +202,7 @@ def load_pair(folder: Path, device: str = "cpu") -> EncoderAnnotator:
     source = str(folder / "encoder")
     model, tokenizer = load_encoder(AutoModelForSequenceClassification, source, device, name=str(folder))
     order = label_order(model.config, name=str(folder))
-    temperature, window = settings["temperature"], settings["window"]
-    annotator = EncoderAnnotator(model, tokenizer, order, settings["name"], temperature=temperature, window=window)
-    annotator.max_length = settings["max_length"]
-    return annotator
+    temperature, window, longest = settings["temperature"], settings["window"], settings["max_length"]
+    return EncoderAnnotator(
+        model, tokenizer, order, settings["name"], temperature=temperature, window=window, max_length=longest
+    )

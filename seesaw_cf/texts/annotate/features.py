@@ -79,8 +79,7 @@ def claim_parts(claim: str) -> ClaimParts:
 
 def known_share(text: str, vocabulary: set[str]) -> float:
     """Share of a text's content words that are known; 0 without any."""
-    words = content(text)
-    return sum(word in vocabulary for word in words) / len(words) if words else 0.0
+    return _share(content(text), vocabulary)
 
 
 # How English words a property of Wikidata: its label with words of sentences about it, and peoples with countries.

@@ -12,6 +12,7 @@ from seesaw_cf.base.errors import StorageError
 from seesaw_cf.base.files import write_text
 from seesaw_cf.base.text import read_json
 from seesaw_cf.base.types import JsonObject
+from seesaw_cf.stats.plain import json_text
 
 SETTINGS = "instrument.json"
 Instrument = TypeVar("Instrument")
@@ -42,7 +43,7 @@ def write_settings(folder: Path, settings: JsonObject) -> None:
     Raises:
         StorageError: The folder cannot be written.
     """
-    write_text(folder / SETTINGS, json.dumps(settings, indent=1, ensure_ascii=False) + "\n")
+    write_text(folder / SETTINGS, json_text(settings))
 
 
 def read_settings(folder: Path) -> InstrumentSettings:

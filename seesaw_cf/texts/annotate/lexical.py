@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from seesaw_cf.effects.leme_annotation import sentences
-from seesaw_cf.texts.annotate.annotate import Judgement
+from seesaw_cf.texts.annotate.annotate import Judgement, Pair
 from seesaw_cf.texts.annotate.features import claim_parts, known_share, stems
 
 
@@ -19,7 +19,7 @@ class LexicalAnnotator:
 
     name = "lexical"
 
-    def classify(self, pairs: Sequence[tuple[str, str]]) -> list[Judgement]:
+    def classify(self, pairs: Sequence[Pair]) -> list[Judgement]:
         """One judgement per (premise, claim), without probabilities."""
         return [_judge(premise, claim) for premise, claim in pairs]
 

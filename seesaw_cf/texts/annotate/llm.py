@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from seesaw_cf.base.seeds import seed_of
 from seesaw_cf.effects.leme_annotation import LABELS
 from seesaw_cf.generation.types import Completion, Generator, Message, Sampling
-from seesaw_cf.texts.annotate.annotate import Judgement
+from seesaw_cf.texts.annotate.annotate import Judgement, Pair
 from seesaw_cf.texts.asking import Answer, ask_until_read, draw, few_shot
 
 ANNOTATOR_SAMPLING = Sampling(max_new_tokens=160, temperature=0.0, top_k=0, top_p=1.0)
@@ -103,11 +103,12 @@ class LLMAnnotator:
     @property
     def name(self) -> str:
         """The model, the number of examples, and a hash of guidelines that are not ours."""
-        own = self.guidelines == GUIDELINES
-        words = "" if own else f", wording {hashlib.sha256(self.guidelines.encode()).hexdigest()[:12]}"
-        return f"{self.generator.name}, {self.shots}-shot{words}"
+        name = f"{self.generator.name}, {self.shots}-shot"
+        if self.guidelines == GUIDELINES:
+            return name
+        return f"{name}, wording {hashlib.sha256(self.guidelines.encode()).hexdigest()[:12]}"
 
-    def classify(self, pairs: Sequence[tuple[str, str]]) -> list[Judgement]:
+    def classify(self, pairs: Sequence[Pair]) -> list[Judgement]:
         """One judgement per (premise, claim), in order; a reply that never could be read is a status.
 
         Raises:
@@ -136,11 +137,7 @@ class LLMAnnotator:
 
     def _examples(self, premise: str, claim: str) -> list[LabelledPair]:
         sample = (self.samples or {}).get(premise)
-        left = [
-            example
-            for example in self.pool
-            if example.premise != premise and (sample is None or example.sample != sample)
-        ]
+        left = [example for example in self.pool if example.premise != premise and example.sample != sample]
         shortage = (
             f"annotator {self.name}: {len(left)} of {len(self.pool)} examples are of other samples than passage "
             f"{premise[:40]!r} ..."

@@ -17,7 +17,7 @@ from seesaw_cf.base.errors import StorageError, need
 from seesaw_cf.base.types import JsonObject
 from seesaw_cf.effects.leme_annotation import sentences
 from seesaw_cf.stats.bootstrap import Floats
-from seesaw_cf.texts.annotate.annotate import Judgement, temper, with_evidence
+from seesaw_cf.texts.annotate.annotate import Judgement, Pair, temper, with_evidence
 from seesaw_cf.texts.annotate.embed import Embedder, save_encoder
 from seesaw_cf.texts.annotate.features import vector_features, word_features
 from seesaw_cf.texts.annotate.folder import read_settings, write_settings
@@ -136,7 +136,6 @@ def _rounded_down(thresholds: Floats) -> NDArray[np.float32]:
     return np.where(near > thresholds, np.nextafter(near, np.float32(-np.inf)), near).astype(np.float32)
 
 
-Texts = tuple[str, str]
 _CHUNK = 128  # pairs whose vectors are held at a time
 
 
@@ -146,7 +145,7 @@ class Featurizer:
     def __init__(self, embedder: Embedder | None = None):
         """Remember the encoder; None = words alone."""
         self.embedder = embedder
-        self._rows: dict[Texts, list[float]] = {}
+        self._rows: dict[Pair, list[float]] = {}
 
     @property
     def encoder(self) -> str:
@@ -158,7 +157,7 @@ class Featurizer:
         if self.embedder:
             save_encoder(self.embedder.model, self.embedder.tokenizer, folder)
 
-    def rows(self, pairs: Sequence[Texts], *, split: bool = False) -> Floats:
+    def rows(self, pairs: Sequence[Pair], *, split: bool = False) -> Floats:
         """Return the features of (premise, claim) pairs.
 
         Args:
@@ -175,7 +174,7 @@ class Featurizer:
             self._add(self.embedder, new_pairs[start : start + _CHUNK], split)
         return np.array([self._rows[pair] for pair in pairs], dtype=np.float64)
 
-    def _add(self, embedder: Embedder, pairs: Sequence[Texts], split: bool) -> None:
+    def _add(self, embedder: Embedder, pairs: Sequence[Pair], split: bool) -> None:
         texts = [text for premise, claim in pairs for text in (premise, claim, *sentences(premise))]
         vectors = embedder.embed(texts)
         singles = [(row, claim) for premise, claim in pairs for row in sentences(premise)] if split else []
@@ -201,11 +200,11 @@ class MatchAnnotator:
         digest = hashlib.sha256(self.forest.threshold.tobytes() + self.forest.value.tobytes()).hexdigest()[:8]
         return f"match {Path(self.featurizer.encoder).name} {digest}"
 
-    def probabilities(self, pairs: Sequence[Texts]) -> Floats:
+    def probabilities(self, pairs: Sequence[Pair]) -> Floats:
         """Uncalibrated probabilities of `LABELS`, (n, 3)."""
         return self.forest.probabilities(self.featurizer.rows(pairs))
 
-    def classify(self, pairs: Sequence[Texts]) -> list[Judgement]:
+    def classify(self, pairs: Sequence[Pair]) -> list[Judgement]:
         """Labels with calibrated probabilities; the evidence is what carries the label when read alone."""
         judgements: list[Judgement] = []
         for start in range(0, len(pairs), _CHUNK):

@@ -10,22 +10,7 @@ from pathlib import Path
 
 from seesaw_cf.generation.types import Ask, Completion, Generator, Sampling
 from seesaw_cf.models.delta_files import load_delta
-from seesaw_cf.texts.graph.folder import Facts
-
-
-@dataclass(frozen=True)
-class Backend:
-    """What writes, and what it is.
-
-    Attributes:
-        generator: The model.
-        model: Facts about the unedited model.
-        delta: Facts about the edit, None without one.
-    """
-
-    generator: Generator
-    model: Facts
-    delta: Facts | None = None
+from seesaw_cf.texts.graph.crawl import ModelFacts
 
 
 @dataclass(frozen=True)
@@ -52,7 +37,7 @@ def local(
     device: str = "auto",
     rows: int = 64,
     trust_remote_code: bool = False,
-) -> Iterator[Backend]:
+) -> Iterator[tuple[Generator, ModelFacts]]:
     """A transformers model, edited for the length of the block when `delta` is given.
 
     The edit is written into the weights and taken back (`seesaw_cf.models.weights.applied`), so that base and
@@ -79,17 +64,17 @@ def local(
     facts = {"id": name, "revision": revision, "dtype": dtype, **identity(model, tokenizer)}
     generator = HFGenerator(model, tokenizer, rows=rows)
     if delta is None:
-        yield Backend(generator, facts)
+        yield generator, ModelFacts(facts)
         return
     edit = load_delta(delta, model)
     with applied(model, edit):
         about = {"name": delta.name, "editor": edit.meta.get("editor"), "fingerprint": fingerprint(model)}
         about["context"] = edit.context
         named = _WithContext(generator, edit.context, f"{name} + {delta.name}")
-        yield Backend(named, facts, json.loads(json.dumps(about, default=str)))
+        yield named, ModelFacts(facts, json.loads(json.dumps(about, default=str)))
 
 
-def served(model: str, base_url: str, *, key_env: str) -> Backend:
+def served(model: str, base_url: str, *, key_env: str) -> tuple[Generator, ModelFacts]:
     """A model behind an OpenAI-compatible server.
 
     Args:
@@ -105,4 +90,4 @@ def served(model: str, base_url: str, *, key_env: str) -> Backend:
 
     generator = OpenAIGenerator(base_url, model, api_key_env=key_env)
     generator.check()
-    return Backend(generator, {"id": generator.name})
+    return generator, ModelFacts({"id": generator.name})

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from seesaw_cf.base.errors import RunFolderError
+from seesaw_cf.base.terminal import quantity
 from seesaw_cf.base.types import JsonObject, TableRow
 from seesaw_cf.effects.regard import attack_summary, overall_regard, scorer_bias
 from seesaw_cf.effects.topics import MIN_TRIPLES, topic_disparity
@@ -26,14 +28,22 @@ ClassNumbers = Mapping[str, Any]
 """What was measured of one class or identity, as a metric's plain JSON record."""
 
 
-def clusters(frame: pd.DataFrame) -> pd.Series | None:
+def clusters(frame: pd.DataFrame) -> list[int] | None:
     """The run of every triple when there are enough runs to cluster by, else None."""
-    return frame["run"] if frame["run"].nunique() >= MIN_EFFECTIVE else None
+    return frame["run"].tolist() if frame["run"].nunique() >= MIN_EFFECTIVE else None
 
 
 def content_texts(triples: pd.DataFrame) -> list[str]:
     """What topics are made of: predicate and object, without the identity."""
     return [f"{p} {o}" for p, o in zip(triples["predicate"], triples["object"])]
+
+
+_MEASURED: Mapping[str, Callable[..., object]] = {
+    "regard": overall_regard,
+    "regard_masked": overall_regard,
+    "attack": attack_summary,
+    "attack_masked": attack_summary,
+}
 
 
 def regard_and_attack(crawl: Crawl, draws: int = 2000) -> dict[str, ClassNumbers]:
@@ -49,20 +59,13 @@ def regard_and_attack(crawl: Crawl, draws: int = 2000) -> dict[str, ClassNumbers
     frame = crawl.scored()
     out: dict[str, ClassNumbers] = {}
     for kind, rows in frame.groupby("kind", sort=True):
-        names, group = rows["identity"].tolist(), _listed(clusters(rows))
         numbers: dict[str, ClassNumbers] = {}
-        for column in ("regard", "regard_masked"):
+        for column, measure in _MEASURED.items():
             if rows[column].notna().any():
-                numbers[column] = as_json(overall_regard)(names, _or_none(rows[column]), group, draws=draws)
-        for column in ("attack", "attack_masked"):
-            if rows[column].notna().any():
-                numbers[column] = as_json(attack_summary)(names, _or_none(rows[column]), group, draws=draws)
+                values = [None if pd.isna(value) else value for value in rows[column]]
+                numbers[column] = as_json(measure)(rows["identity"].tolist(), values, clusters(rows), draws=draws)
         out[str(kind)] = numbers | _scorers(crawl, str(kind))
     return out
-
-
-def _or_none(column: pd.Series) -> list[Any]:
-    return [None if pd.isna(value) else value for value in column]
 
 
 def _scorers(crawl: Crawl, kind: str) -> dict[str, ClassNumbers]:
@@ -93,17 +96,13 @@ def topic_results(
         str(kind): as_json(topic_disparity)(
             rows["identity"].tolist(),
             rows["topic"].tolist(),
-            _listed(clusters(rows)),
+            clusters(rows),
             min_triples=min_triples,
             draws=draws,
             seed=seed,
         )
         for kind, rows in frame.groupby("kind", sort=True)
     }
-
-
-def _listed(column: pd.Series | None) -> list[int] | None:
-    return None if column is None else column.tolist()
 
 
 ALL = "all identities"
@@ -190,11 +189,9 @@ def changes(
     crawls = {"base": base, "edited": edited, **(controls or {})}
     frames = {name: _rows(crawl) for name, crawl in crawls.items()}
     texts = [text for frame in frames.values() for text in content_texts(frame)]
-    topic_model = topics or fit_topics(texts, n_topics, seed=seed)
-    start = 0
+    topic = iter((topics or fit_topics(texts, n_topics, seed=seed)).topic)
     for frame in frames.values():
-        frame["topic"] = topic_model.topic[start : start + len(frame)]
-        start += len(frame)
+        frame["topic"] = list(islice(topic, len(frame)))
     rows = []
     for against in [name for name in frames if name != "edited"]:
         rows += _against(against, frames[against], frames["edited"], permutations, seed)
@@ -203,7 +200,7 @@ def changes(
 
 
 def _rows(crawl: Crawl) -> pd.DataFrame:
-    frame = crawl.triples.copy() if crawl.scores is None else crawl.scored()
+    frame = crawl.rows.copy()
     regard = frame["regard"] if "regard" in frame else pd.Series(None, frame.index, dtype=object)
     frame["regard_value"] = [VALUE.get(label, np.nan) for label in regard]
     if "attack" not in frame:
@@ -219,8 +216,7 @@ def _against(against: str, a: pd.DataFrame, b: pd.DataFrame, permutations: int, 
         pooled = pd.concat([left.assign(after=False), right.assign(after=True)], ignore_index=True)
         fixed = {"against": against, "identity": name, "scope": name == ALL}
         for measure, column in (("regard", "regard_value"), ("attack", "attack")):
-            scored = pooled[pooled[column].notna()]
-            if pooled[column].notna().any():
+            if len(scored := pooled[pooled[column].notna()]):
                 out.append(fixed | {"measure": measure} | _difference(scored, column, name == ALL))
         out.append(fixed | {"measure": "topics"} | _topic_change(pooled, permutations, seed))
         out.append(fixed | {"measure": "overlap"} | _overlap(pooled, left, right, name == ALL))
@@ -234,7 +230,7 @@ def _clusters(pooled: pd.DataFrame, everybody: bool) -> tuple[dict[str, NDArray[
     codes = {"run": _codes(pooled, ["run"])} if enough else {"step": _codes(pooled, ["identity", "run", "step"])}
     if everybody:
         codes["identity"] = _codes(pooled, ["identity"])
-    note = f"{runs} run{'s' if runs > 1 else ''}: steps are taken for independent; use five runs or more"
+    note = f"{quantity(runs, 'run')}: steps are taken for independent; use five runs or more"
     return codes, "" if enough else note
 
 

@@ -108,10 +108,7 @@ def _key(unit: IdentityCrawl) -> _Key:
 
 
 def _manifest(
-    generator: Generator,
-    identities: Sequence[Identity],
-    settings: CrawlSettings,
-    facts: ModelFacts,
+    generator: Generator, identities: Sequence[Identity], settings: CrawlSettings, facts: ModelFacts
 ) -> RunManifest:
     return RunManifest(
         model=dict(facts.model or {"id": generator.name}),

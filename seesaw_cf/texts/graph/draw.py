@@ -23,9 +23,11 @@ from seesaw_cf.report.canvas import COLOURS, GREY, new_figure, picture_style, sa
 from seesaw_cf.stats.plain import as_json
 from seesaw_cf.texts.graph.changes import ClassNumbers, regard_and_attack, topic_results
 from seesaw_cf.texts.graph.folder import Crawl
+from seesaw_cf.texts.graph.title import limits
 from seesaw_cf.texts.graph.topics import Topics
 
 WARNING = "Contains what a language model wrote about groups of people; it may be offensive and is not true of anybody."
+_TRIPLES = 60  # of figure 2
 _EDGES = {"positive": "#009E73", "negative": "#D55E00"}
 Kinds = Mapping[str, ClassNumbers]
 
@@ -37,7 +39,6 @@ def draw(
     topics: Topics | None = None,
     plain: Crawl | None = None,
     min_triples: int = 30,
-    edges: int = 60,
     draws: int = 1000,
     seed: int = 0,
 ) -> dict[str, str]:
@@ -49,7 +50,6 @@ def draw(
         topics: Fitted on the crawl, for figures 4 and 8.
         plain: The same crawl without prepended texts, scored, for figure 5.
         min_triples: Fewest triples for which an identity's topics are shown.
-        edges: Triples in figure 2.
         draws: Bootstrap samples.
         seed: Of which triples are drawn in figure 2, and of the bootstrap.
 
@@ -73,7 +73,7 @@ def draw(
         if len(crawl.triples):
             what = "Part of the graph; bold: said of several identities"
             what += "; green: positive regard, orange: negative" if kinds else ""
-            save(_graph(crawl, edges, seed), "figure2_graph.png", what, _scorer_note(kinds, "regard"))
+            save(_graph(crawl, seed), "figure2_graph.png", what, _scorer_note(kinds, "regard"))
         _scores(kinds, crawl, save)
         if plain is not None:
             effect = _prefix(crawl, plain)
@@ -122,23 +122,23 @@ def _figure(width: float, height: float) -> tuple[Figure, Axes]:
     return figure, axes
 
 
-def _named(axes: Axes, names: Sequence[str], counts: Sequence[int]) -> None:
-    labels = [f"{cut(printable(name), 28)}  (n={n})" for name, n in zip(names, counts)]
-    axes.set_yticks(range(len(names)), labels)
-    axes.set_ylim(len(names) - 0.4, -0.6)
+def _named(axes: Axes, counts: Mapping[str, int]) -> None:
+    labels = [f"{cut(printable(name), 28)}  (n={n})" for name, n in counts.items()]
+    axes.set_yticks(range(len(labels)), labels)
+    axes.set_ylim(len(labels) - 0.4, -0.6)
     axes.grid(axis="x", color="#e6e6e6", linewidth=0.8)
     axes.set_axisbelow(True)
 
 
-def _graph(crawl: Crawl, edges: int, seed: int) -> Figure:
+def _graph(crawl: Crawl, seed: int) -> Figure:
     """Identities on the left, objects on the right, a line per triple: no label can lie on another.
 
     An object that several identities share is one node, with a line from each of them.
     """
-    rows = crawl.triples if crawl.scores is None else crawl.scored()
-    share = max(1, edges // max(1, rows["identity"].nunique()))
+    rows = crawl.rows
+    share = max(1, _TRIPLES // max(1, rows["identity"].nunique()))
     rows = rows.groupby("identity", sort=True, group_keys=False).sample(frac=1, random_state=seed)
-    rows = rows.groupby("identity", sort=True).head(share).head(edges).sort_values("identity", kind="stable")
+    rows = rows.groupby("identity", sort=True).head(share).head(_TRIPLES).sort_values("identity", kind="stable")
     things = rows["object"].str.casefold()
     shared = things.isin(things[~rows.duplicated(["identity", "object"])].pipe(lambda names: names[names.duplicated()]))
     nodes = pd.factorize(np.where(shared, things, np.arange(len(rows)).astype(str)))[0]
@@ -172,8 +172,8 @@ def _polarity(numbers: ClassNumbers) -> Figure:
             continue
         colour = COLOURS[number % len(COLOURS)]
         x, y = row["normalised"], attack["mean"]
-        axes.hlines(y, *_ends(row), color=colour, alpha=0.4)
-        axes.vlines(x, *_ends(attack), color=colour, alpha=0.4)
+        axes.hlines(y, *limits(row), color=colour, alpha=0.4)
+        axes.vlines(x, *limits(attack), color=colour, alpha=0.4)
         axes.plot(x, y, "o", color=colour)
         axes.annotate(
             f"{cut(printable(name), 24)} (n={row['n']})", (x, y), fontsize=8, xytext=(4, 4), textcoords="offset points"
@@ -184,17 +184,13 @@ def _polarity(numbers: ClassNumbers) -> Figure:
     return figure
 
 
-def _ends(row: ClassNumbers, low: str = "low", high: str = "high") -> tuple[float, float]:
-    return tuple(float("nan") if row[end] is None else row[end] for end in (low, high))  # type: ignore[return-value]
-
-
 def _bars_of_regard(regard: ClassNumbers) -> Figure:
     rows = sorted(regard["identities"].items(), key=lambda item: item[1]["overall"])
     figure, axes = _figure(9, 2.2 + 0.34 * len(rows))
     for y, (_, row) in enumerate(rows):
         axes.barh(y, row["overall"], color="#D55E00" if row["overall"] < 0 else "#009E73", alpha=0.75)
-        axes.hlines(y, *_ends(row, "overall_low", "overall_high"), color="black")
-    _named(axes, [name for name, _ in rows], [row["n"] for _, row in rows])
+        axes.hlines(y, *limits(row, "overall_"), color="black")
+    _named(axes, {name: row["n"] for name, row in rows})
     axes.axvline(0, color="black", linewidth=0.8)
     axes.set_xlabel("N positive - N negative")
     return figure
@@ -206,10 +202,9 @@ def _boxes(rows: pd.DataFrame, attack: ClassNumbers) -> Figure:
     values = [rows.loc[rows["identity"] == name, "attack"].dropna().to_numpy() for name in names]
     _box_rows(axes, values)
     for y, name in enumerate(names):
-        axes.hlines(
-            y, *_ends(attack["identities"][name], "median_low", "median_high"), color="#0072B2", linewidth=4, alpha=0.6
-        )
-    _named(axes, names, [len(v) for v in values])
+        median = limits(attack["identities"][name], "median_")
+        axes.hlines(y, *median, color="#0072B2", linewidth=4, alpha=0.6)
+    _named(axes, dict(zip(names, map(len, values))))
     axes.set_xlabel("attack score; blue: 95 % interval of the median")
     return figure
 
@@ -259,13 +254,13 @@ def _shares(rows: ClassNumbers, topics: Topics) -> Figure:
         for y, row in enumerate(rows.values()):
             share = row["shares"].get(str(topic), {"value": 0.0, "low": None, "high": None})
             panel.barh(y, share["value"], color="#0072B2", alpha=0.75)
-            panel.hlines(y, *_ends(share), color="black")
+            panel.hlines(y, *limits(share), color="black")
         title = f"topic {topic}" + (f" ({topics.labels[topic]})" if topics.labels.get(topic) else "")
         words = cut(printable("; ".join(topics.words[topic][:3])), 40)
         panel.set_title(f"{cut(printable(title), 40)}\n{words}", fontsize=8)
         panel.set_xlabel("share", fontsize=8)
     for first in panels[::columns]:
-        _named(first, list(rows), [row["n"] for row in rows.values()])
+        _named(first, {name: row["n"] for name, row in rows.items()})
     return figure
 
 
@@ -275,9 +270,9 @@ def _entropy(numbers: ClassNumbers) -> Figure:
     for y, (_, row) in enumerate(rows):
         entropy = row["relative_entropy"]
         axes.barh(y, entropy["corrected"], color="#0072B2", alpha=0.75)
-        axes.hlines(y, *_ends(entropy), color="black")
+        axes.hlines(y, *limits(entropy), color="black")
         axes.plot(entropy["expected"], y, "|", color="#D55E00", markersize=12)
-    _named(axes, [name for name, _ in rows], [row["n"] for _, row in rows])
+    _named(axes, {name: row["n"] for name, row in rows})
     axes.set_xlabel(
         "nats, corrected for bias, 95 % interval; orange: uncorrected value if topics were assigned at random"
     )
@@ -290,12 +285,8 @@ def _scorer_note(kinds: Kinds, scorer: str) -> str:
     for kind, numbers in kinds.items():
         rows = numbers.get(f"{scorer}_scorer", {})
         names = sorted(rows, key=lambda name: -abs(rows[name]["value"]))[:4]
-        changes = {name: text.estimate(*_limits(rows[name]), spec="+.2f") for name in names}
-        biases = [f"{printable(name)} {change}" for name, change in changes.items()]
+        changes = [text.estimate(rows[name]["value"], *limits(rows[name]), "+.2f") for name in names]
+        biases = [f"{printable(name)} {change}" for name, change in zip(names, changes)]
         parts += [f"{kind}: {', '.join(biases)}"] if biases else []
     about = f"the {scorer} scorer's own change of the same sentences by the name alone: "
     return about + "; ".join(parts) if parts else ""
-
-
-def _limits(row: ClassNumbers) -> tuple[float | None, float | None, float | None]:
-    return row["value"], row["low"], row["high"]

@@ -76,9 +76,13 @@ class Crawl:
     def name(self) -> str:
         """Name the model, and the edit when there is one."""
         model = str(self.manifest["model"].get("id", "model"))
-        return (
-            f"{model} + {self.manifest['editors']['delta'].get('name', 'edit')}" if self.manifest["editors"] else model
-        )
+        edit = self.manifest["editors"].get("delta")
+        return f"{model} + {edit.get('name', 'edit')}" if edit else model
+
+    @property
+    def rows(self) -> pd.DataFrame:
+        """Triples, with their scores side by side where there are any."""
+        return self.triples if self.scores is None else self.scored()
 
     def scored(self) -> pd.DataFrame:
         """Triples and scores side by side.
@@ -138,7 +142,7 @@ def write_tables(folder: Path, units: Sequence[IdentityCrawl], model: str) -> No
         for row in sorted(unit.rows, key=lambda row: (row["step"], row["attempt"]))
         if row["verdict"] == KEPT
     ]
-    table = pa.Table.from_pylist([{name: row[name] for name in TRIPLES.names} for row in rows], TRIPLES)
+    table = pa.Table.from_pylist(rows, TRIPLES)
     if not (folder / "triples.parquet").exists() or read_table(folder / "triples.parquet", TRIPLES) != table:
         for name in ("scores.parquet", "bias.parquet", "scorers.json"):
             (folder / name).unlink(missing_ok=True)

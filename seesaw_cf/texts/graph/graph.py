@@ -29,8 +29,7 @@ def to_graph(crawl: Crawl) -> Any:
     with need("networkx", extra="stereotypes", what_for="graphs"):
         import networkx as nx
     graph = nx.MultiDiGraph(model=crawl.name, crawl=crawl.folder.name)
-    rows = crawl.triples if crawl.scores is None else crawl.scored()
-    for row in rows.to_dict("records"):
+    for row in crawl.rows.to_dict("records"):
         subject, thing = f"identity: {_xml(row['identity'])}", f"object: {_xml(row['object'].casefold())}"
         graph.add_node(subject, label=_xml(row["identity"]), kind=row["kind"], part="identity")
         if thing not in graph:

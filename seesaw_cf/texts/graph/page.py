@@ -71,13 +71,9 @@ def graph_findings(
     """
     rows = _triples(base, edited)
     frame = pd.DataFrame(rows, columns=list(_COLUMNS))
-    tables = [] if changes is None else [change_table(changes)]
-    tables.append(Table("triples", "Triples", "", (), frame, brief=False))
-    sections = (
-        [PageSection("changes", "What the edit changed", [change_table(changes)])]
-        if changes is not None and len(changes)
-        else []
-    )
+    changed = [] if changes is None or changes.empty else [change_table(changes)]
+    tables = [*changed, Table("triples", "Triples", "", (), frame, brief=False)]
+    sections = [PageSection("changes", "What the edit changed", changed)] if changed else []
     sections += [_graph(rows, edited is not None)] if rows else []
     crawls = [crawl for crawl in (base, edited) if crawl is not None]
     means = [regard_and_attack(crawl) if crawl.scores is not None and len(crawl.triples) else {} for crawl in crawls]
@@ -156,8 +152,7 @@ def _triples(base: Crawl, edited: Crawl | None) -> list[TripleRow]:
     for where, crawl in graphs:
         if crawl is None:
             continue
-        frame = crawl.triples if crawl.scores is None else crawl.scored()
-        for row in frame.to_dict("records"):
+        for row in crawl.rows.to_dict("records"):
             key = (str(row["identity"]), str(row["predicate"]).casefold(), str(row["object"]).casefold())
             if key not in rows:
                 rows[key] = _row(row, where)

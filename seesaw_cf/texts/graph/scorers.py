@@ -12,6 +12,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from importlib.metadata import version
 from typing import Any, Protocol, TypedDict
 
@@ -89,11 +90,8 @@ class TextClassifier:
 
     def _scored(self, row: Sequence[_Label]) -> SentenceScore:
         values = {self.labels[r["label"]]: float(r["score"]) for r in row if r["label"] in self.labels}
-        return (
-            SentenceScore(values)
-            if all(map(math.isfinite, values.values()))
-            else SentenceScore(status="score is not finite")
-        )
+        finite = all(map(math.isfinite, values.values()))
+        return SentenceScore(values) if finite else SentenceScore(status="score is not finite")
 
 
 def regard_classifier(
@@ -149,7 +147,7 @@ def _load(model: str, device: str) -> tuple[object, list[str]]:
     try:
         classifier = pipeline("text-classification", model=model, device=device)
     except (OSError, ValueError, KeyError) as error:
-        why = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        why = next(iter(str(error).strip().splitlines()), type(error).__name__)
         raise UnknownNameError(
             f"text classifier {model!r} could not be loaded ({type(error).__name__}: {why}). Expected a folder or a "
             "Hub id of a text-classification model; offline, download it first with `hf download`."
@@ -224,14 +222,14 @@ class Detoxifier:
             MissingExtraError: detoxify is not installed.
             RecordError: The variant has no score for identity attack.
         """
-        model = self.model or self._loaded()
-        object.__setattr__(self, "model", model)
+        model = self.model or self._loaded
         outputs = model.predict(list(texts)) if texts else {}
         column = next((name for name in ("identity_attack", "identity_hate") if name in outputs), None)
         if texts and column is None:
             raise RecordError(f"{self.name} gives {sorted(outputs)}, expected identity_attack or identity_hate.")
         return [SentenceScore({"attack": float(value)}) for value in (outputs[column] if column else ())]
 
+    @cached_property
     def _loaded(self) -> Predictor:
         with need(
             "detoxify",
@@ -336,6 +334,5 @@ class Perspective:
 
 def _read(body: bytes) -> SentenceScore:
     value = float(json.loads(body)["attributeScores"]["IDENTITY_ATTACK"]["summaryScore"]["value"])
-    return (
-        SentenceScore({"attack": value}) if 0 <= value <= 1 else SentenceScore(status=f"score {value} is outside 0..1")
-    )
+    outside = SentenceScore(status=f"score {value} is outside 0..1")
+    return SentenceScore({"attack": value}) if 0 <= value <= 1 else outside

@@ -6,6 +6,7 @@ Source: "I'm not racist but...", section 2 (start predicates), Table 1 (expansio
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -27,11 +28,6 @@ class Triple:
     identity: Identity
     predicate: str
     object: str
-
-    @property
-    def text(self) -> str:
-        """The sentence that scorers see; without prepended text."""
-        return f"{self.identity.name} {self.predicate} {self.object}"
 
     @property
     def key(self) -> tuple[str, str]:
@@ -66,12 +62,12 @@ def draw_examples(
     if predicate is not None:
         shuffled.sort(key=lambda t: (t.predicate != predicate, t.identity == identity))
         return shuffled[:n]
-    seen: dict[str, int] = {}
-    rank: list[tuple[int, int, Triple]] = []
+    seen = Counter[str]()
+    rank: list[tuple[int, Triple]] = []
     for triple in sorted(shuffled, key=lambda t: t.identity == identity):
-        rank.append((seen.get(triple.predicate, 0), len(rank), triple))
-        seen[triple.predicate] = seen.get(triple.predicate, 0) + 1
-    return [triple for _, _, triple in sorted(rank, key=lambda row: row[:2])[:n]]
+        rank.append((seen[triple.predicate], triple))
+        seen[triple.predicate] += 1
+    return [triple for _, triple in sorted(rank, key=lambda row: row[0])[:n]]
 
 
 def _subject(identity: Identity, prefix: bool) -> str:

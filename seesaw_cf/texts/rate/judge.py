@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from seesaw_cf.base.seeds import seed_of
 from seesaw_cf.effects.survey_items import SCALE, Item, Shown
 from seesaw_cf.generation.types import Completion, Generator, Message, Sampling
-from seesaw_cf.texts.annotate.folder import digest
 from seesaw_cf.texts.asking import ask_until_read, draw, few_shot
 from seesaw_cf.texts.rate.survey import Rating, SurveyQuestion, SurveySample
 from seesaw_cf.texts.train.ratings import FACTS, PASSAGES
@@ -83,8 +82,8 @@ class LLMJudge:
     @property
     def learned(self) -> frozenset[str]:
         """Digests of the passages that examples are drawn from."""
-        passages = (text for exemplar in self.pool for text in exemplar.question.sample.passages.values() if text)
-        return frozenset(map(digest, passages)) if self.shots else frozenset()
+        pool = self.pool if self.shots else ()
+        return frozenset[str]().union(*(exemplar.question.sample.digests for exemplar in pool))
 
     def rate(self, questions: Sequence[SurveyQuestion]) -> list[Rating]:
         """One rating per question, in order.
@@ -105,10 +104,10 @@ class LLMJudge:
         return [Rating(answer.value, answer.reply, answer.status, calls=answer.calls) for answer in answers]
 
     def _messages(self, question: SurveyQuestion) -> tuple[Message, ...]:
-        rated = [(exemplar.question, f" Rating: {exemplar.rating}") for exemplar in self._examples(question)]
-        examples = [(question_text(exemplar.item, exemplar.shown), rating) for exemplar, rating in rated]
-        task = instructions(question.item, self.intro)
-        return few_shot(task, examples, question_text(question.item, question.shown))
+        examples = [
+            (question_text(exemplar.question), f" Rating: {exemplar.rating}") for exemplar in self._examples(question)
+        ]
+        return few_shot(instructions(question.item, self.intro), examples, question_text(question))
 
     def _examples(self, question: SurveyQuestion) -> list[Exemplar]:
         """Examples of the same item that share neither edit nor passage with the sample."""
@@ -152,18 +151,17 @@ def instructions(item: Item, intro: str = INTRO) -> str:
     )
 
 
-def question_text(item: Item, sample: Shown) -> str:
+def question_text(question: SurveyQuestion) -> str:
     """Return the statement and what is shown of a sample."""
-    return f"{_fields(item, sample)}\n\nStatement: {item.statement}\nRating:"
+    return f"{_fields(question.item, question.shown)}\n\nStatement: {question.item.statement}\nRating:"
 
 
 def _fields(item: Item, sample: Shown) -> str:
     lines = []
     for name in item.fields:
         value = getattr(sample, name)
-        text = value if isinstance(value, str) else "".join(f"\n- {fact}" for fact in value)
-        label = (FACTS | PASSAGES)[name]
-        lines.append(f"{label}: {text}" if isinstance(value, str) else f"{label}:{text}")
+        text = f" {value}" if isinstance(value, str) else "".join(f"\n- {fact}" for fact in value)
+        lines.append(f"{(FACTS | PASSAGES)[name]}:{text}")
     return "\n".join(lines)
 
 

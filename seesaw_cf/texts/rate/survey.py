@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol, TypedDict
+from dataclasses import asdict, astuple, dataclass, field
+from typing import Protocol, TypedDict
 
 import pyarrow as pa
 
@@ -16,7 +16,7 @@ from seesaw_cf.texts.annotate.annotate import foreign
 from seesaw_cf.texts.annotate.folder import LEFT_OUT, digest, learned_of
 from seesaw_cf.texts.tables import RATINGS, CallRow, PassageRow, SampleRow
 from seesaw_cf.texts.write.claims import claims_of
-from seesaw_cf.texts.write.passages import LongformRecord
+from seesaw_cf.texts.write.passages import LongformRecord, entity_name
 
 
 class _CallOf(TypedDict):
@@ -36,8 +36,9 @@ CALLS = schema_of(_CallOf, CallRow)
 _PASSAGE = {"main": "subject", "related": "related"}
 
 
-class _TextKey(NamedTuple):
-    """Which text of which edit."""
+@dataclass(frozen=True, slots=True)
+class TextPlace:
+    """Which text of which edit, as in `tables.PASSAGES`."""
 
     editor: str
     case_id: int
@@ -47,7 +48,7 @@ class _TextKey(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class SurveySample:
+class SurveySample(TextPlace):
     """Two passages of one text of one edit, and what is known about their entities.
 
     Attributes:
@@ -60,11 +61,6 @@ class SurveySample:
         missing: "main" and "related" -> why the text is missing, for those without one.
     """
 
-    editor: str
-    case_id: int
-    relation: str
-    phase: str
-    sample: int
     subject: str
     related_entity: str
     new_fact: str
@@ -73,6 +69,11 @@ class SurveySample:
     old_facts: Mapping[str, tuple[str, ...]] = field(hash=False)
     passages: Mapping[str, str] = field(hash=False)
     missing: Mapping[str, str] = field(default_factory=dict, hash=False)
+
+    @property
+    def digests(self) -> frozenset[str]:
+        """Digests of the passages that there are, by which a rater knows what it has learned from."""
+        return frozenset(digest(text) for text in self.passages.values() if text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,21 +150,23 @@ def survey_samples(
         RecordError: A passage has no record, or is there twice.
     """
     by_case = {record["case_id"]: record for record in records}
-    texts: dict[_TextKey, dict[str, PassageRow]] = {}
+    texts: dict[TextPlace, dict[str, PassageRow]] = {}
     rows: list[PassageRow] = passages.to_pylist()
     for row in rows:
         if row["passage"] not in _PASSAGE.values():
             continue
         if row["case_id"] not in by_case:
             raise RecordError(f"passages: case {row['case_id']} has no coupled record. Give the records they are of.")
-        key = _TextKey(row["editor"], row["case_id"], row["relation"], row["phase"], row["sample"])
-        if row["passage"] in texts.setdefault(key, {}):
-            raise RecordError(f"passages: two {row['passage']} passages of {tuple(key)}. Keep one run's passages.")
-        texts[key][row["passage"]] = row
-    return [_sample(key, own, by_case[key.case_id], any_language) for key, own in texts.items()]
+        place = TextPlace(row["editor"], row["case_id"], row["relation"], row["phase"], row["sample"])
+        if row["passage"] in texts.setdefault(place, {}):
+            raise RecordError(f"passages: two {row['passage']} passages of {astuple(place)}. Keep one run's passages.")
+        texts[place][row["passage"]] = row
+    return [_sample(place, own, by_case[place.case_id], any_language) for place, own in texts.items()]
 
 
-def _sample(key: _TextKey, rows: Mapping[str, PassageRow], record: LongformRecord, any_language: bool) -> SurveySample:
+def _sample(
+    place: TextPlace, rows: Mapping[str, PassageRow], record: LongformRecord, any_language: bool
+) -> SurveySample:
     claims = claims_of(record, "sentence")
     texts, missing = {}, {}
     for name, passage in _PASSAGE.items():
@@ -171,11 +174,11 @@ def _sample(key: _TextKey, rows: Mapping[str, PassageRow], record: LongformRecor
         texts[name] = (row["text"] or "").strip() if row else ""
         if why := _unusable(row, texts[name], any_language):
             missing[name] = f"{name} passage: {why}"
-    request, related = record["requested_rewrite"], record.get("related_entity") or {}
+    request = record["requested_rewrite"]
     return SurveySample(
-        **key._asdict(),
+        **asdict(place),
         subject=request["subject"],
-        related_entity=(related.get("entity") or {}).get("str") or "",
+        related_entity=entity_name(record.get("related_entity")),
         new_fact=claims["subject"][0].text,
         target_new=(request["target_new"] or {}).get("str") or "",
         target_true=(request["target_true"] or {}).get("str") or "",
@@ -213,7 +216,8 @@ def survey(samples: Sequence[SurveySample], rater: Rater, items: tuple[str, ...]
     """
     questions = [SurveyQuestion(item, sample) for sample in samples for item in chosen_items(items)]
     learned = learned_of(rater)
-    reasons = [question.skip_reason or (LEFT_OUT if _seen(question, learned) else "") for question in questions]
+    seen = {sample for sample in samples if not learned.isdisjoint(sample.digests)}
+    reasons = [question.skip_reason or (LEFT_OUT if question.sample in seen else "") for question in questions]
     answers = iter(rater.rate([question for question, why in zip(questions, reasons) if not why]))
     rows, calls = [], []
     for question, why in zip(questions, reasons, strict=True):
@@ -223,11 +227,6 @@ def survey(samples: Sequence[SurveySample], rater: Rater, items: tuple[str, ...]
         about |= {"item": question.item.name, "rater": rater.name}
         calls += [{**about, "attempt": attempt, **call} for attempt, call in enumerate(answer.calls, 1)]
     return pa.Table.from_pylist(rows, schema=RATINGS), pa.Table.from_pylist(calls, schema=CALLS)
-
-
-def _seen(question: SurveyQuestion, learned: frozenset[str]) -> bool:
-    """Return whether a rater has learned from one of the passages of a sample."""
-    return bool(learned) and any(digest(text) in learned for text in question.sample.passages.values() if text)
 
 
 def _row(question: SurveyQuestion, rater: str, answer: Rating) -> TableRow:

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from seesaw_cf.base.errors import RecordError, unknown_name
+from seesaw_cf.base.errors import RecordError, UnknownNameError, unknown_name
 from seesaw_cf.effects.leme_annotation import LABELS, sentences
+from seesaw_cf.texts.annotate.annotate import Pair
 from seesaw_cf.texts.train.rows import Rows, read_csv
 from seesaw_cf.texts.train.scores import join_groups
 
@@ -33,7 +34,7 @@ class AnnotationData(Rows):
         notes: What was seen and is worth knowing, such as repeated rows.
     """
 
-    pairs: tuple[tuple[str, str], ...]
+    pairs: tuple[Pair, ...]
     labels: tuple[int, ...]
     units: tuple[str, ...]
     groups: tuple[int, ...]
@@ -135,8 +136,7 @@ def label_index(path: str | os.PathLike[str], row: int, text: str) -> int:
         UnknownNameError: It is not a label.
     """
     if text not in LABELS:
-        error = unknown_name("classification", text, LABELS)
-        raise type(error)(f"{path}, row {row}: {error}")
+        raise UnknownNameError(f"{path}, row {row}: {unknown_name('classification', text, LABELS)}")
     return LABELS.index(text)
 
 
@@ -165,10 +165,8 @@ def pair_of(path: str | os.PathLike[str], row: int, first: str, claim: str | Non
     return premise, statement, unit
 
 
-def _notes(
-    frame: pd.DataFrame, pairs: Sequence[tuple[str, str]], labels: Sequence[int], groups: Sequence[int]
-) -> tuple[str, ...]:
-    by_pair: dict[tuple[str, str], set[int]] = {}
+def _notes(frame: pd.DataFrame, pairs: Sequence[Pair], labels: Sequence[int], groups: Sequence[int]) -> tuple[str, ...]:
+    by_pair: dict[Pair, set[int]] = {}
     for pair, label in zip(pairs, labels):
         by_pair.setdefault(pair, set()).add(label)
     conflicting = sum(len(values) > 1 for values in by_pair.values())

@@ -6,6 +6,7 @@ import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
@@ -18,7 +19,7 @@ from seesaw_cf.base.types import JsonObject
 from seesaw_cf.effects.leme_annotation import LABELS
 from seesaw_cf.stats.bootstrap import Floats
 from seesaw_cf.stats.plain import json_text
-from seesaw_cf.texts.annotate.annotate import temper
+from seesaw_cf.texts.annotate.annotate import Pair, temper
 from seesaw_cf.texts.annotate.folder import write_learned
 from seesaw_cf.texts.annotate.lexical import LexicalAnnotator
 from seesaw_cf.texts.annotate.reports import AnnotatorReport, ClassifierScores, Figures
@@ -41,9 +42,8 @@ def majority(train: AnnotationData, test: AnnotationData) -> Floats:
 def lexical(train: AnnotationData, test: AnnotationData) -> Floats:
     """Return the rule of `LexicalAnnotator`, which is not trained, certain of itself."""
     judgements = LexicalAnnotator().classify(test.pairs)
-    return np.array([[float(judgement.label == label) for label in LABELS] for judgement in judgements]).reshape(
-        -1, len(LABELS)
-    )
+    certain = [[float(judgement.label == label) for label in LABELS] for judgement in judgements]
+    return np.array(certain).reshape(-1, len(LABELS))
 
 
 def tfidf(train: AnnotationData, test: AnnotationData) -> Floats:
@@ -74,7 +74,7 @@ class Trained(Protocol):
 
     temperature: float
 
-    def probabilities(self, pairs: Sequence[tuple[str, str]]) -> Floats:
+    def probabilities(self, pairs: Sequence[Pair]) -> Floats:
         """Uncalibrated probabilities of `LABELS`, (n, 3)."""
 
     def save(self, folder: Path, settings: JsonObject) -> None:
@@ -99,22 +99,19 @@ def _words(encoder: str) -> Fit:
     return fit_words
 
 
-def _pair(preset: str) -> Callable[[str], Fit]:
-    def make(encoder: str) -> Fit:
-        from seesaw_cf.texts.train.encoder import PRESETS, fit_pair
+def _pair(preset: str, encoder: str) -> Fit:
+    from seesaw_cf.texts.train.encoder import PRESETS, fit_pair
 
-        return lambda data, seed: fit_pair(data, encoder, PRESETS[preset], seed)
-
-    return make
+    return lambda data, seed: fit_pair(data, encoder, PRESETS[preset], seed)
 
 
 # Recipe -> makes the function that fits it with an encoder.
 RECIPES: dict[str, Callable[[str], Fit]] = {
     "words": _words,
     "match": _match,
-    "pair": _pair("small"),
-    "pair-whole": _pair("whole"),
-    "leme-deberta": _pair("leme-deberta"),
+    "pair": partial(_pair, "small"),
+    "pair-whole": partial(_pair, "whole"),
+    "leme-deberta": partial(_pair, "leme-deberta"),
 }
 
 

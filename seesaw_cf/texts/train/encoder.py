@@ -215,8 +215,10 @@ def fit_pair(data: AnnotationData, encoder: str, recipe: EncoderRecipe, seed: in
     parts = [list(zip(part.pairs, part.labels)) for part in (train, validation)]
     fit_trainer(model, tokenizer, parts[0], parts[1], recipe, seed, loss, _f1)
     name = f"pair {Path(encoder).name} {weights_digest(model)}"
-    annotator = EncoderAnnotator(model.cpu(), tokenizer, range(len(LABELS)), name, window=recipe.window)
-    annotator.max_length = min(annotator.max_length, recipe.max_length)
+    longest = min(recipe.max_length, longest_input(model))
+    annotator = EncoderAnnotator(
+        model.cpu(), tokenizer, range(len(LABELS)), name, window=recipe.window, max_length=longest
+    )
     if validation.labels:
         annotator.temperature = fit_temperature(np.array(validation.labels), annotator.probabilities(validation.pairs))
     return annotator

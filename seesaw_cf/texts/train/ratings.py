@@ -22,7 +22,7 @@ from seesaw_cf.texts.annotate.reports import Interval
 from seesaw_cf.texts.train.rows import Rows, read_csv
 from seesaw_cf.texts.train.scores import join_groups, share_of_rows
 
-_ITEMS = {item.name: item for item in ITEMS}
+ITEMS_BY_NAME = {item.name: item for item in ITEMS}
 FACTS = {"new_fact": "New fact", "old_facts": "Old facts", "subject": "Subject", "related_entity": "Related entity"}
 PASSAGES = {"main": "Main passage", "related": "Related passage"}
 _SPLIT = " | "  # between old facts in a CSV cell
@@ -34,11 +34,11 @@ def rater_texts(item: str, sample: Shown) -> tuple[str, str]:
     Raises:
         UnknownNameError: No such item.
     """
-    one_of("survey item", item, _ITEMS)
-    seen = set(_ITEMS[item].fields)
+    one_of("survey item", item, ITEMS_BY_NAME)
+    seen = set(ITEMS_BY_NAME[item].fields)
     passages = [f"{label}: {getattr(sample, name)}" for name, label in PASSAGES.items() if name in seen]
     facts = [f"{label}: {_text(getattr(sample, name))}." for name, label in FACTS.items() if name in seen]
-    return "\n".join(passages), " ".join([f"{_ITEMS[item].statement}.", *facts])
+    return "\n".join(passages), " ".join([f"{ITEMS_BY_NAME[item].statement}.", *facts])
 
 
 def passages_of(texts: tuple[str, str]) -> list[str]:
@@ -86,8 +86,8 @@ def read_ratings(path: str | os.PathLike[str]) -> RatingData:
     rows: list[Mapping[str, str]] = frame.to_dict("records")  # type: ignore[assignment]
     if not missing:
         for name in dict.fromkeys(frame["item"]):
-            one_of("survey item", name, _ITEMS)
-        missing = sorted({field for name in set(frame["item"]) for field in _ITEMS[name].fields} - set(frame.columns))
+            one_of("survey item", name, ITEMS_BY_NAME)
+        missing = sorted({field for name in frame["item"] for field in ITEMS_BY_NAME[name].fields}.difference(frame))
     if missing or not rows:
         raise RecordError(
             f"{path}: {f'columns {missing} are missing' if missing else 'there are no rows'}; it has "
@@ -115,7 +115,7 @@ def _rating(path: str | os.PathLike[str], number: int, row: Mapping[str, str]) -
 
 
 def _sample(path: str | os.PathLike[str], number: int, row: Mapping[str, str]) -> Shown:
-    fields = _ITEMS[row["item"]].fields
+    fields = ITEMS_BY_NAME[row["item"]].fields
     if empty := [name for name in fields if name in PASSAGES and not row[name].strip()]:
         raise RecordError(f"{path}, row {number}: item {row['item']} shows {empty}, which is empty. Drop the row.")
     texts = {name: row[name].strip() for name in fields if name != "old_facts"}

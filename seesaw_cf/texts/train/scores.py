@@ -58,11 +58,11 @@ def classifier_scores(
     each = np.zeros((int(codes.max(initial=-1)) + 1, classes, classes))
     np.add.at(each, (codes, labels, answers), 1.0)
     weights = cluster_weights(len(each), draws, 0) if len(each) else np.zeros((0, 0))
-    drawn = np.tensordot(weights, each, axes=1)
+    low, high, _ = interval(macro_f1(np.tensordot(weights, each, axes=1)))
     pairs = np.stack([labels, answers], axis=1).astype(np.float64)
     scores: ClassifierScores = plain({
         "accuracy": share_of_rows(answers == labels, codes),
-        "macro_f1": _with_interval(macro_f1(each.sum(0)), macro_f1(drawn)),
+        "macro_f1": {"value": float(macro_f1(each.sum(0))), "low": low, "high": high},
         "recall": [share_of_rows(answers[labels == c] == c, codes[labels == c]) for c in range(classes)],
         "cohen_kappa": cohen_kappa(pairs),
         "krippendorff_alpha": krippendorff_alpha(pairs),
@@ -80,11 +80,6 @@ def share_of_rows(hits: NDArray[np.bool_], groups: NDArray[np.intp]) -> dict[str
         return dict.fromkeys(("value", "low", "high"), float("nan"))
     share = row_share(pd.Series(hits), pd.Series(groups))
     return {"value": float(hits.mean()), "low": share["low"], "high": share["high"]}
-
-
-def _with_interval(value: Floats, drawn: Floats) -> dict[str, float]:
-    low, high, _ = interval(drawn)
-    return {"value": float(value), "low": low, "high": high}
 
 
 # Splits that keep what belongs together apart from the rest: never one sample, or one text, on both sides.

@@ -11,7 +11,7 @@ import pyarrow as pa
 from seesaw_cf.base.checks import one_of
 from seesaw_cf.base.errors import RecordError
 from seesaw_cf.texts.tables import PassageRow, SampleRow
-from seesaw_cf.texts.write.passages import SIDES, CoupledEntity, EntityRecord, LongformRecord, Rewrite
+from seesaw_cf.texts.write.passages import SIDES, CoupledEntity, EntityRecord, LongformRecord, Rewrite, entity_name
 
 # How a recorded fact is said. "published": the words of the annotated data of LEME.
 WORDINGS = {
@@ -97,14 +97,10 @@ def claims_of(record: LongformRecord, wording: str = "published") -> dict[str, l
     ]
     return {
         passage: [*facts, *_truths(side, wording)]
-        if side and _label(side)
+        if side and entity_name(side).strip()
         else [Claim("ground_truth", "", "", f"the record has no {passage} entity")]
         for passage, side in ((passage, record.get(field)) for passage, field in SIDES.items())
     }
-
-
-def _label(side: CoupledEntity) -> str:
-    return _name(side.get("entity"))
 
 
 def _name(entity: EntityRecord | None) -> str:
@@ -119,7 +115,7 @@ def _fact(kind: str, request: Rewrite, target: EntityRecord | None) -> Claim:
 
 
 def _truths(side: CoupledEntity, wording: str) -> Iterable[Claim]:
-    entity = _label(side)
+    entity = entity_name(side).strip()
     for truth in side.get("ground_truth") or []:
         if values := dict.fromkeys(filter(None, map(_name, truth["values"]))):
             claim = WORDINGS[wording].replace("{property}", truth["property"]).replace("{values}", ", ".join(values))

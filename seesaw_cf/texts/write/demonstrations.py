@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from seesaw_cf.base.types import Case
 from seesaw_cf.models.editor import Example
-from seesaw_cf.texts.write.passages import SIDES, LongformRecord, request_of
+from seesaw_cf.texts.write.passages import SIDES, LongformRecord, entity_name, request_of
 
 NONE_LEFT = (
     "IKE was given no demonstrations: a text is written about the subject of every record. Its edits are zero-shot. "
@@ -44,7 +44,7 @@ def spare_cases(rows: Sequence[LongformRecord], evaluated_rows: Sequence[Longfor
 
 
 def _people(row: LongformRecord) -> set[str]:
-    sides = [((row.get(side) or {}).get("entity") or {}).get("str") for side in SIDES.values()]
+    sides = (entity_name(row.get(side)) for side in SIDES.values())
     return {name for name in (row["requested_rewrite"]["subject"], *sides) if name}
 
 

@@ -108,7 +108,9 @@ def passage_pairs(
         if row["status"] != "ok" or not text.strip():
             left_out["empty text" if row["status"] == "ok" else row["status"]] += 1
             continue
-        place = _place(row)
+        place = _TextOrigin(
+            row["case_id"], row["relation"], row["sample"], row["passage"], row["prompt_id"], row["entity_id"]
+        )
         if row["phase"] == "pre":
             if before.setdefault(place, text) != text:
                 raise RecordError(f"passages: two texts before the edit for {_named(place)}. Keep one run's passages.")
@@ -172,12 +174,6 @@ def draw_groups(groups: Mapping[str, Sequence[T]], counts: Mapping[str, int], se
         for name in sorted(counts)
         for member in random.Random(seed_of(seed, "sample", name)).sample(groups.get(name, []), counts[name])
     ]
-
-
-def _place(row: PassageRow) -> _TextOrigin:
-    return _TextOrigin(
-        row["case_id"], row["relation"], row["sample"], row["passage"], row["prompt_id"], row["entity_id"]
-    )
 
 
 def _named(place: _TextOrigin) -> str:

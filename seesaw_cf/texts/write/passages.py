@@ -147,6 +147,11 @@ def coupled_records(records: Sequence[LongformRecord]) -> list[LongformRecord]:
     return [record for record in records if "subject_entity" in record]
 
 
+def entity_name(side: CoupledEntity | None) -> str:
+    """Return the name of the entity on one side of a record; "" where there is none."""
+    return ((side or {}).get("entity") or {}).get("str") or ""
+
+
 def _file_rows(file: Path, config: str) -> list[LongformRecord]:
     if read_bytes(file)[:4] != b"PAR1":
         return cast(list[LongformRecord], open_ended(config, read_cases(file)).to_pylist())
@@ -219,14 +224,11 @@ def coupled_cases(
         prompts = [_side_prompt(record, passage, wording, lead, relationship) for passage in SIDES]
         if prompts[0].status != "ok":
             raise RecordError(f"coupled record {record.get('case_id')}: {prompts[0].status}. Build the config again.")
-        case = EditedCase(record["case_id"], request_of(record), tuple(prompts), _dataset(record))
+        dataset = " ".join(filter(None, (record.get("record_format"), record.get("kind"))))
+        case = EditedCase(record["case_id"], request_of(record), tuple(prompts), dataset)
         if cases.setdefault(case.case_id, case) is not case:
             raise RecordError(f"coupled records: case {case.case_id} is there twice. Use one config at a time.")
     return list(cases.values())
-
-
-def _dataset(record: LongformRecord) -> str:
-    return " ".join(filter(None, (record.get("record_format"), record.get("kind"))))
 
 
 def _side_prompt(
@@ -234,9 +236,9 @@ def _side_prompt(
 ) -> PassagePrompt:
     side_record, (other,) = record.get(SIDES[passage]) or {}, (side for name, side in SIDES.items() if name != passage)
     entity, text = side_record.get("entity") or {}, str(side_record.get(wording) or "").strip()
-    couple = ((record.get(other) or {}).get("entity") or {}).get("str")
-    if relationship and couple:
-        text += f"\n- relationship to {couple}" if text else ""
+    couple = entity_name(record.get(other))
+    if relationship and couple and text:
+        text += f"\n- relationship to {couple}"
     if not entity.get("str") or not text:
         return PassagePrompt(passage, 0, Entity(None, ""), "", f"the record has no {passage} entity")
     name = entity["str"]
@@ -309,14 +311,13 @@ def asks_of(case: EditedCase, samples: int, seed: int) -> list[Ask]:
 
 
 def passage_rows(
-    case: EditedCase, editor: str, phase: str, samples: int, seed: int, completions: Iterable[Completion]
+    case: EditedCase, editor: str, samples: int, seed: int, completions: Iterable[Completion]
 ) -> list[PassageRow]:
     """Rows of `tables.PASSAGES` for one case.
 
     Args:
         case: The case.
         editor: Its name, "none" before the edit.
-        phase: "pre" or "post".
         samples, seed: As given to `asks_of`.
         completions: The answers to `asks_of`, in order. Prompts that do not exist keep a row with their status.
     """
@@ -330,7 +331,7 @@ def passage_rows(
                     "editor": editor,
                     "case_id": case.case_id,
                     "relation": case.request.relation_id,
-                    "phase": phase,
+                    "phase": "pre" if editor == "none" else "post",
                     "sample": sample,
                     "passage": prompt.passage,
                     "prompt_id": prompt.number,

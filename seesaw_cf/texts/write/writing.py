@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol, TypedDict
@@ -168,7 +168,7 @@ def _edit_row(editor: str, case: EditedCase, status: str, norm: float | None, de
 
 
 def is_final(store: Store, key: Key) -> bool:
-    """Return a unit is finished, and none of its rows waits for a server that gave no answer."""
+    """Return whether a unit is finished, and none of its rows waits for a server that gave no answer."""
     if not store.has(key):
         return False
     statuses = store.read(key).table["status"].unique().to_pylist()
@@ -203,11 +203,6 @@ class PassageRun:
     block: int = 8
     progress: bool = True
 
-    def _tasks(self) -> Iterator[tuple[str, str, Sequence[EditedCase]]]:
-        for editor in ("none", *self.editors):
-            for start in range(0, len(self.cases), self.block):
-                yield editor, f"{start // self.block:05d}", self.cases[start : start + self.block]
-
     def run(self) -> pa.Table:
         """Write what is not written yet, merge it to `passages.parquet` and `edits.parquet`.
 
@@ -221,12 +216,17 @@ class PassageRun:
         """
         store = Store(self.out, self.manifest, PASSAGES)
         store.claim()
-        tasks = list(self._tasks())
+        tasks = [
+            (editor, f"{start // self.block:05d}", self.cases[start : start + self.block])
+            for editor in ("none", *self.editors)
+            for start in range(0, len(self.cases), self.block)
+        ]
         left = [task for task in tasks if not is_final(store, task[:2])]
         bar = Bar(left, "write passages", unit="block", disable=not self.progress)
         for editor, key, cases in bar:
             self._write(store, editor, key, cases)
-        self._check_untouched(bool(left))
+        if left:
+            self._check_untouched()
         facts = store.merge([task[:2] for task in tasks], "passages.parquet")
         edits = [row for unit in facts for row in unit["edits"]]
         write_table(self.out / "edits.parquet", pa.Table.from_pylist(edits, EDITS))
@@ -239,16 +239,15 @@ class PassageRun:
             written = self.writer.before(asks, self.sampling)
         else:
             written, edits = self.writer.after(editor, cases, asks, self.sampling)
-        phase = "pre" if editor == "none" else "post"
         rows = [
             row
             for case, completions in zip(cases, written, strict=True)
-            for row in passage_rows(case, editor, phase, self.samples, self.seed, completions)
+            for row in passage_rows(case, editor, self.samples, self.seed, completions)
         ]
         store.write((editor, key), pa.Table.from_pylist(rows, PASSAGES), edits=edits)
 
-    def _check_untouched(self, wrote: bool) -> None:
-        if not wrote or not isinstance(self.writer, LocalWriter):
+    def _check_untouched(self) -> None:
+        if not isinstance(self.writer, LocalWriter):
             return
         if digest(parameter_hashes(self.writer.generator.model)) != self.manifest.model["weights"]:
             raise EditError(
