@@ -15,13 +15,18 @@ Form = Mapping[str, Sequence[str]]
 SENTENCES, SPANS = ".sentences", ".spans"  # what follows a claim's name in a form
 
 
+def first_of(form: Form, name: str) -> str:
+    """Return the value of a field that is there once; "" when it is not there."""
+    return (form.get(name) or [""])[0]
+
+
 def read_answer(study: RatingStudy, item: RatingItem, form: Form) -> Answer:
     """Return the answers of a form about an item; unknown content is left out."""
     return {question.name: _READ[question.shape](question, item, form) for question in study.asked(item)}
 
 
 def _choice(question: ItemQuestion, item: RatingItem, form: Form) -> str:
-    value = (form.get(question.name) or [""])[0]
+    value = first_of(form, question.name)
     return value if value in dict(question.choices) else ""
 
 
@@ -41,7 +46,7 @@ def _claim(question: ItemQuestion, item: RatingItem, form: Form) -> Answer:
 
 
 def _free(question: ItemQuestion, item: RatingItem, form: Form) -> str:
-    text = (form.get(question.name) or [""])[0].replace("\r\n", "\n").strip()[:LONGEST]
+    text = first_of(form, question.name).replace("\r\n", "\n").strip()[:LONGEST]
     return text.encode("utf-8", "replace").decode("utf-8").replace("\0", "")
 
 

@@ -12,8 +12,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
 
 from seesaw_cf.base.errors import StorageError
-from seesaw_cf.texts.people.forms import blanks, read_answer
-from seesaw_cf.texts.people.guard import Form, first_of
+from seesaw_cf.texts.people.forms import Form, blanks, first_of, read_answer
 from seesaw_cf.texts.people.progress import MAIN, Standing, standing
 from seesaw_cf.texts.people.security import Keys
 from seesaw_cf.texts.people.store import Entry, StudyStore

@@ -25,6 +25,7 @@ class Place:
         host, port: What the server listens on.
         url: The address that raters use, where it is another one: that of a proxy or a Space.
         burst, rate: Requests of one rater at once, and a second.
+        bad_links: Wrong links from one address at once; then one in ten seconds.
     """
 
     host: str = "127.0.0.1"
@@ -32,6 +33,7 @@ class Place:
     url: str = ""
     burst: float = field(default=60.0, kw_only=True)
     rate: float = field(default=6.0, kw_only=True)
+    bad_links: float = field(default=20.0, kw_only=True)
 
     def __post_init__(self) -> None:
         if self.url and address("annotate serve: the address", self.url, "https://study.example.org").path.strip("/"):
@@ -83,7 +85,7 @@ def serve(file: Path, place: Place, tell: Callable[[dict[str, str]], None], *, i
     with need("uvicorn", extra="annotate", what_for="serving the pages of raters"):
         import uvicorn  # noqa: F401
     from seesaw_cf.base.web import Server
-    from seesaw_cf.texts.people.web import Access, make_app
+    from seesaw_cf.texts.people.web import make_app
 
     with (
         StudyStore(file) as store,
@@ -91,6 +93,6 @@ def serve(file: Path, place: Place, tell: Callable[[dict[str, str]], None], *, i
         Server("annotate serve: ", place.host, place.port) as server,
     ):
         own = replace(place, port=server.port)
-        app = make_app(store, look, Access(own.hosts, own.url.startswith("https:"), own.burst, own.rate))
+        app = make_app(store, look, own)
         tell(links(store, own))
         server.run(app, idle)
