@@ -12,7 +12,7 @@ import sqlite3
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, astuple, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Self
@@ -37,7 +37,7 @@ CREATE INDEX log_of_task ON log (rater, position, seq);
 CREATE TRIGGER log_is_kept BEFORE DELETE ON log BEGIN SELECT RAISE(ABORT, 'the log only grows'); END;
 CREATE TRIGGER log_is_final BEFORE UPDATE ON log BEGIN SELECT RAISE(ABORT, 'the log only grows'); END;
 """
-_COLUMNS = "seq, entry, rater, act, position, content, form, at, seconds"
+_COLUMNS = "rater, act, position, content, form, seconds, at, entry, seq"  # as the fields of `Entry`
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,8 +97,7 @@ def create_study(
             facts = {"format": FORMAT, "study": asdict(study), "secret": secret or secrets.token_hex(32)}
             base.executemany("INSERT INTO facts VALUES (?, ?)", [(key, _json(value)) for key, value in facts.items()])
             base.executemany("INSERT INTO items VALUES (?, ?)", [(item.id, _json(asdict(item))) for item in items])
-            rows = [(task.rater, task.position, task.item, task.role, task.first) for task in tasks]
-            base.executemany("INSERT INTO tasks VALUES (?, ?, ?, ?, ?)", rows)
+            base.executemany("INSERT INTO tasks VALUES (?, ?, ?, ?, ?)", map(astuple, tasks))
             for entry in log:
                 _insert(base, entry)
             base.commit()
@@ -231,17 +230,17 @@ def _inode(path: Path) -> tuple[int, int] | None:
 
 
 def _insert(base: sqlite3.Connection, entry: Entry) -> Entry:
-    row = (entry.entry, entry.rater, entry.act, entry.position, _json(entry.content), entry.form, entry.at)
     cursor = base.execute(
-        "INSERT INTO log (entry, rater, act, position, content, form, at, seconds) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-        (*row, entry.seconds),
+        "INSERT INTO log (entry, rater, act, position, content, form, at, seconds) "
+        "VALUES (:entry, :rater, :act, :position, :content, :form, :at, :seconds)",
+        asdict(entry) | {"content": _json(entry.content)},
     )
     return replace(entry, seq=cursor.lastrowid or 0)
 
 
 def _entry(row: Sequence[Any]) -> Entry:
-    seq, entry, rater, act, position, content, form, at, seconds = row
-    return Entry(rater, act, position, json.loads(content), form, seconds, at, entry, seq)
+    rater, act, position, content, *more = row
+    return Entry(rater, act, position, json.loads(content), *more)
 
 
 def _json(value: object) -> str:
