@@ -75,12 +75,13 @@ def blanks(study: RatingStudy, item: RatingItem, answer: Answer) -> dict[str, st
 
 def expected(item: RatingItem, task: RatingTask) -> Answer:
     """Return the right answers, in the order in which this rater saw the texts."""
-    if item.gold is None:
-        return {}
-    turned = {"A": "B", "B": "A"} if task.first == "post" else {}
-    return {
-        name: turned.get(value, value) if isinstance(value, str) else value for name, value in item.gold.answers.items()
-    }
+    right = item.gold.answers if item.gold else {}
+    return {name: exchanged(value) for name, value in right.items()} if task.first == "post" else right
+
+
+def exchanged(answer: Any) -> Any:
+    """Return an answer about two texts as it is when they are shown in the other order."""
+    return {"A": "B", "B": "A"}.get(answer, answer) if isinstance(answer, str) else answer
 
 
 def agrees(answer: Any, right: Any, *, exactly: bool) -> bool:

@@ -112,6 +112,11 @@ def by_role(name: str, rows: Callable[[RatedTask], Iterator[TableRow]], schema: 
     return tables
 
 
+def paragraphs(text: str, ours: tuple[str, ...] = ()) -> tuple[str, ...]:
+    """Return a text paragraph by paragraph; ours in place of an empty one."""
+    return tuple(text.strip().split("\n\n")) if text else ours
+
+
 def item_id(*parts: object) -> str:
     """Return a name that tells a rater nothing; the same for the same parts."""
     return hashlib.sha256("\0".join(map(str, parts)).encode("utf-8", "surrogatepass")).hexdigest()[:16]

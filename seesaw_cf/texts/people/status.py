@@ -11,7 +11,7 @@ import pandas as pd
 
 from seesaw_cf.report.table import Column, Row, Table
 from seesaw_cf.stats import clustered_mean
-from seesaw_cf.texts.people.forms import agrees
+from seesaw_cf.texts.people.forms import agrees, exchanged
 from seesaw_cf.texts.people.progress import GoldJudgements, Standing, standing
 from seesaw_cf.texts.people.store import StudyStore
 from seesaw_cf.texts.people.study import Answer, RatingStudy
@@ -73,11 +73,10 @@ def _repeats(store: StudyStore, rater: str, answers: Mapping[int, Answer]) -> Go
         if task.role != "repeat" or other is None or not {task.position, other.position} <= answers.keys():
             continue
         own = []
-        turned = {"A": "B", "B": "A"} if task.first != other.first else {}
         for question in store.study.asked(store.items[task.item]):
             if question.shape not in ("line", "text"):
                 value, again = answers[other.position].get(question.name), answers[task.position].get(question.name)
-                value = turned.get(value, value) if isinstance(value, str) else value
+                value = exchanged(value) if task.first != other.first else value
                 own.append(agrees(again, value, exactly=True) if value else not again)
         same.append(tuple(own))
     return GoldJudgements(tuple(same))

@@ -91,6 +91,11 @@ class RatingItem:
     about: About = field(default_factory=dict, hash=False)
     gold: Gold | None = None
 
+    def shown(self, first: str) -> dict[str, str]:
+        """Return title -> text in the order shown; "post" shows the text after an edit first."""
+        texts = self.texts[::-1] if first == "post" else self.texts
+        return {text.title or f"Text {'AB'[place]}": text.body for place, text in enumerate(texts)}
+
 
 @dataclass(frozen=True, slots=True)
 class RatingTask:

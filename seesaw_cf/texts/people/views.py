@@ -76,7 +76,6 @@ def status_page(study: RatingStudy, statuses: Sequence[RaterStatus]) -> str:
 
 def task_page(study: RatingStudy, item: RatingItem, task: RatingTask, now: Standing, state: FormState) -> str:
     """One item with its form; a training item that is answered with the answers of other people."""
-    in_order = item.texts if task.first != "post" else item.texts[::-1]
     marked = any(text.marked for text in item.texts)
     questions = study.asked(item)
     trained = task.role == "training" and task.position in now.answers and not state.wrong
@@ -89,7 +88,7 @@ def task_page(study: RatingStudy, item: RatingItem, task: RatingTask, now: Stand
         "done": now.done,
         "notes": state.notes,
         "item": item,
-        "texts": [(text.title or f"Text {'AB'[place]}", text.body) for place, text in enumerate(in_order)],
+        "texts": item.shown(task.first),
         "sentences": _sentences(item.texts[0].body) if marked else [],
         "passage": item.texts[0].body if marked else "",
         "questions": questions,

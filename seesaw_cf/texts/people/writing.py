@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 import pyarrow as pa
 
 from seesaw_cf.base.types import TableRow
-from seesaw_cf.texts.people.making import Kind, Made, RatedTask, Settings, item_id, shared_item
+from seesaw_cf.texts.people.making import Kind, Made, RatedTask, Settings, item_id, paragraphs, shared_item
 from seesaw_cf.texts.people.study import Gold, ItemQuestion, RatingItem
 from seesaw_cf.texts.people.survey import facts_told
 from seesaw_cf.texts.runs import RunTexts
@@ -54,8 +54,7 @@ def _make(run: RunTexts, settings: Settings) -> Made:
         items.append(
             RatingItem(id, case.request.relation_id, facts, (), questions=questions, about={**place, "sides": about})
         )
-    task = tuple(settings.wording.writing.strip().split("\n\n")) if settings.wording.writing else _TASK
-    return Made(task, (), items, [_training()])
+    return Made(paragraphs(settings.wording.writing, _TASK), (), items, [_training()])
 
 
 def _training() -> RatingItem:
