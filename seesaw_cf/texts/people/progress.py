@@ -113,13 +113,13 @@ def standing(store: StudyStore, rater: str) -> Standing:
     gold = _right(store, golds, answers)
     complete = all(task.position in answers for task in golds)
     times = [entry.seconds for entry in answers.values() if entry.seconds is not None]
-    dates = [entry.at for entry in log]
+    dates, acts = [entry.at for entry in log], {entry.act for entry in log}
     return Standing(
         tasks,
         answers,
         {place: entry for place, entry in drafts.items() if place not in answers or entry.seq > answers[place].seq},
-        any(entry.act == "consent" for entry in log),
-        any(entry.act == "submit" for entry in log),
+        "consent" in acts,
+        "submit" in acts,
         gold,
         _right(store, [task for task in tasks if task.role == "attention"], answers, exactly=True),
         None if not complete else not golds or gold.right >= store.study.qualify * gold.asked,

@@ -40,13 +40,13 @@ class Keys:
         """Return the rater of a token. All are compared, each in constant time."""
         owner = None
         for rater in self._raters:
-            if self.same(self.token(use, rater), token):
+            if self.fits(token, use, rater):
                 owner = rater
         return owner
 
-    def same(self, right: str, candidate: str) -> bool:
-        """Compare in constant time."""
-        return hmac.compare_digest(right.encode(), candidate.encode("utf-8", "replace"))
+    def fits(self, token: str, use: str, rater: str = "") -> bool:
+        """Return whether a token is the one for a use. The comparison takes constant time."""
+        return hmac.compare_digest(self.token(use, rater).encode(), token.encode("utf-8", "replace"))
 
 
 class Limit:

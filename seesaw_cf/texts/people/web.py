@@ -109,7 +109,7 @@ class _Site:
 
         async def answer(request: Request) -> Response:
             rater, form = self._rater(request), await read_form(request)
-            if not self._keys.same(self._keys.token("form", rater), first_of(form, "csrf")):
+            if not self._keys.fits(first_of(form, "csrf"), "form", rater):
                 raise HTTPException(403, "This form is not from these pages; nothing was stored. Open your link again.")
             return await run_in_threadpool(act, request, rater, form)
 
@@ -149,6 +149,6 @@ class _Site:
 
     async def status(self, request: Request) -> Response:
         """Return how far all raters are, for who runs the study; the file is read and cannot be written."""
-        if not self._keys.same(self._keys.token("status"), request.path_params["token"]):
+        if not self._keys.fits(request.path_params["token"], "status"):
             raise self._bad_link(request)
         return HTMLResponse(status_page(self._look.study, await run_in_threadpool(status_of, self._look)))
