@@ -24,7 +24,7 @@ from seesaw_cf.report.table import Column, Row, Table
 from seesaw_cf.texts.report.collected import Collected
 from seesaw_cf.texts.report.flaws import edits_reflected, flaw_sections
 from seesaw_cf.texts.report.tables import findings_of
-from seesaw_cf.texts.wording import FLAWS_BY_NAME
+from seesaw_cf.texts.wording import flaw_title
 
 _MAX_PAIRS, _MAX_CHARACTERS = 60, 1_500_000  # of the texts
 _WARNING = (
@@ -34,7 +34,7 @@ _WARNING = (
 _LEVEL = 0.05
 _CHANGES = {1: "more after", -1: "more before", 0: "equal"}
 _RATINGS = (
-    Column("flaw", lambda row: _title(row["flaw"]), words=True),
+    Column("flaw", lambda row: flaw_title(row["flaw"]), words=True),
     Column("rater", words=True),
     Column("rating", lambda row: _CHANGES.get(row["change"], row["status"]), words=True),
     Column("words that show it", lambda row: row["quote"] or "-", words=True),
@@ -154,11 +154,7 @@ def _rows(means: pd.DataFrame) -> list[dict[Any, Any]]:
 def _said(row: Mapping[Any, Any]) -> str:
     about = ", ".join(relation_name(str(row[name])) for name in ("editor", "relation") if row.get(name))
     numbers = text.minus(text.estimate(row["value"], row.get("low"), row.get("high"), "+.2f"))
-    return f"{_title(row['flaw'])} ({about}): {numbers}, n = {row.get('n', 0)}"
-
-
-def _title(flaw: object) -> str:
-    return FLAWS_BY_NAME[str(flaw)].title if str(flaw) in FLAWS_BY_NAME else str(flaw)
+    return f"{flaw_title(row['flaw'])} ({about}): {numbers}, n = {row.get('n', 0)}"
 
 
 def _not_known(frame: pd.DataFrame, rated: pd.DataFrame, took: str) -> str:
@@ -179,7 +175,7 @@ def _plot(means: pd.DataFrame) -> list[Panels]:
         own = [row for row in rows if str(row.get("relation", "")) == name]
         lines = [
             ForestRow(
-                " · ".join(filter(None, (_title(row["flaw"]), str(row.get("editor") or "")))),
+                " · ".join(filter(None, (flaw_title(row["flaw"]), str(row.get("editor") or "")))),
                 f"{row.get('n', 0)}",
                 [
                     Mark(

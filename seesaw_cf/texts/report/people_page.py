@@ -21,7 +21,7 @@ from seesaw_cf.report.html.forest import key_colours
 from seesaw_cf.report.table import Table, table_of
 from seesaw_cf.stats.plain import plain
 from seesaw_cf.texts.report.collected import Collected, collect
-from seesaw_cf.texts.report.page_measures import TITLE, claims_plot, legend, survey_plot, text_summary, took
+from seesaw_cf.texts.report.page_measures import TITLE, measure_plots, text_summary, took
 from seesaw_cf.texts.report.people_survey import HEAD, PLACE, people_sections
 from seesaw_cf.texts.report.simple import passage_columns
 from seesaw_cf.texts.report.tables import draw_pictures, findings_of
@@ -56,22 +56,15 @@ def people_findings(people: Collected, sections: Sequence[Table], facts: JsonObj
         facts: What was recorded about the report.
     """
     frames = {section.name: section.frame for section in sections}
-    measures = {
-        name: _by_people(frames.get(table), who)
-        for name, table, who in (
-            ("survey", "survey", "rater"),
-            ("survey_tests", "survey_tests", "rater"),
-            ("labels", "labels", "annotator"),
-            ("drift", "drift", "annotator"),
-        )
-    }
+    whose = {"survey": "rater", "survey_tests": "rater", "labels": "annotator", "drift": "annotator"}
+    measures = {name: frames[name].assign(**{who: "people"}) for name, who in whose.items() if name in frames}
     answers = [people.get(kind).to_pandas() for kind in _ANSWERS]
     names = [str(name) for frame in answers for name in frame["editor"]]
     colours = key_colours([BASELINE, *names])
     cases = {case for frame in answers for case in frame["case_id"]}
     texts = {key for frame in answers for key in frame[PLACE].itertuples(index=False, name=None)}
     editors = [name for name in dict.fromkeys(names) if name not in _UNEDITED]
-    plots = [*claims_plot(measures["labels"], colours), *survey_plot(measures["survey"], colours)]
+    plots = measure_plots(measures.get("labels"), measures.get("survey"), colours)
     screen = FirstScreen(
         f"{len(cases)} cases, as people rate them · edits by {', '.join(editors) or 'nobody'}",
         title_by(TITLE, text_summary(len(texts), measures)),
@@ -81,11 +74,7 @@ def people_findings(people: Collected, sections: Sequence[Table], facts: JsonObj
             "How sure": _sure(people, frames),
         },
     )
-    return findings_of(screen, [*([legend(colours)] if plots else []), *plots], [], sections, _METHOD, facts)
-
-
-def _by_people(frame: pd.DataFrame | None, who: str) -> pd.DataFrame | None:
-    return None if frame is None else frame.assign(**{who: "people"})
+    return findings_of(screen, plots, [], sections, _METHOD, facts)
 
 
 def _not_known(people: Collected) -> str:
