@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -120,7 +119,7 @@ def released_work(
                 "in, or take the row out."
             )
         parts = _parts(row)
-        pair_id = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
+        pair_id = format(seed_of(*parts, bits=64, joined="\0"), "016x")
         if pair_id in seen:
             _check_repeat(path, rows, seen[pair_id], number, [*columns.values(), _COLUMN])
             continue

@@ -36,7 +36,6 @@ _TASK = (
     "not judge whether the new fact is true in the world.",
 )
 _COMMENT = ItemQuestion("comment", "What you saw, in a few words", shape="line", needed=False)
-_TRAINED = "internal_contradiction"
 _TRAINING = (
     "Ida Moor was born in Turin in 1901. She grew up in Turin, where her father kept a shop. Born in Lyon in 1911, she "
     "never saw Italy.",
@@ -83,7 +82,7 @@ def _training() -> RatingItem:
         ("New fact", ("Ida Moor was born in Turin",)),
         ("Old facts about the subject", ("Ida Moor was born in Lyon.",)),
     )
-    gold = Gold({"modes": [_TRAINED, "old_and_new"]}, why)
+    gold = Gold({"modes": ["internal_contradiction", "old_and_new"]}, why)
     return shared_item("failures", "training", gold, told=context, texts=two_passages(*_TRAINING))
 
 

@@ -138,7 +138,7 @@ def _right(
         if task.position in answers:
             answer: Answer = answers[task.position].content
             item = store.items[task.item]
-            names = {question.name for question in store.study.asked(item)}
-            right = {name: value for name, value in expected(item, task).items() if name in names}
-            judgements.append(tuple(agrees(answer.get(name), value, exactly=exactly) for name, value in right.items()))
+            right, names = expected(item, task), [question.name for question in store.study.asked(item)]
+            own = (agrees(answer.get(name), right[name], exactly=exactly) for name in names if name in right)
+            judgements.append(tuple(own))
     return GoldJudgements(tuple(judgements))

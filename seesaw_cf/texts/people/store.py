@@ -23,8 +23,6 @@ from seesaw_cf.base.files import atomic_path
 from seesaw_cf.texts.people.study import RatingItem, RatingStudy, RatingTask, plain_item, plain_study
 
 FORMAT = 1
-# What an entry may be. "late": an answer after the rater had submitted; it is kept and does not count.
-ACTS = ("consent", "draft", "answer", "submit", "late")
 _TABLES = """
 CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL);
 CREATE TABLE items (id TEXT PRIMARY KEY, content TEXT NOT NULL);
@@ -46,7 +44,8 @@ class Entry:
 
     Attributes:
         rater: Who.
-        act: One of `ACTS`.
+        act: "consent", "draft", "answer", "submit", or "late": an answer after the rater had submitted; it is kept and
+            does not count.
         position: Of the task; 0 for what is about none.
         content: The answer.
         form: The page that it was sent from; what is sent twice is kept once.

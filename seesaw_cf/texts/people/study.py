@@ -6,9 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-# What a task is for. Raters are told of the first two; "repeat" and "attention" look like any other.
-ROLES = ("training", "gold", "item", "repeat", "attention")
-
 ToldFacts = tuple[tuple[str, tuple[str, ...]], ...]
 """What stands above the texts of an item: labels and lines."""
 About = Mapping[str, Any]
@@ -105,7 +102,8 @@ class RatingTask:
         rater: Who.
         position: From 1.
         item: Its id.
-        role: One of `ROLES`.
+        role: What it is for: "training" or "gold", of which raters are told; "item", "repeat" or "attention", which
+            look alike.
         first: Which of two texts is shown first, "pre" or "post"; "" where they have no order.
     """
 

@@ -106,11 +106,9 @@ class FlawSummary:
 
     def named(self, sign: int) -> str:
         """The means on this side of 0 that stand after correction, the largest first; "" where there is none."""
-        rows = [
-            row for row in self.means if (row.get("p_adjusted") or 0) < _LEVEL and row.get("p_adjusted") is not None
-        ]
-        rows = sorted((row for row in rows if row["value"] * sign > 0), key=lambda row: -abs(row["value"]))
-        return listed(map(_said, rows), joined="; ")
+        tested = [row for row in self.means if pd.notna(row.get("p_adjusted")) and row["value"] * sign > 0]
+        rows = [row for row in tested if row["p_adjusted"] < _LEVEL]
+        return listed(map(_said, sorted(rows, key=lambda row: -abs(row["value"]))), joined="; ")
 
     @property
     def more(self) -> str:

@@ -93,12 +93,8 @@ def text_summary(written: int, frames: Mapping[str, pd.DataFrame | None]) -> Tex
     parts = []
     for name, who in (("drift", "annotator"), ("survey_tests", "rater")):
         frame = frames.get(name)
-        rows = None if frame is None or frame.empty else _of_one(frame, who)[1]
-        parts.append(
-            None
-            if rows is None
-            else sorted(rows, key=lambda row: (row["p_adjusted"] != row["p_adjusted"], row["p_adjusted"]))
-        )
+        surest = None if frame is None or frame.empty else frame.sort_values("p_adjusted", kind="stable")
+        parts.append(None if surest is None else _of_one(surest, who)[1])
     return TextSummary(written, any(frames.get(name) is not None for name in ("labels", "survey")), *parts)
 
 

@@ -25,7 +25,7 @@ from seesaw_cf.texts.report.page_measures import TITLE, measure_plots, text_summ
 from seesaw_cf.texts.report.people_survey import HEAD, PLACE, people_sections
 from seesaw_cf.texts.report.simple import passage_columns
 from seesaw_cf.texts.report.tables import draw_pictures, findings_of
-from seesaw_cf.texts.report.values import BASELINE
+from seesaw_cf.texts.report.values import BASELINE, HUMAN
 from seesaw_cf.texts.runs import RunTexts
 
 # Kind of answers -> column of the answer, column of who gave it, what it is called.
@@ -38,7 +38,6 @@ _AGREEMENT = {
     "survey_agreement": ("type", "all", "the survey"),
     "claim_agreement": ("claim", "all", "claims"),
 }
-_UNEDITED = (BASELINE, "human")
 _METHOD = (
     "Means are means of case means over all people, with 95 % intervals clustered by case. none is the unedited model, "
     "human are passages that people wrote.",
@@ -63,7 +62,7 @@ def people_findings(people: Collected, sections: Sequence[Table], facts: JsonObj
     colours = key_colours([BASELINE, *names])
     cases = {case for frame in answers for case in frame["case_id"]}
     texts = {key for frame in answers for key in frame[PLACE].itertuples(index=False, name=None)}
-    editors = [name for name in dict.fromkeys(names) if name not in _UNEDITED]
+    editors = [name for name in dict.fromkeys(names) if name not in (BASELINE, HUMAN)]
     plots = measure_plots(measures.get("labels"), measures.get("survey"), colours)
     screen = FirstScreen(
         f"{len(cases)} cases, as people rate them · edits by {', '.join(editors) or 'nobody'}",
