@@ -164,41 +164,21 @@ def _not_known(frame: pd.DataFrame, rated: pd.DataFrame, took: str) -> str:
 
 
 def _plot(means: pd.DataFrame) -> list[Panels]:
-    rows = _rows(means)
-    if not rows:
-        return []
-    axis = Axis(-1.0, 1.0)
+    axis, rows = Axis(-1.0, 1.0), _rows(means)
     panels: list[Panel] = []
+    about = "Mean rating, 95 % intervals; right of 0: more after the edit"
     for name in dict.fromkeys(str(row.get("relation", "")) for row in rows):
-        own = [row for row in rows if str(row.get("relation", "")) == name]
-        lines = [
-            ForestRow(
-                " · ".join(filter(None, (flaw_title(row["flaw"]), str(row.get("editor") or "")))),
-                f"{row.get('n', 0)}",
-                [
-                    Mark(
-                        axis.at(row["value"]),
-                        axis.span(row.get("low", math.nan), row.get("high", math.nan)),
-                        0,
-                        _said(row),
-                    )
-                ],
-            )
-            for row in own
-        ]
-        about = "Mean rating, 95 % intervals; right of 0: more after the edit"
-        panels.append(
-            Panel(
-                f"edited: {relation_name(name) if name else 'all'}",
-                about,
-                ("flaw", "ratings"),
-                [ForestColumn("change", axis)],
-                "−1 to 1",
-                lines,
-                not panels,
-            )
-        )
-    return [Panels(panels)]
+        title = f"edited: {relation_name(name) if name else 'all'}"
+        lines = [_line(row, axis) for row in rows if str(row.get("relation", "")) == name]
+        columns = [ForestColumn("change", axis)]
+        panels.append(Panel(title, about, ("flaw", "ratings"), columns, "−1 to 1", lines, not panels))
+    return [Panels(panels)] if panels else []
+
+
+def _line(row: Mapping[Any, Any], axis: Axis) -> ForestRow:
+    label = " · ".join(filter(None, (flaw_title(row["flaw"]), str(row.get("editor") or ""))))
+    span = axis.span(row.get("low", math.nan), row.get("high", math.nan))
+    return ForestRow(label, f"{row.get('n', 0)}", [Mark(axis.at(row["value"]), span, 0, _said(row))])
 
 
 def _texts(table: pa.Table) -> PageSection | None:

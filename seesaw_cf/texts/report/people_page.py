@@ -12,6 +12,7 @@ import pandas as pd
 import pyarrow.compute as pc
 
 from seesaw_cf.base.errors import MissingExtraError
+from seesaw_cf.base.terminal import quantity
 from seesaw_cf.base.types import JsonObject
 from seesaw_cf.effects.leme_auto import leme_auto
 from seesaw_cf.report import text
@@ -95,8 +96,7 @@ def _sure(people: Collected, frames: Mapping[str, pd.DataFrame]) -> str:
         table = people.get(kind)
         if table.num_rows:
             n = table.num_rows - table[column].null_count
-            raters = len(set(table[who].to_pylist()))
-            counts.append(f"{n} {name} by {raters} {'person' if raters == 1 else 'people'}")
+            counts.append(f"{n} {name} by {quantity(len(set(table[who].to_pylist())), 'person', 'people')}")
     agreed = [
         f"Krippendorff's alpha on {title} " + text.minus(text.estimate(row["alpha"], row["low"], row["high"]))
         for name, (by, whole, title) in _AGREEMENT.items()

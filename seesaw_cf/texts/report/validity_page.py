@@ -11,6 +11,7 @@ from pathlib import Path
 import pandas as pd
 import pyarrow as pa
 
+from seesaw_cf.base.terminal import quantity
 from seesaw_cf.base.types import TableRow
 from seesaw_cf.report import text
 from seesaw_cf.report.forms import findings_report
@@ -80,21 +81,18 @@ def validity_findings(table: pa.Table, by_flaw: Mapping[str, JudgeValidity], jud
     frame = table.to_pandas()
     people = sorted(set(frame["rater"]) - {judge})
     rows = pd.DataFrame([_row(flaw, validity) for flaw, validity in by_flaw.items()])
-    agrees = [flaw_title(flaw) for flaw, validity in by_flaw.items() if validity["verdict"].startswith(_AGREES)]
-    others = [
-        f"{flaw_title(flaw)}: {validity['verdict']}"
-        for flaw, validity in by_flaw.items()
-        if flaw_title(flaw) not in agrees
-    ]
-    low, high = min(validity["n"] for validity in by_flaw.values()), max(validity["n"] for validity in by_flaw.values())
+    verdict_of = {flaw_title(flaw): validity["verdict"] for flaw, validity in by_flaw.items()}
+    agrees = [title for title, verdict in verdict_of.items() if verdict.startswith(_AGREES)]
+    others = [f"{title}: {verdict}" for title, verdict in verdict_of.items() if title not in agrees]
+    low, high = int(rows["n"].min()), int(rows["n"].max())
     screen = FirstScreen(
-        f"{frame['pair_id'].nunique()} pairs of texts, rated by {judge} and by {len(people)} "
-        f"{'person' if len(people) == 1 else 'people'} ({', '.join(people[:6])}{', …' if len(people) > 6 else ''})",
+        f"{frame['pair_id'].nunique()} pairs of texts, rated by {judge} and by "
+        f"{quantity(len(people), 'person', 'people')} ({', '.join(people[:6])}{', …' if len(people) > 6 else ''})",
         title_by(VALIDITY_TITLE, JudgeSummary(judge, len(by_flaw), agrees, high)),
         {
             "Not shown": f"{'; '.join(others)}." if others else "",
             "How sure": f"{low if low == high else f'{low} to {high}'} pairs with an answer of both for each flaw"
-            f"{_split(by_flaw)}; 95 % intervals.",
+            f"{_split(int(rows['n_split'].max()))}; 95 % intervals.",
         },
     )
     tables = verdicts, accuracy, confusion = _tables(rows, by_flaw)
@@ -133,8 +131,7 @@ VALIDITY_TITLE: Sequence[TitleRules[JudgeSummary]] = (
 )
 
 
-def _split(by_flaw: Mapping[str, JudgeValidity]) -> str:
-    most = max(validity["n_split"] for validity in by_flaw.values())
+def _split(most: int) -> str:
     return f"; up to {most} more on which people are split evenly, which have no median" if most else ""
 
 
