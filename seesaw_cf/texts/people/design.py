@@ -143,6 +143,6 @@ def _sequence(
 
 def _orders(number: int, draw: random.Random) -> list[str]:
     """As many "pre" as "post", give or take one, in random order."""
-    phases = [PHASES[place % 2] for place in range(number + number % 2)]
+    phases = list(PHASES) * ((number + 1) // 2)
     draw.shuffle(phases)
     return phases[:number]

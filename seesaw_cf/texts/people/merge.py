@@ -7,6 +7,7 @@ knows the other's, no clock decides: it is a conflict, it is named, and who runs
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -78,8 +79,8 @@ def merge_studies(files: Sequence[Path], out: Path, *, prefer: Mapping[str, Path
                 f"{file}: not among the files to merge ({', '.join(map(str, files))}). Prefer one of them."
             )
     ordered = sorted(files, key=lambda file: file == prefer.get(""))  # of drafts the last one is shown
-    stores = [StudyStore(file, readonly=True) for file in ordered]
-    try:
+    with ExitStack() as opened:
+        stores = [opened.enter_context(StudyStore(file, readonly=True)) for file in ordered]
         _check_same(stores)
         logs = {str(store.path): store.entries() for store in stores}
         conflicts = conflicts_of(logs, stores[0])
@@ -93,9 +94,6 @@ def merge_studies(files: Sequence[Path], out: Path, *, prefer: Mapping[str, Path
         items = list(stores[0].items.values())
         tasks = [task for own in stores[0].tasks.values() for task in own]
         create_study(out, stores[0].study, items, tasks, secret=stores[0].secret, log=_log(logs, merged, decided))
-    finally:
-        for store in stores:
-            store.close()
     return Merged(
         len(merged), new, {str(conflict): decided[conflict.rater, conflict.position] for conflict in conflicts}
     )

@@ -11,7 +11,7 @@ import secrets
 import sqlite3
 import threading
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import asdict, astuple, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -90,8 +90,7 @@ def create_study(
         raise StorageError(f"{path} exists; it may hold answers. Name another file.")
     with atomic_path(path) as temporary, _file_errors(path):
         temporary.chmod(0o600)  # the links' secret and people's answers: for nobody else on the machine
-        base = sqlite3.connect(temporary)
-        try:
+        with closing(sqlite3.connect(temporary)) as base:
             base.executescript(_TABLES)
             facts = {"format": FORMAT, "study": asdict(study), "secret": secret or secrets.token_hex(32)}
             base.executemany("INSERT INTO facts VALUES (?, ?)", [(key, _json(value)) for key, value in facts.items()])
@@ -100,8 +99,6 @@ def create_study(
             for entry in log:
                 _insert(base, entry)
             base.commit()
-        finally:
-            base.close()
 
 
 class StudyStore:

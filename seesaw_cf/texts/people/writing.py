@@ -88,15 +88,13 @@ def _rows(rated_task: RatedTask) -> Iterator[TableRow]:
             "case_id": about["case_id"],
             "relation": about["relation"],
             "phase": "post",
-            "sample": int(rated_task.task.rater[1:].partition("-")[0])
-            - 1,  # R1 or, since studies put their id behind, R1-4f09ac
+            "sample": int(rated_task.task.rater[1:].partition("-")[0]) - 1,  # R1, or R1-4f09ac with a study's id
             "passage": passage,
             "prompt_id": 0,
             **about["sides"][passage],
             "seed": 0,
             "text": text,
             "finish": "stop" if text else "",
-            "new_tokens": None,
             "status": "ok" if text else "not written",
         }
 
