@@ -77,8 +77,8 @@ def report_leme(
     parts += [_MEASURED[name](model, run.samples, run.passages) for name, model in named]
     simple = pd.concat([part for part in parts if part is not None and len(part)], ignore_index=True)
     factual = {record["case_id"] for record in run.coupled if record["kind"] == "factual"}
-    tables = {"ratings": run.ratings, "annotations": run.annotations, "edits": run.edits}
-    sections = longform_sections(run.passages, **tables, scores=short, simple=simple, factual=factual)
+    tables = run.passages, run.ratings, run.annotations
+    sections = longform_sections(*tables, scores=short, simple=simple, factual=factual, edits=run.edits)
     return write_leme_report(folder, out or folder / "report", sections, pictures=pictures, full=full)
 
 
