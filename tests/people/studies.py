@@ -19,7 +19,8 @@ from seesaw_cf.base.tables import write_table
 from seesaw_cf.effects.survey_items import ITEMS
 from seesaw_cf.texts.people.design import RaterDesign
 from seesaw_cf.texts.people.make import KINDS, StudyPlan, make_study
-from seesaw_cf.texts.people.serving import Place, links
+from seesaw_cf.texts.people.security import Place
+from seesaw_cf.texts.people.serving import links
 from seesaw_cf.texts.people.store import Entry, StudyStore
 from seesaw_cf.texts.people.study import Answer, RatingItem, RatingTask
 from seesaw_cf.texts.people.web import make_app

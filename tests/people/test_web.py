@@ -18,8 +18,8 @@ from seesaw_cf.texts.people.forms import LONGEST
 from seesaw_cf.texts.people.make import KINDS
 from seesaw_cf.texts.people.making import Settings
 from seesaw_cf.texts.people.progress import GoldJudgements, standing
-from seesaw_cf.texts.people.security import Keys, Limit
-from seesaw_cf.texts.people.serving import Place, links
+from seesaw_cf.texts.people.security import Keys, Limit, Place
+from seesaw_cf.texts.people.serving import links
 from seesaw_cf.texts.people.store import StudyStore
 from seesaw_cf.texts.people.web import LARGEST, make_app
 

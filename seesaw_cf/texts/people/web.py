@@ -17,8 +17,7 @@ from starlette.routing import Route
 from seesaw_cf.base.web import Guard
 from seesaw_cf.texts.people.forms import Form, first_of
 from seesaw_cf.texts.people.rounds import Rounds
-from seesaw_cf.texts.people.security import Keys, Limit
-from seesaw_cf.texts.people.serving import Place
+from seesaw_cf.texts.people.security import Keys, Limit, Place
 from seesaw_cf.texts.people.status import status_of
 from seesaw_cf.texts.people.store import StudyStore
 from seesaw_cf.texts.people.views import POLICY, status_page, words_page
