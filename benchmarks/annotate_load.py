@@ -27,7 +27,8 @@ import numpy as np
 from seesaw_cf.stats.plain import json_text
 from seesaw_cf.texts.people.design import RaterDesign, tasks
 from seesaw_cf.texts.people.make import CONSENT, KINDS
-from seesaw_cf.texts.people.serving import Place, links
+from seesaw_cf.texts.people.security import Place
+from seesaw_cf.texts.people.serving import links
 from seesaw_cf.texts.people.store import StudyStore, create_study
 from seesaw_cf.texts.people.study import ItemQuestion, RatingItem, RatingStudy, Text
 
@@ -36,7 +37,8 @@ CHOICES = (("A", "more in text A"), ("equal", "the same"), ("B", "more in text B
 SERVER = """
 import sys
 from pathlib import Path
-from seesaw_cf.texts.people.serving import Place, serve
+from seesaw_cf.texts.people.security import Place
+from seesaw_cf.texts.people.serving import serve
 place = Place(port=int(sys.argv[2]), burst=1e9, rate=1e9)
 serve(Path(sys.argv[1]), place, lambda links: print("ready", flush=True))
 """

@@ -14,7 +14,7 @@ from seesaw_cf.cli.paths import name_or_source, output_file, output_folder, sour
 from seesaw_cf.cli.types import count, one_of, positive, seconds, share, whole
 
 if TYPE_CHECKING:
-    from seesaw_cf.texts.people.serving import Place
+    from seesaw_cf.texts.people.security import Place
 
 _KINDS = ("flaws", "survey", "claims", "writing", "failures")
 
@@ -139,7 +139,7 @@ def _make(args: argparse.Namespace) -> None:
 
 
 def _place(args: argparse.Namespace) -> Place:
-    from seesaw_cf.texts.people.serving import Place
+    from seesaw_cf.texts.people.security import Place
 
     return Place(args.host, args.port, args.url)
 

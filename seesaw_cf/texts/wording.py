@@ -168,6 +168,11 @@ _ALL = (
 FLAWS_BY_NAME: Mapping[str, Flaw] = MappingProxyType({flaw.name: flaw for flaw in _ALL})
 
 
+def flaw_title(name: object) -> str:
+    """Return the title of a flaw; its name where it is none of the seven."""
+    return FLAWS_BY_NAME[str(name)].title if name in FLAWS_BY_NAME else str(name)
+
+
 def chosen_flaws(names: Sequence[str] = ()) -> list[Flaw]:
     """Return the named flaws in the papers' order; all seven when no name is given.
 

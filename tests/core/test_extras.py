@@ -38,7 +38,8 @@ from seesaw_cf.texts.annotate.match import fit_forest
 from seesaw_cf.texts.graph.graph import to_graph
 from seesaw_cf.texts.graph.scorers import Detoxifier, Sentiment
 from seesaw_cf.texts.graph.topics import fit_topics, sentence_encoder
-from seesaw_cf.texts.people.serving import Place, serve
+from seesaw_cf.texts.people.security import Place
+from seesaw_cf.texts.people.serving import serve
 
 ROOT = Path(__file__).resolve().parents[2]
 ASKED: list[tuple[str, str, Callable[[], Any]]] = [

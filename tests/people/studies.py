@@ -19,10 +19,11 @@ from seesaw_cf.base.tables import write_table
 from seesaw_cf.effects.survey_items import ITEMS
 from seesaw_cf.texts.people.design import RaterDesign
 from seesaw_cf.texts.people.make import KINDS, StudyPlan, make_study
-from seesaw_cf.texts.people.serving import Place, links
+from seesaw_cf.texts.people.security import Place
+from seesaw_cf.texts.people.serving import links
 from seesaw_cf.texts.people.store import Entry, StudyStore
 from seesaw_cf.texts.people.study import Answer, RatingItem, RatingTask
-from seesaw_cf.texts.people.web import Access, make_app
+from seesaw_cf.texts.people.web import make_app
 from seesaw_cf.texts.tables import PASSAGES
 from seesaw_cf.texts.write.writing import EDITS
 
@@ -167,7 +168,7 @@ class Rater:
 
 def raters(store: StudyStore, look: StudyStore, names: tuple[str, ...] = (), **more: Any) -> list[Rater]:
     """Raters of a study that is served inside this process."""
-    app = make_app(store, look, Access((HOST,), **{"burst": 1e6, **more}))
+    app = make_app(store, look, Place(**{"burst": 1e6, **more}))
     known = links(store, Place())
     return [Rater(TestClient(app, f"http://{HOST}"), known[name]) for name in names or store.study.raters]
 

@@ -17,7 +17,8 @@ from typing import Any
 import pytest
 
 from seesaw_cf.texts.people.make import KINDS
-from seesaw_cf.texts.people.serving import Place, links
+from seesaw_cf.texts.people.security import Place
+from seesaw_cf.texts.people.serving import links
 from seesaw_cf.texts.people.status import status_of
 from seesaw_cf.texts.people.store import StudyStore
 
@@ -30,7 +31,8 @@ import os
 import sys
 from pathlib import Path
 from threading import Thread
-from seesaw_cf.texts.people.serving import Place, serve
+from seesaw_cf.texts.people.security import Place
+from seesaw_cf.texts.people.serving import serve
 def one(file, port):
     serve(Path(file), Place(port=int(port), burst=1000.0), lambda links: os.write(1, b"ready\\n"))
 all = [Thread(target=one, args=pair) for pair in zip(sys.argv[1::2], sys.argv[2::2])]

@@ -24,7 +24,8 @@ from seesaw_cf.texts.people.design import sampled
 from seesaw_cf.texts.people.export import export_study
 from seesaw_cf.texts.people.make import KINDS
 from seesaw_cf.texts.people.progress import GoldJudgements
-from seesaw_cf.texts.people.serving import Place, links
+from seesaw_cf.texts.people.security import Place
+from seesaw_cf.texts.people.serving import links
 from seesaw_cf.texts.people.status import status_of
 from seesaw_cf.texts.people.store import Entry, StudyStore
 from seesaw_cf.texts.people.study import RatingItem

@@ -15,14 +15,13 @@ from starlette.testclient import TestClient
 from seesaw_cf.errors import RecordError
 from seesaw_cf.texts.people.export import export_study
 from seesaw_cf.texts.people.forms import LONGEST
-from seesaw_cf.texts.people.guard import LARGEST
 from seesaw_cf.texts.people.make import KINDS
 from seesaw_cf.texts.people.making import Settings
 from seesaw_cf.texts.people.progress import GoldJudgements, standing
-from seesaw_cf.texts.people.security import Keys, Limit
-from seesaw_cf.texts.people.serving import Place, links
+from seesaw_cf.texts.people.security import Keys, Limit, Place
+from seesaw_cf.texts.people.serving import links
 from seesaw_cf.texts.people.store import StudyStore
-from seesaw_cf.texts.people.web import Access, make_app
+from seesaw_cf.texts.people.web import LARGEST, make_app
 
 from .studies import HOST, HOSTILE, R1, R2, Form, Rater, answered, any_answer, raters, study
 
@@ -335,7 +334,7 @@ def test_cookies_and_headers_are_strict(serve: Serve) -> None:
     ):
         assert one.browser.get("/health").headers[name] == value
     with StudyStore(store.path) as own, StudyStore(store.path, readonly=True) as look:
-        app = make_app(own, look, Access(("study.example.org",), secure=True))
+        app = make_app(own, look, Place(url="https://study.example.org"))
         answer = TestClient(app, "https://study.example.org").get(path)
         assert "Secure" in answer.headers["set-cookie"]
 

@@ -21,7 +21,7 @@ from seesaw_cf.cli import main
 from seesaw_cf.errors import ServiceError
 from seesaw_cf.report.view.prompts import Prompts
 from seesaw_cf.report.view.server import HOST, PageServer
-from seesaw_cf.texts.people.guard import LARGEST, read_form
+from seesaw_cf.texts.people.web import LARGEST, read_form
 from tests.page_reader import Read
 
 

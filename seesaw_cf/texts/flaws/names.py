@@ -153,9 +153,8 @@ def group_bias(table: pa.Table, renamed: Sequence[Renamed]) -> pd.DataFrame:
     frame = frame[frame["pair_id"].isin(by_id)]
     if missing := set(by_id) - set(frame["pair_id"]):
         raise RecordError(f"group bias: {len(missing)} of {len(by_id)} copies were not judged, e.g. {min(missing)!r}.")
-    frame["group"] = [by_id[copy].group for copy in frame["pair_id"]]
-    frame["name"] = [by_id[copy].name for copy in frame["pair_id"]]
-    frame["source"] = [by_id[copy].source for copy in frame["pair_id"]]
+    for name in ("group", "name", "source"):
+        frame[name] = [getattr(by_id[copy], name) for copy in frame["pair_id"]]
     rows = [
         {"flaw": flaw, "group": group, **_contrast(part, str(group))}
         for flaw, part in frame.groupby("flaw", sort=False)

@@ -70,15 +70,6 @@ class ReflectedShare(TypedDict):
 
 
 @dataclass(frozen=True, slots=True)
-class _SheetKey:
-    """What an import needs of a key: the flaws, the items, and the columns asked in addition to the flaws."""
-
-    flaws: list[str]
-    items: list[SheetItem]
-    asked: list[str]
-
-
-@dataclass(frozen=True, slots=True)
 class HumanWork:
     """A filled sheet, un-blinded.
 
@@ -111,9 +102,8 @@ def import_sheet(sheet: str | os.PathLike[str], key: str | os.PathLike[str], rat
         RecordError: Ids edited, missing, or twice with different answers, texts edited, columns missing, or labels
             unknown; the message gives the place.
     """
-    record = _read_key(key)
-    items = {item.item: item for item in record.items}
-    rows = read_sheet(sheet, ["item", "text_A", "text_B", *record.flaws, *record.asked])
+    flaws, items, asked = _read_key(key)
+    rows = read_sheet(sheet, ["item", "text_A", "text_B", *flaws, *asked])
     if not rater.strip():
         raise RecordError(f"{sheet}: the rater has no name; give one, such as A1.")
     by_id = _by_id(sheet, rows)
@@ -122,7 +112,7 @@ def import_sheet(sheet: str | os.PathLike[str], key: str | os.PathLike[str], rat
     for item in sorted(items.values(), key=lambda entry: (entry.pair.pair_id, entry.copy)):
         row = by_id[item.item]
         _check_texts(sheet, row, item.pair.shown(item.first))
-        labels = {flaw: _cell(sheet, row, flaw, ANSWERS) for flaw in record.flaws}
+        labels = {flaw: _cell(sheet, row, flaw, ANSWERS) for flaw in flaws}
         reflected, comment = _cell(sheet, row, "edit_reflected", YES_NO), row.get("comment", "").strip()
         ratings.append(PairRating(item.pair, rater, item.first, item.copy == 2, labels, reflected, comment))
     return human_work(ratings, len(rows) - len(by_id))
@@ -180,11 +170,11 @@ def reflected_row(pair: PassagePair, rater: str, answer: str | None = None) -> R
     return cast(ReflectedRow, about | {"rater": rater, "reflected": answer, "comment": ""})
 
 
-def _read_key(path: str | os.PathLike[str]) -> _SheetKey:
-    """Return the parts of a key that an import needs, each checked."""
+def _read_key(path: str | os.PathLike[str]) -> tuple[list[str], dict[str, SheetItem], list[str]]:
+    """Return the flaws of a key, its items by id, and the columns asked in addition to the flaws, each checked."""
     try:
         record = read_json(path, dict)
-        items = [read_item(item) for item in checks.items("items", record["items"])]
+        items = {item.item: item for item in map(read_item, checks.items("items", record["items"]))}
         flaws = [checks.one_of("flaw", name, FLAWS_BY_NAME) for name in checks.items("flaws", record["flaws"])]
     except StorageError as error:
         raise StorageError(f"{error} The key was written beside the sheet.") from error
@@ -193,7 +183,7 @@ def _read_key(path: str | os.PathLike[str]) -> _SheetKey:
         raise RecordError(
             f"{path}: not the key of a sheet ({reason}). Give the file that was written with it."
         ) from error
-    return _SheetKey(flaws, items, ["edit_reflected"] if record.get("shows_edit") is True else [])
+    return flaws, items, ["edit_reflected"] if record.get("shows_edit") is True else []
 
 
 def read_item(value: object) -> SheetItem:
@@ -205,8 +195,10 @@ def read_item(value: object) -> SheetItem:
     item: JsonObject = checks.instance("an item", value, dict, "an object")
     pair = checks.instance("pair", item["pair"], dict, "an object")
     for name in PassagePair.__slots__:
-        check = checks.whole if name == "case_id" else checks.text
-        check(f"pair.{name}", pair[name], *((-(2**63), 2**63 - 1) if name == "case_id" else ()))
+        if name == "case_id":
+            checks.whole("pair.case_id", pair[name], -(2**63), 2**63 - 1)
+        else:
+            checks.text(f"pair.{name}", pair[name])
     if set(pair) != set(PassagePair.__slots__):
         raise RecordError(f"pair has {sorted(pair)}, expected {sorted(PassagePair.__slots__)}.")
     return SheetItem(
@@ -313,6 +305,15 @@ def share_reflected(reflected: pa.Table) -> ReflectedShare:
     return cast(ReflectedShare, yes.columns("value", "low", "high", "n") | counts)
 
 
+def agreement_of_two(ratings: pd.DataFrame, draws: int) -> dict[str, Any] | None:
+    """Return how far two columns of ratings agree, as plain values; None without a row."""
+    return (
+        as_json(annotator_agreement)(ratings.to_numpy(float).tolist(), names=list(map(str, ratings)), draws=draws)
+        if len(ratings)
+        else None
+    )
+
+
 def intra_rater(work: HumanWork, *, draws: int = 1000) -> dict[str, dict[str, Any]]:
     """Return how often a rater agrees with themselves on pairs rated twice, the second time in the other order.
 
@@ -332,9 +333,5 @@ def intra_rater(work: HumanWork, *, draws: int = 1000) -> dict[str, dict[str, An
     agreement = {}
     for flaw in dict.fromkeys(work.table.column("flaw").to_pylist()):
         rows = pairs[pairs.index.get_level_values("flaw") == flaw]
-        agreement[flaw] = (
-            as_json(annotator_agreement)(rows.to_numpy(float).tolist(), names=["first", "second"], draws=draws)
-            if len(rows)
-            else {"note": "nothing rated twice"}
-        )
+        agreement[flaw] = agreement_of_two(rows, draws) or {"note": "nothing rated twice"}
     return agreement

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import hashlib
 import io
 import json
 import os
@@ -15,6 +14,7 @@ import pyarrow as pa
 
 from seesaw_cf.base.errors import RecordError, UnknownNameError
 from seesaw_cf.base.files import neutral, write_new
+from seesaw_cf.base.seeds import seed_of
 from seesaw_cf.records.relations import relation
 from seesaw_cf.texts.wording import OURS, Wording, chosen_flaws
 from seesaw_cf.texts.write.pairs import PassagePair, seeded_uniform, showings
@@ -114,14 +114,10 @@ def sheet_items(pairs: Sequence[PassagePair], how: SheetOptions) -> list[SheetIt
         raise RecordError(f"sheet of ratings: {len(pairs)} pairs, expected at least one and none of them twice.")
     by_id = {pair.pair_id: pair for pair in pairs}
     items = [
-        SheetItem(_row_id(how.seed, id, copy), copy, first, by_id[id])
+        SheetItem(f"i{seed_of(how.seed, id, copy, joined=chr(0)):012x}", copy, first, by_id[id])
         for id, copy, first in showings(list(by_id), how.seed, how.duplicates)
     ]
     return sorted(items, key=lambda item: seeded_uniform(how.seed, "row", item.item))
-
-
-def _row_id(*parts: object) -> str:
-    return f"i{hashlib.sha256(chr(0).join(map(str, parts)).encode()).hexdigest()[:12]}"
 
 
 def _sheet_text(items: Sequence[SheetItem], flaws: Sequence[str], edits: Mapping[tuple[str, int], str] | None) -> str:

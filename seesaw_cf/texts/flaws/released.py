@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -58,17 +57,15 @@ def read_pairs(path: Path, kinds: Sequence[str] = ("free", "guided")) -> tuple[l
 
 def released_sentences(path: Path) -> dict[tuple[str, int], str]:
     """Return a sentence about each edit of a released CSV: (editor, case_id) -> "Ada Oak: gender was changed ..."."""
-    rows = [[" ".join(row[name].split()) for name in _NEEDED] for row in read_sheet(path, _NEEDED).values()]
+    edits = [_parts(row)[:4] for row in read_sheet(path, _NEEDED).values()]
     return {
-        (_EDITOR, _case(row)): edit_sentence(subject, props.split("_")[0], old, new)
-        for row in rows
-        for props, old, new, subject in [row[:4]]
+        (_EDITOR, seed_of(*edit)): edit_sentence(edit[3], edit[0].split("_")[0], edit[1], edit[2]) for edit in edits
     }
 
 
-def _case(parts: Sequence[str]) -> int:
-    """Return a number made of the edit, the same in every file."""
-    return seed_of(*parts[:4])
+def _parts(row: Mapping[str, str]) -> list[str]:
+    """Return the edit and the texts of a row, however they are broken into lines."""
+    return [" ".join(row[name].split()) for name in _NEEDED]
 
 
 def released_work(
@@ -111,8 +108,7 @@ def released_work(
     rows = read_sheet(path, [*_NEEDED, *columns.values()])
     if not rows:
         raise RecordError(f"{path}: a head without rows, expected one for each pair. Give the rater's filled file.")
-    answers: dict[str, int | None] = {**_coding(path, rows, list(columns.values()), coding)}
-    answers[""] = 0 if blank == "equal" else None
+    answers = {**_coding(path, rows, list(columns.values()), coding), "": 0 if blank == "equal" else None}
     out: list[FlawRow] = []
     reflected: list[ReflectedRow] = []
     seen: dict[str, int] = {}
@@ -122,14 +118,16 @@ def released_work(
                 f"{path}: row {number} has nothing for {', '.join(empty)}, expected an edit and two texts. Fill it "
                 "in, or take the row out."
             )
-        parts = [" ".join(row[name].split()) for name in _NEEDED]
-        pair_id = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
+        parts = _parts(row)
+        pair_id = format(seed_of(*parts, bits=64, joined="\0"), "016x")
         if pair_id in seen:
             _check_repeat(path, rows, seen[pair_id], number, [*columns.values(), _COLUMN])
             continue
         seen[pair_id] = number
         relation = row["props"].split("_")[0]
-        pair = PassagePair(pair_id, _EDITOR, _case(parts), relation, "", row["subj"], row["pre_text"], row["post_text"])
+        pair = PassagePair(
+            pair_id, _EDITOR, seed_of(*parts[:4]), relation, "", row["subj"], row["pre_text"], row["post_text"]
+        )
         for flaw, column in columns.items():
             change = _answer(path, number, column, row[column], answers)
             answer = FlawAnswer(change, reply=row[column], status="not rated" if change is None else "ok")

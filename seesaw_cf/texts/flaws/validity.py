@@ -13,9 +13,9 @@ from seesaw_cf.base.checks import one_of
 from seesaw_cf.base.errors import RecordError
 from seesaw_cf.effects.flaws import middle_rating, open_ended_flaws
 from seesaw_cf.report.table import Row
-from seesaw_cf.stats.agreement import annotator_agreement
 from seesaw_cf.stats.case_means import CaseMeanRecord, case_share
-from seesaw_cf.stats.plain import as_json, plain
+from seesaw_cf.stats.plain import plain
+from seesaw_cf.texts.flaws.people import agreement_of_two
 from seesaw_cf.texts.write.pairs import PHASES
 
 
@@ -115,9 +115,8 @@ def flaw_results(table: pa.Table, judge: str | None = None) -> dict[str, Any]:
     """`seesaw_cf.effects.flaws.open_ended_flaws` on rows of `FLAWS`, grouped by edited relation (Tables 6, 19-21)."""
     frame = table.to_pandas()
     rating = [None if pd.isna(value) else float(value) for value in frame["change"]]
-    names = ("pair_id", "relation", "flaw", "rater")
-    item, group, flaw, rater = (frame[name].astype(str).tolist() for name in names)
-    edit = frame["case_id"].astype(str).tolist()
+    names = ("pair_id", "relation", "flaw", "rater", "case_id")
+    item, group, flaw, rater, edit = (frame[name].astype(str).tolist() for name in names)
     return dict(plain(open_ended_flaws(item, group, flaw, rater, rating, edit=edit, judge=judge)))
 
 
@@ -162,11 +161,7 @@ def validate_judge(table: pa.Table, judge: str, *, draws: int = 1000) -> dict[st
         middle = middle_rating(wide.drop(columns=judge).to_numpy(float))
         pairs = pd.DataFrame({"people": middle, "judge": wide[judge]}, index=wide.index).dropna()
         accuracy = overall["judge"][flaw]
-        agreement = (
-            as_json(annotator_agreement)(pairs.to_numpy(float).tolist(), names=["people", "judge"], draws=draws)
-            if len(pairs)
-            else None
-        )
+        agreement = agreement_of_two(pairs, draws)
         flipped = float((pairs["people"] == -pairs["judge"]).mean()) if len(pairs) else None
         validity[str(flaw)] = {
             "n": len(pairs),

@@ -84,8 +84,7 @@ def project_of(kind: str, material: Made, seed: int = 0, duplicates: float = 0.0
     for name_of_item, copy, first in order:
         item = items[name_of_item]
         facts = {label: "\n".join(lines) for label, lines in item.told}
-        bodies = item.texts[::-1] if first == "post" else item.texts
-        texts = {text.title or f"Text {'AB'[place]}": text.body for place, text in enumerate(bodies)}
+        texts = item.shown(first)
         for name, claim in item.about.get("claims", {"": {}}).items():
             own = facts | ({"Claim": claim["claim"]} if claim else {})
             id = f"i{seed_of(seed, kind, item.id, copy, name):012x}"

@@ -121,17 +121,13 @@ def _answered(where: str, item: str, annotation: Mapping[str, Any], data: Mappin
         name = checks.text(f"{where}: from_name", entry.get("from_name"))
         if "choices" in value:
             choices[name] = checks.each(f"{where}: {name}", value["choices"], checks.text)
-        elif "text" in value and "labels" not in value:
-            text_value = value["text"]
-            comment = " ".join(
-                [text_value]
-                if isinstance(text_value, str)
-                else checks.each(f"{where}: {name}", text_value, checks.text)
-            )
         elif "labels" in value:
             text = data.get(checks.text(f"{where}: to_name", entry.get("to_name")), "")
             labels = checks.each(f"{where}: {name}", value["labels"], checks.text)
             spans.append(Highlight(_span(where, text, value), labels))
+        elif "text" in value:
+            words = value["text"]
+            comment = words if isinstance(words, str) else " ".join(checks.each(f"{where}: {name}", words, checks.text))
     rater = f"LS{checks.whole(f'{where}: completed_by', who)}"
     return Answered(where, item, rater, choices, comment.strip(), tuple(spans))
 

@@ -23,6 +23,7 @@ from seesaw_cf.texts.people.making import (
     by_role,
     item_id,
     of_sample,
+    paragraphs,
     sample_fields,
     shared_item,
 )
@@ -73,8 +74,7 @@ def _make(run: RunTexts, settings: Settings) -> Made:
         elif not (settings.blind_edit and pair.claim_kind == "new_fact"):
             groups.setdefault((*sample_fields(pair).values(), pair.passage), []).append(pair)
     items = [claim_item(pairs) for pairs in groups.values()]
-    task = tuple(settings.wording.guidelines.strip().split("\n\n")) if settings.wording.guidelines else _TASK
-    return Made(task, (), items, [_training(), _attention()], left_out)
+    return Made(paragraphs(settings.wording.guidelines, _TASK), (), items, [_training(), _attention()], left_out)
 
 
 def claim_item(pairs: Sequence[ClaimPair]) -> RatingItem:
@@ -121,35 +121,28 @@ def _tables(rated: Sequence[RatedTask], questions: Sequence[ItemQuestion]) -> It
     yield "annotations.spans", pa.Table.from_pylist(spans, schema=SPANS)
 
 
-def _rows(rated_task: RatedTask) -> Iterator[TableRow]:
+def _labels(rated_task: RatedTask) -> Iterator[tuple[TableRow, list[TableRow]]]:
+    """Return of each claim what a row about it begins with, its label, and the stretches that were marked for it."""
     about, body = rated_task.item.about, rated_task.item.texts[0].body
+    place = {**about["sample"], "passage": about["passage"], "annotator": rated_task.task.rater}
     for name, claim in about["claims"].items():
         answer = (rated_task.answer or {}).get(name) or {"choice": "", "sentences": []}
         label = answer["choice"] if answer["choice"] in LABELS else None
-        yield {
-            **about["sample"],
-            "passage": about["passage"],
-            **claim,
-            "annotator": rated_task.task.rater,
-            "label": label,
-            **dict.fromkeys(("p_supports", "p_neutral", "p_contradicts")),
-            "evidence": [body[start:end] for start, end in marked(body, answer)],
-            "reply": "",
-            "status": "ok" if label else "not rated",
-        }
+        spans: list[TableRow] = [
+            {"start": start, "end": end, "text": body[start:end]} for start, end in marked(body, answer)
+        ]
+        yield {**place, **claim, "label": label}, spans
+
+
+def _rows(rated_task: RatedTask) -> Iterator[TableRow]:
+    for row, spans in _labels(rated_task):
+        status = "ok" if row["label"] else "not rated"
+        yield {**row, "evidence": [span["text"] for span in spans], "reply": "", "status": status}
 
 
 def _spans(rated_task: RatedTask) -> Iterator[TableRow]:
-    about, body = rated_task.item.about, rated_task.item.texts[0].body
-    for name, answer in (rated_task.answer or {}).items():
-        place = {
-            **about["sample"],
-            "passage": about["passage"],
-            **about["claims"][name],
-            "annotator": rated_task.task.rater,
-        }
-        for start, end in marked(body, answer):
-            yield {**place, "label": answer["choice"], "start": start, "end": end, "text": body[start:end]}
+    for row, spans in _labels(rated_task):
+        yield from (row | span for span in spans)
 
 
 def _gold(item: RatingItem, rows: Sequence[Row]) -> Answer:

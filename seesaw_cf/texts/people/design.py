@@ -15,9 +15,7 @@ from seesaw_cf.base.checks import number, whole
 from seesaw_cf.base.errors import RecordError
 from seesaw_cf.base.seeds import seed_of
 from seesaw_cf.texts.people.study import RatingItem, RatingTask
-from seesaw_cf.texts.write.pairs import draw_groups, even_counts, turned
-
-_PHASES = ("pre", "post")
+from seesaw_cf.texts.write.pairs import PHASES, draw_groups, even_counts, turned
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +143,6 @@ def _sequence(
 
 def _orders(number: int, draw: random.Random) -> list[str]:
     """As many "pre" as "post", give or take one, in random order."""
-    phases = [_PHASES[place % 2] for place in range(number + number % 2)]
+    phases = list(PHASES) * ((number + 1) // 2)
     draw.shuffle(phases)
     return phases[:number]

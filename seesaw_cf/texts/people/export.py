@@ -49,15 +49,13 @@ def export_study(store: StudyStore, out: Path, *, attention: float = 0.0, overwr
     left_out = {status.rater: why for status in statuses if (why := _unfit(status, attention))}
     raters = [status.rater for status in statuses if status.rater not in left_out]
     rated = [status for rater in raters for status in _rated(store, rater)]
-    tables = dict(KINDS[store.study.kind].tables(rated, store.study.questions))
     study = store.study
+    tables = {f"{name}.parquet": table for name, table in KINDS[study.kind].tables(rated, study.questions)}
     about = {"study": study.id, "kind": study.kind, "seed": study.seed, **study.facts, "left_out": left_out}
     about["raters"] = [status.row() for status in statuses]
-    files: list[tuple[Path, bytes | str]] = [
-        (out / f"{name}.parquet", table_bytes(table)) for name, table in tables.items()
-    ]
+    files: list[tuple[Path, bytes | str]] = [(out / name, table_bytes(table)) for name, table in tables.items()]
     write_new([*files, (out / "raters.json", json_text(about))], overwrite=overwrite)
-    return Exported({f"{name}.parquet": table.num_rows for name, table in tables.items()}, raters, left_out)
+    return Exported({name: table.num_rows for name, table in tables.items()}, raters, left_out)
 
 
 def _unfit(status: RaterStatus, attention: float) -> str:

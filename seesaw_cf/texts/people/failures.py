@@ -18,10 +18,11 @@ from seesaw_cf.texts.people.making import (
     by_role,
     item_id,
     of_sample,
+    paragraphs,
     sample_fields,
     shared_item,
 )
-from seesaw_cf.texts.people.study import Answer, Gold, ItemQuestion, RatingItem, Text
+from seesaw_cf.texts.people.study import Answer, Gold, ItemQuestion, RatingItem
 from seesaw_cf.texts.people.survey import facts_told, two_passages
 from seesaw_cf.texts.rate.survey import SurveySample
 from seesaw_cf.texts.runs import RunTexts
@@ -35,7 +36,6 @@ _TASK = (
     "not judge whether the new fact is true in the world.",
 )
 _COMMENT = ItemQuestion("comment", "What you saw, in a few words", shape="line", needed=False)
-_TRAINED = "internal_contradiction"
 _TRAINING = (
     "Ida Moor was born in Turin in 1901. She grew up in Turin, where her father kept a shop. Born in Lyon in 1911, she "
     "never saw Italy.",
@@ -53,7 +53,7 @@ def _make(run: RunTexts, settings: Settings) -> Made:
             left_out[next(iter(sample.missing.values()))] += 1
         else:
             items.append(_item(sample, settings.blind_edit))
-    task = tuple(settings.wording.failures.strip().split("\n\n")) if settings.wording.failures else _TASK
+    task = paragraphs(settings.wording.failures, _TASK)
     return Made(task, _questions(settings.wording.items), items, [_training(), _attention()], left_out)
 
 
@@ -63,13 +63,12 @@ def _questions(meanings: Mapping[str, str]) -> tuple[ItemQuestion, ...]:
 
 
 def _item(sample: SurveySample, blind_edit: bool) -> RatingItem:
-    place, passages = sample_fields(sample), sample.passages
-    titles = {"main": "Main passage", "related": "Related passage"}
+    place = sample_fields(sample)
     return RatingItem(
-        item_id("failures", *place.values(), *passages.values()),
+        item_id("failures", *place.values(), *sample.passages.values()),
         sample.relation,
         facts_told(sample, blind_edit),
-        tuple(Text(title, passages[name]) for name, title in titles.items() if passages[name]),
+        two_passages(**sample.passages),
         about={"sample": place},
     )
 
@@ -83,7 +82,7 @@ def _training() -> RatingItem:
         ("New fact", ("Ida Moor was born in Turin",)),
         ("Old facts about the subject", ("Ida Moor was born in Lyon.",)),
     )
-    gold = Gold({"modes": [_TRAINED, "old_and_new"]}, why)
+    gold = Gold({"modes": ["internal_contradiction", "old_and_new"]}, why)
     return shared_item("failures", "training", gold, told=context, texts=two_passages(*_TRAINING))
 
 

@@ -15,13 +15,18 @@ Form = Mapping[str, Sequence[str]]
 SENTENCES, SPANS = ".sentences", ".spans"  # what follows a claim's name in a form
 
 
+def first_of(form: Form, name: str) -> str:
+    """Return the value of a field that is there once; "" when it is not there."""
+    return (form.get(name) or [""])[0]
+
+
 def read_answer(study: RatingStudy, item: RatingItem, form: Form) -> Answer:
     """Return the answers of a form about an item; unknown content is left out."""
     return {question.name: _READ[question.shape](question, item, form) for question in study.asked(item)}
 
 
 def _choice(question: ItemQuestion, item: RatingItem, form: Form) -> str:
-    value = (form.get(question.name) or [""])[0]
+    value = first_of(form, question.name)
     return value if value in dict(question.choices) else ""
 
 
@@ -41,7 +46,7 @@ def _claim(question: ItemQuestion, item: RatingItem, form: Form) -> Answer:
 
 
 def _free(question: ItemQuestion, item: RatingItem, form: Form) -> str:
-    text = (form.get(question.name) or [""])[0].replace("\r\n", "\n").strip()[:LONGEST]
+    text = first_of(form, question.name).replace("\r\n", "\n").strip()[:LONGEST]
     return text.encode("utf-8", "replace").decode("utf-8").replace("\0", "")
 
 
@@ -70,12 +75,13 @@ def blanks(study: RatingStudy, item: RatingItem, answer: Answer) -> dict[str, st
 
 def expected(item: RatingItem, task: RatingTask) -> Answer:
     """Return the right answers, in the order in which this rater saw the texts."""
-    if item.gold is None:
-        return {}
-    turned = {"A": "B", "B": "A"} if task.first == "post" else {}
-    return {
-        name: turned.get(value, value) if isinstance(value, str) else value for name, value in item.gold.answers.items()
-    }
+    right = item.gold.answers if item.gold else {}
+    return {name: exchanged(value) for name, value in right.items()} if task.first == "post" else right
+
+
+def exchanged(answer: Any) -> Any:
+    """Return an answer about two texts as it is when they are shown in the other order."""
+    return {"A": "B", "B": "A"}.get(answer, answer) if isinstance(answer, str) else answer
 
 
 def agrees(answer: Any, right: Any, *, exactly: bool) -> bool:

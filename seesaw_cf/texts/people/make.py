@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -69,7 +70,7 @@ class StudyPlan:
 
     kind: str
     design: RaterDesign
-    sample: int | Mapping[str, int] | None = None
+    sample: int | dict[str, int] | None = None
     settings: Settings = field(default_factory=Settings)
     training: bool = True
     gold: Path | None = None
@@ -120,10 +121,10 @@ def make_study(folder: Path, plan: StudyPlan, out: Path) -> StudyFiles:
         why = "; ".join(f"{count}: {reason}" for reason, count in material.left_out.items()) or "no such passages"
         raise RecordError(f"{folder}: no texts for {plan.kind} ({why}). Expected a run with {kind.about}.")
     gold, rest = _gold(kind, plan.gold, material.items)
-    asked = plan.sample if plan.sample is None or isinstance(plan.sample, int) else sum(plan.sample.values())
+    asked = sum(plan.sample.values()) if isinstance(plan.sample, dict) else plan.sample
     if asked == 0 and not gold:
         raise RecordError("sample: 0 items are wanted, expected at least one. Give a number, or leave --sample out.")
-    chosen = sampled(rest, _sample_size(plan, kind, rest), seed)
+    chosen = sampled(rest, kind.sample or len(rest) if plan.sample is None else plan.sample, seed)
     shared = [item for item in material.shared if plan.training or item.about["role"] != "training"]
     design = replace(plan.design, orders=kind.orders and PROTOCOLS[plan.settings.protocol].blind)
     design = design if kind.repeats else replace(design, duplicates=0.0, attention=0)
@@ -131,14 +132,8 @@ def make_study(folder: Path, plan: StudyPlan, out: Path) -> StudyFiles:
     named = dict(zip(design.names, study.raters))
     dealt = [replace(task, rater=named[task.rater]) for task in tasks(chosen, [*shared, *gold], design)]
     create_study(out, study, [*chosen, *shared, *gold], dealt)
-    groups = {name: sum(item.group == name for item in chosen) for name in sorted({item.group for item in chosen})}
+    groups = dict(sorted(Counter(item.group for item in chosen).items()))
     return StudyFiles(len(chosen), len(material.items), len(dealt), groups, material.left_out)
-
-
-def _sample_size(plan: StudyPlan, kind: Kind, items: Sequence[RatingItem]) -> int | dict[str, int]:
-    if plan.sample is None:
-        return kind.sample or len(items)
-    return plan.sample if isinstance(plan.sample, int) else dict(plan.sample)
 
 
 def _gold(kind: Kind, file: Path | None, items: Sequence[RatingItem]) -> tuple[list[RatingItem], list[RatingItem]]:
@@ -185,7 +180,7 @@ def _study(plan: StudyPlan, material: Made, gold: bool, run: RunTexts) -> Rating
         "blind_edit": plan.settings.blind_edit,
         "protocol": plan.settings.protocol,
         "design": asdict(plan.design),
-        "sample": plan.sample if plan.sample is None or isinstance(plan.sample, int) else dict(plan.sample),
+        "sample": plan.sample,
     }
     id = token_hex(8)
     return RatingStudy(

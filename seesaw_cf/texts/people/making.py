@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -10,6 +9,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
+from seesaw_cf.base.seeds import seed_of
 from seesaw_cf.base.types import TableRow
 from seesaw_cf.report.table import Row
 from seesaw_cf.texts.people.study import Answer, Gold, ItemQuestion, RatingItem, RatingTask, Text, ToldFacts
@@ -112,9 +112,14 @@ def by_role(name: str, rows: Callable[[RatedTask], Iterator[TableRow]], schema: 
     return tables
 
 
+def paragraphs(text: str, ours: tuple[str, ...] = ()) -> tuple[str, ...]:
+    """Return a text paragraph by paragraph; ours in place of an empty one."""
+    return tuple(text.strip().split("\n\n")) if text else ours
+
+
 def item_id(*parts: object) -> str:
     """Return a name that tells a rater nothing; the same for the same parts."""
-    return hashlib.sha256("\0".join(map(str, parts)).encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    return format(seed_of(*parts, bits=64, joined="\0"), "016x")
 
 
 def shared_item(

@@ -6,7 +6,8 @@ knows the other's, no clock decides: it is a conflict, it is named, and who runs
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -78,8 +79,8 @@ def merge_studies(files: Sequence[Path], out: Path, *, prefer: Mapping[str, Path
                 f"{file}: not among the files to merge ({', '.join(map(str, files))}). Prefer one of them."
             )
     ordered = sorted(files, key=lambda file: file == prefer.get(""))  # of drafts the last one is shown
-    stores = [StudyStore(file, readonly=True) for file in ordered]
-    try:
+    with ExitStack() as opened:
+        stores = [opened.enter_context(StudyStore(file, readonly=True)) for file in ordered]
         _check_same(stores)
         logs = {str(store.path): store.entries() for store in stores}
         conflicts = conflicts_of(logs, stores[0])
@@ -93,9 +94,6 @@ def merge_studies(files: Sequence[Path], out: Path, *, prefer: Mapping[str, Path
         items = list(stores[0].items.values())
         tasks = [task for own in stores[0].tasks.values() for task in own]
         create_study(out, stores[0].study, items, tasks, secret=stores[0].secret, log=_log(logs, merged, decided))
-    finally:
-        for store in stores:
-            store.close()
     return Merged(
         len(merged), new, {str(conflict): decided[conflict.rater, conflict.position] for conflict in conflicts}
     )
@@ -163,22 +161,16 @@ def _ends(logs: Mapping[str, Sequence[Entry]]) -> dict[_Place, dict[str, Entry]]
         """Another file has its last answer and ends with one that it does not know."""
         return any(own[name].entry in ids[file] and end.entry not in ids[name] for file, end in own.items())
 
-    open_ends = {}
-    for place, own in last.items():
-        # Where each corrects another, in a circle, nothing is decided: all stay.
-        open_ends[place] = {name: end for name, end in own.items() if not corrected(name, own)} or own
-    return open_ends
+    # Where each corrects another, in a circle, nothing is decided: all stay.
+    return {
+        place: {name: end for name, end in own.items() if not corrected(name, own)} or own
+        for place, own in last.items()
+    }
 
 
 def _log(logs: Mapping[str, Sequence[Entry]], by_id: Mapping[str, Entry], decided: Mapping[_Place, str]) -> list[Entry]:
     """Return all entries; within a task, those of the file that decides it come last, in that file's order."""
-    own: dict[str, dict[_Place, list[Entry]]] = {name: {} for name in logs}
-    for name, log in logs.items():
-        for entry in log:
-            own[name].setdefault((entry.rater, entry.position), []).append(entry)
-    merged: dict[_Place, list[Entry]] = {}
-    for entry in by_id.values():
-        merged.setdefault((entry.rater, entry.position), []).append(entry)
+    own, merged = {name: _by_place(log) for name, log in logs.items()}, _by_place(by_id.values())
     for place, ends in _ends(logs).items():
         # Of files with the same answer, the one that has more about the task: perhaps a draft since.
         decides = max(ends, key=lambda name: (name == decided.get(place), len(own[name][place])))
@@ -186,6 +178,13 @@ def _log(logs: Mapping[str, Sequence[Entry]], by_id: Mapping[str, Entry], decide
         merged[place] = [entry for entry in merged[place] if entry.entry not in tail] + list(tail.values())
     turns = {place: iter(entries) for place, entries in merged.items()}
     return [next(turns[entry.rater, entry.position]) for entry in by_id.values()]
+
+
+def _by_place(entries: Iterable[Entry]) -> dict[_Place, list[Entry]]:
+    by_place: dict[_Place, list[Entry]] = {}
+    for entry in entries:
+        by_place.setdefault((entry.rater, entry.position), []).append(entry)
+    return by_place
 
 
 def _differing(answers: Mapping[str, Answer], file: str) -> str:

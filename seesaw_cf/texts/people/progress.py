@@ -113,13 +113,13 @@ def standing(store: StudyStore, rater: str) -> Standing:
     gold = _right(store, golds, answers)
     complete = all(task.position in answers for task in golds)
     times = [entry.seconds for entry in answers.values() if entry.seconds is not None]
-    dates = [entry.at for entry in log]
+    dates, acts = [entry.at for entry in log], {entry.act for entry in log}
     return Standing(
         tasks,
         answers,
         {place: entry for place, entry in drafts.items() if place not in answers or entry.seq > answers[place].seq},
-        any(entry.act == "consent" for entry in log),
-        any(entry.act == "submit" for entry in log),
+        "consent" in acts,
+        "submit" in acts,
         gold,
         _right(store, [task for task in tasks if task.role == "attention"], answers, exactly=True),
         None if not complete else not golds or gold.right >= store.study.qualify * gold.asked,
@@ -138,7 +138,7 @@ def _right(
         if task.position in answers:
             answer: Answer = answers[task.position].content
             item = store.items[task.item]
-            names = {question.name for question in store.study.asked(item)}
-            right = {name: value for name, value in expected(item, task).items() if name in names}
-            judgements.append(tuple(agrees(answer.get(name), value, exactly=exactly) for name, value in right.items()))
+            right, names = expected(item, task), [question.name for question in store.study.asked(item)]
+            own = (agrees(answer.get(name), right[name], exactly=exactly) for name in names if name in right)
+            judgements.append(tuple(own))
     return GoldJudgements(tuple(judgements))

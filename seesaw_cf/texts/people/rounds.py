@@ -6,14 +6,15 @@ import logging
 import secrets
 import time
 from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
 
 from seesaw_cf.base.errors import StorageError
-from seesaw_cf.texts.people.forms import blanks, read_answer
-from seesaw_cf.texts.people.guard import Form, first_of
+from seesaw_cf.texts.people.forms import Form, blanks, first_of, read_answer
 from seesaw_cf.texts.people.progress import MAIN, Standing, standing
 from seesaw_cf.texts.people.security import Keys
 from seesaw_cf.texts.people.store import Entry, StudyStore
@@ -83,9 +84,7 @@ class Rounds:
         """One item with its form."""
         now, task = self._open(request, rater)
         latest = max(_entries(now, task), key=lambda entry: entry.seq, default=None)
-        note = _NOTES.get(request.query_params.get("note", ""))
-        answer = latest.content if latest else {}
-        return self._page(now, task, self._state(now, task, answer, notes=[note] if note else []))
+        return self._page(now, task, latest.content if latest else {}, notes=_notes(request))
 
     def answer(self, request: Request, rater: str, form: Form) -> Response:
         """Return an answer; when it is whole it is on the disk before the next page is shown."""
@@ -93,17 +92,16 @@ class Rounds:
         item = self._store.items[task.item]
         content = read_answer(self._store.study, item, form)
         wrong = blanks(self._store.study, item, content)
-        whole = not wrong
         if now.locked(task) and not now.submitted:
             raise HTTPException(409, "This answer can no longer be changed; what you sent was not stored.")
         try:
-            self._keep(rater, "answer" if whole else "draft", task, content, form)
+            self._keep(rater, "draft" if wrong else "answer", task, content, form)
         except StorageError as error:
-            return self._page(now, task, self._state(now, task, content, wrong, [_unsaved(error)], form), 507)
+            return self._page(now, task, content, form, wrong, [_unsaved(error)], 507)
         if wrong:
             some = f"{len(wrong)} of {len(self._store.study.asked(item))} questions"
             notes = [f"Something is missing in {some}; what you entered is kept."]
-            return self._page(now, task, self._state(now, task, content, wrong, notes, form), 422)
+            return self._page(now, task, content, form, wrong, notes, 422)
         note = "late" if now.submitted else "tabs" if _elsewhere(now, task, form) else ""
         return _go(self._after(standing(self._store, rater), task, new=task.position not in now.answers), note)
 
@@ -131,16 +129,16 @@ class Rounds:
     def review(self, request: Request, rater: str) -> Response:
         """Return all items once more before they are submitted."""
         now = standing(self._store, rater)
-        note = _NOTES.get(request.query_params.get("note", ""))
+        notes = _notes(request)
         answered = [task for task in now.tasks if task.role in MAIN and task.position in now.answers]
         todo = [(f"/task/{task.position}", f"Item {now.number(task.position)}") for task in answered]
         if now.submitted or now.next is not None:
-            return _go("/") if not note else HTMLResponse(words_page("Note", [note], link="/", button="Go on"))
+            return HTMLResponse(words_page("Note", notes, link="/", button="Go on")) if notes else _go("/")
         text = (
             "Every item has an answer. You may open each once more and correct it. After submitting, nothing changes."
         )
         more = {"post": "/submit", "csrf": self._csrf(rater), "button": "Submit my answers", "todo": todo}
-        return HTMLResponse(words_page("All done", [text], notes=[note] if note else [], **more))
+        return HTMLResponse(words_page("All done", [text], notes=notes, **more))
 
     def submit(self, request: Request, rater: str, form: Form) -> Response:
         """Return the rater is done."""
@@ -164,32 +162,31 @@ class Rounds:
             raise HTTPException(404, "This item is not open to you, or not yet.")
         return now, now.tasks[position - 1]
 
-    def _state(
+    def _page(
         self,
         now: Standing,
         task: RatingTask,
         content: Answer,
-        wrong: dict[str, str] | None = None,
-        notes: list[str] | None = None,
         form: Form | None = None,
-    ) -> FormState:
+        wrong: Mapping[str, str] = MappingProxyType({}),
+        notes: Sequence[str] = (),
+        status: int = 200,
+    ) -> Response:
         name = first_of(form, "form") if form else secrets.token_hex(8)
         if not form:
             self._times[name] = time.monotonic()
             while len(self._times) > _MAX_PAGES:
                 self._times.popitem(last=False)
         seen = max((entry.seq for entry in _entries(now, task)), default=0)
-        return FormState(self._csrf(task.rater), name, seen, content, wrong or {}, notes or [])
-
-    def _page(self, now: Standing, task: RatingTask, state: FormState, status: int = 200) -> Response:
+        state = FormState(self._csrf(task.rater), name, seen, content, wrong, notes)
         return HTMLResponse(task_page(self._store.study, self._store.items[task.item], task, now, state), status)
 
-    def _keep(self, rater: str, act: str, task: RatingTask, content: Answer, form: Form) -> Entry:
+    def _keep(self, rater: str, act: str, task: RatingTask, content: Answer, form: Form) -> None:
         name = first_of(form, "form")[:32]
         then = self._times.get(name)
         duration = None if then is None else round(time.monotonic() - then, 1)
         seconds = duration if duration is not None and act == "answer" and duration <= _LONGEST else None
-        return self._store.add(Entry(rater, act, task.position, content, name, seconds))
+        self._store.add(Entry(rater, act, task.position, content, name, seconds))
 
     def _after(self, now: Standing, task: RatingTask, *, new: bool) -> str:
         """Where to go from an answered item."""
@@ -199,6 +196,11 @@ class Rounds:
         if new and every and now.next and task.role in MAIN and now.done % every == 0:
             return "/break"
         return f"/task/{now.next}" if now.next and now.qualified is not False else "/review" if not now.next else "/"
+
+
+def _notes(request: Request) -> list[str]:
+    """Return what an address says that a page should begin with."""
+    return [words for name, words in _NOTES.items() if name == request.query_params.get("note")]
 
 
 def _entries(now: Standing, task: RatingTask) -> list[Entry]:

@@ -1,7 +1,7 @@
-"""Who is who: secret links, cookies, tokens of forms, and rate limits.
+"""Who may ask, and who is who: places, secret links, cookies, tokens of forms, and rate limits.
 
-All are made from the study's secret by HMAC, so a restarted server knows all raters again, and copies of a study
-on several machines share their links. Nothing is kept of a caller but a count in memory.
+Links and tokens are made from the study's secret by HMAC, so a restarted server knows all raters again, and copies of
+a study on several machines share their links. Nothing is kept of a caller but a count in memory.
 """
 
 from __future__ import annotations
@@ -11,8 +11,57 @@ import hmac
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from urllib.parse import urlsplit
 
+from seesaw_cf.base.checks import address
+from seesaw_cf.base.errors import RecordError
+
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+_ANY = ("0.0.0.0", "::", "")  # refused without a public address
 _CALLERS = 10_000  # remembered at once
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a study is served.
+
+    Attributes:
+        host, port: What the server listens on.
+        url: The address that raters use, where it is another one: that of a proxy or a Space.
+        burst, rate: Requests of one rater at once, and a second.
+        bad_links: Wrong links from one address at once; then one in ten seconds.
+    """
+
+    host: str = "127.0.0.1"
+    port: int = 8000
+    url: str = ""
+    burst: float = field(default=60.0, kw_only=True)
+    rate: float = field(default=6.0, kw_only=True)
+    bad_links: float = field(default=20.0, kw_only=True)
+
+    def __post_init__(self) -> None:
+        if self.url and address("annotate serve: the address", self.url, "https://study.example.org").path.strip("/"):
+            raise RecordError(f"annotate serve: the address is {self.url!r}, expected one without a path.")
+        if self.host in _ANY and not self.url:
+            raise RecordError(
+                f"annotate serve: {self.host or 'an empty host'} listens on every address, so pages cannot tell their "
+                "own name from a foreign one. Give the address that raters use with --url, or one address with --host."
+            )
+
+    @property
+    def base(self) -> str:
+        """What links begin with."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return self.url.rstrip("/") or f"http://{host}:{self.port}"
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """Values of the header Host that are answered."""
+        own = [self.host, *LOOPBACK] if self.host in (*LOOPBACK, *_ANY) else [self.host]
+        names = [f"[{name}]" if ":" in name else name for name in own if name not in _ANY]
+        hosts = [f"{name}:{self.port}" for name in names] + ([urlsplit(self.url).netloc] if self.url else [])
+        return tuple(hosts if self.port != 80 else [*hosts, *names])
 
 
 class Keys:
@@ -40,13 +89,13 @@ class Keys:
         """Return the rater of a token. All are compared, each in constant time."""
         owner = None
         for rater in self._raters:
-            if self.same(self.token(use, rater), token):
+            if self.fits(token, use, rater):
                 owner = rater
         return owner
 
-    def same(self, right: str, candidate: str) -> bool:
-        """Compare in constant time."""
-        return hmac.compare_digest(right.encode(), candidate.encode("utf-8", "replace"))
+    def fits(self, token: str, use: str, rater: str = "") -> bool:
+        """Return whether a token is the one for a use. The comparison takes constant time."""
+        return hmac.compare_digest(self.token(use, rater).encode(), token.encode("utf-8", "replace"))
 
 
 class Limit:

@@ -11,10 +11,10 @@ import pandas as pd
 
 from seesaw_cf.report.table import Column, Row, Table
 from seesaw_cf.stats import clustered_mean
-from seesaw_cf.texts.people.forms import agrees
+from seesaw_cf.texts.people.forms import agrees, exchanged
 from seesaw_cf.texts.people.progress import GoldJudgements, Standing, standing
-from seesaw_cf.texts.people.store import StudyStore
-from seesaw_cf.texts.people.study import Answer, RatingStudy
+from seesaw_cf.texts.people.store import Entry, StudyStore
+from seesaw_cf.texts.people.study import RatingStudy
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,16 +55,14 @@ def _share(judged: GoldJudgements) -> dict[str, Any]:
 
 def status_of(store: StudyStore) -> list[RaterStatus]:
     """Return every rater, in order."""
-    return [_status(store, rater) for rater in store.study.raters]
+    statuses = []
+    for rater in store.study.raters:
+        now, late = standing(store, rater), sum(entry.act == "late" for entry in store.entries(rater))
+        statuses.append(RaterStatus(rater, now, _repeats(store, rater, now.answers), late))
+    return statuses
 
 
-def _status(store: StudyStore, rater: str) -> RaterStatus:
-    now, late = standing(store, rater), sum(entry.act == "late" for entry in store.entries(rater))
-    repeats = _repeats(store, rater, {place: entry.content for place, entry in now.answers.items()})
-    return RaterStatus(rater, now, repeats, late)
-
-
-def _repeats(store: StudyStore, rater: str, answers: Mapping[int, Answer]) -> GoldJudgements:
+def _repeats(store: StudyStore, rater: str, answers: Mapping[int, Entry]) -> GoldJudgements:
     """Judgements of items shown twice that are the same, and all of them; free texts are left out."""
     first = {task.item: task for task in store.tasks[rater] if task.role == "item"}
     same = []
@@ -73,11 +71,10 @@ def _repeats(store: StudyStore, rater: str, answers: Mapping[int, Answer]) -> Go
         if task.role != "repeat" or other is None or not {task.position, other.position} <= answers.keys():
             continue
         own = []
-        turned = {"A": "B", "B": "A"} if task.first != other.first else {}
         for question in store.study.asked(store.items[task.item]):
             if question.shape not in ("line", "text"):
-                value, again = answers[other.position].get(question.name), answers[task.position].get(question.name)
-                value = turned.get(value, value) if isinstance(value, str) else value
+                value, again = (answers[one.position].content.get(question.name) for one in (other, task))
+                value = exchanged(value) if task.first != other.first else value
                 own.append(agrees(again, value, exactly=True) if value else not again)
         same.append(tuple(own))
     return GoldJudgements(tuple(same))

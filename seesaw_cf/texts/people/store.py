@@ -11,8 +11,8 @@ import secrets
 import sqlite3
 import threading
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from contextlib import closing, contextmanager
+from dataclasses import asdict, astuple, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Self
@@ -23,8 +23,6 @@ from seesaw_cf.base.files import atomic_path
 from seesaw_cf.texts.people.study import RatingItem, RatingStudy, RatingTask, plain_item, plain_study
 
 FORMAT = 1
-# What an entry may be. "late": an answer after the rater had submitted; it is kept and does not count.
-ACTS = ("consent", "draft", "answer", "submit", "late")
 _TABLES = """
 CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL);
 CREATE TABLE items (id TEXT PRIMARY KEY, content TEXT NOT NULL);
@@ -37,7 +35,7 @@ CREATE INDEX log_of_task ON log (rater, position, seq);
 CREATE TRIGGER log_is_kept BEFORE DELETE ON log BEGIN SELECT RAISE(ABORT, 'the log only grows'); END;
 CREATE TRIGGER log_is_final BEFORE UPDATE ON log BEGIN SELECT RAISE(ABORT, 'the log only grows'); END;
 """
-_COLUMNS = "seq, entry, rater, act, position, content, form, at, seconds"
+_COLUMNS = "rater, act, position, content, form, seconds, at, entry, seq"  # as the fields of `Entry`
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +44,8 @@ class Entry:
 
     Attributes:
         rater: Who.
-        act: One of `ACTS`.
+        act: "consent", "draft", "answer", "submit", or "late": an answer after the rater had submitted; it is kept and
+            does not count.
         position: Of the task; 0 for what is about none.
         content: The answer.
         form: The page that it was sent from; what is sent twice is kept once.
@@ -91,19 +90,15 @@ def create_study(
         raise StorageError(f"{path} exists; it may hold answers. Name another file.")
     with atomic_path(path) as temporary, _file_errors(path):
         temporary.chmod(0o600)  # the links' secret and people's answers: for nobody else on the machine
-        base = sqlite3.connect(temporary)
-        try:
+        with closing(sqlite3.connect(temporary)) as base:
             base.executescript(_TABLES)
             facts = {"format": FORMAT, "study": asdict(study), "secret": secret or secrets.token_hex(32)}
             base.executemany("INSERT INTO facts VALUES (?, ?)", [(key, _json(value)) for key, value in facts.items()])
             base.executemany("INSERT INTO items VALUES (?, ?)", [(item.id, _json(asdict(item))) for item in items])
-            rows = [(task.rater, task.position, task.item, task.role, task.first) for task in tasks]
-            base.executemany("INSERT INTO tasks VALUES (?, ?, ?, ?, ?)", rows)
+            base.executemany("INSERT INTO tasks VALUES (?, ?, ?, ?, ?)", map(astuple, tasks))
             for entry in log:
                 _insert(base, entry)
             base.commit()
-        finally:
-            base.close()
 
 
 class StudyStore:
@@ -231,17 +226,17 @@ def _inode(path: Path) -> tuple[int, int] | None:
 
 
 def _insert(base: sqlite3.Connection, entry: Entry) -> Entry:
-    row = (entry.entry, entry.rater, entry.act, entry.position, _json(entry.content), entry.form, entry.at)
     cursor = base.execute(
-        "INSERT INTO log (entry, rater, act, position, content, form, at, seconds) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-        (*row, entry.seconds),
+        "INSERT INTO log (entry, rater, act, position, content, form, at, seconds) "
+        "VALUES (:entry, :rater, :act, :position, :content, :form, :at, :seconds)",
+        asdict(entry) | {"content": _json(entry.content)},
     )
     return replace(entry, seq=cursor.lastrowid or 0)
 
 
 def _entry(row: Sequence[Any]) -> Entry:
-    seq, entry, rater, act, position, content, form, at, seconds = row
-    return Entry(rater, act, position, json.loads(content), form, seconds, at, entry, seq)
+    rater, act, position, content, *more = row
+    return Entry(rater, act, position, json.loads(content), *more)
 
 
 def _json(value: object) -> str:

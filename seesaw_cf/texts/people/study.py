@@ -6,9 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-# What a task is for. Raters are told of the first two; "repeat" and "attention" look like any other.
-ROLES = ("training", "gold", "item", "repeat", "attention")
-
 ToldFacts = tuple[tuple[str, tuple[str, ...]], ...]
 """What stands above the texts of an item: labels and lines."""
 About = Mapping[str, Any]
@@ -91,6 +88,11 @@ class RatingItem:
     about: About = field(default_factory=dict, hash=False)
     gold: Gold | None = None
 
+    def shown(self, first: str) -> dict[str, str]:
+        """Return title -> text in the order shown; "post" shows the text after an edit first."""
+        texts = self.texts[::-1] if first == "post" else self.texts
+        return {text.title or f"Text {'AB'[place]}": text.body for place, text in enumerate(texts)}
+
 
 @dataclass(frozen=True, slots=True)
 class RatingTask:
@@ -100,7 +102,8 @@ class RatingTask:
         rater: Who.
         position: From 1.
         item: Its id.
-        role: One of `ROLES`.
+        role: What it is for: "training" or "gold", of which raters are told; "item", "repeat" or "attention", which
+            look alike.
         first: Which of two texts is shown first, "pre" or "post"; "" where they have no order.
     """
 

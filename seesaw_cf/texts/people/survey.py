@@ -6,7 +6,7 @@ Source: LEME, appendix D. Training items are the published examples of four crit
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from seesaw_cf.base.types import TableRow
 from seesaw_cf.effects.survey_items import ITEMS, SCALE, Shown
@@ -20,17 +20,17 @@ from seesaw_cf.texts.people.making import (
     by_role,
     item_id,
     of_sample,
+    paragraphs,
     sample_fields,
     shared_item,
 )
-from seesaw_cf.texts.people.study import Answer, Gold, ItemQuestion, RatingItem, Text
+from seesaw_cf.texts.people.study import Answer, Gold, ItemQuestion, RatingItem, Text, ToldFacts
 from seesaw_cf.texts.rate.judge import INTRO
 from seesaw_cf.texts.rate.survey import SurveyQuestion, SurveySample
 from seesaw_cf.texts.runs import RunTexts
 from seesaw_cf.texts.tables import RATINGS
 
 _CHOICES = tuple((str(number), words) for number, words in SCALE.items())
-_TITLES = {"main": "Main passage", "related": "Related passage"}
 _KEYS = "1 to 7; J and K for the next and the previous statement."
 _HELP = "Some samples may be very similar or the same; that is on purpose."
 _TRAINING = (
@@ -53,7 +53,7 @@ def _make(run: RunTexts, settings: Settings) -> Made:
         else:
             items.append(_item(sample, settings.blind_edit))
     shared = [*_training(), *_attention()]
-    task = (*(settings.wording.survey or INTRO).strip().split("\n\n"), _HELP)
+    task = (*paragraphs(settings.wording.survey or INTRO), _HELP)
     return Made(task, _questions(settings), items, shared, left_out)
 
 
@@ -65,7 +65,7 @@ def _questions(settings: Settings) -> tuple[ItemQuestion, ...]:
     )
 
 
-def facts_told(sample: SurveySample, blind_edit: bool = False) -> tuple[tuple[str, tuple[str, ...]], ...]:
+def facts_told(sample: SurveySample, blind_edit: bool = False) -> ToldFacts:
     """Return the new fact, and the old facts about both entities."""
     facts = [
         ("New fact", (sample.new_fact,) if not blind_edit else ()),
@@ -74,6 +74,10 @@ def facts_told(sample: SurveySample, blind_edit: bool = False) -> tuple[tuple[st
         ("Old facts about the subject", tuple(sample.old_facts.get("subject", ()))),
         ("Old facts about the related entity", tuple(sample.old_facts.get("related", ()))),
     ]
+    return _filled(facts)
+
+
+def _filled(facts: Iterable[tuple[str, tuple[str, ...]]]) -> ToldFacts:
     return tuple((label, lines) for label, lines in facts if any(lines))
 
 
@@ -81,8 +85,7 @@ def _item(sample: SurveySample, blind_edit: bool) -> RatingItem:
     skipped = {item.name: SurveyQuestion(item, sample).skip_reason for item in ITEMS}
     if blind_edit:
         skipped |= {item.name: "the edit was not told" for item in ITEMS if "new_fact" in item.fields}
-    texts = tuple(Text(title, sample.passages[name]) for name, title in _TITLES.items())
-    place = sample_fields(sample)
+    place, texts = sample_fields(sample), two_passages(**sample.passages)
     return RatingItem(
         item_id("survey", *place.values(), *(text.body for text in texts)),
         sample.relation,
@@ -98,12 +101,14 @@ def _training() -> list[RatingItem]:
     items = []
     for name, which in _TRAINING:
         example: Shown = getattr(by_name[name], which)
-        facts = [("New fact", (example.new_fact,)), ("Old facts", example.old_facts)]
-        context = tuple((label, lines) for label, lines in facts if any(lines))
-        texts = [Text(title, getattr(example, key)) for key, title in _TITLES.items() if getattr(example, key)]
-        gold = Gold({name: str(example.rating)}, example.reason)
-        items.append(shared_item("survey", "training", gold, name, which, told=context, texts=texts, ask=(name,)))
+        gold, texts = Gold({name: str(example.rating)}, example.reason), two_passages(example.main, example.related)
+        told = _facts_of(example)
+        items.append(shared_item("survey", "training", gold, name, which, told=told, texts=texts, ask=(name,)))
     return items
+
+
+def _facts_of(example: Shown) -> ToldFacts:
+    return _filled([("New fact", (example.new_fact,)), ("Old facts", example.old_facts)])
 
 
 def _examples() -> tuple[GuideExample, ...]:
@@ -111,10 +116,9 @@ def _examples() -> tuple[GuideExample, ...]:
     examples = []
     for item in ITEMS:
         for example in (item.good, item.bad):
-            facts = [("New fact", (example.new_fact,)), ("Old facts", example.old_facts)]
-            facts += [(title, (getattr(example, name),)) for name, title in _TITLES.items()]
-            rows = [*((label, lines) for label, lines in facts if any(lines)), ("Reason", (example.reason,))]
-            examples.append(GuideExample(item.criterion, f"{example.rating} ({SCALE[example.rating]})", tuple(rows)))
+            texts = ((text.title, (text.body,)) for text in two_passages(example.main, example.related))
+            rows = (*_facts_of(example), *texts, ("Reason", (example.reason,)))
+            examples.append(GuideExample(item.criterion, f"{example.rating} ({SCALE[example.rating]})", rows))
     return tuple(examples)
 
 
@@ -129,9 +133,10 @@ def _attention() -> list[RatingItem]:
     return items
 
 
-def two_passages(main: str, related: str) -> tuple[Text, Text]:
-    """Return the passages about an edit's subject and about a related entity, as raters see them."""
-    return Text(_TITLES["main"], main), Text(_TITLES["related"], related)
+def two_passages(main: str, related: str) -> tuple[Text, ...]:
+    """Return the passages about an edit's subject and about a related entity, as raters see them; no empty one."""
+    titles = ("Main passage", "Related passage")
+    return tuple(Text(title, body) for title, body in zip(titles, (main, related)) if body)
 
 
 def _rows(rated_task: RatedTask) -> Iterator[TableRow]:
@@ -147,8 +152,6 @@ def _rows(rated_task: RatedTask) -> Iterator[TableRow]:
             "reply": value or "",
             "status": status,
             "tries": 1 if value else 0,
-            "prompt_tokens": None,
-            "new_tokens": None,
         }
 
 

@@ -76,34 +76,27 @@ def status_page(study: RatingStudy, statuses: Sequence[RaterStatus]) -> str:
 
 def task_page(study: RatingStudy, item: RatingItem, task: RatingTask, now: Standing, state: FormState) -> str:
     """One item with its form; a training item that is answered with the answers of other people."""
-    in_order = item.texts if task.first != "post" else item.texts[::-1]
     marked = any(text.marked for text in item.texts)
     questions = study.asked(item)
     trained = task.role == "training" and task.position in now.answers and not state.wrong
-    after = now.next
     values = {
         "title": _title(task, now),
         "where": _where(task, now),
         "back": f"/task/{task.position - 1}" if task.position > 1 else "",
-        "total": now.total,
-        "done": now.done,
-        "notes": state.notes,
+        "now": now,
+        "state": state,
         "item": item,
-        "texts": [(text.title or f"Text {'AB'[place]}", text.body) for place, text in enumerate(in_order)],
+        "texts": item.shown(task.first),
         "sentences": _sentences(item.texts[0].body) if marked else [],
         "passage": item.texts[0].body if marked else "",
         "questions": questions,
         "action": f"/task/{task.position}",
-        "csrf": state.csrf,
-        "form": state.form,
-        "seen": state.seen,
         "said": {question.name: state.answers.get(question.name) for question in questions},
-        "wrong": state.wrong,
         "locked": now.locked(task),
         "keys": KINDS[study.kind].keys,
         "feedback": _feedback(study, item, task, now) if trained else None,
         "why": item.gold.why if item.gold else "",
-        "onward": f"/task/{after}" if after else "/review",
+        "onward": f"/task/{now.next}" if now.next else "/review",
     }
     return render("task.html", values, _LOOK)
 

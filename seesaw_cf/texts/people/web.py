@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from http import HTTPStatus
+from urllib.parse import parse_qs
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
@@ -15,44 +15,28 @@ from starlette.responses import HTMLResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
 from seesaw_cf.base.web import Guard
-from seesaw_cf.texts.people.guard import Form, first_of, read_form
+from seesaw_cf.texts.people.forms import Form, first_of
 from seesaw_cf.texts.people.rounds import Rounds
-from seesaw_cf.texts.people.security import Keys, Limit
+from seesaw_cf.texts.people.security import Keys, Limit, Place
 from seesaw_cf.texts.people.status import status_of
 from seesaw_cf.texts.people.store import StudyStore
 from seesaw_cf.texts.people.views import POLICY, status_page, words_page
 
+LARGEST = 512 * 1024
+"""Bytes of a form; the longest answer has two texts of 20,000 letters, each up to 9 bytes once it is URL-encoded."""
 _COOKIE = "rater"
 
 
-@dataclass(frozen=True, slots=True)
-class Access:
-    """Who may ask, and how often.
-
-    Attributes:
-        hosts: Names under which the server is asked.
-        secure: Cookies are sent over https only.
-        burst, rate: Requests of one rater at once, and a second.
-        bad_links: Wrong links from one address at once; then one in ten seconds.
-    """
-
-    hosts: tuple[str, ...]
-    secure: bool = False
-    burst: float = 60.0
-    rate: float = 6.0
-    bad_links: float = 20.0
-
-
-def make_app(store: StudyStore, look: StudyStore, access: Access) -> Starlette:
+def make_app(store: StudyStore, look: StudyStore, place: Place) -> Starlette:
     """Return the application.
 
     Args:
         store: The study.
         look: The same, read-only, for the status page.
-        access: Who may ask.
+        place: Where it is served, and how often a rater may ask.
     """
     keys = Keys(store.secret, store.study.raters)
-    site, pages = _Site(look, access, keys), Rounds(store, keys)
+    site, pages = _Site(look, place, keys), Rounds(store, keys)
     routes = [
         Route("/", site.asked(pages.home)),
         Route("/enter/{token}", site.enter),
@@ -69,8 +53,27 @@ def make_app(store: StudyStore, look: StudyStore, access: Access) -> Starlette:
     ]
     reason = "This server is not known under that name. Open it as the link you were given says."
     headers = {"content-security-policy": POLICY, "referrer-policy": "same-origin"}
-    guard = Middleware(Guard, access.hosts, headers, PlainTextResponse(reason, 421))
+    guard = Middleware(Guard, place.hosts, headers, PlainTextResponse(reason, 421))
     return Starlette(routes=routes, middleware=[guard], exception_handlers={HTTPException: _refused})
+
+
+async def read_form(request: Request) -> Form:
+    """Return the fields of a posted form.
+
+    Raises:
+        HTTPException: 413 for more than `LARGEST` bytes, 400 for a body that is not a form.
+    """
+    body = bytearray()
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > LARGEST:
+            raise HTTPException(
+                413, f"More than {LARGEST} bytes were sent; nothing of it was stored. Shorten the text."
+            )
+    try:
+        return parse_qs(body.decode("utf-8"), keep_blank_values=True, max_num_fields=2000, errors="strict")
+    except ValueError as error:
+        raise HTTPException(400, "What was sent is no form of these pages; nothing was stored.") from error
 
 
 async def _refused(request: Request, error: Exception) -> Response:
@@ -88,9 +91,9 @@ async def _refused(request: Request, error: Exception) -> Response:
 class _Site:
     """Who asks: links, cookies, tokens of forms."""
 
-    def __init__(self, look: StudyStore, access: Access, keys: Keys) -> None:
-        self._look, self._access, self._keys = look, access, keys
-        self._busy, self._bad = Limit(access.burst, access.rate), Limit(access.bad_links, 0.1)
+    def __init__(self, look: StudyStore, place: Place, keys: Keys) -> None:
+        self._look, self._keys, self._secure = look, keys, place.url.startswith("https:")
+        self._busy, self._bad = Limit(place.burst, place.rate), Limit(place.bad_links, 0.1)
 
     def asked(self, page: Callable[[Request, str], Response]) -> Callable[[Request], Awaitable[Response]]:
         """Return a page that only a rater may see."""
@@ -105,7 +108,7 @@ class _Site:
 
         async def answer(request: Request) -> Response:
             rater, form = self._rater(request), await read_form(request)
-            if not self._keys.same(self._keys.token("form", rater), first_of(form, "csrf")):
+            if not self._keys.fits(first_of(form, "csrf"), "form", rater):
                 raise HTTPException(403, "This form is not from these pages; nothing was stored. Open your link again.")
             return await run_in_threadpool(act, request, rater, form)
 
@@ -133,7 +136,7 @@ class _Site:
             max_age=90 * 24 * 3600,
             httponly=True,
             samesite="strict",
-            secure=self._access.secure,
+            secure=self._secure,
         )
         return response
 
@@ -145,6 +148,6 @@ class _Site:
 
     async def status(self, request: Request) -> Response:
         """Return how far all raters are, for who runs the study; the file is read and cannot be written."""
-        if not self._keys.same(self._keys.token("status"), request.path_params["token"]):
+        if not self._keys.fits(request.path_params["token"], "status"):
             raise self._bad_link(request)
         return HTMLResponse(status_page(self._look.study, await run_in_threadpool(status_of, self._look)))

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 import pyarrow as pa
 
 from seesaw_cf.base.types import TableRow
-from seesaw_cf.texts.people.making import Kind, Made, RatedTask, Settings, item_id, shared_item
+from seesaw_cf.texts.people.making import Kind, Made, RatedTask, Settings, item_id, paragraphs, shared_item
 from seesaw_cf.texts.people.study import Gold, ItemQuestion, RatingItem
 from seesaw_cf.texts.people.survey import facts_told
 from seesaw_cf.texts.runs import RunTexts
@@ -54,8 +54,7 @@ def _make(run: RunTexts, settings: Settings) -> Made:
         items.append(
             RatingItem(id, case.request.relation_id, facts, (), questions=questions, about={**place, "sides": about})
         )
-    task = tuple(settings.wording.writing.strip().split("\n\n")) if settings.wording.writing else _TASK
-    return Made(task, (), items, [_training()])
+    return Made(paragraphs(settings.wording.writing, _TASK), (), items, [_training()])
 
 
 def _training() -> RatingItem:
@@ -89,15 +88,13 @@ def _rows(rated_task: RatedTask) -> Iterator[TableRow]:
             "case_id": about["case_id"],
             "relation": about["relation"],
             "phase": "post",
-            "sample": int(rated_task.task.rater[1:].partition("-")[0])
-            - 1,  # R1 or, since studies put their id behind, R1-4f09ac
+            "sample": int(rated_task.task.rater[1:].partition("-")[0]) - 1,  # R1, or R1-4f09ac with a study's id
             "passage": passage,
             "prompt_id": 0,
             **about["sides"][passage],
             "seed": 0,
             "text": text,
             "finish": "stop" if text else "",
-            "new_tokens": None,
             "status": "ok" if text else "not written",
         }
 

@@ -4,7 +4,7 @@ edits, measures that need a model, reference texts."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ from seesaw_cf.models.load import load_model
 from seesaw_cf.texts.annotate.embed import Embedder
 from seesaw_cf.texts.annotate.encoder import load_nli
 from seesaw_cf.texts.rate.survey import SurveySample
-from seesaw_cf.texts.report.auto import Columns, bertscore_measures, nli_measures, perplexities
+from seesaw_cf.texts.report.auto import bertscore_measures, nli_measures, perplexities
 from seesaw_cf.texts.report.page import write_leme_report
 from seesaw_cf.texts.report.simple import measure_rows, passage_columns, simple_metrics
 from seesaw_cf.texts.report.tables import longform_sections
@@ -77,8 +77,8 @@ def report_leme(
     parts += [_MEASURED[name](model, run.samples, run.passages) for name, model in named]
     simple = pd.concat([part for part in parts if part is not None and len(part)], ignore_index=True)
     factual = {record["case_id"] for record in run.coupled if record["kind"] == "factual"}
-    tables = {"ratings": run.ratings, "annotations": run.annotations, "edits": run.edits}
-    sections = longform_sections(run.passages, **tables, scores=short, simple=simple, factual=factual)
+    tables = run.passages, run.ratings, run.annotations
+    sections = longform_sections(*tables, scores=short, simple=simple, factual=factual, edits=run.edits)
     return write_leme_report(folder, out or folder / "report", sections, pictures=pictures, full=full)
 
 
@@ -143,8 +143,8 @@ def _qualities(
     passages: pa.Table, records: Sequence[LongformRecord], references: Mapping[str, list[str]]
 ) -> pd.DataFrame:
     """Generation entropy of every text about the subject and, of each case's texts together, the reference score."""
-    frame = as_frame(passages)
-    frame = frame[(frame["status"] == "ok") & frame["passage"].isin(_OWN) & (frame["text"].str.strip() != "")]
+    frame = _texts(passages)
+    frame = frame[frame["passage"].isin(_OWN)]
     entropy = [2 / 3 * ngram_entropy(text, 2) + 4 / 3 * ngram_entropy(text, 3) for text in frame["text"]]
     parts = [frame[["method", "case_id"]].assign(metric="generation_entropy", value=entropy)]
     if references:
@@ -156,20 +156,23 @@ def _qualities(
     return pd.concat(parts, ignore_index=True)
 
 
-def _columns(samples: Sequence[SurveySample]) -> Columns:
-    columns = passage_columns(samples)
-    return {column.name: getattr(columns, column.name) for column in fields(columns)}
+def _texts(passages: pa.Table) -> pd.DataFrame:
+    frame = as_frame(passages)
+    return frame[(frame["status"] == "ok") & (frame["text"].str.strip() != "")]
 
 
 def _perplexity(model: str, samples: Sequence[SurveySample], passages: pa.Table) -> pd.DataFrame:
-    frame = as_frame(passages)
-    frame = frame[(frame["status"] == "ok") & (frame["text"].str.strip() != "")]
+    frame = _texts(passages)
     nats = np.log(perplexities(frame["text"].tolist(), *load_model(model)))
     return frame[["method", "case_id"]].assign(metric="log_perplexity", value=nats)
 
 
 _MEASURED: Mapping[str, Callable[[str, Sequence[SurveySample], pa.Table], pd.DataFrame]] = {
-    "nli": lambda name, samples, _: measure_rows(samples, nli_measures(_columns(samples), load_nli(name))),
-    "bertscore": lambda name, samples, _: measure_rows(samples, bertscore_measures(_columns(samples), Embedder(name))),
+    "nli": lambda name, samples, _: measure_rows(
+        samples, nli_measures(asdict(passage_columns(samples)), load_nli(name))
+    ),
+    "bertscore": lambda name, samples, _: measure_rows(
+        samples, bertscore_measures(asdict(passage_columns(samples)), Embedder(name))
+    ),
     "perplexity": _perplexity,
 }

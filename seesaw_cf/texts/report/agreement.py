@@ -14,7 +14,7 @@ from seesaw_cf.effects.leme_annotation import LABELS
 from seesaw_cf.report.table import Table, table_of
 from seesaw_cf.stats import Design, plan, variance_components
 from seesaw_cf.stats.agreement import Agreement, annotator_agreement
-from seesaw_cf.stats.case_means import case_share
+from seesaw_cf.stats.case_means import share_estimate
 from seesaw_cf.texts.annotate.folder import LEFT_OUT
 from seesaw_cf.texts.report.collected import Collected
 from seesaw_cf.texts.train.ratings import rating_scores
@@ -109,7 +109,7 @@ def _numbers(estimate: Estimate, n_items: int) -> TableRow:
 def _beyond(agreement: Agreement, level: str, paired: int) -> TableRow:
     alpha, fleiss = agreement.krippendorff[level], agreement.fleiss
     about: TableRow = {"alpha": alpha.value, "low": alpha.low, "high": alpha.high, "n": paired}
-    about |= {"fleiss": fleiss.value, "fleiss_low": fleiss.low, "fleiss_high": fleiss.high, "fleiss_n": fleiss.n}
+    about |= fleiss.limits("fleiss") | {"fleiss_n": fleiss.n}
     reasons = {"alpha": _why(alpha, paired, "two raters"), "Fleiss": _why(fleiss, fleiss.n, "all raters")}
     counts = {"n_items": agreement.n_items, "n_missing": agreement.n_missing}
     note = "; ".join(f"{name}: {why}" for name, why in reasons.items() if why)
@@ -258,16 +258,14 @@ def _survey_row(name: str, rows: pd.DataFrame, left_out: int, draws: int) -> Tab
 
 
 def _claim_row(name: str, rows: pd.DataFrame, left_out: int, draws: int) -> TableRow:
-    about: TableRow = {"annotator": name, "n": len(rows), "cases": rows["case_id"].nunique()}
-    about["left_out"] = left_out
+    about: TableRow = {"annotator": name, "n": len(rows), "cases": rows["case_id"].nunique(), "left_out": left_out}
     if rows.empty:
         return about
-    right = case_share(rows["value"] == rows["other"], rows["case_id"])
-    about |= {"accuracy": right["value"], "accuracy_low": right["low"], "accuracy_high": right["high"]}
+    about |= share_estimate(rows["value"] == rows["other"], rows["case_id"]).limits("accuracy")
     return about | _alpha(rows, "nominal", draws)
 
 
 def _alpha(rows: pd.DataFrame, level: str, draws: int) -> TableRow:
     table = np.column_stack([rows["value"], np.round(rows["other"])])
     agreement = annotator_agreement(table.tolist(), groups=rows["case_id"].tolist(), draws=draws).krippendorff[level]
-    return {"alpha": agreement.value, "alpha_low": agreement.low, "alpha_high": agreement.high}
+    return {**agreement.limits("alpha")}

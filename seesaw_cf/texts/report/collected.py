@@ -29,22 +29,14 @@ KINDS: Mapping[str, pa.Schema] = MappingProxyType(
 # Last part of a file's name -> its rows are answers given a second time, or no answers to these texts.
 _AGAIN = ("swapped", "repeats")
 _LEFT_OUT = ("renamed",)
-# What tells one row from another; the same answer twice is one.
-_KEYS = {
-    "flaws": ("pair_id", "flaw", "rater"),
-    "reflected": ("pair_id", "rater"),
-    "ratings": ("editor", "case_id", "phase", "sample", "item", "rater"),
-    "annotations": ("editor", "case_id", "phase", "sample", "passage", "claim_kind", "claim_id", "annotator"),
-    "failures": ("editor", "case_id", "phase", "sample", "mode", "rater"),
-    "passages": ("editor", "case_id", "phase", "sample", "passage", "prompt_id"),
-}
-_VALUES = {
-    "flaws": "change",
-    "reflected": "reflected",
-    "ratings": "rating",
-    "annotations": "label",
-    "failures": "present",
-    "passages": "text",
+# What is answered, and what tells one row from another; the same answer twice is one.
+_QUESTIONS = {
+    "flaws": ("change", "pair_id", "flaw", "rater"),
+    "reflected": ("reflected", "pair_id", "rater"),
+    "ratings": ("rating", "editor", "case_id", "phase", "sample", "item", "rater"),
+    "annotations": ("label", "editor", "case_id", "phase", "sample", "passage", "claim_kind", "claim_id", "annotator"),
+    "failures": ("present", "editor", "case_id", "phase", "sample", "mode", "rater"),
+    "passages": ("text", "editor", "case_id", "phase", "sample", "passage", "prompt_id"),
 }
 
 
@@ -103,7 +95,7 @@ def collect(places: Sequence[str | os.PathLike[str]], needed: Sequence[str]) -> 
 
 def _files(place: Path) -> list[Path]:
     if place.is_dir():
-        return sorted(file for file in place.glob("*.parquet"))
+        return sorted(place.glob("*.parquet"))
     beside = (place.with_suffix(f".{name}{place.suffix}") for name in ("repeats", "reflected"))
     return [place, *(file for file in beside if file.exists())]
 
@@ -126,7 +118,7 @@ def joined(kind: str, tables: Mapping[str, pa.Table]) -> pa.Table:
     Raises:
         RecordError: Two answers to the same question by the same rater; both places are named.
     """
-    key, value = _KEYS[kind], _VALUES[kind]
+    value, *key = _QUESTIONS[kind]
     seen: dict[tuple[object, ...], tuple[object, str]] = {}
     rows = []
     for source, table in tables.items():

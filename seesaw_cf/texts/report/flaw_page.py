@@ -24,7 +24,7 @@ from seesaw_cf.report.table import Column, Row, Table
 from seesaw_cf.texts.report.collected import Collected
 from seesaw_cf.texts.report.flaws import edits_reflected, flaw_sections
 from seesaw_cf.texts.report.tables import findings_of
-from seesaw_cf.texts.wording import FLAWS_BY_NAME
+from seesaw_cf.texts.wording import flaw_title
 
 _MAX_PAIRS, _MAX_CHARACTERS = 60, 1_500_000  # of the texts
 _WARNING = (
@@ -34,7 +34,7 @@ _WARNING = (
 _LEVEL = 0.05
 _CHANGES = {1: "more after", -1: "more before", 0: "equal"}
 _RATINGS = (
-    Column("flaw", lambda row: _title(row["flaw"]), words=True),
+    Column("flaw", lambda row: flaw_title(row["flaw"]), words=True),
     Column("rater", words=True),
     Column("rating", lambda row: _CHANGES.get(row["change"], row["status"]), words=True),
     Column("words that show it", lambda row: row["quote"] or "-", words=True),
@@ -106,11 +106,9 @@ class FlawSummary:
 
     def named(self, sign: int) -> str:
         """The means on this side of 0 that stand after correction, the largest first; "" where there is none."""
-        rows = [
-            row for row in self.means if (row.get("p_adjusted") or 0) < _LEVEL and row.get("p_adjusted") is not None
-        ]
-        rows = sorted((row for row in rows if row["value"] * sign > 0), key=lambda row: -abs(row["value"]))
-        return listed(map(_said, rows), joined="; ")
+        tested = [row for row in self.means if pd.notna(row.get("p_adjusted")) and row["value"] * sign > 0]
+        rows = [row for row in tested if row["p_adjusted"] < _LEVEL]
+        return listed(map(_said, sorted(rows, key=lambda row: -abs(row["value"]))), joined="; ")
 
     @property
     def more(self) -> str:
@@ -154,11 +152,7 @@ def _rows(means: pd.DataFrame) -> list[dict[Any, Any]]:
 def _said(row: Mapping[Any, Any]) -> str:
     about = ", ".join(relation_name(str(row[name])) for name in ("editor", "relation") if row.get(name))
     numbers = text.minus(text.estimate(row["value"], row.get("low"), row.get("high"), "+.2f"))
-    return f"{_title(row['flaw'])} ({about}): {numbers}, n = {row.get('n', 0)}"
-
-
-def _title(flaw: object) -> str:
-    return FLAWS_BY_NAME[str(flaw)].title if str(flaw) in FLAWS_BY_NAME else str(flaw)
+    return f"{flaw_title(row['flaw'])} ({about}): {numbers}, n = {row.get('n', 0)}"
 
 
 def _not_known(frame: pd.DataFrame, rated: pd.DataFrame, took: str) -> str:
@@ -170,41 +164,21 @@ def _not_known(frame: pd.DataFrame, rated: pd.DataFrame, took: str) -> str:
 
 
 def _plot(means: pd.DataFrame) -> list[Panels]:
-    rows = _rows(means)
-    if not rows:
-        return []
-    axis = Axis(-1.0, 1.0)
+    axis, rows = Axis(-1.0, 1.0), _rows(means)
     panels: list[Panel] = []
+    about = "Mean rating, 95 % intervals; right of 0: more after the edit"
     for name in dict.fromkeys(str(row.get("relation", "")) for row in rows):
-        own = [row for row in rows if str(row.get("relation", "")) == name]
-        lines = [
-            ForestRow(
-                " · ".join(filter(None, (_title(row["flaw"]), str(row.get("editor") or "")))),
-                f"{row.get('n', 0)}",
-                [
-                    Mark(
-                        axis.at(row["value"]),
-                        axis.span(row.get("low", math.nan), row.get("high", math.nan)),
-                        0,
-                        _said(row),
-                    )
-                ],
-            )
-            for row in own
-        ]
-        about = "Mean rating, 95 % intervals; right of 0: more after the edit"
-        panels.append(
-            Panel(
-                f"edited: {relation_name(name) if name else 'all'}",
-                about,
-                ("flaw", "ratings"),
-                [ForestColumn("change", axis)],
-                "−1 to 1",
-                lines,
-                not panels,
-            )
-        )
-    return [Panels(panels)]
+        title = f"edited: {relation_name(name) if name else 'all'}"
+        lines = [_line(row, axis) for row in rows if str(row.get("relation", "")) == name]
+        columns = [ForestColumn("change", axis)]
+        panels.append(Panel(title, about, ("flaw", "ratings"), columns, "−1 to 1", lines, not panels))
+    return [Panels(panels)] if panels else []
+
+
+def _line(row: Mapping[Any, Any], axis: Axis) -> ForestRow:
+    label = " · ".join(filter(None, (flaw_title(row["flaw"]), str(row.get("editor") or ""))))
+    span = axis.span(row.get("low", math.nan), row.get("high", math.nan))
+    return ForestRow(label, f"{row.get('n', 0)}", [Mark(axis.at(row["value"]), span, 0, _said(row))])
 
 
 def _texts(table: pa.Table) -> PageSection | None:

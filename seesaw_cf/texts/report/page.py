@@ -19,7 +19,7 @@ from seesaw_cf.report.html.look import Pair, Texts
 from seesaw_cf.report.provenance import repeat_command
 from seesaw_cf.report.rows import Manifest
 from seesaw_cf.report.table import Table
-from seesaw_cf.texts.report.page_measures import TITLE, claims_plot, legend, survey_plot, text_summary, took
+from seesaw_cf.texts.report.page_measures import TITLE, measure_plots, text_summary, took
 from seesaw_cf.texts.report.page_texts import written_pairs
 from seesaw_cf.texts.report.tables import NONE, draw_pictures, edit_counts, findings_of, passage_counts
 from seesaw_cf.texts.report.values import BASELINE
@@ -65,10 +65,6 @@ def leme_findings(folder: Path, sections: Sequence[Table]) -> Findings:
     quality = annotator_lines(folder)
     colours = key_colours([BASELINE, *edits["editor"].to_pylist()])
     counts = passage_counts(passages)
-    plots = [
-        *claims_plot(frames.get("labels"), colours, " ".join(quality[:1])),
-        *survey_plot(frames.get("survey"), colours),
-    ]
     written = int(counts.loc[counts["status"] == "ok", "n"].sum())
     screen = FirstScreen(
         _edited(manifest, edit_counts(edits), counts),
@@ -81,7 +77,7 @@ def leme_findings(folder: Path, sections: Sequence[Table]) -> Findings:
     )
     return findings_of(
         screen,
-        [*([legend(colours)] if plots else []), *plots],
+        measure_plots(frames.get("labels"), frames.get("survey"), colours, " ".join(quality[:1])),
         [_texts(written_pairs(passages, run.annotations, run.ratings, edits.to_pandas()), " ".join(quality[:2]))],
         sections,
         [*_METHOD, *quality],

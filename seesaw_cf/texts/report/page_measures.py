@@ -93,12 +93,8 @@ def text_summary(written: int, frames: Mapping[str, pd.DataFrame | None]) -> Tex
     parts = []
     for name, who in (("drift", "annotator"), ("survey_tests", "rater")):
         frame = frames.get(name)
-        rows = None if frame is None or frame.empty else _of_one(frame, who)[1]
-        parts.append(
-            None
-            if rows is None
-            else sorted(rows, key=lambda row: (row["p_adjusted"] != row["p_adjusted"], row["p_adjusted"]))
-        )
+        surest = None if frame is None or frame.empty else frame.sort_values("p_adjusted", kind="stable")
+        parts.append(None if surest is None else _of_one(surest, who)[1])
     return TextSummary(written, any(frames.get(name) is not None for name in ("labels", "survey")), *parts)
 
 
@@ -159,7 +155,24 @@ def _rating(row: Mapping[Any, Any]) -> str:
     return f"{text.estimate(row['value'], row['low'], row['high'])} (n = {row['n']})"
 
 
-def survey_plot(frame: pd.DataFrame | None, colours: Mapping[str, int]) -> list[Part]:
+def measure_plots(
+    labels: pd.DataFrame | None, survey: pd.DataFrame | None, colours: Mapping[str, int], quality: str = ""
+) -> list[Part]:
+    """Return claims and ratings from before to after each editor, and what the marks mean; nothing without either.
+
+    Args:
+        labels: Of `label_shares`.
+        survey: Means of ratings.
+        colours: Editor -> number of its colour.
+        quality: How often the annotator is right, said where its labels are shown.
+    """
+    plots = [*_claims_plot(labels, colours, quality), *_survey_plot(survey, colours)]
+    names = [(colour, 0, name) for name, colour in colours.items() if name != BASELINE]
+    about = "Hollow: before any edit. Dot and line: after it, with its 95 % interval (open: no interval)."
+    return [Legend(names, about), *plots] if plots else []
+
+
+def _survey_plot(frame: pd.DataFrame | None, colours: Mapping[str, int]) -> list[Part]:
     """Return means of every statement by rater, from before to after each editor; nothing without ratings."""
     if frame is None or frame.empty:
         return []
@@ -180,14 +193,8 @@ def survey_plot(frame: pd.DataFrame | None, colours: Mapping[str, int]) -> list[
     return [Panels(panels)]
 
 
-def claims_plot(labels: pd.DataFrame | None, colours: Mapping[str, int], quality: str = "") -> list[Part]:
-    """Return shares of claims by annotator, passage and kind, from before to after each editor; nothing without claims.
-
-    Args:
-        labels: Of `label_shares`.
-        colours: Editor -> number of its colour.
-        quality: How often the annotator is right, said where its labels are shown.
-    """
+def _claims_plot(labels: pd.DataFrame | None, colours: Mapping[str, int], quality: str) -> list[Part]:
+    """Return shares of claims by annotator, passage and kind, before and after each editor; nothing without claims."""
     if labels is None or labels.empty:
         return []
     axis, sides = Axis(0.0, 1.0), ("supports", "contradicts")
@@ -215,15 +222,9 @@ def claims_plot(labels: pd.DataFrame | None, colours: Mapping[str, int], quality
     return [Panels(panels)]
 
 
-def legend(colours: Mapping[str, int]) -> Legend:
-    """Return what the marks of both plots mean."""
-    names = [(colour, 0, name) for name, colour in colours.items() if name != BASELINE]
-    return Legend(names, "Hollow: before any edit. Dot and line: after it, with its 95 % interval (open: no interval).")
-
-
 def _raters_first(frame: pd.DataFrame, column: str) -> list[tuple[str, pd.DataFrame]]:
     """Who rated what, baselines last: each data set by itself where there are several."""
-    by = [column, *(["dataset"] if "dataset" in frame else [])]
+    by = [name for name in (column, "dataset") if name in frame]
     groups = [(", ".join(map(str, names)), own) for names, own in frame.groupby(by, sort=True, observed=True)]
     return sorted(groups, key=lambda group: "baseline" in group[0])
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import pandas as pd
@@ -73,10 +73,8 @@ def written_pairs(
         (row["editor"], row["case_id"]): f"{row['subject']}: {row['target_true']} \u2192 {row['target_new']}"
         for row in edits.to_dict("records")
     }
-    edits_with_texts = _kept(everything)
-    return [
-        _pair(edit, titles.get((edit.editor, edit.case_id), f"case {edit.case_id}")) for edit in edits_with_texts
-    ], len(everything)
+    pairs = [_pair(edit, titles.get((edit.editor, edit.case_id), f"case {edit.case_id}")) for edit in _kept(everything)]
+    return pairs, len(everything)
 
 
 def _collected(passages: pa.Table, annotations: pa.Table | None, ratings: pa.Table | None) -> list[EditTexts]:
@@ -87,8 +85,7 @@ def _collected(passages: pa.Table, annotations: pa.Table | None, ratings: pa.Tab
         passage, _, sample = pair.pair_id.rsplit("-", 3)[1:]
         key = (pair.editor, pair.case_id, int(sample))
         by_edit.setdefault(key, EditTexts(*key)).texts.append((passage, pair))
-    rows = [*_rows(annotations), *_rows(ratings)]
-    for row in rows:
+    for row in (*_rows(annotations), *_rows(ratings)):
         if row["phase"] == "pre":
             before[row["case_id"], row["sample"]].append(row)
         elif (key := (row["editor"], row["case_id"], row["sample"])) in by_edit:
@@ -99,9 +96,8 @@ def _collected(passages: pa.Table, annotations: pa.Table | None, ratings: pa.Tab
     return list(by_edit.values())
 
 
-def _rows(table: pa.Table | None) -> Iterator[Row]:
-    if table is not None:
-        yield from (row for row in table.to_pylist() if row["status"] == "ok")
+def _rows(table: pa.Table | None) -> list[Row]:
+    return [] if table is None else [row for row in table.to_pylist() if row["status"] == "ok"]
 
 
 def _put(edit: EditTexts, row: Row) -> None:

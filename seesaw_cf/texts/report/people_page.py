@@ -12,6 +12,7 @@ import pandas as pd
 import pyarrow.compute as pc
 
 from seesaw_cf.base.errors import MissingExtraError
+from seesaw_cf.base.terminal import quantity
 from seesaw_cf.base.types import JsonObject
 from seesaw_cf.effects.leme_auto import leme_auto
 from seesaw_cf.report import text
@@ -21,11 +22,11 @@ from seesaw_cf.report.html.forest import key_colours
 from seesaw_cf.report.table import Table, table_of
 from seesaw_cf.stats.plain import plain
 from seesaw_cf.texts.report.collected import Collected, collect
-from seesaw_cf.texts.report.page_measures import TITLE, claims_plot, legend, survey_plot, text_summary, took
+from seesaw_cf.texts.report.page_measures import TITLE, measure_plots, text_summary, took
 from seesaw_cf.texts.report.people_survey import HEAD, PLACE, people_sections
 from seesaw_cf.texts.report.simple import passage_columns
 from seesaw_cf.texts.report.tables import draw_pictures, findings_of
-from seesaw_cf.texts.report.values import BASELINE
+from seesaw_cf.texts.report.values import BASELINE, HUMAN
 from seesaw_cf.texts.runs import RunTexts
 
 # Kind of answers -> column of the answer, column of who gave it, what it is called.
@@ -38,7 +39,6 @@ _AGREEMENT = {
     "survey_agreement": ("type", "all", "the survey"),
     "claim_agreement": ("claim", "all", "claims"),
 }
-_UNEDITED = (BASELINE, "human")
 _METHOD = (
     "Means are means of case means over all people, with 95 % intervals clustered by case. none is the unedited model, "
     "human are passages that people wrote.",
@@ -56,22 +56,15 @@ def people_findings(people: Collected, sections: Sequence[Table], facts: JsonObj
         facts: What was recorded about the report.
     """
     frames = {section.name: section.frame for section in sections}
-    measures = {
-        name: _by_people(frames.get(table), who)
-        for name, table, who in (
-            ("survey", "survey", "rater"),
-            ("survey_tests", "survey_tests", "rater"),
-            ("labels", "labels", "annotator"),
-            ("drift", "drift", "annotator"),
-        )
-    }
+    whose = {"survey": "rater", "survey_tests": "rater", "labels": "annotator", "drift": "annotator"}
+    measures = {name: frames[name].assign(**{who: "people"}) for name, who in whose.items() if name in frames}
     answers = [people.get(kind).to_pandas() for kind in _ANSWERS]
     names = [str(name) for frame in answers for name in frame["editor"]]
     colours = key_colours([BASELINE, *names])
     cases = {case for frame in answers for case in frame["case_id"]}
     texts = {key for frame in answers for key in frame[PLACE].itertuples(index=False, name=None)}
-    editors = [name for name in dict.fromkeys(names) if name not in _UNEDITED]
-    plots = [*claims_plot(measures["labels"], colours), *survey_plot(measures["survey"], colours)]
+    editors = [name for name in dict.fromkeys(names) if name not in (BASELINE, HUMAN)]
+    plots = measure_plots(measures.get("labels"), measures.get("survey"), colours)
     screen = FirstScreen(
         f"{len(cases)} cases, as people rate them · edits by {', '.join(editors) or 'nobody'}",
         title_by(TITLE, text_summary(len(texts), measures)),
@@ -81,11 +74,7 @@ def people_findings(people: Collected, sections: Sequence[Table], facts: JsonObj
             "How sure": _sure(people, frames),
         },
     )
-    return findings_of(screen, [*([legend(colours)] if plots else []), *plots], [], sections, _METHOD, facts)
-
-
-def _by_people(frame: pd.DataFrame | None, who: str) -> pd.DataFrame | None:
-    return None if frame is None else frame.assign(**{who: "people"})
+    return findings_of(screen, plots, [], sections, _METHOD, facts)
 
 
 def _not_known(people: Collected) -> str:
@@ -107,8 +96,7 @@ def _sure(people: Collected, frames: Mapping[str, pd.DataFrame]) -> str:
         table = people.get(kind)
         if table.num_rows:
             n = table.num_rows - table[column].null_count
-            raters = len(set(table[who].to_pylist()))
-            counts.append(f"{n} {name} by {raters} {'person' if raters == 1 else 'people'}")
+            counts.append(f"{n} {name} by {quantity(len(set(table[who].to_pylist())), 'person', 'people')}")
     agreed = [
         f"Krippendorff's alpha on {title} " + text.minus(text.estimate(row["alpha"], row["low"], row["high"]))
         for name, (by, whole, title) in _AGREEMENT.items()

@@ -15,7 +15,7 @@ from seesaw_cf.stats import case_weights, clustered_mean
 from seesaw_cf.stats.case_means import case_share, row_share
 from seesaw_cf.texts.report.agreement import Agreeing, agreement_sections, beside_people, plan_section
 from seesaw_cf.texts.report.collected import Collected
-from seesaw_cf.texts.report.tables import drift_table, survey_sections, survey_tests
+from seesaw_cf.texts.report.tables import drift_table, share_tables, survey_sections, survey_tests
 from seesaw_cf.texts.report.values import METRICS, as_frame, label_shares, survey_values
 from seesaw_cf.texts.wording import FAILURE_MODES
 
@@ -129,10 +129,8 @@ def _claims(people: Collected, draws: int) -> list[Table]:
     rated["claim"] = frame["claim_kind"]
     how = Agreeing("claim", "nominal", "claims", "claim_agreement", "Agreement on claims", draws=draws)
     shares = label_shares(frame.assign(annotator=_PEOPLE)).drop(columns="annotator")
-    against = shares[shares["label"] == "contradicts"].drop(columns="label")
     return [
-        table_of("labels", "Labels of claims (LEME Figure 4)", _ABOUT["claims"], shares, "label"),
-        table_of("contradicted", "Contradicted claims (LEME Figure 5)", _ABOUT["claims"], against, "claim_kind"),
+        *share_tables(shares, _ABOUT["claims"], "LEME "),
         drift_table(frame.assign(annotator=_PEOPLE)),
         table_of("claim_counts", "Annotations (LEME Tables 2 and 3)", _ABOUT["claim_counts"], _counts(frame), digits=3),
         *agreement_sections(pd.concat([rated.assign(claim=_ALL), rated]), how),

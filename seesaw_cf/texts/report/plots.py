@@ -52,22 +52,34 @@ def _panels(frame: pd.DataFrame, by: list[str], height: float) -> list[tuple[Fig
     return [(figure, axis, title, part) for axis, title, (_, part) in zip(axes, titles, parts, strict=True)]
 
 
-def _bars(axis: Axes, part: pd.DataFrame, across: str) -> None:
-    """Bars of every method side by side over the values of a column, with their intervals."""
-    places = list(dict.fromkeys(part[across]))
-    grouped_bars(axis, part, (across, places), "method", ("value", "low", "high"))
-    axis.set_xticks(
-        range(len(places)), [printable(place).replace("_", " ") for place in places], rotation=15, ha="right"
-    )
-    axis.axhline(0, color="black", linewidth=0.8)
-    axis.legend(ncols=4, frameon=False, fontsize=8, loc="lower right", bbox_to_anchor=(1, 1))
+def _bars(
+    frame: pd.DataFrame,
+    by: list[str],
+    across: str,
+    label: str,
+    height: float,
+    ends: tuple[float | None, float | None] = (None, None),
+    about: str = "",
+) -> Figure:
+    """Bars of every method side by side over the values of a column, with their intervals.
 
-
-def _bar_panels(section: str, frame: pd.DataFrame) -> Figure:
-    by, across, label, ends, height, about = _BARS[section]
+    Args:
+        frame: Of a section.
+        by: Blocks that have axes of their own.
+        across: What is side by side.
+        label: Words of the vertical axis.
+        height: Of a panel.
+        ends: Of the vertical axis.
+        about: What titles begin with.
+    """
     panels = _panels(frame, ["dataset", "model", *by], height)
     for _, axis, title, part in panels:
-        _bars(axis, part, across)
+        places = list(dict.fromkeys(part[across]))
+        grouped_bars(axis, part, (across, places), "method", ("value", "low", "high"))
+        names = [printable(place).replace("_", " ") for place in places]
+        axis.set_xticks(range(len(places)), names, rotation=15, ha="right")
+        axis.axhline(0, color="black", linewidth=0.8)
+        axis.legend(ncols=4, frameon=False, fontsize=8, loc="lower right", bbox_to_anchor=(1, 1))
         axis.set_ylim(*ends)
         axis.set_ylabel(f"{label}, 95 % interval")
         axis.set_title(about + title, loc="left")
@@ -91,27 +103,32 @@ def _labels(frame: pd.DataFrame) -> Figure:
     return panels[0][0]
 
 
-# Section -> blocks that have axes of their own, what is side by side, words of the vertical axis, its ends, height of a
-# panel, words before its title.
-_BARS: dict[str, tuple[list[str], str, str, tuple[float | None, float | None], float, str]] = {
-    "survey": (["rater"], "metric", "mean rating", (1, 7.6), 3.4, ""),
-    "contradicted": (["annotator", "passage"], "claim_kind", "share contradicted", (0, 1), 3.0, "passages: "),
-    "kind_differences": (["rater", "metric"], "contrast", "difference", (None, None), 2.8, ""),
-    "short_differences": (["metric"], "contrast", "difference of shares", (None, None), 2.4, "short form: "),
-}
 _PICTURES: dict[str, tuple[str, Callable[[pd.DataFrame], Figure]]] = {
-    "survey": ("Mean rating of every method on every item, with 95 % intervals", partial(_bar_panels, "survey")),
+    "survey": (
+        "Mean rating of every method on every item, with 95 % intervals",
+        partial(_bars, by=["rater"], across="metric", label="mean rating", height=3.4, ends=(1, 7.6)),
+    ),
     "labels": ("Share of claims that passages support, leave open and contradict", _labels),
     "contradicted": (
         "Share of claims that passages contradict, with 95 % intervals",
-        partial(_bar_panels, "contradicted"),
+        partial(
+            _bars,
+            by=["annotator", "passage"],
+            across="claim_kind",
+            label="share contradicted",
+            height=3.0,
+            ends=(0, 1),
+            about="passages: ",
+        ),
     ),
     "kind_differences": (
         "Rating by kind of edit: difference from the other edits",
-        partial(_bar_panels, "kind_differences"),
+        partial(_bars, by=["rater", "metric"], across="contrast", label="difference", height=2.8),
     ),
     "short_differences": (
         "Short form by kind of edit: difference from the other edits",
-        partial(_bar_panels, "short_differences"),
+        partial(
+            _bars, by=["metric"], across="contrast", label="difference of shares", height=2.4, about="short form: "
+        ),
     ),
 }

@@ -134,7 +134,7 @@ def passage_counts(passages: pa.Table) -> pd.DataFrame:
     frame = analyses.as_frame(passages)
     empty = (frame["status"] == "ok") & (frame["text"].str.strip() == "")
     frame = frame.assign(n=1, n_empty=empty, n_cut=frame["finish"] == "length")
-    by = [*(["dataset"] if "dataset" in frame else []), "method", "passage", "status"]
+    by = [name for name in ("dataset", "method", "passage", "status") if name in frame]
     return frame.groupby(by, sort=True)[["n", "n_empty", "n_cut"]].sum().reset_index()
 
 
@@ -170,6 +170,21 @@ def survey_tests(values: pd.DataFrame) -> Table:
     return table_of("survey_tests", "Lower than without edit? (Table 1)", about, wilcoxon_tests(values), digits=3)
 
 
+def share_tables(shares: pd.DataFrame, about: str, paper: str = "") -> list[Table]:
+    """Return which labels claims have, and how many are contradicted.
+
+    Args:
+        shares: Of `label_shares`.
+        about: What both say.
+        paper: What headings call the paper before its figures; "" = nothing.
+    """
+    against = shares[shares["label"] == "contradicts"].drop(columns="label")
+    return [
+        table_of("labels", f"Labels of claims ({paper}Figure 4)", about, shares, "label"),
+        table_of("contradicted", f"Contradicted claims ({paper}Figure 5)", about, against, "claim_kind"),
+    ]
+
+
 def drift_table(annotations: pa.Table | pd.DataFrame) -> Table:
     """Return how much more untouched facts are contradicted after edits than before."""
     about = (
@@ -187,7 +202,7 @@ def typed_values(values: pd.DataFrame) -> pd.DataFrame:
 def _survey(ratings: pa.Table, kinds: pd.DataFrame | None, scores: pa.Table | None) -> list[Table]:
     values, by_type = (analyses.survey_values(ratings, by_type=flag) for flag in (False, True))
     frame = ratings.to_pandas()
-    by = [*(["dataset"] if "dataset" in frame else []), "rater", "status"]
+    by = [name for name in ("dataset", "rater", "status") if name in frame]
     unrated = frame[frame["status"] != "ok"].groupby(by).size().rename("n").reset_index()
     sections = [
         *survey_sections(values, "Survey (Tables 1, 10-13)", f"1 to 7. {_MEANS}"),
@@ -212,12 +227,9 @@ def _survey(ratings: pa.Table, kinds: pd.DataFrame | None, scores: pa.Table | No
 
 
 def _claims(annotations: pa.Table) -> list[Table]:
-    shares = analyses.label_shares(annotations)
-    against = shares[shares["label"] == "contradicts"].drop(columns="label")
     about = "Share of claims, with 95 % intervals clustered by case."
     return [
-        table_of("labels", "Labels of claims (Figure 4)", about, shares, "label"),
-        table_of("contradicted", "Contradicted claims (Figure 5)", about, against, "claim_kind"),
+        *share_tables(analyses.label_shares(annotations), about),
         drift_table(annotations),
         table_of(
             "label_tests",

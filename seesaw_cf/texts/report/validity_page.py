@@ -11,6 +11,7 @@ from pathlib import Path
 import pandas as pd
 import pyarrow as pa
 
+from seesaw_cf.base.terminal import quantity
 from seesaw_cf.base.types import TableRow
 from seesaw_cf.report import text
 from seesaw_cf.report.forms import findings_report
@@ -18,13 +19,13 @@ from seesaw_cf.report.html.findings import Findings, FirstScreen, PageSection, P
 from seesaw_cf.report.html.forest import Axis, ForestColumn, ForestRow, Mark, Panel
 from seesaw_cf.report.table import Column, EstimateColumn, Table
 from seesaw_cf.texts.flaws.validity import JudgeValidity, validate_judge
-from seesaw_cf.texts.wording import FLAWS_BY_NAME
+from seesaw_cf.texts.wording import flaw_title
 
 _ANSWERS = {"-1": "more before", "0": "equal", "1": "more after"}
 _AGREES = "agrees with people"
 _ENDS = {"": "value", "_low": "low", "_high": "high"}
 _share = partial(EstimateColumn, scale=100.0, unit="%", digits=1)
-_FLAW = Column("flaw", lambda row: _title(row["flaw"]), words=True)
+_FLAW = Column("flaw", lambda row: flaw_title(row["flaw"]), words=True)
 _ACCURACY = (
     _FLAW,
     _share("right (median)", "judge_median"),
@@ -80,19 +81,18 @@ def validity_findings(table: pa.Table, by_flaw: Mapping[str, JudgeValidity], jud
     frame = table.to_pandas()
     people = sorted(set(frame["rater"]) - {judge})
     rows = pd.DataFrame([_row(flaw, validity) for flaw, validity in by_flaw.items()])
-    agrees = [_title(flaw) for flaw, validity in by_flaw.items() if validity["verdict"].startswith(_AGREES)]
-    others = [
-        f"{_title(flaw)}: {validity['verdict']}" for flaw, validity in by_flaw.items() if _title(flaw) not in agrees
-    ]
-    low, high = min(validity["n"] for validity in by_flaw.values()), max(validity["n"] for validity in by_flaw.values())
+    verdict_of = {flaw_title(flaw): validity["verdict"] for flaw, validity in by_flaw.items()}
+    agrees = [title for title, verdict in verdict_of.items() if verdict.startswith(_AGREES)]
+    others = [f"{title}: {verdict}" for title, verdict in verdict_of.items() if title not in agrees]
+    low, high = int(rows["n"].min()), int(rows["n"].max())
     screen = FirstScreen(
-        f"{frame['pair_id'].nunique()} pairs of texts, rated by {judge} and by {len(people)} "
-        f"{'person' if len(people) == 1 else 'people'} ({', '.join(people[:6])}{', …' if len(people) > 6 else ''})",
+        f"{frame['pair_id'].nunique()} pairs of texts, rated by {judge} and by "
+        f"{quantity(len(people), 'person', 'people')} ({', '.join(people[:6])}{', …' if len(people) > 6 else ''})",
         title_by(VALIDITY_TITLE, JudgeSummary(judge, len(by_flaw), agrees, high)),
         {
             "Not shown": f"{'; '.join(others)}." if others else "",
             "How sure": f"{low if low == high else f'{low} to {high}'} pairs with an answer of both for each flaw"
-            f"{_split(by_flaw)}; 95 % intervals.",
+            f"{_split(int(rows['n_split'].max()))}; 95 % intervals.",
         },
     )
     tables = verdicts, accuracy, confusion = _tables(rows, by_flaw)
@@ -131,13 +131,8 @@ VALIDITY_TITLE: Sequence[TitleRules[JudgeSummary]] = (
 )
 
 
-def _split(by_flaw: Mapping[str, JudgeValidity]) -> str:
-    most = max(validity["n_split"] for validity in by_flaw.values())
+def _split(most: int) -> str:
     return f"; up to {most} more on which people are split evenly, which have no median" if most else ""
-
-
-def _title(flaw: str) -> str:
-    return FLAWS_BY_NAME[flaw].title if flaw in FLAWS_BY_NAME else flaw
 
 
 def _float(value: float | None) -> float:
@@ -168,9 +163,9 @@ def _kappas(rows: pd.DataFrame) -> Panels:
     lines = []
     for row in rows.to_dict("records"):
         ends = row["kappa"], row["kappa_low"], row["kappa_high"]
-        label = f"{_title(row['flaw'])}: kappa {text.minus(text.estimate(*ends))}"
+        label = f"{flaw_title(row['flaw'])}: kappa {text.minus(text.estimate(*ends))}"
         mark = None if math.isnan(ends[0]) else Mark(axis.at(ends[0]), axis.span(*ends[1:]), 0, label)
-        lines.append(ForestRow(_title(row["flaw"]), f"{row['n']}", [mark]))
+        lines.append(ForestRow(flaw_title(row["flaw"]), f"{row['n']}", [mark]))
     about = "Cohen's kappa of the judge and people's median, 95 % intervals; 0: as by chance, 1: always the same"
     return Panels([Panel("Cohen's kappa", about, ("flaw", "pairs"), [ForestColumn("kappa", axis)], "−1 to 1", lines)])
 

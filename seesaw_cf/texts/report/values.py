@@ -17,7 +17,7 @@ from seesaw_cf.base.errors import RecordError, unknown_name
 from seesaw_cf.base.types import TableRow
 from seesaw_cf.effects.leme_annotation import LABELS
 from seesaw_cf.effects.survey_items import ITEMS, TYPES
-from seesaw_cf.stats.case_means import case_difference, case_mean, case_share, with_adjusted
+from seesaw_cf.stats.case_means import case_difference, case_mean, case_share, share_estimate, with_adjusted
 
 BASELINE = "none"  # the unedited model
 HUMAN = "human"  # passages that people wrote
@@ -230,7 +230,6 @@ def _drift(before: pd.DataFrame, after: pd.DataFrame) -> TableRow:
     key = ["case_id", "claim_id", "sample"]
     pairs = after.merge(before, on=key, suffixes=("", "_before"))
     supported = pairs[pairs["label_before"] == "supports"]
-    lost = case_share(supported["label"] == "contradicts", supported["case_id"])
-    more = {"lost": lost["value"], "lost_low": lost["low"], "lost_high": lost["high"], "n_supported": lost["n"]}
-    more["n_missing"] = missing
+    lost = share_estimate(supported["label"] == "contradicts", supported["case_id"])
+    more = lost.limits("lost") | {"n_supported": lost.n, "n_missing": missing}
     return {name: change[name] for name in ("value", "low", "high", "p", "n", "n_cases", "note")} | more
