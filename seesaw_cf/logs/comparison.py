@@ -17,7 +17,7 @@ from seesaw_cf.base.checks import check_path, one_of
 from seesaw_cf.base.errors import RecordError
 from seesaw_cf.base.terminal import quantity
 from seesaw_cf.logs.answers import answer_forms
-from seesaw_cf.logs.differences import FAMILIES, differences
+from seesaw_cf.logs.differences import FAMILIES, SCORES, differences
 from seesaw_cf.logs.fields import add_mapping, wanted_fields
 from seesaw_cf.logs.forest import change_panels
 from seesaw_cf.logs.log import EvalLog, Reader
@@ -225,7 +225,7 @@ def _named(tables: Sequence[pd.DataFrame], pairs: Sequence[PairedItems]) -> pd.D
 
 def _sizes(counts: pd.DataFrame, differences: pd.DataFrame) -> str:
     own = counts[(counts["changed"] == counts["changed"].iloc[0]) & counts["task"].isin(differences["task"])]
-    own = own[own["task"].isin(differences.loc[differences["family"] == FAMILIES[0], "task"])]
+    own = own[own["task"].isin(differences.loc[differences["family"] == SCORES, "task"])]
     return f"{quantity(len(own), 'task')}, {quantity(float(own['paired'].sum()), 'item')}"
 
 

@@ -20,7 +20,7 @@ from seesaw_cf.stats.bootstrap import Floats
 from seesaw_cf.stats.crossing import Codes
 from seesaw_cf.stats.flips import ClusterFlips
 
-FAMILIES = ("scores", "log-probabilities", "groups")
+FAMILIES = SCORES, LOGS, GROUPS = ("scores", "log-probabilities", "groups")
 """Families of tests: the first metric of every task; its margin and log-likelihood; every group against the rest."""
 _MAX_GROUPS = 40  # a field with more values is no field of groups
 _NAN = float("nan")
@@ -112,7 +112,7 @@ def questions(
 def _family(metric: str, tested: Sequence[str]) -> str:
     if not tested or metric not in (*tested, MARGIN, LOGLIK):
         return ""
-    return "scores" if metric in tested else "log-probabilities"
+    return SCORES if metric in tested else LOGS
 
 
 def _first_looks(frame: pd.DataFrame, tasks: Mapping[str, NDArray[np.bool_]]) -> dict[str, NDArray[np.bool_]]:
@@ -157,7 +157,7 @@ def _groups(
                     yield ChangeTest("", task, metric, [member], field, group)
                     if len(groups) > 2 or not number:
                         rest = rows & np.asarray((column != group) & (column != ""))
-                        yield ChangeTest("groups", task, metric, [member, rest], field, group, contrast=True)
+                        yield ChangeTest(GROUPS, task, metric, [member, rest], field, group, contrast=True)
 
 
 def _row(question: ChangeTest, own: MetricValues, codes: Mapping[str, Codes], flips: ClusterFlips) -> TableRow:

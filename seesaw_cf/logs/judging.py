@@ -32,9 +32,9 @@ VERDICT_WORDS: Mapping[tuple[str, str], tuple[str, str]] = {
     ("undetermined", ""): ("undetermined", "undetermined"),
     ("not testable", ""): ("not testable", "not testable"),
 }
-DECIDED = frozenset(words for (label, _), pair in VERDICT_WORDS.items() if label in ("worse off", "better off")
-                    for words in pair) | {"fell, size open", "rose, size open", "lost more, size open",
-                                          "lost less, size open"}  # fmt: skip
+DECIDED = frozenset(
+    words for (label, side), pair in VERDICT_WORDS.items() if side and label != "equivalent" for words in pair
+)
 """Verdicts that something changed, and not too little to matter."""
 
 

@@ -6,13 +6,12 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from seesaw_cf.logs.differences import FAMILIES
+from seesaw_cf.logs.differences import SCORES
 from seesaw_cf.logs.judging import POWER
 from seesaw_cf.logs.log import LOGLIK, MARGIN
 from seesaw_cf.report import text
 from seesaw_cf.report.table import Column, Row, Table
 
-SCORES, LOGS, GROUPS = FAMILIES
 _FREQUENT = 0.5  # a choice that is given more rarely says nothing about the form of answers
 
 
@@ -39,16 +38,16 @@ def comparison_tables(differences: pd.DataFrame, answers: pd.DataFrame, counts: 
     return [table for table in tables if len(table.frame)]
 
 
-def _change(row: Row) -> Row:
-    return {name: 100 * row[name] if row["is_share"] else row[name] for name in ("value", "low", "high")}
+def scale_of(row: Row) -> int:
+    """Return what numbers are multiplied by where people see them: shares are points."""
+    return 100 if row["is_share"] else 1
 
 
 def change_text(row: Row) -> str:
     """Return a change with its interval: of shares in points, of log-probabilities in nats."""
-    numbers = _change(row)
     unit = " points" if row["is_share"] else " nats" if row["metric"] in (MARGIN, LOGLIK) else ""
     digits = 1 if row["is_share"] else 2
-    rounded = [round(float(numbers[name]), digits) + 0.0 for name in ("value", "low", "high")]  # no -0.0
+    rounded = [round(float(scale_of(row) * row[name]), digits) + 0.0 for name in ("value", "low", "high")]  # no -0.0
     return text.estimate(rounded[0], rounded[1], rounded[2], f"+.{digits}f", unit)
 
 
