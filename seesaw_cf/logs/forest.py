@@ -64,7 +64,8 @@ def _panel(field: str, rows: Sequence[Row], colours: dict[str, int], opened: boo
         for key, own in lines.items()
     ]  # fmt: skip
     titles = {"score": "score, points", MARGIN: "margin, nats"}
-    columns = [_column(titles[side], axis, by_side[side]) for side, axis in axes.items()]
+    margins = {side: float(own[0]["margin"]) * scale_of(own[0]) for side, own in by_side.items() if own}
+    columns = [ForestColumn.marked(titles[side], axis, 0.0, margins[side]) for side, axis in axes.items()]
     title = f"By {field}" if field else "By task"
     return Panel(
         title, "Change, after minus before", ("group" if field else "task", "items"), columns, "", drawn, opened
@@ -79,8 +80,3 @@ def _name(key: tuple[str, str, str, str], several: bool) -> str:
 def _axis(rows: Sequence[Row]) -> Axis:
     ends = [scale_of(row) * float(row[name]) for row in rows for name in ("low", "high")]
     return Axis.around([scale_of(row) * float(row["value"]) for row in rows], ends)
-
-
-def _column(title: str, axis: Axis, rows: Sequence[Row]) -> ForestColumn:
-    margin = float(rows[0]["margin"]) * scale_of(rows[0])
-    return ForestColumn(title, axis, None, [axis.at(value) for value in (-margin, margin) if margin <= axis.high])

@@ -144,18 +144,16 @@ def gates(
     checks: list[tuple[str, str, str, float | int | str, bool]] = []
     chosen = efficacy[efficacy["relation"] == ALL] if len(efficacy) else efficacy
     for row in records(chosen, EfficacyRow):
-        took = number_of(row, "post_low")
-        refused = row["n_zero"] + row["n_non_finite"] + row["n_refused"]
         if is_control(row["editor"]):
             continue
-        if is_given(row["editor"], manifest):
-            rule, took = f"share of its facts with p(new) > p(true) above {_TOOK:g}", number_of(row, "post")
-            checks.append((row["editor"], "edits took", rule, took, took > _TOOK))
-        else:
-            rule = f"lower end of the share of edits with p(new) > p(true) above {_TOOK:g}"
-            checks.append((row["editor"], "edits took", rule, took, took > _TOOK))
-            rule = "no edit refused, zero or not finite"
-            checks.append((row["editor"], "edits made", rule, refused, not refused))
+        given = is_given(row["editor"], manifest)
+        share = "share of its facts" if given else "lower end of the share of edits"
+        took = number_of(row, "post" if given else "post_low")
+        rule = f"{share} with p(new) > p(true) above {_TOOK:g}"
+        checks.append((row["editor"], "edits took", rule, took, took > _TOOK))
+        if not given:
+            refused = row["n_zero"] + row["n_non_finite"] + row["n_refused"]
+            checks.append((row["editor"], "edits made", "no edit refused, zero or not finite", refused, not refused))
     rule = f"upper end of the share of edits after which half of the others are still right at least {LEAST_LOCAL:g}"
     for editor, locality in local.items():
         if not is_control(editor):

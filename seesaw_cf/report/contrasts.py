@@ -119,17 +119,8 @@ class GroupCounts:
         return {"counts": self.counts, "counts of controls": self.controls}
 
     @property
-    def chip(self) -> str:
-        """The state of the contrasts in a few words."""
-        return self._chip[0]
-
-    @property
-    def tone(self) -> Tone:
-        """How they look."""
-        return self._chip[1]
-
-    @property
-    def _chip(self) -> tuple[str, Tone]:
+    def chip(self) -> tuple[str, Tone]:
+        """The state of the contrasts in a few words, and how that looks."""
         return next((words, tone) for holds, words, tone in _CHIPS if holds(self))
 
     @property

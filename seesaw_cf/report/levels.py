@@ -23,7 +23,6 @@ class LevelWords:
     Attributes:
         head: Its short name in a table.
         title: Its name on the first screen.
-        about: The people or facts, inside a sentence.
         measure: What its numbers are.
         harm: What a change for the worse is called.
         sign: Of a change for the worse.
@@ -33,18 +32,21 @@ class LevelWords:
 
     head: str
     title: str
-    about: str
     measure: str
     harm: str
     sign: int
     better: Tone = "good"
+
+    @property
+    def about(self) -> str:
+        """The people or facts, inside a sentence."""
+        return self.title[:1].lower() + self.title[1:]
 
 
 WORDS: Mapping[str, LevelWords] = {
     "other_facts": LevelWords(
         "Other facts",
         "Other facts about the edited person",
-        "other facts about the edited person",
         "share still answered rightly, {before} before",
         "damage",
         -1,
@@ -52,7 +54,6 @@ WORDS: Mapping[str, LevelWords] = {
     "target_true": LevelWords(
         "Old answer",
         "People who hold the old answer",
-        "people who hold the old answer",
         "what the new answer, false about them, gained on the right one; {unit}",
         "loss",
         1,
@@ -60,7 +61,6 @@ WORDS: Mapping[str, LevelWords] = {
     "target_new": LevelWords(
         "New answer",
         "People who hold the new answer",
-        "people who hold the new answer",
         "change of confidence in it, the papers' D_d; {unit}",
         "loss",
         -1,

@@ -18,15 +18,14 @@ from seesaw_cf.stats.clustered import FEW_EDITS
 _DEVIATIONS = ("edit", "person", "pair", "template", "rest")
 
 
-def needed(results: Results, effect: float | None = None, power: float = 0.8) -> str:
+def needed(results: Results, effect: float | None = None) -> str:
     """Return one sentence on what would decide the open contrasts of a run; "" where nothing is open.
 
     Args:
         results: What the run found.
         effect: To find, in probability; None: the declared margin.
-        power: Chance to find it.
     """
-    return needed_of(run_needs(results, effect, power, open_only=True)) if compared(results) else ""
+    return needed_of(run_needs(results, effect, open_only=True)) if compared(results) else ""
 
 
 def needed_of(frame: pd.DataFrame) -> str:

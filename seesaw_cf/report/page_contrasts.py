@@ -43,9 +43,8 @@ def _panels(own: pd.DataFrame, results: Results, colours: Mapping[str, int]) -> 
         rows = rows.assign(at=rows["relation"].map(order.index), place=rows["group"].map(groups.index))
         rows = rows.sort_values(["at", "place"], kind="stable")
         axis = Axis.around(rows["value"], [*rows["low"], *rows["high"]])
-        floor, margin = lines_of(scale, [results.floor], results.audit.settings)  # type: ignore[arg-type]
-        margins = [axis.at(value) for value in (-margin, margin) if abs(value) <= axis.high]
-        column = ForestColumn("difference between groups", axis, axis.span(-floor, floor) if floor else None, margins)
+        limits = lines_of(scale, [results.floor], results.audit.settings)  # type: ignore[arg-type]
+        column = ForestColumn.marked("difference between groups", axis, *limits)
         lines = [_row(row, axis, colours, results.words) for row in records(rows, VerdictRow)]
         heads = ("contrast: verdict", "difference")
         yield Panel(f"By {by}, {scale}", results.words(_ABOUT), heads, [column], str(scale), lines, not number)

@@ -17,7 +17,7 @@ from seesaw_cf.report.floor import Floor
 from seesaw_cf.report.html.forest import Axis, Control, Forest, ForestColumn, ForestRow, Mark, Panel, key_colours
 from seesaw_cf.report.page_cases import Cell, cell_link
 from seesaw_cf.report.results import HOLDER, Results, relation_name, sort_groups, sort_relations
-from seesaw_cf.report.rows import EffectRow, records
+from seesaw_cf.report.rows import EffectRow, number_of, records
 
 Scale = Literal["probability", "log-odds"]
 EFFECTS: Mapping[Scale, tuple[str, str, str]] = {
@@ -112,20 +112,20 @@ def forests_of(
     def mark(editor: str, key: tuple[str, str, str], holds: str) -> Mark | None:
         axis = axes[key[0], holds]
         row = cells.get((editor, *key, holds))
-        if row is None or not math.isfinite(_value(row, column)):
+        if row is None or not math.isfinite(number_of(row, column)):
             return None
         counts = f"{quantity(row['n_cases'], 'edit')}, {quantity(row['n_subjects'], 'person', 'people')}"
         about = f"{editor}: {_effect_text(row, column, limits)}; {counts}"
         beside = []
         for name in controls.get(editor, ()):
             control = cells.get((name, *key, holds))
-            if control is not None and math.isfinite(_value(control, column)):
+            if control is not None and math.isfinite(number_of(control, column)):
                 about += f"; control {name}: {_effect_text(control, column, limits)}"
                 span = axis.span(*_limits(control, limits))
                 dash = CONTROLS.index(split_control(name)[0])
-                beside.append(Control(axis.at(_value(control, column)), span, dash))
+                beside.append(Control(axis.at(number_of(control, column)), span, dash))
         span = axis.span(*_limits(row, limits))
-        return Mark(axis.at(_value(row, column)), span, colours[editor], text.minus(words(about)), beside)
+        return Mark(axis.at(number_of(row, column)), span, colours[editor], text.minus(words(about)), beside)
 
     def row(editor: str, key: tuple[str, str, str]) -> ForestRow:
         first = next((cells[editor, *key, holds] for holds in sides if (editor, *key, holds) in cells), None)
@@ -140,7 +140,10 @@ def forests_of(
         groups = sort_groups(by, there["group"])
         keys = [(relation, ALL if group == ALL else by, group) for group in groups]
         rows = [row(editor, key) for key in keys for editor in colours]
-        columns = [_side(words(f"hold the {text.HOLDS[holds]}"), axes[relation, holds], lines) for holds in sides]
+        columns = [
+            ForestColumn.marked(words(f"hold the {text.HOLDS[holds]}"), axes[relation, holds], *lines)
+            for holds in sides
+        ]
         about = words(f"{unit}, 95 % intervals clustered by edit and by person")
         title = words(f"edited: {relation_name(relation)}")
         heads = ("group", words("edits, people"))
@@ -154,27 +157,16 @@ def forests_of(
     return forests
 
 
-def _side(title: str, axis: Axis, lines: tuple[float, float]) -> ForestColumn:
-    """A column with its noise floor and, where they are on the axis, its margins."""
-    floor, margin = lines
-    band = axis.span(-floor, floor) if floor else None
-    return ForestColumn(title, axis, band, [axis.at(value) for value in (-margin, margin) if abs(value) <= axis.high])
-
-
 def _axis(effects: pd.DataFrame, column: str, limits: str) -> Axis:
     """One axis for all groups and editors of an edited relation."""
     return Axis.around(effects[column], [*effects[f"{limits}low"], *effects[f"{limits}high"]])
 
 
-def _value(row: EffectRow, column: str) -> float:
-    return float(dict(row).get(column, math.nan))  # type: ignore[arg-type]
-
-
 def _limits(row: EffectRow, limits: str) -> tuple[float, float]:
-    return _value(row, f"{limits}low"), _value(row, f"{limits}high")
+    return number_of(row, f"{limits}low"), number_of(row, f"{limits}high")
 
 
 def _effect_text(row: EffectRow, column: str, limits: str) -> str:
     low, high = _limits(row, limits)
-    value = text.number(_value(row, column))
+    value = text.number(number_of(row, column))
     return f"{value} {text.interval(low, high)}" if math.isfinite(low) else f"{value} (no interval: {row['note']})"

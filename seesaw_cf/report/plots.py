@@ -67,7 +67,11 @@ def _panel(panel: Axes, rows: pd.DataFrame, results: Results) -> None:
         colour = GREY if is_control(editor) else COLOURS[0]
         panel.hlines(y, low, high, color=colour, linewidth=3)
         panel.plot([value], [y], "o", color=colour, markersize=9, fillstyle="full" if low == low else "none")
-        number = text.percent_interval(value, low, high) if share else level_number(of_editor[0], columns, results)
+        number = (
+            text.percent_interval(value, low, high)
+            if share
+            else level_number(of_editor[0]["scale"], (value, low, high), results)
+        )
         verdicts = dict.fromkeys(level_verdict(row) for row in of_editor if row["control"])
         _beside(panel, y, text.minus(number), colour)
         for verdict in verdicts:

@@ -19,6 +19,7 @@ from seesaw_cf.report.page_answers import case_link
 from seesaw_cf.report.page_cases import cell_link, edit_link
 from seesaw_cf.report.results import HOLDER, Results, relation_name, sort_relations
 from seesaw_cf.report.row_order import by_pair, in_run_order, sort_rows
+from seesaw_cf.report.rows import number_of
 from seesaw_cf.report.strips import level_number
 from seesaw_cf.report.success import ABOUT_SUCCESS, success_table
 from seesaw_cf.report.table import Cell, Column, EstimateColumn, Row, Table, rows_of
@@ -42,7 +43,7 @@ def run_tables(results: Results) -> list[Table]:
     tables = [
         _moved(results),
         _gates(results),
-        *([] if results.asked_only else [efficacy_table(results)]),
+        *([] if results.asked_only else [_efficacy(results)]),
         _levels(results),
         _worst(results),
         _success(results),
@@ -102,16 +103,11 @@ def _moved(results: Results) -> Table:
     return Table("moved", "What the changed models moved", ABOUT_MOVED, columns, frame, view=view)
 
 
-def efficacy_table(results: Results, brief: bool = False) -> Table:
-    """Return whether the edits took; the brief table has one row per editor, and the shares alone."""
-    shares = (_share("before the edit", "pre"), _share("after", "post"))
+def _efficacy(results: Results) -> Table:
     lines = _seeds(results) if len(results.efficacy) else (notes.NO_FACTS,)
-    if brief:
-        about = "Share of edits with p(new) > p(true), 95 % Wilson intervals; higher 'after' is better."
-        short = (_EDITOR, Column("edits", "n_edits"), *shares)
-        return Table("efficacy", "Efficacy gate", about, short, results.gate_rows, lines=lines)
     columns = (
-        *(_EDITOR, _PROPERTY, Column("edits", "n_edits"), *shares, _share("p(new) raised", "raised")),
+        *(_EDITOR, _PROPERTY, Column("edits", "n_edits"), _share("before the edit", "pre"), _share("after", "post")),
+        _share("p(new) raised", "raised"),
         *(Column("no change", "n_zero"), Column("not finite", "n_non_finite"), Column("refused", "n_refused")),
         Column("unscored", lambda row: row.get("n_unscored", row["n_edits"])),
     )
@@ -124,7 +120,7 @@ def _gates(results: Results) -> Table:
     columns = (
         _named("of", lambda row: row["editor"] or "run"),
         *(_named("gate"), _named("rule"), _named("held", lambda row: "yes" if row["passed"] else "no")),
-        Column("number", lambda row: row["value"] if isinstance(row["value"], str) else text.significant(row["value"])),
+        Column("number", lambda row: text.significant(row["value"])),
     )
     return Table("gates", "Can I trust it?", notes.GATES, columns, pd.DataFrame(results.gates))
 
@@ -148,8 +144,8 @@ def _worst(results: Results) -> Table:
 def _levels(results: Results) -> Table:
     def change(head: str, name: str, ends: str) -> Column:
         def cell(row: Row) -> str | None:
-            missing = pd.isna(row.get(name, None))
-            return None if missing else level_number(row, (name, f"{ends}low", f"{ends}high"), results)
+            value, low, high = (number_of(row, key) for key in (name, f"{ends}low", f"{ends}high"))
+            return None if pd.isna(value) else level_number(row["scale"], (value, low, high), results)
 
         return Column(head, cell)
 
