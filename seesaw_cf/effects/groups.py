@@ -57,6 +57,11 @@ def check_axes(axes: Iterable[str]) -> None:
         one_of("axis", axis, AXES)
 
 
+def clusters_of(*protocols: str | None) -> Mapping[str, str]:
+    """Return dimension -> column of what errors are clustered by: a batch is one edit."""
+    return {"edit": "edit_relation", "person": "person"} if "batch" in protocols else CLUSTERS
+
+
 def tags_of(own: object) -> list[str]:
     """A person's tags on an axis; none where nothing is recorded."""
     return [str(tag) for tag in own if tag] if isinstance(own, Sequence | np.ndarray) else []

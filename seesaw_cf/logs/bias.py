@@ -16,7 +16,7 @@ from seesaw_cf.logs.bias_items import BiasItem, read_bias_items
 from seesaw_cf.logs.comparison import LogComparison, compare_logs
 from seesaw_cf.logs.log import best, hash_of, log_probability_metrics
 from seesaw_cf.logs.settings import CompareSettings
-from seesaw_cf.report.table import Column, Table
+from seesaw_cf.report.table import Column, Table, word_column
 from seesaw_cf.run.given import examined, find_all, read_all
 from seesaw_cf.run.jobs import Job
 from seesaw_cf.scoring.choose import make_scorer
@@ -154,5 +154,5 @@ def _authors_table(files: dict[str, Path]) -> Table:
         "As the authors of the benchmarks define them, times 100, of each model alone. The tables above test changes "
         "of the parts that are means over items."
     )
-    columns = [Column("score", words=True), *(Column(model, digits=1) for model in files)]
+    columns = [word_column("score"), *(Column(model, digits=1) for model in files)]
     return Table("authors_scores", "The authors' scores", about, columns, pd.DataFrame(rows))

@@ -10,7 +10,7 @@ from seesaw_cf.logs.differences import SCORES
 from seesaw_cf.logs.judging import POWER
 from seesaw_cf.logs.log import LOGLIK, MARGIN
 from seesaw_cf.report import text
-from seesaw_cf.report.table import Column, Row, Table
+from seesaw_cf.report.table import Column, Row, Table, word_column
 
 _FREQUENT = 0.5  # a choice that is given more rarely says nothing about the form of answers
 
@@ -26,7 +26,7 @@ def comparison_tables(differences: pd.DataFrame, answers: pd.DataFrame, counts: 
     overall = differences[differences["field"] == ""]
     scale = overall["metric"].isin((MARGIN, LOGLIK)) & (overall["family"] != SCORES)
     first = overall["family"] == SCORES
-    model = [Column("model", "changed", words=True)] if differences["changed"].nunique() > 1 else []
+    model = [word_column("model", "changed")] if differences["changed"].nunique() > 1 else []
     tables = [
         _scores(overall[first], model),
         _answers(answers, model),
@@ -59,8 +59,8 @@ def level_text(row: Row, name: str) -> str:
     return f"{100 * value:.1f}%" if row["is_share"] else f"{value:.2f}"
 
 
-_TASK = Column("task", words=True)
-_METRIC = Column("metric", words=True)
+_TASK = word_column("task")
+_METRIC = word_column("metric")
 _LEVELS = (
     Column("before", lambda row: level_text(row, "before")),
     Column("after", lambda row: level_text(row, "after")),
@@ -76,7 +76,7 @@ def _verdict(row: Row) -> str:
     return f"{row['verdict']} ({note})" if note else str(row["verdict"])
 
 
-_VERDICT = Column("verdict", _verdict, words=True)
+_VERDICT = word_column("verdict", _verdict)
 _DISCORDANT = (
     Column(
         "lost : gained", lambda row: "-" if pd.isna(row.get("lost")) else f"{row['lost']:.0f} : {row['gained']:.0f}"
@@ -133,8 +133,8 @@ def _groups(frame: pd.DataFrame, model: Sequence[Column]) -> Table:
         return judged + (f" ({text.short_note(note)})" if isinstance(note, str) and note else "")
 
     columns = (
-        *(*model, _TASK, _METRIC, Column("group", lambda row: f"{row['field']}={row['group']}", words=True)),
-        Column("verdict", words, words=True),
+        *(*model, _TASK, _METRIC, word_column("group", lambda row: f"{row['field']}={row['group']}")),
+        word_column("verdict", words),
         *(_CHANGE, Column("against the rest", rest), Column("p", lambda row: text.p_value(row["rest_p_adjusted"])), _N),
     )
     about = (
@@ -158,7 +158,7 @@ def _answers(frame: pd.DataFrame, model: Sequence[Column]) -> Table:
         def cell(row: Row) -> str:
             return f"{row[f'common_{name}'][:24] or '(empty)'}: {text.percent(row[f'share_{name}'])}"
 
-        return Column(f"most frequent {name}", cell, words=True)
+        return word_column(f"most frequent {name}", cell)
 
     columns = (
         *(*model, _TASK, common("before"), common("after"), Column("items", "n")),

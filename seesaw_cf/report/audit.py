@@ -15,7 +15,7 @@ from seesaw_cf.base.types import JsonObject
 from seesaw_cf.editors.control_names import compared, is_control
 from seesaw_cf.effects.audit import AuditSettings, audit, audit_record, hypotheses
 from seesaw_cf.effects.estimands import estimate_groups, excess_over_control
-from seesaw_cf.effects.groups import ALL, CLUSTERS, UNKNOWN
+from seesaw_cf.effects.groups import ALL, UNKNOWN, clusters_of
 from seesaw_cf.effects.knowledge import among_known
 from seesaw_cf.effects.locality import LEAST_LOCAL, Locality
 from seesaw_cf.effects.prompts import ScoreForm
@@ -77,8 +77,7 @@ def audit_prompts(
         floor: The noise floor.
     """
     stage("contrasts between groups")
-    batch = manifest.get("protocol") == "batch"
-    clusters = {"edit": "edit_relation", "person": "person"} if batch else CLUSTERS
+    clusters = clusters_of(manifest.get("protocol"))
     editors = sorted(prompts["editor"].unique())
     real = [name for name in editors if not is_control(name)]
     estimates = partial(estimate_groups, axes=axes, clusters=clusters)

@@ -27,10 +27,10 @@ from seesaw_cf.report.html.forest import (
     draw_chart,
     key_colours,
 )
-from seesaw_cf.report.provenance import recorded, repeat_command
+from seesaw_cf.report.provenance import model_name, recorded, repeat_command
 from seesaw_cf.report.results import sort_groups
 from seesaw_cf.report.rows import DoseRow, Manifest, number_of, records
-from seesaw_cf.report.table import Column, Table
+from seesaw_cf.report.table import Column, Table, word_column
 
 _METHOD = (
     f"Facts are edited together, on samples that are drawn again for every repeat; a number is the mean over samples "
@@ -55,7 +55,7 @@ def dose_findings(curves: Curves) -> Findings:
     numbers = PageSection("numbers", "The numbers", [dose_table(table)]) if rows else None
     settings = cast(DoseSettings, curves.manifest.get("settings") or {})
     return Findings(
-        screen=dose_screen(rows, groups, str(manifest.get("model", {}).get("id", "a model"))),
+        screen=dose_screen(rows, groups, model_name(manifest)),
         sections=[section for section in (numbers, _groups(groups)) if section],
         method=_METHOD,
         command=repeat_command(manifest, "dose", _options(settings)),
@@ -120,8 +120,8 @@ def _charts(rows: Sequence[DoseRow], curves: Curves) -> list[Part]:
 def dose_table(frame: pd.DataFrame) -> Table:
     """Return every measure of each editor, mix and dose; `frame` is that of `summarise_curves`."""
     columns = [
-        Column("editor", words=True),
-        Column("properties", lambda row: ": ".join(filter(None, (mix_name(row["mix"]), row["kind"]))), words=True),
+        word_column("editor"),
+        word_column("properties", lambda row: ": ".join(filter(None, (mix_name(row["mix"]), row["kind"])))),
         Column("facts", lambda row: f"{row['dose']:,}"),
         Column("edits / samples", lambda row: f"{row['edits']:.4g} / {row['repeats']}"),
         *(Column(head, partial(dose_value, name=name)) for name, (head, _) in MEASURES.items()),

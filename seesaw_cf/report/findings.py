@@ -21,8 +21,9 @@ from seesaw_cf.report.html.findings import FirstScreen
 from seesaw_cf.report.levels import level_changes
 from seesaw_cf.report.moved import is_given, moved_phrase, where_moved
 from seesaw_cf.report.page_forest import colours_of
+from seesaw_cf.report.provenance import records_name
 from seesaw_cf.report.results import HOLDER, Results
-from seesaw_cf.report.rows import EfficacyRow, Manifest, records, with_limits
+from seesaw_cf.report.rows import EfficacyRow, Manifest, of_controls, records, with_limits
 from seesaw_cf.report.strips import strips
 from seesaw_cf.report.title import title_of
 from seesaw_cf.run.edit_table import ASKED_ONLY
@@ -74,8 +75,7 @@ def _changed(manifest: Manifest) -> dict[str, str]:
 
 def _about(results: Results) -> str:
     """Model, edits and control edits, records and protocol."""
-    manifest = results.manifest
-    model, data = manifest.get("model", {}), manifest.get("data", {})
+    manifest, model = results.manifest, results.manifest.get("model", {})
     edits = results.distinct[[not is_given(name, manifest) for name in results.distinct["editor"]]]
     counts = edits.groupby("editor", sort=False).size()
     parts = [
@@ -86,9 +86,8 @@ def _about(results: Results) -> str:
     every = [*results.editors, *results.further_seeds]
     controls = sum(int(counts.get(first_seed(name), 0)) for name in every if is_control(name))
     parts += [quantity(controls, "control edit")] if controls else []
-    records_ = f"{data.get('source')} ({', '.join(map(str, data.get('configs', ())))})"
-    head = f"{model.get('id')} ({model.get('dtype')})"
-    return f"{head} · {'; '.join(parts) or 'no edits'} · records: {records_} · protocol {manifest.get('protocol')}"
+    head = f"{model.get('id')} ({model.get('dtype')}) · {'; '.join(parts) or 'no edits'}"
+    return f"{head} · records: {records_name(manifest)} · protocol {manifest.get('protocol')}"
 
 
 def _took(results: Results) -> str:
@@ -159,7 +158,7 @@ def _estimands(results: Results) -> dict[str, str]:
     table = results.audit.adjusted if results.audit else pd.DataFrame()
     if not len(table.columns):
         return {}
-    own = table[~table["mirror"] & ~table["editor"].map(is_control).astype(bool)]
+    own = table[~table["mirror"] & ~of_controls(table)]
     return {f"Groups by {name}": _decided(rows) for name, rows in own.groupby("estimand", sort=False)}
 
 

@@ -12,7 +12,8 @@ from seesaw_cf.effects.groups import ALL
 from seesaw_cf.effects.needed import SPREAD, Aim, components, needs
 from seesaw_cf.report import text
 from seesaw_cf.report.results import Results, relation_name, sort_relations
-from seesaw_cf.report.table import Column, Row, Table, rows_of
+from seesaw_cf.report.rows import of_controls
+from seesaw_cf.report.table import Column, Row, Table, rows_of, word_column
 from seesaw_cf.stats.clustered import FEW_EDITS
 
 _DEVIATIONS = ("edit", "person", "pair", "template", "rest")
@@ -49,7 +50,7 @@ def needed_of(frame: pd.DataFrame) -> str:
 def compared(results: Results) -> bool:
     """Return whether groups of people were compared after edits that are no control's."""
     audit = results.audit
-    return audit is not None and "verdict" in audit.verdicts and not audit.verdicts["editor"].map(is_control).all()
+    return audit is not None and "verdict" in audit.verdicts and not of_controls(audit.verdicts).all()
 
 
 def missing(results: Results) -> str:
@@ -81,7 +82,7 @@ def run_needs(
     audit = results.audit
     if audit is None or results.prompts is None:
         return pd.DataFrame()
-    everything, margin = audit.verdicts[~audit.verdicts["editor"].map(is_control)], audit.settings.margin
+    everything, margin = audit.verdicts[~of_controls(audit.verdicts)], audit.settings.margin
     pooled = everything[everything["relation"] == ALL]
     rows = pooled if open_only and (pooled["verdict"] == "undetermined").any() else everything
     aim = Aim(margin if effect is None else effect, audit.settings.alpha, power)
@@ -111,11 +112,11 @@ def needs_table(frame: pd.DataFrame, power: float = 0.8, group: str | None = Non
         f"brackets: 8 of 10 predictions from half of a run, with errors {SPREAD[0]} to {SPREAD[1]} times as predicted."
     )
     columns = (
-        *_where_several(shown, Column("editor", words=True)),
-        Column("property", _property, words=True),
-        *_where_several(shown, Column("holds", lambda row: text.HOLDS[row["holds"]], words=True)),
-        Column("contrast", lambda row: f"{row['group']} - {row['reference']}", words=True),
-        *([Column("lacks", "note", words=True)] if shown["note"].any() else []),
+        *_where_several(shown, word_column("editor")),
+        word_column("property", _property),
+        *_where_several(shown, word_column("holds", lambda row: text.HOLDS[row["holds"]])),
+        word_column("contrast", lambda row: f"{row['group']} - {row['reference']}"),
+        *([word_column("lacks", "note")] if shown["note"].any() else []),
         *(Column("to find", "effect"), Column("finds now", "detectable")),
         *(Column("edits"), Column("needed", lambda row: _range(row, "edits"))),
         *(Column("people"), Column("needed ", lambda row: _range(row, "people"))),
@@ -139,7 +140,7 @@ def components_table(results: Results) -> Table:
         "template under one edit, and of one prompt."
     )
     columns = (
-        *(Column("editor", words=True), Column("property", _property, words=True)),
+        *(word_column("editor"), word_column("property", _property)),
         *(Column(name, digits=3) for name in _DEVIATIONS),
         *(Column("edits"), Column("people"), Column("prompts")),
     )

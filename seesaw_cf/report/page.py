@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from seesaw_cf.editors.control_names import compared, is_control, split_control
+from seesaw_cf.editors.control_names import compared, split_control
 from seesaw_cf.effects.groups import ALL, UNKNOWN
 from seesaw_cf.report import notes, text
 from seesaw_cf.report.html.findings import Findings, FirstScreen, Legend, PageSection, Panels, Section, Verbatim
@@ -15,11 +15,11 @@ from seesaw_cf.report.page_answers import look_answers
 from seesaw_cf.report.page_cases import cell_link, look_prompts
 from seesaw_cf.report.page_contrasts import contrast_panels
 from seesaw_cf.report.page_forest import EFFECTS, about_controls, colours_of, forests, scale_of
-from seesaw_cf.report.provenance import citation, recorded, repeat_command
+from seesaw_cf.report.provenance import citation, model_name, recorded, repeat_command
 from seesaw_cf.report.results import HOLDER, Results, relation_name
-from seesaw_cf.report.rows import number_of
+from seesaw_cf.report.rows import number_of, of_controls
 from seesaw_cf.report.run_tables import worded
-from seesaw_cf.report.table import Column, Row, Table, rows_of
+from seesaw_cf.report.table import Column, Row, Table, rows_of, word_column
 
 # The first question of a reader: which groups lost most, and was it more than a control edit made them lose?
 
@@ -41,7 +41,7 @@ def most_affected(results: Results, controls: Mapping[str, Sequence[str]]) -> Ta
     if effects.empty or audit is None:
         return None
     name, limits, unit = EFFECTS[scale_of(audit.verdicts)]
-    people = effects[(effects["holds"] == HOLDER) & ~effects["editor"].map(is_control) & (effects["group"] != UNKNOWN)]
+    people = effects[(effects["holds"] == HOLDER) & ~of_controls(effects) & (effects["group"] != UNKNOWN)]
     there = people[people[f"{limits}low"].notna()].sort_values(name, kind="stable")
     if there.empty:
         return None
@@ -66,9 +66,9 @@ def most_affected(results: Results, controls: Mapping[str, Sequence[str]]) -> Ta
         "--control random measures it."
     ]  # fmt: skip
     columns = (
-        Column("group", lambda row: "everybody" if row["group"] == ALL else row["group"], words=True, link=_link),
-        Column("editor", words=True),
-        Column("property", lambda row: relation_name(row["relation"]), words=True),
+        word_column("group", lambda row: "everybody" if row["group"] == ALL else row["group"], link=_link),
+        word_column("editor"),
+        word_column("property", lambda row: relation_name(row["relation"])),
         Column("effect, interval", lambda row: _estimate(row, name, limits)),
         Column("more than its control", lambda row: "; ".join(beside.get(_key(row), ())) or "–"),
         Column("edits", lambda row: f"{row['n_cases']:,}"),
@@ -120,7 +120,7 @@ def report_page(results: Results, screen: FirstScreen, tables: Sequence[Table]) 
         command=repeat_command(run),
         facts=recorded(run),
         tables=tables,
-        title=results.words(f"Side effects of editing {run.get('model', {}).get('id', 'a model')}"),
+        title=results.words(f"Side effects of editing {model_name(run)}"),
     )
 
 

@@ -15,8 +15,9 @@ from seesaw_cf.editors.control_names import split_control
 from seesaw_cf.effects.groups import ALL, AXES, members, tags_of
 from seesaw_cf.report import text
 from seesaw_cf.report.html.look import Choice, ListColumn, PromptList, make_look, short, view_link
-from seesaw_cf.report.intersections import CROSSED, crossings, of_controls
+from seesaw_cf.report.intersections import CROSSED, crossings
 from seesaw_cf.report.results import relation_name
+from seesaw_cf.report.rows import of_controls
 
 Cell = tuple[str, str, str, str, str]
 """Editor, edited relation, what the people hold, axis and group."""

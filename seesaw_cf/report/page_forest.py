@@ -17,7 +17,7 @@ from seesaw_cf.report.floor import Floor
 from seesaw_cf.report.html.forest import Axis, Control, Forest, ForestColumn, ForestRow, Mark, Panel, key_colours
 from seesaw_cf.report.page_cases import Cell, cell_link
 from seesaw_cf.report.results import HOLDER, Results, relation_name, sort_groups, sort_relations
-from seesaw_cf.report.rows import EffectRow, number_of, records
+from seesaw_cf.report.rows import EffectRow, number_of, of_controls, records
 
 Scale = Literal["probability", "log-odds"]
 EFFECTS: Mapping[Scale, tuple[str, str, str]] = {
@@ -66,7 +66,7 @@ def forests(results: Results, controls: Mapping[str, Sequence[str]]) -> list[For
     """
     if results.effects.empty:  # nobody was asked about
         return []
-    if results.effects.loc[~results.effects["editor"].map(is_control).astype(bool), "D"].isna().all():
+    if results.effects.loc[~of_controls(results.effects), "D"].isna().all():
         return []
     audit = results.audit
     scale = scale_of(pd.DataFrame() if audit is None else audit.verdicts)
@@ -96,7 +96,7 @@ def forests_of(
     """
     column, limits, unit = EFFECTS[scale]
     effects = effects[effects["group"] != UNKNOWN]
-    real = effects[~effects["editor"].map(is_control)]
+    real = effects[~of_controls(effects)]
     relations = sort_relations(real["relation"])
     cells = {
         (row["editor"], row["relation"], row["axis"], row["group"], row["holds"]): row

@@ -9,6 +9,7 @@ from typing import Literal, TypedDict, TypeVar, cast
 import pandas as pd
 
 from seesaw_cf.base.types import JsonObject
+from seesaw_cf.editors.control_names import is_control
 from seesaw_cf.models.change import EditedModel
 
 Record = TypeVar("Record", bound=Mapping[str, object])
@@ -180,6 +181,11 @@ def records(frame: pd.DataFrame, kind: type[Record]) -> list[Record]:
         kind: What its rows are.
     """
     return [cast(Record, {str(key): value for key, value in row.items()}) for row in frame.to_dict("records")]
+
+
+def of_controls(frame: pd.DataFrame) -> pd.Series:
+    """Return which rows are of a control."""
+    return frame["editor"].isin([name for name in frame["editor"].unique() if is_control(name)])
 
 
 def number_of(row: Mapping[str, object], name: str) -> float:

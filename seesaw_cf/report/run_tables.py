@@ -22,7 +22,7 @@ from seesaw_cf.report.row_order import by_pair, in_run_order, sort_rows
 from seesaw_cf.report.rows import number_of
 from seesaw_cf.report.strips import level_number
 from seesaw_cf.report.success import ABOUT_SUCCESS, success_table
-from seesaw_cf.report.table import Cell, Column, EstimateColumn, Row, Table, rows_of
+from seesaw_cf.report.table import Cell, Column, EstimateColumn, Row, Table, rows_of, word_column
 from seesaw_cf.report.verdicts import about_verdicts, ordered_claims, second_look
 from seesaw_cf.stats.clustered import FEW_EDITS
 from seesaw_cf.stats.verdicts import OPEN
@@ -81,17 +81,14 @@ def _reason(row: Row, cell: Cell, results: Results) -> str:
     return results.words(str((row.get(cell) if isinstance(cell, str) else cell(row)) or ""))
 
 
-def _named(head: str, cell: Cell = "") -> Column:
-    return Column(head, cell, words=True)
-
-
-_EDITOR = _named("editor")
-_PROPERTY = _named("property", lambda row: relation_name(row["relation"]))
+_EDITOR = word_column("editor")
+_PROPERTY = word_column("property", lambda row: relation_name(row["relation"]))
+_HOLD = word_column("hold the", lambda row: text.HOLDS[row["holds"]])
 
 
 def _moved(results: Results) -> Table:
     columns = [
-        *(_named("model"), _named("parameter", "name"), _named("shape")),
+        *(word_column("model"), word_column("parameter", "name"), word_column("shape")),
         Column("rank of the change", lambda row: "whole" if pd.isna(row["rank"]) else int(row["rank"])),
         Column("its norm", lambda row: f"{row['norm']:.3g}"),
         Column("relative norm", lambda row: "-" if pd.isna(row["relative"]) else f"{row['relative']:.3g}"),
@@ -118,8 +115,8 @@ def _efficacy(results: Results) -> Table:
 
 def _gates(results: Results) -> Table:
     columns = (
-        _named("of", lambda row: row["editor"] or "run"),
-        *(_named("gate"), _named("rule"), _named("held", lambda row: "yes" if row["passed"] else "no")),
+        word_column("of", lambda row: row["editor"] or "run"),
+        *(word_column("gate"), word_column("rule"), word_column("held", lambda row: "yes" if row["passed"] else "no")),
         Column("number", lambda row: text.significant(row["value"])),
     )
     return Table("gates", "Can I trust it?", notes.GATES, columns, pd.DataFrame(results.gates))
@@ -130,7 +127,7 @@ def _worst(results: Results) -> Table:
         return edit_link(row["editor"], row["edit"]) if row["holders"] else ""
 
     columns = (
-        *(Column("edit", words=True, link=link), _EDITOR, _PROPERTY, Column("largest damage", "damage", digits=2)),
+        *(word_column("edit", link=link), _EDITOR, _PROPERTY, Column("largest damage", "damage", digits=2)),
         Column("other facts lost", lambda row: f"{row['lost']} of {row['other_facts']}"),
         Column("holders of the old answer turned", lambda row: f"{row['turned']} of {row['holders']}"),
         Column("their shift", "old_answer", digits=2),
@@ -150,15 +147,11 @@ def _levels(results: Results) -> Table:
         return Column(head, cell)
 
     columns = (
-        *(
-            _named("answers", lambda row: results.words(WORDS[row["level"]].head)),
-            _EDITOR,
-            _named("beside", lambda r: r["control"] or "-"),
-        ),
-        _named("the edit is", level_verdict),
+        word_column("answers", lambda row: results.words(WORDS[row["level"]].head)),
+        *(_EDITOR, word_column("beside", lambda row: row["control"] or "-"), word_column("the edit is", level_verdict)),
         *(change("change", "value", ""), change("change of the control", "control_value", "control_")),
         change("more than the control", "difference", "difference_"),
-        *(_named("why", "rule"), _p("corrected p"), Column("asked", "n"), Column("edits", "n_edits")),
+        *(word_column("why", "rule"), _p("corrected p"), Column("asked", "n"), Column("edits", "n_edits")),
         *(Column("half of it in", _half), Column("people", "n_people")),
     )
     frame = results.levels
@@ -168,7 +161,7 @@ def _levels(results: Results) -> Table:
 def _success(results: Results) -> Table:
     frame = success_table(results.success)
     columns = (
-        *(_EDITOR, _named("counted")),
+        *(_EDITOR, word_column("counted")),
         EstimateColumn("share", "value", low="low", scale=100, digits=1, unit="%", n=lambda row: f"n={row['n_cases']}"),
     )
     view = _where(frame, "counted")
@@ -183,7 +176,7 @@ def _seeds(results: Results) -> tuple[str, ...]:
 
 def _knowledge(results: Results) -> Table:
     columns = (
-        *(_named("facts"), _PROPERTY, _share("known before", "known"), Column("n")),
+        *(word_column("facts"), _PROPERTY, _share("known before", "known"), Column("n")),
         *(_short("median rank", "median_rank"), _short("candidates", "median_candidates")),
         *(_short("median part", "median_share"), Column("not said", "n_without")),
     )
@@ -200,13 +193,7 @@ def _effects(results: Results) -> Iterator[Table]:
     if results.effects.empty:
         return
     columns = (
-        *(
-            _EDITOR,
-            _PROPERTY,
-            _named("hold the", lambda row: text.HOLDS[row["holds"]]),
-            _named("axis"),
-            _named("people", "group"),
-        ),
+        *(_EDITOR, _PROPERTY, _HOLD, word_column("axis"), word_column("people", "group")),
         *_scales(results),
         *(Column("edits", "n_cases"), Column("half of it in", _half)),
         *(Column("persons", "n_subjects"), Column("prompts", "n_prompts")),
@@ -223,7 +210,7 @@ def _effects(results: Results) -> Iterator[Table]:
     frame = results.known.effects
     if len(frame):
         frame = in_run_order(results, frame)
-        known = (*columns[:2], _named("facts"), *columns[2:])
+        known = (*columns[:2], word_column("facts"), *columns[2:])
         view = frame[(frame["holds"] == HOLDER) & (frame["axis"] == ALL)]
         title = "Effects among known facts"
         yield Table("effects_known", title, notes.SCALES, known, frame, view=view, brief=False)
@@ -260,10 +247,10 @@ def _audit(results: Results) -> Iterator[Table]:
     if len(audit.adjusted.columns):
         yield _adjusted(audit.adjusted)
     if len(audit.known.columns):
-        columns = (_named("facts"), *_verdict_columns())
+        columns = (word_column("facts"), *_verdict_columns())
         view, title = audit.known.iloc[:0], "Verdicts among known facts"
         yield Table("verdicts_known", title, second_look(audit), columns, audit.known, view=view, brief=False)
-    first = _named("control")
+    first = word_column("control")
     for name, title, about, frame, names in (
         ("excess", "Excess over control edits", notes.EXCESS, audit.excess, (_EDITOR, first)),
         (
@@ -271,19 +258,20 @@ def _audit(results: Results) -> Iterator[Table]:
             "Editors side by side",
             notes.PAIRS,
             audit.pairs,
-            (_named("editor", "first"), _named("less", "second")),
+            (word_column("editor", "first"), word_column("less", "second")),
         ),
     ):
         if len(frame.columns):
             everybody = frame[frame["axis"] == ALL]
-            columns = (_PROPERTY, *names, _named("people", "group"), *_differences(results), *_counts())
+            columns = (_PROPERTY, *names, word_column("people", "group"), *_differences(results), *_counts())
             yield Table(name, title, about, columns, frame, view=everybody, brief=False)
 
 
 def _adjusted(frame: pd.DataFrame) -> Table:
     columns = (
-        *(_named("estimand"), _EDITOR, _named("hold the", lambda row: text.HOLDS[row["holds"]])),
-        *(_named("contrast", lambda row: f"{row['group']} - {row['reference']}"), _named("verdict"), _named("scale")),
+        *(word_column("estimand"), _EDITOR, _HOLD),
+        word_column("contrast", lambda row: f"{row['group']} - {row['reference']}"),
+        *(word_column("verdict"), word_column("scale")),
         EstimateColumn("raw", "raw", zero=0.0),
         EstimateColumn("adjusted", "value", low="low", zero=0.0, note="note"),
         *(_p("corrected p"), *_counts()),
@@ -312,11 +300,10 @@ def _verdict_columns() -> tuple[Column, ...]:
     def link(row: Row) -> str:
         return cell_link((row["editor"], row["relation"], row["holds"], row["axis"], row["group"]))
 
-    contrast = Column("contrast", lambda row: f"{row['group']} - {row['reference']}", words=True, link=link)
+    contrast = word_column("contrast", lambda row: f"{row['group']} - {row['reference']}", link=link)
     value = EstimateColumn("difference", "value", low="low", zero=0.0)
-    holds = _named("hold the", lambda row: text.HOLDS[row["holds"]])
-    reason = _named("why", lambda row: (row["note"] or row["rule"]) if row["verdict"] in OPEN else row["rule"])
-    names = (_EDITOR, _PROPERTY, holds, contrast, _named("verdict"), _named("scale"), reason)
+    reason = word_column("why", lambda row: (row["note"] or row["rule"]) if row["verdict"] in OPEN else row["rule"])
+    names = (_EDITOR, _PROPERTY, _HOLD, contrast, word_column("verdict"), word_column("scale"), reason)
     return (*names, value, Column("in the other scale", beside), _p("corrected p"), *_counts())
 
 
@@ -350,7 +337,7 @@ def _accuracy(results: Results) -> Iterator[Table]:
         return row["note"] if row["n"] else "none could be scored"
 
     columns = (
-        *(_EDITOR, _named("edited/asked", pair), Column("by chance", guess("chance"))),
+        *(_EDITOR, word_column("edited/asked", pair), Column("by chance", guess("chance"))),
         *(Column("best constant", guess("majority")), _share("before", "pre"), _share("after", "post")),
         _points("change in points", "change", low="low", note=reason),
         Column("p-value", lambda row: text.p_value(row["p"])),
@@ -369,7 +356,7 @@ def _accuracy(results: Results) -> Iterator[Table]:
     rows = results.known.accuracy
     if len(rows):
         unlinked = [replace(column, link=None) for column in columns]
-        known, title = (*unlinked[:2], _named("facts"), *unlinked[2:]), "Other properties among known facts"
+        known, title = (*unlinked[:2], word_column("facts"), *unlinked[2:]), "Other properties among known facts"
         frame = by_pair(results, rows)
         view = frame[frame["edit_relation"] == ALL]
         yield Table("accuracy_known", title, notes.ACCURACY_KNOWN, known, frame, view=view, brief=False)
@@ -380,7 +367,7 @@ def _change(head: str, name: str, digits: int) -> EstimateColumn:
 
 
 def _coverage(results: Results) -> Table:
-    columns = (_named("axis"), _named("group"), Column("people"), _share("part", "share"), Column("prompts"))
+    columns = (word_column("axis"), word_column("group"), Column("people"), _share("part", "share"), Column("prompts"))
     frame, n = pd.DataFrame(), 0
     if results.prompts is not None and len(results.prompts):
         editors = results.prompts["editor"]
@@ -401,7 +388,7 @@ def _intersections(results: Results) -> Table:
         return cell_link((row["editor"], row["relation"], HOLDER, CROSSED, row["group"]))
 
     columns = (
-        *(_EDITOR, _PROPERTY, Column(CROSSED, "group", words=True, link=link)),
+        *(_EDITOR, _PROPERTY, word_column(CROSSED, "group", link=link)),
         EstimateColumn("log-odds", "log_odds", zero=0.0, note="note"),
         *(Column("edits", "n_cases"), Column("people", "n_subjects")),
     )
@@ -410,7 +397,7 @@ def _intersections(results: Results) -> Table:
 
 
 def _unscored(results: Results) -> Table:
-    columns = (*(_named(name) for name in ("editor", "kind", "phase", "reason")), Column("rows", "n_rows"))
+    columns = (*(word_column(name) for name in ("editor", "kind", "phase", "reason")), Column("rows", "n_rows"))
     frame = results.unscored
     total = int(frame["n_rows"].sum())
     about = f"{total:,} of {results.n_rows:,} score rows have no number; none is filled in."

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, ClassVar
 
 import pandas as pd
@@ -47,6 +47,9 @@ class Column:
         if isinstance(value, float):
             return number_text(value, self.digits)
         return "-" if value is None or value is pd.NA else safe(value)
+
+
+word_column = partial(Column, words=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,7 +230,7 @@ def table_of(
         first = next((at for at, key in enumerate(frame) if pd.api.types.is_numeric_dtype(frame[key])), 1)
         columns = [Column(str(key), words=at < max(1, first), digits=digits) for at, key in enumerate(frame)]
         return Table(name, title, about, columns, frame)
-    names = [Column(str(key), words=True) for key in frame if key not in _NUMBERS and key != across]
+    names = [word_column(str(key)) for key in frame if key not in _NUMBERS and key != across]
 
     def counts(row: Row) -> str:
         missing = f", {row['n_missing']} missing" if row.get("n_missing") else ""

@@ -27,7 +27,7 @@ from seesaw_cf.report.html.findings import (
     title_by,
 )
 from seesaw_cf.report.html.forest import Axis, ForestColumn, ForestRow, Mark, Panel
-from seesaw_cf.report.table import Column, Row, Table
+from seesaw_cf.report.table import Column, Row, Table, word_column
 from seesaw_cf.run.tune import TrialRow
 
 _PARTS = {"efficacy": "takes", "paraphrase": "paraphrases", "neighborhood": "neighbours", "fluency": "fluency"}
@@ -36,7 +36,6 @@ _METHOD = (
     "and the preset again on more. Intervals: 95 %, Wilson, over edits.",
     "People of these edits are left out of, or refused in, a run with these settings.",
 )
-_words = partial(Column, words=True)
 
 
 class TrialRecord(TrialRow):
@@ -202,18 +201,18 @@ def _finalists(trials: Table) -> Table:
 
 def _space(search: Search) -> Table:
     rows = [{"setting": name, "values": json.dumps(values)} for name, values in search["plan"]["space"].items()]
-    return Table("space", "Space", "", [_words("setting"), _words("values")], pd.DataFrame(rows))
+    return Table("space", "Space", "", [word_column("setting"), word_column("values")], pd.DataFrame(rows))
 
 
 def _trials(search: Search) -> Table:
     """Return every trial: its score and the parts of the objective with their intervals and numbers of prompts."""
     columns = [
-        _words("round"),
-        _words(
+        word_column("round"),
+        word_column(
             "settings",
             lambda row: ", ".join(f"{name} {json.dumps(value)}" for name, value in row["settings"].items()) or None,
         ),
-        _words("trial", lambda row: row["trial"] or "preset"),
+        word_column("trial", lambda row: row["trial"] or "preset"),
         Column("score"),
         *(Column(head, partial(_part, name)) for name, head in _PARTS.items()),
         Column("edits", "n"),

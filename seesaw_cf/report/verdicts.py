@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pandas as pd
 
-from seesaw_cf.editors.control_names import is_control
 from seesaw_cf.effects.audit import hypotheses
 from seesaw_cf.report.audit import AuditTables
 from seesaw_cf.report.results import Results
+from seesaw_cf.report.rows import of_controls
 from seesaw_cf.stats.verdicts import NOT_MEASURED, OPEN, VERDICTS
 
 
@@ -21,7 +21,7 @@ def open_counts(verdicts: pd.DataFrame) -> str:
 
 def without_controls(verdicts: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return the contrasts of edits, and those of controls."""
-    control = verdicts["editor"].map(is_control).astype(bool)
+    control = of_controls(verdicts)
     return verdicts[~control], verdicts[control]
 
 

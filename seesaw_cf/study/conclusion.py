@@ -16,7 +16,7 @@ from seesaw_cf.report.contrasts import GroupClaim, group_claim
 from seesaw_cf.report.html.findings import FirstScreen, TitleRules, title_by
 from seesaw_cf.report.levels import ALONE, BETTER, SAME, WORDS, WORSE, LevelChange
 from seesaw_cf.report.moved import is_given
-from seesaw_cf.report.results import relation_name
+from seesaw_cf.report.results import relation_names
 from seesaw_cf.report.strips import level_marks
 from seesaw_cf.report.table import rows_of
 from seesaw_cf.report.title import too_low
@@ -24,7 +24,6 @@ from seesaw_cf.report.verdicts import open_counts
 from seesaw_cf.stats.verdicts import AFFECTED, VERDICTS
 from seesaw_cf.study.matrix import changes_of, matrix_table
 from seesaw_cf.study.members import NAMES, ComparedEditor, differing
-from seesaw_cf.study.pairs import label_of
 from seesaw_cf.study.tables import Comparison
 
 _NAMED = 3  # of each list that are spelled out
@@ -149,7 +148,8 @@ def conclude(comparison: Comparison, title: str, missing: Sequence[str] = ()) ->
     tested = differences[differences["p"].notna()] if len(differences) else differences
     shown = tested[tested["p_adjusted"] < comparison.settings.alpha] if len(tested) else tested
     shown = shown.sort_values("p_adjusted", kind="stable") if len(shown) else shown
-    lines = {label_of(line, comparison.lines): line for line in comparison.lines}
+    labels = comparison.labels
+    lines = {labels[line.key]: line for line in comparison.lines}
     changes = {label: changes_of(line) for label, line in lines.items()}
     summary = StudySummary(
         failed=_failed(lines),
@@ -216,7 +216,7 @@ def _beside(change: LevelChange, line: ComparedEditor) -> str:
 def _ranks(comparison: Comparison) -> dict[str, str]:
     """Measure -> the lines that are best on it, those that are worst, and whether that difference is shown."""
     table, ranks = matrix_table(comparison), {}
-    labels = {line.key: label_of(line, comparison.lines) for line in comparison.lines}
+    labels = comparison.labels
     rows = [(labels.get(tuple(row[name] for name in NAMES), ""), row) for row in rows_of(table.frame)]
     for column in table.columns:
         there = [(label, row) for label, row in rows if column.head in _BEST and label and pd.notna(row[column.head])]
@@ -242,7 +242,7 @@ def _is_shown(comparison: Comparison, measure: str, pair: set[str]) -> str:
 
 
 def _difference(row: Mapping[Any, Any]) -> str:
-    about = [row["measure"], "/".join(map(relation_name, row["relation"].split("/")))]
+    about = [row["measure"], relation_names(row["relation"])]
     about += [] if row["group"] == ALL else [row["group"]]
     number = text.minus(text.effect(row["value"], row["low"], row["high"]))
     return f"{row['first']} − {row['second']} {number} ({', '.join(about)})"
@@ -284,7 +284,7 @@ def _verdicts(comparison: Comparison) -> pd.DataFrame:
     table = hypotheses(comparison.table("verdicts"))
     if "verdict" not in table:
         return pd.DataFrame(columns=["verdict", "p_adjusted"])
-    labels = {line.key: label_of(line, comparison.lines) for line in comparison.lines}
+    labels = comparison.labels
     keys = table[list(NAMES)].itertuples(index=False, name=None)
     named = table.assign(editor=pd.Series([labels.get(key) for key in keys], table.index, dtype="object"))
     return named[named["editor"].notna()]

@@ -17,6 +17,7 @@ from seesaw_cf.base.terminal import printable
 from seesaw_cf.records import groups
 from seesaw_cf.report.canvas import Columns, grouped_bars, new_figure, picture_style, save_picture
 from seesaw_cf.report.results import relation_name, sort_relations
+from seesaw_cf.study.members import NAMES
 from seesaw_cf.study.tables import Comparison
 
 _PICTURED = ("P103", "P19")  # language and birth, as in the paper
@@ -77,8 +78,8 @@ def _figures(comparison: Comparison, shares: pd.DataFrame) -> Iterator[tuple[str
 
 
 def _only(table: pd.DataFrame, keys: set[tuple[str, str, str, str]]) -> pd.DataFrame:
-    names = ["model", "records", "protocol", "editor"]
-    return table[[key in keys for key in table[names].itertuples(index=False, name=None)]] if len(table) else table
+    rows = table[list(NAMES)].itertuples(index=False, name=None) if len(table) else ()
+    return table[[key in keys for key in rows]] if len(table) else table
 
 
 def _panels(table: pd.DataFrame, names: list[str]) -> Iterator[tuple[str, pd.DataFrame]]:

@@ -284,10 +284,6 @@ def _nodes(tokenizer: PreTrainedTokenizerBase, clozes: Sequence[Cloze] | set[Clo
     return unique_nodes(encode_many(tokenizer, sorted(clozes)).asked)
 
 
-def _method(editor: Editor) -> Editor:
-    return editor.inner or editor if isinstance(editor, WrapsEditor) else editor
-
-
 def _editing(name: str, cases: int) -> int:
     """What all edits cost at most, in tokens; a random control takes the edits of its editor."""
     kind, wrapped = split_control(name)
@@ -300,7 +296,8 @@ def _corpus_tokens(
     """Tokens of the texts for second moments, from the mean length of some."""
     if ready.corpus is None:
         return 0
-    configs = [_method(editor).config for editor in editors.values()]
+    methods = [editor.inner or editor if isinstance(editor, WrapsEditor) else editor for editor in editors.values()]
+    configs = [method.config for method in methods]
     sizes = [getattr(config, "sample_size", 0) for config in configs if isinstance(config, HasMoments)]
     most = getattr(model.config, "max_position_embeddings", None)
     step = max(1, len(ready.corpus) // _TEXTS)

@@ -98,6 +98,16 @@ class ComparedEditor:
         """Model, records, protocol, editor."""
         return (self.member.model, self.member.records, self.member.protocol, self.member.editors[self.name])
 
+    @property
+    def names(self) -> dict[str, str]:
+        """`NAMES` -> the key."""
+        return dict(zip(NAMES, self.key, strict=True))
+
+
+def varying(lines: Sequence[ComparedEditor]) -> list[str]:
+    """Return which of `NAMES` are not the same in all lines."""
+    return [name for name in NAMES if len({line.names[name] for line in lines}) > 1]
+
 
 def read_members(
     folders: Sequence[Path],
@@ -160,7 +170,7 @@ def _told_apart(members: Sequence[Member]) -> list[Member]:
         names = [getattr(member, field) for member in renamed]
         many = {name for name in names if len({tag for other, tag in zip(names, tags) if other == name}) > 1}
         renamed = [
-            _called(member, field, f"{name} ({tag})") if name in many else member
+            replace(member, **{field: f"{name} ({tag})"}) if name in many else member  # type: ignore[arg-type]
             for member, name, tag in zip(renamed, names, tags)
         ]
     counts = Counter(
@@ -170,10 +180,6 @@ def _told_apart(members: Sequence[Member]) -> list[Member]:
         replace(member, editors={name: _own_name(member, name, counts) for name in member.editors})
         for member in renamed
     ]
-
-
-def _called(member: Member, field: str, name: str) -> Member:
-    return replace(member, model=name) if field == "model" else replace(member, records=name)
 
 
 def _own_name(member: Member, name: str, counts: Mapping[tuple[str, str, str, str], int]) -> str:

@@ -13,11 +13,11 @@ from seesaw_cf.base.tables import SCORES, read_table
 from seesaw_cf.base.types import TableRow
 from seesaw_cf.effects.accuracy import cross_property
 from seesaw_cf.effects.audit import AuditSettings, decide
-from seesaw_cf.effects.groups import ALL, UNKNOWN, BiasMode, group_effects
+from seesaw_cf.effects.groups import ALL, UNKNOWN, BiasMode, clusters_of, group_effects
 from seesaw_cf.records import groups
-from seesaw_cf.report.results import HOLDER, STAR_LEVEL, Results, relation_name
+from seesaw_cf.report.results import HOLDER, STAR_LEVEL, Results, relation_names
 from seesaw_cf.study.members import NAMES, ComparedEditor, Member, joined, lines_of
-from seesaw_cf.study.pairs import clusters_of, differences, pairs_of, prompts_of
+from seesaw_cf.study.pairs import differences, label_of, pairs_of, prompts_of
 
 TABLES = (
     *("runs", "efficacy", "success", "effects_by_group", "citizenship", "accuracy", "verdicts", "excess"),
@@ -58,6 +58,12 @@ class Comparison:
     def lines(self) -> list[ComparedEditor]:
         """What is compared, without controls."""
         return lines_of(self.members)
+
+    @property
+    def labels(self) -> dict[tuple[str, ...], str]:
+        """Key of each line -> its label."""
+        lines = self.lines
+        return {line.key: label_of(line, lines) for line in lines}
 
 
 def compare(
@@ -220,9 +226,6 @@ def _largest(values: Sequence[float | None]) -> float | None:
 def _with_names(frame: pd.DataFrame) -> pd.DataFrame:
     """Add the papers' names to relation ids."""
     columns = [name for name in ("relation", "edit_relation", "effect_relation") if name in frame]
-    return frame.assign(**{f"{name}_name": [_name(str(relation)) for relation in frame[name]] for name in columns})
-
-
-def _name(relation: str) -> str:
-    """The papers' word for a relation, or for the two of a pair."""
-    return "/".join(map(relation_name, relation.split("/")))
+    return frame.assign(
+        **{f"{name}_name": [relation_names(str(relation)) for relation in frame[name]] for name in columns}
+    )
