@@ -13,8 +13,7 @@ from seesaw_cf.report.html.forest import Forest, Panel
 from seesaw_cf.report.html.look import PromptList
 from seesaw_cf.report.page_answers import look_answers
 from seesaw_cf.report.page_cases import cell_link, look_prompts
-from seesaw_cf.report.page_contrasts import contrast_panels
-from seesaw_cf.report.page_forest import EFFECTS, about_controls, colours_of, forests, scale_of
+from seesaw_cf.report.page_forest import EFFECTS, about_controls, colours_of, contrast_panels, forests, scale_of
 from seesaw_cf.report.provenance import citation, model_name, recorded, repeat_command
 from seesaw_cf.report.results import HOLDER, Results, relation_name
 from seesaw_cf.report.rows import number_of, of_controls

@@ -19,8 +19,7 @@ from seesaw_cf.effects.levels import LEVELS
 from seesaw_cf.report import text
 from seesaw_cf.report.canvas import COLOURS, GREY, MARKERS, new_figure, picture_style, save_picture
 from seesaw_cf.report.levels import level_verdict
-from seesaw_cf.report.more_plots import dose_figure, draw_verdicts
-from seesaw_cf.report.moved_plot import draw_moved
+from seesaw_cf.report.more_plots import dose_figure, draw_moved, draw_verdicts
 from seesaw_cf.report.results import HOLDER, Results, relation_name, sort_groups, sort_pairs, sort_relations
 from seesaw_cf.report.rows import AccuracyRow, EffectRow, records, with_limits
 from seesaw_cf.report.strips import level_number

@@ -19,7 +19,7 @@ from seesaw_cf.effects.audit import AuditSettings
 from seesaw_cf.effects.dose import Curves, read_curves, summarise_curves
 from seesaw_cf.report import notes, text
 from seesaw_cf.report.audit import audit_summary
-from seesaw_cf.report.dose_page import dose_table
+from seesaw_cf.report.dose import dose_table
 from seesaw_cf.report.findings import find
 from seesaw_cf.report.forms import Report
 from seesaw_cf.report.html.findings import FactList, Findings, FirstScreen, PageSection, findings_page
