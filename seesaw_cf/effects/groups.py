@@ -215,10 +215,7 @@ def _effects(
             GroupEffect(
                 group,
                 D=replace(effect, value=means.pop("D")),
-                **{
-                    scale: replace(estimate, value=means.pop(scale))
-                    for scale, estimate in zip(SCALES, others, strict=True)
-                },
+                **{scale: replace(own, value=means.pop(scale)) for scale, own in zip(SCALES, others, strict=True)},
                 means=means,
                 pooled=pooled,
                 n_prompts=len(scored),

@@ -61,17 +61,13 @@ def _contrasts(prompts: pd.DataFrame, name: str, decide: Callable[..., pd.DataFr
     complete = scored[reasons == ""]
     reason = next((reason for reason in reasons if reason), "")
     raw = decide(scored if complete.empty else complete)
-    adjusted = _untestable(raw, reason) if complete.empty else decide(complete, estimand=name)
+    untestable = dict.fromkeys([*_RAW, "p"], np.nan) | {"verdict": "not testable", "rule": reason, "note": reason}
+    adjusted = raw.assign(**untestable) if complete.empty else decide(complete, estimand=name)
     table = raw[[*_KEYS, *_RAW]].rename(columns={"value": "raw", **{column: f"raw_{column}" for column in _RAW[1:]}})
     table = pd.concat([table, adjusted[_ADJUSTED]], axis=1)
     table.insert(0, "estimand", name)
     left_out = scored.loc[reasons != "", "person"].nunique()
     return table.assign(n_people=scored["person"].nunique(), n_left_out=left_out, left_out=reason)
-
-
-def _untestable(raw: pd.DataFrame, reason: str) -> pd.DataFrame:
-    numbers = dict.fromkeys([*_RAW, "p"], np.nan)
-    return raw.assign(**numbers, verdict="not testable", rule=reason, note=reason)
 
 
 _TOOK, _SCORED = 0.5, 0.95
