@@ -152,8 +152,8 @@ def _groups(groups: pd.DataFrame) -> PageSection | None:
     panels: list[Panel] = []
     for (mix, by), own in groups.groupby(["mix", "axis"], sort=False):
         largest = own[own["dose"] == own["dose"].max()]
-        order = {name: number for number, name in enumerate(sort_groups(str(by), largest["group"]))}
-        largest = largest.assign(order=largest["group"].map(order)).sort_values(["order", "editor"], kind="stable")
+        places = largest["group"].map(sort_groups(str(by), largest["group"]).index)
+        largest = largest.assign(order=places).sort_values(["order", "editor"], kind="stable")
         lines = [row(record, len(colours) > 1) for record in largest.to_dict("records") if np.isfinite(record["D"])]
         title = f"{mix_name(str(mix))}, {int(largest['dose'].iloc[0]):,} facts together, by {by}"
         about = f"D_d, probability, mean of samples with {BAND:.0%} bands"

@@ -45,8 +45,7 @@ def edit_damage(results: Results) -> pd.DataFrame:
     words = [facts.get(key, f"case {key[1]}") for key in zip(frame["edit_relation"], frame["case_id"], strict=True)]
     frame.insert(3, "edit", words)
     frame.insert(4, "damage", pd.concat(harm, axis=1).max(axis=1))
-    order = {name: place for place, name in enumerate(results.editors)}
-    frame = frame.assign(order=frame["editor"].map(order)).sort_values(
+    frame = frame.assign(order=frame["editor"].map(results.editors.index)).sort_values(
         ["order", "damage", "case_id"], ascending=[True, False, True], kind="stable"
     )
     return frame.drop(columns="order").rename(columns={"edit_relation": "relation"}).reset_index(drop=True)

@@ -133,8 +133,8 @@ def components_table(results: Results) -> Table:
     """Return the standard deviations of what D is made of, for each editor and property."""
     frame = pd.DataFrame() if results.prompts is None else components(results.prompts)
     if len(frame):
-        order = {name: at for at, name in enumerate(sort_relations(frame["relation"]))}
-        frame = frame.sort_values(["editor", "relation"], key=lambda c: c.map(order) if c.name == "relation" else c)
+        order = sort_relations(frame["relation"])
+        frame = frame.sort_values("relation", key=lambda own: own.map(order.index)).sort_values("editor", kind="stable")
     about = (
         "Standard deviations of D: between edits, between people under every edit, of a person under one edit, of a "
         "template under one edit, and of one prompt."

@@ -210,8 +210,9 @@ def read_results(
         owners = of_seeds.assign(editor=of_seeds["editor"].map(first_seed))
         of_seeds = of_seeds.assign(edit_known=with_edit_known(owners, edits)["edit_known"].array)
     accuracy = pd.DataFrame() if of_seeds is None else accuracy_of(of_seeds)
-    names = dict.fromkeys(edits["editor"])
-    took = None
+    asked, took = marked, None
+    if marked is not None and numbers is not None:
+        asked = marked.assign(edit=[numbers[key] for key in zip(marked["editor"], marked["case_id"])])
     if "efficacy" in kinds:
         tables = [efficacy(_of(table, once), score=score, nats=nats) for table in (scores, *seeds)]
         took = fold_seeds(pd.concat(tables, ignore_index=True), ["relation"], ("n", "n_tied", "n_unscored"))
@@ -229,8 +230,8 @@ def read_results(
         accuracy=accuracy,
         levels=levels(
             measured,
-            marked if marked is None or numbers is None else marked.assign(edit=_edits(marked, numbers)),
-            compared(names, manifest),
+            asked,
+            compared(edits["editor"].unique(), manifest),
             score=score,
             margin=settings.margin,
             margin_log_odds=settings.margin_log_odds,
@@ -247,11 +248,6 @@ def read_results(
         prompts=prompts,
         answers=marked,
     )
-
-
-def _edits(rows: pd.DataFrame, numbers: Mapping[tuple[str, int], int]) -> list[int]:
-    """Return the number of the edit behind each row."""
-    return [numbers[key] for key in zip(rows["editor"], rows["case_id"])]
 
 
 def read_manifest(folder: Path) -> Manifest:

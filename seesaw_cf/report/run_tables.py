@@ -182,9 +182,8 @@ def _knowledge(results: Results) -> Table:
     )
     frame = results.known.facts
     if len(frame):
-        order = {name: at for at, name in enumerate(sort_relations(frame["relation"]))}
-        first = {name: at for at, name in enumerate(dict.fromkeys(frame["facts"]))}
-        frame = sort_rows(frame, lambda row: (first[row["facts"]], order[row["relation"]]))
+        facts, relations = list(frame["facts"]), sort_relations(frame["relation"])
+        frame = sort_rows(frame, lambda row: (facts.index(row["facts"]), relations.index(row["relation"])))
     lines = (results.known.note,) if results.known.note else ()
     return Table("knowledge", "What did the model know before?", notes.KNOWN, columns, frame, lines=lines, brief=False)
 

@@ -36,7 +36,7 @@ def ordered_claims(audit: AuditTables) -> pd.DataFrame:
     if "verdict" not in audit.verdicts:
         return audit.verdicts.iloc[:0]
     frame = audit.contrasts[~audit.contrasts["verdict"].isin(OPEN)]
-    order = frame["verdict"].map({label: number for number, label in enumerate(VERDICTS)})
+    order = frame["verdict"].map(VERDICTS.index)
     ordered = frame.assign(order=order, size=-frame["value"].abs()).sort_values(["order", "size"], kind="stable")
     return ordered.drop(columns=["order", "size"])
 

@@ -114,8 +114,7 @@ def _by_group(rows: pd.DataFrame, about: str) -> Figure:
 def _by_continent(rows: pd.DataFrame, about: str) -> Figure:
     figure, panels = new_figure(5.5)
     chosen = rows[rows["group"].isin(groups.members("race")) & (rows["n_cases"] > 0)]
-    order = {name: number for number, name in enumerate(groups.members("race"))}
-    chosen = chosen.sort_values("group", key=lambda column: column.map(order), kind="stable")
+    chosen = chosen.sort_values("group", key=lambda own: own.map(groups.members("race").index), kind="stable")
     names = sorted(set(chosen["continent"]))
     _bars(panels[0], chosen, ("continent", names), "group", ("D", "low", "high"))
     return _finished(figure, panels, f"{about}\n{_HINT}")

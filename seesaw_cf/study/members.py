@@ -173,9 +173,7 @@ def _told_apart(members: Sequence[Member]) -> list[Member]:
             replace(member, **{field: f"{name} ({tag})"}) if name in many else member  # type: ignore[arg-type]
             for member, name, tag in zip(renamed, names, tags)
         ]
-    counts = Counter(
-        (member.model, member.records, member.protocol, name) for member in renamed for name in member.editors
-    )
+    counts = Counter(line.key for line in lines_of(renamed, controls=True))
     return [
         replace(member, editors={name: _own_name(member, name, counts) for name in member.editors})
         for member in renamed
@@ -187,14 +185,14 @@ def _own_name(member: Member, name: str, counts: Mapping[tuple[str, str, str, st
     return f"{name} [{member.title}]" if twice else name
 
 
-def joined(members: Iterable[Member], table: Callable[[Results], pd.DataFrame]) -> pd.DataFrame:
+def joined(members: Iterable[Member], table: Callable[[Member], pd.DataFrame]) -> pd.DataFrame:
     """One table of all runs, in their order.
 
     Args:
         members: The runs.
         table: What to take of each; it has a column "editor".
     """
-    frames = [member.named(table(member.results)) for member in members]
+    frames = [member.named(table(member)) for member in members]
     there = [frame for frame in frames if len(frame)]
     return pd.concat(there, ignore_index=True) if there else pd.DataFrame()
 

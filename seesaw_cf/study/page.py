@@ -148,9 +148,11 @@ def _names(comparison: Comparison) -> list[Column]:
 def _people(comparison: Comparison) -> Table:
     """Return effects on all people who hold the new target, by line and property."""
     effects, lines = comparison.table("effects_by_group"), {line.key: line for line in comparison.lines}
-    effects = effects[(effects["axis"] == ALL) & (effects["holds"] == HOLDER)] if len(effects) else effects
+    if len(effects):
+        order = sort_relations(effects["relation"])
+        effects = effects[(effects["axis"] == ALL) & (effects["holds"] == HOLDER)]
+        effects = effects.sort_values("relation", key=lambda own: own.map(order.index), kind="stable")
     frames = [rows_of_line(effects, line.key) for line in comparison.lines]
-    frames = [frame.sort_values("relation", key=_order, kind="stable") for frame in frames if len(frame)]
 
     def cell(number: int) -> Callable[[Row], str]:
         return lambda row: effect_texts(row, lines[tuple(row[name] for name in NAMES)])[number]
@@ -165,11 +167,6 @@ def _people(comparison: Comparison) -> Table:
     about = f"D_d = D_post − D_pre, D = {formula}, of people who hold the new target. {_PEOPLE.format(unit=unit)}"
     frame = pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
     return Table("people", "What happened to other people", about, columns, frame, lines=(_GROUPS,))
-
-
-def _order(relations: pd.Series) -> pd.Series:
-    places = {name: place for place, name in enumerate(sort_relations(relations))}
-    return relations.map(places)
 
 
 def effect_texts(row: Row, line: ComparedEditor) -> tuple[str, str]:

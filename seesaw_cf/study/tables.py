@@ -86,27 +86,22 @@ def compare(
     lines = lines_of(members)
     tables = {
         "runs": pd.DataFrame([_run(member) for member in members]),
-        "efficacy": joined(members, lambda member: member.efficacy),
-        "success": pd.concat([_success(member) for member in members], ignore_index=True),
-        "effects_by_group": pd.concat([_effects(member) for member in members], ignore_index=True),
-        "citizenship": pd.concat([_citizenship(member) for member in members], ignore_index=True),
-        "accuracy": _accuracy(members, mode),
+        "efficacy": joined(members, lambda member: member.results.efficacy),
+        "success": joined(members, _success),
+        "effects_by_group": joined(members, _effects),
+        "citizenship": joined(members, lambda member: member.recall("citizenship", partial(_by_continent, member))),
+        "accuracy": joined(members, partial(_accuracy, mode=mode)),
         "verdicts": _verdicts(members, settings, family),
-        "excess": joined(members, lambda member: member.audit.excess if member.audit else pd.DataFrame()),
+        "excess": joined(members, lambda member: _audited(member, "excess")),
         "differences": differences(pairs_of(lines, every=every), lines, settings),
     }
     there = {name: _with_names(tables[name]) for name in TABLES if len(tables[name])}
     return Comparison(members, settings, there, mode)
 
 
-def _accuracy(members: Sequence[Member], mode: BiasMode) -> pd.DataFrame:
-    if mode != "paper":
-        return joined(members, lambda results: results.accuracy)
-    by_folder = {member.folder: member for member in members}
-    return joined(
-        members,
-        lambda results: by_folder[results.folder].recall("published accuracy", partial(_published_accuracy, results)),
-    )
+def _accuracy(member: Member, mode: BiasMode) -> pd.DataFrame:
+    published = partial(_published_accuracy, member.results)
+    return member.recall("published accuracy", published) if mode == "paper" else member.results.accuracy
 
 
 def _published_accuracy(results: Results) -> pd.DataFrame:
@@ -156,7 +151,7 @@ def _success(member: Member) -> pd.DataFrame:
         for short, number in member.results.success[editor].numbers["counterfact"].items()
         if short in MEASURES
     ]
-    return member.named(pd.DataFrame(rows))
+    return pd.DataFrame(rows)
 
 
 def _effects(member: Member) -> pd.DataFrame:
@@ -166,11 +161,11 @@ def _effects(member: Member) -> pd.DataFrame:
         return effects
     tested = member.recall("published tests", partial(_published_tests, member))
     if tested.empty:
-        return member.named(effects.assign(paper_p=float("nan"), paper_star=False))
+        return effects.assign(paper_p=float("nan"), paper_star=False)
     tested = tested.rename(columns={"p": "paper_p"}).assign(holds=HOLDER)
     tested["paper_star"] = (tested["D"] < 0) & (tested["paper_p"] < STAR_LEVEL)
     merged = effects.merge(tested.drop(columns="D"), how="left", on=[*_EFFECT, "holds"])
-    return member.named(merged.assign(paper_star=merged["paper_star"].eq(True)))
+    return merged.assign(paper_star=merged["paper_star"].eq(True))
 
 
 def _published_tests(member: Member) -> pd.DataFrame:
@@ -181,13 +176,8 @@ def _published_tests(member: Member) -> pd.DataFrame:
     return pd.concat(tests) if tests else pd.DataFrame()
 
 
-def _citizenship(member: Member) -> pd.DataFrame:
-    """D by race after edits of citizenship, by the continent of the country that was edited to (Figure 3)."""
-    table = member.recall("citizenship", partial(_by_continent, member))
-    return member.named(table)
-
-
 def _by_continent(member: Member) -> pd.DataFrame:
+    """D by race after edits of citizenship, by the continent of the country that was edited to (Figure 3)."""
     continents = {row["label"]: row["continent"] for row in groups.table("countries").values()}
     tables = []
     for line in lines_of([member]):
@@ -201,9 +191,13 @@ def _by_continent(member: Member) -> pd.DataFrame:
     return table.drop(columns="effective").rename(columns={"relation": "continent"}) if tables else table
 
 
+def _audited(member: Member, name: str) -> pd.DataFrame:
+    return pd.DataFrame() if member.results.audit is None else getattr(member.results.audit, name)
+
+
 def _verdicts(members: Sequence[Member], settings: AuditSettings, family: Sequence[str] | None) -> pd.DataFrame:
     """The verdicts of all runs; where families span runs, decided together by Holm, for no permutation spans runs."""
-    table = joined(members, lambda member: member.audit.verdicts if member.audit else pd.DataFrame())
+    table = joined(members, lambda member: _audited(member, "verdicts"))
     if "value" not in table:
         return table
     if family is None or set(family) == set(NAMES):

@@ -298,8 +298,7 @@ def draw_chart(
             Dot(
                 round(xs[p.place] + beside, 2),
                 y(p.value),
-                y(p.low) if math.isfinite(p.low) else None,
-                y(p.high) if math.isfinite(p.high) else None,
+                *(y(end) if math.isfinite(end) else None for end in (p.low, p.high)),
                 p.said,
                 p.alarm,
             )
