@@ -13,6 +13,7 @@ from seesaw_cf.report import text
 from seesaw_cf.report.levels import Tone
 from seesaw_cf.report.needed import needed
 from seesaw_cf.report.results import Results, relation_name
+from seesaw_cf.report.rows import rows_of
 from seesaw_cf.report.verdicts import without_controls
 from seesaw_cf.stats.clustered import FEW_EDITS
 from seesaw_cf.stats.verdicts import AFFECTED, OPEN, VERDICTS
@@ -148,7 +149,7 @@ def count_groups(results: Results) -> GroupCounts:
     several = own["editor"].nunique() > 1
     return GroupCounts(
         counts=dict(Counter(own["verdict"])),
-        claims=[group_claim(row, several) for row in decided.to_dict("records")],
+        claims=[group_claim(row, several) for row in rows_of(decided)],
         detectable={str(scale): float(rows["detectable"].median()) for scale, rows in open_.groupby("scale")},
         axes=list(dict.fromkeys(own["axis"])),
         margins={str(scale): float(rows["margin"].iloc[0]) for scale, rows in audit.contrasts.groupby("scale")},

@@ -32,7 +32,7 @@ from seesaw_cf.report.html.forest import (
 )
 from seesaw_cf.report.provenance import model_name, recorded, repeat_command
 from seesaw_cf.report.results import sort_groups
-from seesaw_cf.report.rows import DoseRow, Manifest, number_of, records
+from seesaw_cf.report.rows import DoseRow, Manifest, number_of, records, rows_of
 from seesaw_cf.report.table import Column, Table, word_column
 
 _METHOD = (
@@ -154,7 +154,7 @@ def _groups(groups: pd.DataFrame) -> PageSection | None:
         largest = own[own["dose"] == own["dose"].max()]
         places = largest["group"].map(sort_groups(str(by), largest["group"]).index)
         largest = largest.assign(order=places).sort_values(["order", "editor"], kind="stable")
-        lines = [row(record, len(colours) > 1) for record in largest.to_dict("records") if np.isfinite(record["D"])]
+        lines = [row(record, len(colours) > 1) for record in rows_of(largest) if np.isfinite(record["D"])]
         title = f"{mix_name(str(mix))}, {int(largest['dose'].iloc[0]):,} facts together, by {by}"
         about = f"D_d, probability, mean of samples with {BAND:.0%} bands"
         unit = "D, probability"

@@ -23,7 +23,7 @@ from seesaw_cf.report.moved import is_given, moved_phrase, where_moved
 from seesaw_cf.report.page_forest import colours_of
 from seesaw_cf.report.provenance import records_name
 from seesaw_cf.report.results import HOLDER, Results
-from seesaw_cf.report.rows import EfficacyRow, Manifest, of_controls, records, with_limits
+from seesaw_cf.report.rows import EfficacyRow, Manifest, of_controls, records, rows_of, with_limits
 from seesaw_cf.report.strips import strips
 from seesaw_cf.report.title import title_of
 from seesaw_cf.run.edit_table import ASKED_ONLY
@@ -166,7 +166,7 @@ def _decided(rows: pd.DataFrame) -> str:
     counts = ", ".join(f"{n} {verdict}" for verdict, n in rows["verdict"].value_counts().items())
     moved = rows[rows["verdict"].isin(AFFECTED)]
     names = ", ".join(
-        dict.fromkeys(f"{row['group']} {HOLD[row['holds']]} are {row['verdict']}" for row in moved.to_dict("records"))
+        dict.fromkeys(f"{row['group']} {HOLD[row['holds']]} are {row['verdict']}" for row in rows_of(moved))
     )
     first = rows.iloc[0]
     left_out = f"; {first['n_left_out']} of {first['n_people']} people left out: {first['left_out']}"

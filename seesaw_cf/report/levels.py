@@ -11,6 +11,7 @@ from seesaw_cf.editors.control_names import is_control, split_control
 from seesaw_cf.effects.levels import LEVEL_VERDICTS
 from seesaw_cf.report import text
 from seesaw_cf.report.results import Results
+from seesaw_cf.report.rows import rows_of
 
 Row = Mapping[Any, Any]
 Tone = str  # "bad", "good", "same" or "open": how a chip looks
@@ -111,7 +112,7 @@ def level_changes(results: Results) -> list[LevelChange]:
     Where an editor has several controls the first of random, shuffled, unrelated and identity decides.
     """
     editors = [name for name in results.editors if not is_control(name)] or results.editors
-    rows = [row for row in results.levels.to_dict("records") if row["decides"] and row["editor"] in editors]
+    rows = [row for row in rows_of(results.levels) if row["decides"] and row["editor"] in editors]
     rows = [row for row in rows if math.isfinite(row["value"])]
     rows.sort(key=lambda row: _ORDER.index(split_control(row["control"])[0]) if row["control"] else len(_ORDER))
     first: dict[tuple[str, str], Row] = {}

@@ -15,11 +15,12 @@ from seesaw_cf.base.terminal import printable
 from seesaw_cf.effects.audit import HOLDERS
 from seesaw_cf.effects.dose import Curves, summarise_curves
 from seesaw_cf.effects.groups import ALL
-from seesaw_cf.report.canvas import COLOURS, GREY, MARKERS, new_figure, save_picture
+from seesaw_cf.report.canvas import COLOURS, GREY, MARKERS, add_legend, new_figure, save_picture
 from seesaw_cf.report.dose_title import POSSIBLE, mix_name
 from seesaw_cf.report.html.forest import Axis
 from seesaw_cf.report.moved import block_of, moved_table
 from seesaw_cf.report.results import Results, relation_name, sort_groups, sort_relations
+from seesaw_cf.report.rows import rows_of
 from seesaw_cf.report.text import HOLDS
 
 _LOOKS = {
@@ -91,7 +92,7 @@ def _verdicts(rows: pd.DataFrame, axis: str, results: Results) -> Figure:
         fontsize=12.5,
     )
     handles = [Line2D([], [], color=c, marker=m, linestyle="", label=name) for name, (c, m) in _LOOKS.items()]
-    figure.legend(handles=handles, loc="outside lower center", ncols=5, frameon=False)
+    add_legend(figure, handles, 5)
     return figure
 
 
@@ -148,7 +149,7 @@ def dose_figure(curves: Curves, success: bool = False) -> Figure:
     figure.suptitle(
         "Mass editing: mean of repeated samples, 90 % bands; dotted: unedited; cross: collapse alarm", fontsize=12.5
     )
-    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=4, frameon=False)
+    add_legend(figure, panels[0].get_legend_handles_labels()[0], 4)
     return figure
 
 
@@ -169,7 +170,7 @@ def draw_moved(results: Results, folder: Path) -> dict[str, str]:
     for panel, model in zip(panels, models):
         own = table[table["model"] == model]
         sizes = np.full((len(parts), blocks), np.nan)
-        for row in own.to_dict("records"):
+        for row in rows_of(own):
             sizes[parts.index(row["part"]), int(row["block"])] = row["relative"]
         image = panel.imshow(sizes, aspect="auto", cmap="viridis", vmin=0)
         panel.set_yticks(range(len(parts)), [printable(part)[:28] for part in parts])

@@ -193,7 +193,7 @@ def _effects(results: Results) -> Iterator[Table]:
         return
     columns = (
         *(_EDITOR, _PROPERTY, _HOLD, word_column("axis"), word_column("people", "group")),
-        *_scales(results),
+        *effect_columns(results),
         *(Column("edits", "n_cases"), Column("half of it in", _half)),
         *(Column("persons", "n_subjects"), Column("prompts", "n_prompts")),
     )
@@ -221,7 +221,9 @@ def _half(row: Row) -> str | None:
     return f"{row['half_edits']} of {edits}" if row.get("half_edits", 0) > 0 and edits < FEW_EDITS else None
 
 
-def _scales(results: Results) -> list[EstimateColumn]:
+def effect_columns(results: Results) -> list[EstimateColumn]:
+    """Return the columns of an effect on every scale, D_d first, then log-odds where D is not in them."""
+
     def reason(row: Row) -> str:
         return text.no_interval(row) if row["n_cases"] else "none could be scored"  # type: ignore[arg-type]
 

@@ -27,7 +27,7 @@ from seesaw_cf.report.levels import (
     Tone,
 )
 from seesaw_cf.report.results import Results
-from seesaw_cf.report.rows import with_limits
+from seesaw_cf.report.rows import rows_of, with_limits
 from seesaw_cf.stats.clustered import FEW_EDITS
 
 
@@ -144,7 +144,7 @@ def _near(marks: Sequence[tuple[float, float, float]]) -> list[float]:
 def level_marks(row: Row, results: Results) -> list[tuple[str, tuple[float, float, float], str]]:
     """Return name, numbers (value, low, high) and words of an editor, then of each of its controls."""
     keys = (row["level"], row["scale"])
-    there = [other for other in results.levels.to_dict("records") if (other["level"], other["scale"]) == keys]
+    there = [other for other in rows_of(results.levels) if (other["level"], other["scale"]) == keys]
     measured = {other["editor"]: _numbers(other, "") for other in there}
     beside = {other["control"]: _numbers(other, "control_") for other in there
               if other["editor"] == row["editor"] and other["control"]}  # fmt: skip

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any, ClassVar
@@ -12,9 +12,10 @@ import pandas as pd
 
 from seesaw_cf.base.files import csv_text
 from seesaw_cf.base.terminal import column_table, printable, wrap
+from seesaw_cf.report.rows import Row as Row
+from seesaw_cf.report.rows import rows_of as rows_of
 from seesaw_cf.report.text import escape, interval, markdown_table, number
 
-Row = Mapping[str, Any]
 Cell = str | Callable[[Row], object]  # a column of the frame, or what makes a value of its row
 Safe = Callable[[object], str]  # makes text from data harmless in one form
 
@@ -248,11 +249,6 @@ def number_text(value: float, digits: int) -> str:
     if math.isnan(value):
         return "-"
     return f"{value:.0f}" if value.is_integer() and abs(value) > 1 else f"{value:.{digits}f}"
-
-
-def rows_of(frame: pd.DataFrame) -> list[Row]:
-    """Return the rows of a frame as dictionaries."""
-    return [{str(key): value for key, value in row.items()} for row in frame.to_dict("records")]
 
 
 def _value(row: Row, cell: Cell) -> Any:

@@ -27,7 +27,7 @@ from seesaw_cf.report.page import report_page
 from seesaw_cf.report.provenance import model_name, recorded, records_name, repeat_command
 from seesaw_cf.report.results import Results, read_results, relation_name
 from seesaw_cf.report.run_tables import run_tables
-from seesaw_cf.report.table import Table, word_column
+from seesaw_cf.report.table import Table, rows_of, word_column
 
 _DETAILS = ("Known before", "How sure", "Not known")  # lines of the findings that one screen leaves to report.md
 
@@ -148,7 +148,7 @@ def write_report(
     """
     results = read_results(run_folder, settings=settings)
     stage("pages")
-    for row in results.levels.to_dict("records"):
+    for row in rows_of(results.levels):
         numbers = {name: float(row[name]) for name in ("value", "low", "high") if pd.notna(row[name])}
         track(f"{row['editor']}/{row['level']}/{row['scale']}", numbers)
     report = run_report(results, None if dose is None else read_curves(dose), full)

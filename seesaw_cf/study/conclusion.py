@@ -160,9 +160,9 @@ def conclude(comparison: Comparison, title: str, missing: Sequence[str] = ()) ->
             for level, change in own.items()
         },
         tests=len(tested),
-        differences=[_difference(row) for row in shown.to_dict("records")],
+        differences=[_difference(row) for row in rows_of(shown)],
         contrasts=verdicts["verdict"],
-        claims=[group_claim(row) for row in claims.to_dict("records")],
+        claims=[group_claim(row) for row in rows_of(claims)],
     )  # fmt: skip
     return FirstScreen(
         f"{title} · {_edited(comparison)}",
@@ -233,7 +233,7 @@ def _ranks(comparison: Comparison) -> dict[str, str]:
 
 def _is_shown(comparison: Comparison, measure: str, pair: set[str]) -> str:
     """Whether the paired difference of two lines over all relations stands after correction; "" where untested."""
-    for row in comparison.table("differences").to_dict("records"):
+    for row in rows_of(comparison.table("differences")):
         about = (row["measure"], row["relation"], row["axis"])
         if about == (measure, ALL, ALL) and {row["first"], row["second"]} == pair and pd.notna(row["p"]):
             shown = row["p_adjusted"] < comparison.settings.alpha

@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from seesaw_cf.base.files import safe_name
 from seesaw_cf.base.terminal import printable
 from seesaw_cf.records import groups
-from seesaw_cf.report.canvas import Columns, grouped_bars, new_figure, picture_style, save_picture
+from seesaw_cf.report.canvas import Columns, add_legend, grouped_bars, new_figure, picture_style, save_picture
 from seesaw_cf.report.results import relation_name, sort_relations
 from seesaw_cf.study.members import NAMES
 from seesaw_cf.study.tables import Comparison
@@ -145,6 +145,6 @@ def _finished(figure: Figure, panels: Sequence[Axes], title: str) -> Figure:
     handles: Mapping[str, Any] = {
         label: handle for panel in panels for handle, label in zip(*panel.get_legend_handles_labels())
     }
-    figure.legend(list(handles.values()), list(handles), loc="outside lower center", ncols=6, frameon=False)
+    add_legend(figure, list(handles.values()), 6)
     figure.suptitle("\n".join(printable(line)[:130] for line in title.split("\n")), fontsize=12)
     return figure

@@ -10,7 +10,7 @@ from seesaw_cf.base.types import TableRow
 from seesaw_cf.effects.audit import hypotheses
 from seesaw_cf.effects.groups import ALL
 from seesaw_cf.report.levels import BETTER, SAME, WORDS, WORSE, LevelChange, level_changes
-from seesaw_cf.report.rows import EfficacyRow, records, with_limits
+from seesaw_cf.report.rows import EfficacyRow, records, rows_of, with_limits
 from seesaw_cf.report.strips import level_marks
 from seesaw_cf.report.table import Column, EstimateColumn, Row, Table, word_column
 from seesaw_cf.stats.verdicts import AFFECTED, VERDICTS
@@ -97,7 +97,7 @@ def _measures(key: tuple[str, ...], comparison: Comparison) -> TableRow:
     )
     for edits in records(took[took["relation"] == ALL], EfficacyRow) if len(took) else []:
         row |= _numbers("takes", *with_limits(edits, "post"), edits.get("n", _NAN))
-    for part in success[success["measure"] == "neighbourhood"].to_dict("records") if len(success) else []:
+    for part in rows_of(success[success["measure"] == "neighbourhood"]) if len(success) else []:
         row |= _numbers("neighbours", part["value"], part["low"], part["high"], part["n_cases"])
     if "verdict" in verdicts and len(verdicts):
         found = hypotheses(verdicts)["verdict"]

@@ -13,7 +13,8 @@ from seesaw_cf.effects.groups import ALL
 from seesaw_cf.report import notes, text
 from seesaw_cf.report.html.findings import FirstScreen
 from seesaw_cf.report.results import HOLDER, relation_name, relation_names, sort_relations
-from seesaw_cf.report.rows import EfficacyRow, number_of, records, with_limits
+from seesaw_cf.report.rows import EfficacyRow, number_of, records, rows_of, with_limits
+from seesaw_cf.report.run_tables import effect_columns
 from seesaw_cf.report.table import Column, EstimateColumn, Row, Table, word_column
 from seesaw_cf.stats.verdicts import VERDICTS
 from seesaw_cf.study.matrix import matrix_table, rows_of_line
@@ -117,9 +118,9 @@ def _gate(line: ComparedEditor, comparison: Comparison) -> TableRow:
     row: TableRow = {**line.names}
     for edits in records(took[took["relation"] == ALL], EfficacyRow) if len(took) else []:
         row |= _numbers("took", *with_limits(edits, "post"), edits.get("n", 0)) | {"pre": number_of(edits, "pre")}
-    for part in success.to_dict("records"):
+    for part in rows_of(success):
         row |= _numbers(part["measure"], part["value"], part["low"], part["high"], part["n_cases"])
-    for part in accuracy[accuracy["edit_relation"] == ALL].to_dict("records") if len(accuracy) else []:
+    for part in rows_of(accuracy[accuracy["edit_relation"] == ALL]) if len(accuracy) else []:
         row |= _numbers("other properties", part["change"], part["low"], part["high"], part["n"])
     return row
 
@@ -179,11 +180,8 @@ def effect_texts(row: Row, line: ComparedEditor) -> tuple[str, str]:
     results = line.member.results
     if not row["n_cases"]:
         return f"unscored ({row['n_unscored']} prompts)", "-"
-    reason = text.no_interval(row)  # type: ignore[arg-type]
-    limit = results.floor.zero_limit(results.score)
-    value = EstimateColumn("D", low="low", zero=limit, star="marked", note=lambda _: reason)
-    nats = EstimateColumn("log_odds", digits=2, zero=results.floor.zero_limit_log_odds, star="log_odds_marked")
-    return value.text(row), "-" if results.score == "log_odds" else nats.text(row)
+    value, nats = (column.text(row) for column in effect_columns(results)[:2])
+    return value, "-" if results.score == "log_odds" else nats
 
 
 def _verdicts(comparison: Comparison) -> Table:

@@ -18,6 +18,7 @@ from seesaw_cf.effects.groups import ALL, clusters_of
 from seesaw_cf.effects.prompts import prompt_effects
 from seesaw_cf.effects.success import edit_numbers
 from seesaw_cf.report.audit import paired_differences
+from seesaw_cf.report.rows import rows_of
 from seesaw_cf.stats import adjust_families
 from seesaw_cf.stats.case_means import case_mean
 from seesaw_cf.stats.simple import above, tolerance
@@ -122,7 +123,7 @@ def _effects(first: ComparedEditor, second: ComparedEditor, settings: AuditSetti
         return
     estimates = partial(estimate_groups, clusters=clusters_of(first.member.protocol, second.member.protocol))
     table = paired_differences(prompts, [_SIDES], _SIDES, settings, estimates)
-    for row in table.to_dict("records"):
+    for row in rows_of(table):
         key = {str(name): row[name] for name in ("relation", "axis", "group")}
         n = {"n": row["n"], "n_cases": row["clusters"].get("edit", 0), "note": row["note"]}
         yield {"measure": "D"} | key | {name: row[name] for name in ("value", "low", "high", "p")} | n
