@@ -5,15 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from seesaw_cf.editors.control_names import is_control, split_control
 from seesaw_cf.effects.levels import LEVEL_VERDICTS
 from seesaw_cf.report import text
 from seesaw_cf.report.results import Results
-from seesaw_cf.report.rows import rows_of
+from seesaw_cf.report.rows import Row, rows_of
 
-Row = Mapping[Any, Any]
 Tone = str  # "bad", "good", "same" or "open": how a chip looks
 
 

@@ -23,11 +23,10 @@ from seesaw_cf.report.levels import (
     WORDS,
     WORSE,
     LevelChange,
-    Row,
     Tone,
 )
 from seesaw_cf.report.results import Results
-from seesaw_cf.report.rows import rows_of, with_limits
+from seesaw_cf.report.rows import Row, rows_of, with_limits
 from seesaw_cf.stats.clustered import FEW_EDITS
 
 
