@@ -151,9 +151,11 @@ def edit_success(columns: SuccessColumns, *, nats: float = BOUNDS["float32"]) ->
             rows[name] = _number(derived[column].where(derived["test"] == which).to_numpy(), case, name in MARGINS)
         if protocol in SCORES:
             name, parts = SCORES[protocol]
-            ends = [harmonic_mean([getattr(rows[part], end) for part in parts]) for end in ("value", "low", "high")]
+            value, low, high = (
+                harmonic_mean([getattr(rows[part], end) for part in parts]) for end in ("value", "low", "high")
+            )
             cases = {"case": min(rows[part].clusters["case"] for part in parts)}
-            rows[name] = Estimate(*ends, clusters=cases, method="harmonic mean of values and ends")
+            rows[name] = Estimate(value, low, high, clusters=cases, method="harmonic mean of values and ends")
         result[protocol] = rows
     return Success(result, n_rows=len(frame), n_empty=int(derived[_DERIVED].isna().all(axis=1).sum()))
 

@@ -66,8 +66,8 @@ class LogComparison:
         tables = [*comparison_tables(self.differences, self.answers, self.counts), *self.more_tables]
         groups = change_panels(self.differences, by_group=True)
         names = list(dict.fromkeys(self.differences["changed"]))
-        frames = {name: (_about(self.differences, name), _about(self.answers, name)) for name in names}
-        models = [ChangeFacts(name, self.base, rows, answers) for name, (rows, answers) in frames.items()]
+        frames = (self.differences, self.answers)
+        models = [ChangeFacts(name, self.base, *(own[own["changed"] == name] for own in frames)) for name in names]
         about = (
             f"{' and '.join(names)} against {self.base} · {_sizes(self.counts, self.differences)} · {self._clusters}"
         )
@@ -212,10 +212,6 @@ def _read(path: Path, settings: CompareSettings) -> EvalLog:
     reader = Reader(wanted_fields(settings.groups, settings.clusters), settings.allow)
     log = read_log(path, reader)
     return add_mapping(log, settings.mapping) if settings.mapping else log
-
-
-def _about(frame: pd.DataFrame, name: str) -> pd.DataFrame:
-    return frame[frame["changed"] == name]
 
 
 def _named(tables: Sequence[pd.DataFrame], pairs: Sequence[PairedItems]) -> pd.DataFrame:

@@ -102,6 +102,7 @@ def _labels(frame: pd.DataFrame, names: Sequence[str], otherwise: pd.Series) -> 
     """Return the values of fields as one text, where all are there: the same in every task."""
     columns = [frame[f"field:{name}"] for name in names]
     there = pd.concat([column.notna() & (column != "") for column in columns], axis=1).all(axis=1)
-    words = [column.astype("str") for column in columns]
-    text = words[0].str.cat(words[1:], sep="/")
+    text = columns[0].astype("str")
+    for column in columns[1:]:
+        text = text + "/" + column.astype("str")
     return otherwise.where(~there, "/".join(names) + "\x1f" + text)

@@ -13,7 +13,6 @@ from seesaw_cf.logs.judging import DECIDED
 from seesaw_cf.logs.log import LOGLIK, MARGIN
 from seesaw_cf.logs.tables import change_text, level_text
 from seesaw_cf.report import text
-from seesaw_cf.report.html.findings import TitleRules, title_by
 from seesaw_cf.report.table import Row, rows_of
 
 _NEARLY_ALL = 0.9  # of the texts
@@ -112,39 +111,23 @@ def title_sentences(model: ChangeFacts, several: bool) -> Iterable[str]:
     if scores:
         yield f"{_begun(lead, 'in')} " + "; in ".join(decided_text(row) for row in scores[:_NAMED]) + more_text(scores)
     elif logs:
-        known = f"is known to have changed, yet in {decided_text(logs[0])}{more_text(logs, 1)}"
-        yield f"{_begun(lead, 'no')} score {known}"
+        words = f"is known to have changed, yet in {decided_text(logs[0])}{more_text(logs, 1)}"
+        yield f"{_begun(lead, 'no')} score {words}"
     elif not forms:
-        little = model.with_verdict(SCORES, _LITTLE)
-        yield lead + title_by([_REST], _Rest(little, model.with_verdict(SCORES, "")))
+        yield lead + _undecided(model)
     if groups := model.decided(GROUPS):
         listed = "; in ".join(group_text(row) for row in groups[:_NAMED])
         yield f"{_begun(lead, 'groups')} differ: in {listed}{more_text(groups)}"
 
 
-@dataclass(frozen=True, slots=True)
-class _Rest:
-    """Scores that changed too little to matter, and all of them."""
-
-    little: Sequence[Row]
-    every: Sequence[Row]
-
-    @property
-    def example(self) -> str:
-        """The first small change in words."""
-        return decided_text(self.little[0])
-
-    @property
-    def closed(self) -> bool:
-        """Whether no score is open."""
-        return all("matter" in row["verdict"] or row["verdict"] == _SAME for row in self.every)
-
-
-_REST: TitleRules[_Rest] = (
-    (lambda rest: rest.little, "A change is certain and too small to matter: in {0.example}."),
-    (lambda rest: rest.every and rest.closed, "No score changed by more than the margin."),
-    (lambda rest: True, "No change of a score is shown; these items cannot rule one out."),
-)
+def _undecided(model: ChangeFacts) -> str:
+    """Return what is known of the scores where none changed by more than the margin."""
+    if little := model.with_verdict(SCORES, _LITTLE):
+        return f"A change is certain and too small to matter: in {decided_text(little[0])}."
+    verdicts = [row["verdict"] for row in model.with_verdict(SCORES, "")]
+    if verdicts and all("matter" in verdict or verdict == _SAME for verdict in verdicts):
+        return "No score changed by more than the margin."
+    return "No change of a score is shown; these items cannot rule one out."
 
 
 def _begun(lead: str, word: str) -> str:

@@ -189,12 +189,12 @@ def gates(
     for row in records(chosen, EfficacyRow):
         if is_control(row["editor"]):
             continue
-        given = is_given(row["editor"], manifest)
-        share = "share of its facts" if given else "lower end of the share of edits"
-        took = number_of(row, "post" if given else "post_low")
+        elsewhere = is_given(row["editor"], manifest)
+        share = "share of its facts" if elsewhere else "lower end of the share of edits"
+        took = number_of(row, "post" if elsewhere else "post_low")
         rule = f"{share} with p(new) > p(true) above {_TOOK:g}"
         checks.append((row["editor"], "edits took", rule, took, took > _TOOK))
-        if not given:
+        if not elsewhere:
             refused = row["n_zero"] + row["n_non_finite"] + row["n_refused"]
             checks.append((row["editor"], "edits made", "no edit refused, zero or not finite", refused, not refused))
     rule = f"upper end of the share of edits after which half of the others are still right at least {LEAST_LOCAL:g}"

@@ -210,9 +210,9 @@ def read_results(
         owners = of_seeds.assign(editor=of_seeds["editor"].map(first_seed))
         of_seeds = of_seeds.assign(edit_known=with_edit_known(owners, edits)["edit_known"].array)
     accuracy = pd.DataFrame() if of_seeds is None else accuracy_of(of_seeds)
-    asked, took = marked, None
+    cases, took = marked, None
     if marked is not None and numbers is not None:
-        asked = marked.assign(edit=[numbers[key] for key in zip(marked["editor"], marked["case_id"])])
+        cases = marked.assign(edit=[numbers[key] for key in zip(marked["editor"], marked["case_id"])])
     if "efficacy" in kinds:
         tables = [efficacy(_of(table, once), score=score, nats=nats) for table in (scores, *seeds)]
         took = fold_seeds(pd.concat(tables, ignore_index=True), ["relation"], ("n", "n_tied", "n_unscored"))
@@ -230,7 +230,7 @@ def read_results(
         accuracy=accuracy,
         levels=levels(
             measured,
-            asked,
+            cases,
             compared(edits["editor"].unique(), manifest),
             score=score,
             margin=settings.margin,

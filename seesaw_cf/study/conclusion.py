@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -235,7 +236,7 @@ def _is_shown(comparison: Comparison, measure: str, pair: set[str]) -> str:
     """Whether the paired difference of two lines over all relations stands after correction; "" where untested."""
     for row in rows_of(comparison.table("differences")):
         about = (row["measure"], row["relation"], row["axis"])
-        if about == (measure, ALL, ALL) and {row["first"], row["second"]} == pair and pd.notna(row["p"]):
+        if about == (measure, ALL, ALL) and {row["first"], row["second"]} == pair and math.isfinite(row["p"]):
             shown = row["p_adjusted"] < comparison.settings.alpha
             return ". They differ" if shown else ". They are not shown to differ"
     return ""

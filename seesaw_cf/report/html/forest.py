@@ -298,7 +298,8 @@ def draw_chart(
             Dot(
                 round(xs[p.place] + beside, 2),
                 y(p.value),
-                *(y(end) if math.isfinite(end) else None for end in (p.low, p.high)),
+                y(p.low) if math.isfinite(p.low) else None,
+                y(p.high) if math.isfinite(p.high) else None,
                 p.said,
                 p.alarm,
             )
