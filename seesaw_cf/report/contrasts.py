@@ -173,7 +173,7 @@ def group_claim(row: Mapping[Any, Any], named: bool = True) -> GroupClaim:
     about = "all properties" if row["relation"] == ALL else f"edits of {relation_name(row['relation'])}"
     people = HOLD.get(row.get("holds", ""), "")
     editor = f"{row['editor']}, " if named else ""
-    limits = text.minus(f"{text.number(row['value'])} {text.interval(row['low'], row['high'])}")
+    limits = text.minus(text.effect(row["value"], row["low"], row["high"]))
     why = f"{limits}, corrected {text.p_equals(row['p_adjusted'])}" if edits >= FEW_EDITS else (
         f"corrected {text.p_equals(row['p_adjusted'])}; no size is claimed below {FEW_EDITS} edits"
     )  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from seesaw_cf.effects.groups import ALL, CLUSTERS, UNKNOWN, group_effects, tag_sets
+from seesaw_cf.effects.groups import ALL, UNKNOWN, group_effects, tag_sets
 from seesaw_cf.effects.scores import categorical
 from seesaw_cf.report.results import HOLDER, Results
 from seesaw_cf.report.rows import of_controls
@@ -33,7 +33,7 @@ def intersections(results: Results) -> pd.DataFrame:
     people = crossings(chosen)
     if not any(people.cat.categories):
         return pd.DataFrame()
-    effects = group_effects(chosen.assign(race=people), axes=("race",), clusters=CLUSTERS)
+    effects = group_effects(chosen.assign(race=people), axes=("race",))
     return effects[~effects["group"].isin((ALL, UNKNOWN)) & (effects["n_subjects"] >= _FEWEST)].reset_index(drop=True)
 
 

@@ -141,7 +141,7 @@ def components_table(results: Results) -> Table:
     )
     columns = (
         *(word_column("editor"), word_column("property", _property)),
-        *(Column(name, digits=3) for name in _DEVIATIONS),
+        *map(Column, _DEVIATIONS),
         *(Column("edits"), Column("people"), Column("prompts")),
     )
     return Table("components", "What effects are made of", about, columns, frame)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Literal
 
 import pandas as pd
@@ -33,12 +33,10 @@ def scale_of(verdicts: pd.DataFrame) -> Scale:
     return "log-odds" if len(verdicts) and (verdicts["scale"] == "log-odds").mean() >= 0.5 else "probability"
 
 
-def lines_of(scale: Scale, floors: Iterable[Floor], settings: AuditSettings | None) -> tuple[float, float]:
+def lines_of(scale: Scale, floors: Iterable[Floor], settings: AuditSettings) -> tuple[float, float]:
     """The largest noise floor (0 without any) and the declared margin, on a scale."""
     logs = scale == "log-odds"
     floor = max((limit.log_odds if logs else limit.probability) or 0.0 for limit in floors)
-    if settings is None:
-        return floor, math.inf
     return floor, settings.margin_log_odds if logs else settings.margin
 
 
@@ -64,14 +62,12 @@ def forests(results: Results, controls: Mapping[str, Sequence[str]]) -> list[For
         results: What the run found.
         controls: Editor -> its controls.
     """
-    if results.effects.empty:  # nobody was asked about
+    effects, audit = results.effects, results.audit
+    if audit is None or effects.loc[~of_controls(effects), "D"].isna().all():  # nobody was asked about
         return []
-    if results.effects.loc[~of_controls(results.effects), "D"].isna().all():
-        return []
-    audit = results.audit
-    scale = scale_of(pd.DataFrame() if audit is None else audit.verdicts)
-    lines = lines_of(scale, [results.floor], None if audit is None else audit.settings)
-    return forests_of(results.effects, colours_of(results.editors), controls, scale, lines, words=results.words)
+    scale = scale_of(audit.verdicts)
+    lines = lines_of(scale, [results.floor], audit.settings)
+    return forests_of(effects, colours_of(results.editors), controls, scale, lines, words=results.words)
 
 
 def forests_of(
@@ -168,8 +164,8 @@ def _limits(row: EffectRow, limits: str) -> tuple[float, float]:
 
 def _effect_text(row: EffectRow, column: str, limits: str) -> str:
     low, high = _limits(row, limits)
-    value = text.number(number_of(row, column))
-    return f"{value} {text.interval(low, high)}" if math.isfinite(low) else f"{value} (no interval: {row['note']})"
+    effect = text.effect(number_of(row, column), low, high)
+    return effect if math.isfinite(low) else f"{effect} (no interval: {row['note']})"
 
 
 _ABOUT = (
@@ -189,22 +185,20 @@ def contrast_panels(results: Results, colours: Mapping[str, int]) -> list[Panel]
     if audit is None or "verdict" not in audit.verdicts:
         return []
     own = audit.contrasts[audit.contrasts["editor"].isin(colours) & audit.contrasts["p"].notna()]
-    return list(_panels(own, results, colours))
-
-
-def _panels(own: pd.DataFrame, results: Results, colours: Mapping[str, int]) -> Iterator[Panel]:
-    assert results.audit is not None
     order = [ALL, *(name for name in sort_relations(own["relation"]) if name != ALL)]
-    for number, ((by, scale), rows) in enumerate(own.groupby(["axis", "scale"], sort=False)):
+    panels: list[Panel] = []
+    for (by, scale), rows in own.groupby(["axis", "scale"], sort=False):
         groups = sort_groups(str(by), rows["group"])
         rows = rows.assign(at=rows["relation"].map(order.index), place=rows["group"].map(groups.index))
         rows = rows.sort_values(["at", "place"], kind="stable")
         axis = Axis.around(rows["value"], [*rows["low"], *rows["high"]])
-        limits = lines_of(scale, [results.floor], results.audit.settings)  # type: ignore[arg-type]
+        limits = lines_of(scale, [results.floor], audit.settings)  # type: ignore[arg-type]
         column = ForestColumn.marked("difference between groups", axis, *limits)
         lines = [_row(row, axis, colours, results.words) for row in records(rows, VerdictRow)]
         heads = ("contrast: verdict", "difference")
-        yield Panel(f"By {by}, {scale}", results.words(_ABOUT), heads, [column], str(scale), lines, not number)
+        title, about = f"By {by}, {scale}", results.words(_ABOUT)
+        panels.append(Panel(title, about, heads, [column], str(scale), lines, not panels))
+    return panels
 
 
 def _row(row: VerdictRow, axis: Axis, colours: Mapping[str, int], words: Callable[[str], str]) -> ForestRow:

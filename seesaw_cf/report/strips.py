@@ -207,8 +207,6 @@ def level_number(scale: str, numbers: tuple[float, float, float], results: Resul
     """Return a change on a scale (value, low, high) with its unit and its interval, where it has one."""
     if scale == "share":
         return text.points(*numbers, " points")
-    value, low, high = numbers
-    unit, limit = "", results.floor.zero_limit(results.score)
     if scale == "log-odds":
-        unit, limit = " nats", results.floor.zero_limit_log_odds
-    return f"{text.number(value, limit)}{unit} {text.interval(low, high, limit)}".removesuffix(" -")
+        return text.effect(*numbers, results.floor.zero_limit_log_odds, " nats")
+    return text.effect(*numbers, results.floor.zero_limit(results.score))

@@ -156,8 +156,6 @@ def tune_findings(search: Search) -> Findings:
             PageSection("space", "Space", [space]),
         ],
         method=_METHOD,
-        command="",
-        facts=(),
         tables=[trials, space],
         first=[_plot(final, search["best"]["trial"])],
     )

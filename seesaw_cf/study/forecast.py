@@ -231,7 +231,8 @@ def _model_costs(
     for cell in cells:
         job, prepared = ready[cell.name]
         editors = prepared.editors or prepared.make(model)
-        sums, _ = moment_bytes(prepared.plan(job, cell.folder(out)))
+        plan_of_cell = prepared.plan(job, cell.folder(out))
+        sums, _ = moment_bytes(plan_of_cell)
         texts = 0 if summed or not sums else _corpus_tokens(tokenizer, prepared, editors, model)
         summed |= bool(sums)
         records = cell.parts[1]
@@ -254,7 +255,7 @@ def _model_costs(
                 texts,
                 2.0 * parameters * total,
                 weights + sums,
-                disk_bytes(prepared.plan(job, cell.folder(out))),
+                disk_bytes(plan_of_cell),
                 0.0 if state == "finished" else total / rate.per_second / 3600,
             )
         )

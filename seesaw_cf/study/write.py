@@ -51,8 +51,6 @@ def comparison_html(
             screen=screen,
             sections=[*sections, *_forests(comparison)],
             method=[ABOUT_MEASURES, _LAYOUTS, *notes.CAUTION],
-            command="",
-            facts=(),
             tables=file_tables(comparison),
             first=[matrix],
         )
