@@ -31,7 +31,7 @@ _REASONS, _CLAIMS = 30, 40
 _NOTHING = pd.DataFrame()
 _share = partial(EstimateColumn, scale=100, digits=1, unit="%")
 _points = partial(EstimateColumn, scale=100, digits=1, sign=True)
-_p = partial(Column, cell=lambda row: text.p_value(row["p_adjusted"]))
+_P = Column("corrected p", lambda row: text.p_value(row["p_adjusted"]))
 _TESTS = {
     "crossed": "Newcombe, clustered by person, none below 5; p: exact McNemar test, clustered where people repeat",
     "paper": "bootstrap over cases; p: unpaired t-test, as in the papers",
@@ -151,7 +151,7 @@ def _levels(results: Results) -> Table:
         *(_EDITOR, word_column("beside", lambda row: row["control"] or "-"), word_column("the edit is", level_verdict)),
         *(change("change", "value", ""), change("change of the control", "control_value", "control_")),
         change("more than the control", "difference", "difference_"),
-        *(word_column("why", "rule"), _p("corrected p"), Column("asked", "n"), Column("edits", "n_edits")),
+        *(word_column("why", "rule"), _P, Column("asked", "n"), Column("edits", "n_edits")),
         *(Column("half of it in", _half), Column("people", "n_people")),
     )
     frame = results.levels
@@ -275,7 +275,7 @@ def _adjusted(frame: pd.DataFrame) -> Table:
         *(word_column("verdict"), word_column("scale")),
         EstimateColumn("raw", "raw", zero=0.0),
         EstimateColumn("adjusted", "value", low="low", zero=0.0, note="note"),
-        *(_p("corrected p"), *_counts()),
+        *(_P, *_counts()),
     )
     lines = [
         f"{name}: {ESTIMANDS[str(name)].about}{_left_out(rows)}" for name, rows in frame.groupby("estimand", sort=False)
@@ -305,14 +305,14 @@ def _verdict_columns() -> tuple[Column, ...]:
     value = EstimateColumn("difference", "value", low="low", zero=0.0)
     reason = word_column("why", lambda row: (row["note"] or row["rule"]) if row["verdict"] in OPEN else row["rule"])
     names = (_EDITOR, _PROPERTY, _HOLD, contrast, word_column("verdict"), word_column("scale"), reason)
-    return (*names, value, Column("in the other scale", beside), _p("corrected p"), *_counts())
+    return (*names, value, Column("in the other scale", beside), _P, *_counts())
 
 
 def _differences(results: Results) -> tuple[Column, ...]:
     floor = results.floor
     value = EstimateColumn("difference of D_d", "value", low="low", zero=floor.zero_limit(results.score), note="note")
     nats = EstimateColumn("in log-odds", "log_odds", digits=2, zero=floor.zero_limit_log_odds)
-    return (value, nats, _p("corrected p"))
+    return (value, nats, _P)
 
 
 def _counts() -> Iterator[Column]:
@@ -343,7 +343,8 @@ def _accuracy(results: Results) -> Iterator[Table]:
         _points("change in points", "change", low="low", note=reason),
         Column("p-value", lambda row: text.p_value(row["p"])),
         *(cases("lost", "lost", "lost"), cases("gained", "gained", "gained"), cases("cases", "n", "")),
-        *(_change("part", "share", 3), _change("log-odds", "log_odds", 2)),
+        EstimateColumn("part", "share", zero=0.0),
+        EstimateColumn("log-odds", "log_odds", digits=2, zero=0.0),
     )
     rows = results.accuracy
     if rows.empty:
@@ -361,10 +362,6 @@ def _accuracy(results: Results) -> Iterator[Table]:
         frame = by_pair(results, rows)
         view = frame[frame["edit_relation"] == ALL]
         yield Table("accuracy_known", title, notes.ACCURACY_KNOWN, known, frame, view=view, brief=False)
-
-
-def _change(head: str, name: str, digits: int) -> EstimateColumn:
-    return EstimateColumn(head, name, digits=digits, zero=0.0)
 
 
 def _coverage(results: Results) -> Table:

@@ -74,13 +74,15 @@ class TuneSummary:
     editor: str
     model: str
     n: int
-    best: TrialRow
-    preset: TrialRow
+    best: Row
+    preset: Row
 
     @property
     def parts(self) -> str:
         """The parts of the objective of the best with their intervals."""
-        return ", ".join(f"{head} {_part(name, self.best)}" for name, head in _PARTS.items() if _value(name, self.best))
+        return ", ".join(
+            f"{head} {_part(name, self.best)}" for name, head in _PARTS.items() if self.best[name]["value"]
+        )
 
 
 _TITLE: Sequence[TitleRules[TuneSummary]] = (
@@ -168,7 +170,7 @@ def _settings(search: Search, indent: int | None = None) -> str:
 def _plot(rows: Sequence[Row], best: int) -> Panels:
     """Plot every finalist and the preset, part by part."""
     axis = Axis(0.0, 1.0)
-    names = [name for name in _PARTS if any(_value(name, row) for row in rows)]
+    names = [name for name in _PARTS if any(row[name]["value"] for row in rows)]
 
     def mark(name: str, row: Row, label: str) -> Mark | None:
         part = row[name]
@@ -224,8 +226,3 @@ def _part(name: str, row: Row) -> str:
     part = row[name]
     count = "" if part["value"] is None else f" (n={part['n']})"
     return text.estimate(part["value"], part["low"], part["high"]) + count
-
-
-def _value(name: str, row: Row) -> float | None:
-    value: float | None = row[name]["value"]
-    return value
