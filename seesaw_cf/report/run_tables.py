@@ -28,7 +28,6 @@ from seesaw_cf.stats.clustered import FEW_EDITS
 from seesaw_cf.stats.verdicts import OPEN
 
 _REASONS, _CLAIMS = 30, 40
-_NOTHING = pd.DataFrame()
 _share = partial(EstimateColumn, scale=100, digits=1, unit="%")
 _points = partial(EstimateColumn, scale=100, digits=1, sign=True)
 _P = Column("corrected p", lambda row: text.p_value(row["p_adjusted"]))
