@@ -143,7 +143,6 @@ def summarise(
     groups: Mapping[str, NDArray[np.intp]],
     *,
     mode: BiasMode = "crossed",
-    clusters: Mapping[str, str] = CLUSTERS,
     draws: int = 2000,
     seed: int = 0,
 ) -> list[GroupEffect]:
@@ -153,13 +152,12 @@ def summarise(
         prompts: Columns case_id, person, D_pre, D_post, D, `SCALES`, likelier_pre and status, one row per prompt.
         groups: Row positions of every group.
         mode: See `group_effects`.
-        clusters: Dimension -> column, for the crossed mode.
         draws, seed: Bootstrap samples of whole cases for the paper mode; 0 leaves the intervals out.
 
     Returns:
         One effect per group.
     """
-    return _effects(_prepare(prompts, clusters), groups, mode, draws, seed)
+    return _effects(_prepare(prompts, CLUSTERS), groups, mode, draws, seed)
 
 
 @dataclass(frozen=True, slots=True)
