@@ -25,7 +25,7 @@ from seesaw_cf.effects.audit import HOLDERS, AuditSettings, audit
 from seesaw_cf.effects.estimands import estimate_groups, excess_over_control, toward_truth
 from seesaw_cf.effects.groups import ALL, UNKNOWN
 from seesaw_cf.effects.permutations import LabelledContrasts
-from seesaw_cf.report.adjusted import adjusted_contrasts
+from seesaw_cf.report.audit import adjusted_contrasts
 from seesaw_cf.report.plots import draw_levels
 from seesaw_cf.report.results import Results, read_results
 from seesaw_cf.stats.multiple import step_down

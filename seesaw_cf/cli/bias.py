@@ -28,7 +28,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     """Score, write a log of every model, and compare them."""
     from seesaw_cf.cli.options import load
-    from seesaw_cf.logs.bias_run import BiasJob, bias_comparison, bias_items
+    from seesaw_cf.logs.bias import BiasJob, bias_comparison, bias_items
 
     out = Path(args.out)
     items = bias_items(args.benchmark)

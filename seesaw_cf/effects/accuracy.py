@@ -29,15 +29,6 @@ from seesaw_cf.stats.simple import BOUNDS
 Mode = Literal["exact", "paper"]
 
 
-def check_mode(mode: str) -> None:
-    """Refuse an unknown mode.
-
-    Raises:
-        UnknownNameError: Not "exact" or "paper".
-    """
-    one_of("mode", mode, get_args(Mode))
-
-
 _LEFT = {"n_no_candidate": "unanswerable", "n_no_gold": "no gold", "n_unscored": "unscored"}
 
 
@@ -220,7 +211,7 @@ def answers(scores: Scores, *, mode: Mode = "exact", prompt: str = "property") -
         RecordError: No rows of this kind, no such prompt, or a candidate twice.
         UnknownNameError: `mode` is unknown.
     """
-    check_mode(mode)
+    one_of("mode", mode, get_args(Mode))
     cases = []
     for editor, rows in by_editor(checked(scores), pc.field("kind") == "cross_property", _COLUMNS):
         frame = as_frame(rows)
@@ -301,7 +292,7 @@ def mark(frame: pd.DataFrame, mode: Mode = "exact", nats: float = BOUNDS["float3
     Raises:
         RecordError: Columns of unequal length, or a log-probability above 0.
     """
-    check_mode(mode)
+    one_of("mode", mode, get_args(Mode))
     marks = [_mark(dict(row), mode, nats) for row in frame.to_dict("records")]
     return frame.reset_index(drop=True).join(pd.DataFrame(marks, columns=list(_EMPTY)))
 

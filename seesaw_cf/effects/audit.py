@@ -227,8 +227,7 @@ def _contrasts(
 
 def _in_order(table: pd.DataFrame, holds: Sequence[str]) -> pd.DataFrame:
     """Sort contrasts by editor, kind of holder, relation ("all" first); mirrors stay behind what they repeat."""
-    place = {kind: at for at, kind in enumerate(holds)}
-    keys = table.assign(kind=table["holds"].map(place), apart=table["relation"] != ALL)
+    keys = table.assign(kind=table["holds"].map(list(holds).index), apart=table["relation"] != ALL)
     order = keys.sort_values(["editor", "kind", "apart", "relation"], kind="stable").index
     front = ["editor", "relation", "holds"]
     return table.loc[order, [*front, *table.columns.difference(front, sort=False)]].reset_index(drop=True)

@@ -57,6 +57,11 @@ def check_axes(axes: Iterable[str]) -> None:
         one_of("axis", axis, AXES)
 
 
+def clusters_of(*protocols: str | None) -> Mapping[str, str]:
+    """Return dimension -> column of what errors are clustered by: a batch is one edit."""
+    return {"edit": "edit_relation", "person": "person"} if "batch" in protocols else CLUSTERS
+
+
 def tags_of(own: object) -> list[str]:
     """A person's tags on an axis; none where nothing is recorded."""
     return [str(tag) for tag in own if tag] if isinstance(own, Sequence | np.ndarray) else []
@@ -138,7 +143,6 @@ def summarise(
     groups: Mapping[str, NDArray[np.intp]],
     *,
     mode: BiasMode = "crossed",
-    clusters: Mapping[str, str] = CLUSTERS,
     draws: int = 2000,
     seed: int = 0,
 ) -> list[GroupEffect]:
@@ -148,13 +152,12 @@ def summarise(
         prompts: Columns case_id, person, D_pre, D_post, D, `SCALES`, likelier_pre and status, one row per prompt.
         groups: Row positions of every group.
         mode: See `group_effects`.
-        clusters: Dimension -> column, for the crossed mode.
         draws, seed: Bootstrap samples of whole cases for the paper mode; 0 leaves the intervals out.
 
     Returns:
         One effect per group.
     """
-    return _effects(_prepare(prompts, clusters), groups, mode, draws, seed)
+    return _effects(_prepare(prompts, CLUSTERS), groups, mode, draws, seed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,10 +213,7 @@ def _effects(
             GroupEffect(
                 group,
                 D=replace(effect, value=means.pop("D")),
-                **{
-                    scale: replace(estimate, value=means.pop(scale))
-                    for scale, estimate in zip(SCALES, others, strict=True)
-                },
+                **{scale: replace(own, value=means.pop(scale)) for scale, own in zip(SCALES, others, strict=True)},
                 means=means,
                 pooled=pooled,
                 n_prompts=len(scored),

@@ -38,12 +38,11 @@ LevelVerdict = Literal[
 ]
 LEVEL_VERDICTS: tuple[LevelVerdict, ...] = get_args(LevelVerdict)
 ALPHA = 0.05
+"""At most this often one of the levels of an editor is said to differ from a control that it does not differ from."""
 RARE = "can miss rare harm"
 """What a verdict says of few edits that all do nothing."""
-"""At most this often one of the levels of an editor is said to differ from a control that it does not differ from."""
 # The sign of a change for the worse.
 _HARM = {"other_facts": -1, "target_true": 1, "target_new": -1}
-# Scale -> column of `prompt_effects`.
 _KEYS = ["case_id", "edit_relation", "effect_relation"]
 _NAN = float("nan")
 

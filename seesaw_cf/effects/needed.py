@@ -149,18 +149,17 @@ def _times(factor: float, there: int) -> float:
     return float(np.ceil(factor * there - 1e-9)) if np.isfinite(factor) else float("nan")
 
 
-def components(prompts: pd.DataFrame, holds: str = "target_new") -> pd.DataFrame:
+def components(prompts: pd.DataFrame) -> pd.DataFrame:
     """What D is made of in a run: standard deviations of each editor and relation.
 
     Args:
-        prompts: Rows of `seesaw_cf.effects.prompt_effects`.
-        holds: Which answer the people hold.
+        prompts: Rows of `seesaw_cf.effects.prompt_effects`; those about people who hold the new target count.
 
     Returns:
         `editor`, `relation`, the fields of `Components`, numbers of `edits`, `people`, `prompts`; a relation with one
         edit or one person has no row.
     """
-    chosen = (prompts["status"] == "ok") & (prompts["holds"].fillna("") == holds)
+    chosen = (prompts["status"] == "ok") & (prompts["holds"].fillna("") == "target_new")
     usable = prompts.loc[chosen, [*_ASKED, "template_id", "D"]]
     rows = []
     for (editor, relation), own in usable.groupby(["editor", "edit_relation"], sort=True):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import numbers
 from collections.abc import Callable, Mapping, Sequence, Sized
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -71,7 +72,7 @@ def ids(name: str, column: Sequence[object]) -> NDArray[np.int64] | pd.Series:
 
 def wholes(name: str, column: Sequence[object]) -> NDArray[np.int64]:
     """Whole numbers of 64 bits."""
-    return np.array(checks.each(name, column, _whole), dtype=np.int64)
+    return np.array(checks.each(name, column, partial(checks.whole, low=-(2**63), high=2**63 - 1)), dtype=np.int64)
 
 
 def labels(name: str, column: Sequence[object]) -> pd.Series:
@@ -86,7 +87,8 @@ def optional_labels(name: str, column: Sequence[object]) -> pd.Series:
 
 def text_lists(name: str, column: Sequence[object]) -> pd.Series:
     """A list of texts in every row."""
-    return pd.Series(checks.each(name, column, _texts), dtype=object)
+    texts = checks.each(name, column, partial(checks.each, check=checks.text))
+    return pd.Series(map(list, texts), dtype=object)
 
 
 def floats(name: str, column: Sequence[object]) -> NDArray[np.float64]:
@@ -98,19 +100,8 @@ def floats(name: str, column: Sequence[object]) -> NDArray[np.float64]:
 
 def float_lists(name: str, column: Sequence[object]) -> pd.Series:
     """An array of numbers in every row."""
-    return pd.Series(checks.each(name, column, _floats), dtype=object)
-
-
-def _floats(where: str, value: object) -> NDArray[np.float64]:
-    return floats(where, checks.items(where, value))
-
-
-def _whole(where: str, value: object) -> int:
-    return checks.whole(where, value, -(2**63), 2**63 - 1)
-
-
-def _texts(where: str, value: object) -> list[str]:
-    return list(checks.each(where, value, checks.text))
+    lists = checks.each(name, column, lambda where, value: floats(where, checks.items(where, value)))
+    return pd.Series(lists, dtype=object)
 
 
 def _text_or_none(where: str, value: object) -> str | None:

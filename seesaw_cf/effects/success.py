@@ -118,12 +118,8 @@ class Success:
 
 
 def _shown(estimate: Estimate) -> JsonObject:
-    n_prompts = {"n_prompts": estimate.n} if estimate.n else {}
-    return (
-        estimate.columns("value", "low", "high")
-        | n_prompts
-        | {"n_cases": estimate.clusters["case"], "note": estimate.note}
-    )
+    row = estimate.columns("value", "low", "high") | ({"n_prompts": estimate.n} if estimate.n else {})
+    return row | {"n_cases": estimate.clusters["case"], "note": estimate.note}
 
 
 def edit_success(columns: SuccessColumns, *, nats: float = BOUNDS["float32"]) -> Success:
@@ -158,14 +154,14 @@ def edit_success(columns: SuccessColumns, *, nats: float = BOUNDS["float32"]) ->
             value, low, high = (
                 harmonic_mean([getattr(rows[part], end) for part in parts]) for end in ("value", "low", "high")
             )
-            n_cases = min(rows[part].clusters["case"] for part in parts)
-            rows[name] = Estimate(
-                value, low, high, clusters={"case": n_cases}, method="harmonic mean of values and ends"
-            )
+            cases = {"case": min(rows[part].clusters["case"] for part in parts)}
+            rows[name] = Estimate(value, low, high, clusters=cases, method="harmonic mean of values and ends")
         result[protocol] = rows
     return Success(result, n_rows=len(frame), n_empty=int(derived[_DERIVED].isna().all(axis=1).sum()))
 
 
+# Column of `SuccessColumns` -> that of a score table.
+_COUNTS = {"tokens_right": "n_greedy", "tokens_kept": "n_kept", "n_tokens": "n_tokens", "generated": "greedy"}
 # Kind of prompt in a score table -> test.
 KINDS = {"efficacy": "rewrite"} | {name: name for name in TESTS[1:]}
 
@@ -198,21 +194,18 @@ def success_of_scores(
     table, asked = checked(scores), pc.field("kind").isin(list(KINDS))
     successes = {}
     keys = ["kind", "case_id", "prompt_id"]
-    for editor, rows in by_editor(table, asked, [*PAIRED, "greedy", "n_greedy", "n_kept"]):
+    for editor, rows in by_editor(table, asked, [*dict.fromkeys((*PAIRED, *_COUNTS.values()))]):
         pairs = pair_targets(rows)
         roles = pc.if_else(pc.equal(rows["kind"], "neighborhood"), "target_true", "target_new")
         of_phase = pc.and_(pc.equal(rows["phase"], phase), pc.equal(rows["role"], roles))
         expected = rows.filter(pc.and_(of_phase, pc.equal(rows["status"], "ok")))
-        expected = as_frame(expected.select([*keys, "greedy", "n_greedy", "n_kept", "n_tokens"]))
+        expected = as_frame(expected.select([*keys, *_COUNTS.values()]))
         pairs = pairs.merge(expected, on=keys, how="left", validate="one_to_one")
         columns = SuccessColumns(
             case_id=[case if edits is None else edits.get((editor, case), case) for case in pairs["case_id"]],
             test=pairs["kind"].map(KINDS).tolist(),
             **{side: pairs[side.replace("post", phase)].tolist() for side in SIDES},
-            tokens_right=pairs["n_greedy"].astype("Float64").astype(np.float64).tolist(),
-            tokens_kept=pairs["n_kept"].astype("Float64").astype(np.float64).tolist(),
-            n_tokens=pairs["n_tokens"].astype("Float64").astype(np.float64).tolist(),
-            generated=pairs["greedy"].astype("Float64").astype(np.float64).tolist(),
+            **{name: pairs[of].astype("Float64").astype(np.float64).tolist() for name, of in _COUNTS.items()},
         )
         successes[editor] = edit_success(columns, nats=nats)
     if not successes:

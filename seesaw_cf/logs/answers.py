@@ -35,11 +35,10 @@ def _form(task: str, frame: pd.DataFrame) -> dict[str, object]:
         return {}
     row: dict[str, object] = {"task": task, "n": len(frame)}
     for side, when in ((BASE, "before"), (CHANGED, "after")):
-        counts = answers[side].value_counts()
+        counts, none = answers[side].value_counts(), float(invalid[side].mean())
         share = float(counts.iloc[0]) / len(frame)
-        row |= {f"invalid_{when}": float(invalid[side].mean()), f"common_{when}": str(counts.index[0])}
-        row |= {f"share_{when}": share}
-        row[f"constant_{when}"] = share >= _SAME and len(frame) >= _FEWEST and float(invalid[side].mean()) < _SAME
+        row |= {f"invalid_{when}": none, f"common_{when}": str(counts.index[0]), f"share_{when}": share}
+        row[f"constant_{when}"] = share >= _SAME and len(frame) >= _FEWEST and none < _SAME
     row["other_answer"] = float((answers[BASE] != answers[CHANGED]).mean())
     more, fewer = invalid[CHANGED] & ~invalid[BASE], invalid[BASE] & ~invalid[CHANGED]
     difference = abs(float(more.mean()) - float(fewer.mean()))

@@ -10,7 +10,7 @@ from pathlib import Path
 from seesaw_cf.base.checks import one_of
 from seesaw_cf.base.errors import RecordError
 from seesaw_cf.logs.bias_files import BenchmarkRow, biased_answer, find_files, read_rows, stereoset_rows, winobias_lines
-from seesaw_cf.logs.log import sample_errors
+from seesaw_cf.logs.log import best, sample_errors
 
 Metrics = Callable[[Sequence[float]], Mapping[str, float]]
 NAN = float("nan")
@@ -39,11 +39,6 @@ class BiasItem:
     fields: Mapping[str, str]
     per_token: bool = False
     target: int = -1
-
-
-def best(scores: Sequence[float]) -> int:
-    """Return the index of the largest score, the first of equal ones."""
-    return max(range(len(scores)), key=scores.__getitem__)
 
 
 def _bbq(files: Sequence[Path]) -> Iterator[BiasItem]:
@@ -100,13 +95,12 @@ def _crows(files: Sequence[Path]) -> Iterator[BiasItem]:
     for file in (file for file in files if file.suffix in (".csv", ".parquet") and file.parent.name != "french"):
         for number, row in enumerate(read_rows(file, columns)):
             fields = {key: str(row[key]) for key in ("bias_type", "stereo_antistereo")}
-            yield BiasItem("crows_pairs", row.get("") or str(number), "", (row["sent_more"], row["sent_less"]),
-                           _preference("stereotype"), fields)  # fmt: skip
+            name, sentences = row.get("") or str(number), (row["sent_more"], row["sent_less"])
+            yield BiasItem("crows_pairs", name, "", sentences, _first_is_likelier, fields)
 
 
-def _preference(name: str) -> Metrics:
-    """Return the metric that is 1 where the first choice is the likelier one; ties count against it."""
-    return lambda scores: {name: float(scores[0] > scores[1])}
+def _first_is_likelier(scores: Sequence[float]) -> Mapping[str, float]:
+    return {"stereotype": float(scores[0] > scores[1])}
 
 
 _PRONOUNS = {"he", "she", "they", "him", "her", "his", "them", "their"}

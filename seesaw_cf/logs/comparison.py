@@ -17,7 +17,7 @@ from seesaw_cf.base.checks import check_path, one_of
 from seesaw_cf.base.errors import RecordError
 from seesaw_cf.base.terminal import quantity
 from seesaw_cf.logs.answers import answer_forms
-from seesaw_cf.logs.differences import FAMILIES, differences
+from seesaw_cf.logs.differences import FAMILIES, SCORES, differences
 from seesaw_cf.logs.fields import add_mapping, wanted_fields
 from seesaw_cf.logs.forest import change_panels
 from seesaw_cf.logs.log import EvalLog, Reader
@@ -66,8 +66,8 @@ class LogComparison:
         tables = [*comparison_tables(self.differences, self.answers, self.counts), *self.more_tables]
         groups = change_panels(self.differences, by_group=True)
         names = list(dict.fromkeys(self.differences["changed"]))
-        frames = {name: (_about(self.differences, name), _about(self.answers, name)) for name in names}
-        models = [ChangeFacts(name, self.base, rows, answers) for name, (rows, answers) in frames.items()]
+        frames = (self.differences, self.answers)
+        models = [ChangeFacts(name, self.base, *(own[own["changed"] == name] for own in frames)) for name in names]
         about = (
             f"{' and '.join(names)} against {self.base} · {_sizes(self.counts, self.differences)} · {self._clusters}"
         )
@@ -214,10 +214,6 @@ def _read(path: Path, settings: CompareSettings) -> EvalLog:
     return add_mapping(log, settings.mapping) if settings.mapping else log
 
 
-def _about(frame: pd.DataFrame, name: str) -> pd.DataFrame:
-    return frame[frame["changed"] == name]
-
-
 def _named(tables: Sequence[pd.DataFrame], pairs: Sequence[PairedItems]) -> pd.DataFrame:
     named = [table.assign(changed=pair.name) for table, pair in zip(tables, pairs)]
     return pd.concat(named, ignore_index=True)
@@ -225,7 +221,7 @@ def _named(tables: Sequence[pd.DataFrame], pairs: Sequence[PairedItems]) -> pd.D
 
 def _sizes(counts: pd.DataFrame, differences: pd.DataFrame) -> str:
     own = counts[(counts["changed"] == counts["changed"].iloc[0]) & counts["task"].isin(differences["task"])]
-    own = own[own["task"].isin(differences.loc[differences["family"] == FAMILIES[0], "task"])]
+    own = own[own["task"].isin(differences.loc[differences["family"] == SCORES, "task"])]
     return f"{quantity(len(own), 'task')}, {quantity(float(own['paired'].sum()), 'item')}"
 
 

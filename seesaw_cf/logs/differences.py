@@ -20,10 +20,11 @@ from seesaw_cf.stats.bootstrap import Floats
 from seesaw_cf.stats.crossing import Codes
 from seesaw_cf.stats.flips import ClusterFlips
 
-FAMILIES = ("scores", "log-probabilities", "groups")
+FAMILIES = SCORES, LOGS, GROUPS = ("scores", "log-probabilities", "groups")
 """Families of tests: the first metric of every task; its margin and log-likelihood; every group against the rest."""
 _MAX_GROUPS = 40  # a field with more values is no field of groups
 _NAN = float("nan")
+_NAMES = ("family", "task", "metric", "field", "group", "contrast")  # of a test
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,7 +113,7 @@ def questions(
 def _family(metric: str, tested: Sequence[str]) -> str:
     if not tested or metric not in (*tested, MARGIN, LOGLIK):
         return ""
-    return "scores" if metric in tested else "log-probabilities"
+    return SCORES if metric in tested else LOGS
 
 
 def _first_looks(frame: pd.DataFrame, tasks: Mapping[str, NDArray[np.bool_]]) -> dict[str, NDArray[np.bool_]]:
@@ -157,7 +158,7 @@ def _groups(
                     yield ChangeTest("", task, metric, [member], field, group)
                     if len(groups) > 2 or not number:
                         rest = rows & np.asarray((column != group) & (column != ""))
-                        yield ChangeTest("groups", task, metric, [member, rest], field, group, contrast=True)
+                        yield ChangeTest(GROUPS, task, metric, [member, rest], field, group, contrast=True)
 
 
 def _row(question: ChangeTest, own: MetricValues, codes: Mapping[str, Codes], flips: ClusterFlips) -> TableRow:
@@ -168,17 +169,9 @@ def _row(question: ChangeTest, own: MetricValues, codes: Mapping[str, Codes], fl
     change = after - before
     members = [member[used] for member in question.members]
     weights = [mean_weights([member]) for member in members] if question.contrast else [mean_weights(members)]
-    row: TableRow = {
-        "family": question.family,
-        "task": question.task,
-        "metric": question.metric,
-        "field": question.field,
-        "group": question.group,
-        "contrast": question.contrast,
-        "n": used.size,
-        "unscored_before": int((whole & ~np.isfinite(own.before)).sum()),
-        "unscored_after": int((whole & ~np.isfinite(own.after)).sum()),
-    }
+    row: TableRow = {name: getattr(question, name) for name in _NAMES} | {"n": used.size}
+    for when, values in (("before", own.before), ("after", own.after)):
+        row[f"unscored_{when}"] = int((whole & ~np.isfinite(values)).sum())
     clusters = {name: code[used] for name, code in codes.items()}
     row["clusters"] = n_clusters = min(np.unique(code).size for code in clusters.values())
     if not all(weight.any() for weight in weights):

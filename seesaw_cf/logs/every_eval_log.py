@@ -6,6 +6,7 @@ Conversion loses group fields and log-probabilities. Groups come back with a map
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from seesaw_cf.logs.log import (
     INVALID,
     EvalLog,
     ItemRow,
+    LogSettings,
     Reader,
     answer_text,
     clean,
@@ -36,17 +38,17 @@ def read_every_eval(place: Path, files: Sequence[Path], reader: Reader) -> EvalL
         RecordError: A line is no sample, or a file is cut.
         StorageError: A file cannot be read.
     """
-    names, settings = set[str](), dict[tuple[str, str], str]()
+    names, settings = set[str](), LogSettings()
     for file in files:
         results = file.with_name(file.name.partition("_samples.jsonl")[0] + ".json")
         if results.is_file():
             settings |= _settings(read_json(results, any_number=True))
     rows = (row for file in files for row in _rows(file, names, reader))
     log = reader.log(place.name, rows, settings)
-    return EvalLog(names.pop(), *(log.items, log.metrics, log.fields, log.settings, log.notes)) if names else log
+    return replace(log, name=names.pop()) if names else log
 
 
-def _settings(results: Mapping[str, Any]) -> dict[tuple[str, str], str]:
+def _settings(results: Mapping[str, Any]) -> LogSettings:
     settings = {}
     for result in results.get("evaluation_results", ()):
         config = result.get("generation_config") or {}
@@ -64,12 +66,8 @@ def _rows(file: Path, names: set[str], reader: Reader) -> Iterator[ItemRow]:
         with sample_errors(place, "a sample of Every Eval Ever: `every_eval_ever validate` says what is wrong."):
             row = _row(line)
         names.add(clean(line.get("model_id")).rpartition("/")[2])
-        first = items.setdefault((row.task, row.item, row.epoch), (row, dict(row.metrics)))
-        first[1].update(row.metrics)
-    for row, metrics in items.values():
-        yield ItemRow(
-            row.task, row.item, row.content, metrics, row.case, row.answer, {}, epoch=row.epoch, invalid=row.invalid
-        )
+        items.setdefault((row.task, row.item, row.epoch), (row, {}))[1].update(row.metrics)
+    yield from (replace(row, metrics=metrics) for row, metrics in items.values())
 
 
 def _row(line: Mapping[str, Any]) -> ItemRow:

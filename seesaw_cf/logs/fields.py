@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -53,7 +54,7 @@ def add_mapping(log: EvalLog, file: Path) -> EvalLog:
         )
     kinds = {f"field:{name}": "str" for name in names}
     joined = joined.astype(kinds).astype(dict.fromkeys(["task", *kinds], "category"))
-    return EvalLog(log.name, joined, log.metrics, tuple(dict.fromkeys([*log.fields, *names])), log.settings, log.notes)
+    return replace(log, items=joined, fields=tuple(dict.fromkeys([*log.fields, *names])))
 
 
 def cluster_codes(frame: pd.DataFrame, clusters: Sequence[str]) -> tuple[dict[str, np.ndarray], str]:
@@ -71,13 +72,13 @@ def cluster_codes(frame: pd.DataFrame, clusters: Sequence[str]) -> tuple[dict[st
     """
     alone = _alone(frame)
     if clusters:
-        missing = [name for name in clusters if f"field:{name}" not in frame]
-        if missing:
+        if missing := [name for name in clusters if f"field:{name}" not in frame]:
             raise RecordError(
                 f"compare: no item has the cluster field {missing[0]!r}; fields are {_fields(frame)}. Name one of "
                 "them, or give it with --mapping FILE."
             )
-        return {name: _coded(frame, (name,), alone) for name in clusters}, " and ".join(clusters)
+        codes = {name: pd.factorize(_labels(frame, (name,), alone))[0] for name in clusters}
+        return codes, " and ".join(clusters)
     labels, used = alone, list[str]()
     for names in KNOWN_CLUSTERS[::-1]:
         if all(f"field:{name}" in frame for name in names):
@@ -105,7 +106,3 @@ def _labels(frame: pd.DataFrame, names: Sequence[str], otherwise: pd.Series) -> 
     for column in columns[1:]:
         text = text + "/" + column.astype("str")
     return otherwise.where(~there, "/".join(names) + "\x1f" + text)
-
-
-def _coded(frame: pd.DataFrame, names: Sequence[str], otherwise: pd.Series) -> np.ndarray:
-    return np.asarray(pd.factorize(_labels(frame, names, otherwise))[0])

@@ -7,14 +7,13 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from seesaw_cf.logs.differences import FAMILIES
+from seesaw_cf.logs.differences import SCORES
 from seesaw_cf.logs.log import MARGIN
-from seesaw_cf.logs.tables import change_text
+from seesaw_cf.logs.tables import change_text, scale_of
 from seesaw_cf.report.html.findings import Legend, Panels, Part
 from seesaw_cf.report.html.forest import Axis, ForestColumn, ForestRow, Mark, Panel, key_colours
 from seesaw_cf.report.table import Row, rows_of
 
-SCORES = FAMILIES[0]
 _SIDES = ("score", MARGIN)
 
 
@@ -55,8 +54,7 @@ def _panel(field: str, rows: Sequence[Row], colours: dict[str, int], opened: boo
     def mark(side: str, row: Row | None) -> Mark | None:
         if row is None:
             return None
-        scale = 100 if row["is_share"] else 1
-        value, low, high = (scale * float(row[name]) for name in ("value", "low", "high"))
+        value, low, high = (scale_of(row) * float(row[name]) for name in ("value", "low", "high"))
         said = f"{row['changed']}, {row['task']} {row['group']}: {change_text(row)}; {row['n']:,} items"
         return Mark(axes[side].at(value), axes[side].span(low, high), colours[row["changed"]], said)
 
@@ -66,7 +64,8 @@ def _panel(field: str, rows: Sequence[Row], colours: dict[str, int], opened: boo
         for key, own in lines.items()
     ]  # fmt: skip
     titles = {"score": "score, points", MARGIN: "margin, nats"}
-    columns = [_column(titles[side], axis, by_side[side]) for side, axis in axes.items()]
+    margins = {side: float(own[0]["margin"]) * scale_of(own[0]) for side, own in by_side.items() if own}
+    columns = [ForestColumn.marked(titles[side], axis, 0.0, margins[side]) for side, axis in axes.items()]
     title = f"By {field}" if field else "By task"
     return Panel(
         title, "Change, after minus before", ("group" if field else "task", "items"), columns, "", drawn, opened
@@ -79,11 +78,5 @@ def _name(key: tuple[str, str, str, str], several: bool) -> str:
 
 
 def _axis(rows: Sequence[Row]) -> Axis:
-    scale = [100 if row["is_share"] else 1 for row in rows]
-    ends = [by * float(row[name]) for by, row in zip(scale, rows) for name in ("low", "high")]
-    return Axis.around([by * float(row["value"]) for by, row in zip(scale, rows)], ends)
-
-
-def _column(title: str, axis: Axis, rows: Sequence[Row]) -> ForestColumn:
-    margin = float(rows[0]["margin"]) * (100 if rows[0]["is_share"] else 1)
-    return ForestColumn(title, axis, None, [axis.at(value) for value in (-margin, margin) if margin <= axis.high])
+    ends = [scale_of(row) * float(row[name]) for row in rows for name in ("low", "high")]
+    return Axis.around([scale_of(row) * float(row["value"]) for row in rows], ends)

@@ -11,10 +11,10 @@ import pandas as pd
 
 from seesaw_cf.base.types import Estimate, TableRow
 from seesaw_cf.logs.settings import CompareSettings
+from seesaw_cf.report.rows import Row, rows_of
 from seesaw_cf.stats import adjust, agreeing, equivalence_p, minimum_detectable_effect, verdict
 from seesaw_cf.stats.bootstrap import Floats
 
-Row = Mapping[Any, Any]
 POWER = 0.8
 LOST_SCORES = 0.1
 """Where the shares of items without a score differ by this, a mean over the others says nothing about the change."""
@@ -32,9 +32,9 @@ VERDICT_WORDS: Mapping[tuple[str, str], tuple[str, str]] = {
     ("undetermined", ""): ("undetermined", "undetermined"),
     ("not testable", ""): ("not testable", "not testable"),
 }
-DECIDED = frozenset(words for (label, _), pair in VERDICT_WORDS.items() if label in ("worse off", "better off")
-                    for words in pair) | {"fell, size open", "rose, size open", "lost more, size open",
-                                          "lost less, size open"}  # fmt: skip
+DECIDED = frozenset(
+    words for (label, side), pair in VERDICT_WORDS.items() if side and label != "equivalent" for words in pair
+)
 """Verdicts that something changed, and not too little to matter."""
 
 
@@ -64,7 +64,7 @@ def judged(table: pd.DataFrame, settings: CompareSettings) -> pd.DataFrame:
         ]
         table.loc[tested.index, "p_equivalence"] = adjust(raw)
     sizes = table[table["p_adjusted"].notna()].groupby("family").size()
-    judged = [_verdict(row, settings, int(sizes.get(row["family"], 1))) for row in table.to_dict("records")]
+    judged = [_verdict(row, settings, int(sizes.get(row["family"], 1))) for row in rows_of(table)]
     return pd.concat([table.drop(columns=["at", "p_equivalence"]), pd.DataFrame(judged, index=table.index)], axis=1)
 
 

@@ -17,8 +17,10 @@ from seesaw_cf.logs.log import (
     INVALID,
     EvalLog,
     ItemRow,
+    LogSettings,
     Reader,
     answer_text,
+    best,
     clean,
     hash_of,
     json_lines,
@@ -56,7 +58,7 @@ def read_lm_eval(place: Path, files: Sequence[Path], reader: Reader) -> EvalLog:
         if task in newest:
             reader.notes.append(f"{place} holds several runs of {task}: the newest counts.")
         newest[task] = max(newest.get(task, ("", file)), (date, file))
-    settings: dict[tuple[str, str], str] = {}
+    settings: LogSettings = {}
     results = {task: _results(file, date) for task, (date, file) in newest.items()}
     models = {clean(result["model_name"]) for result in results.values() if result.get("model_name")}
     for task, result in results.items():
@@ -79,9 +81,7 @@ def _settings(task: str, results: JsonObject) -> dict[str, str]:
     return {name: clean(value) for name, value in (settings | shared | template).items() if value is not None}
 
 
-def _rows(
-    task: str, file: Path, results: JsonObject, settings: dict[tuple[str, str], str], reader: Reader
-) -> Iterator[ItemRow]:
+def _rows(task: str, file: Path, results: JsonObject, settings: LogSettings, reader: Reader) -> Iterator[ItemRow]:
     documents = set[str]()
     for place, line in json_lines(file, reader):
         with sample_errors(place, "a sample of lm_eval with doc_id, metrics and filtered_resps (--log_samples)."):
@@ -110,7 +110,7 @@ def _row(task: str, line: Mapping[str, Any], reader: Reader) -> ItemRow:
         if "acc_mutual_info" in metrics:  # after the choices in their context they were asked alone
             logprobs, choices = logprobs[: len(logprobs) // 2], choices[: len(logprobs) // 2]
         metrics |= log_probability_metrics(logprobs, _right(target, len(logprobs), choices))
-        answer = choices[max(range(len(logprobs)), key=logprobs.__getitem__)] if choices else ""
+        answer = choices[best(logprobs)] if choices else ""
     elif responses:
         answer = str(responses[0][0] if isinstance(responses[0], list) and responses[0] else responses[0])
         invalid = answer.strip() in ("", INVALID)

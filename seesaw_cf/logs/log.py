@@ -6,7 +6,7 @@ import gzip
 import json
 import math
 import zlib
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
@@ -27,6 +27,8 @@ LOGLIK = "loglik"
 INVALID = "[invalid]"
 """The answer of an item whose text held none."""
 KEYS = ("task", "item", "epoch", "content", "case", "answer", "invalid")
+LogSettings = dict[tuple[str, str], str]
+"""(Task, setting) -> value, of what must be alike in two logs."""
 _CHUNK = 50_000  # rows that are held as Python objects at a time
 _MAX_ANSWER = 80  # characters
 
@@ -67,7 +69,7 @@ class EvalLog:
         items: Columns `KEYS`, one per metric and one per field.
         metrics: Columns of `items` that are metrics, in the log's order.
         fields: Columns of `items` that may be groups or clusters.
-        settings: (task, setting) -> value, of what must be alike in two logs.
+        settings: What must be alike in two logs.
         notes: Sentences about what was not read.
     """
 
@@ -75,7 +77,7 @@ class EvalLog:
     items: pd.DataFrame
     metrics: tuple[str, ...]
     fields: tuple[str, ...]
-    settings: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    settings: LogSettings = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
 
@@ -109,7 +111,7 @@ class Reader:
             raise RecordError(f"{message}. Copy it again, or add --allow cut to use the items before it.")
         self.notes.append(f"{message}; the items before it count.")
 
-    def log(self, name: str, rows: Iterable[ItemRow], settings: Mapping[tuple[str, str], str]) -> EvalLog:
+    def log(self, name: str, rows: Iterable[ItemRow], settings: LogSettings) -> EvalLog:
         """Return the log of these rows.
 
         Raises:
@@ -187,6 +189,11 @@ def log_probability_metrics(logprobs: list[float], target: int) -> dict[str, flo
         return {}
     others = [value for at, value in enumerate(logprobs) if at != target]
     return {LOGLIK: logprobs[target]} | ({MARGIN: logprobs[target] - max(others)} if others else {})
+
+
+def best(scores: Sequence[float]) -> int:
+    """Return the index of the largest score, the first of equal ones."""
+    return max(range(len(scores)), key=scores.__getitem__)
 
 
 def hash_of(*texts: object) -> int:

@@ -27,22 +27,12 @@ def _is_every_eval(file: Path) -> bool:
 
 
 def _is_lm_eval(file: Path) -> bool:
-    named = SAMPLES.fullmatch(file.name) is not None
-    return ".jsonl" in file.name and (named or b'"doc_id"' in _start(file))
+    return ".jsonl" in file.name and (bool(SAMPLES.fullmatch(file.name)) or b'"doc_id"' in _start(file))
 
 
 def _is_inspect(file: Path) -> bool:
-    if file.suffix == ".eval":
-        return True
-    return file.suffix == ".json" and b'"eval"' in _start(file) and b'"status"' in _start(file)
-
-
-def _is_lighteval(file: Path) -> bool:
-    return file.suffix == ".parquet" and is_lighteval(file)
-
-
-def _is_plain(file: Path) -> bool:
-    return file.suffix in (".csv", ".parquet")
+    start = _start(file) if file.suffix == ".json" else b""
+    return file.suffix == ".eval" or (b'"eval"' in start and b'"status"' in start)
 
 
 Format = tuple[Callable[[Path], bool], Callable[[Path, Sequence[Path], Reader], EvalLog]]
@@ -54,7 +44,10 @@ _HARNESSES: Mapping[str, Format] = {
     "inspect": (_is_inspect, read_inspect),
 }
 # Tables may lie beside a log. The first that holds.
-_TABLES: Sequence[Format] = ((_is_lighteval, read_lighteval), (_is_plain, read_plain))
+_TABLES: Sequence[Format] = (
+    (is_lighteval, read_lighteval),
+    (lambda file: file.suffix in (".csv", ".parquet"), read_plain),
+)
 
 
 def read_log(path: str | Path, reader: Reader | None = None) -> EvalLog:

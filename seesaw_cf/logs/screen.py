@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 import pandas as pd
 
 from seesaw_cf.base.terminal import quantity
-from seesaw_cf.logs.differences import FAMILIES
+from seesaw_cf.logs.differences import GROUPS, LOGS, SCORES
 from seesaw_cf.logs.judging import DECIDED
 from seesaw_cf.logs.log import LOGLIK, MARGIN
 from seesaw_cf.logs.tables import change_text, needed_text
@@ -17,7 +17,6 @@ from seesaw_cf.report import text
 from seesaw_cf.report.html.findings import FirstScreen
 from seesaw_cf.report.table import Row, rows_of
 
-SCORES, LOGS, GROUPS = FAMILIES
 _LISTED = 5  # scores on the first screen
 _NAMED = 2
 

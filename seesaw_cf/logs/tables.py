@@ -6,13 +6,12 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from seesaw_cf.logs.differences import FAMILIES
+from seesaw_cf.logs.differences import SCORES
 from seesaw_cf.logs.judging import POWER
 from seesaw_cf.logs.log import LOGLIK, MARGIN
 from seesaw_cf.report import text
-from seesaw_cf.report.table import Column, Row, Table
+from seesaw_cf.report.table import Column, Row, Table, word_column
 
-SCORES, LOGS, GROUPS = FAMILIES
 _FREQUENT = 0.5  # a choice that is given more rarely says nothing about the form of answers
 
 
@@ -27,7 +26,7 @@ def comparison_tables(differences: pd.DataFrame, answers: pd.DataFrame, counts: 
     overall = differences[differences["field"] == ""]
     scale = overall["metric"].isin((MARGIN, LOGLIK)) & (overall["family"] != SCORES)
     first = overall["family"] == SCORES
-    model = [Column("model", "changed", words=True)] if differences["changed"].nunique() > 1 else []
+    model = [word_column("model", "changed")] if differences["changed"].nunique() > 1 else []
     tables = [
         _scores(overall[first], model),
         _answers(answers, model),
@@ -39,16 +38,16 @@ def comparison_tables(differences: pd.DataFrame, answers: pd.DataFrame, counts: 
     return [table for table in tables if len(table.frame)]
 
 
-def _change(row: Row) -> Row:
-    return {name: 100 * row[name] if row["is_share"] else row[name] for name in ("value", "low", "high")}
+def scale_of(row: Row) -> int:
+    """Return what numbers are multiplied by where people see them: shares are points."""
+    return 100 if row["is_share"] else 1
 
 
 def change_text(row: Row) -> str:
     """Return a change with its interval: of shares in points, of log-probabilities in nats."""
-    numbers = _change(row)
     unit = " points" if row["is_share"] else " nats" if row["metric"] in (MARGIN, LOGLIK) else ""
     digits = 1 if row["is_share"] else 2
-    rounded = [round(float(numbers[name]), digits) + 0.0 for name in ("value", "low", "high")]  # no -0.0
+    rounded = [round(float(scale_of(row) * row[name]), digits) + 0.0 for name in ("value", "low", "high")]  # no -0.0
     return text.estimate(rounded[0], rounded[1], rounded[2], f"+.{digits}f", unit)
 
 
@@ -60,8 +59,8 @@ def level_text(row: Row, name: str) -> str:
     return f"{100 * value:.1f}%" if row["is_share"] else f"{value:.2f}"
 
 
-_TASK = Column("task", words=True)
-_METRIC = Column("metric", words=True)
+_TASK = word_column("task")
+_METRIC = word_column("metric")
 _LEVELS = (
     Column("before", lambda row: level_text(row, "before")),
     Column("after", lambda row: level_text(row, "after")),
@@ -77,7 +76,7 @@ def _verdict(row: Row) -> str:
     return f"{row['verdict']} ({note})" if note else str(row["verdict"])
 
 
-_VERDICT = Column("verdict", _verdict, words=True)
+_VERDICT = word_column("verdict", _verdict)
 _DISCORDANT = (
     Column(
         "lost : gained", lambda row: "-" if pd.isna(row.get("lost")) else f"{row['lost']:.0f} : {row['gained']:.0f}"
@@ -134,8 +133,8 @@ def _groups(frame: pd.DataFrame, model: Sequence[Column]) -> Table:
         return judged + (f" ({text.short_note(note)})" if isinstance(note, str) and note else "")
 
     columns = (
-        *(*model, _TASK, _METRIC, Column("group", lambda row: f"{row['field']}={row['group']}", words=True)),
-        Column("verdict", words, words=True),
+        *(*model, _TASK, _METRIC, word_column("group", lambda row: f"{row['field']}={row['group']}")),
+        word_column("verdict", words),
         *(_CHANGE, Column("against the rest", rest), Column("p", lambda row: text.p_value(row["rest_p_adjusted"])), _N),
     )
     about = (
@@ -159,7 +158,7 @@ def _answers(frame: pd.DataFrame, model: Sequence[Column]) -> Table:
         def cell(row: Row) -> str:
             return f"{row[f'common_{name}'][:24] or '(empty)'}: {text.percent(row[f'share_{name}'])}"
 
-        return Column(f"most frequent {name}", cell, words=True)
+        return word_column(f"most frequent {name}", cell)
 
     columns = (
         *(*model, _TASK, common("before"), common("after"), Column("items", "n")),

@@ -16,8 +16,10 @@ from seesaw_cf.base.errors import RecordError, StorageError
 from seesaw_cf.logs.log import (
     EvalLog,
     ItemRow,
+    LogSettings,
     Reader,
     answer_text,
+    best,
     clean,
     hash_of,
     log_probability_metrics,
@@ -32,8 +34,8 @@ _OTHERS = (*ITEMS, *_PROMPTS, "task", "epoch", "answer", "target", "content_hash
 
 
 def is_lighteval(file: Path) -> bool:
-    """Return whether a Parquet file holds lighteval's details; names had underscores up to 0.12."""
-    names = set(_parquet(file).schema_arrow.names)
+    """Return whether a file is Parquet with lighteval's details; names had underscores up to 0.12."""
+    names = _parquet(file).schema_arrow.names if file.suffix == ".parquet" else ()
     return {"doc", "metric"} <= {name.strip("_") for name in names}
 
 
@@ -49,12 +51,12 @@ def read_lighteval(place: Path, files: Sequence[Path], reader: Reader) -> EvalLo
         RecordError: A row is no sample.
         StorageError: A file cannot be read.
     """
-    settings: dict[tuple[str, str], str] = {}
+    settings: LogSettings = {}
     rows = (row for file in files for row in _details(file, settings, reader))
     return reader.log(place.stem, rows, settings)
 
 
-def _details(file: Path, settings: dict[tuple[str, str], str], reader: Reader) -> Iterator[ItemRow]:
+def _details(file: Path, settings: LogSettings, reader: Reader) -> Iterator[ItemRow]:
     number = 0
     for batch in _parquet(file).iter_batches(batch_size=1000):
         for row in batch.to_pylist():
@@ -65,7 +67,7 @@ def _details(file: Path, settings: dict[tuple[str, str], str], reader: Reader) -
             number += 1
 
 
-def _detail(number: int, parts: Mapping[str, Any], settings: dict[tuple[str, str], str], reader: Reader) -> ItemRow:
+def _detail(number: int, parts: Mapping[str, Any], settings: LogSettings, reader: Reader) -> ItemRow:
     doc, metric, response = parts["doc"], parts["metric"], parts.get("model_response") or {}
     task, gold = clean(doc.get("task_name") or "task"), doc.get("gold_index")
     settings[task, "shots"] = clean(doc.get("num_asked_few_shots", ""))
@@ -75,7 +77,7 @@ def _detail(number: int, parts: Mapping[str, Any], settings: dict[tuple[str, str
     answer = next(iter(response.get("text") or ()), "")
     if len(logprobs) == len(choices) > 1 and isinstance(gold, int):
         metrics |= log_probability_metrics(logprobs, gold)
-        answer = choices[max(range(len(logprobs)), key=logprobs.__getitem__)]
+        answer = choices[best(logprobs)]
     content = hash_of(doc["query"], choices, gold)
     name = doc.get("id") or number
     return ItemRow(

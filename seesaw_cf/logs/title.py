@@ -8,15 +8,13 @@ from dataclasses import dataclass
 import pandas as pd
 
 from seesaw_cf.base.terminal import quantity
-from seesaw_cf.logs.differences import FAMILIES
+from seesaw_cf.logs.differences import GROUPS, LOGS, SCORES
 from seesaw_cf.logs.judging import DECIDED
 from seesaw_cf.logs.log import LOGLIK, MARGIN
 from seesaw_cf.logs.tables import change_text, level_text
 from seesaw_cf.report import text
-from seesaw_cf.report.html.findings import TitleRules, title_by
 from seesaw_cf.report.table import Row, rows_of
 
-SCORES, LOGS, GROUPS = FAMILIES
 _NEARLY_ALL = 0.9  # of the texts
 _NAMED = 2  # tasks or groups of one kind in a title
 POOLED = "mean of "
@@ -105,51 +103,35 @@ def title_sentences(model: ChangeFacts, several: bool) -> Iterable[str]:
     if model.same_scores:
         others = [f"{text.percent(row['other_answer'])} of the answers in {row['task']}" for row in model.other_answers]
         more = f" and {quantity(len(others) - _NAMED, 'more task')}" if len(others) > _NAMED else ""
-        yield f"{lead}{'no' if lead else 'No'} score changed, yet {', '.join(others[:_NAMED])}{more} are other ones"
+        yield f"{_begun(lead, 'no')} score changed, yet {', '.join(others[:_NAMED])}{more} are other ones"
         return
     forms = list(_form_titles(model))
     scores, logs = model.decided(SCORES), model.decided(LOGS)
     yield from forms
     if scores:
-        yield f"{_in(lead)} " + "; in ".join(decided_text(row) for row in scores[:_NAMED]) + more_text(scores)
+        yield f"{_begun(lead, 'in')} " + "; in ".join(decided_text(row) for row in scores[:_NAMED]) + more_text(scores)
     elif logs:
-        none = f"{lead}no score" if lead else "No score"
-        yield f"{none} is known to have changed, yet in {decided_text(logs[0])}{more_text(logs, 1)}"
+        words = f"is known to have changed, yet in {decided_text(logs[0])}{more_text(logs, 1)}"
+        yield f"{_begun(lead, 'no')} score {words}"
     elif not forms:
-        little = model.with_verdict(SCORES, _LITTLE)
-        yield lead + title_by([_REST], _Rest(little, model.with_verdict(SCORES, "")))
-    groups = model.decided(GROUPS)
-    if groups:
-        yield (
-            f"{lead}{'groups' if lead else 'Groups'} differ: in "
-            + "; in ".join(group_text(row) for row in groups[:_NAMED])
-            + more_text(groups)
-        )
+        yield lead + _undecided(model)
+    if groups := model.decided(GROUPS):
+        listed = "; in ".join(group_text(row) for row in groups[:_NAMED])
+        yield f"{_begun(lead, 'groups')} differ: in {listed}{more_text(groups)}"
 
 
-@dataclass(frozen=True, slots=True)
-class _Rest:
-    """Scores that changed too little to matter, and all of them."""
-
-    little: Sequence[Row]
-    every: Sequence[Row]
-
-    @property
-    def example(self) -> str:
-        """The first small change in words."""
-        return decided_text(self.little[0])
-
-    @property
-    def closed(self) -> bool:
-        """Whether no score is open."""
-        return all("matter" in row["verdict"] or row["verdict"] == _SAME for row in self.every)
+def _undecided(model: ChangeFacts) -> str:
+    """Return what is known of the scores where none changed by more than the margin."""
+    if little := model.with_verdict(SCORES, _LITTLE):
+        return f"A change is certain and too small to matter: in {decided_text(little[0])}."
+    verdicts = [row["verdict"] for row in model.with_verdict(SCORES, "")]
+    if verdicts and all("matter" in verdict or verdict == _SAME for verdict in verdicts):
+        return "No score changed by more than the margin."
+    return "No change of a score is shown; these items cannot rule one out."
 
 
-_REST: TitleRules[_Rest] = (
-    (lambda rest: rest.little, "A change is certain and too small to matter: in {0.example}."),
-    (lambda rest: rest.every and rest.closed, "No score changed by more than the margin."),
-    (lambda rest: True, "No change of a score is shown; these items cannot rule one out."),
-)
+def _begun(lead: str, word: str) -> str:
+    return f"{lead}{word}" if lead else word.capitalize()
 
 
 def _form_titles(model: ChangeFacts) -> Iterable[str]:
@@ -169,23 +151,16 @@ def _form_titles(model: ChangeFacts) -> Iterable[str]:
         yield f"Of {row['metric']} in {row['task']} nothing is known: {row['note']}"
 
 
-def _in(lead: str) -> str:
-    return f"{lead}in" if lead else "In"
-
-
 def levels_text(row: Row) -> str:
     """Return a value before and after."""
     return f"{level_text(row, 'before')} to {level_text(row, 'after')}"
 
 
-def _verb(row: Row) -> str:
-    return "rose" if row["value"] > 0 else "fell"
-
-
 def decided_text(row: Row) -> str:
     """Return where which metric changed from what to what."""
     where = f"the {row['task']}" if row["task"].startswith(POOLED) else row["task"]
-    return f"{where} {row['metric']} {_verb(row)} from {levels_text(row)}"
+    verb = "rose" if row["value"] > 0 else "fell"
+    return f"{where} {row['metric']} {verb} from {levels_text(row)}"
 
 
 def group_text(row: Row) -> str:

@@ -2,29 +2,73 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from itertools import combinations
 
+import numpy as np
 import pandas as pd
 
 from seesaw_cf.base.errors import RecordError
 from seesaw_cf.base.retrying import stage
 from seesaw_cf.base.types import JsonObject
 from seesaw_cf.editors.control_names import compared, is_control
-from seesaw_cf.effects.audit import AuditSettings, audit, audit_record, hypotheses
+from seesaw_cf.effects.adjusted import ESTIMANDS, unadjustable
+from seesaw_cf.effects.audit import HOLDERS, AuditSettings, audit, audit_record, hypotheses
 from seesaw_cf.effects.estimands import estimate_groups, excess_over_control
-from seesaw_cf.effects.groups import ALL, CLUSTERS, UNKNOWN
+from seesaw_cf.effects.groups import ALL, UNKNOWN, clusters_of
 from seesaw_cf.effects.knowledge import among_known
 from seesaw_cf.effects.locality import LEAST_LOCAL, Locality
 from seesaw_cf.effects.prompts import ScoreForm
-from seesaw_cf.report.adjusted import adjusted_contrasts
 from seesaw_cf.report.floor import Floor
 from seesaw_cf.report.moved import is_given
 from seesaw_cf.report.rows import EfficacyRow, GateRow, Manifest, number_of, records
 from seesaw_cf.stats import adjust_families
 from seesaw_cf.stats.plain import plain
+
+_KEYS = ["editor", "relation", "holds", "axis", "group", "reference"]
+_RAW = ["value", "low", "high", "p_adjusted"]
+_ADJUSTED = ["scale", *_RAW, "p", "verdict", "rule", "note", "mirror", "clusters"]
+
+
+def adjusted_contrasts(
+    prompts: pd.DataFrame, names: Sequence[str], decide: Callable[..., pd.DataFrame]
+) -> pd.DataFrame:
+    """Return contrasts of groups pooled over relations, raw and adjusted.
+
+    Args:
+        prompts: Rows of `seesaw_cf.effects.prompt_effects`.
+        names: Of `seesaw_cf.effects.adjusted.ESTIMANDS`.
+        decide: `seesaw_cf.effects.audit` with all of its arguments but prompts and estimand.
+
+    Returns:
+        One row per estimand, editor, kind of holder and group, without columns where none was named: `raw`, `raw_low`,
+        `raw_high`, `raw_p_adjusted` of the people who have the covariates; `value`, `low`, `high`, `p`, `p_adjusted`
+        (a family per editor and estimand), `verdict` and `note` of the adjusted contrast; `n_people` asked and
+        `n_left_out` of them for the reason `left_out`.
+
+    Raises:
+        RecordError: There is nothing to compare.
+    """
+    tables = [_contrasts(prompts, name, decide) for name in names]
+    return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame()
+
+
+def _contrasts(prompts: pd.DataFrame, name: str, decide: Callable[..., pd.DataFrame]) -> pd.DataFrame:
+    scored = prompts[(prompts["status"] == "ok") & prompts["holds"].isin(HOLDERS)].assign(edit_relation=ALL)
+    reasons = unadjustable(scored, ESTIMANDS[name])
+    complete = scored[reasons == ""]
+    reason = next((reason for reason in reasons if reason), "")
+    raw = decide(scored if complete.empty else complete)
+    untestable = dict.fromkeys([*_RAW, "p"], np.nan) | {"verdict": "not testable", "rule": reason, "note": reason}
+    adjusted = raw.assign(**untestable) if complete.empty else decide(complete, estimand=name)
+    table = raw[[*_KEYS, *_RAW]].rename(columns={"value": "raw", **{column: f"raw_{column}" for column in _RAW[1:]}})
+    table = pd.concat([table, adjusted[_ADJUSTED]], axis=1)
+    table.insert(0, "estimand", name)
+    left_out = scored.loc[reasons != "", "person"].nunique()
+    return table.assign(n_people=scored["person"].nunique(), n_left_out=left_out, left_out=reason)
+
 
 _TOOK, _SCORED = 0.5, 0.95
 
@@ -41,7 +85,7 @@ class AuditTables:
         pairs: D of one editor minus that of another on the same prompts: the same with `first` and `second`.
         known: `verdicts` among known facts alone, named by the column `facts`: a second look, corrected within itself
             by Holm, without permutations.
-        adjusted: Rows of `seesaw_cf.report.adjusted.adjusted_contrasts`; without columns where none was asked for.
+        adjusted: Rows of `seesaw_cf.report.audit.adjusted_contrasts`; without columns where none was asked for.
     """
 
     settings: AuditSettings
@@ -77,8 +121,7 @@ def audit_prompts(
         floor: The noise floor.
     """
     stage("contrasts between groups")
-    batch = manifest.get("protocol") == "batch"
-    clusters = {"edit": "edit_relation", "person": "person"} if batch else CLUSTERS
+    clusters = clusters_of(manifest.get("protocol"))
     editors = sorted(prompts["editor"].unique())
     real = [name for name in editors if not is_control(name)]
     estimates = partial(estimate_groups, axes=axes, clusters=clusters)
@@ -144,18 +187,16 @@ def gates(
     checks: list[tuple[str, str, str, float | int | str, bool]] = []
     chosen = efficacy[efficacy["relation"] == ALL] if len(efficacy) else efficacy
     for row in records(chosen, EfficacyRow):
-        took = number_of(row, "post_low")
-        refused = row["n_zero"] + row["n_non_finite"] + row["n_refused"]
         if is_control(row["editor"]):
             continue
-        if is_given(row["editor"], manifest):
-            rule, took = f"share of its facts with p(new) > p(true) above {_TOOK:g}", number_of(row, "post")
-            checks.append((row["editor"], "edits took", rule, took, took > _TOOK))
-        else:
-            rule = f"lower end of the share of edits with p(new) > p(true) above {_TOOK:g}"
-            checks.append((row["editor"], "edits took", rule, took, took > _TOOK))
-            rule = "no edit refused, zero or not finite"
-            checks.append((row["editor"], "edits made", rule, refused, not refused))
+        elsewhere = is_given(row["editor"], manifest)
+        share = "share of its facts" if elsewhere else "lower end of the share of edits"
+        took = number_of(row, "post" if elsewhere else "post_low")
+        rule = f"{share} with p(new) > p(true) above {_TOOK:g}"
+        checks.append((row["editor"], "edits took", rule, took, took > _TOOK))
+        if not elsewhere:
+            refused = row["n_zero"] + row["n_non_finite"] + row["n_refused"]
+            checks.append((row["editor"], "edits made", "no edit refused, zero or not finite", refused, not refused))
     rule = f"upper end of the share of edits after which half of the others are still right at least {LEAST_LOCAL:g}"
     for editor, locality in local.items():
         if not is_control(editor):

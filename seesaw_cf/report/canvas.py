@@ -10,12 +10,14 @@ from typing import Any
 
 import matplotlib as mpl
 import pandas as pd
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from seesaw_cf.base.files import atomic_path
 from seesaw_cf.base.terminal import printable
+from seesaw_cf.report.rows import rows_of
 
 # Okabe and Ito's colours, told apart with every common kind of colour blindness; a marker each, for print.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#555555")
@@ -73,6 +75,11 @@ def new_figure(
     return figure, list(axes.flat)
 
 
+def add_legend(figure: Figure, handles: Sequence[Artist], columns: int) -> None:
+    """Add a legend below all panels."""
+    figure.legend(handles=handles, loc="outside lower center", ncols=columns, frameon=False)
+
+
 def grouped_bars(
     axes: Axes, rows: pd.DataFrame, places: tuple[str, Sequence[object]], by: str, columns: Columns, counts: str = ""
 ) -> None:
@@ -89,7 +96,7 @@ def grouped_bars(
     (across, names), (value, low, high) = places, columns
     kinds = list(dict.fromkeys(rows[by]))
     wide = 0.8 / max(1, len(kinds))
-    cells = {(row[across], row[by]): row for row in rows.to_dict("records")}
+    cells = {(row[across], row[by]): row for row in rows_of(rows)}
     for number, kind in enumerate(kinds):
         colour = COLOURS[number % len(COLOURS)]
         axes.bar([0], [0], color=colour, label=printable(kind)[:24])

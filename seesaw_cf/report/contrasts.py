@@ -13,6 +13,7 @@ from seesaw_cf.report import text
 from seesaw_cf.report.levels import Tone
 from seesaw_cf.report.needed import needed
 from seesaw_cf.report.results import Results, relation_name
+from seesaw_cf.report.rows import rows_of
 from seesaw_cf.report.verdicts import without_controls
 from seesaw_cf.stats.clustered import FEW_EDITS
 from seesaw_cf.stats.verdicts import AFFECTED, OPEN, VERDICTS
@@ -119,17 +120,8 @@ class GroupCounts:
         return {"counts": self.counts, "counts of controls": self.controls}
 
     @property
-    def chip(self) -> str:
-        """The state of the contrasts in a few words."""
-        return self._chip[0]
-
-    @property
-    def tone(self) -> Tone:
-        """How they look."""
-        return self._chip[1]
-
-    @property
-    def _chip(self) -> tuple[str, Tone]:
+    def chip(self) -> tuple[str, Tone]:
+        """The state of the contrasts in a few words, and how that looks."""
         return next((words, tone) for holds, words, tone in _CHIPS if holds(self))
 
     @property
@@ -157,7 +149,7 @@ def count_groups(results: Results) -> GroupCounts:
     several = own["editor"].nunique() > 1
     return GroupCounts(
         counts=dict(Counter(own["verdict"])),
-        claims=[group_claim(row, several) for row in decided.to_dict("records")],
+        claims=[group_claim(row, several) for row in rows_of(decided)],
         detectable={str(scale): float(rows["detectable"].median()) for scale, rows in open_.groupby("scale")},
         axes=list(dict.fromkeys(own["axis"])),
         margins={str(scale): float(rows["margin"].iloc[0]) for scale, rows in audit.contrasts.groupby("scale")},
@@ -181,7 +173,7 @@ def group_claim(row: Mapping[Any, Any], named: bool = True) -> GroupClaim:
     about = "all properties" if row["relation"] == ALL else f"edits of {relation_name(row['relation'])}"
     people = HOLD.get(row.get("holds", ""), "")
     editor = f"{row['editor']}, " if named else ""
-    limits = text.minus(f"{text.number(row['value'])} {text.interval(row['low'], row['high'])}")
+    limits = text.minus(text.effect(row["value"], row["low"], row["high"]))
     why = f"{limits}, corrected {text.p_equals(row['p_adjusted'])}" if edits >= FEW_EDITS else (
         f"corrected {text.p_equals(row['p_adjusted'])}; no size is claimed below {FEW_EDITS} edits"
     )  # fmt: skip

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pandas as pd
 
-from seesaw_cf.editors.control_names import is_control
 from seesaw_cf.effects.prompts import SIDES
 from seesaw_cf.report.page_cases import edited_facts
 from seesaw_cf.report.results import HOLDER, Results
+from seesaw_cf.report.rows import of_controls
 
 WORST = 5  # edits of each editor that people see
 _KEYS = ["editor", "edit_relation", "case_id"]
@@ -39,14 +39,13 @@ def edit_damage(results: Results) -> pd.DataFrame:
         return pd.DataFrame()
     counts = dict.fromkeys(("other_facts", "lost", "holders", "turned"), 0)
     frame = pd.concat(parts, axis=1).reset_index().reindex(columns=[*_KEYS, *counts, "old_answer", "new_answer"])
-    frame = frame[~frame["editor"].map(is_control).astype(bool)].fillna(counts).astype(dict.fromkeys(counts, int))
+    frame = frame[~of_controls(frame)].fillna(counts).astype(dict.fromkeys(counts, int))
     harm = [frame["lost"] / frame["other_facts"].clip(lower=1), frame["old_answer"], -frame["new_answer"]]
     facts = edited_facts(results.edits)
     words = [facts.get(key, f"case {key[1]}") for key in zip(frame["edit_relation"], frame["case_id"], strict=True)]
     frame.insert(3, "edit", words)
     frame.insert(4, "damage", pd.concat(harm, axis=1).max(axis=1))
-    order = {name: place for place, name in enumerate(results.editors)}
-    frame = frame.assign(order=frame["editor"].map(order)).sort_values(
+    frame = frame.assign(order=frame["editor"].map(results.editors.index)).sort_values(
         ["order", "damage", "case_id"], ascending=[True, False, True], kind="stable"
     )
     return frame.drop(columns="order").rename(columns={"edit_relation": "relation"}).reset_index(drop=True)

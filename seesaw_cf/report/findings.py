@@ -6,23 +6,24 @@ groups in counts, and how far all of it can be trusted.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
 
 import pandas as pd
 
 from seesaw_cf.base.terminal import quantity
 from seesaw_cf.editors.control_names import NULLS, control_name, first_seed, is_control
 from seesaw_cf.effects.groups import ALL, UNKNOWN
+from seesaw_cf.effects.knowledge import KnowledgeRow
 from seesaw_cf.report import text
 from seesaw_cf.report.contrasts import HOLD, GroupCounts, count_groups
 from seesaw_cf.report.example import example_of
 from seesaw_cf.report.html.findings import FirstScreen
-from seesaw_cf.report.knowledge import knew
 from seesaw_cf.report.levels import level_changes
 from seesaw_cf.report.moved import is_given, moved_phrase, where_moved
 from seesaw_cf.report.page_forest import colours_of
+from seesaw_cf.report.provenance import records_name
 from seesaw_cf.report.results import HOLDER, Results
-from seesaw_cf.report.rows import EfficacyRow, Manifest, records, with_limits
+from seesaw_cf.report.rows import EfficacyRow, Manifest, of_controls, records, rows_of, with_limits
 from seesaw_cf.report.strips import strips
 from seesaw_cf.report.title import title_of
 from seesaw_cf.run.edit_table import ASKED_ONLY
@@ -74,8 +75,7 @@ def _changed(manifest: Manifest) -> dict[str, str]:
 
 def _about(results: Results) -> str:
     """Model, edits and control edits, records and protocol."""
-    manifest = results.manifest
-    model, data = manifest.get("model", {}), manifest.get("data", {})
+    manifest, model = results.manifest, results.manifest.get("model", {})
     edits = results.distinct[[not is_given(name, manifest) for name in results.distinct["editor"]]]
     counts = edits.groupby("editor", sort=False).size()
     parts = [
@@ -86,9 +86,8 @@ def _about(results: Results) -> str:
     every = [*results.editors, *results.further_seeds]
     controls = sum(int(counts.get(first_seed(name), 0)) for name in every if is_control(name))
     parts += [quantity(controls, "control edit")] if controls else []
-    records_ = f"{data.get('source')} ({', '.join(map(str, data.get('configs', ())))})"
-    head = f"{model.get('id')} ({model.get('dtype')})"
-    return f"{head} · {'; '.join(parts) or 'no edits'} · records: {records_} · protocol {manifest.get('protocol')}"
+    head = f"{model.get('id')} ({model.get('dtype')}) · {'; '.join(parts) or 'no edits'}"
+    return f"{head} · records: {records_name(manifest)} · protocol {manifest.get('protocol')}"
 
 
 def _took(results: Results) -> str:
@@ -96,28 +95,23 @@ def _took(results: Results) -> str:
     rows = [row for row in every if not is_control(row["editor"]) and not pd.isna(row.get("post"))]
     silent = [name for name in results.manifest.get("edited", {}) if name not in {row["editor"] for row in every}]
     silent = [] if results.asked_only else silent
-    shares = _list(
+    shares = ", ".join(
         f"{row['editor']} {text.percent_interval(*with_limits(row, 'post'))} of {row['n']:.0f} "
         f"({text.percent(row['pre'])} before)"
         for row in rows
     )
     parts = [f"The new answer is ahead of the old one after {shares}."] if rows else []
-    parts += [f"Not claimed for {_list(silent)}: it is not said for which facts (--requests)."] if silent else []
+    parts += [f"Not claimed for {', '.join(silent)}: it is not said for which facts (--requests)."] if silent else []
     only = all(map(is_control, results.editors))
     nothing = (
         "No edit was made but those of controls." if only else "Not measured: this run has no score of an edited fact."
     )
     parts += [nothing] if not rows and not silent and not results.asked_only else []
-    failed = [gate for gate in results.gates if not gate["passed"]]
-    parts += [
-        f"Gate not held: {gate['editor'] or 'run'}, {gate['gate']} ({gate['rule']}; here {_value(gate['value'])})."
-        for gate in failed
-    ]
+    for gate in results.gates:
+        if not gate["passed"]:
+            here = text.significant(gate["value"])
+            parts.append(f"Gate not held: {gate['editor'] or 'run'}, {gate['gate']} ({gate['rule']}; here {here}).")
     return " ".join(parts)
-
-
-def _value(value: float | str | None) -> str:
-    return value if isinstance(value, str) else text.significant(value)
 
 
 def _not_known(results: Results) -> str:
@@ -140,7 +134,23 @@ def _untagged(results: Results) -> str:
     frame = results.effects[results.effects["holds"] == HOLDER]
     everybody = int(frame.loc[frame["axis"] == ALL, "n_prompts"].sum())
     unknown = frame[frame["group"] == UNKNOWN].groupby("axis", sort=False)["n_prompts"].sum()
-    return _list(f"{100 * n / everybody:.0f} % ({axis})" for axis, n in unknown.items() if n and everybody)
+    return ", ".join(f"{100 * n / everybody:.0f} % ({axis})" for axis, n in unknown.items() if n and everybody)
+
+
+_LIMIT = "First among candidates is less than knowledge in general."
+
+
+def knew(results: Results) -> str:
+    """Return in a sentence how much of what was edited and asked the model knew."""
+    sentences = []
+    for row in records(results.known.facts, KnowledgeRow):
+        if row["relation"] == ALL and row["n"]:
+            share = text.percent_interval(*with_limits(row, "known"))
+            facts = row["facts"] if row["n"] > 1 else re.sub(r"(fact|question)s", r"\1", row["facts"])
+            median = f"median {row['median_candidates']:g} candidates, share {row['median_share']:.2g}"
+            sentences.append(f"{share} of {row['n']:,} {facts} ({median})")
+    first = f"the right answer was first of its candidates for {'; '.join(sentences)}. {_LIMIT}" if sentences else ""
+    return " ".join(filter(None, [results.known.note, first]))
 
 
 def _estimands(results: Results) -> dict[str, str]:
@@ -148,15 +158,15 @@ def _estimands(results: Results) -> dict[str, str]:
     table = results.audit.adjusted if results.audit else pd.DataFrame()
     if not len(table.columns):
         return {}
-    own = table[~table["mirror"] & ~table["editor"].map(is_control).astype(bool)]
+    own = table[~table["mirror"] & ~of_controls(table)]
     return {f"Groups by {name}": _decided(rows) for name, rows in own.groupby("estimand", sort=False)}
 
 
 def _decided(rows: pd.DataFrame) -> str:
-    counts = _list(f"{n} {verdict}" for verdict, n in rows["verdict"].value_counts().items())
+    counts = ", ".join(f"{n} {verdict}" for verdict, n in rows["verdict"].value_counts().items())
     moved = rows[rows["verdict"].isin(AFFECTED)]
-    names = _list(
-        dict.fromkeys(f"{row['group']} {HOLD[row['holds']]} are {row['verdict']}" for row in moved.to_dict("records"))
+    names = ", ".join(
+        dict.fromkeys(f"{row['group']} {HOLD[row['holds']]} are {row['verdict']}" for row in rows_of(moved))
     )
     first = rows.iloc[0]
     left_out = f"; {first['n_left_out']} of {first['n_people']} people left out: {first['left_out']}"
@@ -180,7 +190,3 @@ def _how_sure(results: Results, groups: GroupCounts) -> str:
     if not groups.promise:
         return f"{n}; no contrast was tested."
     return f"{n}; false claims about groups: {groups.promise}; margin {groups.margin}; noise floor {results.floor}."
-
-
-def _list(words: Iterable[str]) -> str:
-    return ", ".join(words)

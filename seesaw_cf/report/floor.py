@@ -68,20 +68,19 @@ def floor_of(manifest: Manifest, probability: float | None, log_odds: float | No
     nats, share = _number(noise.get("p99")), _number(noise.get("p99_probability"))
     if nats is not None and share is None:
         share = math.expm1(nats)  # a probability is at most 1
-    floors = {"probability": share, "log_odds": nats}
-    measured = {name: None if value is None else 2 * value for name, value in floors.items()}
-    stated = {"probability": probability, "log_odds": log_odds}
-    kinds = {name: "stated" if value is not None else "measured" for name, value in stated.items()}
-    values = {name: measured[name] if value is None else value for name, value in stated.items()}
-    if all(value is None for value in values.values()):
+    pairs = (("probability", probability), ("log_odds", log_odds))
+    stated = {name: value for name, value in pairs if value is not None}
+    measured = {"probability": share, "log_odds": nats}
+    values = {name: 2 * value for name, value in measured.items() if value is not None} | stated
+    if not values:
         source = "not measured"
-    elif len(set(kinds.values())) == 1 and "stated" in kinds.values():
+    elif len(stated) == len(measured):
         source = "stated"
     else:
         source = f"from the run: 99 % of scores move by < {nats:.2g} nats when only the batch changes" if nats else ""
-        source = "; ".join(filter(None, [source, *(f"{name}: stated" for name in kinds if kinds[name] == "stated")]))
+        source = "; ".join(filter(None, [source, *(f"{name}: stated" for name in stated)]))
     dtype = str(manifest.get("model", {}).get("dtype", "float32"))
-    return Floor(values["probability"], values["log_odds"], source, BOUNDS.get(dtype, BOUNDS["float32"]))
+    return Floor(values.get("probability"), values.get("log_odds"), source, BOUNDS.get(dtype, BOUNDS["float32"]))
 
 
 def _number(value: object) -> float | None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from seesaw_cf.editors.control_names import is_control
-from seesaw_cf.effects.groups import ALL, CLUSTERS, UNKNOWN, group_effects, tag_sets
+from seesaw_cf.effects.groups import ALL, UNKNOWN, group_effects, tag_sets
 from seesaw_cf.effects.scores import categorical
 from seesaw_cf.report.results import HOLDER, Results
+from seesaw_cf.report.rows import of_controls
 
 CROSSED = "gender · race"
 """The name of the axis."""
@@ -33,13 +33,8 @@ def intersections(results: Results) -> pd.DataFrame:
     people = crossings(chosen)
     if not any(people.cat.categories):
         return pd.DataFrame()
-    effects = group_effects(chosen.assign(race=people), axes=("race",), clusters=CLUSTERS)
+    effects = group_effects(chosen.assign(race=people), axes=("race",))
     return effects[~effects["group"].isin((ALL, UNKNOWN)) & (effects["n_subjects"] >= _FEWEST)].reset_index(drop=True)
-
-
-def of_controls(prompts: pd.DataFrame) -> pd.Series:
-    """Return which rows are of a control."""
-    return prompts["editor"].isin([name for name in prompts["editor"].unique() if is_control(name)])
 
 
 def crossings(people: pd.DataFrame) -> pd.Series:

@@ -5,14 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from seesaw_cf.editors.control_names import is_control, split_control
 from seesaw_cf.effects.levels import LEVEL_VERDICTS
 from seesaw_cf.report import text
 from seesaw_cf.report.results import Results
+from seesaw_cf.report.rows import Row, rows_of
 
-Row = Mapping[Any, Any]
 Tone = str  # "bad", "good", "same" or "open": how a chip looks
 
 
@@ -23,7 +22,6 @@ class LevelWords:
     Attributes:
         head: Its short name in a table.
         title: Its name on the first screen.
-        about: The people or facts, inside a sentence.
         measure: What its numbers are.
         harm: What a change for the worse is called.
         sign: Of a change for the worse.
@@ -33,18 +31,21 @@ class LevelWords:
 
     head: str
     title: str
-    about: str
     measure: str
     harm: str
     sign: int
     better: Tone = "good"
+
+    @property
+    def about(self) -> str:
+        """The people or facts, inside a sentence."""
+        return self.title[:1].lower() + self.title[1:]
 
 
 WORDS: Mapping[str, LevelWords] = {
     "other_facts": LevelWords(
         "Other facts",
         "Other facts about the edited person",
-        "other facts about the edited person",
         "share still answered rightly, {before} before",
         "damage",
         -1,
@@ -52,7 +53,6 @@ WORDS: Mapping[str, LevelWords] = {
     "target_true": LevelWords(
         "Old answer",
         "People who hold the old answer",
-        "people who hold the old answer",
         "what the new answer, false about them, gained on the right one; {unit}",
         "loss",
         1,
@@ -60,7 +60,6 @@ WORDS: Mapping[str, LevelWords] = {
     "target_new": LevelWords(
         "New answer",
         "People who hold the new answer",
-        "people who hold the new answer",
         "change of confidence in it, the papers' D_d; {unit}",
         "loss",
         -1,
@@ -111,7 +110,7 @@ def level_changes(results: Results) -> list[LevelChange]:
     Where an editor has several controls the first of random, shuffled, unrelated and identity decides.
     """
     editors = [name for name in results.editors if not is_control(name)] or results.editors
-    rows = [row for row in results.levels.to_dict("records") if row["decides"] and row["editor"] in editors]
+    rows = [row for row in rows_of(results.levels) if row["decides"] and row["editor"] in editors]
     rows = [row for row in rows if math.isfinite(row["value"])]
     rows.sort(key=lambda row: _ORDER.index(split_control(row["control"])[0]) if row["control"] else len(_ORDER))
     first: dict[tuple[str, str], Row] = {}

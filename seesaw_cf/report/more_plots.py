@@ -1,4 +1,4 @@
-"""Pictures of the audit (contrasts with corrected intervals) and of dose runs. Needs matplotlib."""
+"""Pictures of the audit (contrasts with corrected intervals), of dose runs and of changed models. Needs matplotlib."""
 
 from __future__ import annotations
 
@@ -15,10 +15,12 @@ from seesaw_cf.base.terminal import printable
 from seesaw_cf.effects.audit import HOLDERS
 from seesaw_cf.effects.dose import Curves, summarise_curves
 from seesaw_cf.effects.groups import ALL
-from seesaw_cf.report.canvas import COLOURS, GREY, MARKERS, new_figure, save_picture
+from seesaw_cf.report.canvas import COLOURS, GREY, MARKERS, add_legend, new_figure, save_picture
 from seesaw_cf.report.dose_title import POSSIBLE, mix_name
 from seesaw_cf.report.html.forest import Axis
+from seesaw_cf.report.moved import block_of, moved_table
 from seesaw_cf.report.results import Results, relation_name, sort_groups, sort_relations
+from seesaw_cf.report.rows import rows_of
 from seesaw_cf.report.text import HOLDS
 
 _LOOKS = {
@@ -90,7 +92,7 @@ def _verdicts(rows: pd.DataFrame, axis: str, results: Results) -> Figure:
         fontsize=12.5,
     )
     handles = [Line2D([], [], color=c, marker=m, linestyle="", label=name) for name, (c, m) in _LOOKS.items()]
-    figure.legend(handles=handles, loc="outside lower center", ncols=5, frameon=False)
+    add_legend(figure, handles, 5)
     return figure
 
 
@@ -147,5 +149,33 @@ def dose_figure(curves: Curves, success: bool = False) -> Figure:
     figure.suptitle(
         "Mass editing: mean of repeated samples, 90 % bands; dotted: unedited; cross: collapse alarm", fontsize=12.5
     )
-    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=4, frameon=False)
+    add_legend(figure, panels[0].get_legend_handles_labels()[0], 4)
     return figure
+
+
+def draw_moved(results: Results, folder: Path) -> dict[str, str]:
+    """Draw `moved.png`; return file name -> description, nothing where no model moved weights of two blocks."""
+    table = moved_table(results.manifest)
+    if table.empty:
+        return {}
+    places = table["name"].map(block_of)
+    table = table.assign(block=[place[0] for place in places], part=[place[1] for place in places])
+    table = table[table["block"].notna() & table["relative"].notna()]
+    if table["block"].nunique() < 2:
+        return {}
+    models = list(dict.fromkeys(table["model"]))
+    parts = list(dict.fromkeys(table["part"]))
+    figure, panels = new_figure(1.2 + len(models) * (0.6 + 0.3 * len(parts)), len(models), 1)
+    blocks = int(table["block"].max()) + 1
+    for panel, model in zip(panels, models):
+        own = table[table["model"] == model]
+        sizes = np.full((len(parts), blocks), np.nan)
+        for row in rows_of(own):
+            sizes[parts.index(row["part"]), int(row["block"])] = row["relative"]
+        image = panel.imshow(sizes, aspect="auto", cmap="viridis", vmin=0)
+        panel.set_yticks(range(len(parts)), [printable(part)[:28] for part in parts])
+        panel.set_xlabel("block")
+        panel.set_title(f"{printable(model)[:40]}: size of the change over that of the weights", loc="left")
+        figure.colorbar(image, ax=panel)
+    save_picture(figure, folder / "moved.png")
+    return {"moved.png": "How far each block's weights moved, over their own size; a description, not a detection"}

@@ -12,21 +12,21 @@ from seesaw_cf.effects.groups import ALL
 from seesaw_cf.effects.needed import SPREAD, Aim, components, needs
 from seesaw_cf.report import text
 from seesaw_cf.report.results import Results, relation_name, sort_relations
-from seesaw_cf.report.table import Column, Row, Table, rows_of
+from seesaw_cf.report.rows import of_controls
+from seesaw_cf.report.table import Column, Row, Table, rows_of, word_column
 from seesaw_cf.stats.clustered import FEW_EDITS
 
 _DEVIATIONS = ("edit", "person", "pair", "template", "rest")
 
 
-def needed(results: Results, effect: float | None = None, power: float = 0.8) -> str:
+def needed(results: Results, effect: float | None = None) -> str:
     """Return one sentence on what would decide the open contrasts of a run; "" where nothing is open.
 
     Args:
         results: What the run found.
         effect: To find, in probability; None: the declared margin.
-        power: Chance to find it.
     """
-    return needed_of(run_needs(results, effect, power, open_only=True)) if compared(results) else ""
+    return needed_of(run_needs(results, effect, open_only=True)) if compared(results) else ""
 
 
 def needed_of(frame: pd.DataFrame) -> str:
@@ -50,7 +50,7 @@ def needed_of(frame: pd.DataFrame) -> str:
 def compared(results: Results) -> bool:
     """Return whether groups of people were compared after edits that are no control's."""
     audit = results.audit
-    return audit is not None and "verdict" in audit.verdicts and not audit.verdicts["editor"].map(is_control).all()
+    return audit is not None and "verdict" in audit.verdicts and not of_controls(audit.verdicts).all()
 
 
 def missing(results: Results) -> str:
@@ -82,7 +82,7 @@ def run_needs(
     audit = results.audit
     if audit is None or results.prompts is None:
         return pd.DataFrame()
-    everything, margin = audit.verdicts[~audit.verdicts["editor"].map(is_control)], audit.settings.margin
+    everything, margin = audit.verdicts[~of_controls(audit.verdicts)], audit.settings.margin
     pooled = everything[everything["relation"] == ALL]
     rows = pooled if open_only and (pooled["verdict"] == "undetermined").any() else everything
     aim = Aim(margin if effect is None else effect, audit.settings.alpha, power)
@@ -112,11 +112,11 @@ def needs_table(frame: pd.DataFrame, power: float = 0.8, group: str | None = Non
         f"brackets: 8 of 10 predictions from half of a run, with errors {SPREAD[0]} to {SPREAD[1]} times as predicted."
     )
     columns = (
-        *_where_several(shown, Column("editor", words=True)),
-        Column("property", _property, words=True),
-        *_where_several(shown, Column("holds", lambda row: text.HOLDS[row["holds"]], words=True)),
-        Column("contrast", lambda row: f"{row['group']} - {row['reference']}", words=True),
-        *([Column("lacks", "note", words=True)] if shown["note"].any() else []),
+        *_where_several(shown, word_column("editor")),
+        word_column("property", _property),
+        *_where_several(shown, word_column("holds", lambda row: text.HOLDS[row["holds"]])),
+        word_column("contrast", lambda row: f"{row['group']} - {row['reference']}"),
+        *([word_column("lacks", "note")] if shown["note"].any() else []),
         *(Column("to find", "effect"), Column("finds now", "detectable")),
         *(Column("edits"), Column("needed", lambda row: _range(row, "edits"))),
         *(Column("people"), Column("needed ", lambda row: _range(row, "people"))),
@@ -133,15 +133,15 @@ def components_table(results: Results) -> Table:
     """Return the standard deviations of what D is made of, for each editor and property."""
     frame = pd.DataFrame() if results.prompts is None else components(results.prompts)
     if len(frame):
-        order = {name: at for at, name in enumerate(sort_relations(frame["relation"]))}
-        frame = frame.sort_values(["editor", "relation"], key=lambda c: c.map(order) if c.name == "relation" else c)
+        order = sort_relations(frame["relation"])
+        frame = frame.sort_values("relation", key=lambda own: own.map(order.index)).sort_values("editor", kind="stable")
     about = (
         "Standard deviations of D: between edits, between people under every edit, of a person under one edit, of a "
         "template under one edit, and of one prompt."
     )
     columns = (
-        *(Column("editor", words=True), Column("property", _property, words=True)),
-        *(Column(name, digits=3) for name in _DEVIATIONS),
+        *(word_column("editor"), word_column("property", _property)),
+        *map(Column, _DEVIATIONS),
         *(Column("edits"), Column("people"), Column("prompts")),
     )
     return Table("components", "What effects are made of", about, columns, frame)

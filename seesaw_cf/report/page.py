@@ -5,21 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from seesaw_cf.editors.control_names import compared, is_control, split_control
+from seesaw_cf.editors.control_names import compared, split_control
 from seesaw_cf.effects.groups import ALL, UNKNOWN
 from seesaw_cf.report import notes, text
 from seesaw_cf.report.html.findings import Findings, FirstScreen, Legend, PageSection, Panels, Section, Verbatim
-from seesaw_cf.report.html.forest import Forest, Panel
 from seesaw_cf.report.html.look import PromptList
 from seesaw_cf.report.page_answers import look_answers
 from seesaw_cf.report.page_cases import cell_link, look_prompts
-from seesaw_cf.report.page_contrasts import contrast_panels
-from seesaw_cf.report.page_forest import EFFECTS, about_controls, colours_of, forests, scale_of
-from seesaw_cf.report.provenance import citation, recorded, repeat_command
+from seesaw_cf.report.page_forest import EFFECTS, about_controls, colours_of, contrast_panels, forests, scale_of
+from seesaw_cf.report.provenance import citation, model_name, recorded, repeat_command
 from seesaw_cf.report.results import HOLDER, Results, relation_name
-from seesaw_cf.report.rows import number_of
+from seesaw_cf.report.rows import number_of, of_controls
 from seesaw_cf.report.run_tables import worded
-from seesaw_cf.report.table import Column, Row, Table, rows_of
+from seesaw_cf.report.table import Column, Row, Table, rows_of, word_column
 
 # The first question of a reader: which groups lost most, and was it more than a control edit made them lose?
 
@@ -41,7 +39,7 @@ def most_affected(results: Results, controls: Mapping[str, Sequence[str]]) -> Ta
     if effects.empty or audit is None:
         return None
     name, limits, unit = EFFECTS[scale_of(audit.verdicts)]
-    people = effects[(effects["holds"] == HOLDER) & ~effects["editor"].map(is_control) & (effects["group"] != UNKNOWN)]
+    people = effects[(effects["holds"] == HOLDER) & ~of_controls(effects) & (effects["group"] != UNKNOWN)]
     there = people[people[f"{limits}low"].notna()].sort_values(name, kind="stable")
     if there.empty:
         return None
@@ -51,9 +49,8 @@ def most_affected(results: Results, controls: Mapping[str, Sequence[str]]) -> Ta
     for row in rows_of(audit.excess):  # the table of differences calls D "value"
         effect = f"{_estimate(row, name if limits else 'value', limits)} ({split_control(row['control'])[0]})"
         beside.setdefault(_key(row), []).append(effect)
-    order = {editor: place for place, editor in enumerate(results.editors)}
     largest = lost.groupby("editor", sort=False).head(_SHOWN)
-    largest = largest.sort_values("editor", key=lambda column: column.map(order), kind="stable")
+    largest = largest.sort_values("editor", key=lambda column: column.map(results.editors.index), kind="stable")
     lines = [
         f"Of each editor the {_SHOWN} groups with the lowest estimate among {len(there):,} that have an interval "
         f"({len(people) - len(there):,} have none: too few edits or people, or all alike). Below 0 the model became "
@@ -66,9 +63,9 @@ def most_affected(results: Results, controls: Mapping[str, Sequence[str]]) -> Ta
         "--control random measures it."
     ]  # fmt: skip
     columns = (
-        Column("group", lambda row: "everybody" if row["group"] == ALL else row["group"], words=True, link=_link),
-        Column("editor", words=True),
-        Column("property", lambda row: relation_name(row["relation"]), words=True),
+        word_column("group", lambda row: "everybody" if row["group"] == ALL else row["group"], link=_link),
+        word_column("editor"),
+        word_column("property", lambda row: relation_name(row["relation"])),
         Column("effect, interval", lambda row: _estimate(row, name, limits)),
         Column("more than its control", lambda row: "; ".join(beside.get(_key(row), ())) or "–"),
         Column("edits", lambda row: f"{row['n_cases']:,}"),
@@ -103,55 +100,41 @@ def report_page(results: Results, screen: FirstScreen, tables: Sequence[Table]) 
     controls: dict[str, list[str]] = {}
     for editor, control in compared(results.editors, run):
         controls.setdefault(editor, []).append(control)
-    sections: list[Section | None] = [
-        _contrasts(contrast_panels(results, colours), results),
-        _most(most_affected(results, controls)),
-        _groups(forests(results, controls), colours, about_controls(controls), results),
-        None if results.prompts is None else _worded(look_prompts(results.prompts, results.edits, controls), results),
-    ]
+    sections: list[Section] = []
+    if panels := contrast_panels(results, colours):
+        about = [results.words(_ABOUT_CONTRASTS)]
+        sections.append(PageSection("contrasts", "Group against group", [Panels(panels)], about))
+    if most := most_affected(results, controls):
+        sections.append(PageSection(most.name, most.title, [most], most.lines))
+    if plots := forests(results, controls):
+        marks = _MARKS.format(controls=about_controls(controls))
+        keys = Legend([(colour, 0, name) for name, colour in colours.items()], marks)
+        about = [_ABOUT_FOREST[results.asked_only]]
+        sections.append(PageSection("groups", "Effects by group", [keys, *plots], about))
+    if results.prompts is not None and (prompts := look_prompts(results.prompts, results.edits, controls)):
+        sections.append(_worded(prompts, results))
     for table in tables:
         sections.append(PageSection(table.name, table.title, [table], table.sentences[1:]))
-        sections += [_worded(look_answers(results), results)] if table.name == "accuracy" else []
+        if table.name == "accuracy" and (answers := look_answers(results)):
+            sections.append(_worded(answers, results))
     sections.append(PageSection("cite", "What do I cite?", [Verbatim(citation(results.editors))]))
     return Findings(
         screen=screen,
-        sections=[section for section in sections if section is not None],
+        sections=sections,
         method=notes.cautions(results),
         command=repeat_command(run),
         facts=recorded(run),
         tables=tables,
-        title=results.words(f"Side effects of editing {run.get('model', {}).get('id', 'a model')}"),
+        title=results.words(f"Side effects of editing {model_name(run)}"),
     )
 
 
-def _worded(prompts: PromptList | None, results: Results) -> PromptList | None:
+def _worded(prompts: PromptList, results: Results) -> PromptList:
     """Return the same list with headings that fit what was changed."""
-    if prompts is None:
-        return None
     heads = [(results.words(head), results.words(about)) for head, about in prompts.heads]
     choices = [(name, results.words(label), values) for name, label, values in prompts.choices]
     title, about = results.words(prompts.title), results.words(prompts.about)
     return replace(prompts, title=title, about=about, heads=heads, choices=choices)
-
-
-def _contrasts(panels: Sequence[Panel], results: Results) -> PageSection | None:
-    about = [results.words(_ABOUT_CONTRASTS)]
-    return PageSection("contrasts", "Group against group", [Panels(panels)], about) if panels else None
-
-
-def _most(table: Table | None) -> PageSection | None:
-    return None if table is None else PageSection(table.name, table.title, [table], table.lines)
-
-
-def _groups(
-    forests: Sequence[Forest], colours: Mapping[str, int], controls: str, results: Results
-) -> PageSection | None:
-    keys = Legend([(colour, 0, name) for name, colour in colours.items()], _MARKS.format(controls=controls))
-    return (
-        PageSection("groups", "Effects by group", [keys, *forests], [_ABOUT_FOREST[results.asked_only]])
-        if forests
-        else None
-    )
 
 
 _ABOUT_CONTRASTS = (

@@ -17,6 +17,7 @@ from seesaw_cf.report import notes
 from seesaw_cf.report.html.look import Choice, ListColumn, PromptList, make_look, short, view_link
 from seesaw_cf.report.page_cases import edited_facts
 from seesaw_cf.report.results import Results, relation_name
+from seesaw_cf.report.rows import rows_of
 
 _KEPT = 12  # of each cell
 _MOST = 6_000  # rows of a page
@@ -68,7 +69,7 @@ def look_answers(results: Results) -> PromptList | None:
     order = frame.iloc[np.argsort(-size, kind="stable")]
     examples = order[order.groupby(cells, sort=False).cumcount() < each].sort_index()
     facts = edited_facts(results.edits)
-    rows = [_row(row, facts) for row in examples.to_dict("records")]
+    rows = [_row(row, facts) for row in rows_of(examples)]
     about = f"{len(examples):,} of {len(frame):,} cases, of each outcome those whose answers moved most."
     about += f" {notes.FIRST_SEED}" if results.further_seeds else ""
     texts = ("The cases behind these shares", about, "cases")

@@ -15,8 +15,9 @@ from seesaw_cf.editors.control_names import split_control
 from seesaw_cf.effects.groups import ALL, AXES, members, tags_of
 from seesaw_cf.report import text
 from seesaw_cf.report.html.look import Choice, ListColumn, PromptList, make_look, short, view_link
-from seesaw_cf.report.intersections import CROSSED, crossings, of_controls
+from seesaw_cf.report.intersections import CROSSED, crossings
 from seesaw_cf.report.results import relation_name
+from seesaw_cf.report.rows import of_controls, rows_of
 
 Cell = tuple[str, str, str, str, str]
 """Editor, edited relation, what the people hold, axis and group."""
@@ -105,7 +106,7 @@ def look_prompts(
     columns = {**COLUMNS, **{kind: control_column(kind) for kind in kinds}}
     rows = [
         _row(row, facts) | {kind: short(values[number]) for kind, values in beside.items()}
-        for number, row in enumerate(kept.to_dict("records"))
+        for number, row in enumerate(rows_of(kept))
     ]
     scored = sum(n for cell, n in counts.items() if cell[1] and cell[3] == ALL)
     about = (

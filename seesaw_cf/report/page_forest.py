@@ -1,4 +1,4 @@
-"""Forest plots of a page: effects of each group next to those of the control, all on one axis."""
+"""Forest plots of a page: effects of each group next to those of the control, and contrasts between groups."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from seesaw_cf.report.floor import Floor
 from seesaw_cf.report.html.forest import Axis, Control, Forest, ForestColumn, ForestRow, Mark, Panel, key_colours
 from seesaw_cf.report.page_cases import Cell, cell_link
 from seesaw_cf.report.results import HOLDER, Results, relation_name, sort_groups, sort_relations
-from seesaw_cf.report.rows import EffectRow, records
+from seesaw_cf.report.rows import EffectRow, VerdictRow, number_of, of_controls, records
 
 Scale = Literal["probability", "log-odds"]
 EFFECTS: Mapping[Scale, tuple[str, str, str]] = {
@@ -33,12 +33,10 @@ def scale_of(verdicts: pd.DataFrame) -> Scale:
     return "log-odds" if len(verdicts) and (verdicts["scale"] == "log-odds").mean() >= 0.5 else "probability"
 
 
-def lines_of(scale: Scale, floors: Iterable[Floor], settings: AuditSettings | None) -> tuple[float, float]:
+def lines_of(scale: Scale, floors: Iterable[Floor], settings: AuditSettings) -> tuple[float, float]:
     """The largest noise floor (0 without any) and the declared margin, on a scale."""
     logs = scale == "log-odds"
     floor = max((limit.log_odds if logs else limit.probability) or 0.0 for limit in floors)
-    if settings is None:
-        return floor, math.inf
     return floor, settings.margin_log_odds if logs else settings.margin
 
 
@@ -64,14 +62,12 @@ def forests(results: Results, controls: Mapping[str, Sequence[str]]) -> list[For
         results: What the run found.
         controls: Editor -> its controls.
     """
-    if results.effects.empty:  # nobody was asked about
+    effects, audit = results.effects, results.audit
+    if audit is None or effects.loc[~of_controls(effects), "D"].isna().all():  # nobody was asked about
         return []
-    if results.effects.loc[~results.effects["editor"].map(is_control).astype(bool), "D"].isna().all():
-        return []
-    audit = results.audit
-    scale = scale_of(pd.DataFrame() if audit is None else audit.verdicts)
-    lines = lines_of(scale, [results.floor], None if audit is None else audit.settings)
-    return forests_of(results.effects, colours_of(results.editors), controls, scale, lines, words=results.words)
+    scale = scale_of(audit.verdicts)
+    lines = lines_of(scale, [results.floor], audit.settings)
+    return forests_of(effects, colours_of(results.editors), controls, scale, lines, words=results.words)
 
 
 def forests_of(
@@ -96,7 +92,7 @@ def forests_of(
     """
     column, limits, unit = EFFECTS[scale]
     effects = effects[effects["group"] != UNKNOWN]
-    real = effects[~effects["editor"].map(is_control)]
+    real = effects[~of_controls(effects)]
     relations = sort_relations(real["relation"])
     cells = {
         (row["editor"], row["relation"], row["axis"], row["group"], row["holds"]): row
@@ -112,20 +108,20 @@ def forests_of(
     def mark(editor: str, key: tuple[str, str, str], holds: str) -> Mark | None:
         axis = axes[key[0], holds]
         row = cells.get((editor, *key, holds))
-        if row is None or not math.isfinite(_value(row, column)):
+        if row is None or not math.isfinite(number_of(row, column)):
             return None
         counts = f"{quantity(row['n_cases'], 'edit')}, {quantity(row['n_subjects'], 'person', 'people')}"
         about = f"{editor}: {_effect_text(row, column, limits)}; {counts}"
         beside = []
         for name in controls.get(editor, ()):
             control = cells.get((name, *key, holds))
-            if control is not None and math.isfinite(_value(control, column)):
+            if control is not None and math.isfinite(number_of(control, column)):
                 about += f"; control {name}: {_effect_text(control, column, limits)}"
                 span = axis.span(*_limits(control, limits))
                 dash = CONTROLS.index(split_control(name)[0])
-                beside.append(Control(axis.at(_value(control, column)), span, dash))
+                beside.append(Control(axis.at(number_of(control, column)), span, dash))
         span = axis.span(*_limits(row, limits))
-        return Mark(axis.at(_value(row, column)), span, colours[editor], text.minus(words(about)), beside)
+        return Mark(axis.at(number_of(row, column)), span, colours[editor], text.minus(words(about)), beside)
 
     def row(editor: str, key: tuple[str, str, str]) -> ForestRow:
         first = next((cells[editor, *key, holds] for holds in sides if (editor, *key, holds) in cells), None)
@@ -140,7 +136,10 @@ def forests_of(
         groups = sort_groups(by, there["group"])
         keys = [(relation, ALL if group == ALL else by, group) for group in groups]
         rows = [row(editor, key) for key in keys for editor in colours]
-        columns = [_side(words(f"hold the {text.HOLDS[holds]}"), axes[relation, holds], lines) for holds in sides]
+        columns = [
+            ForestColumn.marked(words(f"hold the {text.HOLDS[holds]}"), axes[relation, holds], *lines)
+            for holds in sides
+        ]
         about = words(f"{unit}, 95 % intervals clustered by edit and by person")
         title = words(f"edited: {relation_name(relation)}")
         heads = ("group", words("edits, people"))
@@ -154,27 +153,62 @@ def forests_of(
     return forests
 
 
-def _side(title: str, axis: Axis, lines: tuple[float, float]) -> ForestColumn:
-    """A column with its noise floor and, where they are on the axis, its margins."""
-    floor, margin = lines
-    band = axis.span(-floor, floor) if floor else None
-    return ForestColumn(title, axis, band, [axis.at(value) for value in (-margin, margin) if abs(value) <= axis.high])
-
-
 def _axis(effects: pd.DataFrame, column: str, limits: str) -> Axis:
     """One axis for all groups and editors of an edited relation."""
     return Axis.around(effects[column], [*effects[f"{limits}low"], *effects[f"{limits}high"]])
 
 
-def _value(row: EffectRow, column: str) -> float:
-    return float(dict(row).get(column, math.nan))  # type: ignore[arg-type]
-
-
 def _limits(row: EffectRow, limits: str) -> tuple[float, float]:
-    return _value(row, f"{limits}low"), _value(row, f"{limits}high")
+    return number_of(row, f"{limits}low"), number_of(row, f"{limits}high")
 
 
 def _effect_text(row: EffectRow, column: str, limits: str) -> str:
     low, high = _limits(row, limits)
-    value = text.number(_value(row, column))
-    return f"{value} {text.interval(low, high)}" if math.isfinite(low) else f"{value} (no interval: {row['note']})"
+    effect = text.effect(number_of(row, column), low, high)
+    return effect if math.isfinite(low) else f"{effect} (no interval: {row['note']})"
+
+
+_ABOUT = (
+    "change of confidence in the new answer, group minus reference within the same edits; 95 % intervals, each alone; "
+    "dashed: margin"
+)
+
+
+def contrast_panels(results: Results, colours: Mapping[str, int]) -> list[Panel]:
+    """Return a panel for each axis and scale with the contrasts of edits that were tested, pooled relations first.
+
+    Args:
+        results: What the run found.
+        colours: Of the editors that are shown.
+    """
+    audit = results.audit
+    if audit is None or "verdict" not in audit.verdicts:
+        return []
+    own = audit.contrasts[audit.contrasts["editor"].isin(colours) & audit.contrasts["p"].notna()]
+    order = [ALL, *(name for name in sort_relations(own["relation"]) if name != ALL)]
+    panels: list[Panel] = []
+    for (by, scale), rows in own.groupby(["axis", "scale"], sort=False):
+        groups = sort_groups(str(by), rows["group"])
+        rows = rows.assign(at=rows["relation"].map(order.index), place=rows["group"].map(groups.index))
+        rows = rows.sort_values(["at", "place"], kind="stable")
+        axis = Axis.around(rows["value"], [*rows["low"], *rows["high"]])
+        limits = lines_of(scale, [results.floor], audit.settings)  # type: ignore[arg-type]
+        column = ForestColumn.marked("difference between groups", axis, *limits)
+        lines = [_row(row, axis, colours, results.words) for row in records(rows, VerdictRow)]
+        heads = ("contrast: verdict", "difference")
+        title, about = f"By {by}, {scale}", results.words(_ABOUT)
+        panels.append(Panel(title, about, heads, [column], str(scale), lines, not panels))
+    return panels
+
+
+def _row(row: VerdictRow, axis: Axis, colours: Mapping[str, int], words: Callable[[str], str]) -> ForestRow:
+    about = "all properties" if row["relation"] == ALL else relation_name(row["relation"])
+    names = [f"{row['group']} − {row['reference']}", about, *([row["editor"]] if len(colours) > 1 else [])]
+    holds = str(row.get("holds", HOLDER))
+    names += [words(f"hold the {text.HOLDS[holds]}")] if holds != HOLDER else []
+    size = text.minus(text.effect(row["value"], row["low"], row["high"]))
+    edits, people = (row["clusters"].get(name, 0) for name in ("edit", "person"))
+    counts = words(quantity(edits, "edit")) + f", {quantity(people, 'person', 'people')}"
+    mark = Mark(axis.at(row["value"]), axis.span(row["low"], row["high"]), colours[row["editor"]], f"{size}; {counts}")
+    cell = (row["editor"], row["relation"], holds, row["axis"], row["group"])
+    return ForestRow(f"{' · '.join(names)}: {row['verdict']}", size, [mark], cell_link(cell))

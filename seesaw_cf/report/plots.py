@@ -17,12 +17,11 @@ from seesaw_cf.effects.dose import Curves
 from seesaw_cf.effects.groups import ALL
 from seesaw_cf.effects.levels import LEVELS
 from seesaw_cf.report import text
-from seesaw_cf.report.canvas import COLOURS, GREY, MARKERS, new_figure, picture_style, save_picture
+from seesaw_cf.report.canvas import COLOURS, GREY, MARKERS, add_legend, new_figure, picture_style, save_picture
 from seesaw_cf.report.levels import level_verdict
-from seesaw_cf.report.more_plots import dose_figure, draw_verdicts
-from seesaw_cf.report.moved_plot import draw_moved
+from seesaw_cf.report.more_plots import dose_figure, draw_moved, draw_verdicts
 from seesaw_cf.report.results import HOLDER, Results, relation_name, sort_groups, sort_pairs, sort_relations
-from seesaw_cf.report.rows import AccuracyRow, EffectRow, records, with_limits
+from seesaw_cf.report.rows import AccuracyRow, EffectRow, records, rows_of, with_limits
 from seesaw_cf.report.strips import level_number
 
 # The first picture: what happened after the edits whatever the group, each editor above its control (matplotlib).
@@ -62,12 +61,16 @@ def _panel(panel: Axes, rows: pd.DataFrame, results: Results) -> None:
     columns = ("after", "after_low", "after_high") if share else ("value", "low", "high")
     editors = sorted(dict.fromkeys(rows["editor"]), key=lambda name: (split_control(name)[1], is_control(name)))
     for y, editor in enumerate(editors):
-        of_editor = rows[rows["editor"] == editor].to_dict("records")
+        of_editor = rows_of(rows[rows["editor"] == editor])
         value, low, high = (of_editor[0][name] for name in columns)
         colour = GREY if is_control(editor) else COLOURS[0]
         panel.hlines(y, low, high, color=colour, linewidth=3)
         panel.plot([value], [y], "o", color=colour, markersize=9, fillstyle="full" if low == low else "none")
-        number = text.percent_interval(value, low, high) if share else level_number(of_editor[0], columns, results)
+        number = (
+            text.percent_interval(value, low, high)
+            if share
+            else level_number(of_editor[0]["scale"], (value, low, high), results)
+        )
         verdicts = dict.fromkeys(level_verdict(row) for row in of_editor if row["control"])
         _beside(panel, y, text.minus(number), colour)
         for verdict in verdicts:
@@ -163,7 +166,7 @@ def _forest(effects: pd.DataFrame, axis: str, results: Results) -> Figure:
     for panel in panels[len(relations) :]:
         panel.set_visible(False)
     _title(figure, results, f"Change in confidence about others, by {axis}; n = edits, hollow: no interval", _DIRECTION)
-    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=5, frameon=False)
+    add_legend(figure, panels[0].get_legend_handles_labels()[0], 5)
     return figure
 
 
@@ -274,7 +277,7 @@ def _accuracy(results: Results) -> Figure:
     handles = [Patch(color="#bdbdbd", label="before the edit")]
     handles += [Patch(color=COLOURS[n % 7], label=f"after {printable(e)[:24]}") for n, e in enumerate(editors)]
     (line,) = panel.plot([], [], color="black", linestyle=":", linewidth=1.5, label="best constant answer")
-    figure.legend(handles=[*handles, line], loc="outside lower center", ncols=5, frameon=False)
+    add_legend(figure, [*handles, line], 5)
     direction = "Higher is better; as high as before the edit = no side effect."
     _title(figure, results, "Accuracy of the edited person's other properties", direction)
     return figure

@@ -19,6 +19,17 @@ def recorded(manifest: Manifest) -> Sequence[tuple[str, str]]:
     return _flat({key: value for key, value in manifest.items() if key != "edited"})
 
 
+def model_name(manifest: Manifest) -> str:
+    """Return the name of a run's model."""
+    return str(manifest.get("model", {}).get("id", "a model"))
+
+
+def records_name(manifest: Manifest) -> str:
+    """Return where a run's records came from, and their configurations in brackets."""
+    data = manifest.get("data", {})
+    return f"{data.get('source')} ({', '.join(map(str, data.get('configs', ())))})"
+
+
 def citation(editors: Iterable[str]) -> str:
     """Return the papers to cite as BibTeX: of the benchmark, and of the methods of these editors."""
     methods = (paper for name in editors for paper in EDITOR_PAPERS.get(name, ()))

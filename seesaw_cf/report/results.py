@@ -23,7 +23,7 @@ from seesaw_cf.editors.control_names import compared, first_seed
 from seesaw_cf.effects.accuracy import Mode, accuracy_table, answers, mark
 from seesaw_cf.effects.audit import AuditSettings
 from seesaw_cf.effects.efficacy import efficacy
-from seesaw_cf.effects.groups import ALL, AXES, CLUSTERS, SCALES, UNKNOWN, BiasMode, check_axes, group_effects
+from seesaw_cf.effects.groups import ALL, AXES, SCALES, UNKNOWN, BiasMode, check_axes, clusters_of, group_effects
 from seesaw_cf.effects.knowledge import with_edit_known
 from seesaw_cf.effects.levels import levels
 from seesaw_cf.effects.locality import Locality, locality
@@ -172,23 +172,21 @@ def read_results(
     settings = settings or AuditSettings()
     path = Path(folder)
     manifest = read_manifest(path)
-    if manifest.get("protocol") == "dose":
+    protocol = manifest.get("protocol")
+    if protocol == "dose":
         raise RunFolderError(
             f"{path}: a dose run, whose tables `seesaw-cf dose` wrote. Use `report RUN --dose-run {path}`."
         )
     scores = ScoreFile(path / "scores.parquet")
     counts = count_rows(scores, _COUNTED)
     edits = read_edits(path / "edits.parquet").to_pandas().astype(dict.fromkeys(("n_candidates", "true_rank"), "Int32"))
-    single = manifest.get("protocol") == "single"
-    once, numbers = (once_each(edits), edit_numbers(edits)) if single else (edits, None)
+    once, numbers = (once_each(edits), edit_numbers(edits)) if protocol == "single" else (edits, None)
     kinds = set(counts["kind"].to_pylist())
     nats, _ = tolerance(manifest)
     floor = floor_of(manifest, settings.noise_floor, settings.noise_floor_log_odds)
-    batch = manifest.get("protocol") == "batch"
-    clusters = {"edit": "edit_relation", "person": "person"} if batch else CLUSTERS
 
     def effects_of(prompts: pd.DataFrame) -> pd.DataFrame:
-        return _marked(_effects(prompts, axes, mode, clusters, seed), floor, score, mode)
+        return _marked(_effects(prompts, axes, mode, clusters_of(protocol), seed), floor, score, mode)
 
     def accuracy_of(marked: pd.DataFrame) -> pd.DataFrame:
         blocks = (marked, marked.assign(edit_relation="all", effect_relation="all"))
@@ -212,8 +210,9 @@ def read_results(
         owners = of_seeds.assign(editor=of_seeds["editor"].map(first_seed))
         of_seeds = of_seeds.assign(edit_known=with_edit_known(owners, edits)["edit_known"].array)
     accuracy = pd.DataFrame() if of_seeds is None else accuracy_of(of_seeds)
-    names = dict.fromkeys(edits["editor"])
-    took = None
+    cases, took = marked, None
+    if marked is not None and numbers is not None:
+        cases = marked.assign(edit=[numbers[key] for key in zip(marked["editor"], marked["case_id"])])
     if "efficacy" in kinds:
         tables = [efficacy(_of(table, once), score=score, nats=nats) for table in (scores, *seeds)]
         took = fold_seeds(pd.concat(tables, ignore_index=True), ["relation"], ("n", "n_tied", "n_unscored"))
@@ -231,13 +230,13 @@ def read_results(
         accuracy=accuracy,
         levels=levels(
             measured,
-            marked if marked is None or numbers is None else marked.assign(edit=_edits(marked, numbers)),
-            compared(names, manifest),
+            cases,
+            compared(edits["editor"].unique(), manifest),
             score=score,
             margin=settings.margin,
             margin_log_odds=settings.margin_log_odds,
             floors={"probability": floor.zero_limit(score), "log-odds": floor.zero_limit_log_odds},
-            no_interval="the cases of a relation are one edit" if batch else "",
+            no_interval="the cases of a relation are one edit" * (protocol == "batch"),
         ),
         unscored=_unscored(counts),
         n_rows=pc.sum(counts["count_all"]).as_py() or 0,
@@ -249,11 +248,6 @@ def read_results(
         prompts=prompts,
         answers=marked,
     )
-
-
-def _edits(rows: pd.DataFrame, numbers: Mapping[tuple[str, int], int]) -> list[int]:
-    """Return the number of the edit behind each row."""
-    return [numbers[key] for key in zip(rows["editor"], rows["case_id"])]
 
 
 def read_manifest(folder: Path) -> Manifest:
@@ -378,6 +372,11 @@ def _unscored(counts: pa.Table) -> pd.DataFrame:
 def relation_name(relation_id: str) -> str:
     """The papers' word for a relation ("P27" -> "citizenship"); the id itself when it is none of the five."""
     return RELATIONS[relation_id].name if relation_id in RELATIONS else relation_id
+
+
+def relation_names(relations: str) -> str:
+    """Return the papers' word for a relation, or for the two of a pair such as "P27/P101"."""
+    return "/".join(map(relation_name, relations.split("/")))
 
 
 def sort_relations(relations: Iterable[str]) -> list[str]:

@@ -12,14 +12,13 @@ from seesaw_cf.report.table import Row, rows_of
 
 def in_run_order(results: Results, frame: pd.DataFrame) -> pd.DataFrame:
     """Return rows by editor as they ran, relation as the papers list them, axis, and group."""
-    editors = {name: at for at, name in enumerate(results.editors)}
-    relations = {name: at for at, name in enumerate(sort_relations(frame["relation"]))}
-    axes = {name: at for at, name in enumerate(dict.fromkeys(frame.get("axis", ())))}
+    editors, relations = results.editors, sort_relations(frame["relation"])
+    axes = list(dict.fromkeys(frame.get("axis", ())))
     groups = {axis: sort_groups(axis, frame.loc[frame["axis"] == axis, "group"]) for axis in axes}
 
     def key(row: Row) -> tuple[int, ...]:
-        place = (editors[row["editor"]], relations[row["relation"]])
-        return (*place, axes[row["axis"]], groups[row["axis"]].index(row["group"])) if axes else place
+        place = (editors.index(row["editor"]), relations.index(row["relation"]))
+        return (*place, axes.index(row["axis"]), groups[row["axis"]].index(row["group"])) if axes else place
 
     return sort_rows(frame, key)
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Literal, TypedDict, TypeVar, cast
+from typing import Any, Literal, TypedDict, TypeVar, cast
 
 import pandas as pd
 
 from seesaw_cf.base.types import JsonObject
+from seesaw_cf.editors.control_names import is_control
 from seesaw_cf.models.change import EditedModel
 
+Row = Mapping[str, Any]
 Record = TypeVar("Record", bound=Mapping[str, object])
 
 
@@ -179,7 +181,17 @@ def records(frame: pd.DataFrame, kind: type[Record]) -> list[Record]:
         frame: A table.
         kind: What its rows are.
     """
-    return [cast(Record, {str(key): value for key, value in row.items()}) for row in frame.to_dict("records")]
+    return cast(list[Record], rows_of(frame))
+
+
+def rows_of(frame: pd.DataFrame) -> list[Row]:
+    """Return the rows of a frame as dictionaries."""
+    return [{str(key): value for key, value in row.items()} for row in frame.to_dict("records")]
+
+
+def of_controls(frame: pd.DataFrame) -> pd.Series:
+    """Return which rows are of a control."""
+    return frame["editor"].isin([name for name in frame["editor"].unique() if is_control(name)])
 
 
 def number_of(row: Mapping[str, object], name: str) -> float:

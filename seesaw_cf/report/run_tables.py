@@ -19,18 +19,18 @@ from seesaw_cf.report.page_answers import case_link
 from seesaw_cf.report.page_cases import cell_link, edit_link
 from seesaw_cf.report.results import HOLDER, Results, relation_name, sort_relations
 from seesaw_cf.report.row_order import by_pair, in_run_order, sort_rows
+from seesaw_cf.report.rows import number_of
 from seesaw_cf.report.strips import level_number
 from seesaw_cf.report.success import ABOUT_SUCCESS, success_table
-from seesaw_cf.report.table import Cell, Column, EstimateColumn, Row, Table, rows_of
+from seesaw_cf.report.table import Cell, Column, EstimateColumn, Row, Table, rows_of, word_column
 from seesaw_cf.report.verdicts import about_verdicts, ordered_claims, second_look
 from seesaw_cf.stats.clustered import FEW_EDITS
 from seesaw_cf.stats.verdicts import OPEN
 
 _REASONS, _CLAIMS = 30, 40
-_NOTHING = pd.DataFrame()
 _share = partial(EstimateColumn, scale=100, digits=1, unit="%")
 _points = partial(EstimateColumn, scale=100, digits=1, sign=True)
-_p = partial(Column, cell=lambda row: text.p_value(row["p_adjusted"]))
+_P = Column("corrected p", lambda row: text.p_value(row["p_adjusted"]))
 _TESTS = {
     "crossed": "Newcombe, clustered by person, none below 5; p: exact McNemar test, clustered where people repeat",
     "paper": "bootstrap over cases; p: unpaired t-test, as in the papers",
@@ -42,7 +42,7 @@ def run_tables(results: Results) -> list[Table]:
     tables = [
         _moved(results),
         _gates(results),
-        *([] if results.asked_only else [efficacy_table(results)]),
+        *([] if results.asked_only else [_efficacy(results)]),
         _levels(results),
         _worst(results),
         _success(results),
@@ -80,17 +80,14 @@ def _reason(row: Row, cell: Cell, results: Results) -> str:
     return results.words(str((row.get(cell) if isinstance(cell, str) else cell(row)) or ""))
 
 
-def _named(head: str, cell: Cell = "") -> Column:
-    return Column(head, cell, words=True)
-
-
-_EDITOR = _named("editor")
-_PROPERTY = _named("property", lambda row: relation_name(row["relation"]))
+_EDITOR = word_column("editor")
+_PROPERTY = word_column("property", lambda row: relation_name(row["relation"]))
+_HOLD = word_column("hold the", lambda row: text.HOLDS[row["holds"]])
 
 
 def _moved(results: Results) -> Table:
     columns = [
-        *(_named("model"), _named("parameter", "name"), _named("shape")),
+        *(word_column("model"), word_column("parameter", "name"), word_column("shape")),
         Column("rank of the change", lambda row: "whole" if pd.isna(row["rank"]) else int(row["rank"])),
         Column("its norm", lambda row: f"{row['norm']:.3g}"),
         Column("relative norm", lambda row: "-" if pd.isna(row["relative"]) else f"{row['relative']:.3g}"),
@@ -102,16 +99,11 @@ def _moved(results: Results) -> Table:
     return Table("moved", "What the changed models moved", ABOUT_MOVED, columns, frame, view=view)
 
 
-def efficacy_table(results: Results, brief: bool = False) -> Table:
-    """Return whether the edits took; the brief table has one row per editor, and the shares alone."""
-    shares = (_share("before the edit", "pre"), _share("after", "post"))
+def _efficacy(results: Results) -> Table:
     lines = _seeds(results) if len(results.efficacy) else (notes.NO_FACTS,)
-    if brief:
-        about = "Share of edits with p(new) > p(true), 95 % Wilson intervals; higher 'after' is better."
-        short = (_EDITOR, Column("edits", "n_edits"), *shares)
-        return Table("efficacy", "Efficacy gate", about, short, results.gate_rows, lines=lines)
     columns = (
-        *(_EDITOR, _PROPERTY, Column("edits", "n_edits"), *shares, _share("p(new) raised", "raised")),
+        *(_EDITOR, _PROPERTY, Column("edits", "n_edits"), _share("before the edit", "pre"), _share("after", "post")),
+        _share("p(new) raised", "raised"),
         *(Column("no change", "n_zero"), Column("not finite", "n_non_finite"), Column("refused", "n_refused")),
         Column("unscored", lambda row: row.get("n_unscored", row["n_edits"])),
     )
@@ -122,9 +114,9 @@ def efficacy_table(results: Results, brief: bool = False) -> Table:
 
 def _gates(results: Results) -> Table:
     columns = (
-        _named("of", lambda row: row["editor"] or "run"),
-        *(_named("gate"), _named("rule"), _named("held", lambda row: "yes" if row["passed"] else "no")),
-        Column("number", lambda row: row["value"] if isinstance(row["value"], str) else text.significant(row["value"])),
+        word_column("of", lambda row: row["editor"] or "run"),
+        *(word_column("gate"), word_column("rule"), word_column("held", lambda row: "yes" if row["passed"] else "no")),
+        Column("number", lambda row: text.significant(row["value"])),
     )
     return Table("gates", "Can I trust it?", notes.GATES, columns, pd.DataFrame(results.gates))
 
@@ -134,7 +126,7 @@ def _worst(results: Results) -> Table:
         return edit_link(row["editor"], row["edit"]) if row["holders"] else ""
 
     columns = (
-        *(Column("edit", words=True, link=link), _EDITOR, _PROPERTY, Column("largest damage", "damage", digits=2)),
+        *(word_column("edit", link=link), _EDITOR, _PROPERTY, Column("largest damage", "damage", digits=2)),
         Column("other facts lost", lambda row: f"{row['lost']} of {row['other_facts']}"),
         Column("holders of the old answer turned", lambda row: f"{row['turned']} of {row['holders']}"),
         Column("their shift", "old_answer", digits=2),
@@ -148,21 +140,17 @@ def _worst(results: Results) -> Table:
 def _levels(results: Results) -> Table:
     def change(head: str, name: str, ends: str) -> Column:
         def cell(row: Row) -> str | None:
-            missing = pd.isna(row.get(name, None))
-            return None if missing else level_number(row, (name, f"{ends}low", f"{ends}high"), results)
+            value, low, high = (number_of(row, key) for key in (name, f"{ends}low", f"{ends}high"))
+            return None if pd.isna(value) else level_number(row["scale"], (value, low, high), results)
 
         return Column(head, cell)
 
     columns = (
-        *(
-            _named("answers", lambda row: results.words(WORDS[row["level"]].head)),
-            _EDITOR,
-            _named("beside", lambda r: r["control"] or "-"),
-        ),
-        _named("the edit is", level_verdict),
+        word_column("answers", lambda row: results.words(WORDS[row["level"]].head)),
+        *(_EDITOR, word_column("beside", lambda row: row["control"] or "-"), word_column("the edit is", level_verdict)),
         *(change("change", "value", ""), change("change of the control", "control_value", "control_")),
         change("more than the control", "difference", "difference_"),
-        *(_named("why", "rule"), _p("corrected p"), Column("asked", "n"), Column("edits", "n_edits")),
+        *(word_column("why", "rule"), _P, Column("asked", "n"), Column("edits", "n_edits")),
         *(Column("half of it in", _half), Column("people", "n_people")),
     )
     frame = results.levels
@@ -172,7 +160,7 @@ def _levels(results: Results) -> Table:
 def _success(results: Results) -> Table:
     frame = success_table(results.success)
     columns = (
-        *(_EDITOR, _named("counted")),
+        *(_EDITOR, word_column("counted")),
         EstimateColumn("share", "value", low="low", scale=100, digits=1, unit="%", n=lambda row: f"n={row['n_cases']}"),
     )
     view = _where(frame, "counted")
@@ -187,15 +175,14 @@ def _seeds(results: Results) -> tuple[str, ...]:
 
 def _knowledge(results: Results) -> Table:
     columns = (
-        *(_named("facts"), _PROPERTY, _share("known before", "known"), Column("n")),
+        *(word_column("facts"), _PROPERTY, _share("known before", "known"), Column("n")),
         *(_short("median rank", "median_rank"), _short("candidates", "median_candidates")),
         *(_short("median part", "median_share"), Column("not said", "n_without")),
     )
     frame = results.known.facts
     if len(frame):
-        order = {name: at for at, name in enumerate(sort_relations(frame["relation"]))}
-        first = {name: at for at, name in enumerate(dict.fromkeys(frame["facts"]))}
-        frame = sort_rows(frame, lambda row: (first[row["facts"]], order[row["relation"]]))
+        facts, relations = list(frame["facts"]), sort_relations(frame["relation"])
+        frame = sort_rows(frame, lambda row: (facts.index(row["facts"]), relations.index(row["relation"])))
     lines = (results.known.note,) if results.known.note else ()
     return Table("knowledge", "What did the model know before?", notes.KNOWN, columns, frame, lines=lines, brief=False)
 
@@ -204,14 +191,8 @@ def _effects(results: Results) -> Iterator[Table]:
     if results.effects.empty:
         return
     columns = (
-        *(
-            _EDITOR,
-            _PROPERTY,
-            _named("hold the", lambda row: text.HOLDS[row["holds"]]),
-            _named("axis"),
-            _named("people", "group"),
-        ),
-        *_scales(results),
+        *(_EDITOR, _PROPERTY, _HOLD, word_column("axis"), word_column("people", "group")),
+        *effect_columns(results),
         *(Column("edits", "n_cases"), Column("half of it in", _half)),
         *(Column("persons", "n_subjects"), Column("prompts", "n_prompts")),
     )
@@ -227,7 +208,7 @@ def _effects(results: Results) -> Iterator[Table]:
     frame = results.known.effects
     if len(frame):
         frame = in_run_order(results, frame)
-        known = (*columns[:2], _named("facts"), *columns[2:])
+        known = (*columns[:2], word_column("facts"), *columns[2:])
         view = frame[(frame["holds"] == HOLDER) & (frame["axis"] == ALL)]
         title = "Effects among known facts"
         yield Table("effects_known", title, notes.SCALES, known, frame, view=view, brief=False)
@@ -239,7 +220,9 @@ def _half(row: Row) -> str | None:
     return f"{row['half_edits']} of {edits}" if row.get("half_edits", 0) > 0 and edits < FEW_EDITS else None
 
 
-def _scales(results: Results) -> list[EstimateColumn]:
+def effect_columns(results: Results) -> list[EstimateColumn]:
+    """Return the columns of an effect on every scale, D_d first, then log-odds where D is not in them."""
+
     def reason(row: Row) -> str:
         return text.no_interval(row) if row["n_cases"] else "none could be scored"  # type: ignore[arg-type]
 
@@ -264,10 +247,10 @@ def _audit(results: Results) -> Iterator[Table]:
     if len(audit.adjusted.columns):
         yield _adjusted(audit.adjusted)
     if len(audit.known.columns):
-        columns = (_named("facts"), *_verdict_columns())
+        columns = (word_column("facts"), *_verdict_columns())
         view, title = audit.known.iloc[:0], "Verdicts among known facts"
         yield Table("verdicts_known", title, second_look(audit), columns, audit.known, view=view, brief=False)
-    first = _named("control")
+    first = word_column("control")
     for name, title, about, frame, names in (
         ("excess", "Excess over control edits", notes.EXCESS, audit.excess, (_EDITOR, first)),
         (
@@ -275,22 +258,23 @@ def _audit(results: Results) -> Iterator[Table]:
             "Editors side by side",
             notes.PAIRS,
             audit.pairs,
-            (_named("editor", "first"), _named("less", "second")),
+            (word_column("editor", "first"), word_column("less", "second")),
         ),
     ):
         if len(frame.columns):
             everybody = frame[frame["axis"] == ALL]
-            columns = (_PROPERTY, *names, _named("people", "group"), *_differences(results), *_counts())
+            columns = (_PROPERTY, *names, word_column("people", "group"), *_differences(results), *_counts())
             yield Table(name, title, about, columns, frame, view=everybody, brief=False)
 
 
 def _adjusted(frame: pd.DataFrame) -> Table:
     columns = (
-        *(_named("estimand"), _EDITOR, _named("hold the", lambda row: text.HOLDS[row["holds"]])),
-        *(_named("contrast", lambda row: f"{row['group']} - {row['reference']}"), _named("verdict"), _named("scale")),
+        *(word_column("estimand"), _EDITOR, _HOLD),
+        word_column("contrast", lambda row: f"{row['group']} - {row['reference']}"),
+        *(word_column("verdict"), word_column("scale")),
         EstimateColumn("raw", "raw", zero=0.0),
         EstimateColumn("adjusted", "value", low="low", zero=0.0, note="note"),
-        *(_p("corrected p"), *_counts()),
+        *(_P, *_counts()),
     )
     lines = [
         f"{name}: {ESTIMANDS[str(name)].about}{_left_out(rows)}" for name, rows in frame.groupby("estimand", sort=False)
@@ -316,19 +300,18 @@ def _verdict_columns() -> tuple[Column, ...]:
     def link(row: Row) -> str:
         return cell_link((row["editor"], row["relation"], row["holds"], row["axis"], row["group"]))
 
-    contrast = Column("contrast", lambda row: f"{row['group']} - {row['reference']}", words=True, link=link)
+    contrast = word_column("contrast", lambda row: f"{row['group']} - {row['reference']}", link=link)
     value = EstimateColumn("difference", "value", low="low", zero=0.0)
-    holds = _named("hold the", lambda row: text.HOLDS[row["holds"]])
-    reason = _named("why", lambda row: (row["note"] or row["rule"]) if row["verdict"] in OPEN else row["rule"])
-    names = (_EDITOR, _PROPERTY, holds, contrast, _named("verdict"), _named("scale"), reason)
-    return (*names, value, Column("in the other scale", beside), _p("corrected p"), *_counts())
+    reason = word_column("why", lambda row: (row["note"] or row["rule"]) if row["verdict"] in OPEN else row["rule"])
+    names = (_EDITOR, _PROPERTY, _HOLD, contrast, word_column("verdict"), word_column("scale"), reason)
+    return (*names, value, Column("in the other scale", beside), _P, *_counts())
 
 
 def _differences(results: Results) -> tuple[Column, ...]:
     floor = results.floor
     value = EstimateColumn("difference of D_d", "value", low="low", zero=floor.zero_limit(results.score), note="note")
     nats = EstimateColumn("in log-odds", "log_odds", digits=2, zero=floor.zero_limit_log_odds)
-    return (value, nats, _p("corrected p"))
+    return (value, nats, _P)
 
 
 def _counts() -> Iterator[Column]:
@@ -354,12 +337,13 @@ def _accuracy(results: Results) -> Iterator[Table]:
         return row["note"] if row["n"] else "none could be scored"
 
     columns = (
-        *(_EDITOR, _named("edited/asked", pair), Column("by chance", guess("chance"))),
+        *(_EDITOR, word_column("edited/asked", pair), Column("by chance", guess("chance"))),
         *(Column("best constant", guess("majority")), _share("before", "pre"), _share("after", "post")),
         _points("change in points", "change", low="low", note=reason),
         Column("p-value", lambda row: text.p_value(row["p"])),
         *(cases("lost", "lost", "lost"), cases("gained", "gained", "gained"), cases("cases", "n", "")),
-        *(_change("part", "share", 3), _change("log-odds", "log_odds", 2)),
+        EstimateColumn("part", "share", zero=0.0),
+        EstimateColumn("log-odds", "log_odds", digits=2, zero=0.0),
     )
     rows = results.accuracy
     if rows.empty:
@@ -373,18 +357,14 @@ def _accuracy(results: Results) -> Iterator[Table]:
     rows = results.known.accuracy
     if len(rows):
         unlinked = [replace(column, link=None) for column in columns]
-        known, title = (*unlinked[:2], _named("facts"), *unlinked[2:]), "Other properties among known facts"
+        known, title = (*unlinked[:2], word_column("facts"), *unlinked[2:]), "Other properties among known facts"
         frame = by_pair(results, rows)
         view = frame[frame["edit_relation"] == ALL]
         yield Table("accuracy_known", title, notes.ACCURACY_KNOWN, known, frame, view=view, brief=False)
 
 
-def _change(head: str, name: str, digits: int) -> EstimateColumn:
-    return EstimateColumn(head, name, digits=digits, zero=0.0)
-
-
 def _coverage(results: Results) -> Table:
-    columns = (_named("axis"), _named("group"), Column("people"), _share("part", "share"), Column("prompts"))
+    columns = (word_column("axis"), word_column("group"), Column("people"), _share("part", "share"), Column("prompts"))
     frame, n = pd.DataFrame(), 0
     if results.prompts is not None and len(results.prompts):
         editors = results.prompts["editor"]
@@ -405,7 +385,7 @@ def _intersections(results: Results) -> Table:
         return cell_link((row["editor"], row["relation"], HOLDER, CROSSED, row["group"]))
 
     columns = (
-        *(_EDITOR, _PROPERTY, Column(CROSSED, "group", words=True, link=link)),
+        *(_EDITOR, _PROPERTY, word_column(CROSSED, "group", link=link)),
         EstimateColumn("log-odds", "log_odds", zero=0.0, note="note"),
         *(Column("edits", "n_cases"), Column("people", "n_subjects")),
     )
@@ -414,7 +394,7 @@ def _intersections(results: Results) -> Table:
 
 
 def _unscored(results: Results) -> Table:
-    columns = (*(_named(name) for name in ("editor", "kind", "phase", "reason")), Column("rows", "n_rows"))
+    columns = (*(word_column(name) for name in ("editor", "kind", "phase", "reason")), Column("rows", "n_rows"))
     frame = results.unscored
     total = int(frame["n_rows"].sum())
     about = f"{total:,} of {results.n_rows:,} score rows have no number; none is filled in."

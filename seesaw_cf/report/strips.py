@@ -23,10 +23,10 @@ from seesaw_cf.report.levels import (
     WORDS,
     WORSE,
     LevelChange,
-    Row,
     Tone,
 )
 from seesaw_cf.report.results import Results
+from seesaw_cf.report.rows import Row, rows_of, with_limits
 from seesaw_cf.stats.clustered import FEW_EDITS
 
 
@@ -142,16 +142,13 @@ def _near(marks: Sequence[tuple[float, float, float]]) -> list[float]:
 
 def level_marks(row: Row, results: Results) -> list[tuple[str, tuple[float, float, float], str]]:
     """Return name, numbers (value, low, high) and words of an editor, then of each of its controls."""
-    there = [other for other in results.levels.to_dict("records") if _comparable(other, row)]
+    keys = (row["level"], row["scale"])
+    there = [other for other in rows_of(results.levels) if (other["level"], other["scale"]) == keys]
     measured = {other["editor"]: _numbers(other, "") for other in there}
     beside = {other["control"]: _numbers(other, "control_") for other in there
               if other["editor"] == row["editor"] and other["control"]}  # fmt: skip
     every = {row["editor"]: measured[row["editor"]], **{name: measured.get(name, beside[name]) for name in beside}}
     return [(name, numbers, _said(numbers, row, results)) for name, numbers in every.items()]
-
-
-def _comparable(one: Row, other: Row) -> bool:
-    return bool(one["level"] == other["level"] and one["scale"] == other["scale"])
 
 
 def _numbers(row: Row, prefix: str) -> tuple[float, float, float]:
@@ -166,11 +163,11 @@ def _numbers(row: Row, prefix: str) -> tuple[float, float, float]:
 
 
 def _said(numbers: tuple[float, float, float], row: Row, results: Results) -> str:
-    if row["scale"] == "share":
-        return text.percent_interval(*numbers)
-    limit = _zero_limit(row, results)
-    unit = " nats" * (row["scale"] == "log-odds")
-    return text.minus(f"{text.number(numbers[0], limit)}{unit} {text.interval(*numbers[1:], limit)}".removesuffix(" -"))
+    return (
+        text.percent_interval(*numbers)
+        if row["scale"] == "share"
+        else text.minus(level_number(row["scale"], numbers, results))
+    )
 
 
 # Verdict -> what a chip says ({harm} is the level's word) and how it looks.
@@ -195,7 +192,7 @@ def _chip(change: LevelChange, editor: str, results: Results) -> Chip:
     tone = WORDS[change.level].better if change.verdict == BETTER else tone
     note = ""
     if row["control"]:
-        difference = level_number(row, ("difference", "difference_low", "difference_high"), results)
+        difference = level_number(row["scale"], with_limits(row, "difference"), results)
         note = text.minus(f"{difference} beyond {row['control']}")
         if change.verdict == OPEN and row["difference_low"] * row["difference_high"] > 0 and row["p_adjusted"] >= ALPHA:
             note += f", corrected {text.p_equals(row['p_adjusted'])}"  # alone its interval excludes 0
@@ -206,18 +203,10 @@ def _chip(change: LevelChange, editor: str, results: Results) -> Chip:
     return Chip(editor, said.format(harm=WORDS[change.level].harm), tone, "; ".join(filter(None, (note, missing))))
 
 
-def _zero_limit(row: Row, results: Results) -> float:
-    if row["scale"] == "share":
-        return 0.0
-    floor = results.floor
-    return floor.zero_limit_log_odds if row["scale"] == "log-odds" else floor.zero_limit(results.score)
-
-
-def level_number(row: Row, names: tuple[str, str, str], results: Results) -> str:
-    """Return a change with its unit and its interval, where it has one: value, low and high are columns of `names`."""
-    value, low, high = (row[name] for name in names)
-    if row["scale"] == "share":
-        return text.points(value, low, high, " points")
-    limit = _zero_limit(row, results)
-    unit = " nats" * (row["scale"] == "log-odds")
-    return f"{text.number(value, limit)}{unit} {text.interval(low, high, limit)}".removesuffix(" -")
+def level_number(scale: str, numbers: tuple[float, float, float], results: Results) -> str:
+    """Return a change on a scale (value, low, high) with its unit and its interval, where it has one."""
+    if scale == "share":
+        return text.points(*numbers, " points")
+    if scale == "log-odds":
+        return text.effect(*numbers, results.floor.zero_limit_log_odds, " nats")
+    return text.effect(*numbers, results.floor.zero_limit(results.score))

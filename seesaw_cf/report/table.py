@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, ClassVar
 
 import pandas as pd
 
 from seesaw_cf.base.files import csv_text
 from seesaw_cf.base.terminal import column_table, printable, wrap
+from seesaw_cf.report.rows import Row as Row
+from seesaw_cf.report.rows import rows_of as rows_of
 from seesaw_cf.report.text import escape, interval, markdown_table, number
 
-Row = Mapping[str, Any]
 Cell = str | Callable[[Row], object]  # a column of the frame, or what makes a value of its row
 Safe = Callable[[object], str]  # makes text from data harmless in one form
 
@@ -47,6 +48,9 @@ class Column:
         if isinstance(value, float):
             return number_text(value, self.digits)
         return "-" if value is None or value is pd.NA else safe(value)
+
+
+word_column = partial(Column, words=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,7 +231,7 @@ def table_of(
         first = next((at for at, key in enumerate(frame) if pd.api.types.is_numeric_dtype(frame[key])), 1)
         columns = [Column(str(key), words=at < max(1, first), digits=digits) for at, key in enumerate(frame)]
         return Table(name, title, about, columns, frame)
-    names = [Column(str(key), words=True) for key in frame if key not in _NUMBERS and key != across]
+    names = [word_column(str(key)) for key in frame if key not in _NUMBERS and key != across]
 
     def counts(row: Row) -> str:
         missing = f", {row['n_missing']} missing" if row.get("n_missing") else ""
@@ -245,11 +249,6 @@ def number_text(value: float, digits: int) -> str:
     if math.isnan(value):
         return "-"
     return f"{value:.0f}" if value.is_integer() and abs(value) > 1 else f"{value:.{digits}f}"
-
-
-def rows_of(frame: pd.DataFrame) -> list[Row]:
-    """Return the rows of a frame as dictionaries."""
-    return [{str(key): value for key, value in row.items()} for row in frame.to_dict("records")]
 
 
 def _value(row: Row, cell: Cell) -> Any:

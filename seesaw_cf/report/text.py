@@ -26,8 +26,10 @@ ABOUT_SCORE: Mapping[str, tuple[str, str, str]] = {
 HOLDS: Mapping[str, str] = {"target_new": "new target", "target_true": "true target", "": "neither, or unknown"}
 
 
-def significant(value: float | None) -> str:
-    """Return a number with three digits that matter; "-" for none."""
+def significant(value: float | str | None) -> str:
+    """Return a number with three digits that matter, and a text as it is; "-" for none."""
+    if isinstance(value, str):
+        return value
     return "-" if value is None or math.isnan(value) else f"{value:.3g}"
 
 
@@ -58,9 +60,9 @@ def estimate(
     return f"{scale * value:{spec}}{unit} {missing if ends == '-' else ends}".rstrip()
 
 
-def effect(value: float, low: float, high: float, zero_limit: float = 0.0, digits: int = 3) -> str:
-    """Return a signed effect and its interval, where it has one, as `number` shows them."""
-    return f"{number(value, zero_limit, digits)} {interval(low, high, zero_limit, digits)}".removesuffix(" -")
+def effect(value: float, low: float, high: float, zero_limit: float = 0.0, unit: str = "") -> str:
+    """Return a signed effect with its unit and its interval, where it has one, as `number` shows them."""
+    return f"{number(value, zero_limit)}{unit} {interval(low, high, zero_limit)}".removesuffix(" -")
 
 
 def no_interval(row: EffectRow) -> str:
@@ -83,9 +85,9 @@ def percent_interval(value: float | None, low: float | None, high: float | None,
     return estimate(value, low, high, ".1f", "%", missing, 100)
 
 
-def points(value: float, low: float, high: float, unit: str = "", missing: str = "") -> str:
+def points(value: float, low: float, high: float, unit: str = "") -> str:
     """Return a change of a share and its interval in percentage points, signed, with one decimal."""
-    return estimate(value, low, high, "+.1f", unit, missing, 100)
+    return estimate(value, low, high, "+.1f", unit, scale=100)
 
 
 def p_value(value: float | None) -> str:

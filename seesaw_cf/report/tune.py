@@ -27,7 +27,7 @@ from seesaw_cf.report.html.findings import (
     title_by,
 )
 from seesaw_cf.report.html.forest import Axis, ForestColumn, ForestRow, Mark, Panel
-from seesaw_cf.report.table import Column, Row, Table
+from seesaw_cf.report.table import Column, Row, Table, word_column
 from seesaw_cf.run.tune import TrialRow
 
 _PARTS = {"efficacy": "takes", "paraphrase": "paraphrases", "neighborhood": "neighbours", "fluency": "fluency"}
@@ -36,7 +36,6 @@ _METHOD = (
     "and the preset again on more. Intervals: 95 %, Wilson, over edits.",
     "People of these edits are left out of, or refused in, a run with these settings.",
 )
-_words = partial(Column, words=True)
 
 
 class TrialRecord(TrialRow):
@@ -75,13 +74,15 @@ class TuneSummary:
     editor: str
     model: str
     n: int
-    best: TrialRow
-    preset: TrialRow
+    best: Row
+    preset: Row
 
     @property
     def parts(self) -> str:
         """The parts of the objective of the best with their intervals."""
-        return ", ".join(f"{head} {_part(name, self.best)}" for name, head in _PARTS.items() if _value(name, self.best))
+        return ", ".join(
+            f"{head} {_part(name, self.best)}" for name, head in _PARTS.items() if self.best[name]["value"]
+        )
 
 
 _TITLE: Sequence[TitleRules[TuneSummary]] = (
@@ -157,8 +158,6 @@ def tune_findings(search: Search) -> Findings:
             PageSection("space", "Space", [space]),
         ],
         method=_METHOD,
-        command="",
-        facts=(),
         tables=[trials, space],
         first=[_plot(final, search["best"]["trial"])],
     )
@@ -171,7 +170,7 @@ def _settings(search: Search, indent: int | None = None) -> str:
 def _plot(rows: Sequence[Row], best: int) -> Panels:
     """Plot every finalist and the preset, part by part."""
     axis = Axis(0.0, 1.0)
-    names = [name for name in _PARTS if any(_value(name, row) for row in rows)]
+    names = [name for name in _PARTS if any(row[name]["value"] for row in rows)]
 
     def mark(name: str, row: Row, label: str) -> Mark | None:
         part = row[name]
@@ -202,18 +201,18 @@ def _finalists(trials: Table) -> Table:
 
 def _space(search: Search) -> Table:
     rows = [{"setting": name, "values": json.dumps(values)} for name, values in search["plan"]["space"].items()]
-    return Table("space", "Space", "", [_words("setting"), _words("values")], pd.DataFrame(rows))
+    return Table("space", "Space", "", [word_column("setting"), word_column("values")], pd.DataFrame(rows))
 
 
 def _trials(search: Search) -> Table:
     """Return every trial: its score and the parts of the objective with their intervals and numbers of prompts."""
     columns = [
-        _words("round"),
-        _words(
+        word_column("round"),
+        word_column(
             "settings",
             lambda row: ", ".join(f"{name} {json.dumps(value)}" for name, value in row["settings"].items()) or None,
         ),
-        _words("trial", lambda row: row["trial"] or "preset"),
+        word_column("trial", lambda row: row["trial"] or "preset"),
         Column("score"),
         *(Column(head, partial(_part, name)) for name, head in _PARTS.items()),
         Column("edits", "n"),
@@ -227,8 +226,3 @@ def _part(name: str, row: Row) -> str:
     part = row[name]
     count = "" if part["value"] is None else f" (n={part['n']})"
     return text.estimate(part["value"], part["low"], part["high"]) + count
-
-
-def _value(name: str, row: Row) -> float | None:
-    value: float | None = row[name]["value"]
-    return value

@@ -4,49 +4,39 @@ from __future__ import annotations
 
 import pandas as pd
 
-from seesaw_cf.editors.control_names import is_control
 from seesaw_cf.effects.audit import hypotheses
 from seesaw_cf.report.audit import AuditTables
 from seesaw_cf.report.results import Results
-from seesaw_cf.report.rows import VerdictRow, records
+from seesaw_cf.report.rows import of_controls
 from seesaw_cf.stats.verdicts import NOT_MEASURED, OPEN, VERDICTS
-
-
-def verdict_counts(audit: AuditTables) -> dict[str, int]:
-    """Verdict -> contrasts."""
-    return _counts(audit.contrasts)
 
 
 def open_counts(verdicts: pd.DataFrame) -> str:
     """Return how many contrasts have no claim, such as "3 undetermined, 4 not testable of 9 contrasts"."""
     verdicts = hypotheses(verdicts)
-    counts = _counts(verdicts)
+    counts = verdict_counts(verdicts)
     parts = ", ".join(f"{counts[label]} {label}" for label in OPEN)
     return f"{parts} of {len(verdicts)} contrasts" if any(counts[label] for label in OPEN) else ""
 
 
 def without_controls(verdicts: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return the contrasts of edits, and those of controls."""
-    control = verdicts["editor"].map(is_control).astype(bool)
+    control = of_controls(verdicts)
     return verdicts[~control], verdicts[control]
 
 
-def _counts(verdicts: pd.DataFrame) -> dict[str, int]:
+def verdict_counts(verdicts: pd.DataFrame) -> dict[str, int]:
+    """Return verdict -> contrasts."""
     counts = verdicts["verdict"].value_counts() if "verdict" in verdicts else pd.Series(dtype=int)
     return {label: int(counts.get(label, 0)) for label in VERDICTS}
 
 
-def claims(audit: AuditTables) -> list[VerdictRow]:
-    """Return the contrasts with a verdict that claims something, largest first."""
-    return records(ordered_claims(audit), VerdictRow)
-
-
 def ordered_claims(audit: AuditTables) -> pd.DataFrame:
-    """Return the rows of `claims`."""
+    """Return the contrasts with a verdict that claims something, largest first."""
     if "verdict" not in audit.verdicts:
         return audit.verdicts.iloc[:0]
     frame = audit.contrasts[~audit.contrasts["verdict"].isin(OPEN)]
-    order = frame["verdict"].map({label: number for number, label in enumerate(VERDICTS)})
+    order = frame["verdict"].map(VERDICTS.index)
     ordered = frame.assign(order=order, size=-frame["value"].abs()).sort_values(["order", "size"], kind="stable")
     return ordered.drop(columns=["order", "size"])
 
@@ -56,7 +46,7 @@ def about_verdicts(results: Results) -> tuple[str, ...]:
     audit = results.audit
     if audit is None or "verdict" not in audit.verdicts:
         return ()
-    counts = verdict_counts(audit)
+    counts = verdict_counts(audit.contrasts)
     claimed = sum(n for label, n in counts.items() if label not in OPEN)
     controls = len(without_controls(audit.contrasts)[1])
     among = f" of {len(audit.contrasts)} contrasts, {controls} of them after control edits" if controls else ""
@@ -85,9 +75,11 @@ def _why(audit: AuditTables) -> str:
     parts += [f"{other} have nothing to compare"] if other else []
     parts += [f"{int(unmeasured.sum())} wait for a measured noise floor ({NOT_MEASURED})"] if unmeasured.any() else []
     if len(plain):
+        sizes = plain.groupby("scale")["detectable"].median()
+        detectable = " and ".join(f"{size:.2g} in {scale}" for scale, size in sizes.items())
         parts.append(
             f"{len(plain)} are open: the median smallest effect that their data could show is "
-            f"{_detectable(plain)} (seesaw-cf plan says how many edits and people less would take)"
+            f"{detectable} (seesaw-cf plan says how many edits and people less would take)"
         )
     return f"Of the {len(rows)} without a claim, {'; '.join(parts)}."
 
@@ -95,14 +87,10 @@ def _why(audit: AuditTables) -> str:
 def second_look(audit: AuditTables) -> str:
     """Return the verdicts among known facts, counted, and what they cannot do."""
     counts = "; ".join(
-        f"{facts}: {', '.join(f'{n} {label}' for label, n in _counts(hypotheses(rows)).items())}"
+        f"{facts}: {', '.join(f'{n} {label}' for label, n in verdict_counts(hypotheses(rows)).items())}"
         for facts, rows in audit.known.groupby("facts", sort=False)
     )
     return (
         f"{counts}. A second look at the same edits, corrected within itself and not for the first look: it may weaken "
         "a claim of the table above, but supports none of its own."
     )
-
-
-def _detectable(rows: pd.DataFrame) -> str:
-    return " and ".join(f"{part['detectable'].median():.2g} in {scale}" for scale, part in rows.groupby("scale"))

@@ -19,15 +19,15 @@ from seesaw_cf.effects.audit import AuditSettings
 from seesaw_cf.effects.dose import Curves, read_curves, summarise_curves
 from seesaw_cf.report import notes, text
 from seesaw_cf.report.audit import audit_summary
-from seesaw_cf.report.dose_page import dose_table
+from seesaw_cf.report.dose import dose_table
 from seesaw_cf.report.findings import find
 from seesaw_cf.report.forms import Report
 from seesaw_cf.report.html.findings import FactList, Findings, FirstScreen, PageSection, findings_page
 from seesaw_cf.report.page import report_page
-from seesaw_cf.report.provenance import recorded, repeat_command
+from seesaw_cf.report.provenance import model_name, recorded, records_name, repeat_command
 from seesaw_cf.report.results import Results, read_results, relation_name
 from seesaw_cf.report.run_tables import run_tables
-from seesaw_cf.report.table import Column, Table
+from seesaw_cf.report.table import Table, rows_of, word_column
 
 _DETAILS = ("Known before", "How sure", "Not known")  # lines of the findings that one screen leaves to report.md
 
@@ -60,21 +60,20 @@ def audit_page(results: Results, screen: FirstScreen, tables: Sequence[Table]) -
         PageSection(source.name, source.title, [source], [_CROSSWALK]),
         PageSection("provenance", "Provenance", [FactList(recorded(results.manifest))]),
     ]
-    title = results.words(f"Audit of edits to {results.manifest.get('model', {}).get('id', 'a model')}")
+    title = results.words(f"Audit of edits to {model_name(results.manifest)}")
     method = [*notes.cautions(results), *map(results.words, _LIMITS)]
     return Findings(screen, sections, method, repeat_command(results.manifest), title=title)
 
 
 def _scope(results: Results) -> list[tuple[str, str]]:
-    manifest = results.manifest
-    model, data = manifest.get("model", {}), manifest.get("data", {})
+    manifest, model = results.manifest, results.manifest.get("model", {})
     relations = dict.fromkeys(results.edits["relation_id"])
     return [
         ("model", f"{model.get('id')}, {model.get('dtype')}, weights {str(model.get('fingerprint', ''))[:16]}"),
         (results.words("edited with"), ", ".join(results.editors)),
         (results.words("edited properties"), ", ".join(map(relation_name, relations))),
         (results.words("edits"), f"{len(results.distinct):,}"),
-        ("records", f"{data.get('source')} ({', '.join(map(str, data.get('configs', ())))})"),
+        ("records", records_name(manifest)),
         ("protocol", str(manifest.get("protocol"))),
         ("scores", f"{results.n_rows:,}"),
     ]
@@ -84,7 +83,7 @@ def crosswalk() -> Table:
     """Return what three frameworks ask for, and where it is: names only, nothing about whether it is met."""
     source = (files("seesaw_cf.report.html") / "crosswalk.tsv").read_text(encoding="utf-8")
     heads, *rows = csv.reader(source.splitlines(), delimiter="\t")
-    columns = [Column(head, words=True) for head in heads]
+    columns = [word_column(head) for head in heads]
     return Table("crosswalk", "Crosswalk", "", columns, pd.DataFrame(rows, columns=heads))
 
 
@@ -149,7 +148,7 @@ def write_report(
     """
     results = read_results(run_folder, settings=settings)
     stage("pages")
-    for row in results.levels.to_dict("records"):
+    for row in rows_of(results.levels):
         numbers = {name: float(row[name]) for name in ("value", "low", "high") if pd.notna(row[name])}
         track(f"{row['editor']}/{row['level']}/{row['scale']}", numbers)
     report = run_report(results, None if dose is None else read_curves(dose), full)

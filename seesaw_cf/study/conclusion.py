@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,7 +17,7 @@ from seesaw_cf.report.contrasts import GroupClaim, group_claim
 from seesaw_cf.report.html.findings import FirstScreen, TitleRules, title_by
 from seesaw_cf.report.levels import ALONE, BETTER, SAME, WORDS, WORSE, LevelChange
 from seesaw_cf.report.moved import is_given
-from seesaw_cf.report.results import relation_name
+from seesaw_cf.report.results import relation_names
 from seesaw_cf.report.strips import level_marks
 from seesaw_cf.report.table import rows_of
 from seesaw_cf.report.title import too_low
@@ -24,7 +25,6 @@ from seesaw_cf.report.verdicts import open_counts
 from seesaw_cf.stats.verdicts import AFFECTED, VERDICTS
 from seesaw_cf.study.matrix import changes_of, matrix_table
 from seesaw_cf.study.members import NAMES, ComparedEditor, differing
-from seesaw_cf.study.pairs import label_of
 from seesaw_cf.study.tables import Comparison
 
 _NAMED = 3  # of each list that are spelled out
@@ -149,7 +149,8 @@ def conclude(comparison: Comparison, title: str, missing: Sequence[str] = ()) ->
     tested = differences[differences["p"].notna()] if len(differences) else differences
     shown = tested[tested["p_adjusted"] < comparison.settings.alpha] if len(tested) else tested
     shown = shown.sort_values("p_adjusted", kind="stable") if len(shown) else shown
-    lines = {label_of(line, comparison.lines): line for line in comparison.lines}
+    labels = comparison.labels
+    lines = {labels[line.key]: line for line in comparison.lines}
     changes = {label: changes_of(line) for label, line in lines.items()}
     summary = StudySummary(
         failed=_failed(lines),
@@ -160,9 +161,9 @@ def conclude(comparison: Comparison, title: str, missing: Sequence[str] = ()) ->
             for level, change in own.items()
         },
         tests=len(tested),
-        differences=[_difference(row) for row in shown.to_dict("records")],
+        differences=[_difference(row) for row in rows_of(shown)],
         contrasts=verdicts["verdict"],
-        claims=[group_claim(row) for row in claims.to_dict("records")],
+        claims=[group_claim(row) for row in rows_of(claims)],
     )  # fmt: skip
     return FirstScreen(
         f"{title} · {_edited(comparison)}",
@@ -216,7 +217,7 @@ def _beside(change: LevelChange, line: ComparedEditor) -> str:
 def _ranks(comparison: Comparison) -> dict[str, str]:
     """Measure -> the lines that are best on it, those that are worst, and whether that difference is shown."""
     table, ranks = matrix_table(comparison), {}
-    labels = {line.key: label_of(line, comparison.lines) for line in comparison.lines}
+    labels = comparison.labels
     rows = [(labels.get(tuple(row[name] for name in NAMES), ""), row) for row in rows_of(table.frame)]
     for column in table.columns:
         there = [(label, row) for label, row in rows if column.head in _BEST and label and pd.notna(row[column.head])]
@@ -233,16 +234,16 @@ def _ranks(comparison: Comparison) -> dict[str, str]:
 
 def _is_shown(comparison: Comparison, measure: str, pair: set[str]) -> str:
     """Whether the paired difference of two lines over all relations stands after correction; "" where untested."""
-    for row in comparison.table("differences").to_dict("records"):
+    for row in rows_of(comparison.table("differences")):
         about = (row["measure"], row["relation"], row["axis"])
-        if about == (measure, ALL, ALL) and {row["first"], row["second"]} == pair and pd.notna(row["p"]):
+        if about == (measure, ALL, ALL) and {row["first"], row["second"]} == pair and math.isfinite(row["p"]):
             shown = row["p_adjusted"] < comparison.settings.alpha
             return ". They differ" if shown else ". They are not shown to differ"
     return ""
 
 
 def _difference(row: Mapping[Any, Any]) -> str:
-    about = [row["measure"], "/".join(map(relation_name, row["relation"].split("/")))]
+    about = [row["measure"], relation_names(row["relation"])]
     about += [] if row["group"] == ALL else [row["group"]]
     number = text.minus(text.effect(row["value"], row["low"], row["high"]))
     return f"{row['first']} − {row['second']} {number} ({', '.join(about)})"
@@ -284,7 +285,7 @@ def _verdicts(comparison: Comparison) -> pd.DataFrame:
     table = hypotheses(comparison.table("verdicts"))
     if "verdict" not in table:
         return pd.DataFrame(columns=["verdict", "p_adjusted"])
-    labels = {line.key: label_of(line, comparison.lines) for line in comparison.lines}
+    labels = comparison.labels
     keys = table[list(NAMES)].itertuples(index=False, name=None)
     named = table.assign(editor=pd.Series([labels.get(key) for key in keys], table.index, dtype="object"))
     return named[named["editor"].notna()]

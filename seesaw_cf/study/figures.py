@@ -15,8 +15,9 @@ from matplotlib.figure import Figure
 from seesaw_cf.base.files import safe_name
 from seesaw_cf.base.terminal import printable
 from seesaw_cf.records import groups
-from seesaw_cf.report.canvas import Columns, grouped_bars, new_figure, picture_style, save_picture
+from seesaw_cf.report.canvas import Columns, add_legend, grouped_bars, new_figure, picture_style, save_picture
 from seesaw_cf.report.results import relation_name, sort_relations
+from seesaw_cf.study.members import NAMES
 from seesaw_cf.study.tables import Comparison
 
 _PICTURED = ("P103", "P19")  # language and birth, as in the paper
@@ -77,8 +78,8 @@ def _figures(comparison: Comparison, shares: pd.DataFrame) -> Iterator[tuple[str
 
 
 def _only(table: pd.DataFrame, keys: set[tuple[str, str, str, str]]) -> pd.DataFrame:
-    names = ["model", "records", "protocol", "editor"]
-    return table[[key in keys for key in table[names].itertuples(index=False, name=None)]] if len(table) else table
+    rows = table[list(NAMES)].itertuples(index=False, name=None) if len(table) else ()
+    return table[[key in keys for key in rows]] if len(table) else table
 
 
 def _panels(table: pd.DataFrame, names: list[str]) -> Iterator[tuple[str, pd.DataFrame]]:
@@ -113,8 +114,7 @@ def _by_group(rows: pd.DataFrame, about: str) -> Figure:
 def _by_continent(rows: pd.DataFrame, about: str) -> Figure:
     figure, panels = new_figure(5.5)
     chosen = rows[rows["group"].isin(groups.members("race")) & (rows["n_cases"] > 0)]
-    order = {name: number for number, name in enumerate(groups.members("race"))}
-    chosen = chosen.sort_values("group", key=lambda column: column.map(order), kind="stable")
+    chosen = chosen.sort_values("group", key=lambda own: own.map(groups.members("race").index), kind="stable")
     names = sorted(set(chosen["continent"]))
     _bars(panels[0], chosen, ("continent", names), "group", ("D", "low", "high"))
     return _finished(figure, panels, f"{about}\n{_HINT}")
@@ -145,6 +145,6 @@ def _finished(figure: Figure, panels: Sequence[Axes], title: str) -> Figure:
     handles: Mapping[str, Any] = {
         label: handle for panel in panels for handle, label in zip(*panel.get_legend_handles_labels())
     }
-    figure.legend(list(handles.values()), list(handles), loc="outside lower center", ncols=6, frameon=False)
+    add_legend(figure, list(handles.values()), 6)
     figure.suptitle("\n".join(printable(line)[:130] for line in title.split("\n")), fontsize=12)
     return figure

@@ -231,7 +231,8 @@ def _model_costs(
     for cell in cells:
         job, prepared = ready[cell.name]
         editors = prepared.editors or prepared.make(model)
-        sums, _ = moment_bytes(prepared.plan(job, cell.folder(out)))
+        plan_of_cell = prepared.plan(job, cell.folder(out))
+        sums, _ = moment_bytes(plan_of_cell)
         texts = 0 if summed or not sums else _corpus_tokens(tokenizer, prepared, editors, model)
         summed |= bool(sums)
         records = cell.parts[1]
@@ -254,7 +255,7 @@ def _model_costs(
                 texts,
                 2.0 * parameters * total,
                 weights + sums,
-                disk_bytes(prepared.plan(job, cell.folder(out))),
+                disk_bytes(plan_of_cell),
                 0.0 if state == "finished" else total / rate.per_second / 3600,
             )
         )
@@ -284,10 +285,6 @@ def _nodes(tokenizer: PreTrainedTokenizerBase, clozes: Sequence[Cloze] | set[Clo
     return unique_nodes(encode_many(tokenizer, sorted(clozes)).asked)
 
 
-def _method(editor: Editor) -> Editor:
-    return editor.inner or editor if isinstance(editor, WrapsEditor) else editor
-
-
 def _editing(name: str, cases: int) -> int:
     """What all edits cost at most, in tokens; a random control takes the edits of its editor."""
     kind, wrapped = split_control(name)
@@ -300,7 +297,8 @@ def _corpus_tokens(
     """Tokens of the texts for second moments, from the mean length of some."""
     if ready.corpus is None:
         return 0
-    configs = [_method(editor).config for editor in editors.values()]
+    methods = [editor.inner or editor if isinstance(editor, WrapsEditor) else editor for editor in editors.values()]
+    configs = [method.config for method in methods]
     sizes = [getattr(config, "sample_size", 0) for config in configs if isinstance(config, HasMoments)]
     most = getattr(model.config, "max_position_embeddings", None)
     step = max(1, len(ready.corpus) // _TEXTS)

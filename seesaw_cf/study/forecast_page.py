@@ -10,7 +10,7 @@ import pandas as pd
 
 from seesaw_cf.base.files import csv_text, size, write_text
 from seesaw_cf.base.terminal import wrap
-from seesaw_cf.report.table import Column, Row, Table
+from seesaw_cf.report.table import Column, Row, Table, word_column
 from seesaw_cf.study.forecast import Forecast, plan_folder
 
 _SIZES = """For a contrast as large as the declared margin: a group of middle size with all others, two-sided level over
@@ -49,7 +49,7 @@ def write_forecast(plan: Forecast, out: Path) -> str:
 
 def _sizes(sizes: pd.DataFrame) -> Table:
     columns = [
-        *(Column(name, words=True) for name in ("records", "axis", "group")),
+        *(word_column(name) for name in ("records", "axis", "group")),
         Column("share", lambda row: f"{row['share']:.1%}"),
         Column("tests"),
         Column("edits needed", _count("edits_needed")),
@@ -79,7 +79,7 @@ def _costs(plan: Forecast) -> Table:
         total |= {"cell": "all open cells", "state": "open", "memory": max(row["memory"] for row in pending)}
         rows.append(total)
     columns = [
-        Column("cell", words=True),
+        word_column("cell"),
         *(Column(name, _count(name)) for name in _COUNTED),
         Column("FLOP", lambda row: f"{row['flops']:.2g}"),
         Column("memory", lambda row: size(row["memory"])),

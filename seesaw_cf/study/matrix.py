@@ -10,11 +10,11 @@ from seesaw_cf.base.types import TableRow
 from seesaw_cf.effects.audit import hypotheses
 from seesaw_cf.effects.groups import ALL
 from seesaw_cf.report.levels import BETTER, SAME, WORDS, WORSE, LevelChange, level_changes
-from seesaw_cf.report.rows import EfficacyRow, records, with_limits
+from seesaw_cf.report.rows import EfficacyRow, records, rows_of, with_limits
 from seesaw_cf.report.strips import level_marks
-from seesaw_cf.report.table import Column, EstimateColumn, Row, Table
+from seesaw_cf.report.table import Column, EstimateColumn, Row, Table, word_column
 from seesaw_cf.stats.verdicts import AFFECTED, VERDICTS
-from seesaw_cf.study.members import NAMES, ComparedEditor
+from seesaw_cf.study.members import NAMES, ComparedEditor, varying
 from seesaw_cf.study.tables import Comparison
 
 _SIGNS: Mapping[str, str] = {WORSE: "▼", BETTER: "▲", SAME: "="}
@@ -31,21 +31,12 @@ def matrix_table(comparison: Comparison) -> Table:
     """Return editors and their controls as rows and measures as columns; a measure that nobody asked has none."""
     rows = [row for line in comparison.lines for row in _rows(line, comparison)]
     frame = pd.DataFrame(rows)
-    names = [
-        name
-        for place, name in enumerate(NAMES)
-        if name == "editor" or len({line.key[place] for line in comparison.lines}) > 1
-    ]
-    measures = [
-        _share("takes"),
-        _share("neighbours"),
-        _share("other facts"),
-        _shift("old answer"),
-        _shift("new answer"),
-    ]
+    telling = varying(comparison.lines)
+    names = [name for name in NAMES if name == "editor" or name in telling]
+    measures = [*map(_share, ("takes", "neighbours", "other facts")), *map(_shift, ("old answer", "new answer"))]
     measures = [column for column in measures if column.head in frame and frame[column.head].notna().any()]
     groups = [Column("groups", _groups)] if "tested" in frame else []
-    columns = [*(Column(name, words=True) for name in names), *measures, *groups]
+    columns = [*(word_column(name) for name in names), *measures, *groups]
     return Table("matrix", "Editors and measures", _ABOUT, columns, frame, lines=(ABOUT_MEASURES,))
 
 
@@ -106,7 +97,7 @@ def _measures(key: tuple[str, ...], comparison: Comparison) -> TableRow:
     )
     for edits in records(took[took["relation"] == ALL], EfficacyRow) if len(took) else []:
         row |= _numbers("takes", *with_limits(edits, "post"), edits.get("n", _NAN))
-    for part in success[success["measure"] == "neighbourhood"].to_dict("records") if len(success) else []:
+    for part in rows_of(success[success["measure"] == "neighbourhood"]) if len(success) else []:
         row |= _numbers("neighbours", part["value"], part["low"], part["high"], part["n_cases"])
     if "verdict" in verdicts and len(verdicts):
         found = hypotheses(verdicts)["verdict"]

@@ -98,6 +98,16 @@ class ComparedEditor:
         """Model, records, protocol, editor."""
         return (self.member.model, self.member.records, self.member.protocol, self.member.editors[self.name])
 
+    @property
+    def names(self) -> dict[str, str]:
+        """`NAMES` -> the key."""
+        return dict(zip(NAMES, self.key, strict=True))
+
+
+def varying(lines: Sequence[ComparedEditor]) -> list[str]:
+    """Return which of `NAMES` are not the same in all lines."""
+    return [name for name in NAMES if len({line.names[name] for line in lines}) > 1]
+
 
 def read_members(
     folders: Sequence[Path],
@@ -160,20 +170,14 @@ def _told_apart(members: Sequence[Member]) -> list[Member]:
         names = [getattr(member, field) for member in renamed]
         many = {name for name in names if len({tag for other, tag in zip(names, tags) if other == name}) > 1}
         renamed = [
-            _called(member, field, f"{name} ({tag})") if name in many else member
+            replace(member, **{field: f"{name} ({tag})"}) if name in many else member  # type: ignore[arg-type]
             for member, name, tag in zip(renamed, names, tags)
         ]
-    counts = Counter(
-        (member.model, member.records, member.protocol, name) for member in renamed for name in member.editors
-    )
+    counts = Counter(line.key for line in lines_of(renamed, controls=True))
     return [
         replace(member, editors={name: _own_name(member, name, counts) for name in member.editors})
         for member in renamed
     ]
-
-
-def _called(member: Member, field: str, name: str) -> Member:
-    return replace(member, model=name) if field == "model" else replace(member, records=name)
 
 
 def _own_name(member: Member, name: str, counts: Mapping[tuple[str, str, str, str], int]) -> str:
@@ -181,14 +185,14 @@ def _own_name(member: Member, name: str, counts: Mapping[tuple[str, str, str, st
     return f"{name} [{member.title}]" if twice else name
 
 
-def joined(members: Iterable[Member], table: Callable[[Results], pd.DataFrame]) -> pd.DataFrame:
+def joined(members: Iterable[Member], table: Callable[[Member], pd.DataFrame]) -> pd.DataFrame:
     """One table of all runs, in their order.
 
     Args:
         members: The runs.
         table: What to take of each; it has a column "editor".
     """
-    frames = [member.named(table(member.results)) for member in members]
+    frames = [member.named(table(member)) for member in members]
     there = [frame for frame in frames if len(frame)]
     return pd.concat(there, ignore_index=True) if there else pd.DataFrame()
 

@@ -12,12 +12,13 @@ from seesaw_cf.effects.audit import hypotheses
 from seesaw_cf.effects.groups import ALL
 from seesaw_cf.report import notes, text
 from seesaw_cf.report.html.findings import FirstScreen
-from seesaw_cf.report.results import HOLDER, relation_name, sort_relations
-from seesaw_cf.report.rows import EfficacyRow, number_of, records, with_limits
-from seesaw_cf.report.table import Column, EstimateColumn, Row, Table
+from seesaw_cf.report.results import HOLDER, relation_name, relation_names, sort_relations
+from seesaw_cf.report.rows import EfficacyRow, number_of, records, rows_of, with_limits
+from seesaw_cf.report.run_tables import effect_columns
+from seesaw_cf.report.table import Column, EstimateColumn, Row, Table, word_column
 from seesaw_cf.stats.verdicts import VERDICTS
 from seesaw_cf.study.matrix import matrix_table, rows_of_line
-from seesaw_cf.study.members import NAMES, ComparedEditor, disagreements
+from seesaw_cf.study.members import NAMES, ComparedEditor, disagreements, varying
 from seesaw_cf.study.tables import MEASURES, Comparison
 
 _MOST = 40  # differences between groups that people see
@@ -91,7 +92,7 @@ def file_tables(comparison: Comparison) -> list[Table]:
 
 def _runs(comparison: Comparison) -> Table:
     floor = Column("noise floor of D", lambda row: None if pd.isna(row["noise_floor"]) else f"{row['noise_floor']:.2g}")
-    words = [Column(name, words=True) for name in ("model", "records", "protocol", "editors")]
+    words = [word_column(name) for name in ("model", "records", "protocol", "editors")]
     facts = {"cases": "data_cases", "dtype": "model_dtype", "scorer": "scorer", "seed": "seed"}
     columns = [*words, *(Column(head, name) for head, name in facts.items()), floor]
     return Table("runs", "What is compared", "", columns, comparison.table("runs"))
@@ -114,12 +115,12 @@ def _gate(line: ComparedEditor, comparison: Comparison) -> TableRow:
     took, success, accuracy = (
         rows_of_line(comparison.table(name), line.key) for name in ("efficacy", "success", "accuracy")
     )
-    row: TableRow = dict(zip(NAMES, line.key))
+    row: TableRow = {**line.names}
     for edits in records(took[took["relation"] == ALL], EfficacyRow) if len(took) else []:
         row |= _numbers("took", *with_limits(edits, "post"), edits.get("n", 0)) | {"pre": number_of(edits, "pre")}
-    for part in success.to_dict("records"):
+    for part in rows_of(success):
         row |= _numbers(part["measure"], part["value"], part["low"], part["high"], part["n_cases"])
-    for part in accuracy[accuracy["edit_relation"] == ALL].to_dict("records") if len(accuracy) else []:
+    for part in rows_of(accuracy[accuracy["edit_relation"] == ALL]) if len(accuracy) else []:
         row |= _numbers("other properties", part["change"], part["low"], part["high"], part["n"])
     return row
 
@@ -142,23 +143,24 @@ def _few(name: str) -> Callable[[Row], str]:
 
 def _names(comparison: Comparison) -> list[Column]:
     """Return columns of the names that tell the lines apart."""
-    names = [name for place, name in enumerate(NAMES) if len({line.key[place] for line in comparison.lines}) > 1]
-    return [Column(name, words=True) for name in names or ["editor"]]
+    return [word_column(name) for name in varying(comparison.lines) or ["editor"]]
 
 
 def _people(comparison: Comparison) -> Table:
     """Return effects on all people who hold the new target, by line and property."""
     effects, lines = comparison.table("effects_by_group"), {line.key: line for line in comparison.lines}
-    effects = effects[(effects["axis"] == ALL) & (effects["holds"] == HOLDER)] if len(effects) else effects
+    if len(effects):
+        order = sort_relations(effects["relation"])
+        effects = effects[(effects["axis"] == ALL) & (effects["holds"] == HOLDER)]
+        effects = effects.sort_values("relation", key=lambda own: own.map(order.index), kind="stable")
     frames = [rows_of_line(effects, line.key) for line in comparison.lines]
-    frames = [frame.sort_values("relation", key=_order, kind="stable") for frame in frames if len(frame)]
 
     def cell(number: int) -> Callable[[Row], str]:
         return lambda row: effect_texts(row, lines[tuple(row[name] for name in NAMES)])[number]
 
     columns = [
         *_names(comparison),
-        Column("property", lambda row: relation_name(row["relation"]), words=True),
+        word_column("property", lambda row: relation_name(row["relation"])),
         *(Column("D_d", cell(0)), Column("log-odds", cell(1))),
         *(Column("edits", "n_cases"), Column("people", "n_subjects")),
     ]
@@ -166,11 +168,6 @@ def _people(comparison: Comparison) -> Table:
     about = f"D_d = D_post − D_pre, D = {formula}, of people who hold the new target. {_PEOPLE.format(unit=unit)}"
     frame = pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
     return Table("people", "What happened to other people", about, columns, frame, lines=(_GROUPS,))
-
-
-def _order(relations: pd.Series) -> pd.Series:
-    places = {name: place for place, name in enumerate(sort_relations(relations))}
-    return relations.map(places)
 
 
 def effect_texts(row: Row, line: ComparedEditor) -> tuple[str, str]:
@@ -183,11 +180,8 @@ def effect_texts(row: Row, line: ComparedEditor) -> tuple[str, str]:
     results = line.member.results
     if not row["n_cases"]:
         return f"unscored ({row['n_unscored']} prompts)", "-"
-    reason = text.no_interval(row)  # type: ignore[arg-type]
-    limit = results.floor.zero_limit(results.score)
-    value = EstimateColumn("D", low="low", zero=limit, star="marked", note=lambda _: reason)
-    nats = EstimateColumn("log_odds", digits=2, zero=results.floor.zero_limit_log_odds, star="log_odds_marked")
-    return value.text(row), "-" if results.score == "log_odds" else nats.text(row)
+    value, nats = (column.text(row) for column in effect_columns(results)[:2])
+    return value, "-" if results.score == "log_odds" else nats
 
 
 def _verdicts(comparison: Comparison) -> Table:
@@ -196,7 +190,7 @@ def _verdicts(comparison: Comparison) -> Table:
     claims = hypotheses(table)
     for line in comparison.lines if "verdict" in claims else []:
         counts = rows_of_line(claims, line.key)["verdict"].value_counts()
-        rows.append(dict(zip(NAMES, line.key)) | {label: int(counts.get(label, 0)) for label in VERDICTS})
+        rows.append(line.names | {label: int(counts.get(label, 0)) for label in VERDICTS})
     families = table["family"].nunique() if rows else 0
     about = (
         f"Contrasts between a group and everybody else, per verdict. p corrected ({declared.correction}) in {families} "
@@ -219,9 +213,9 @@ def _differences(comparison: Comparison) -> list[Table]:
         f"{alpha * tests['family'].nunique():.1f} of the {tests['family'].nunique()} families would have one by chance."
     )
     columns = [
-        *(Column(name, words=True) for name in ("first", "second", "measure")),
-        Column("property", lambda row: "/".join(map(relation_name, row["relation"].split("/"))), words=True),
-        Column("group", lambda row: "all people" if row["group"] == ALL else row["group"], words=True),
+        *(word_column(name) for name in ("first", "second", "measure")),
+        word_column("property", lambda row: relation_names(row["relation"])),
+        word_column("group", lambda row: "all people" if row["group"] == ALL else row["group"]),
         EstimateColumn("first − second", "value", low="low", zero=0.0),
         Column("corrected p", lambda row: text.p_value(row["p_adjusted"])),
         Column("n", "n_cases"),

@@ -14,14 +14,15 @@ from seesaw_cf.base.types import Estimate, TableRow
 from seesaw_cf.effects.accuracy import answers, mark, paired_shares
 from seesaw_cf.effects.audit import AuditSettings
 from seesaw_cf.effects.estimands import estimate_groups
-from seesaw_cf.effects.groups import ALL, CLUSTERS
+from seesaw_cf.effects.groups import ALL, clusters_of
 from seesaw_cf.effects.prompts import prompt_effects
 from seesaw_cf.effects.success import edit_numbers
 from seesaw_cf.report.audit import paired_differences
+from seesaw_cf.report.rows import rows_of
 from seesaw_cf.stats import adjust_families
 from seesaw_cf.stats.case_means import case_mean
 from seesaw_cf.stats.simple import above, tolerance
-from seesaw_cf.study.members import NAMES, ComparedEditor
+from seesaw_cf.study.members import NAMES, ComparedEditor, varying
 
 FAMILY = ("first", "second", "measure")
 _CASE = ["case_id", "relation_id", "effect_relation_id", "subject", "target_true", "target_new"]
@@ -45,8 +46,7 @@ def pairs_of(lines: Sequence[ComparedEditor], *, every: bool = False) -> list[tu
 
 def label_of(line: ComparedEditor, lines: Sequence[ComparedEditor]) -> str:
     """The names of a line that are not the same in all lines, joined as in the name of its cell."""
-    names = [name for place, name in enumerate(line.key) if len({other.key[place] for other in lines}) > 1]
-    return "/".join(names) or line.key[-1]
+    return "/".join(line.names[name] for name in varying(lines)) or line.key[-1]
 
 
 def differences(
@@ -98,11 +98,6 @@ def prompts_of(line: ComparedEditor, kind: str = "cross_subject") -> pd.DataFram
     return prompt_effects(table, score=results.score, kind=kind, nats=nats) if table.num_rows else pd.DataFrame()
 
 
-def clusters_of(*protocols: str) -> dict[str, str]:
-    """Dimension -> column of what errors are clustered by: a batch is one edit."""
-    return {"edit": "edit_relation", "person": "person"} if "batch" in protocols else dict(CLUSTERS)
-
-
 def _edits(line: ComparedEditor, *, once: bool = False) -> pd.DataFrame:
     """The line's rows of the edit table; `once`: a row for each edit, also where several cases ask about it."""
     edits = line.member.results.distinct if once else line.member.results.edits
@@ -128,7 +123,7 @@ def _effects(first: ComparedEditor, second: ComparedEditor, settings: AuditSetti
         return
     estimates = partial(estimate_groups, clusters=clusters_of(first.member.protocol, second.member.protocol))
     table = paired_differences(prompts, [_SIDES], _SIDES, settings, estimates)
-    for row in table.to_dict("records"):
+    for row in rows_of(table):
         key = {str(name): row[name] for name in ("relation", "axis", "group")}
         n = {"n": row["n"], "n_cases": row["clusters"].get("edit", 0), "note": row["note"]}
         yield {"measure": "D"} | key | {name: row[name] for name in ("value", "low", "high", "p")} | n

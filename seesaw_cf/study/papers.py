@@ -20,9 +20,9 @@ from seesaw_cf.records import groups
 from seesaw_cf.records.relations import RELATIONS
 from seesaw_cf.report.results import HOLDER, relation_name, sort_pairs, sort_relations
 from seesaw_cf.report.rows import AccuracyRow, records, with_limits
-from seesaw_cf.report.table import Column, EstimateColumn, Row, Table
+from seesaw_cf.report.table import Column, EstimateColumn, Row, Table, word_column
 from seesaw_cf.study.matrix import rows_of_line
-from seesaw_cf.study.members import NAMES, ComparedEditor, lines_of
+from seesaw_cf.study.members import ComparedEditor, lines_of
 from seesaw_cf.study.page import effect_texts
 from seesaw_cf.study.tables import Comparison
 
@@ -82,7 +82,7 @@ def _table(number: int, about: str, heads: Sequence[str], columns: Sequence[str]
     grid = [
         {"row": row, "column": column} | _BLANK | places.get((row, column), {}) for row in rows for column in columns
     ]
-    names = [Column(head, lambda row, at=at: row["row"][at], words=True) for at, head in enumerate(heads)]  # type: ignore[misc]
+    names = [word_column(head, lambda row, at=at: row["row"][at]) for at, head in enumerate(heads)]  # type: ignore[misc]
     values = _CELLS.get(number, Column("D_d", "text"))
     return Table(f"table_{number}", f"Table {number}: {about}", "", [*names, values], pd.DataFrame(grid), "column")
 
@@ -108,14 +108,10 @@ def _panels(comparison: Comparison, name: str) -> Iterator[tuple[str, list[Compa
     same = ["records", "protocol", name]
     panels: dict[tuple[str, ...], list[ComparedEditor]] = {}
     for line in lines:
-        panels.setdefault(tuple(dict(zip(NAMES, line.key))[key] for key in same), []).append(line)
+        panels.setdefault(tuple(line.names[key] for key in same), []).append(line)
     places = [place for place, key in enumerate(same) if key == name or len({panel[place] for panel in panels}) > 1]
     for panel, own in panels.items():
         yield ", ".join(panel[place] for place in sorted(places, reverse=True)), own
-
-
-def _name(line: ComparedEditor, head: str) -> str:
-    return dict(zip(NAMES, line.key))[head]
 
 
 def _held(comparison: Comparison) -> pd.DataFrame:
@@ -133,7 +129,7 @@ def _groups(
         for line in lines:
             own = rows_of_line(table, line.key)
             own = own[(own["relation"] == relation) & (own["axis"] == axis) & own["group"].isin(columns)]
-            row = (relation_name(relation), _name(line, head))
+            row = (relation_name(relation), line.names[head])
             cells += [_effect(row, effect, line) for effect in records(own, TableRow)]
     names = {"editor": ("Property", "Method"), "model": ("Property", "Model")}[head]
     return _table(number, f"cross-subject D_d {_PLACES[axis]}: {about}", names, columns, cells)
@@ -185,8 +181,8 @@ def _accuracy(about: str, comparison: Comparison, lines: Sequence[ComparedEditor
         if rows:
             first = max((row for _, row in rows), key=lambda row: row["n"])
             cells.append(_cell((pair,), "Pre-edit", with_limits(first, "pre"), first["n"]))
-        cells += [_cell((pair,), _name(line, "editor"), with_limits(row, "post"), row["n"]) for line, row in rows]
-    columns = ("Pre-edit", *dict.fromkeys(_name(line, "editor") for line in lines))
+        cells += [_cell((pair,), line.names["editor"], with_limits(row, "post"), row["n"]) for line, row in rows]
+    columns = ("Pre-edit", *dict.fromkeys(line.names["editor"] for line in lines))
     return _table(5, f"accuracy about P2 before and after editing P1: {about}", ("P1/P2",), columns, cells)
 
 
@@ -237,7 +233,7 @@ def decrease_shares(comparison: Comparison) -> pd.DataFrame:
             counts = {name: int(rows[name].sum()) for name in ("ours", "papers")}
             star = "papers" if comparison.mode == "paper" else "ours"
             shares = {"share": counts[star] / len(rows), "share_papers": counts["papers"] / len(rows)}
-            table.append(dict(zip(NAMES, line.key)) | {"axis": axis, "cells": len(rows)} | counts | shares)
+            table.append(line.names | {"axis": axis, "cells": len(rows)} | counts | shares)
     return pd.DataFrame(table)
 
 

@@ -13,11 +13,11 @@ from seesaw_cf.base.tables import SCORES, read_table
 from seesaw_cf.base.types import TableRow
 from seesaw_cf.effects.accuracy import cross_property
 from seesaw_cf.effects.audit import AuditSettings, decide
-from seesaw_cf.effects.groups import ALL, UNKNOWN, BiasMode, group_effects
+from seesaw_cf.effects.groups import ALL, UNKNOWN, BiasMode, clusters_of, group_effects
 from seesaw_cf.records import groups
-from seesaw_cf.report.results import HOLDER, STAR_LEVEL, Results, relation_name
+from seesaw_cf.report.results import HOLDER, STAR_LEVEL, Results, relation_names
 from seesaw_cf.study.members import NAMES, ComparedEditor, Member, joined, lines_of
-from seesaw_cf.study.pairs import clusters_of, differences, pairs_of, prompts_of
+from seesaw_cf.study.pairs import differences, label_of, pairs_of, prompts_of
 
 TABLES = (
     *("runs", "efficacy", "success", "effects_by_group", "citizenship", "accuracy", "verdicts", "excess"),
@@ -59,6 +59,12 @@ class Comparison:
         """What is compared, without controls."""
         return lines_of(self.members)
 
+    @property
+    def labels(self) -> dict[tuple[str, ...], str]:
+        """Key of each line -> its label."""
+        lines = self.lines
+        return {line.key: label_of(line, lines) for line in lines}
+
 
 def compare(
     members: Sequence[Member],
@@ -80,27 +86,22 @@ def compare(
     lines = lines_of(members)
     tables = {
         "runs": pd.DataFrame([_run(member) for member in members]),
-        "efficacy": joined(members, lambda member: member.efficacy),
-        "success": pd.concat([_success(member) for member in members], ignore_index=True),
-        "effects_by_group": pd.concat([_effects(member) for member in members], ignore_index=True),
-        "citizenship": pd.concat([_citizenship(member) for member in members], ignore_index=True),
-        "accuracy": _accuracy(members, mode),
+        "efficacy": joined(members, lambda member: member.results.efficacy),
+        "success": joined(members, _success),
+        "effects_by_group": joined(members, _effects),
+        "citizenship": joined(members, lambda member: member.recall("citizenship", partial(_by_continent, member))),
+        "accuracy": joined(members, partial(_accuracy, mode=mode)),
         "verdicts": _verdicts(members, settings, family),
-        "excess": joined(members, lambda member: member.audit.excess if member.audit else pd.DataFrame()),
+        "excess": joined(members, lambda member: _audited(member, "excess")),
         "differences": differences(pairs_of(lines, every=every), lines, settings),
     }
     there = {name: _with_names(tables[name]) for name in TABLES if len(tables[name])}
     return Comparison(members, settings, there, mode)
 
 
-def _accuracy(members: Sequence[Member], mode: BiasMode) -> pd.DataFrame:
-    if mode != "paper":
-        return joined(members, lambda results: results.accuracy)
-    by_folder = {member.folder: member for member in members}
-    return joined(
-        members,
-        lambda results: by_folder[results.folder].recall("published accuracy", partial(_published_accuracy, results)),
-    )
+def _accuracy(member: Member, mode: BiasMode) -> pd.DataFrame:
+    published = partial(_published_accuracy, member.results)
+    return member.recall("published accuracy", published) if mode == "paper" else member.results.accuracy
 
 
 def _published_accuracy(results: Results) -> pd.DataFrame:
@@ -150,7 +151,7 @@ def _success(member: Member) -> pd.DataFrame:
         for short, number in member.results.success[editor].numbers["counterfact"].items()
         if short in MEASURES
     ]
-    return member.named(pd.DataFrame(rows))
+    return pd.DataFrame(rows)
 
 
 def _effects(member: Member) -> pd.DataFrame:
@@ -160,11 +161,11 @@ def _effects(member: Member) -> pd.DataFrame:
         return effects
     tested = member.recall("published tests", partial(_published_tests, member))
     if tested.empty:
-        return member.named(effects.assign(paper_p=float("nan"), paper_star=False))
+        return effects.assign(paper_p=float("nan"), paper_star=False)
     tested = tested.rename(columns={"p": "paper_p"}).assign(holds=HOLDER)
     tested["paper_star"] = (tested["D"] < 0) & (tested["paper_p"] < STAR_LEVEL)
     merged = effects.merge(tested.drop(columns="D"), how="left", on=[*_EFFECT, "holds"])
-    return member.named(merged.assign(paper_star=merged["paper_star"].eq(True)))
+    return merged.assign(paper_star=merged["paper_star"].eq(True))
 
 
 def _published_tests(member: Member) -> pd.DataFrame:
@@ -175,13 +176,8 @@ def _published_tests(member: Member) -> pd.DataFrame:
     return pd.concat(tests) if tests else pd.DataFrame()
 
 
-def _citizenship(member: Member) -> pd.DataFrame:
-    """D by race after edits of citizenship, by the continent of the country that was edited to (Figure 3)."""
-    table = member.recall("citizenship", partial(_by_continent, member))
-    return member.named(table)
-
-
 def _by_continent(member: Member) -> pd.DataFrame:
+    """D by race after edits of citizenship, by the continent of the country that was edited to (Figure 3)."""
     continents = {row["label"]: row["continent"] for row in groups.table("countries").values()}
     tables = []
     for line in lines_of([member]):
@@ -195,9 +191,13 @@ def _by_continent(member: Member) -> pd.DataFrame:
     return table.drop(columns="effective").rename(columns={"relation": "continent"}) if tables else table
 
 
+def _audited(member: Member, name: str) -> pd.DataFrame:
+    return pd.DataFrame() if member.results.audit is None else getattr(member.results.audit, name)
+
+
 def _verdicts(members: Sequence[Member], settings: AuditSettings, family: Sequence[str] | None) -> pd.DataFrame:
     """The verdicts of all runs; where families span runs, decided together by Holm, for no permutation spans runs."""
-    table = joined(members, lambda member: member.audit.verdicts if member.audit else pd.DataFrame())
+    table = joined(members, lambda member: _audited(member, "verdicts"))
     if "value" not in table:
         return table
     if family is None or set(family) == set(NAMES):
@@ -220,9 +220,6 @@ def _largest(values: Sequence[float | None]) -> float | None:
 def _with_names(frame: pd.DataFrame) -> pd.DataFrame:
     """Add the papers' names to relation ids."""
     columns = [name for name in ("relation", "edit_relation", "effect_relation") if name in frame]
-    return frame.assign(**{f"{name}_name": [_name(str(relation)) for relation in frame[name]] for name in columns})
-
-
-def _name(relation: str) -> str:
-    """The papers' word for a relation, or for the two of a pair."""
-    return "/".join(map(relation_name, relation.split("/")))
+    return frame.assign(
+        **{f"{name}_name": [relation_names(str(relation)) for relation in frame[name]] for name in columns}
+    )

@@ -20,7 +20,7 @@ from seesaw_cf.report import notes
 from seesaw_cf.report.forms import Report
 from seesaw_cf.report.html.findings import Findings, FirstScreen, Legend, PageSection, Panels, findings_page
 from seesaw_cf.report.page_forest import about_controls, colours_of, forests_of, lines_of, scale_of
-from seesaw_cf.report.table import Table
+from seesaw_cf.report.table import Table, rows_of
 from seesaw_cf.study.conclusion import conclude
 from seesaw_cf.study.matrix import ABOUT_MEASURES
 from seesaw_cf.study.members import NAMES, disagreements, read_members
@@ -51,8 +51,6 @@ def comparison_html(
             screen=screen,
             sections=[*sections, *_forests(comparison)],
             method=[ABOUT_MEASURES, _LAYOUTS, *notes.CAUTION],
-            command="",
-            facts=(),
             tables=file_tables(comparison),
             first=[matrix],
         )
@@ -69,7 +67,7 @@ def _forests(comparison: Comparison) -> list[PageSection]:
         return []
     varying = [name for name in NAMES if effects[name].map(_edited).nunique() > 1] or ["editor"]
     names = ["editor", *(name for name in varying if name != "editor")]
-    effects = effects.assign(editor=[_label(row, names) for row in effects[names].to_dict("records")])
+    effects = effects.assign(editor=[_label(row, names) for row in rows_of(effects[names])])
     colours = colours_of(dict.fromkeys(effects["editor"]))
     controls: dict[str, list[str]] = {}
     for name in filter(is_control, dict.fromkeys(effects["editor"])):

@@ -14,7 +14,7 @@ from seesaw_cf.effects import AuditSettings, audit
 from seesaw_cf.effects.adjusted import ESTIMANDS
 from seesaw_cf.effects.groups import ALL
 from seesaw_cf.errors import UnknownNameError
-from seesaw_cf.report.adjusted import adjusted_contrasts
+from seesaw_cf.report.audit import adjusted_contrasts
 from seesaw_cf.stats import case_weights
 from seesaw_cf.stats.adjustment import adjust_parts, precision_parts, residuals
 

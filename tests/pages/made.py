@@ -10,7 +10,7 @@ from pathlib import Path
 from seesaw_cf.effects.audit import AuditSettings
 from seesaw_cf.logs import CompareSettings, compare_logs
 from seesaw_cf.report import Results, read_results
-from seesaw_cf.report.dose_page import dose_findings
+from seesaw_cf.report.dose import dose_findings
 from seesaw_cf.report.html.findings import findings_page
 from seesaw_cf.report.tune import tune_findings
 from seesaw_cf.report.write import run_report

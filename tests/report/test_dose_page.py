@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from seesaw_cf.cli import parser
 from seesaw_cf.effects.dose import MEASURES, Curves, group_doses, summarise_curves
-from seesaw_cf.report.dose_page import dose_findings
+from seesaw_cf.report.dose import dose_findings
 from seesaw_cf.report.html.findings import findings_page
 from seesaw_cf.report.html.forest import Axis, Curve, Point, draw_chart
 from tests.page_reader import HOSTILE, check_alone, csv_files

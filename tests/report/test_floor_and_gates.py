@@ -18,7 +18,7 @@ from seesaw_cf.report.audit import AuditTables, gates
 from seesaw_cf.report.floor import floor_of
 from seesaw_cf.report.results import sort_groups, sort_pairs, sort_relations
 from seesaw_cf.report.rows import EffectRow, Manifest, number_of, records, with_limits
-from seesaw_cf.report.verdicts import claims, verdict_counts
+from seesaw_cf.report.verdicts import ordered_claims, verdict_counts
 from seesaw_cf.stats import proportion
 
 
@@ -137,14 +137,16 @@ def made(rows: list[dict[str, Any]]) -> AuditTables:
 def test_claims_come_by_verdict_and_then_by_size() -> None:
     found = [("equivalent", 0.01), ("worse off", -0.2), ("undetermined", 0.9), ("worse off", -0.5), ("better off", 0.1)]
     audit = made([{"verdict": verdict, "value": value} for verdict, value in found])
-    assert [(row["verdict"], row["value"]) for row in claims(audit)] == [
+    claims = ordered_claims(audit)
+    assert list(zip(claims["verdict"], claims["value"], strict=True)) == [
         ("worse off", -0.5), ("worse off", -0.2), ("better off", 0.1), ("equivalent", 0.01),
     ]  # fmt: skip
-    assert verdict_counts(audit) == {
+    assert verdict_counts(audit.contrasts) == {
         "worse off": 2, "better off": 1, "equivalent": 1, "undetermined": 1, "not testable": 0,
     }  # fmt: skip
     none = replace(audit, verdicts=pd.DataFrame())
-    assert (claims(none), set(verdict_counts(none).values())) == ([], {0})
+    assert ordered_claims(none).empty
+    assert set(verdict_counts(none.contrasts).values()) == {0}
 
 
 def test_rows_of_a_table_and_their_intervals() -> None:

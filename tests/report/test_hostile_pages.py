@@ -16,7 +16,7 @@ import wcwidth
 from seesaw_cf.base.files import write_text
 from seesaw_cf.effects.dose import Curves, summarise_curves
 from seesaw_cf.report import Results, read_results, terminal_report, write_report
-from seesaw_cf.report.dose_page import dose_table
+from seesaw_cf.report.dose import dose_table
 from seesaw_cf.report.forms import Report
 from seesaw_cf.report.run_tables import run_tables
 from seesaw_cf.report.text import escape, markdown_table

@@ -16,7 +16,7 @@ from seesaw_cf.base.tables import read_table, write_table
 from seesaw_cf.cli import main
 from seesaw_cf.effects import group_effects, prompt_effects
 from seesaw_cf.report import Results, read_results, terminal_report, write_report
-from seesaw_cf.report.knowledge import knew
+from seesaw_cf.report.findings import knew
 from seesaw_cf.run.edit_table import EDITS
 from tests.report.runs import all_markdown, cases, property_cases, write_run
 

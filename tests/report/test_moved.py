@@ -54,7 +54,7 @@ def test_the_sentence_names_blocks_and_the_largest() -> None:
 
 def test_the_picture_has_a_panel_for_each_model_that_moved_blocks(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib", reason="matplotlib is not installed")
-    from seesaw_cf.report.moved_plot import draw_moved
+    from seesaw_cf.report.more_plots import draw_moved
 
     results: Any = SimpleNamespace(manifest={"edited": {"mine": SEVERAL}})
     assert list(draw_moved(results, tmp_path)) == ["moved.png"]

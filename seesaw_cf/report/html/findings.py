@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import ClassVar, Protocol, TypeVar, runtime_checkable
 
 from seesaw_cf.base.terminal import printable, wrap
@@ -162,7 +162,7 @@ class FirstScreen:
         """Return plain JSON types: sentences, and the numbers of drawn answers."""
         record: JsonObject = {"about": self.about, "title": self.title, "answers": dict(self.lines)}
         if self.example:
-            record["example"] = {"sentence": self.example.sentence, "rule": self.example.rule}
+            record["example"] = asdict(self.example)
         if self.drawn:
             record["drawn"] = [{"kind": answer.kind, **plain(answer.record())} for answer in self.drawn]
         return record

@@ -64,7 +64,8 @@ class Axis:
         """Return an axis that shows every finite value, and 0 when it is at most their range away."""
         finite = [value for value in values if math.isfinite(value)] or [0.0]
         least, most = min(finite), max(finite)
-        least, most = (min(least, 0.0), max(most, 0.0)) if _near_zero(least, most) else (least, most)
+        if min(abs(least), abs(most)) <= most - least:
+            least, most = min(least, 0.0), max(most, 0.0)
         step = _round_up((most - least) / 4 or abs(most) / 4 or 0.25)
         low = math.floor(least / step + 1e-9) * step
         return cls(low, max(low + 4 * step, math.ceil(most / step - 1e-9) * step))
@@ -93,10 +94,6 @@ class Axis:
         near = 1e-9 * (self.high - self.low)
         labels = ["0" if abs(value) < near else format(value, form).replace("-", "\u2212") for value in values]
         return list(zip(map(self.at, values), labels, strict=True))
-
-
-def _near_zero(least: float, most: float) -> bool:
-    return min(abs(least), abs(most)) <= most - least
 
 
 def _round_up(value: float, steps: tuple[float, ...] = _STEPS) -> float:
@@ -150,6 +147,12 @@ class ForestColumn:
     axis: Axis
     floor: AxisInterval | None = None
     margins: Sequence[float] = field(default_factory=tuple)
+
+    @classmethod
+    def marked(cls, title: str, axis: Axis, floor: float, margin: float) -> ForestColumn:
+        """A column with its noise floor, 0 for none, and its margins where they are on the axis."""
+        margins = [axis.at(value) for value in (-margin, margin) if margin <= axis.high]
+        return cls(title, axis, axis.span(-floor, floor) if floor else None, margins)
 
 
 @dataclass(frozen=True, slots=True)

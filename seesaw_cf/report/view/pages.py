@@ -18,8 +18,9 @@ from seesaw_cf.report.example import chance
 from seesaw_cf.report.html.look import ListColumn
 from seesaw_cf.report.html.render import SERVED, render
 from seesaw_cf.report.page_cases import COLUMNS, control_column
+from seesaw_cf.report.provenance import model_name, records_name
 from seesaw_cf.report.results import relation_name
-from seesaw_cf.report.table import Column, Row, Table
+from seesaw_cf.report.table import Column, Row, Table, word_column
 from seesaw_cf.report.view.prompts import EDITED, GROUPS, Prompts
 from seesaw_cf.report.view.query import ALL_KINDS, FIRST_SORT, PER_PAGE, PERSON, SORTED, WHO, View, read_view
 
@@ -80,7 +81,7 @@ def view_page(prompts: Prompts, path: str, query: str) -> str:
     rows = prompts.rows(view.rows(where), values)
     rows = _by_person(rows) if view.by_person else rows
     names = _columns(prompts, view, bool(size["lacking"]))
-    model = prompts.manifest.get("model", {}).get("id", "a model")
+    model = model_name(prompts.manifest)
     values_of_page = {
         "title": f"{tables[0].title} in {model}" if tables else f"Prompts of the edits to {model}",
         "about": _about(prompts),
@@ -114,11 +115,8 @@ def refusal(heading: str, message: str) -> str:
 
 
 def _about(prompts: Prompts) -> str:
-    data = prompts.manifest.get("data", {})
-    configs = ", ".join(map(str, data.get("configs", ())))
-    means = ". Numbers after a control that draws are means of log-probabilities over its seeds"
-    means = means if _has_seeds(prompts) else ""
-    return f"{prompts.total:,} prompts of {prompts.folder.name}, records of {data.get('source')} ({configs}){means}"
+    means = ". Numbers after a control that draws are means of log-probabilities over its seeds" * _has_seeds(prompts)
+    return f"{prompts.total:,} prompts of {prompts.folder.name}, records of {records_name(prompts.manifest)}{means}"
 
 
 def _has_seeds(prompts: Prompts) -> bool:
@@ -169,8 +167,8 @@ def _lists(prompts: Prompts, view: View) -> list[ChoiceList]:
 
 def _hidden_fields(view: View) -> dict[str, str]:
     """What a form carries on that is not chosen in it."""
-    own = {name: view.chosen.get(name, "") for name in ("relation", "case")} if view.path == "/case" else {}
-    own |= {"case": view.chosen.get("case", "")}
+    names = ("relation", "case") if view.path == "/case" else ("case",)
+    own = {name: view.chosen.get(name, "") for name in names}
     return own | {"sort": view.sort if view.sort != FIRST_SORT else "", "up": "1" if view.up else ""}
 
 
@@ -316,7 +314,7 @@ def _case(prompts: Prompts, view: View) -> list[Table]:
         * _has_seeds(prompts)
     )
     columns = (
-        *(Column(name, words=True) for name in ("editor", "status")),
+        *(word_column(name) for name in ("editor", "status")),
         Column("rank of the true answer before", _rank),
         *(_share("p(new) before", "new_pre"), _share("after", "new_post")),
         *(_share("p(true) before", "true_pre"), _share("after", "true_post")),
@@ -344,10 +342,10 @@ def _answers(prompts: Prompts, key: CaseKey) -> list[Table]:
         "ORDER BY editor, effect_relation, prompt_id, post DESC NULLS LAST, target"
     )
     columns = (
-        Column("editor", words=True),
-        Column("asked", lambda row: relation_name(row["effect_relation"] or ""), words=True),
-        Column("answer", "target", words=True),
-        Column("before the edit", lambda row: "right" if row["gold"] else "", words=True),
+        word_column("editor"),
+        word_column("asked", lambda row: relation_name(row["effect_relation"] or "")),
+        word_column("answer", "target"),
+        word_column("before the edit", lambda row: "right" if row["gold"] else ""),
         *(_share("p before", "pre"), _share("after", "post")),
     )
     about = "Another property of the edited person: the answers that were compared, the likeliest after the edit first"
