@@ -305,7 +305,7 @@ def share_reflected(reflected: pa.Table) -> ReflectedShare:
     return cast(ReflectedShare, yes.columns("value", "low", "high", "n") | counts)
 
 
-def agreement_of_two(ratings: pd.DataFrame, draws: int) -> dict[str, Any] | None:
+def agreement_of_two(ratings: pd.DataFrame, draws: int) -> JsonObject | None:
     """Return how far two columns of ratings agree, as plain values; None without a row."""
     return (
         as_json(annotator_agreement)(ratings.to_numpy(float).tolist(), names=list(map(str, ratings)), draws=draws)
