@@ -21,11 +21,12 @@ from torch import Tensor, nn
 from torch.nn.functional import pad
 from transformers import PreTrainedModel
 
-from seesaw_cf.base.errors import DeltaMismatchError, EditError, RecordError, StorageError, need
+from seesaw_cf.base.errors import DeltaMismatchError, EditError, RecordError, need
 from seesaw_cf.base.files import atomic_folder
 from seesaw_cf.base.text import read_json
 from seesaw_cf.base.types import JsonObject
 from seesaw_cf.models.delta_files import describe
+from seesaw_cf.models.tensor_files import whole_tensors
 from seesaw_cf.models.weights import LowRank, WeightDelta
 
 ADAPTER_CONFIG, ADAPTER_TENSORS = "adapter_config.json", "adapter_model.safetensors"
@@ -155,13 +156,8 @@ def from_peft(folder: str | os.PathLike[str], model: PreTrainedModel) -> WeightD
     where = Path(folder)
     config = read_json(where / ADAPTER_CONFIG)
     _refuse_other_adapters(where, config)
-    try:
+    with whole_tensors(where / ADAPTER_TENSORS):
         tensors = load_file(where / ADAPTER_TENSORS)
-    except (FileNotFoundError, SafetensorError) as error:
-        kind = StorageError if isinstance(error, FileNotFoundError) else RecordError
-        raise kind(
-            f"{where / ADAPTER_TENSORS}: missing or damaged ({error}). Copy or download the whole folder."
-        ) from error
     pairs: dict[str, dict[str, Tensor]] = {}
     for key, tensor in tensors.items():
         match = _FACTOR.fullmatch(key)

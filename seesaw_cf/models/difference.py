@@ -22,7 +22,7 @@ from seesaw_cf.base.terminal import listed
 from seesaw_cf.base.text import read_json
 from seesaw_cf.models.low_rank import update_of
 from seesaw_cf.models.tensor_files import TensorFiles
-from seesaw_cf.models.weights import LowRank, WeightDelta
+from seesaw_cf.models.weights import LowRank, WeightDelta, tensor_bytes
 
 BUFFERS = re.compile(r"(^|\.)(attn|attention)\.(masked_)?bias$|\.rotary_emb\.inv_freq$|(^|\.)position_ids$")
 """Causal masks, positions and rotary frequencies in checkpoints of older versions."""
@@ -133,7 +133,7 @@ def difference(folder: Path, model: PreTrainedModel, rows: Tensor | None = None)
     for pair in changed:
         value, dtype = _value(files, pair), files.tensor(pair.other).dtype
         digest.update(f"{pair.name}:{value.dtype}:{tuple(value.shape)}:".encode())
-        digest.update(value.cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
+        digest.update(tensor_bytes(value))
         updates[pair.name] = update_of(value, pair.own)
         held = _held(pair, dtype, files.shapes()[pair.other][0])
         narrow = narrow if torch.equal(held, pair.own) else _word(dtype)
