@@ -18,7 +18,7 @@ import zlib
 from collections.abc import Callable
 from pathlib import Path
 
-from seesaw_cf.base.files import atomic_path, write_text
+from seesaw_cf.base.files import atomic_path, dump_json
 from seesaw_cf.base.types import JsonObject
 from seesaw_cf.builder_scripts.source.sources import Source, SourceError
 
@@ -131,4 +131,4 @@ class CachedSource(Source):
             "seconds": round(seconds, 3),
             "query": text,
         }
-        write_text(stem.with_suffix(".json"), json.dumps(facts, indent=1, ensure_ascii=False) + "\n")
+        dump_json(stem.with_suffix(".json"), facts, ensure_ascii=False)

@@ -6,6 +6,7 @@ Reading text and JSON is in `seesaw_cf.base.text`.
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import re
 import shutil
@@ -14,7 +15,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from seesaw_cf.base.checks import check_path, shown
 from seesaw_cf.base.errors import SeesawError, StorageError
@@ -231,6 +232,15 @@ def write_text(path: str | os.PathLike[str], text: str) -> None:
             ) from error
 
 
+def dump_json(path: str | os.PathLike[str], value: object, **options: Any) -> None:
+    """Write a value as indented JSON, whole or not at all; `options` are those of `json.dumps`.
+
+    Raises:
+        StorageError: See `atomic_path`.
+    """
+    write_text(path, json.dumps(value, indent=1, **options) + "\n")
+
+
 def check_outputs(outputs: Iterable[str | os.PathLike[str]], inputs: Iterable[str | os.PathLike[str]]) -> None:
     """Refuse to write onto what a command reads, or two things onto one name.
 
@@ -251,11 +261,7 @@ def check_outputs(outputs: Iterable[str | os.PathLike[str]], inputs: Iterable[st
         occupied.append((path, "is named twice for what is written"))
 
 
-def write_new(
-    files: Sequence[tuple[Path, bytes | str]],
-    *,
-    overwrite: bool = False,
-) -> None:
+def write_new(files: Sequence[tuple[Path, bytes | str]], *, overwrite: bool = False) -> None:
     """Write files that people may have filled in or paid for since. Never replace one by other content.
 
     All are checked before the first one is written. A file with the same content is left as it is.

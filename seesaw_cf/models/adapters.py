@@ -6,7 +6,6 @@ A delta of rank r is exactly a LoRA adapter of rank r: no training, no approxima
 from __future__ import annotations
 
 import contextlib
-import json
 import math
 import os
 import re
@@ -25,7 +24,7 @@ from seesaw_cf.base.errors import DeltaMismatchError, EditError, RecordError, ne
 from seesaw_cf.base.files import atomic_folder
 from seesaw_cf.base.text import read_json
 from seesaw_cf.base.types import JsonObject
-from seesaw_cf.models.delta_files import describe
+from seesaw_cf.models.delta_files import describe, write_facts
 from seesaw_cf.models.tensor_files import whole_tensors
 from seesaw_cf.models.weights import LowRank, WeightDelta
 
@@ -111,7 +110,7 @@ def to_peft(
     with atomic_folder(folder) as temporary:
         config.save_pretrained(str(temporary))
         save_file(_tensors(updates, conv1d, one_rank), temporary / ADAPTER_TENSORS, metadata={"format": "pt"})
-        (temporary / _FACTS).write_text(json.dumps(facts, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        write_facts(temporary / _FACTS, facts)
 
 
 def _one_rank(updates: Mapping[str, LowRank], rank: int | None) -> int:

@@ -25,7 +25,7 @@ from seesaw_cf.base.seeds import seed_of
 from seesaw_cf.base.text import read_json
 from seesaw_cf.models.architectures import transformer_blocks
 from seesaw_cf.models.change import MovedPart
-from seesaw_cf.models.delta_files import json_values
+from seesaw_cf.models.delta_files import json_values, write_facts
 from seesaw_cf.models.hooks import alone, first_tensor
 from seesaw_cf.models.tensor_files import whole_tensors
 from seesaw_cf.models.weights import tensor_bytes
@@ -148,8 +148,7 @@ class SteeringVector:
                 "meta": json_values(self.meta),
                 "sha256": self.sha256(),
             }
-            text = json.dumps(facts, indent=1, ensure_ascii=False) + "\n"
-            (temporary / STEERING_JSON).write_text(text, encoding="utf-8", newline="\n")
+            write_facts(temporary / STEERING_JSON, facts)
 
     def _block(self, model: PreTrainedModel, where: str) -> nn.Module:
         blocks = transformer_blocks(model)

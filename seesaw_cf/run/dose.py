@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from seesaw_cf.base.errors import RecordError
-from seesaw_cf.base.files import write_text
+from seesaw_cf.base.files import dump_json
 from seesaw_cf.base.retrying import Bar
 from seesaw_cf.base.tables import SCORES
 from seesaw_cf.base.types import AttributePrompt, Case, Cloze, ClozeScore, Entity, JsonObject, TableRow
@@ -160,7 +160,7 @@ def _finish(store: Store, samples: Sequence[Sample]) -> Path:
         table = store.read(sample.key).table
         baseline.setdefault(sample.mix, health(table, "pre"))
         rows.append(asdict(sample) | sample_effects(table, fact["edits"], nats))
-    write_text(out / "dose.json", json.dumps({"baseline": baseline, "units": rows}, indent=1, allow_nan=False) + "\n")
+    dump_json(out / "dose.json", {"baseline": baseline, "units": rows}, allow_nan=False)
     return out / "dose.json"
 
 

@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from seesaw_cf.base.errors import EditError, PromptError, RecordError
-from seesaw_cf.base.files import write_text
+from seesaw_cf.base.files import dump_json
 from seesaw_cf.base.retrying import Bar
 from seesaw_cf.base.tables import SCORES
 from seesaw_cf.base.types import Case, Estimate
@@ -307,7 +307,6 @@ def _write(
     }
     shown_trials = [{"settings": dict(trials[row["trial"]])} | row for row in rows]
     everything = {"editor": name, "settings": settings, "trials": shown_trials, **provenance}
-    write_text(out / "tune.json", json.dumps(everything, indent=1, allow_nan=False) + "\n")
-    document = {name: settings, PROVENANCE: {name: provenance}}
-    write_text(out / SETTINGS, json.dumps(document, indent=1, allow_nan=False) + "\n")
+    dump_json(out / "tune.json", everything, allow_nan=False)
+    dump_json(out / SETTINGS, {name: settings, PROVENANCE: {name: provenance}}, allow_nan=False)
     return out / "tune.json"

@@ -19,7 +19,7 @@ import pandas as pd
 from seesaw_cf.base.arguments import check_public
 from seesaw_cf.base.checks import one_of, text
 from seesaw_cf.base.errors import RecordError
-from seesaw_cf.base.files import write_text
+from seesaw_cf.base.files import dump_json, write_text
 from seesaw_cf.base.hub import public_name
 from seesaw_cf.base.tables import SCORES, read_table
 from seesaw_cf.base.types import JsonObject
@@ -204,7 +204,7 @@ def _write(out: Path, results: Results, editor: str, prompts: pd.DataFrame, at: 
         },
     }
     write_text(out / details, lines)
-    write_text(out / folder / f"{own}.json", json.dumps(record, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
+    dump_json(out / folder / f"{own}.json", record, ensure_ascii=False, allow_nan=False)
     return out / folder / f"{own}.json"
 
 
