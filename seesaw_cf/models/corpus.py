@@ -319,8 +319,8 @@ def corpus_of(spec: TextSource | None, model: str, limit: int = LIMIT, seed: int
         corpus = Corpus(str(spec), limit, seed)
         len(corpus)
         return corpus
-    from seesaw_cf.models.embedded import EMBEDDED
     from seesaw_cf.models.load import sample_corpus
+    from seesaw_cf.models.packaged import EMBEDDED
 
     return sample_corpus() if model in EMBEDDED else None
 

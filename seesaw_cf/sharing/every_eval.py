@@ -27,7 +27,7 @@ from seesaw_cf.base.versions import versions
 from seesaw_cf.editors.control_names import is_control
 from seesaw_cf.effects.groups import ALL
 from seesaw_cf.effects.prompts import prompt_effects
-from seesaw_cf.models.embedded import EMBEDDED
+from seesaw_cf.models.packaged import EMBEDDED
 from seesaw_cf.report.results import HOLDER, Results, read_results
 
 # The numbers of an editor that leave a run: the list that `seesaw-cf export` writes.

@@ -9,8 +9,8 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from seesaw_cf.errors import StorageError, UnknownNameError, UnsupportedModelError
-from seesaw_cf.models.embedded import EMBEDDED
 from seesaw_cf.models.load import load_model, model_path, model_texts, outline_model, sample_corpus
+from seesaw_cf.models.packaged import EMBEDDED
 from seesaw_cf.scoring import HFScorer
 from seesaw_cf.types import Cloze
 from tests.fakes import tiny_model, tiny_tokenizer
