@@ -137,8 +137,7 @@ def remove(path: Path) -> None:
 
 def last_use(path: Path) -> float:
     """Return when a file, or the youngest file in a folder, was last read or written, in seconds since 1970."""
-    files = [path] if path.is_file() else [file for file in path.rglob("*") if file.is_file()]
-    stats = [file.stat() for file in files]
+    stats = [file.stat() for file in (path, *path.rglob("*")) if file.is_file()]
     return max((max(stat.st_atime, stat.st_mtime) for stat in stats), default=path.stat().st_mtime)
 
 
@@ -167,13 +166,11 @@ def read_bytes(path: str | os.PathLike[str]) -> bytes:
         RecordError: It is not a path.
     """
     file = check_path(path)
+    if file.is_char_device() or file.is_block_device():
+        raise StorageError(f"{file}: a device, expected a file. Name a file.")
     try:
-        if file.is_char_device() or file.is_block_device():
-            raise StorageError(f"{file}: a device, expected a file. Name a file.")
         return file.read_bytes()
     except OSError as error:
-        if isinstance(error, StorageError):
-            raise
         raise StorageError(f"{file}: {error.strerror or error}. Check the path.") from error
 
 
@@ -322,8 +319,7 @@ def create_text(path: str | os.PathLike[str], text: str) -> bool:
 
 def safe_name(name: str) -> str:
     """A file name of ASCII letters, digits, ".", "_" and "-"; names from data are never used as paths as they are."""
-    safe = "".join(char if (char.isalnum() and char.isascii()) or char in "._-" else "-" for char in name)
-    return safe.strip(".-") or "unnamed"
+    return re.sub(r"[^A-Za-z0-9._-]", "-", name).strip(".-") or "unnamed"
 
 
 # CSV files for spreadsheets: no text from data or a model is taken for a formula.
