@@ -50,39 +50,34 @@ class Outcome:
             before: Scores before any edit, of the candidates too.
             candidates: What the true target is ranked among; by default the new target alone.
         """
-        return [self._row(editor, case, qs, before, candidates) for case, qs in unit]
-
-    def _row(
-        self,
-        editor: str,
-        case: Case,
-        qs: Sequence[Question],
-        before: Mapping[Cloze, ClozeScore],
-        candidates: Candidates,
-    ) -> TableRow:
-        own = {q.role: q.cloze for q in qs if q.kind == "efficacy"}
-        new_pre, true_pre, new_post, true_post = (
-            _logprob(table[own[role]]) if role in own else None
-            for table in (before, self.scores)
-            for role in ("target_new", "target_true")
-        )
-        return {
-            "editor": editor,
-            "case_id": case.case_id,
-            "relation_id": case.request.relation_id,
-            "effect_relation_id": case.effect_relation_id,
-            "subject": case.request.subject,
-            "target_true": case.request.target_true.label,
-            "target_new": case.request.target_new.label,
-            "status": self.status[case.case_id],
-            "delta_norm": None if math.isnan(self.delta_norm) else self.delta_norm,
-            "new_pre": new_pre,
-            "true_pre": true_pre,
-            "new_post": new_post,
-            "true_post": true_post,
-            "candidates": list(candidates.of(case)),
-            "candidates_pre": [_logprob(before[cloze]) for cloze in candidates.clozes(case)],
-        }
+        rows: list[TableRow] = []
+        for case, qs in unit:
+            own = {q.role: q.cloze for q in qs if q.kind == "efficacy"}
+            new_pre, true_pre, new_post, true_post = (
+                _logprob(table[own[role]]) if role in own else None
+                for table in (before, self.scores)
+                for role in ("target_new", "target_true")
+            )
+            rows.append(
+                {
+                    "editor": editor,
+                    "case_id": case.case_id,
+                    "relation_id": case.request.relation_id,
+                    "effect_relation_id": case.effect_relation_id,
+                    "subject": case.request.subject,
+                    "target_true": case.request.target_true.label,
+                    "target_new": case.request.target_new.label,
+                    "status": self.status[case.case_id],
+                    "delta_norm": None if math.isnan(self.delta_norm) else self.delta_norm,
+                    "new_pre": new_pre,
+                    "true_pre": true_pre,
+                    "new_post": new_post,
+                    "true_post": true_post,
+                    "candidates": list(candidates.of(case)),
+                    "candidates_pre": [_logprob(before[cloze]) for cloze in candidates.clozes(case)],
+                }
+            )
+        return rows
 
 
 @dataclass(frozen=True, slots=True)
