@@ -201,8 +201,6 @@ Properties about the item or Wikimedia pages instead of the thing are left out b
 FIRST_ID = 100_001  # of generated cross-subject edits beside those of a file; CounterFact's numbers end before
 FIRST_PAIR_ID = 200_001
 
-NO_COUPLES: Mapping[str, Sequence[Coupled]] = {}
-
 # config -> one line for the card; the first is the default
 CONFIGS = {
     "cross_subject": "edits of five relations, and cloze prompts about other people who hold the new or the old value",
@@ -334,7 +332,7 @@ def build(
     facts: Facts,
     edits: Edits,
     about: About,
-    couples: Mapping[str, Sequence[Coupled]] = NO_COUPLES,
+    couples: Mapping[str, Sequence[Coupled]] = {},
 ) -> Statistics:
     """Write the configs and the card into a folder; the same bytes for the same answers of the source.
 

@@ -67,25 +67,21 @@ class CachedSource(Source):
 
     def _reply(self, text: str, ask: Callable[[str], bytes | None]) -> bytes | None:
         stem = self._stem(text)
-        cached = self._cached(stem)
-        if cached is not None:
+        reply = self._cached(stem)
+        if reply is not None:
             self.hits += 1
-            self._used(text)
-            return cached
-        if self.offline:
+        elif self.offline:
             raise SourceError(
                 f"{self._folder}: no kept reply of {self.identity} to this query, and asking is switched off. Build "
                 f"once online with the same options, or point to the cache of that build. The query:\n{text}"
             )
-        self.misses += 1
-        started = time.monotonic()
-        reply = ask(text)
-        self._keep(stem, text, reply, time.monotonic() - started)
-        self._used(text)
-        return reply
-
-    def _used(self, text: str) -> None:
+        else:
+            self.misses += 1
+            started = time.monotonic()
+            reply = ask(text)
+            self._keep(stem, text, reply, time.monotonic() - started)
         self.latest = max(self.latest, self.time_of(text))
+        return reply
 
     def time_of(self, text: str) -> str:
         """When the kept reply to a query came, as ISO 8601 in UTC; "" when there is none."""

@@ -164,8 +164,8 @@ def passages_options(parser: argparse.ArgumentParser) -> None:
 
 def wording_option(parser: argparse.ArgumentParser) -> None:
     """Other words for raters and judges."""
-    add = parser.add_argument
-    add("--wording", type=source, metavar="FILE", help="JSON or YAML with other words, such as the papers' own")
+    words = "JSON or YAML with other words, such as the papers' own"
+    parser.add_argument("--wording", type=source, metavar="FILE", help=words)
 
 
 def pairs_of(args: argparse.Namespace) -> list[PassagePair]:

@@ -7,7 +7,6 @@ request.
 from __future__ import annotations
 
 import contextlib
-import importlib.resources
 import importlib.util
 import os
 import random
@@ -82,7 +81,7 @@ def model_path(name: str) -> Path:
         StorageError: The folder is incomplete, as in a package that was built without its data files.
     """
     one_of("embedded model", name, EMBEDDED)
-    folder = Path(str(importlib.resources.files("seesaw_cf"))) / "models" / name
+    folder = Path(__file__).with_name(name)
     missing = [file for file in _NEEDED if not (folder / file).is_file()]
     if missing:
         raise StorageError(

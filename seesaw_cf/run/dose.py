@@ -25,7 +25,7 @@ from seesaw_cf.base.types import AttributePrompt, Case, Cloze, ClozeScore, Entit
 from seesaw_cf.effects.dose import SAMPLE, health, sample_effects
 from seesaw_cf.effects.success import KINDS
 from seesaw_cf.run.edit_table import EDITS, write_edits
-from seesaw_cf.run.edits import edit_units, score_edits
+from seesaw_cf.run.edits import edit_units, score_before, score_edits
 from seesaw_cf.run.explain import announce
 from seesaw_cf.run.job import make_run
 from seesaw_cf.run.jobs import DOSES, DosePlan, Job
@@ -139,7 +139,7 @@ def run_dose(job: Job, plan: DosePlan, out: Path, *, progress: bool = True) -> P
         if not store.has(sample.key):
             if sample.mix not in watched:
                 watched_questions = _watched(_panel(run.cases, sample.mix, plan), plan.texts)
-                watched[sample.mix] = _Watched(watched_questions, _before(run, watched_questions))
+                watched[sample.mix] = _Watched(watched_questions, score_before(run.scorer, watched_questions))
             _do(run, store, sample, plan, watched[sample.mix])
     return _finish(store, samples)
 
@@ -219,11 +219,6 @@ class _Watched:
     before: dict[Cloze, ClozeScore]
 
 
-def _before(run: Run, watched: Sequence[Question]) -> dict[Cloze, ClozeScore]:
-    clozes = list(dict.fromkeys(q.cloze for q in watched))
-    return dict(zip(clozes, run.scorer.score(clozes), strict=True))
-
-
 def _do(run: Run, store: Store, sample: Sample, plan: DosePlan, watched: _Watched) -> None:
     """One sample: edited together, scored, written. What is watched has the case number -1."""
     if sample.editor not in run.fitted:
@@ -231,7 +226,7 @@ def _do(run: Run, store: Store, sample: Sample, plan: DosePlan, watched: _Watche
     cases = draw_cases(run.cases, sample, plan)
     unit = [(case, _asked(case, plan)) for case in cases]
     everything = [*unit, (replace(cases[0], case_id=-1), watched.questions)]
-    before = _before(run, [q for _, qs in unit for q in qs]) | watched.before
+    before = score_before(run.scorer, (q for _, qs in unit for q in qs)) | watched.before
     edits = edit_units(run.model, run.tokenizer, run.fitted[sample.editor], [cases])
     (outcome,) = score_edits(run.model, run.scorer, edits, [everything], before, run.hashes)
     table = score_table(sample.editor, scored(everything, before, outcome.scores))

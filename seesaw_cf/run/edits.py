@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -183,6 +183,12 @@ def score_edits(
     scores = iter(score_each(scorer, model, jobs))
     _check_restored(model, {name for delta, _ in jobs for name in delta.updates}, hashes)
     return [_outcome(edited, clozes, before, scores) for edited, clozes in zip(edits, moved, strict=True)]
+
+
+def score_before(scorer: Scorer, questions: Iterable[Question]) -> dict[Cloze, ClozeScore]:
+    """Score questions with the model as it is, each once."""
+    clozes = list(dict.fromkeys(q.cloze for q in questions))
+    return dict(zip(clozes, scorer.score(clozes), strict=True))
 
 
 def score_given(

@@ -31,7 +31,7 @@ from seesaw_cf.generation import Ask, HFGenerator, Sampling
 from seesaw_cf.models.architectures import transformer_blocks
 from seesaw_cf.models.editor import Editor, Settings
 from seesaw_cf.models.weights import WeightDelta
-from seesaw_cf.run.edits import edit_units, score_edits
+from seesaw_cf.run.edits import edit_units, score_before, score_edits
 from seesaw_cf.run.explain import announce
 from seesaw_cf.run.job import make_run
 from seesaw_cf.run.jobs import Job, TunePlan
@@ -191,8 +191,7 @@ class _Search:
     def _try(self, key: tuple[str, str], editor: Editor, cases: Sequence[Case]) -> None:
         run = self.run
         rows_of = [(case, _asked(case)) for case in cases]
-        clozes = list(dict.fromkeys(q.cloze for _, qs in rows_of for q in qs))
-        before = dict(zip(clozes, run.scorer.score(clozes), strict=True))
+        before = score_before(run.scorer, (q for _, qs in rows_of for q in qs))
         try:
             fitted = editor.fit(run.model, run.tokenizer)
         except (EditError, PromptError) as error:
@@ -200,11 +199,9 @@ class _Search:
             self.store.write(key, score_table("trial", []), status=refused, n=len(cases), fluency=[])
             return
         edits = edit_units(run.model, run.tokenizer, fitted, [[case] for case in cases])
-        units = [[outcome] for outcome in rows_of]
-        outcomes = score_edits(run.model, run.scorer, edits, units, before, run.hashes)
-        rows = [
-            row for unit, outcome in zip(units, outcomes, strict=True) for row in scored(unit, before, outcome.scores)
-        ]
+        outcomes = score_edits(run.model, run.scorer, edits, [[row] for row in rows_of], before, run.hashes)
+        pairs = zip(rows_of, outcomes, strict=True)
+        rows = [row for asked, outcome in pairs for row in scored([asked], before, outcome.scores)]
         status = {str(case): text for edit in edits for case, text in edit.status.items()}
         deltas = [(case, edit.delta) for case, edit in zip(cases, edits, strict=True)][: self.plan.texts]
         fluency = self._fluency([(case, delta) for case, delta in deltas if delta is not None])

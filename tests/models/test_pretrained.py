@@ -80,7 +80,7 @@ def test_unknown_dtype_suggests_near_ones() -> None:
 
 
 def test_incomplete_package_says_how_to_repair(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("importlib.resources.files", lambda _: tmp_path)
+    monkeypatch.setattr("seesaw_cf.models.load.__file__", str(tmp_path / "load.py"))
     with pytest.raises(StorageError, match=r"model\.safetensors.*Reinstall seesaw_cf"):
         model_path("seesaw-tiny")
     with pytest.raises(UnknownNameError, match="unknown embedded model 'gpt2'"):
