@@ -22,7 +22,7 @@ from seesaw_cf.base.errors import RecordError
 from seesaw_cf.base.files import dump_json
 from seesaw_cf.base.types import AttributePrompt, Case, Entity, JsonObject
 from seesaw_cf.builder_scripts.dataset.build import write_rows
-from seesaw_cf.builder_scripts.dataset.statistics import markdown
+from seesaw_cf.builder_scripts.dataset.statistics import markdown, ordered
 from seesaw_cf.builder_scripts.make.cross_property import asked_about, gold_answers
 from seesaw_cf.builder_scripts.make.edits import listed_values
 from seesaw_cf.builder_scripts.make.seeds import likeliest
@@ -174,9 +174,7 @@ class Coverage:
 
     def _groups(self, tag: str) -> str:
         counts = self.members[tag]
-        reported = [name for name in groups.members(tag) if name in counts]
-        ordered = [*reported, *sorted(set(counts) - set(reported))]
-        rows = [[name, counts[name]] for name in ordered]
+        rows = [[name, counts[name]] for name in ordered(tag, set(counts))]
         return markdown([tag.capitalize(), "People"], [*rows, [groups.UNKNOWN, self.people - self.tagged[tag]]])
 
 

@@ -153,8 +153,12 @@ def from_peft(folder: str | os.PathLike[str], model: PreTrainedModel) -> WeightD
         DeltaMismatchError: The model has no such module, or another shape there.
     """
     where = Path(folder)
-    config = read_json(where / ADAPTER_CONFIG)
-    _refuse_other_adapters(where, config)
+    file = where / ADAPTER_CONFIG
+    config = read_json(file)
+    if config.get("peft_type") != "LORA":
+        raise RecordError(f"{file}: peft_type is {config.get('peft_type')!r}, expected 'LORA'. {_NOT_LORA}")
+    if odd := _more(config):
+        raise RecordError(f"{file}: {odd} is more than low-rank updates of weights. {_NOT_LORA}")
     with whole_tensors(where / ADAPTER_TENSORS):
         tensors = load_file(where / ADAPTER_TENSORS)
     pairs: dict[str, dict[str, Tensor]] = {}
@@ -229,14 +233,6 @@ def is_low_rank(folder: Path) -> bool:
         names = list(opened.keys())
     config = read_json(folder / ADAPTER_CONFIG)
     return config.get("peft_type") == "LORA" and not _more(config) and all(map(_FACTOR.fullmatch, names))
-
-
-def _refuse_other_adapters(where: Path, config: JsonObject) -> None:
-    file = where / ADAPTER_CONFIG
-    if config.get("peft_type") != "LORA":
-        raise RecordError(f"{file}: peft_type is {config.get('peft_type')!r}, expected 'LORA'. {_NOT_LORA}")
-    if odd := _more(config):
-        raise RecordError(f"{file}: {odd} is more than low-rank updates of weights. {_NOT_LORA}")
 
 
 def _more(config: JsonObject) -> JsonObject:

@@ -249,17 +249,8 @@ def _trial_row(name: str, number: int, table: pa.Table, facts: TrialFacts) -> Tr
     others = [parts[part]["value"] for part in PARTS[1:]]
     values = [efficacy, *(value for value in others if value is not None)]
     refused = dict(Counter(text for text in status.values() if text not in ("ok", "zero delta")))
-    return {
-        "round": name,
-        "trial": number,
-        "n": n,
-        "score": harmonic_mean(values),
-        "efficacy": parts["efficacy"],
-        "paraphrase": parts["paraphrase"],
-        "neighborhood": parts["neighborhood"],
-        "fluency": parts["fluency"],
-        "refused": refused,
-    }
+    row = {"round": name, "trial": number, "n": n, "score": harmonic_mean(values), **parts, "refused": refused}
+    return cast(TrialRow, row)
 
 
 def _known_neighbours(table: pa.Table) -> pa.Table:
