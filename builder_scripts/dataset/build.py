@@ -321,8 +321,7 @@ class _Counted:
         for case in cases:
             self.statistics.add(case)
             rows = (*case.attribute_prompts, *case.effect_prompts)
-            self.people.update(row.subject.id for row in rows if row.subject.id)
-            self.people.update(filter(None, [case.extra["subject_id"]]))
+            self.people.update(filter(None, [case.extra["subject_id"], *(row.subject.id for row in rows)]))
             self.prompts.append(open_ended(config, [case]))
             yield case
 

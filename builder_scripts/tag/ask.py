@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from seesaw_cf.base.errors import RecordError
-from seesaw_cf.base.types import AttributePrompt, Case
+from seesaw_cf.base.types import AttributePrompt, Case, TableRow
 from seesaw_cf.builder_scripts.source.people import RecordedPerson
 from seesaw_cf.records.relations import RELATIONS
 
@@ -58,7 +58,7 @@ class SourceRecord:
     facts: tuple[Fact, ...] = ()
 
 
-def tags_of(person: RecordedPerson | AttributePrompt) -> dict[str, object]:
+def tags_of(person: RecordedPerson | AttributePrompt) -> TableRow:
     """Return the tags that are known of a person: name -> value."""
     tags = {tag: getattr(person, tag) for tag in TAGS}
     return {tag: value for tag, value in tags.items() if value not in ((), None)}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import importlib
 import math
 
 from seesaw_cf.base.errors import need
@@ -29,9 +28,10 @@ def run(args: argparse.Namespace) -> None:
     """Read the run and answer until Ctrl-C."""
     from seesaw_cf.report.view.prompts import open_prompts
 
-    for package in ("starlette", "uvicorn"):
-        with need(package, extra="view", what_for="seesaw-cf view", otherwise="report.html needs nothing"):
-            importlib.import_module(package)
+    with need("starlette", extra="view", what_for="seesaw-cf view", otherwise="report.html needs nothing"):
+        import starlette  # noqa: F401
+    with need("uvicorn", extra="view", what_for="seesaw-cf view", otherwise="report.html needs nothing"):
+        import uvicorn  # noqa: F401
     from seesaw_cf.report.view.server import PageServer
 
     with open_prompts(args.folder) as prompts, PageServer(prompts, args.port, args.private) as server:

@@ -167,7 +167,7 @@ def save_delta(
         write_facts(temporary / _JSON, facts)
 
 
-def write_facts(file: Path, facts: Mapping[str, object]) -> None:
+def write_facts(file: Path, facts: object) -> None:
     """Write a JSON file of a folder that appears when it is whole."""
     file.write_text(json.dumps(facts, indent=1, ensure_ascii=False) + "\n", encoding="utf-8", newline="\n")
 
@@ -263,7 +263,8 @@ def _update(tensors: Mapping[str, Tensor], name: str, entry: UpdateFacts) -> Low
 
 def _check_base(folder: Path, delta: WeightDelta, base: BaseFacts, model: PreTrainedModel, any_base: bool) -> None:
     """Names and shapes always; bytes unless `any_base`."""
-    facts = base_facts(model, _names_checked(folder, delta, model))
+    _check_names(folder, delta, model)
+    facts = base_facts(model, delta)
     if any_base:
         return
     whole, touched = base.get("fingerprint"), base.get("parameter_hashes")
@@ -280,7 +281,7 @@ def _check_base(folder: Path, delta: WeightDelta, base: BaseFacts, model: PreTra
         )
 
 
-def _names_checked(folder: Path, delta: WeightDelta, model: PreTrainedModel) -> WeightDelta:
+def _check_names(folder: Path, delta: WeightDelta, model: PreTrainedModel) -> None:
     parameters = dict(model.named_parameters())
     for name, update in delta.updates.items():
         got = tuple(parameters[name].shape) if name in parameters else None
@@ -289,7 +290,6 @@ def _names_checked(folder: Path, delta: WeightDelta, model: PreTrainedModel) -> 
                 f"{folder}: the delta changes {name!r} of shape {tuple(update.shape)}; {type(model).__name__} "
                 f"{'has no such parameter' if got is None else f'has shape {got} there'}. Load it onto its own base."
             )
-    return delta
 
 
 # An edited model as a full checkpoint.

@@ -154,7 +154,7 @@ def _check_layers(plan: RunPlan) -> None:
 def _memory(plan: RunPlan) -> list[str]:
     if plan.outline is None:
         return []
-    weights = sum(p.numel() for p in plan.outline.parameters()) * plan.dtype.itemsize
+    weights = weight_bytes(plan)
     sums, layers = moment_bytes(plan)
     if plan.on_cpu and weights + sums > (limit := physical_memory()):
         raise UnsupportedModelError(
@@ -287,8 +287,12 @@ def checkpoint_bytes(plan: RunPlan) -> int:
     """Return bytes of all edits as separate models, without controls."""
     editors = sum(not is_control(name) for name in plan.editors)
     edits = len(units(plan.cases, "batch" if plan.batch else "single"))
-    weights = sum(p.numel() for p in plan.outline.parameters()) if plan.outline is not None else 0
-    return editors * edits * weights * plan.dtype.itemsize
+    return editors * edits * weight_bytes(plan)
+
+
+def weight_bytes(plan: RunPlan) -> int:
+    """Return bytes of the model's weights."""
+    return sum(p.numel() for p in plan.outline.parameters()) * plan.dtype.itemsize if plan.outline is not None else 0
 
 
 def _existing(folder: Path) -> Path:

@@ -21,7 +21,7 @@ from seesaw_cf.base.errors import EditError, PromptError, RecordError
 from seesaw_cf.base.files import dump_json
 from seesaw_cf.base.retrying import Bar
 from seesaw_cf.base.tables import SCORES
-from seesaw_cf.base.types import Case, Estimate
+from seesaw_cf.base.types import Case, Estimate, TableRow
 from seesaw_cf.editors.locate.config import with_settings
 from seesaw_cf.editors.spaces import SPACES, search_space
 from seesaw_cf.effects.prompts import prompt_effects
@@ -237,7 +237,7 @@ def _trial_row(name: str, number: int, table: pa.Table, facts: TrialFacts) -> Tr
     """The parts of the objective with n and interval, and the score; None without a number."""
     n, status = facts["n"], facts["status"]
     edited = [text for text in status.values() if text in ("ok", "zero delta")]
-    parts: dict[Part, ScorePart] = {part: {"value": None, "low": None, "high": None, "n": 0} for part in PARTS}
+    parts: dict[str, ScorePart] = {part: {"value": None, "low": None, "high": None, "n": 0} for part in PARTS}
     if table.num_rows:
         numbers = success_of_scores(_known_neighbours(table))["trial"].numbers["counterfact"]
         parts |= {part: _part(numbers[short]) for part, short in _NUMBERS.items()}
@@ -249,8 +249,8 @@ def _trial_row(name: str, number: int, table: pa.Table, facts: TrialFacts) -> Tr
     others = [parts[part]["value"] for part in PARTS[1:]]
     values = [efficacy, *(value for value in others if value is not None)]
     refused = dict(Counter(text for text in status.values() if text not in ("ok", "zero delta")))
-    row = {"round": name, "trial": number, "n": n, "score": harmonic_mean(values), **parts, "refused": refused}
-    return cast(TrialRow, row)
+    row: TableRow = {"round": name, "trial": number, "n": n, "score": harmonic_mean(values), **parts}
+    return cast(TrialRow, row | {"refused": refused})
 
 
 def _known_neighbours(table: pa.Table) -> pa.Table:

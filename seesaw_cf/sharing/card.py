@@ -115,7 +115,8 @@ def _metadata(evidence: Evidence | None, repo: str) -> list[EvalResult]:
             metric_name=TASKS[result.task].meaning,
             metric_value=round(result.estimate.value, 6),
             metric_args=_facts(result) | ({"date": evidence.date} if evidence.date else {}),
-            **_source(evidence, repo),
+            source_name=_source(evidence, repo)["source_name"],
+            source_url=_source(evidence, repo)["source_url"],
         )
         for result in _task_results(evidence)
     ]

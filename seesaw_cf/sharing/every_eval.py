@@ -242,7 +242,7 @@ def _model(manifest: Mapping[str, Any], model: str, editor: str) -> JsonObject:
 
 
 def _evaluation(results: Results, number: Number) -> JsonObject:
-    """Return an effect has no best end; it may be of either sign."""
+    """Return a number as a result; an effect has no best end: it may be of either sign."""
     uncertainty: JsonObject = {"num_samples": number.n}
     if math.isfinite(number.low) and math.isfinite(number.high):
         limits = {"lower": number.low, "upper": number.high, "confidence_level": _LEVEL}
