@@ -30,9 +30,9 @@ from seesaw_cf.base.retrying import stages
 from seesaw_cf.base.terminal import wrap
 from seesaw_cf.editors.plugins import PLUGINS
 from seesaw_cf.models.edited import save_change
-from seesaw_cf.models.embedded import EMBEDDED
 from seesaw_cf.models.hooks import silent_loaders
 from seesaw_cf.models.load import model_path
+from seesaw_cf.models.packaged import EMBEDDED
 from seesaw_cf.models.steering import SteeringVector
 from seesaw_cf.models.weights import WeightDelta
 from seesaw_cf.records.load import usual_configs

@@ -201,8 +201,6 @@ Properties about the item or Wikimedia pages instead of the thing are left out b
 FIRST_ID = 100_001  # of generated cross-subject edits beside those of a file; CounterFact's numbers end before
 FIRST_PAIR_ID = 200_001
 
-NO_COUPLES: Mapping[str, Sequence[Coupled]] = {}
-
 # config -> one line for the card; the first is the default
 CONFIGS = {
     "cross_subject": "edits of five relations, and cloze prompts about other people who hold the new or the old value",
@@ -323,8 +321,7 @@ class _Counted:
         for case in cases:
             self.statistics.add(case)
             rows = (*case.attribute_prompts, *case.effect_prompts)
-            self.people.update(row.subject.id for row in rows if row.subject.id)
-            self.people.update(filter(None, [case.extra["subject_id"]]))
+            self.people.update(filter(None, [case.extra["subject_id"], *(row.subject.id for row in rows)]))
             self.prompts.append(open_ended(config, [case]))
             yield case
 
@@ -334,7 +331,7 @@ def build(
     facts: Facts,
     edits: Edits,
     about: About,
-    couples: Mapping[str, Sequence[Coupled]] = NO_COUPLES,
+    couples: Mapping[str, Sequence[Coupled]] = {},
 ) -> Statistics:
     """Write the configs and the card into a folder; the same bytes for the same answers of the source.
 

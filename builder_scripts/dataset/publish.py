@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from seesaw_cf.base.errors import RecordError, StorageError
-from seesaw_cf.base.files import write_text
+from seesaw_cf.base.files import dump_json, write_text
 from seesaw_cf.base.hub import check_repo, explained
 from seesaw_cf.builder_scripts.dataset.card import CardData, benchmark, published_card
 from seesaw_cf.records.card import content_hash
@@ -72,17 +72,17 @@ class _Before:
 
 @dataclass(frozen=True, slots=True)
 class _Folder:
-    """A checked dataset folder: its card's data, its version, and config -> its files."""
+    """A checked dataset folder: its card's data, config -> its files, and what the changelog says of them."""
 
     root: Path
     card: CardData
-    version: str
     files: Mapping[str, list[Path]]
+    record: _Record
 
-    def columns(self) -> dict[str, list[str]]:
-        """Config -> "name: type" of its columns."""
-        schemas = {name: pq.read_schema(files[0]) for name, files in self.files.items()}
-        return {name: [f"{field.name}: {field.type}" for field in schema] for name, schema in schemas.items()}
+    @property
+    def version(self) -> str:
+        """That of all configs."""
+        return self.record["version"]
 
 
 def _checked(root: Path) -> _Folder:
@@ -101,11 +101,20 @@ def _checked(root: Path) -> _Folder:
         raise RecordError(f"{root}/README.md: versions {versions}, expected one major.minor.patch for all configs.")
     files = {name: sorted((root / "data" / name).glob("*.parquet")) for name in configs}
     for name, paths in files.items():
-        if not paths or content_hash({path.name: path for path in paths}) not in configs[name].get("description", ""):
+        if not paths or content_hash(paths) not in configs[name].get("description", ""):
             raise RecordError(
                 f"{root}: the files of config {name!r} are not those that README.md describes. Build the folder again."
             )
-    return _Folder(root, card, versions[0], files)
+    record: _Record = {"version": versions[0], "configs": {name: _config(paths) for name, paths in files.items()}}
+    return _Folder(root, card, files, record)
+
+
+def _config(files: list[Path]) -> _Config:
+    return {
+        "sha256": content_hash(files),
+        "rows": sum(pq.read_metadata(path).num_rows for path in files),
+        "columns": [f"{field.name}: {field.type}" for field in pq.read_schema(files[0])],
+    }
 
 
 def publish(folder: str | os.PathLike[str], repo: str, *, private: bool | None = None, note: str = "") -> Published:
@@ -142,10 +151,10 @@ def publish(folder: str | os.PathLike[str], repo: str, *, private: bool | None =
         write_text(staged / "README.md", published_card(card, repo, ours.version))
         if declared := benchmark(ours.card.get("pretty_name", repo), ours.files):
             write_text(staged / "eval.yaml", declared)
-        write_text(staged / "seesaw_cf.json", json.dumps(_record(ours), indent=1) + "\n")
+        dump_json(staged / "seesaw_cf.json", ours.record)
         write_text(staged / CHANGELOG, _changelog(ours, before, note))
         with explained(repo):
-            if before.record == _record(ours) and f"v{ours.version}" in tags:
+            if before.record == ours.record and f"v{ours.version}" in tags:
                 commit = tags[f"v{ours.version}"]
             else:
                 commit = _push(api, repo, staged, ours)
@@ -176,20 +185,6 @@ def _before(api: HfApi, repo: str) -> _Before:
     return _Before(json.loads(text("seesaw_cf.json")), text(CHANGELOG) if CHANGELOG in names else "")
 
 
-def _record(ours: _Folder) -> _Record:
-    """Return the changelog entry of this version."""
-    columns = ours.columns()
-    configs: dict[str, _Config] = {
-        name: {
-            "sha256": content_hash({path.name: path for path in files}),
-            "rows": sum(pq.read_metadata(path).num_rows for path in files),
-            "columns": columns[name],
-        }
-        for name, files in ours.files.items()
-    }
-    return {"version": ours.version, "configs": configs}
-
-
 def _refuse(repo: str, ours: _Folder, before: _Before, tags: Mapping[str, str]) -> None:
     """Refuse to overwrite content that other programs rely on."""
     if before.foreign:
@@ -198,7 +193,7 @@ def _refuse(repo: str, ours: _Folder, before: _Before, tags: Mapping[str, str]) 
             "empty the repository on the Hub first."
         )
     older = before.record
-    if f"v{ours.version}" in tags and older != _record(ours):
+    if f"v{ours.version}" in tags and older != ours.record:
         now = older["version"] if older else None
         raise StorageError(
             f"{repo} has version {ours.version} already, with other content (now {now}). Build with a "
@@ -206,7 +201,7 @@ def _refuse(repo: str, ours: _Folder, before: _Before, tags: Mapping[str, str]) 
         )
     if older is None:
         return
-    columns = ours.columns()
+    columns = {name: config["columns"] for name, config in ours.record["configs"].items()}
     changed = [name for name, config in older["configs"].items() if columns.get(name) != config["columns"]]
     if changed and int(ours.version.split(".")[0]) <= int(older["version"].split(".")[0]):
         raise StorageError(
@@ -219,7 +214,7 @@ def _changelog(ours: _Folder, before: _Before, note: str) -> str:
     """Return the old entries below a new one about the changes of every config."""
     old = before.record["configs"] if before.record else {}
     lines = [f"## {ours.version}", ""] + ([note, ""] if note else [])
-    for name, config in _record(ours)["configs"].items():
+    for name, config in ours.record["configs"].items():
         was = old.get(name)
         if was is None:
             change = "new"

@@ -97,7 +97,7 @@ class Statistics:
         keys = [(id,) for id in RELATIONS if (id,) in self._counts]
         seen = {name.split(":", 1)[1] for key in keys for name in self._counts[key] if name.startswith(f"{axis}:")}
         head = ["Group", *(RELATIONS[key[0]].name for key in keys)]
-        rows = [[tag, *(self._counts[key][f"{axis}:{tag}"] for key in keys)] for tag in _ordered(axis, seen)]
+        rows = [[tag, *(self._counts[key][f"{axis}:{tag}"] for key in keys)] for tag in ordered(axis, seen)]
         return markdown(head, rows)
 
     def total(self, name: str, *, pairs: bool) -> int:
@@ -105,8 +105,8 @@ class Statistics:
         return sum(counts[name] for key, counts in self._counts.items() if (len(key) == 2) == pairs)
 
 
-def _ordered(axis: str, seen: set[str]) -> list[str]:
-    """Reported groups first, in the papers' order, then the rest by name, unknown last."""
+def ordered(axis: str, seen: set[str]) -> list[str]:
+    """Put reported groups first, in the papers' order, then the rest by name, unknown last."""
     reported = groups.members(axis)
     return [*(tag for tag in reported if tag in seen), *sorted(seen - {*reported, groups.UNKNOWN}),
             *([groups.UNKNOWN] if groups.UNKNOWN in seen else [])]  # fmt: skip
@@ -117,8 +117,8 @@ def people_by_group(demographics: pa.Table, axis: str) -> str:
     counted: Counter[tuple[str, str]] = Counter()
     for row in demographics.select([axis, "gender"]).to_pylist():
         counted.update((tag, g) for tag in row[axis] or [groups.UNKNOWN] for g in row["gender"] or [groups.UNKNOWN])
-    genders = _ordered("gender", {gender for _, gender in counted})
-    rows = [[tag, *(counted[tag, gender] for gender in genders)] for tag in _ordered(axis, {tag for tag, _ in counted})]
+    genders = ordered("gender", {gender for _, gender in counted})
+    rows = [[tag, *(counted[tag, gender] for gender in genders)] for tag in ordered(axis, {tag for tag, _ in counted})]
     return markdown([axis.capitalize(), *genders], rows)
 
 

@@ -6,8 +6,6 @@ of the released files. The names of values are those of the packaged tables.
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from seesaw_cf.builder_scripts.sample.facts import COLUMNS, SAMPLE, read_tsv, store
 from seesaw_cf.builder_scripts.source.sources import StoreSource
 from seesaw_cf.records import groups
@@ -34,13 +32,13 @@ def value_ids() -> dict[tuple[str, str], str]:
     return {(kind, label): id for kind, label, id in reversed(rows) if label}
 
 
-def claims_source(table: Path = CLAIMS) -> StoreSource:
+def claims_source() -> StoreSource:
     """Return the sample's facts as a store, in the shape of a Wikidata dump: direct triples, statements and references.
 
     Raises:
         RecordError: A value is not among the known ones, or a fact has no provenance.
     """
-    people = read_tsv(table)
+    people = read_tsv(CLAIMS)
     cells = [(kind, row[column]) for row in people for column, (_, kind) in COLUMNS.items()]
     used = {(kind, label) for kind, cell in cells for label in cell.split("|")}
     values = [

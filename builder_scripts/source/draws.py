@@ -38,6 +38,10 @@ WAYS = {
 }
 
 
+Scanned = tuple[str, tuple[str, ...]]
+"""A property and its values; none for any."""
+
+
 @dataclass(frozen=True, slots=True)
 class SampleRequest:
     """The people that a sample is drawn from.
@@ -46,7 +50,7 @@ class SampleRequest:
         relation_id: The relation that it is for.
         query: Name of the query file that sorts all people.
         parameters: Its parameters.
-        scanned: A property and its values (none for any) that all people of the sample have.
+        scanned: What all people of the sample have.
         limit: People at most.
         fit: Those of some identifiers who are wanted, in the order given.
     """
@@ -54,7 +58,7 @@ class SampleRequest:
     relation_id: str
     query: str
     parameters: Mapping[str, Parameter]
-    scanned: tuple[str, tuple[str, ...]]
+    scanned: Scanned
     limit: int
     fit: Callable[[Sequence[str]], list[str]]
 
@@ -125,7 +129,7 @@ class Draws:
                 return "slices", ids
         return "first slices", ids
 
-    def _slice(self, scanned: tuple[str, tuple[str, ...]], start: int, end: int) -> list[Binding] | None:
+    def _slice(self, scanned: Scanned, start: int, end: int) -> list[Binding] | None:
         last = f"{end:04x}" if end < HASHES else "g"
         return self._source.try_select(
             "slice", property=scanned[0], held=scanned[1], seed=self._seed, first=f"{start:04x}", last=last
@@ -151,7 +155,7 @@ class Draws:
                 break
         return ("pages", self._ordered(people)) if answered else None
 
-    def _read(self, scanned: tuple[str, tuple[str, ...]]) -> Iterator[list[Binding]]:
+    def _read(self, scanned: Scanned) -> Iterator[list[Binding]]:
         """Pages of the statements; what lies far behind a page that was not finished is not asked for."""
         size = self._size(scanned)
         reach = PAGES if size is None else -(-size // PAGE)
@@ -168,7 +172,7 @@ class Draws:
                 yield rows
                 reach = reach if len(rows) == PAGE else min(reach, place)  # behind the last page there is nothing
 
-    def _size(self, scanned: tuple[str, tuple[str, ...]]) -> int | None:
+    def _size(self, scanned: Scanned) -> int | None:
         """Return how many statements there are; None when the source does not count them in time."""
         rows = self._source.try_select("size", property=scanned[0], held=scanned[1])
         return int(rows[0]["statements"]) if rows else None
@@ -177,7 +181,7 @@ class Draws:
         """In the order of the queries: by SHA-256 of "SEED IRI"."""
         return sorted(ids, key=lambda id: hashlib.sha256(f"{self._seed} {entity_iri(id)}".encode()).hexdigest())
 
-    def _gave_up(self, scanned: tuple[str, tuple[str, ...]]) -> SourceTimeout:
+    def _gave_up(self, scanned: Scanned) -> SourceTimeout:
         return SourceTimeout(
             f"{self._source.identity} did not finish any form of the question in time who has {scanned[0]} "
             f"{' '.join(scanned[1][:3]) or 'of any value'}; the last was a page of {PAGE} statements, which needs no "

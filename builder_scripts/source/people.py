@@ -9,7 +9,7 @@ from typing import Protocol, TypeVar
 
 from seesaw_cf.base.types import Entity
 from seesaw_cf.builder_scripts.options import BuildOptions
-from seesaw_cf.builder_scripts.source.draws import BATCH, Draws, SampleRequest
+from seesaw_cf.builder_scripts.source.draws import BATCH, Draws, SampleRequest, Scanned
 from seesaw_cf.builder_scripts.source.sources import WIKIDATA, Binding, Parameter, Source, entity_id
 from seesaw_cf.records import groups
 from seesaw_cf.records.relations import RELATIONS
@@ -202,7 +202,7 @@ class Facts:
         self,
         query: str,
         parameters: Mapping[str, Parameter],
-        scanned: tuple[str, tuple[str, ...]],
+        scanned: Scanned,
         limit: int,
         fits: Callable[[RecordedPerson], bool],
     ) -> list[str]:
@@ -243,17 +243,19 @@ class Facts:
         key = (relation_id, str(parts))
         if key not in self._present:
             replies = [self._source.select("present", property=relation_id, values=part) for part in parts]
-            names = self.labels(entity_id(row["value"]) for rows in replies for row in rows)
-            self._present[key] = sorted(names, key=lambda id: (names[id], id))
+            self._present[key] = self._by_name(entity_id(row["value"]) for rows in replies for row in rows)
         return self._present[key]
 
     def common(self, relation_id: str) -> list[str]:
         """The values of a relation that most hold and that have a name, at most 200, sorted by name then identifier."""
         key = (relation_id, "")
         if key not in self._present:
-            names = self.labels(self.draws.common(relation_id))
-            self._present[key] = sorted(names, key=lambda id: (names[id], id))
+            self._present[key] = self._by_name(self.draws.common(relation_id))
         return self._present[key]
+
+    def _by_name(self, ids: Iterable[str]) -> list[str]:
+        names = self.labels(ids)
+        return sorted(names, key=lambda id: (names[id], id))
 
     def references(self, ids: Iterable[str]) -> dict[str, tuple[str, ...]]:
         """Person -> titles of the references behind their statements, sorted; an empty tuple when there are none."""

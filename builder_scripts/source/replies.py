@@ -18,7 +18,7 @@ import zlib
 from collections.abc import Callable
 from pathlib import Path
 
-from seesaw_cf.base.files import atomic_path, write_text
+from seesaw_cf.base.files import atomic_path, dump_json
 from seesaw_cf.base.types import JsonObject
 from seesaw_cf.builder_scripts.source.sources import Source, SourceError
 
@@ -67,25 +67,21 @@ class CachedSource(Source):
 
     def _reply(self, text: str, ask: Callable[[str], bytes | None]) -> bytes | None:
         stem = self._stem(text)
-        cached = self._cached(stem)
-        if cached is not None:
+        reply = self._cached(stem)
+        if reply is not None:
             self.hits += 1
-            self._used(text)
-            return cached
-        if self.offline:
+        elif self.offline:
             raise SourceError(
                 f"{self._folder}: no kept reply of {self.identity} to this query, and asking is switched off. Build "
                 f"once online with the same options, or point to the cache of that build. The query:\n{text}"
             )
-        self.misses += 1
-        started = time.monotonic()
-        reply = ask(text)
-        self._keep(stem, text, reply, time.monotonic() - started)
-        self._used(text)
-        return reply
-
-    def _used(self, text: str) -> None:
+        else:
+            self.misses += 1
+            started = time.monotonic()
+            reply = ask(text)
+            self._keep(stem, text, reply, time.monotonic() - started)
         self.latest = max(self.latest, self.time_of(text))
+        return reply
 
     def time_of(self, text: str) -> str:
         """When the kept reply to a query came, as ISO 8601 in UTC; "" when there is none."""
@@ -131,4 +127,4 @@ class CachedSource(Source):
             "seconds": round(seconds, 3),
             "query": text,
         }
-        write_text(stem.with_suffix(".json"), json.dumps(facts, indent=1, ensure_ascii=False) + "\n")
+        dump_json(stem.with_suffix(".json"), facts, ensure_ascii=False)

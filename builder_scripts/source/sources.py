@@ -11,7 +11,7 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Protocol
@@ -107,16 +107,22 @@ def entity_id(iri: str) -> str:
     return iri
 
 
-def _number(name: str, value: Parameter) -> str:
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise RecordError(f"query parameter {name!r}: got {value!r}, expected a whole number.")
-    return str(value)
+def _checked(fits: Callable[[Parameter], object], expected: str) -> Callable[[str, Parameter], str]:
+    """Return what takes a parameter as it is, or refuses it."""
+
+    def check(name: str, value: Parameter) -> str:
+        if not fits(value):
+            raise RecordError(f"query parameter {name!r}: got {value!r}, expected {expected}.")
+        return str(value)
+
+    return check
 
 
-def _language(name: str, value: Parameter) -> str:
-    if not isinstance(value, str) or not _LANGUAGE.fullmatch(value):
-        raise RecordError(f"query parameter {name!r}: got {value!r}, expected a language tag such as 'en' or 'pt-br'.")
-    return value
+_number = _checked(lambda value: isinstance(value, int) and not isinstance(value, bool), "a whole number")
+_language = _checked(
+    lambda value: isinstance(value, str) and _LANGUAGE.fullmatch(value), "a language tag such as 'en' or 'pt-br'"
+)
+_hash = _checked(lambda value: isinstance(value, str) and _HASH.fullmatch(value), "four hexadecimal digits, or 'g'")
 
 
 def _identifiers(name: str, value: Parameter) -> str:
@@ -146,12 +152,6 @@ def _held(name: str, value: Parameter) -> str:
     if ids.count("<") == 1:
         return ids
     return f"?value . VALUES ?value {{ {ids} }}" if ids else "?value"
-
-
-def _hash(name: str, value: Parameter) -> str:
-    if not isinstance(value, str) or not _HASH.fullmatch(value):
-        raise RecordError(f"query parameter {name!r}: got {value!r}, expected four hexadecimal digits, or 'g'.")
-    return value
 
 
 def _listed(name: str, value: Parameter) -> str:

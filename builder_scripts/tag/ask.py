@@ -6,12 +6,12 @@ import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 import pyarrow as pa
 
 from seesaw_cf.base.errors import RecordError
-from seesaw_cf.base.types import AttributePrompt, Case, Entity
+from seesaw_cf.base.types import AttributePrompt, Case, TableRow
 from seesaw_cf.builder_scripts.source.people import RecordedPerson
 from seesaw_cf.records.relations import RELATIONS
 
@@ -58,6 +58,12 @@ class SourceRecord:
     facts: tuple[Fact, ...] = ()
 
 
+def tags_of(person: RecordedPerson | AttributePrompt) -> TableRow:
+    """Return the tags that are known of a person: name -> value."""
+    tags = {tag: getattr(person, tag) for tag in TAGS}
+    return {tag: value for tag, value in tags.items() if value not in ((), None)}
+
+
 class TagSource(Protocol):
     """Something that knows people by their identifiers.
 
@@ -95,11 +101,12 @@ def merged(people: Sequence[RecordedPerson]) -> tuple[RecordedPerson, frozenset[
     """
     names = sorted({name for person in people for name in person.values})
     rows = {name: [person.values[name] for person in people if name in person.values] for name in names}
-    tags = {tag: [value for person in people if (value := getattr(person, tag)) not in ((), None)] for tag in TAGS}
+    known = [tags_of(person) for person in people]
+    tags: dict[str, Any] = {tag: [own[tag] for own in known if tag in own] for tag in TAGS}
     lists = {tag: tuple(sorted({value for row in tags[tag] for value in row})) for tag in LISTED}
     differ = frozenset(name for name, cells in {**rows, **tags}.items() if len(set(cells)) > 1)
     person = RecordedPerson(
-        entity=Entity(people[0].entity.id, people[0].entity.label),
+        entity=people[0].entity,
         values={name: tuple(sorted({value for row in cells for value in row})) for name, cells in rows.items()},
         living=all(tags["living"]) if tags["living"] else None,
         sitelinks=next(iter(tags["sitelinks"]), None),
@@ -142,8 +149,7 @@ def is_pair(case: Case) -> bool:
 
 def tested(case: Case) -> Iterator[AttributePrompt]:
     """Yield the prompts of a record that carry tags."""
-    yield from case.attribute_prompts
-    yield from case.effect_prompts
+    yield from (*case.attribute_prompts, *case.effect_prompts)
 
 
 def subject_id(case: Case) -> str:

@@ -8,7 +8,6 @@ name.
 
 from __future__ import annotations
 
-import json
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -20,15 +19,26 @@ import pyarrow as pa
 
 from seesaw_cf import __version__
 from seesaw_cf.base.errors import RecordError
-from seesaw_cf.base.files import write_text
+from seesaw_cf.base.files import dump_json
 from seesaw_cf.base.types import AttributePrompt, Case, Entity, JsonObject
 from seesaw_cf.builder_scripts.dataset.build import write_rows
-from seesaw_cf.builder_scripts.dataset.statistics import markdown
+from seesaw_cf.builder_scripts.dataset.statistics import markdown, ordered
 from seesaw_cf.builder_scripts.make.cross_property import asked_about, gold_answers
 from seesaw_cf.builder_scripts.make.edits import listed_values
 from seesaw_cf.builder_scripts.make.seeds import likeliest
 from seesaw_cf.builder_scripts.source.people import FEMALE, MALE, RecordedPerson
-from seesaw_cf.builder_scripts.tag.ask import FACTS, LISTED, TAGS, People, TagSource, ask, is_pair, subject_id, tested
+from seesaw_cf.builder_scripts.tag.ask import (
+    FACTS,
+    LISTED,
+    TAGS,
+    People,
+    TagSource,
+    ask,
+    is_pair,
+    subject_id,
+    tags_of,
+    tested,
+)
 from seesaw_cf.builder_scripts.tag.records import CaseFile
 from seesaw_cf.records import groups
 from seesaw_cf.records.arrow import cases_to_table
@@ -90,7 +100,7 @@ class Coverage:
             self.knows.update(by_source.keys())
             if id in tags:
                 person, differ = tags[id]
-                self.tagged.update(tag for tag in TAGS if getattr(person, tag) not in ((), None))
+                self.tagged.update(tags_of(person).keys())
                 self.conflicts.update(differ & set(TAGS))
                 for tag in LISTED:
                     self.members[tag].update(getattr(person, tag))
@@ -100,7 +110,7 @@ class Coverage:
         for row in rows:
             self.prompts += 1
             self.unnamed += not row.subject.id
-            self.prompts_known.update(tag for tag in TAGS if getattr(row, tag) not in ((), None))
+            self.prompts_known.update(tags_of(row).keys())
 
     def numbers(self) -> JsonObject:
         """Return everything as JSON takes it."""
@@ -145,8 +155,7 @@ class Coverage:
             parts.append(self._people())
         parts += [self._groups(tag) for tag in LISTED if self.members[tag]]
         if self.pairs:
-            rows = [[reason, number] for reason, number in self.pairs.most_common()]
-            parts.append(markdown(["Answers about the watched property", "Records"], rows))
+            parts.append(markdown(["Answers about the watched property", "Records"], self.pairs.most_common()))
             parts.append(
                 f"{self.linked:,} edited people were found by their name and the edited fact; for {self.namesakes:,} "
                 "of them several people of that name hold it and the best known is taken. Sources differ about the "
@@ -165,9 +174,7 @@ class Coverage:
 
     def _groups(self, tag: str) -> str:
         counts = self.members[tag]
-        reported = [name for name in groups.members(tag) if name in counts]
-        ordered = [*reported, *sorted(set(counts) - set(reported))]
-        rows = [[name, counts[name]] for name in ordered]
+        rows = [[name, counts[name]] for name in ordered(tag, set(counts))]
         return markdown([tag.capitalize(), "People"], [*rows, [groups.UNKNOWN, self.people - self.tagged[tag]]])
 
 
@@ -212,9 +219,8 @@ def _own(cases: Iterable[Case]) -> dict[str, list[RecordedPerson]]:
         for row in tested(case):
             if row.subject.id:
                 rows = people.setdefault(row.subject.id, [])
-                tags = (row.gender, row.race, row.region, row.living, row.sitelinks)
-                person = RecordedPerson(Entity(row.subject.id, ""), {}, *tags)
-                if any(getattr(person, tag) not in ((), None) for tag in TAGS) and person not in rows:
+                person = RecordedPerson(Entity(row.subject.id, ""), {}, *(getattr(row, tag) for tag in TAGS))
+                if tags_of(row) and person not in rows:
                     rows.append(person)
     return people
 
@@ -335,7 +341,16 @@ def tag_records(out: str | os.PathLike[str], records: Mapping[str, CaseFile], so
     names = ", ".join(source.name for source in sources)
     body = _BODY.format(sources=names, facts=FACTS_CONFIG, summary=SUMMARY, coverage=coverage.to_markdown())
     write_card(out, about, body=body, metadata={"pretty_name": "Tagged edit cases", "language": ["en"]})
-    write_text(Path(out) / SUMMARY, _summary(records, sources, coverage))
+    summary = {
+        "made_by": f"seesaw_cf {__version__}",
+        "sources": [{"name": source.name, "identity": source.identity} for source in sources],
+        "records": {
+            name: {"source": case_file.source, "sha256": case_file.sha256, "cases": len(case_file.cases)}
+            for name, case_file in records.items()
+        },
+        **coverage.numbers(),
+    }
+    dump_json(Path(out) / SUMMARY, summary, ensure_ascii=False)
     return coverage
 
 
@@ -350,16 +365,3 @@ def _facts(people: People) -> Iterator[pa.Table]:
                 for fact in people_of_source[id].facts
             ]
             yield pa.Table.from_pylist([dict(zip(FACTS.names, row)) for row in rows], FACTS)
-
-
-def _summary(records: Mapping[str, CaseFile], sources: Iterable[TagSource], coverage: Coverage) -> str:
-    facts = {
-        "made_by": f"seesaw_cf {__version__}",
-        "sources": [{"name": source.name, "identity": source.identity} for source in sources],
-        "records": {
-            name: {"source": case_file.source, "sha256": case_file.sha256, "cases": len(case_file.cases)}
-            for name, case_file in records.items()
-        },
-        **coverage.numbers(),
-    }
-    return json.dumps(facts, indent=1, ensure_ascii=False) + "\n"

@@ -19,10 +19,10 @@ from seesaw_cf.editors.locate.norms import check_norms
 from seesaw_cf.editors.locate.positions import sample_templates
 from seesaw_cf.editors.locate.solve import Factor, factor_bytes, factorise
 from seesaw_cf.models.architectures import ModelParts, model_parts
-from seesaw_cf.models.bos import warn_without_bos
 from seesaw_cf.models.corpus import Corpus
 from seesaw_cf.models.editor import Diagnostics, HasLayers
 from seesaw_cf.models.memory import free_memory
+from seesaw_cf.models.trial import warn_without_bos
 from seesaw_cf.models.wide import float64_device
 
 _SMALL = 32 * 2**20

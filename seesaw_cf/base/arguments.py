@@ -19,7 +19,7 @@ from typing import Any, ParamSpec, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from seesaw_cf.base.checks import check_path, shown, text
+from seesaw_cf.base.checks import check_path, is_text, shown, text
 from seesaw_cf.base.errors import RecordError
 
 P = ParamSpec("P")
@@ -34,7 +34,7 @@ _KINDS: dict[object, Callable[[object], bool]] = {
     ),
     # NaN is a number: functions that cannot take it say so.
     float: lambda value: type(value) is not bool and isinstance(value, numbers.Real) and _is_float(value),
-    str: lambda value: isinstance(value, str) and _is_text(value),
+    str: is_text,
     type(None): lambda value: value is None,
 }
 _NUMBERS = (Any, bool, int, float | None)
@@ -235,13 +235,6 @@ def _fits_items(value: object, origin: type, hint: object) -> bool:
         return all(_fits(item, hint) for item in itertools.islice(value, 1))
     # What is read while it is gone through, from a disk or the network, is not read here.
     return not (record or issubclass(type(value), list | tuple | Set)) or all(_fits(item, hint) for item in value)
-
-
-def _is_text(value: str) -> bool:
-    try:
-        return value.isascii() or bool(value.encode("utf-8"))
-    except UnicodeEncodeError:  # half a surrogate pair
-        return False
 
 
 def _is_float(value: numbers.Real) -> bool:

@@ -91,18 +91,18 @@ def draws(where: str, value: object) -> int:
     return whole(where, value, 0, MOST_DRAWS)
 
 
-def text(where: str, value: object, *, empty: bool = True, error: type[SeesawError] = RecordError) -> str:
+def text(where: str, value: object, *, empty: bool = True) -> str:
     """Text that can be written as UTF-8: a string without half a surrogate pair.
 
     Raises:
-        RecordError: (or `error`) It is something else, or is blank although `empty` is False.
+        RecordError: It is something else, or is blank although `empty` is False.
     """
     if not isinstance(value, str) or not (empty or value.strip()):
-        raise error(f"{where} is {shown(value)}, expected text.")
+        raise RecordError(f"{where} is {shown(value)}, expected text.")
     try:
         value.encode("utf-8")
     except UnicodeEncodeError as found:
-        raise error(
+        raise RecordError(
             f"{where} is {shown(value)}: character {found.start} is half a surrogate pair, which no UTF-8 file can "
             "hold. Repair the text where it comes from."
         ) from found
@@ -284,7 +284,8 @@ def _fits(value: object, hint: object) -> bool:
     return not isinstance(hint, type) or not hint.__module__.startswith("seesaw_cf") or isinstance(value, hint)
 
 
-def _is_text(value: object) -> bool:
+def is_text(value: object) -> bool:
+    """Return whether a value is a string that UTF-8 can hold."""
     try:
         return isinstance(value, str) and bool(value.encode("utf-8") or True)
     except UnicodeEncodeError:
@@ -299,7 +300,7 @@ _SIMPLE: dict[object, Callable[[object], bool]] = {
     bool: lambda value: isinstance(value, bool),
     int: lambda value: not isinstance(value, bool) and isinstance(value, numbers.Integral),
     float: _is_number,
-    str: _is_text,
+    str: is_text,
     type(None): lambda value: value is None,
 }
 

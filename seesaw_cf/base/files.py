@@ -6,6 +6,7 @@ Reading text and JSON is in `seesaw_cf.base.text`.
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import re
 import shutil
@@ -14,7 +15,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from seesaw_cf.base.checks import check_path, shown
 from seesaw_cf.base.errors import SeesawError, StorageError
@@ -136,8 +137,7 @@ def remove(path: Path) -> None:
 
 def last_use(path: Path) -> float:
     """Return when a file, or the youngest file in a folder, was last read or written, in seconds since 1970."""
-    files = [path] if path.is_file() else [file for file in path.rglob("*") if file.is_file()]
-    stats = [file.stat() for file in files]
+    stats = [file.stat() for file in (path, *path.rglob("*")) if file.is_file()]
     return max((max(stat.st_atime, stat.st_mtime) for stat in stats), default=path.stat().st_mtime)
 
 
@@ -166,13 +166,11 @@ def read_bytes(path: str | os.PathLike[str]) -> bytes:
         RecordError: It is not a path.
     """
     file = check_path(path)
+    if file.is_char_device() or file.is_block_device():
+        raise StorageError(f"{file}: a device, expected a file. Name a file.")
     try:
-        if file.is_char_device() or file.is_block_device():
-            raise StorageError(f"{file}: a device, expected a file. Name a file.")
         return file.read_bytes()
     except OSError as error:
-        if isinstance(error, StorageError):
-            raise
         raise StorageError(f"{file}: {error.strerror or error}. Check the path.") from error
 
 
@@ -231,6 +229,15 @@ def write_text(path: str | os.PathLike[str], text: str) -> None:
             ) from error
 
 
+def dump_json(path: str | os.PathLike[str], value: object, **options: Any) -> None:
+    """Write a value as indented JSON, whole or not at all; `options` are those of `json.dumps`.
+
+    Raises:
+        StorageError: See `atomic_path`.
+    """
+    write_text(path, json.dumps(value, indent=1, **options) + "\n")
+
+
 def check_outputs(outputs: Iterable[str | os.PathLike[str]], inputs: Iterable[str | os.PathLike[str]]) -> None:
     """Refuse to write onto what a command reads, or two things onto one name.
 
@@ -251,11 +258,7 @@ def check_outputs(outputs: Iterable[str | os.PathLike[str]], inputs: Iterable[st
         occupied.append((path, "is named twice for what is written"))
 
 
-def write_new(
-    files: Sequence[tuple[Path, bytes | str]],
-    *,
-    overwrite: bool = False,
-) -> None:
+def write_new(files: Sequence[tuple[Path, bytes | str]], *, overwrite: bool = False) -> None:
     """Write files that people may have filled in or paid for since. Never replace one by other content.
 
     All are checked before the first one is written. A file with the same content is left as it is.
@@ -316,8 +319,7 @@ def create_text(path: str | os.PathLike[str], text: str) -> bool:
 
 def safe_name(name: str) -> str:
     """A file name of ASCII letters, digits, ".", "_" and "-"; names from data are never used as paths as they are."""
-    safe = "".join(char if (char.isalnum() and char.isascii()) or char in "._-" else "-" for char in name)
-    return safe.strip(".-") or "unnamed"
+    return re.sub(r"[^A-Za-z0-9._-]", "-", name).strip(".-") or "unnamed"
 
 
 # CSV files for spreadsheets: no text from data or a model is taken for a formula.

@@ -101,17 +101,15 @@ def say_when_waiting(
 @contextlib.contextmanager
 def quiet(silent: bool) -> Iterator[None]:
     """Silence progress bars and notes of libraries in the block. Warnings and errors still appear."""
-    before = {name: os.environ.get(name) for name in _QUIET}
+    before = {name: os.environ[name] for name in _QUIET if name in os.environ}
     if silent:
         os.environ.update(_QUIET)
     try:
         yield
     finally:
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
+        for name in _QUIET:
+            os.environ.pop(name, None)
+        os.environ.update(before)
 
 
 def no_bars() -> bool:

@@ -80,15 +80,12 @@ def parse_json_text(
     """
     like = f" Expected {_KINDS.get(kind, kind.__name__)}{f' such as {expected}' if expected else ''}."
 
-    def refuse(name: str) -> NoReturn:
-        raise ValueError(f"{name} is no JSON number")
-
     def finite(digits: str) -> float:
         number = float(digits)
-        return number if abs(number) != float("inf") else refuse(digits)
+        return number if abs(number) != float("inf") else refuse_constant(digits)
 
     try:
-        constant, real = (None, None) if any_number else (refuse, finite)
+        constant, real = (None, None) if any_number else (refuse_constant, finite)
         value = json.loads(text, object_pairs_hook=unique_keys, parse_constant=constant, parse_float=real)
         if _SURROGATE.search(text):
             json.dumps(value, ensure_ascii=False).encode("utf-8")
@@ -103,6 +100,15 @@ def parse_json_text(
     if not isinstance(value, kind):
         raise error(f"{where}: got {shown(value)}.{like}")
     return value
+
+
+def refuse_constant(name: str) -> NoReturn:
+    """Refuse NaN and infinity in a JSON text, as `parse_constant`.
+
+    Raises:
+        ValueError: JSON has no such number.
+    """
+    raise ValueError(f"{name} is no JSON number")
 
 
 def unique_keys(pairs: list[tuple[str, object]]) -> JsonObject:

@@ -51,8 +51,7 @@ def track(step: str, numbers: Mapping[str, float]) -> None:
     Args:
         step, numbers: See `Tracker.log`.
     """
-    tracker = _CURRENT.get()
-    if tracker is not None:
+    if (tracker := _CURRENT.get()) is not None:
         tracker.log(step, numbers)
 
 

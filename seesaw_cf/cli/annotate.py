@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from seesaw_cf.cli.actions import command
-from seesaw_cf.cli.options import json_option, seed_option
+from seesaw_cf.cli.options import json_option, seed_option, wording_option
 from seesaw_cf.cli.output import say, say_left_out, write_numbers
 from seesaw_cf.cli.paths import name_or_source, output_file, output_folder, source
 from seesaw_cf.cli.types import count, one_of, positive, seconds, share, whole
@@ -43,7 +43,7 @@ def _make_options(parser: argparse.ArgumentParser) -> None:
     add("--passage", nargs="+", default=["free", "guided"], help="flaws: which kinds of passages to pair")
     add("--breaks", type=count, default=20, help="offer a break after so many items; 0 = never (default: 20)")
     add("--consent", type=source, metavar="FILE", help="plain text shown first, with your content warning and contact")
-    add("--wording", type=source, metavar="FILE", help="JSON or YAML with other words, such as the papers' own")
+    wording_option(parser)
     seed_option(parser, "sample, design and order")
 
 

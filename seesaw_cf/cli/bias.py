@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
-from seesaw_cf.cli.options import model_options, quiet_option, report_options
+from seesaw_cf.cli.options import load, model_options, quiet_option, report_options
 from seesaw_cf.cli.output import say, show
 from seesaw_cf.cli.paths import name_or_source, output_folder
 
@@ -27,13 +26,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Score, write a log of every model, and compare them."""
-    from seesaw_cf.cli.options import load
     from seesaw_cf.logs.bias import BiasJob, bias_comparison, bias_items
 
-    out = Path(args.out)
-    items = bias_items(args.benchmark)
-    model, tokenizer = load(args)
-    job = BiasJob(items, tuple(args.changed), out)
-    comparison = bias_comparison(job, model, tokenizer)
-    say(comparison.report().write(out / "report", full=args.full))
-    show(args, out / "report" / "report.html")
+    job = BiasJob(bias_items(args.benchmark), tuple(args.changed), args.out)
+    comparison = bias_comparison(job, *load(args))
+    say(comparison.report().write(args.out / "report", full=args.full))
+    show(args, args.out / "report" / "report.html")

@@ -5,14 +5,13 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import hashlib
-import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from seesaw_cf import __version__
 from seesaw_cf.base.checks import shown
 from seesaw_cf.base.errors import RecordError
-from seesaw_cf.base.files import atomic_folder, write_text
+from seesaw_cf.base.files import atomic_folder, dump_json
 from seesaw_cf.base.types import Case, JsonObject
 from seesaw_cf.builder_scripts.dataset.build import (
     CONFIGS,
@@ -123,7 +122,7 @@ def _build(args: argparse.Namespace, source: Source, facts: Facts, seeds: Sequen
         about = dataclasses.replace(sample.about if sample else About(_WORDS), version=args.version)
         statistics = build(folder, facts, edits, about, couples)
         facts_of_build = _manifest(args, facts, source, edits) | _date(about, source)
-        write_text(folder / "build.json", json.dumps(facts_of_build, indent=1, sort_keys=True) + "\n")
+        dump_json(folder / "build.json", facts_of_build, sort_keys=True)
     say(statistics.cross_subject())
     say("\n" + statistics.cross_property() + "\n")
     for config, pairs in couples.items():

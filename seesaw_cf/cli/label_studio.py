@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from seesaw_cf.cli.actions import command
-from seesaw_cf.cli.options import seed_option
+from seesaw_cf.cli.options import seed_option, wording_option
 from seesaw_cf.cli.output import say
 from seesaw_cf.cli.paths import output_folder, source
 from seesaw_cf.cli.types import one_of, positive, share
@@ -27,7 +27,7 @@ def _export_options(parser: argparse.ArgumentParser) -> None:
     add("--sample", type=positive, help="only this many texts, drawn evenly over relations")
     add("--duplicates", type=share, default=0.1, help="share of pairs that are rated twice (flaws; default: 0.1)")
     add("--hide-edit", action="store_true", help="do not tell raters what was edited")
-    add("--wording", type=source, metavar="FILE", help="JSON or YAML with other words, such as the papers' own")
+    wording_option(parser)
     add("--overwrite", action="store_true", help="replace files that are there")
     seed_option(parser, "pairs, their order and the order of texts")
 

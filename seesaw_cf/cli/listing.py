@@ -44,8 +44,7 @@ def _first_line(module: str, name: str) -> str:
 
 
 def _models() -> Rows:
-    from seesaw_cf.models.embedded import EMBEDDED
-    from seesaw_cf.models.packaged import PACKAGED
+    from seesaw_cf.models.packaged import EMBEDDED, PACKAGED
 
     return [
         *((name, "comes with the package") for name in EMBEDDED),

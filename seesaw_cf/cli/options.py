@@ -11,7 +11,7 @@ from seesaw_cf.cli.output import say, say_left_out
 from seesaw_cf.cli.paths import output_file, own_folder, source
 from seesaw_cf.cli.types import at_least_zero, seed
 from seesaw_cf.generation.server import SCHEMES, served_place
-from seesaw_cf.models.names import check_model_name
+from seesaw_cf.models.packaged import check_model_name
 from seesaw_cf.run.jobs import Job
 
 if TYPE_CHECKING:
@@ -164,8 +164,8 @@ def passages_options(parser: argparse.ArgumentParser) -> None:
 
 def wording_option(parser: argparse.ArgumentParser) -> None:
     """Other words for raters and judges."""
-    add = parser.add_argument
-    add("--wording", type=source, metavar="FILE", help="JSON or YAML with other words, such as the papers' own")
+    words = "JSON or YAML with other words, such as the papers' own"
+    parser.add_argument("--wording", type=source, metavar="FILE", help=words)
 
 
 def pairs_of(args: argparse.Namespace) -> list[PassagePair]:

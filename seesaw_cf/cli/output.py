@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import sys
 from collections.abc import Mapping
@@ -99,18 +100,11 @@ def finish() -> None:
 
 
 def _not_written(error: OSError) -> OSError:
-    _point_at_nothing()
+    # What could not be written must not be tried again when Python ends; a stdout that is no file has nothing to write.
+    with contextlib.suppress(OSError, ValueError), open(os.devnull, "wb") as nothing:
+        os.dup2(nothing.fileno(), sys.stdout.fileno())
     if isinstance(error, BrokenPipeError):
         return error
     return StorageError(
         f"the output cannot be written: {error.strerror or error}. Free some space, or send it somewhere else."
     )
-
-
-def _point_at_nothing() -> None:
-    """What could not be written must not be tried again when Python ends."""
-    try:
-        with open(os.devnull, "wb") as nothing:
-            os.dup2(nothing.fileno(), sys.stdout.fileno())
-    except (OSError, ValueError):  # a stdout that is no file has nothing to write again
-        return

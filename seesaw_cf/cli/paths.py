@@ -6,6 +6,7 @@ An option that names a path has one of the types in `ROLES`. `main` looks at all
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -153,8 +154,7 @@ def _is_taken(folder: Path) -> bool:
 
 def _json(file: Path) -> dict[str, Any]:
     """What a JSON file holds; {} where there is none that can be read."""
-    try:
-        content: dict[str, Any] = read_json(file, any_number=True) if file.is_file() else {}
-    except (OSError, ValueError, SeesawError):
-        return {}
+    content: dict[str, Any] = {}
+    with contextlib.suppress(OSError, ValueError, SeesawError):
+        content = read_json(file, any_number=True) if file.is_file() else {}
     return content

@@ -39,17 +39,8 @@ def run(args: argparse.Namespace) -> None:
     if args.explain:
         explain()
     with tracking(args.track, args.out.name, {"model": job.model, "editors": list(job.names)}):
-        merged = run_job(
-            job,
-            args.out,
-            keep_deltas=args.keep_deltas,
-            progress=not args.quiet,
-            engine=args.engine,
-            actors=args.actors,
-            gpus=args.gpus,
-            address=args.ray_address,
-        )
-        if not merged:
+        options = {name: getattr(args, name) for name in ("keep_deltas", "engine", "actors", "gpus")}
+        if not run_job(job, args.out, progress=not args.quiet, address=args.ray_address, **options):
             return
         from seesaw_cf.report import write_report
 

@@ -51,14 +51,5 @@ def run(args: argparse.Namespace) -> None:
         raise RecordError(
             "share: --public is for --space. A repository is as your account's default says, or --private."
         )
-
-    say(
-        share(
-            args.source,
-            args.repo,
-            args.form,
-            ShareOptions(**values_of(ShareOptions, args)),
-            private=args.private,
-            overwrite=args.overwrite,
-        )
-    )
+    options = ShareOptions(**values_of(ShareOptions, args))
+    say(share(args.source, args.repo, args.form, options, private=args.private, overwrite=args.overwrite))

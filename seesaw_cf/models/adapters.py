@@ -6,7 +6,6 @@ A delta of rank r is exactly a LoRA adapter of rank r: no training, no approxima
 from __future__ import annotations
 
 import contextlib
-import json
 import math
 import os
 import re
@@ -21,11 +20,12 @@ from torch import Tensor, nn
 from torch.nn.functional import pad
 from transformers import PreTrainedModel
 
-from seesaw_cf.base.errors import DeltaMismatchError, EditError, RecordError, StorageError, need
+from seesaw_cf.base.errors import DeltaMismatchError, EditError, RecordError, need
 from seesaw_cf.base.files import atomic_folder
 from seesaw_cf.base.text import read_json
 from seesaw_cf.base.types import JsonObject
-from seesaw_cf.models.delta_files import describe
+from seesaw_cf.models.delta_files import describe, write_facts
+from seesaw_cf.models.tensor_files import whole_tensors
 from seesaw_cf.models.weights import LowRank, WeightDelta
 
 ADAPTER_CONFIG, ADAPTER_TENSORS = "adapter_config.json", "adapter_model.safetensors"
@@ -110,7 +110,7 @@ def to_peft(
     with atomic_folder(folder) as temporary:
         config.save_pretrained(str(temporary))
         save_file(_tensors(updates, conv1d, one_rank), temporary / ADAPTER_TENSORS, metadata={"format": "pt"})
-        (temporary / _FACTS).write_text(json.dumps(facts, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        write_facts(temporary / _FACTS, facts)
 
 
 def _one_rank(updates: Mapping[str, LowRank], rank: int | None) -> int:
@@ -153,15 +153,14 @@ def from_peft(folder: str | os.PathLike[str], model: PreTrainedModel) -> WeightD
         DeltaMismatchError: The model has no such module, or another shape there.
     """
     where = Path(folder)
-    config = read_json(where / ADAPTER_CONFIG)
-    _refuse_other_adapters(where, config)
-    try:
+    file = where / ADAPTER_CONFIG
+    config = read_json(file)
+    if config.get("peft_type") != "LORA":
+        raise RecordError(f"{file}: peft_type is {config.get('peft_type')!r}, expected 'LORA'. {_NOT_LORA}")
+    if odd := _more(config):
+        raise RecordError(f"{file}: {odd} is more than low-rank updates of weights. {_NOT_LORA}")
+    with whole_tensors(where / ADAPTER_TENSORS):
         tensors = load_file(where / ADAPTER_TENSORS)
-    except (FileNotFoundError, SafetensorError) as error:
-        kind = StorageError if isinstance(error, FileNotFoundError) else RecordError
-        raise kind(
-            f"{where / ADAPTER_TENSORS}: missing or damaged ({error}). Copy or download the whole folder."
-        ) from error
     pairs: dict[str, dict[str, Tensor]] = {}
     for key, tensor in tensors.items():
         match = _FACTOR.fullmatch(key)
@@ -234,14 +233,6 @@ def is_low_rank(folder: Path) -> bool:
         names = list(opened.keys())
     config = read_json(folder / ADAPTER_CONFIG)
     return config.get("peft_type") == "LORA" and not _more(config) and all(map(_FACTOR.fullmatch, names))
-
-
-def _refuse_other_adapters(where: Path, config: JsonObject) -> None:
-    file = where / ADAPTER_CONFIG
-    if config.get("peft_type") != "LORA":
-        raise RecordError(f"{file}: peft_type is {config.get('peft_type')!r}, expected 'LORA'. {_NOT_LORA}")
-    if odd := _more(config):
-        raise RecordError(f"{file}: {odd} is more than low-rank updates of weights. {_NOT_LORA}")
 
 
 def _more(config: JsonObject) -> JsonObject:

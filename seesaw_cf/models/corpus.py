@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, overload
 
 from seesaw_cf.base.arguments import check_public
 from seesaw_cf.base.checks import one_of
-from seesaw_cf.base.errors import RecordError, SeesawError, StorageError, UnknownNameError, unknown_name
+from seesaw_cf.base.errors import RecordError, SeesawError, StorageError, UnknownNameError
 from seesaw_cf.base.retrying import Bar, no_bars
 from seesaw_cf.base.types import JsonObject
 
@@ -224,12 +224,10 @@ def _stream(source: CorpusSpec) -> Any:
 
 
 def _chosen(kind: str, got: str, names: Sequence[str], usual: str) -> str:
-    if got or usual in names:
-        if (got or usual) not in names:
-            raise unknown_name(kind, got, names)
-        return got or usual
-    if len(names) == 1:
-        return names[0]
+    if got:
+        return one_of(kind, got, names)
+    if usual in names or len(names) == 1:
+        return usual if usual in names else names[0]
     raise UnknownNameError(f"corpus: which {kind}? There are {', '.join(names)}. Write ORG/NAME:CONFIG:SPLIT:COLUMN.")
 
 
@@ -319,8 +317,8 @@ def corpus_of(spec: TextSource | None, model: str, limit: int = LIMIT, seed: int
         corpus = Corpus(str(spec), limit, seed)
         len(corpus)
         return corpus
-    from seesaw_cf.models.embedded import EMBEDDED
     from seesaw_cf.models.load import sample_corpus
+    from seesaw_cf.models.packaged import EMBEDDED
 
     return sample_corpus() if model in EMBEDDED else None
 

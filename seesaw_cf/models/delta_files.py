@@ -164,8 +164,12 @@ def save_delta(
     with atomic_folder(folder) as temporary:
         save_file(tensors, temporary / _TENSORS, metadata={"format": "pt"})
         facts["sha256"] = hashlib.sha256((temporary / _TENSORS).read_bytes()).hexdigest()
-        text = json.dumps(facts, indent=1, ensure_ascii=False) + "\n"
-        (temporary / _JSON).write_text(text, encoding="utf-8", newline="\n")
+        write_facts(temporary / _JSON, facts)
+
+
+def write_facts(file: Path, facts: object) -> None:
+    """Write a JSON file of a folder that appears when it is whole."""
+    file.write_text(json.dumps(facts, indent=1, ensure_ascii=False) + "\n", encoding="utf-8", newline="\n")
 
 
 def load_delta(
@@ -219,7 +223,7 @@ def _read_facts(folder: Path) -> DeltaFacts:
     for key, kind in _FACTS.items():
         if key in facts and not isinstance(value := facts.get(key), kind):
             raise RecordError(f"{folder / _JSON}: {key} is {shown(value)}. The file is damaged; make it again.")
-    missing = [key for key in ("context", "updates", "sha256", "meta", "meta_keys") if key not in facts]
+    missing = [key for key in _FACTS if key != "base" and key not in facts]
     if missing:
         raise RecordError(f"{folder / _JSON}: keys {missing} are missing. The file is damaged; make it again.")
     return facts
@@ -259,7 +263,8 @@ def _update(tensors: Mapping[str, Tensor], name: str, entry: UpdateFacts) -> Low
 
 def _check_base(folder: Path, delta: WeightDelta, base: BaseFacts, model: PreTrainedModel, any_base: bool) -> None:
     """Names and shapes always; bytes unless `any_base`."""
-    facts = base_facts(model, _names_checked(folder, delta, model))
+    _check_names(folder, delta, model)
+    facts = base_facts(model, delta)
     if any_base:
         return
     whole, touched = base.get("fingerprint"), base.get("parameter_hashes")
@@ -276,7 +281,7 @@ def _check_base(folder: Path, delta: WeightDelta, base: BaseFacts, model: PreTra
         )
 
 
-def _names_checked(folder: Path, delta: WeightDelta, model: PreTrainedModel) -> WeightDelta:
+def _check_names(folder: Path, delta: WeightDelta, model: PreTrainedModel) -> None:
     parameters = dict(model.named_parameters())
     for name, update in delta.updates.items():
         got = tuple(parameters[name].shape) if name in parameters else None
@@ -285,7 +290,6 @@ def _names_checked(folder: Path, delta: WeightDelta, model: PreTrainedModel) -> 
                 f"{folder}: the delta changes {name!r} of shape {tuple(update.shape)}; {type(model).__name__} "
                 f"{'has no such parameter' if got is None else f'has shape {got} there'}. Load it onto its own base."
             )
-    return delta
 
 
 # An edited model as a full checkpoint.
@@ -326,6 +330,4 @@ def merge_and_save(
         with applied(model, delta), silent_loaders(bars=False):
             model.save_pretrained(temporary)
         tokenizer.save_pretrained(temporary)
-        (temporary / "seesaw_cf.json").write_text(
-            json.dumps(facts, indent=1, ensure_ascii=False) + "\n", encoding="utf-8", newline="\n"
-        )
+        write_facts(temporary / "seesaw_cf.json", facts)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import math
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,7 +21,7 @@ from seesaw_cf.base.terminal import listed
 from seesaw_cf.base.text import read_json
 from seesaw_cf.models.low_rank import update_of
 from seesaw_cf.models.tensor_files import TensorFiles
-from seesaw_cf.models.weights import LowRank, WeightDelta
+from seesaw_cf.models.weights import LowRank, WeightDelta, tensor_bytes
 
 BUFFERS = re.compile(r"(^|\.)(attn|attention)\.(masked_)?bias$|\.rotary_emb\.inv_freq$|(^|\.)position_ids$")
 """Causal masks, positions and rotary frequencies in checkpoints of older versions."""
@@ -84,8 +83,7 @@ def check_checkpoint(folder: Path, model: PreTrainedModel) -> None:
             f"{folder}: {text}. These change what a model computes without a change of its weights, so the difference "
             "of the weights is not the whole edit. Give the base it was made from with --model."
         )
-    for _ in _pairs(TensorFiles(folder), model):
-        pass
+    _pairs(TensorFiles(folder), model)
 
 
 def token_rows(folder: Path, model: PreTrainedModel) -> int:
@@ -120,7 +118,7 @@ def difference(folder: Path, model: PreTrainedModel, rows: Tensor | None = None)
     """
     check_checkpoint(folder, model)
     files, digest = TensorFiles(folder), hashlib.sha256()
-    pairs = list(_pairs(files, model, rows))
+    pairs = _pairs(files, model, rows)
     changed = [pair for pair in pairs if _differs(folder, files, pair)]
     if not changed:
         raise RecordError(
@@ -133,7 +131,7 @@ def difference(folder: Path, model: PreTrainedModel, rows: Tensor | None = None)
     for pair in changed:
         value, dtype = _value(files, pair), files.tensor(pair.other).dtype
         digest.update(f"{pair.name}:{value.dtype}:{tuple(value.shape)}:".encode())
-        digest.update(value.cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
+        digest.update(tensor_bytes(value))
         updates[pair.name] = update_of(value, pair.own)
         held = _held(pair, dtype, files.shapes()[pair.other][0])
         narrow = narrow if torch.equal(held, pair.own) else _word(dtype)
@@ -148,8 +146,8 @@ def rounding(model: PreTrainedModel, dtype: torch.dtype) -> WeightDelta:
     return WeightDelta({name: weights.to(dtype).to(weights.dtype) - weights for name, weights in named})
 
 
-def _pairs(files: TensorFiles, model: PreTrainedModel, rows: Tensor | None = None) -> Iterator[_Pair]:
-    """Every parameter of the base with its tensor; all names and shapes are checked before the first is given."""
+def _pairs(files: TensorFiles, model: PreTrainedModel, rows: Tensor | None = None) -> list[_Pair]:
+    """Every parameter of the base with its tensor; all names and shapes are checked."""
     shapes = {name: shape for name, shape in files.shapes().items() if not BUFFERS.search(name)}
     full = {f"{model.base_model_prefix}.{name}": name for name in shapes} | {name: name for name in shapes}
     aliases: dict[Tensor, list[str]] = {}  # tensors are hashed by identity: the names that share one
@@ -178,7 +176,7 @@ def _pairs(files: TensorFiles, model: PreTrainedModel, rows: Tensor | None = Non
                 f"{files.folder}: {pair.other} has shape {got}, in the base {own_shape}. Give the base it was made "
                 "from with --model."
             )
-    yield from pairs
+    return pairs
 
 
 def _of_tokens(model: PreTrainedModel) -> set[Tensor]:

@@ -187,8 +187,7 @@ def _from_hub(source: str) -> Path:
 
 
 def _read_quantised(folder: Path, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> ChangedModel:
-    own, size = own_tokenizer(folder), len(embedding(model))
-    vocabulary = compare_vocabularies(folder, own, tokenizer, size) if own else None
+    _, vocabulary = _tokens(folder, model, tokenizer)
     if vocabulary is not None:
         raise DeltaMismatchError(
             f"{folder}: {vocabulary}. Of a quantised model only the base's own tokens are asked. Give the base that it "
@@ -203,15 +202,14 @@ def _read_quantised(folder: Path, model: PreTrainedModel, tokenizer: PreTrainedT
 
 
 def _read_checkpoint(folder: Path, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> ChangedModel:
-    own, size = own_tokenizer(folder), len(embedding(model))
-    vocabulary = compare_vocabularies(folder, own, tokenizer, size) if own else None
+    own, vocabulary = _tokens(folder, model, tokenizer)
     delta = difference(folder, model, vocabulary.rows if vocabulary else None)
     notes = [] if own else [f"{folder.name} has no tokenizer; the base's is used"]
     rounded = getattr(torch, delta.meta["dtype"]) if "dtype" in delta.meta else None
     if rounded:
         only = "and nothing else changed" if delta.meta["rounded"] else "beside what changed"
         notes.append(f"its weights are stored in {delta.meta['dtype']}: every one was rounded, {only}")
-    whole, rows = None, token_rows(folder, model)
+    whole, rows, size = None, token_rows(folder, model), len(embedding(model))
     if vocabulary is not None or rows != size:
         notes.append(_apart(vocabulary, rows, size))
         whole = _load(folder, model, own or tokenizer)
@@ -225,9 +223,16 @@ def _read_adapter(folder: Path, model: PreTrainedModel, tokenizer: PreTrainedTok
     change = change_between(model, dict(whole.named_parameters()))
     if (rows := len(embedding(whole))) == size:
         return ChangedModel(change)
-    own = own_tokenizer(folder)
-    vocabulary = compare_vocabularies(folder, own, tokenizer, size) if own else None
+    _, vocabulary = _tokens(folder, model, tokenizer)
     return ChangedModel(change, (_apart(vocabulary, rows, size),), vocabulary=vocabulary, whole=whole)
+
+
+def _tokens(
+    folder: Path, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase
+) -> tuple[PreTrainedTokenizerBase | None, Vocabulary | None]:
+    """Return the tokenizer of a folder, and what differs from the base's; None for each that is not there."""
+    own = own_tokenizer(folder)
+    return own, compare_vocabularies(folder, own, tokenizer, len(embedding(model))) if own else None
 
 
 def _apart(vocabulary: Vocabulary | None, rows: int, size: int) -> str:

@@ -79,20 +79,16 @@ def watch(
 
 def stop_after(module: nn.Module) -> RemovableHandle:
     """Register a hook that ends the forward pass after `module`; register it last."""
-
-    def hook(*_: object) -> None:
-        raise StopForward
-
-    return module.register_forward_hook(hook)
+    return module.register_forward_hook(_stop)
 
 
 def stop_before(module: nn.Module) -> RemovableHandle:
     """Register a hook that ends the forward pass where `module` would run; register it last."""
+    return module.register_forward_pre_hook(_stop)
 
-    def hook(*_: object) -> None:
-        raise StopForward
 
-    return module.register_forward_pre_hook(hook)
+def _stop(*_: object) -> None:
+    raise StopForward
 
 
 @contextlib.contextmanager
@@ -166,27 +162,17 @@ def frozen(model: PreTrainedModel) -> Iterator[None]:
     CPU and of every GPU in use are put back. Tensors optimised outside the parameters get gradients also when the
     caller is inside `torch.no_grad()` or `torch.inference_mode()`. Other threads wait, see `alone`.
     """
-    with alone(model), _frozen(model):
-        yield
-
-
-@contextlib.contextmanager
-def _frozen(model: PreTrainedModel) -> Iterator[None]:
-    modes = [(module, module.training) for module in model.modules()]
-    wants = [(parameter, parameter.requires_grad) for parameter in model.parameters()]
-    gpus = sorted({p.device.index for p, _ in wants if p.device.type == "cuda" and p.device.index is not None})
-    with torch.random.fork_rng(devices=gpus), torch.inference_mode(False), torch.enable_grad():
-        try:
-            for module, _ in modes:
-                module.training = False
-            for parameter, _ in wants:
-                parameter.requires_grad_(False)
-            yield
-        finally:
-            for module, training in modes:
-                module.training = training
-            for parameter, requires in wants:
-                parameter.requires_grad_(requires)
+    with evaluating(model):
+        wants = [(parameter, parameter.requires_grad) for parameter in model.parameters()]
+        gpus = sorted({p.device.index for p, _ in wants if p.device.type == "cuda" and p.device.index is not None})
+        with torch.random.fork_rng(devices=gpus), torch.inference_mode(False), torch.enable_grad():
+            try:
+                for parameter, _ in wants:
+                    parameter.requires_grad_(False)
+                yield
+            finally:
+                for parameter, requires in wants:
+                    parameter.requires_grad_(requires)
 
 
 # transformers' loaders without their own reports and bars.

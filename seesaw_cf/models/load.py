@@ -7,7 +7,6 @@ request.
 from __future__ import annotations
 
 import contextlib
-import importlib.resources
 import importlib.util
 import os
 import random
@@ -40,15 +39,12 @@ from seesaw_cf.base.errors import (
     unknown_name,
 )
 from seesaw_cf.base.types import DTYPES
-from seesaw_cf.models.bos import warn_without_bos
 from seesaw_cf.models.difference import BUFFERS
-from seesaw_cf.models.embedded import EMBEDDED
 from seesaw_cf.models.gguf import gguf_folder
 from seesaw_cf.models.hooks import silent_loaders
-from seesaw_cf.models.names import is_misspelt
-from seesaw_cf.models.packaged import NAMED, PACKAGED, packaged_path
+from seesaw_cf.models.packaged import EMBEDDED, NAMED, PACKAGED, is_misspelt, packaged_path
 from seesaw_cf.models.tf32 import TF32, use_tf32
-from seesaw_cf.models.trial import check_model
+from seesaw_cf.models.trial import check_model, warn_without_bos
 
 # Devices that mean several: how accelerate spreads the blocks of one model over the GPUs (and then the CPU).
 # Several times the deepest model that there is.
@@ -85,7 +81,7 @@ def model_path(name: str) -> Path:
         StorageError: The folder is incomplete, as in a package that was built without its data files.
     """
     one_of("embedded model", name, EMBEDDED)
-    folder = Path(str(importlib.resources.files("seesaw_cf"))) / "models" / name
+    folder = Path(__file__).with_name(name)
     missing = [file for file in _NEEDED if not (folder / file).is_file()]
     if missing:
         raise StorageError(

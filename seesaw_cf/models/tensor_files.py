@@ -20,6 +20,21 @@ _ONE, _INDEX = "model.safetensors", "model.safetensors.index.json"
 _PICKLED = ("pytorch_model.bin", "pytorch_model.bin.index.json")
 
 
+@contextmanager
+def whole_tensors(file: Path, remedy: str = "Copy or download the whole folder.") -> Iterator[None]:
+    """Say of a file of tensors that it is missing or damaged, where reading it in the block fails.
+
+    Raises:
+        StorageError: It is missing.
+        RecordError: It is damaged.
+    """
+    try:
+        yield
+    except (OSError, SafetensorError) as error:
+        kind = StorageError if isinstance(error, OSError) else RecordError
+        raise kind(f"{file}: missing or damaged ({error}). {remedy}") from error
+
+
 @dataclass(frozen=True)
 class TensorFiles:
     """The safetensors files of a checkpoint, in one piece or in several with an index.

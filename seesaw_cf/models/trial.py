@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from typing import Any
+from weakref import WeakSet
 
 import torch
 from torch import Tensor
@@ -11,10 +12,12 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from seesaw_cf.base.checks import shown
 from seesaw_cf.base.errors import UnsupportedModelError
+from seesaw_cf.models.architectures import ARCHITECTURES
 from seesaw_cf.models.hooks import evaluating
 from seesaw_cf.models.packing import pad
 
 log = logging.getLogger(__name__)
+_TOLD: WeakSet[PreTrainedTokenizerBase] = WeakSet()
 
 _HALF = 4  # tokens that stay, and tokens after them that are exchanged
 # Share of the change at later places that rounding can make at earlier ones, where tokens change at later places alone.
@@ -91,3 +94,31 @@ def some_ids(model: PreTrainedModel, count: int) -> list[int]:
     special = {getattr(config, name, None) for name in ("bos_token_id", "eos_token_id", "pad_token_id")}
     usable = [token for token in range(min(config.vocab_size, 5000)) if token not in special]
     return [usable[(number + 1) * len(usable) // (count + 2)] for number in range(count)]
+
+
+def warn_without_bos(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> bool:
+    """Warn, once for each tokenizer, where a model needs a beginning-of-text token and gets none.
+
+    Prompts, scores, generated texts and second moments all begin with what the tokenizer puts in front of a text.
+
+    Args:
+        model: A model type with `bos` in its row of `ARCHITECTURES`.
+        tokenizer: Asked with a short text.
+
+    Returns:
+        Whether the token is missing.
+    """
+    row = ARCHITECTURES.get(str(model.config.model_type))
+    bos = getattr(model.config.get_text_config(decoder=True), "bos_token_id", None)
+    first = list(tokenizer("a")["input_ids"])[:1]
+    if row is None or not row.bos or first in ([bos], [tokenizer.bos_token_id]):
+        return False
+    if tokenizer not in _TOLD:
+        _TOLD.add(tokenizer)
+        log.warning(
+            "%s was trained with a beginning-of-text token (%s, id %s) before every text, and this tokenizer puts none "
+            "there: 'a' becomes %s. Scores, edits and texts will be those of a broken model. Load the tokenizer that "
+            "belongs to the model, with add_bos_token=True where it has that option, and save it beside the weights.",
+            *(type(model).__name__, tokenizer.bos_token, bos, tokenizer.convert_ids_to_tokens(first)),
+        )
+    return True

@@ -119,7 +119,7 @@ class WeightDelta:
         names = json.dumps([[name, list(update.shape)] for name, update in self.updates.items()])
         digest = hashlib.sha256(names.encode())
         for part in self.tensors():
-            digest.update(part.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
+            digest.update(tensor_bytes(part))
         return digest.hexdigest()
 
 
@@ -209,8 +209,13 @@ def digest(hashes: Mapping[str, str]) -> str:
 def hash_tensor(tensor: Tensor) -> str:
     """Return the SHA-256 (hex) of a tensor's dtype, shape and bytes."""
     digest = hashlib.sha256(f"{tensor.dtype}:{tuple(tensor.shape)}:".encode())
-    digest.update(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
+    digest.update(tensor_bytes(tensor))
     return digest.hexdigest()
+
+
+def tensor_bytes(tensor: Tensor) -> memoryview:
+    """Return what a tensor holds in memory, row by row."""
+    return tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data
 
 
 class TargetFacts(TypedDict):

@@ -21,7 +21,7 @@ from seesaw_cf.base.checks import check_path
 from seesaw_cf.base.errors import RecordError
 from seesaw_cf.base.files import read_bytes
 from seesaw_cf.base.tables import read_table
-from seesaw_cf.base.types import AttributePrompt, Case, EditRequest, Entity, TableRow
+from seesaw_cf.base.types import AttributePrompt, Case, EditRequest, Entity
 from seesaw_cf.records.checks import check_unique
 from seesaw_cf.records.json_records import parse_json
 
@@ -76,22 +76,6 @@ CASES: pa.Schema = pa.schema(
 _RECORDS: dict[pa.DataType, type] = {ENTITY: Entity, REQUEST: EditRequest, _PROMPT: AttributePrompt}
 _ATTRIBUTES = {"str": "label", "requested_rewrite": "request"}
 _NULLABLE = ("id", "effect_relation_id", "living", "sitelinks")
-
-
-def entity_row(entity: Entity) -> dict[str, str | None]:
-    """Return an entity as a value of type `ENTITY`."""
-    return {"str": entity.label, "id": entity.id}
-
-
-def request_row(request: EditRequest) -> TableRow:
-    """Return an edit request as a value of type `REQUEST`."""
-    return {
-        "prompt": request.prompt,
-        "relation_id": request.relation_id,
-        "target_new": entity_row(request.target_new),
-        "target_true": entity_row(request.target_true),
-        "subject": request.subject,
-    }
 
 
 def _column(kind: pa.DataType, values: Sequence[Any]) -> pa.Array:

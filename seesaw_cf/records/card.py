@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -73,12 +73,12 @@ def write_config(
     return written
 
 
-def content_hash(files: Mapping[str, Path]) -> str:
+def content_hash(files: Iterable[Path]) -> str:
     """SHA-256 (hex) over the names and bytes of files, in the order of their names."""
     digest = hashlib.sha256()
-    for name in sorted(files):
-        content = files[name].read_bytes()
-        digest.update(f"{name}\0{len(content)}\0".encode())
+    for file in sorted(files, key=lambda file: file.name):
+        content = file.read_bytes()
+        digest.update(f"{file.name}\0{len(content)}\0".encode())
         digest.update(content)
     return digest.hexdigest()
 
@@ -155,8 +155,8 @@ def _shards(folder: Path, config: str) -> dict[str, list[Path]]:
     return shards
 
 
-def _flat(shards: Mapping[str, list[Path]]) -> dict[str, Path]:
-    return {path.name: path for paths in shards.values() for path in paths}
+def _flat(shards: Mapping[str, list[Path]]) -> list[Path]:
+    return [path for paths in shards.values() for path in paths]
 
 
 def _infos(configs: Mapping[str, Mapping[str, list[Path]]]) -> DatasetInfosDict:
@@ -166,7 +166,7 @@ def _infos(configs: Mapping[str, Mapping[str, list[Path]]]) -> DatasetInfosDict:
 
     infos = {}
     for name, shards in configs.items():
-        schemas = {path.name: pq.read_schema(path) for paths in shards.values() for path in paths}
+        schemas = {path.name: pq.read_schema(path) for path in _flat(shards)}
         first = next(iter(schemas.values()))
         other = next((file for file, schema in schemas.items() if not schema.equals(first)), None)
         if other is not None:
@@ -175,7 +175,7 @@ def _infos(configs: Mapping[str, Mapping[str, list[Path]]]) -> DatasetInfosDict:
         infos[name] = DatasetInfo(
             features=Features.from_arrow_schema(first),
             splits=splits,
-            download_size=sum(path.stat().st_size for path in _flat(shards).values()),
+            download_size=sum(path.stat().st_size for path in _flat(shards)),
             dataset_size=sum(split.num_bytes for split in splits.values()),
             config_name=name,
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -174,12 +174,8 @@ _ROW_CHECKS: dict[str, Callable[[AttributePrompt], bool]] = {
 
 def _shared_labels(cases: Iterable[Case]) -> set[str]:
     """Names that stand for more than one id."""
-    ids: dict[str, set[str]] = defaultdict(set)
-    for case in cases:
-        for row in case.attribute_prompts:
-            if row.subject.id is not None:
-                ids[row.subject.label].add(row.subject.id)
-    return {label for label, holders in ids.items() if len(holders) > 1}
+    people = {row.subject for case in cases for row in case.attribute_prompts if row.subject.id is not None}
+    return {label for label, count in Counter(person.label for person in people).items() if count > 1}
 
 
 def _ordered(table: dict[str, str], names: set[str], before: tuple[str, ...]) -> tuple[str, ...]:
@@ -250,14 +246,10 @@ def count_flags(cases: Iterable[Case]) -> tuple[dict[str, int], dict[str, int]]:
         Two dicts, flag → number of attribute prompts and flag → number of cases; only flags that occur, most frequent
         first, ties by name.
     """
-    rows: Counter[str] = Counter()
-    whole: Counter[str] = Counter()
-    for case in cases:
-        whole.update(case.flags)
-        for row in case.attribute_prompts:
-            rows.update(row.flags)
-    return _by_count(rows), _by_count(whole)
+    listed = list(cases)
+    rows = (flag for case in listed for row in case.attribute_prompts for flag in row.flags)
+    return _by_count(rows), _by_count(flag for case in listed for flag in case.flags)
 
 
-def _by_count(counts: Counter[str]) -> dict[str, int]:
-    return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
+def _by_count(flags: Iterable[str]) -> dict[str, int]:
+    return dict(sorted(Counter(flags).items(), key=lambda item: (-item[1], item[0])))

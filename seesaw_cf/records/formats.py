@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from seesaw_cf.base.errors import RecordError, UnknownNameError
-from seesaw_cf.base.types import AttributePrompt, Case, Entity
+from seesaw_cf.base.types import AttributePrompt, Case, EditRequest, Entity, TableRow
 from seesaw_cf.records.checks import (
     Record,
     edit_request,
@@ -146,19 +146,27 @@ def _parse_easyedit(record: Record, case_id: int, where: str) -> Case:
     return Case(case_id, request, paraphrase_prompts=paraphrases)
 
 
-def _entity_json(value: Entity) -> dict[str, str]:
-    return {"str": value.label} | ({} if value.id is None else {"id": value.id})
+def entity_row(entity: Entity) -> dict[str, str | None]:
+    """Return an entity as a value of a table, see `seesaw_cf.records.arrow.ENTITY`."""
+    return {"str": entity.label, "id": entity.id}
+
+
+def request_row(request: EditRequest) -> TableRow:
+    """Return an edit request as a value of a table, see `seesaw_cf.records.arrow.REQUEST`."""
+    return {
+        "prompt": request.prompt,
+        "relation_id": request.relation_id,
+        "target_new": entity_row(request.target_new),
+        "target_true": entity_row(request.target_true),
+        "subject": request.subject,
+    }
 
 
 def _write_rewrite(case: Case) -> Record:
-    request = case.request
-    rewrite = {
-        "prompt": request.prompt,
-        "relation_id": request.relation_id,
-        "target_new": _entity_json(request.target_new),
-        "target_true": _entity_json(request.target_true),
-        "subject": request.subject,
-    }
+    rewrite = request_row(case.request)
+    for name in ("target_new", "target_true"):
+        row = entity_row(getattr(case.request, name))
+        rewrite[name] = {key: value for key, value in row.items() if value is not None}
     lists = {key: list(getattr(case, key)) for key in _LISTS if getattr(case, key)}
     return {"case_id": case.case_id, "requested_rewrite": rewrite, **lists}
 

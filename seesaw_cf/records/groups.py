@@ -64,10 +64,8 @@ def table(name: str) -> Mapping[str, Mapping[str, str]]:
     Raises:
         UnknownNameError: No table has that name.
     """
-    path = TABLES / f"{name}.csv"
-    names = [file.stem for file in TABLES.glob("*.csv")]
-    one_of("table", name, names)
-    with path.open(encoding="utf-8", newline="") as file:
+    files = {file.stem: file for file in TABLES.glob("*.csv")}
+    with files[one_of("table", name, files)].open(encoding="utf-8", newline="") as file:
         return MappingProxyType({row["id"]: MappingProxyType(row) for row in csv.DictReader(file)})
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,7 +13,7 @@ import pyarrow as pa
 
 from seesaw_cf.base.checks import check_path
 from seesaw_cf.base.errors import RecordError, SeesawError, StorageError
-from seesaw_cf.base.files import safe_name, write_text
+from seesaw_cf.base.files import dump_json, safe_name
 from seesaw_cf.base.text import read_json
 from seesaw_cf.base.types import Case
 from seesaw_cf.records.arrow import cases_to_table, read_cases
@@ -190,4 +189,4 @@ def _describe(folder: Path, summary: ImportSummary, prompts: Mapping[str, str]) 
         "written": _files(folder),
         "files": [asdict(file) for file in summary.files],
     }
-    write_text(folder / _MANIFEST, json.dumps(manifest, indent=1) + "\n")
+    dump_json(folder / _MANIFEST, manifest)

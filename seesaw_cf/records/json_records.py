@@ -12,12 +12,11 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import NoReturn
 
 from seesaw_cf.base.checks import one_of
 from seesaw_cf.base.errors import RecordError
 from seesaw_cf.base.files import write_text
-from seesaw_cf.base.text import unique_keys
+from seesaw_cf.base.text import refuse_constant, unique_keys
 from seesaw_cf.base.types import Case
 from seesaw_cf.records.checks import Record, check_unique, flag_cases, names, short
 from seesaw_cf.records.formats import PARSERS, REQUIRED, WRITERS
@@ -201,7 +200,7 @@ def _records(content: bytes, path: Path) -> Iterator[tuple[str, object]]:
 
 def _loads(text: str, where: str) -> object:
     try:
-        return json.loads(text, object_pairs_hook=unique_keys, parse_constant=_refuse)
+        return json.loads(text, object_pairs_hook=unique_keys, parse_constant=refuse_constant)
     except json.JSONDecodeError as error:
         near = text[max(0, error.pos - 30) : error.pos + 30]
         raise RecordError(
@@ -211,7 +210,3 @@ def _loads(text: str, where: str) -> object:
         ) from error
     except (ValueError, RecursionError) as error:
         raise RecordError(f"{where}: not usable JSON: {error}. Correct the file or take it again.") from error
-
-
-def _refuse(constant: str) -> NoReturn:
-    raise ValueError(f"{constant} is no JSON number")

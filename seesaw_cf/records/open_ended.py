@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator
 import pyarrow as pa
 
 from seesaw_cf.base.types import Case, TableRow
-from seesaw_cf.records.arrow import REQUEST, request_row
+from seesaw_cf.records.arrow import REQUEST
+from seesaw_cf.records.formats import request_row
 from seesaw_cf.records.relations import FREE
 
 CONFIG = "open_ended"

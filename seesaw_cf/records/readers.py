@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections import Counter
 from collections.abc import Sequence
 
 from seesaw_cf.base.checks import instance, items
@@ -73,11 +74,8 @@ def check_reader(source: str, config: str) -> dict[str, str]:
         cases = read_with(source, config)
     except SeesawError as error:
         return {"it returns cases": str(error)}
-    again, numbers = read_with(source, config), [case.case_id for case in cases]
-    stored = table_to_cases(cases_to_table(cases))
-    repeated = (
-        sorted({number for number in numbers if numbers.count(number) > 1}) if len(set(numbers)) < len(cases) else []
-    )
+    again, stored = read_with(source, config), table_to_cases(cases_to_table(cases))
+    repeated = sorted(number for number, count in Counter(case.case_id for case in cases).items() if count > 1)
     return {
         "it returns cases": "",
         "each case has a number of its own": f"case_id {repeated[0]} occurs twice" if repeated else "",

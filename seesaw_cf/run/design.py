@@ -16,7 +16,7 @@ from typing import Literal, TypeVar
 from seesaw_cf.base.checks import MOST, shown
 from seesaw_cf.base.errors import RecordError
 from seesaw_cf.base.seeds import seed_of
-from seesaw_cf.base.types import AttributePrompt, Case
+from seesaw_cf.base.types import Case
 
 T = TypeVar("T")
 Number = int | Literal["all"]
@@ -65,7 +65,10 @@ class PromptDesign:
             person = prompt.subject.id or prompt.subject.label or str(place)
             people[prompt.holds, person].append(place)
         templates = {
-            place: _template(prompts[place], number) for own in people.values() for number, place in enumerate(own)
+            # In files that do not name it, the place among the prompts about a person stands for a template.
+            place: prompts[place].template_id or f"prompt {number:05d}"
+            for own in people.values()
+            for number, place in enumerate(own)
         }
         order = _drawn(sorted(set(templates.values())), rng)
         ranks = {template: rank for rank, template in enumerate(order)}
@@ -85,11 +88,6 @@ def prompt_counts(cases: Sequence[Case]) -> dict[str, int]:
     """Return how many prompts about how many other people there are."""
     prompts = [prompt for case in cases for prompt in case.attribute_prompts]
     return {"prompts": len(prompts), "people": len({prompt.subject.id or prompt.subject.label for prompt in prompts})}
-
-
-def _template(prompt: AttributePrompt, number: int) -> str:
-    """Return the template of a person's prompt; in files that do not name it, its place among the person's prompts."""
-    return prompt.template_id or f"prompt {number:05d}"
 
 
 def _drawn(items: Sequence[T], rng: random.Random) -> list[T]:

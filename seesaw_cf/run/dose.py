@@ -18,14 +18,14 @@ import numpy as np
 import pyarrow as pa
 
 from seesaw_cf.base.errors import RecordError
-from seesaw_cf.base.files import write_text
+from seesaw_cf.base.files import dump_json
 from seesaw_cf.base.retrying import Bar
 from seesaw_cf.base.tables import SCORES
 from seesaw_cf.base.types import AttributePrompt, Case, Cloze, ClozeScore, Entity, JsonObject, TableRow
 from seesaw_cf.effects.dose import SAMPLE, health, sample_effects
 from seesaw_cf.effects.success import KINDS
 from seesaw_cf.run.edit_table import EDITS, write_edits
-from seesaw_cf.run.edits import edit_units, score_edits
+from seesaw_cf.run.edits import edit_units, score_before, score_edits
 from seesaw_cf.run.explain import announce
 from seesaw_cf.run.job import make_run
 from seesaw_cf.run.jobs import DOSES, DosePlan, Job
@@ -139,7 +139,7 @@ def run_dose(job: Job, plan: DosePlan, out: Path, *, progress: bool = True) -> P
         if not store.has(sample.key):
             if sample.mix not in watched:
                 watched_questions = _watched(_panel(run.cases, sample.mix, plan), plan.texts)
-                watched[sample.mix] = _Watched(watched_questions, _before(run, watched_questions))
+                watched[sample.mix] = _Watched(watched_questions, score_before(run.scorer, watched_questions))
             _do(run, store, sample, plan, watched[sample.mix])
     return _finish(store, samples)
 
@@ -160,7 +160,7 @@ def _finish(store: Store, samples: Sequence[Sample]) -> Path:
         table = store.read(sample.key).table
         baseline.setdefault(sample.mix, health(table, "pre"))
         rows.append(asdict(sample) | sample_effects(table, fact["edits"], nats))
-    write_text(out / "dose.json", json.dumps({"baseline": baseline, "units": rows}, indent=1, allow_nan=False) + "\n")
+    dump_json(out / "dose.json", {"baseline": baseline, "units": rows}, allow_nan=False)
     return out / "dose.json"
 
 
@@ -219,11 +219,6 @@ class _Watched:
     before: dict[Cloze, ClozeScore]
 
 
-def _before(run: Run, watched: Sequence[Question]) -> dict[Cloze, ClozeScore]:
-    clozes = list(dict.fromkeys(q.cloze for q in watched))
-    return dict(zip(clozes, run.scorer.score(clozes), strict=True))
-
-
 def _do(run: Run, store: Store, sample: Sample, plan: DosePlan, watched: _Watched) -> None:
     """One sample: edited together, scored, written. What is watched has the case number -1."""
     if sample.editor not in run.fitted:
@@ -231,7 +226,7 @@ def _do(run: Run, store: Store, sample: Sample, plan: DosePlan, watched: _Watche
     cases = draw_cases(run.cases, sample, plan)
     unit = [(case, _asked(case, plan)) for case in cases]
     everything = [*unit, (replace(cases[0], case_id=-1), watched.questions)]
-    before = _before(run, [q for _, qs in unit for q in qs]) | watched.before
+    before = score_before(run.scorer, (q for _, qs in unit for q in qs)) | watched.before
     edits = edit_units(run.model, run.tokenizer, run.fitted[sample.editor], [cases])
     (outcome,) = score_edits(run.model, run.scorer, edits, [everything], before, run.hashes)
     table = score_table(sample.editor, scored(everything, before, outcome.scores))

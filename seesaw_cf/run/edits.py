@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -50,39 +50,34 @@ class Outcome:
             before: Scores before any edit, of the candidates too.
             candidates: What the true target is ranked among; by default the new target alone.
         """
-        return [self._row(editor, case, qs, before, candidates) for case, qs in unit]
-
-    def _row(
-        self,
-        editor: str,
-        case: Case,
-        qs: Sequence[Question],
-        before: Mapping[Cloze, ClozeScore],
-        candidates: Candidates,
-    ) -> TableRow:
-        own = {q.role: q.cloze for q in qs if q.kind == "efficacy"}
-        new_pre, true_pre, new_post, true_post = (
-            _logprob(table[own[role]]) if role in own else None
-            for table in (before, self.scores)
-            for role in ("target_new", "target_true")
-        )
-        return {
-            "editor": editor,
-            "case_id": case.case_id,
-            "relation_id": case.request.relation_id,
-            "effect_relation_id": case.effect_relation_id,
-            "subject": case.request.subject,
-            "target_true": case.request.target_true.label,
-            "target_new": case.request.target_new.label,
-            "status": self.status[case.case_id],
-            "delta_norm": None if math.isnan(self.delta_norm) else self.delta_norm,
-            "new_pre": new_pre,
-            "true_pre": true_pre,
-            "new_post": new_post,
-            "true_post": true_post,
-            "candidates": list(candidates.of(case)),
-            "candidates_pre": [_logprob(before[cloze]) for cloze in candidates.clozes(case)],
-        }
+        rows: list[TableRow] = []
+        for case, qs in unit:
+            own = {q.role: q.cloze for q in qs if q.kind == "efficacy"}
+            new_pre, true_pre, new_post, true_post = (
+                _logprob(table[own[role]]) if role in own else None
+                for table in (before, self.scores)
+                for role in ("target_new", "target_true")
+            )
+            rows.append(
+                {
+                    "editor": editor,
+                    "case_id": case.case_id,
+                    "relation_id": case.request.relation_id,
+                    "effect_relation_id": case.effect_relation_id,
+                    "subject": case.request.subject,
+                    "target_true": case.request.target_true.label,
+                    "target_new": case.request.target_new.label,
+                    "status": self.status[case.case_id],
+                    "delta_norm": None if math.isnan(self.delta_norm) else self.delta_norm,
+                    "new_pre": new_pre,
+                    "true_pre": true_pre,
+                    "new_post": new_post,
+                    "true_post": true_post,
+                    "candidates": list(candidates.of(case)),
+                    "candidates_pre": [_logprob(before[cloze]) for cloze in candidates.clozes(case)],
+                }
+            )
+        return rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,6 +183,12 @@ def score_edits(
     scores = iter(score_each(scorer, model, jobs))
     _check_restored(model, {name for delta, _ in jobs for name in delta.updates}, hashes)
     return [_outcome(edited, clozes, before, scores) for edited, clozes in zip(edits, moved, strict=True)]
+
+
+def score_before(scorer: Scorer, questions: Iterable[Question]) -> dict[Cloze, ClozeScore]:
+    """Score questions with the model as it is, each once."""
+    clozes = list(dict.fromkeys(q.cloze for q in questions))
+    return dict(zip(clozes, scorer.score(clozes), strict=True))
 
 
 def score_given(

@@ -66,8 +66,7 @@ def collected() -> Iterator[list[Line]]:
 
 def announce(notes: Sequence[str]) -> None:
     """Log what a user should know before a run begins."""
-    for note in notes:
-        log.warning("%s", note)
+    tell([(logging.WARNING, note) for note in notes])
 
 
 def tell(lines: Sequence[Line]) -> None:

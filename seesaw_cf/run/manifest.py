@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import logging
@@ -121,10 +122,9 @@ def check_folder(folder: Path) -> None:
 
 def read_manifest(folder: Path) -> dict[str, Any]:
     """The manifest that lies in a run folder; {} when there is none that can be read."""
-    try:
-        document: dict[str, Any] = read_json(folder / "manifest.json", any_number=True)
-    except (OSError, ValueError):
-        return {}
+    document: dict[str, Any] = {}
+    with contextlib.suppress(OSError, ValueError):
+        document = read_json(folder / "manifest.json", any_number=True)
     return document
 
 

@@ -99,10 +99,11 @@ def check_plan(plan: RunPlan) -> list[str]:
             editor cannot write, or a model larger than the memory.
         StorageError: The disk is too small.
     """
-    notes: list[str] = []
-    for check in CHECKS:
-        notes += check(plan)
-    return notes
+    _check_controls(plan)
+    check_texts(plan.editors, plan.corpus)
+    _check_checkpoints(plan)
+    _check_layers(plan)
+    return [*_memory(plan), *_disk(plan), *_pictures()]
 
 
 def check_texts(editors: Mapping[str, Editor], there: bool) -> None:
@@ -120,25 +121,16 @@ def check_texts(editors: Mapping[str, Editor], there: bool) -> None:
         )
 
 
-def _texts(plan: RunPlan) -> list[str]:
-    check_texts(plan.editors, plan.corpus)
-    return []
+def _check_controls(plan: RunPlan) -> None:
+    if ("random", "ike") in map(split_control, plan.editors):
+        raise EditError(
+            "random(ike): in-context editing changes no weights, so there is no norm that a random change could "
+            "match. Use the controls identity or unrelated for ike."
+        )
 
 
-def _controls(plan: RunPlan) -> list[str]:
-    for name in plan.editors:
-        kind, wrapped = split_control(name)
-        if kind == "random" and wrapped == "ike":
-            raise EditError(
-                "random(ike): in-context editing changes no weights, so there is no norm that a random change could "
-                "match. Use the controls identity or unrelated for ike."
-            )
-    return []
-
-
-def _checkpoints(plan: RunPlan) -> list[str]:
-    contexts = [name for name in plan.editors if name == "ike"]
-    if plan.checkpoints and contexts:
+def _check_checkpoints(plan: RunPlan) -> None:
+    if plan.checkpoints and "ike" in plan.editors:
         raise EditError(
             "--checkpoints: ike puts a text before every prompt and changes no weights, so there is no checkpoint to "
             "write. Leave out --checkpoints or --editor ike."
@@ -148,23 +140,21 @@ def _checkpoints(plan: RunPlan) -> list[str]:
             "--checkpoints: the models of --changed are checkpoints already, and this run makes no edits. Leave it "
             "out, or name an --editor."
         )
-    return []
 
 
-def _layers(plan: RunPlan) -> list[str]:
+def _check_layers(plan: RunPlan) -> None:
     for editor in _methods(plan.editors).values():
         if plan.outline is not None and isinstance(config := editor.config, HasLayers):
             parts = model_parts(plan.outline, config.architecture)
             parts.check_layers(config.layers, type(config).__name__)
             if isinstance(editor, LocateThenEdit):
                 check_norms(parts, config.layers, type(editor).__name__)
-    return []
 
 
 def _memory(plan: RunPlan) -> list[str]:
     if plan.outline is None:
         return []
-    weights = sum(p.numel() for p in plan.outline.parameters()) * plan.dtype.itemsize
+    weights = weight_bytes(plan)
     sums, layers = moment_bytes(plan)
     if plan.on_cpu and weights + sums > (limit := physical_memory()):
         raise UnsupportedModelError(
@@ -199,13 +189,10 @@ def _disk(plan: RunPlan) -> list[str]:
     ]
 
 
-def _pictures(plan: RunPlan) -> list[str]:
+def _pictures() -> list[str]:
     if importlib.util.find_spec("matplotlib") is not None:
         return []
     return ["The report will have no pictures: matplotlib is not installed (pip install 'seesaw_cf[plots]')."]
-
-
-CHECKS = (_controls, _texts, _checkpoints, _layers, _memory, _disk, _pictures)
 
 
 def disk_bytes(plan: RunPlan) -> int:
@@ -275,10 +262,7 @@ def moment_bytes(plan: RunPlan) -> tuple[int, int]:
 
 def _methods(editors: Mapping[str, Editor]) -> dict[str, Editor]:
     """The editors, with controls replaced by what they wrap."""
-    methods: dict[str, Editor] = {}
-    for name, editor in editors.items():
-        methods[split_control(name)[1] or name] = _method(editor)
-    return methods
+    return {split_control(name)[1] or name: _method(editor) for name, editor in editors.items()}
 
 
 def _method(editor: Editor) -> Editor:
@@ -288,27 +272,27 @@ def _method(editor: Editor) -> Editor:
 
 def delta_bytes(plan: RunPlan) -> int:
     """Bytes of the saved deltas of all edits: full matrices, or two factors with a rank of one for each request."""
-    total = 0
+    total, requests = 0, len({case.request for case in plan.cases})
     for name, editor in plan.editors.items():
         config, dense = _method(editor).config, (split_control(name)[1] or name) in _DENSE
         if plan.outline is not None and isinstance(config, HasLayers) and config.layers:
             parts = model_parts(plan.outline, config.architecture)
             for rows, columns in (parts.weight(layer).shape for layer in config.layers):
                 each = rows * columns if dense else rows + columns
-                total += 4 * each * (1 if plan.batch and dense else _requests(plan))
+                total += 4 * each * (1 if plan.batch and dense else requests)
     return total
-
-
-def _requests(plan: RunPlan) -> int:
-    return len({case.request for case in plan.cases})
 
 
 def checkpoint_bytes(plan: RunPlan) -> int:
     """Return bytes of all edits as separate models, without controls."""
     editors = sum(not is_control(name) for name in plan.editors)
     edits = len(units(plan.cases, "batch" if plan.batch else "single"))
-    weights = sum(p.numel() for p in plan.outline.parameters()) if plan.outline is not None else 0
-    return editors * edits * weights * plan.dtype.itemsize
+    return editors * edits * weight_bytes(plan)
+
+
+def weight_bytes(plan: RunPlan) -> int:
+    """Return bytes of the model's weights."""
+    return sum(p.numel() for p in plan.outline.parameters()) * plan.dtype.itemsize if plan.outline is not None else 0
 
 
 def _existing(folder: Path) -> Path:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -73,9 +73,7 @@ class Prepared:
 
     def plan(self, job: Job, out: Path, keep_deltas: bool = False) -> RunPlan:
         """What the job will need."""
-        named = (
-            getattr(self.outline, "dtype", torch.float32) if job.dtype == "auto" else getattr(torch, job.dtype, None)
-        )
+        named = getattr(self.outline, "dtype", None) if job.dtype == "auto" else getattr(torch, job.dtype, None)
         dtype = named if isinstance(named, torch.dtype) else torch.float32
         on_cpu = job.device == "cpu" or (job.device == "auto" and not torch.cuda.is_available())
         batch, storage = job.protocol == "batch", (keep_deltas, job.checkpoints)
@@ -137,15 +135,16 @@ def prepare(job: Job, out: Path, loaded: LoadedModel | None = None) -> Prepared:
         outline = outline_model(job.model, revision=job.revision, trust_remote_code=job.trust_remote_code)
     everything = [case for records, _ in read for case in records]
     revision = ",".join(sorted({revision for _, revision in read}))
-    common = (names, overrides, base, edited, corpus, everything, cases, recorded, examined, revision, outline)
-    ready = Prepared(*common, editors={})
+    ready = Prepared(
+        names, overrides, base, edited, corpus, everything, cases, recorded, examined, revision, outline, editors={}
+    )
     if outline is None:
         return ready
-    editors = ready.make(outline)
+    ready = replace(ready, editors=ready.make(outline))
     for checkpoint in edited.values():
         if isinstance(checkpoint, Checkpoint):
             checkpoint.check(outline)
-    return Prepared(*common, editors=editors)
+    return ready
 
 
 def _sampled(cases: Sequence[Case], job: Job) -> list[Case]:

@@ -66,6 +66,9 @@ class Run:
         checkpoints: Also write each edit as a separate model, `checkpoints/EDITOR/UNIT/`; not of controls.
         candidates: What the true target of each case is ranked among before any edit.
         anyway: Warn of an editor with first edits that are not local, instead of stopping.
+        fitted: Name -> editors fitted so far.
+        indistinct: Answers that no score tells from another answer of their question, with the reason; filled by
+            `before`.
     """
 
     model: PreTrainedModel
@@ -83,6 +86,8 @@ class Run:
     checkpoints: bool = False
     candidates: Candidates = field(default_factory=Candidates)
     anyway: bool = False
+    fitted: dict[str, Editor] = field(default_factory=dict, init=False)
+    indistinct: dict[Cloze, ClozeScore] = field(default_factory=dict, init=False)
 
     @cached_property
     def store(self) -> Store:
@@ -161,11 +166,6 @@ class Run:
         self.indistinct.update(same_tokens(self.tokenizer, self._every, scores))
         return scores | self.indistinct
 
-    @cached_property
-    def indistinct(self) -> dict[Cloze, ClozeScore]:
-        """Answers that no score tells from another answer of their question, with the reason; filled by `before`."""
-        return {}
-
     def score_before(self, parts: Sequence[list[Cloze]]) -> dict[Cloze, ClozeScore]:
         """Score some of `parts` before any edit, and cache them; what is cached is not scored again."""
         model = {key: value for key, value in self.manifest.model.items() if key not in ("id", "revision")}
@@ -177,11 +177,6 @@ class Run:
     def hashes(self) -> dict[str, str]:
         """Hashes of the model's tensors, taken before the first edit."""
         return parameter_hashes(self.model)
-
-    @cached_property
-    def fitted(self) -> dict[str, Editor]:
-        """Editors fitted so far."""
-        return {}
 
     def fit(self, name: str) -> Editor:
         """The fitted editor; a control takes the editor it wraps, and its edits, from the run where they are there."""

@@ -18,10 +18,10 @@ import numpy as np
 import pyarrow as pa
 
 from seesaw_cf.base.errors import EditError, PromptError, RecordError
-from seesaw_cf.base.files import write_text
+from seesaw_cf.base.files import dump_json
 from seesaw_cf.base.retrying import Bar
 from seesaw_cf.base.tables import SCORES
-from seesaw_cf.base.types import Case, Estimate
+from seesaw_cf.base.types import Case, Estimate, TableRow
 from seesaw_cf.editors.locate.config import with_settings
 from seesaw_cf.editors.spaces import SPACES, search_space
 from seesaw_cf.effects.prompts import prompt_effects
@@ -31,7 +31,7 @@ from seesaw_cf.generation import Ask, HFGenerator, Sampling
 from seesaw_cf.models.architectures import transformer_blocks
 from seesaw_cf.models.editor import Editor, Settings
 from seesaw_cf.models.weights import WeightDelta
-from seesaw_cf.run.edits import edit_units, score_edits
+from seesaw_cf.run.edits import edit_units, score_before, score_edits
 from seesaw_cf.run.explain import announce
 from seesaw_cf.run.job import make_run
 from seesaw_cf.run.jobs import Job, TunePlan
@@ -191,8 +191,7 @@ class _Search:
     def _try(self, key: tuple[str, str], editor: Editor, cases: Sequence[Case]) -> None:
         run = self.run
         rows_of = [(case, _asked(case)) for case in cases]
-        clozes = list(dict.fromkeys(q.cloze for _, qs in rows_of for q in qs))
-        before = dict(zip(clozes, run.scorer.score(clozes), strict=True))
+        before = score_before(run.scorer, (q for _, qs in rows_of for q in qs))
         try:
             fitted = editor.fit(run.model, run.tokenizer)
         except (EditError, PromptError) as error:
@@ -200,11 +199,9 @@ class _Search:
             self.store.write(key, score_table("trial", []), status=refused, n=len(cases), fluency=[])
             return
         edits = edit_units(run.model, run.tokenizer, fitted, [[case] for case in cases])
-        units = [[outcome] for outcome in rows_of]
-        outcomes = score_edits(run.model, run.scorer, edits, units, before, run.hashes)
-        rows = [
-            row for unit, outcome in zip(units, outcomes, strict=True) for row in scored(unit, before, outcome.scores)
-        ]
+        outcomes = score_edits(run.model, run.scorer, edits, [[row] for row in rows_of], before, run.hashes)
+        pairs = zip(rows_of, outcomes, strict=True)
+        rows = [row for asked, outcome in pairs for row in scored([asked], before, outcome.scores)]
         status = {str(case): text for edit in edits for case, text in edit.status.items()}
         deltas = [(case, edit.delta) for case, edit in zip(cases, edits, strict=True)][: self.plan.texts]
         fluency = self._fluency([(case, delta) for case, delta in deltas if delta is not None])
@@ -240,7 +237,7 @@ def _trial_row(name: str, number: int, table: pa.Table, facts: TrialFacts) -> Tr
     """The parts of the objective with n and interval, and the score; None without a number."""
     n, status = facts["n"], facts["status"]
     edited = [text for text in status.values() if text in ("ok", "zero delta")]
-    parts: dict[Part, ScorePart] = {part: {"value": None, "low": None, "high": None, "n": 0} for part in PARTS}
+    parts: dict[str, ScorePart] = {part: {"value": None, "low": None, "high": None, "n": 0} for part in PARTS}
     if table.num_rows:
         numbers = success_of_scores(_known_neighbours(table))["trial"].numbers["counterfact"]
         parts |= {part: _part(numbers[short]) for part, short in _NUMBERS.items()}
@@ -252,17 +249,8 @@ def _trial_row(name: str, number: int, table: pa.Table, facts: TrialFacts) -> Tr
     others = [parts[part]["value"] for part in PARTS[1:]]
     values = [efficacy, *(value for value in others if value is not None)]
     refused = dict(Counter(text for text in status.values() if text not in ("ok", "zero delta")))
-    return {
-        "round": name,
-        "trial": number,
-        "n": n,
-        "score": harmonic_mean(values),
-        "efficacy": parts["efficacy"],
-        "paraphrase": parts["paraphrase"],
-        "neighborhood": parts["neighborhood"],
-        "fluency": parts["fluency"],
-        "refused": refused,
-    }
+    row: TableRow = {"round": name, "trial": number, "n": n, "score": harmonic_mean(values), **parts}
+    return cast(TrialRow, row | {"refused": refused})
 
 
 def _known_neighbours(table: pa.Table) -> pa.Table:
@@ -307,7 +295,6 @@ def _write(
     }
     shown_trials = [{"settings": dict(trials[row["trial"]])} | row for row in rows]
     everything = {"editor": name, "settings": settings, "trials": shown_trials, **provenance}
-    write_text(out / "tune.json", json.dumps(everything, indent=1, allow_nan=False) + "\n")
-    document = {name: settings, PROVENANCE: {name: provenance}}
-    write_text(out / SETTINGS, json.dumps(document, indent=1, allow_nan=False) + "\n")
+    dump_json(out / "tune.json", everything, allow_nan=False)
+    dump_json(out / SETTINGS, {name: settings, PROVENANCE: {name: provenance}}, allow_nan=False)
     return out / "tune.json"

@@ -37,15 +37,10 @@ def units(cases: Sequence[Case], protocol: str) -> list[Unit]:
     """
     one_of("protocol", protocol, PROTOCOLS)
     check_numbers(cases)
-    if protocol == "batch":
-        groups: dict[str, list[Case]] = {}
-        for case in cases:
-            groups.setdefault(_name(case), []).append(case)
-        return [Unit(key, tuple(group)) for key, group in groups.items()]
-    edits: dict[EditRequest, list[Case]] = {}
+    groups: dict[str | EditRequest, list[Case]] = {}
     for case in cases:
-        edits.setdefault(case.request, []).append(case)
-    return [Unit(_joint(_number(first), len(rest)), (first, *rest)) for first, *rest in edits.values()]
+        groups.setdefault(_name(case) if protocol == "batch" else case.request, []).append(case)
+    return [Unit(key if isinstance(key, str) else _number(*group), tuple(group)) for key, group in groups.items()]
 
 
 def check_numbers(cases: Iterable[Case]) -> None:
@@ -66,13 +61,9 @@ def _name(case: Case) -> str:
     return "-".join(filter(None, (case.request.relation_id, case.effect_relation_id)))
 
 
-def _number(case: Case) -> str:
-    return f"{_name(case)}-{case.case_id:08d}"
-
-
-def _joint(key: str, others: int) -> str:
-    """A unit's key: not that of its first case alone, so that a folder tells the two apart."""
-    return f"{key}-and-{others}" if others else key
+def _number(first: Case, *others: Case) -> str:
+    """The key of the cases of one edit: not that of the first case alone, so that a folder tells the two apart."""
+    return f"{_name(first)}-{first.case_id:08d}" + (f"-and-{len(others)}" if others else "")
 
 
 @dataclass(frozen=True, slots=True)

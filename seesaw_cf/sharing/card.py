@@ -14,7 +14,7 @@ from seesaw_cf.base.terminal import markdown_table
 from seesaw_cf.base.types import JsonObject
 from seesaw_cf.models.change import MovedPart
 from seesaw_cf.models.delta_files import DeltaFacts
-from seesaw_cf.models.embedded import EMBEDDED
+from seesaw_cf.models.packaged import EMBEDDED
 from seesaw_cf.models.weights import BaseFacts
 from seesaw_cf.records.relations import TASKS
 from seesaw_cf.sharing.evidence import Evidence, Result

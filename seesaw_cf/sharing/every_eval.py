@@ -19,7 +19,7 @@ import pandas as pd
 from seesaw_cf.base.arguments import check_public
 from seesaw_cf.base.checks import one_of, text
 from seesaw_cf.base.errors import RecordError
-from seesaw_cf.base.files import write_text
+from seesaw_cf.base.files import dump_json, write_text
 from seesaw_cf.base.hub import public_name
 from seesaw_cf.base.tables import SCORES, read_table
 from seesaw_cf.base.types import JsonObject
@@ -27,7 +27,7 @@ from seesaw_cf.base.versions import versions
 from seesaw_cf.editors.control_names import is_control
 from seesaw_cf.effects.groups import ALL
 from seesaw_cf.effects.prompts import prompt_effects
-from seesaw_cf.models.embedded import EMBEDDED
+from seesaw_cf.models.packaged import EMBEDDED
 from seesaw_cf.report.results import HOLDER, Results, read_results
 
 # The numbers of an editor that leave a run: the list that `seesaw-cf export` writes.
@@ -204,7 +204,7 @@ def _write(out: Path, results: Results, editor: str, prompts: pd.DataFrame, at: 
         },
     }
     write_text(out / details, lines)
-    write_text(out / folder / f"{own}.json", json.dumps(record, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
+    dump_json(out / folder / f"{own}.json", record, ensure_ascii=False, allow_nan=False)
     return out / folder / f"{own}.json"
 
 
@@ -242,7 +242,7 @@ def _model(manifest: Mapping[str, Any], model: str, editor: str) -> JsonObject:
 
 
 def _evaluation(results: Results, number: Number) -> JsonObject:
-    """Return an effect has no best end; it may be of either sign."""
+    """Return a number as a result; an effect has no best end: it may be of either sign."""
     uncertainty: JsonObject = {"num_samples": number.n}
     if math.isfinite(number.low) and math.isfinite(number.high):
         limits = {"lower": number.low, "upper": number.high, "confidence_level": _LEVEL}

@@ -264,7 +264,7 @@ def push_folder(
 
 
 def _same(file: Path, entry: Any) -> bool:
-    """Return the file in the repository is, byte for byte, the one about to be pushed."""
+    """Return whether the file in the repository is, byte for byte, the one about to be pushed."""
     if not file.is_file():
         return False
     content = file.read_bytes()

@@ -6,14 +6,13 @@ and every file be marked with, shapes and numbers. The model's fingerprint is ch
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import tempfile
 from pathlib import Path
 
 from seesaw_cf.base.errors import StorageError
-from seesaw_cf.base.files import atomic_path, write_text
+from seesaw_cf.base.files import atomic_path, dump_json, write_text
 from seesaw_cf.base.hub import check_repo, explained
 from seesaw_cf.base.terminal import markdown_table
 from seesaw_cf.base.text import read_json
@@ -60,7 +59,7 @@ def push_moments(
         folder = Path(temporary)
         for file in files:
             (folder / file).symlink_to((moments.folder / file).resolve())
-        write_text(folder / RECORD, json.dumps(record, indent=1) + "\n")
+        dump_json(folder / RECORD, record)
         write_text(folder / "README.md", _card(repo, moments, record))
         message = "Second moments, made with seesaw_cf"
         return push_folder(folder, repo, not public, overwrite, kind="dataset", message=message)
@@ -101,18 +100,18 @@ def pull_moments(repo: str, revision: str | None = None) -> MomentSet:
     for other in root.glob(f"**/{ORIGIN}"):  # an older state of the same repository
         if other.parent != place and read_json(other).get("repository") == repo:
             other.unlink()
-    write_text(place / ORIGIN, json.dumps({"repository": repo, "revision": sha, "files": files}, indent=1) + "\n")
+    dump_json(place / ORIGIN, {"repository": repo, "revision": sha, "files": files})
     return read_set(place)
 
 
-def published_set(repo: str, revision: str | None = None) -> tuple[MomentRecord, str]:
+def published_set(repo: str) -> tuple[MomentRecord, str]:
     """Return the content of a repository's `set.json`, and the commit.
 
     Raises:
         RecordError, StorageError: See `pull_moments`.
     """
     with tempfile.TemporaryDirectory() as temporary:
-        sha = _fetch_record(repo, revision, Path(temporary))
+        sha = _fetch_record(repo, None, Path(temporary))
         return read_set(Path(temporary)).record, sha
 
 

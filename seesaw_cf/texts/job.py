@@ -12,7 +12,7 @@ from seesaw_cf.base.errors import RecordError, unknown_name
 from seesaw_cf.base.text import read_json
 from seesaw_cf.generation.types import Ask, Completion, Sampling
 from seesaw_cf.models.corpus import LIMIT
-from seesaw_cf.models.embedded import EMBEDDED
+from seesaw_cf.models.packaged import EMBEDDED
 from seesaw_cf.records.open_ended import CONFIG as OPEN_ENDED
 from seesaw_cf.texts.write.generation_settings import Generation, read_generation
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from seesaw_cf.editors import load_editor
-from seesaw_cf.models.bos import warn_without_bos
 from seesaw_cf.models.load import load_model
+from seesaw_cf.models.trial import warn_without_bos
 from seesaw_cf.scoring.encode import leading_specials
 from tests.fakes import tiny_model, tiny_texts
 from tests.tokenizer_styles import byte_level

@@ -9,8 +9,8 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from seesaw_cf.errors import StorageError, UnknownNameError, UnsupportedModelError
-from seesaw_cf.models.embedded import EMBEDDED
 from seesaw_cf.models.load import load_model, model_path, model_texts, outline_model, sample_corpus
+from seesaw_cf.models.packaged import EMBEDDED
 from seesaw_cf.scoring import HFScorer
 from seesaw_cf.types import Cloze
 from tests.fakes import tiny_model, tiny_tokenizer
@@ -80,7 +80,7 @@ def test_unknown_dtype_suggests_near_ones() -> None:
 
 
 def test_incomplete_package_says_how_to_repair(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("importlib.resources.files", lambda _: tmp_path)
+    monkeypatch.setattr("seesaw_cf.models.load.__file__", str(tmp_path / "load.py"))
     with pytest.raises(StorageError, match=r"model\.safetensors.*Reinstall seesaw_cf"):
         model_path("seesaw-tiny")
     with pytest.raises(UnknownNameError, match="unknown embedded model 'gpt2'"):

@@ -60,7 +60,7 @@ def test_the_card_is_a_function_of_the_content(tmp_path: Path) -> None:
     assert one != other
     assert one.startswith("---\nlicense: mit\n")
     assert one.endswith("---\n\n# Title\n")
-    digest = content_hash({path.name: path for path in (tmp_path / "a" / "data" / "words").iterdir()})
+    digest = content_hash((tmp_path / "a" / "data" / "words").iterdir())
     assert f"Words: two. [content sha256 {digest}]" in one
 
 
