@@ -226,8 +226,8 @@ def other_models(views: Mapping[str, Tables]) -> str:
         own, table = own_editors(tables), tables["contrasts"]
         tested = table[~table["mirror"].astype(bool) & table["p"].notna() & table["editor"].isin(own)]
         away = int(tested["verdict"].isin(AFFECTED).sum())
-        there = set(tables["levels"]["level"])
-        clauses = [f"{words} {by_verdict(tables, level)}" for level, words in _LEVEL_SENTENCES.items() if level in there]
+        levels = [level for level in _LEVEL_SENTENCES if level in set(tables["levels"]["level"])]
+        clauses = [f"{_LEVEL_SENTENCES[level]} {by_verdict(tables, level)}" for level in levels]
         lines.append(
             f"- **{MODELS[model]}**: {'; '.join(clauses)}. {away} of {len(tested)} testable contrasts of groups "
             f"{_is(away)} decided."

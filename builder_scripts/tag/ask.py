@@ -102,7 +102,7 @@ def merged(people: Sequence[RecordedPerson]) -> tuple[RecordedPerson, frozenset[
     names = sorted({name for person in people for name in person.values})
     rows = {name: [person.values[name] for person in people if name in person.values] for name in names}
     known = [tags_of(person) for person in people]
-    tags: dict[str, Any] = {tag: [own[tag] for own in known if tag in own] for tag in TAGS}
+    tags: dict[str, list[Any]] = {tag: [own[tag] for own in known if tag in own] for tag in TAGS}
     lists = {tag: tuple(sorted({value for row in tags[tag] for value in row})) for tag in LISTED}
     differ = frozenset(name for name, cells in {**rows, **tags}.items() if len(set(cells)) > 1)
     person = RecordedPerson(
