@@ -208,5 +208,5 @@ def level_number(scale: str, numbers: tuple[float, float, float], results: Resul
     if scale == "share":
         return text.points(*numbers, " points")
     if scale == "log-odds":
-        return text.effect(*numbers, results.floor.zero_limit_log_odds, " nats")
+        return text.effect(*numbers, results.floor.zero_limit_log_odds, unit=" nats")
     return text.effect(*numbers, results.floor.zero_limit(results.score))

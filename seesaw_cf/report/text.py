@@ -60,9 +60,9 @@ def estimate(
     return f"{scale * value:{spec}}{unit} {missing if ends == '-' else ends}".rstrip()
 
 
-def effect(value: float, low: float, high: float, zero_limit: float = 0.0, unit: str = "") -> str:
+def effect(value: float, low: float, high: float, zero_limit: float = 0.0, digits: int = 3, unit: str = "") -> str:
     """Return a signed effect with its unit and its interval, where it has one, as `number` shows them."""
-    return f"{number(value, zero_limit)}{unit} {interval(low, high, zero_limit)}".removesuffix(" -")
+    return f"{number(value, zero_limit, digits)}{unit} {interval(low, high, zero_limit, digits)}".removesuffix(" -")
 
 
 def no_interval(row: EffectRow) -> str:
