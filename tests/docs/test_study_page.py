@@ -70,9 +70,10 @@ def own(cell: Cell) -> pd.DataFrame:
     wide = scores.pivot_table(index=["editor", *SIDES], columns=["phase", "role"], values="logprob")
     before = wide.xs("pre", axis=1) if "pre" in wide else None
     assert before is not None
-    pre = before.dropna().reset_index().drop(columns="editor").drop_duplicates(["case_id", "prompt_id"])
-    post = wide.xs("post", axis=1).dropna().reset_index()
-    both = post.merge(pre[["case_id", "prompt_id", "target_new", "target_true"]], on=["case_id", "prompt_id"])
+    pre, post = before.dropna().reset_index(), wide.xs("post", axis=1).dropna().reset_index()
+    key = ["editor", "case_id", "prompt_id"]
+    both = post.merge(pre[[*key, "target_new", "target_true"]], on=key, validate="one_to_one")
+    assert len(both) == len(post)
     odds = (both["target_new_x"] - both["target_true_x"]) - (both["target_new_y"] - both["target_true_y"])
     d = [np.exp(both[f"target_new_{side}"]) - np.exp(both[f"target_true_{side}"]) for side in "xy"]
     return both.assign(**{"log-odds": odds, "probability": d[0] - d[1]})
