@@ -213,7 +213,9 @@ def _excess(results: Results) -> pd.DataFrame:
         rows = excess_over_control(pair, control)
         both = pd.concat([rows.assign(edit_relation=ALL), rows], ignore_index=True)
         tables += [
-            estimate_groups(both, holds=holds).assign(editor=editor, control=control, holds=holds) for holds in HOLDERS
+            estimate_groups(both, holds=holds).assign(editor=editor, control=control, holds=holds)
+            for holds in HOLDERS
+            if (both["holds"] == holds).any()
         ]
     table = pd.concat(tables, ignore_index=True)
     return table[table["group"] != UNKNOWN]
@@ -277,6 +279,8 @@ def _null(results: Results) -> pd.DataFrame:
         drawn = LabelledContrasts(usable[usable["editor"] == editor], table).drawn(2 * NULL_REPORTS, seed=1)
         reports, reference = drawn[:NULL_REPORTS], drawn[NULL_REPORTS:]
         tests = np.isfinite(table["p"].to_numpy()) & ~table["mirror"].to_numpy(bool)
+        if not tests.any():
+            continue
         false = [np.nanmin(step_down(np.where(tests, own, np.nan), reference)) < declared.alpha for own in reports]
         rows.append({"editor": editor, "reports": len(reports), "false": sum(false), "tests": int(tests.sum())})
     return pd.DataFrame(rows)

@@ -219,12 +219,14 @@ def _by_model(tables: Tables) -> dict[str, Tables]:
 
 def every_pooled(tables: Tables) -> str:
     """Return the pooled contrasts of every model."""
-    return "\n\n".join(f"## {MODELS[model]}\n\n{pooled(own)}" for model, own in _by_model(tables).items())
+    tested = {model: own for model, own in _by_model(tables).items() if _tests(own)["p"].notna().any()}
+    return "\n\n".join(f"## {MODELS[model]}\n\n{pooled(own)}" for model, own in tested.items())
 
 
 def every_null(tables: Tables) -> str:
     """Return how often permuted labels gave a claim, in every model."""
-    return "\n".join(f"- {MODELS[model]}: {null_rate(own)}" for model, own in _by_model(tables).items())
+    views = _by_model(tables)
+    return "\n".join(f"- {MODELS[model]}: {null_rate(own)}" for model, own in views.items() if len(own["null"]))
 
 
 # Parts about SmolLM2, and parts that look at all models.

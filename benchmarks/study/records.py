@@ -1,16 +1,18 @@
 """The edits of the study in stages: as many of each relation, in an order drawn once, each stage in a file.
 
-    python -m benchmarks.study.records
+    python -m benchmarks.study.records [--released TAGGED]
 
 writes `edits1.parquet`, `edits2.parquet` and `edits3.parquet` beside this file. No edit is in two of them. Cases about
-another property of an edited person go with the edit that they repeat.
+another property of an edited person go with the edit that they repeat. With the folder of a `seesaw-cf tag` of the
+papers' released records it writes 40 of them, `released.parquet`, instead.
 """
 
 from __future__ import annotations
 
+import argparse
 import random
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import accumulate, pairwise
 from pathlib import Path
 
@@ -25,6 +27,8 @@ SIZES = (8, 8, 64)
 # One answer out of 1,082 candidates costs more than everything else that is asked about its edit.
 LEFT_OUT = {("P27", "P19")}
 FOLDER = Path(__file__).parent
+# Config of released records -> how many are drawn among those with a known right answer about the watched property.
+RELEASED = {"P19_P101": 14, "P21_P101": 13, "P27_P101": 13}
 
 
 def stages(sizes: Sequence[int] = SIZES, sample: str = SAMPLE, seed: int = 0) -> list[list[Case]]:
@@ -55,8 +59,23 @@ def _edit(case: Case) -> str:
     return "|".join((case.request.relation_id, case.request.text, case.request.target_new.label))
 
 
+def released(tagged: str, sizes: Mapping[str, int] = RELEASED, seed: int = 0) -> list[Case]:
+    """Return released records in an order drawn once, those of each config together."""
+    chosen: list[Case] = []
+    for config, size in sizes.items():
+        known = [case for case in load_cases(tagged, config) if case.gold]
+        chosen += random.Random(seed_of("study", seed, config)).sample(known, len(known))[:size]
+    return chosen
+
+
 def main() -> None:
     """Write the files."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--released", metavar="TAGGED", help="folder of tagged released records")
+    given = parser.parse_args()
+    if given.released:
+        write_table(FOLDER / "released.parquet", cases_to_table(released(given.released)))
+        return
     for number, cases in enumerate(stages(), 1):
         write_table(FOLDER / f"edits{number}.parquet", cases_to_table(cases))
 

@@ -178,7 +178,7 @@ def findings(tables: Tables) -> str:
         own = own[(own["editor"] == editor) & ~own["mirror"].astype(bool)]
         away = int(own["verdict"].isin(AFFECTED).sum())
         text = f"**{named(editor)}: groups of people.** {_sentence(groups(tables, editor))}"
-        words.append((1 if away else 3, f"- {text}. Which ones is below." if away else f"- {text}."))
+        words.append((1 if away else 3, f"- {text}. The table below says which." if away else f"- {text}."))
     return "\n".join(text for _, text in sorted(words, key=lambda each: each[0]))
 
 
@@ -228,10 +228,9 @@ def other_models(views: Mapping[str, Tables]) -> str:
         away = int(tested["verdict"].isin(AFFECTED).sum())
         levels = [level for level in _LEVEL_SENTENCES if level in set(tables["levels"]["level"])]
         clauses = [f"{_LEVEL_SENTENCES[level]} {by_verdict(tables, level)}" for level in levels]
-        lines.append(
-            f"- **{MODELS[model]}**: {'; '.join(clauses)}. {away} of {len(tested)} testable contrasts of groups "
-            f"{_is(away)} decided."
-        )
+        groups = f"{away} of {len(tested)} testable contrasts of groups {_is(away)} decided"
+        groups = groups if len(tested) else "No contrast of groups is testable"
+        lines.append(f"- **{MODELS[model]}**: {'; '.join(clauses)}. {groups}.")
     return "\n".join(lines)
 
 
@@ -311,6 +310,10 @@ DEVIATIONS = (
     "comes after stage 2 and before stage 3, so that every editor has a first look. Each look has its declared level.",
     "- **Written after the declaration, before any score was read**: which rows of the table of claims stand for which "
     "sentence of a paper (`benchmarks/study/claims.py`), and the programs of this page (commit `518bfd0`).",
+    "- **Added, not declared**: 40 records that SEESAW-CF's authors released, drawn with seed 0 from the 260 of three "
+    "files whose right answer about the watched property the package's own samples know. Of the 33,821 people in the "
+    "released files these samples know 59, so that nothing can be said about groups; Wikidata would know most. They "
+    "ask about holders of the new answer alone, in the authors' own prompts.",
     "- **Added after the first part was read**: that an editor *writes its new answer for other people too*, which "
     "repeats two declared verdicts, and words that explain tables. No number and no verdict follows from them.",
 )

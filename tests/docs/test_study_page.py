@@ -108,7 +108,7 @@ def test_the_readme_has_the_numbers_of_the_tables() -> None:
 def test_levels_are_means_of_edits_minus_the_controls(cell: Cell, own: pd.DataFrame) -> None:
     table = cell.rows("levels")
     table = table[table["difference"].notna() & (table["level"] != "other_facts")]
-    assert len(table) == 4
+    assert len(table) == 2 * own["holds"].nunique()
     for row in table.to_dict("records"):
         means = [
             own[(own["editor"] == name) & (own["holds"] == row["level"])].groupby("case_id")[row["scale"]].mean().mean()
@@ -141,7 +141,7 @@ def test_contrasts_are_means_of_differences_within_edits(cell: Cell, own: pd.Dat
             value = (sides[0] - sides[1]).dropna().mean() * (1 if holds == "target_new" else -1)
             assert value == pytest.approx(test["value"], rel=2e-5, abs=2e-6), test
             checked += 1
-    assert checked > 20
+    assert checked > 20 or (cell.records == "released" and not checked)  # nearly nobody there has a label
 
 
 def test_other_facts_are_counted_from_the_candidates(cell: Cell) -> None:
