@@ -126,7 +126,8 @@ class Bar(tqdm, Generic[T_co]):  # type: ignore[type-arg]
     def __init__(self, items: Iterable[T_co] | None = None, desc: str = "", total: int | None = None, **options: Any):
         self.in_terminal = sys.stderr.isatty()
         if not self.in_terminal:
-            options |= {"mininterval": BETWEEN_LINES, "maxinterval": BETWEEN_LINES, "ncols": 79}
+            # Below another bar, of whatever library, tqdm would move up and down: no place of its own in a file.
+            options |= {"mininterval": BETWEEN_LINES, "maxinterval": BETWEEN_LINES, "ncols": 79, "position": 0}
         super().__init__(items, desc, total, **options)
 
     @staticmethod

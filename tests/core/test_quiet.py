@@ -9,6 +9,7 @@ import sys
 import time
 
 import pytest
+from tqdm import tqdm
 
 from seesaw_cf.base.retrying import BETWEEN_LINES, Bar, no_bars, quiet, say_when_waiting, stage, stages
 
@@ -60,6 +61,14 @@ def test_a_log_file_has_whole_lines_and_few(
     assert text.startswith("edit:   0%")
     assert len(text.splitlines()) <= lines
     assert ("100%" in text) == (20 * step > 1)
+
+
+def test_a_log_file_has_whole_lines_beside_a_bar_that_is_not_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stderr", log := Log(terminal=False))
+    with tqdm(total=2, file=io.StringIO()):
+        assert list(Bar(range(3), "edit")) == [0, 1, 2]
+    assert log.getvalue().startswith("edit:   0%")
+    assert log.getvalue().endswith("s]\n")
 
 
 def test_a_terminal_has_one_line_that_is_drawn_again(monkeypatch: pytest.MonkeyPatch) -> None:
