@@ -166,12 +166,12 @@ def read_bytes(path: str | os.PathLike[str]) -> bytes:
         RecordError: It is not a path.
     """
     file = check_path(path)
-    if file.is_char_device() or file.is_block_device():
-        raise StorageError(f"{file}: a device, expected a file. Name a file.")
     try:
-        return file.read_bytes()
+        if not (file.is_char_device() or file.is_block_device()):
+            return file.read_bytes()
     except OSError as error:
         raise StorageError(f"{file}: {error.strerror or error}. Check the path.") from error
+    raise StorageError(f"{file}: a device, expected a file. Name a file.")
 
 
 def check_target(final: Path) -> None:

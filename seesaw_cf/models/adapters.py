@@ -21,10 +21,10 @@ from torch.nn.functional import pad
 from transformers import PreTrainedModel
 
 from seesaw_cf.base.errors import DeltaMismatchError, EditError, RecordError, need
-from seesaw_cf.base.files import atomic_folder
+from seesaw_cf.base.files import atomic_folder, dump_json
 from seesaw_cf.base.text import read_json
 from seesaw_cf.base.types import JsonObject
-from seesaw_cf.models.delta_files import describe, write_facts
+from seesaw_cf.models.delta_files import describe
 from seesaw_cf.models.tensor_files import whole_tensors
 from seesaw_cf.models.weights import LowRank, WeightDelta
 
@@ -110,7 +110,7 @@ def to_peft(
     with atomic_folder(folder) as temporary:
         config.save_pretrained(str(temporary))
         save_file(_tensors(updates, conv1d, one_rank), temporary / ADAPTER_TENSORS, metadata={"format": "pt"})
-        write_facts(temporary / _FACTS, facts)
+        dump_json(temporary / _FACTS, facts, ensure_ascii=False)
 
 
 def _one_rank(updates: Mapping[str, LowRank], rank: int | None) -> int:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-import json
 import logging
 import os
 from collections.abc import Mapping
@@ -20,7 +19,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from seesaw_cf.base.checks import shown
 from seesaw_cf.base.errors import DeltaMismatchError, EditError, RecordError, StorageError
-from seesaw_cf.base.files import atomic_folder
+from seesaw_cf.base.files import atomic_folder, dump_json
 from seesaw_cf.base.text import read_json
 from seesaw_cf.base.types import JsonObject
 from seesaw_cf.base.versions import versions
@@ -164,12 +163,7 @@ def save_delta(
     with atomic_folder(folder) as temporary:
         save_file(tensors, temporary / _TENSORS, metadata={"format": "pt"})
         facts["sha256"] = hashlib.sha256((temporary / _TENSORS).read_bytes()).hexdigest()
-        write_facts(temporary / _JSON, facts)
-
-
-def write_facts(file: Path, facts: object) -> None:
-    """Write a JSON file of a folder that appears when it is whole."""
-    file.write_text(json.dumps(facts, indent=1, ensure_ascii=False) + "\n", encoding="utf-8", newline="\n")
+        dump_json(temporary / _JSON, facts, ensure_ascii=False)
 
 
 def load_delta(
@@ -330,4 +324,4 @@ def merge_and_save(
         with applied(model, delta), silent_loaders(bars=False):
             model.save_pretrained(temporary)
         tokenizer.save_pretrained(temporary)
-        write_facts(temporary / "seesaw_cf.json", facts)
+        dump_json(temporary / "seesaw_cf.json", facts, ensure_ascii=False)

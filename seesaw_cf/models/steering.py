@@ -20,12 +20,12 @@ from transformers import PreTrainedModel
 from seesaw_cf.base.arguments import check_public
 from seesaw_cf.base.checks import shown
 from seesaw_cf.base.errors import DeltaMismatchError, RecordError
-from seesaw_cf.base.files import atomic_folder
+from seesaw_cf.base.files import atomic_folder, dump_json
 from seesaw_cf.base.seeds import seed_of
 from seesaw_cf.base.text import read_json
 from seesaw_cf.models.architectures import transformer_blocks
 from seesaw_cf.models.change import MovedPart
-from seesaw_cf.models.delta_files import json_values, write_facts
+from seesaw_cf.models.delta_files import json_values
 from seesaw_cf.models.hooks import alone, first_tensor
 from seesaw_cf.models.tensor_files import whole_tensors
 from seesaw_cf.models.weights import tensor_bytes
@@ -148,7 +148,7 @@ class SteeringVector:
                 "meta": json_values(self.meta),
                 "sha256": self.sha256(),
             }
-            write_facts(temporary / STEERING_JSON, facts)
+            dump_json(temporary / STEERING_JSON, facts, ensure_ascii=False)
 
     def _block(self, model: PreTrainedModel, where: str) -> nn.Module:
         blocks = transformer_blocks(model)

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from seesaw_cf.base import errors
 from seesaw_cf.base.arguments import public_names
 from seesaw_cf.base.errors import RecordError, SeesawError, StorageError, unknown_name
-from seesaw_cf.base.files import atomic_path, safe_name, sweep, write_text
+from seesaw_cf.base.files import atomic_path, read_bytes, safe_name, sweep, write_text
 from seesaw_cf.types import EditRequest, Entity
 
 
@@ -113,3 +113,14 @@ def test_what_killed_writers_left_is_swept_after_a_day(tmp_path: Path) -> None:
         os.utime(path, (day_ago, day_ago))
     sweep(tmp_path)
     assert sorted(path.name for path in tmp_path.iterdir()) == [".c.x3.tmp", "d.tmp"]
+
+
+def test_a_file_in_a_folder_that_may_not_be_looked_into_is_explained(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_: Path) -> bool:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "is_char_device", refuse)
+    with pytest.raises(StorageError, match=r"Permission denied\. Check the path"):
+        read_bytes(tmp_path / "records.json")
