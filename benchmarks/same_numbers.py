@@ -156,7 +156,9 @@ RETIRED: tuple[tuple[str, str, str], ...] = (
     ("leme/long/tables/survey*.csv", "", "intervals of mean ratings end at 1 and 7, as those of the metric do"),
 )
 # Label of the old tree -> label of the new one.
-RENAMED: dict[str, str] = {}
+RENAMED: dict[str, str] = {
+    f"{protocol}, {editor}": f"{protocol}/{editor}" for protocol in ("single", "batch") for editor in ("ft", "memit")
+}
 _SCORES = ("*/scores.parquet", "*/passages.parquet", "*.metric.json", "*.safetensors")
 # Reasons of missing intervals are sentences, which may change; whether there is one may not.
 _NOTE = re.compile(rb'"note": "[^"]+"')

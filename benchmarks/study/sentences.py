@@ -312,7 +312,8 @@ DEVIATIONS = (
     "sentence of a paper (`benchmarks/study/claims.py`), and the programs of this page (commit `518bfd0`).",
     "- **Added, not declared**: 40 records that SEESAW-CF's authors released, drawn with seed 0 from the 260 of three "
     "files whose right answer about the watched property the package's own samples know. Of the 33,821 people in the "
-    "released files these samples know 59, so that nothing can be said about groups; Wikidata would know most. They "
+    "released files these samples know 59, so that nothing can be said about groups: the others would have "
+    "to be looked up in Wikidata. They "
     "ask about holders of the new answer alone, in the authors' own prompts.",
     "- **Added after the first part was read**: that an editor *writes its new answer for other people too*, which "
     "repeats two declared verdicts, and words that explain tables. No number and no verdict follows from them.",
