@@ -286,19 +286,23 @@ def _parts(record: dict[str, Any]) -> tuple[Counter[str], frozenset[str]]:
 def missing(old: Iterable[Row], new: Iterable[Row]) -> tuple[Counter[str], list[Row]]:
     """Return rows per old file, and the old rows of which no new row has all numbers (and, among those, all labels)."""
     everything = list(new)
-    places: dict[str, set[int]] = defaultdict(set)
-    for index, row in enumerate(everything):
-        for number in row.numbers:
-            places[number].add(index)
-    counts: Counter[str] = Counter()
-    gone = []
+    equal = {(frozenset(row.numbers.items()), row.labels) for row in everything}
+    counts, changed = Counter[str](), list[Row]()
     for row in old:
         counts[row.file] += 1
-        candidates = set.intersection(*(places[number] for number in row.numbers))
+        if (frozenset(row.numbers.items()), row.labels) not in equal:
+            changed.append(row)
+    places: dict[str, set[int]] = {number: set() for row in changed for number in row.numbers}
+    for index, row in enumerate(everything):
+        for number in places.keys() & row.numbers.keys():
+            places[number].add(index)
+
+    def there(row: Row) -> bool:
         labels = {RENAMED.get(label, label) for label in row.labels if len(label) < 40}
-        if not any(row.numbers <= everything[i].numbers and labels <= everything[i].labels for i in candidates):
-            gone.append(row)
-    return counts, gone
+        candidates = set.intersection(*sorted((places[number] for number in row.numbers), key=len))
+        return any(row.numbers <= everything[i].numbers and labels <= everything[i].labels for i in candidates)
+
+    return counts, [row for row in changed if not there(row)]
 
 
 def compare(job: str, old: Path, new: Path) -> int:

@@ -194,7 +194,7 @@ def audit(
                 **options,
             )
             run_share(make_run(job, folder, progress=progress, loaded=loaded), rank=0, world=1)
-        with stages("tables", 4, silent=not progress):
+        with stages("tables", 5, silent=not progress):
             finished = Audit(read_results(folder, settings=report))
         weakref.finalize(finished, removed.pop_all().close)
     return finished

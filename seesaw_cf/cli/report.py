@@ -82,7 +82,7 @@ def run(args: argparse.Namespace) -> None:
         settings |= {} if args.noise_run is None else _measured(folder, args.noise_run)
         declared = AuditSettings(**settings)
         forms = {"pictures": args.pictures, "full": args.full}
-        with stages("tables", 5):
+        with stages("tables", 6):
             screen = write_report(folder, args.out, settings=declared, dose=args.dose_run, **forms)
         say(screen)
     show(args, (args.out or folder / "report") / "report.html")

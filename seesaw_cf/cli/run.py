@@ -44,7 +44,7 @@ def run(args: argparse.Namespace) -> None:
             return
         from seesaw_cf.report import write_report
 
-        with stages("tables", 5, silent=args.quiet):
+        with stages("tables", 6, silent=args.quiet):
             screen = write_report(args.out, args.report, pictures=args.pictures, full=args.full)
     say(screen)
     show(args, (args.report or args.out / "report") / "report.html")

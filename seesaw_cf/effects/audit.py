@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, get_args
 
 import numpy as np
@@ -20,6 +22,7 @@ from seesaw_cf.effects.estimands import Method, group_contrasts, toward_truth
 from seesaw_cf.effects.groups import ALL, AXES, CLUSTERS, SCALES, UNKNOWN, members, need_columns
 from seesaw_cf.effects.permutations import LabelledContrasts
 from seesaw_cf.effects.prompts import ScoreForm
+from seesaw_cf.effects.scores import release_memory
 from seesaw_cf.stats import (
     Verdict,
     adjust_families,
@@ -171,6 +174,32 @@ def audit(
     Source: Westfall and Young (1993), pages 66-67; Janssen (1997) and Chung and Romano (2013), why the statistic that
         is permuted is studentised; Hall (1992).
     """
+    with auditing(
+        prompts,
+        settings,
+        score=score,
+        axes=axes,
+        reference=reference,
+        holds=holds,
+        clusters=clusters,
+        estimand=estimand,
+    ) as decided:
+        return decided()
+
+
+@contextmanager
+def auditing(
+    prompts: pd.DataFrame,
+    settings: AuditSettings,
+    *,
+    score: ScoreForm = "summed",
+    axes: Sequence[str] = AXES,
+    reference: Mapping[str, str] | None = None,
+    holds: Sequence[str] = HOLDERS,
+    clusters: Mapping[str, str] = CLUSTERS,
+    estimand: str | None = None,
+) -> Iterator[Callable[[], pd.DataFrame]]:
+    """Permute labels on other threads while the block goes on; the call returns what `audit` does."""
     usable = toward_truth(prompts)
     if estimand is None:  # for want of memory: the rows are copied several times
         usable = usable.filter(items=list(dict.fromkeys([*_CONTRASTED, *axes, *clusters.values()])))
@@ -185,10 +214,14 @@ def audit(
     table = _in_order(pd.concat([t for t in tables if len(t)], ignore_index=True), holds)
     table = _decided(table, settings, score)
     if not settings.permuted or dict(clusters) != dict(CLUSTERS):
-        return decide(table, settings)
+        yield partial(decide, table, settings)
+        return
     usable = usable if chosen is None else without_covariates(usable, chosen)
-    drawn = LabelledContrasts(usable, table).drawn(permutations_for(table, settings), settings.seed)
-    return decide(table, settings, drawn=drawn)
+    contrasts = LabelledContrasts(usable, table)
+    del usable, prompts  # for want of memory, too: the block may go on for long
+    release_memory()
+    with contrasts.drawing(permutations_for(table, settings), settings.seed) as drawn:
+        yield lambda: decide(table, settings, drawn=drawn())
 
 
 def permutations_for(table: pd.DataFrame, settings: AuditSettings) -> int:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import hashlib
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,8 +21,9 @@ from seesaw_cf.stats.bootstrap import Floats
 from seesaw_cf.stats.permuted import LabelledPeople
 
 _NUMBERS = 1 << 16  # of people x labels in one go: more do not stay near the processor
-_CHUNK = 512  # permutations that are drawn together
-_PIECE = 64  # and that one thread computes: never of how many cores there are, on which last digits would depend
+_PIECE = (
+    64  # permutations of one thread in one go: never of how many cores there are, on which last digits would depend
+)
 
 
 class LabelledContrasts:
@@ -60,20 +62,32 @@ class LabelledContrasts:
             out[:, design.rows] = design.p(orders)
         return out
 
-    def drawn(self, permutations: int, seed: int) -> Floats:
-        """Return `p` after random permutations: all axes of a person move together, within `strata`.
+    @contextmanager
+    def drawing(self, permutations: int, seed: int) -> Iterator[Callable[[], Floats]]:
+        """Return `p` after random permutations, computed on other threads while the block goes on; the call waits.
 
-        All editors, and both kinds of holders, see the same permutation.
+        All axes of a person move together, within `strata`. All editors, and both kinds of holders, see the same
+        permutation.
 
         Args:
             permutations, seed: How many, and of which generator.
         """
-        rng, parts = np.random.default_rng(seed), list[Floats]()
+
+        def piece(start: int) -> Floats:
+            rng = np.random.Generator(np.random.PCG64(seed).advance(start * self.strata.size))
+            return self.p(label_orders(rng, self.strata, min(_PIECE, permutations - start)))
+
         with ThreadPoolExecutor(_cores()) as pool:  # numpy and scipy let other threads compute meanwhile
-            for start in range(0, permutations, _CHUNK):
-                orders = label_orders(rng, self.strata, min(_CHUNK, permutations - start))
-                parts += pool.map(self.p, np.split(orders, range(_PIECE, len(orders), _PIECE)))
-        return np.concatenate(parts)
+            parts = [pool.submit(piece, start) for start in range(0, permutations, _PIECE)]
+            try:
+                yield lambda: np.concatenate([part.result() for part in parts])
+            finally:
+                pool.shutdown(cancel_futures=True)
+
+    def drawn(self, permutations: int, seed: int) -> Floats:
+        """Return `p` after random permutations, see `drawing`."""
+        with self.drawing(permutations, seed) as drawn:
+            return drawn()
 
 
 def _cores() -> int:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -15,7 +17,7 @@ from seesaw_cf.base.retrying import stage
 from seesaw_cf.base.types import JsonObject
 from seesaw_cf.editors.control_names import compared, is_control
 from seesaw_cf.effects.adjusted import ESTIMANDS, unadjustable
-from seesaw_cf.effects.audit import HOLDERS, AuditSettings, audit, audit_record, hypotheses
+from seesaw_cf.effects.audit import HOLDERS, AuditSettings, audit, audit_record, auditing, hypotheses
 from seesaw_cf.effects.estimands import estimate_groups, excess_over_control
 from seesaw_cf.effects.groups import ALL, UNKNOWN, clusters_of
 from seesaw_cf.effects.knowledge import among_known
@@ -102,15 +104,16 @@ class AuditTables:
         return hypotheses(self.verdicts)
 
 
-def audit_prompts(
+@contextmanager
+def auditing_prompts(
     prompts: pd.DataFrame,
     manifest: Manifest,
     axes: tuple[str, ...],
     score: ScoreForm,
     settings: AuditSettings,
     floor: Floor,
-) -> AuditTables:
-    """Every table of the audit.
+) -> Iterator[Callable[[], AuditTables]]:
+    """Compute every table of the audit; labels are permuted on other threads until the call waits for them.
 
     Args:
         prompts: Rows of `seesaw_cf.effects.prompt_effects` with `edit_known`.
@@ -126,21 +129,23 @@ def audit_prompts(
     real = [name for name in editors if not is_control(name)]
     estimates = partial(estimate_groups, axes=axes, clusters=clusters)
     measured = replace(settings, noise_floor=floor.probability, noise_floor_log_odds=floor.log_odds)
-    decide = partial(audit, score=score, axes=axes, clusters=clusters)
-    try:
-        verdicts = decide(prompts, measured)
-        adjusted = adjusted_contrasts(prompts, settings.estimands, partial(decide, settings=measured))
-    except RecordError as error:
-        verdicts, adjusted = pd.DataFrame({"note": [str(error)]}).iloc[:0], pd.DataFrame()
-    return AuditTables(
-        settings,
-        floor,
-        verdicts,
-        paired_differences(prompts, compared(editors, manifest), ("editor", "control"), settings, estimates),
-        paired_differences(prompts, list(combinations(real, 2)), ("first", "second"), settings, estimates),
-        among_known(prompts, partial(decide, settings=replace(measured, permutations=0))),
-        adjusted,
-    )
+    options: dict[str, Any] = {"score": score, "axes": axes, "clusters": clusters}
+    decide = partial(audit, **options)
+    with ExitStack() as stack:
+        try:
+            decided = stack.enter_context(auditing(prompts, measured, **options))
+            adjusted = adjusted_contrasts(prompts, settings.estimands, partial(decide, settings=measured))
+        except RecordError as error:
+            decided, adjusted = pd.DataFrame({"note": [str(error)]}).iloc[:0].copy, pd.DataFrame()
+        excess = paired_differences(prompts, compared(editors, manifest), ("editor", "control"), settings, estimates)
+        pairs = paired_differences(prompts, list(combinations(real, 2)), ("first", "second"), settings, estimates)
+        known = among_known(prompts, partial(decide, settings=replace(measured, permutations=0)))
+
+        def finished() -> AuditTables:
+            stage("permutations of labels")
+            return AuditTables(settings, floor, decided(), excess, pairs, known, adjusted)
+
+        yield finished
 
 
 def paired_differences(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -28,11 +29,11 @@ from seesaw_cf.effects.knowledge import with_edit_known
 from seesaw_cf.effects.levels import levels
 from seesaw_cf.effects.locality import Locality, locality
 from seesaw_cf.effects.prompts import SIDES, ScoreForm, check_form, prompt_effects
-from seesaw_cf.effects.scores import ScoreFile, count_rows
+from seesaw_cf.effects.scores import ScoreFile, count_rows, release_memory
 from seesaw_cf.effects.success import Success, edit_numbers, once_each, success_of_scores
 from seesaw_cf.records import groups
 from seesaw_cf.records.relations import PAIRS, RELATIONS
-from seesaw_cf.report.audit import AuditTables, audit_prompts, gates
+from seesaw_cf.report.audit import AuditTables, auditing_prompts, gates
 from seesaw_cf.report.control_seeds import fold_seeds, fold_success, mean_over_seeds
 from seesaw_cf.report.floor import Floor, floor_of
 from seesaw_cf.report.known import KnownTables, known_facts
@@ -201,6 +202,8 @@ def read_results(
         changes = [prompt_effects(table, score=score, nats=nats) for table in (scores, *seeds)]
         prompts = with_edit_known(mean_over_seeds(changes, _PROMPT, _MOVED), edits)
         measured = prompts.drop(columns=[*_TEXTS, *SIDES])  # every table is made from copies of its rows
+        del changes
+        release_memory()
     stage("other facts")
     if "cross_property" in kinds:
         right = [mark(answers(table, mode=rule), rule, nats) for table in (scores, *seeds)]
@@ -217,37 +220,41 @@ def read_results(
         tables = [efficacy(_of(table, once), score=score, nats=nats) for table in (scores, *seeds)]
         took = fold_seeds(pd.concat(tables, ignore_index=True), ["relation"], ("n", "n_tied", "n_unscored"))
     gate = _gate(once, took)
-    stage("groups")
-    return Results(
-        folder=path,
-        manifest=manifest,
-        score=score,
-        edits=edits,
-        distinct=once,
-        known=known_facts(once, measured, of_seeds, effects_of, accuracy_of),
-        efficacy=gate,
-        effects=pd.DataFrame() if measured is None else effects_of(measured),
-        accuracy=accuracy,
-        levels=levels(
-            measured,
-            cases,
-            compared(edits["editor"].unique(), manifest),
+    auditing: AbstractContextManager[Callable[[], AuditTables | None]] = nullcontext(lambda: None)
+    if measured is not None:
+        auditing = auditing_prompts(measured, manifest, tuple(axes), score, settings, floor)
+    with auditing as audited:
+        stage("groups")
+        return Results(
+            folder=path,
+            manifest=manifest,
             score=score,
-            margin=settings.margin,
-            margin_log_odds=settings.margin_log_odds,
-            floors={"probability": floor.zero_limit(score), "log-odds": floor.zero_limit_log_odds},
-            no_interval="the cases of a relation are one edit" * (protocol == "batch"),
-        ),
-        unscored=_unscored(counts),
-        n_rows=pc.sum(counts["count_all"]).as_py() or 0,
-        floor=floor,
-        mode=mode,
-        audit=None if measured is None else audit_prompts(measured, manifest, tuple(axes), score, settings, floor),
-        success=_success([scores, *seeds], numbers, nats) if "post" in gate else {},
-        local=locality(scores, numbers, nats, prompts),
-        prompts=prompts,
-        answers=marked,
-    )
+            edits=edits,
+            distinct=once,
+            known=known_facts(once, measured, of_seeds, effects_of, accuracy_of),
+            efficacy=gate,
+            effects=pd.DataFrame() if measured is None else effects_of(measured),
+            accuracy=accuracy,
+            levels=levels(
+                measured,
+                cases,
+                compared(edits["editor"].unique(), manifest),
+                score=score,
+                margin=settings.margin,
+                margin_log_odds=settings.margin_log_odds,
+                floors={"probability": floor.zero_limit(score), "log-odds": floor.zero_limit_log_odds},
+                no_interval="the cases of a relation are one edit" * (protocol == "batch"),
+            ),
+            unscored=_unscored(counts),
+            n_rows=pc.sum(counts["count_all"]).as_py() or 0,
+            floor=floor,
+            mode=mode,
+            success=_success([scores, *seeds], numbers, nats) if "post" in gate else {},
+            local=locality(scores, numbers, nats, prompts),
+            prompts=prompts,
+            answers=marked,
+            audit=audited(),  # last: what is above is computed meanwhile
+        )
 
 
 def read_manifest(folder: Path) -> Manifest:

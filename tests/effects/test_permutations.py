@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from threading import Event, Timer
 from typing import Any
 
 import numpy as np
@@ -101,6 +102,39 @@ def test_a_permutation_is_the_same_on_any_number_of_cores(monkeypatch: pytest.Mo
         monkeypatch.setattr("seesaw_cf.effects.permutations._cores", lambda cores=cores: cores)
         drawn.append(contrasts.drawn(600, 0))
     assert drawn[0].tobytes() == drawn[1].tobytes()
+
+
+def test_threads_draw_what_one_generator_draws_in_turn() -> None:
+    prompts = both(-0.1)
+    contrasts = LabelledContrasts(toward_truth(prompts), audit(prompts, AuditSettings(**FLOORS, permutations=0)))
+    in_turn = label_orders(np.random.default_rng(3), contrasts.strata, 150)
+    np.testing.assert_allclose(contrasts.drawn(150, 3), contrasts.p(in_turn), rtol=1e-9)
+
+
+def test_an_interrupt_ends_permutations_that_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    prompts = both(-0.1)
+    contrasts = LabelledContrasts(toward_truth(prompts), audit(prompts, AuditSettings(**FLOORS, permutations=0)))
+    begun, go_on, whole = Event(), Event(), contrasts.p
+    computed: list[int] = []
+
+    def p(orders: Any) -> Any:
+        begun.set()
+        go_on.wait(60)
+        computed.append(len(orders))
+        return whole(orders)
+
+    monkeypatch.setattr("seesaw_cf.effects.permutations._cores", lambda: 1)
+    monkeypatch.setattr(LabelledContrasts, "p", lambda _, orders: p(orders))
+
+    def interrupted() -> None:
+        with contrasts.drawing(6400, 0):
+            assert begun.wait(60)
+            Timer(0.2, go_on.set).start()
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert len(computed) < 5  # of a hundred
 
 
 @pytest.mark.parametrize("correction", ["bh", "by"])
