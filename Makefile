@@ -59,12 +59,13 @@ cpus: $(VENV)/dev
 slow: $(VENV)/dev
 	$(BIN)/python -m pytest -m "slow and not exhaustive" -n auto --maxprocesses 8 --dist loadscope --no-loadscope-reorder
 
-# lm_eval and inspect_ai want other versions of some packages: they come on top of .venv, in an environment of their own.
+# lm_eval and inspect_ai want other versions of some packages: they come on top of .venv, in an environment of their own;
+# with them the client and a server of S3.
 HARNESSES := $(shell grep -E '^(lm_eval|inspect-ai)==' constraints.txt)
 harness: $(VENV)/dev
 	$(BIN)/python -m venv $(VENV)-harness
 	cd $(VENV)-harness/lib/python3*/site-packages && ls -d $(CURDIR)/$(VENV)/lib/python3*/site-packages > tests.pth
-	$(VENV)-harness/bin/pip install --quiet --no-compile $(HARNESSES)
+	$(VENV)-harness/bin/pip install --quiet --no-compile $(HARNESSES) s3fs 'moto[server]==5.2.5'
 	PYTHONPATH=$(CURDIR) $(VENV)-harness/bin/python -m pytest -n 0 tests/harnesses
 
 exhaustive: $(VENV)/dev

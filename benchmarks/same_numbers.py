@@ -155,7 +155,7 @@ RETIRED: tuple[tuple[str, str, str], ...] = (
     ("leme/people/judges_beyond_chance.csv", "two", "intervals of agreement hold with rare labels"),
     ("leme/long/tables/survey*.csv", "", "intervals of mean ratings end at 1 and 7, as those of the metric do"),
 )
-# Label of the old tree -> label of the new one.
+# Name in labels of the old tree -> name in those of the new one.
 RENAMED: dict[str, str] = {
     f"{protocol}, {editor}": f"{protocol}/{editor}" for protocol in ("single", "batch") for editor in ("ft", "memit")
 }
@@ -283,6 +283,13 @@ def _parts(record: dict[str, Any]) -> tuple[Counter[str], frozenset[str]]:
     return numbers, frozenset(labels)
 
 
+def _now(label: str) -> str:
+    """Return what a label of the old tree, of one or more names, is in the new one."""
+    for old, new in RENAMED.items():
+        label = label.replace(old, new)
+    return label
+
+
 def missing(old: Iterable[Row], new: Iterable[Row]) -> tuple[Counter[str], list[Row]]:
     """Return rows per old file, and the old rows of which no new row has all numbers (and, among those, all labels)."""
     everything = list(new)
@@ -298,7 +305,7 @@ def missing(old: Iterable[Row], new: Iterable[Row]) -> tuple[Counter[str], list[
             places[number].add(index)
 
     def there(row: Row) -> bool:
-        labels = {RENAMED.get(label, label) for label in row.labels if len(label) < 40}
+        labels = {_now(label) for label in row.labels if len(label) < 40}
         candidates = set.intersection(*sorted((places[number] for number in row.numbers), key=len))
         return any(row.numbers <= everything[i].numbers and labels <= everything[i].labels for i in candidates)
 

@@ -22,7 +22,7 @@ OPTION_GROUPS = {
     "scoring": "--scorer --max-tokens --block --memory --threads --explain --rater --annotator --flaws --names --group"
     " --axis --wording --swap --judge --judge-url --judge-key-env --judge-shots --judge-examples --judge-tries"
     " --judge-wording --plan --price-in --price-out",
-    "several processes": "--engine --actors --gpus --ray-address",
+    "several processes": "--engine --actors --gpus --ray-address --exchange",
     "output": "--out --report --pictures --full --open --quiet --verbose --track --keep-deltas --checkpoints"
     " --acknowledge-content --redo",
 }

@@ -23,6 +23,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--actors", type=positive, help="ray: number of actors (default: one per GPU, else per CPU)")
     add("--gpus", type=at_least_zero, help="ray: GPUs of one actor, such as 0.5 (default: 1 where there are any)")
     add("--ray-address", help="ray: a running cluster, or 'auto' (default: start one here)")
+    exchange = "storage where machines without a common disk exchange what is done, such as s3://bucket/run"
+    add("--exchange", metavar="URL", help=exchange)
     add("--track", **one_of(*TRACKERS), help="log the numbers there too, while they come about (extra of that name)")
     add("--explain", action="store_true", help="say how each block of edits is scored, and what it costs")
     output_options(parser)
@@ -39,7 +41,7 @@ def run(args: argparse.Namespace) -> None:
     if args.explain:
         explain()
     with tracking(args.track, args.out.name, {"model": job.model, "editors": list(job.names)}):
-        options = {name: getattr(args, name) for name in ("keep_deltas", "engine", "actors", "gpus")}
+        options = {name: getattr(args, name) for name in ("keep_deltas", "engine", "actors", "gpus", "exchange")}
         if not run_job(job, args.out, progress=not args.quiet, address=args.ray_address, **options):
             return
         from seesaw_cf.report import write_report

@@ -196,7 +196,7 @@ def _together(parts: Sequence[pd.Series]) -> pd.Categorical:
 
 
 def release_memory() -> None:
-    """Return memory that is free to the system; of arrays below 32 MB glibc keeps it, in pieces that fit no larger one."""
+    """Return free memory to the system; that of arrays below 32 MB glibc keeps, in pieces that fit no larger one."""
     pa.default_memory_pool().release_unused()
     if sys.platform == "linux":
         with suppress(AttributeError, OSError):  # another C library

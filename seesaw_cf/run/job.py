@@ -17,6 +17,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from seesaw_cf.base.checks import one_of
 from seesaw_cf.base.errors import RecordError
+from seesaw_cf.base.exchange import Exchange
 from seesaw_cf.base.types import Case, Cloze, JsonObject
 from seesaw_cf.base.versions import versions
 from seesaw_cf.editors.plugins import code_facts
@@ -55,6 +56,7 @@ def run_job(
     actors: int | None = None,
     gpus: float | None = None,
     address: str | None = None,
+    exchange: str | None = None,
 ) -> bool:
     """Run a job into a run folder, continuing it when it was interrupted.
 
@@ -67,6 +69,7 @@ def run_job(
         progress: Show progress bars.
         engine: "local", or "ray" for Ray actors.
         actors, gpus, address: See `seesaw_cf.run.workers.run_on_ray`.
+        exchange: Folder or fsspec URL where machines without a common file system exchange what is finished.
 
     Returns:
         True in the process that wrote the merged tables.
@@ -75,18 +78,25 @@ def run_job(
         SeesawError: Any of the package's errors; what was finished is kept.
     """
     one_of("engine", engine, ENGINES)
+    shared = None if exchange is None else Exchange(exchange)
     if engine == "ray":
-        make = functools.partial(make_run, job, out.resolve(), keep_deltas=keep_deltas)
+        make = functools.partial(make_run, job, out.resolve(), keep_deltas=keep_deltas, exchange=shared)
         return run_on_ray(make, actors=actors, gpus=gpus, address=address, progress=progress)
     rank, world = rank_and_world()
-    run = make_run(job, out, keep_deltas=keep_deltas, progress=progress and rank == 0)
+    run = make_run(job, out, keep_deltas=keep_deltas, progress=progress and rank == 0, exchange=shared)
     if rank == 0:
         announce([*run.manifest.notes, *run.notes])
     return run_share(run, rank, world)
 
 
 def make_run(
-    job: Job, out: Path, *, keep_deltas: bool = False, progress: bool = False, loaded: LoadedModel | None = None
+    job: Job,
+    out: Path,
+    *,
+    keep_deltas: bool = False,
+    progress: bool = False,
+    loaded: LoadedModel | None = None,
+    exchange: Exchange | None = None,
 ) -> Run:
     """Load everything a job names and set torch's threads; no edit is made and nothing is written yet.
 
@@ -160,6 +170,7 @@ def make_run(
         job.checkpoints,
         candidates,
         job.anyway,
+        exchange,
     )
 
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from seesaw_cf.base.errors import EditError, PromptError, StorageError
+from seesaw_cf.base.exchange import Exchange
 from seesaw_cf.base.files import safe_name
 from seesaw_cf.base.retrying import Bar
 from seesaw_cf.base.tables import CONTROL_SEEDS, SCORES
@@ -66,6 +67,7 @@ class Run:
         checkpoints: Also write each edit as a separate model, `checkpoints/EDITOR/UNIT/`; not of controls.
         candidates: What the true target of each case is ranked among before any edit.
         anyway: Warn of an editor with first edits that are not local, instead of stopping.
+        exchange: Where machines without a common file system exchange what is finished.
         fitted: Name -> editors fitted so far.
         indistinct: Answers that no score tells from another answer of their question, with the reason; filled by
             `before`.
@@ -86,13 +88,14 @@ class Run:
     checkpoints: bool = False
     candidates: Candidates = field(default_factory=Candidates)
     anyway: bool = False
+    exchange: Exchange | None = None
     fitted: dict[str, Editor] = field(default_factory=dict, init=False)
     indistinct: dict[Cloze, ClozeScore] = field(default_factory=dict, init=False)
 
     @cached_property
     def store(self) -> Store:
         """The finished units."""
-        return Store(self.out, self.manifest, SCORES)
+        return Store(self.out, self.manifest, SCORES, exchange=self.exchange)
 
     @cached_property
     def units(self) -> list[Unit]:
@@ -169,7 +172,7 @@ class Run:
     def score_before(self, parts: Sequence[list[Cloze]]) -> dict[Cloze, ClozeScore]:
         """Score some of `parts` before any edit, and cache them; what is cached is not scored again."""
         model = {key: value for key, value in self.manifest.model.items() if key not in ("id", "revision")}
-        scores = pre_scores(self.scorer, parts, {"model": model, "scoring": self.manifest.scoring})
+        scores = pre_scores(self.scorer, parts, {"model": model, "scoring": self.manifest.scoring}, self.exchange)
         bar = Bar(scores, "before any edit: score", len(parts), unit="block", disable=not self.progress)
         return {cloze: score for block in bar for cloze, score in block.items()}
 

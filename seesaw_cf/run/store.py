@@ -22,6 +22,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from seesaw_cf.base.errors import RunFolderError
+from seesaw_cf.base.exchange import Exchange
 from seesaw_cf.base.files import atomic_path, safe_name
 from seesaw_cf.base.tables import read_table, write_table
 from seesaw_cf.base.types import JsonObject
@@ -33,6 +34,7 @@ log = logging.getLogger(__name__)
 Key = Sequence[str]
 _FACTS, _RUN = b"seesaw_cf.facts", b"seesaw_cf.run"
 _ROWS_PER_GROUP = 250_000
+_MANIFEST = "manifest.json"
 
 
 class Shard(NamedTuple):
@@ -51,12 +53,14 @@ class Store:
         manifest: What the job is made of; every shard carries its identity.
         schema: Of the rows of a shard.
         place: The folder of the shards, below `folder`.
+        exchange: Where other machines find what is finished here, and this one what they have finished.
     """
 
     folder: Path
     manifest: RunManifest
     schema: pa.Schema
     place: str = "shards"
+    exchange: Exchange | None = None
 
     @cached_property
     def _identity(self) -> str:
@@ -64,7 +68,21 @@ class Store:
 
     def claim(self) -> bool:
         """Make the folder this job's own, or check that it is; see `seesaw_cf.run.manifest.claim_folder`."""
-        return claim_folder(self.folder, self.manifest)
+        there = self.claimed()
+        joined = claim_folder(self.folder, self.manifest)
+        if self.exchange is not None and not there:
+            self.exchange.send(_MANIFEST, self.folder / _MANIFEST)
+        return joined
+
+    def claimed(self) -> bool:
+        """Whether a process has made the folder this job's own, here or on another machine."""
+        return self._found(self.folder / _MANIFEST)
+
+    def _found(self, file: Path) -> bool:
+        """Whether a file of the folder is there, if need be fetched."""
+        if file.exists() or self.exchange is None:
+            return file.exists()
+        return self.exchange.fetch(file.relative_to(self.folder).as_posix(), file)
 
     def path(self, key: Key) -> Path:
         """The file of a unit."""
@@ -79,6 +97,8 @@ class Store:
         """
         file = self.path(key)
         try:
+            if self.exchange is not None and not self._found(file):
+                return False
             if self._identity.encode() not in _footer(file):
                 self._metadata(file)
         except FileNotFoundError:
@@ -100,7 +120,10 @@ class Store:
             StorageError: The disk is full; no file is left under the shard's name.
         """
         metadata = {_FACTS: json.dumps(facts), _RUN: self._identity}
-        write_table(self.path(key), table.replace_schema_metadata(metadata))
+        file = self.path(key)
+        write_table(file, table.replace_schema_metadata(metadata))
+        if self.exchange is not None:
+            self.exchange.send(file.relative_to(self.folder).as_posix(), file)
 
     def read(self, key: Key) -> Shard:
         """Read a finished unit.
@@ -129,7 +152,7 @@ class Store:
             RecordError: A shard is damaged.
             StorageError: The disk is full.
         """
-        missing = [key for key in keys if not self.path(key).exists()]
+        missing = [key for key in keys if not self._found(self.path(key))]
         if missing:
             raise RunFolderError(
                 f"{self.folder}: {len(missing)} of {len(keys)} units are not finished, first {missing[0]}. "

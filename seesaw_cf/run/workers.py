@@ -71,11 +71,11 @@ def run_share(run: Run, rank: int, world: int, patience: float = 600.0) -> bool:
 def _claim(run: Run, rank: int, patience: float) -> None:
     """The first worker makes the folder the run's own; the rest wait for it and check."""
     deadline = time.monotonic() + patience
-    while rank and not (run.out / "manifest.json").exists():
+    while rank and not run.store.claimed():
         if time.monotonic() > deadline:
             raise RunFolderError(
                 f"{run.out}: worker {rank} waited {patience:.0f} s for the first worker to write manifest.json. "
-                "Is the folder on a file system that all workers share? Did the first worker fail?"
+                "Is the folder, or --exchange, one that all workers share? Did the first worker fail?"
             )
         time.sleep(0.2)
     run.store.claim()
