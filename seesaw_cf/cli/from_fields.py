@@ -15,6 +15,7 @@ from seesaw_cf.cli.paths import name_or_source, source
 from seesaw_cf.editors import EDITORS
 from seesaw_cf.editors.control_names import CONTROLS
 from seesaw_cf.run.design import DESIGNS
+from seesaw_cf.run.jobs import ENGINES
 
 # The check of a field whose annotation does not say it; others have the check of `_BY_TYPE`.
 _CHECKS: dict[str, Any] = {
@@ -34,6 +35,7 @@ _CHECKS: dict[str, Any] = {
 _BY_TYPE = {"int": types.positive, "float": types.at_least_zero, "Path": source, "str": None}
 _CHOICES = {
     "dtype": DTYPES,
+    "engine": ENGINES,
     "controls": (*CONTROLS, "none"),
     "design": tuple(DESIGNS),
     "protocol": ("single", "batch"),
@@ -46,6 +48,7 @@ _METAVARS = {
     "holders": "N|all",
     **dict.fromkeys(("changed", "nulls"), "NAME=WHERE"),
     "requests": "FILE",
+    "exchange": "URL",
     "moments": "SET",
 }
 _HELPS = {"editors": f"editing method, out of {', '.join(EDITORS)}; FILE.py or package.module:Class. Repeatable"}

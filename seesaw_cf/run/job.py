@@ -29,7 +29,7 @@ from seesaw_cf.models.trial import check_model
 from seesaw_cf.run.design import prompt_counts
 from seesaw_cf.run.explain import announce, log_prefix
 from seesaw_cf.run.given import read_all, requests_facts
-from seesaw_cf.run.jobs import Job
+from seesaw_cf.run.jobs import Job, Workers
 from seesaw_cf.run.make_editors import moments_facts
 from seesaw_cf.run.manifest import RunManifest, read_manifest
 from seesaw_cf.run.preflight import check_plan, data_notes
@@ -38,7 +38,7 @@ from seesaw_cf.run.questions import candidates_of, longest_cloze, some_clozes
 from seesaw_cf.run.runner import Run
 from seesaw_cf.run.served import ServedModel, ask_base
 from seesaw_cf.run.units import PROTOCOLS
-from seesaw_cf.run.workers import ENGINES, local_device, rank_and_world, run_on_ray, run_share
+from seesaw_cf.run.workers import local_device, rank_and_world, run_on_ray, run_share
 from seesaw_cf.scoring import SCORERS, Scorer, make_scorer
 from seesaw_cf.scoring.forward import logit_bytes, token_bytes
 from seesaw_cf.scoring.noise import measure_noise
@@ -52,11 +52,7 @@ def run_job(
     *,
     keep_deltas: bool = False,
     progress: bool = True,
-    engine: str = "local",
-    actors: int | None = None,
-    gpus: float | None = None,
-    address: str | None = None,
-    exchange: str | None = None,
+    workers: Workers | None = None,
 ) -> bool:
     """Run a job into a run folder, continuing it when it was interrupted.
 
@@ -67,9 +63,7 @@ def run_job(
         out: The run folder.
         keep_deltas: Also save each edit, for `seesaw-cf share`.
         progress: Show progress bars.
-        engine: "local", or "ray" for Ray actors.
-        actors, gpus, address: See `seesaw_cf.run.workers.run_on_ray`.
-        exchange: Folder or fsspec URL where machines without a common file system exchange what is finished.
+        workers: Who does it; this process, or those of `torchrun`, when None.
 
     Returns:
         True in the process that wrote the merged tables.
@@ -77,11 +71,12 @@ def run_job(
     Raises:
         SeesawError: Any of the package's errors; what was finished is kept.
     """
-    one_of("engine", engine, ENGINES)
-    shared = None if exchange is None else Exchange(exchange)
-    if engine == "ray":
+    workers = workers or Workers()
+    shared = None if workers.exchange is None else Exchange(workers.exchange)
+    if workers.engine == "ray":
         make = functools.partial(make_run, job, out.resolve(), keep_deltas=keep_deltas, exchange=shared)
-        return run_on_ray(make, actors=actors, gpus=gpus, address=address, progress=progress)
+        where, many = workers.ray_address, workers.actors
+        return run_on_ray(make, actors=many, gpus=workers.gpus, address=where, progress=progress)
     rank, world = rank_and_world()
     run = make_run(job, out, keep_deltas=keep_deltas, progress=progress and rank == 0, exchange=shared)
     if rank == 0:

@@ -22,6 +22,7 @@ _COUNTS = ("control_seeds", "limit", "corpus_limit", "max_tokens", "block", "thr
 # More than anybody could wait for.
 _MOST = {"trials": 10_000, "finalists": 10_000, "new_tokens": 10_000}
 DOSES = (1, 10, 100)
+ENGINES = ("local", "ray")
 _NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,62}[A-Za-z0-9])?")
 
 
@@ -36,6 +37,28 @@ def _place(option: str, word: str) -> tuple[str, str]:
     if where.startswith(("/", "./", "../", "~")) and not Path(where).expanduser().exists():
         raise StorageError(f"{option} {name}: {where}: no such file or folder. Check the path.")
     return name, where
+
+
+@dataclass(frozen=True, slots=True)
+class Workers:
+    """Who does a job's work, on one machine or several.
+
+    Attributes:
+        engine: local also runs under torchrun.
+        actors: ray: number of actors (default: one per GPU, else per CPU).
+        gpus: ray: GPUs of one actor, such as 0.5 (default: 1 where there are any).
+        ray_address: ray: a running cluster, or 'auto' (default: start one here).
+        exchange: Storage where machines without a common disk exchange what is done, such as s3://bucket/run.
+    """
+
+    engine: str = "local"
+    actors: int | None = None
+    gpus: float | None = None
+    ray_address: str | None = None
+    exchange: str | None = None
+
+    def __post_init__(self) -> None:
+        one_of("engine", self.engine, ENGINES)
 
 
 @dataclass(frozen=True, slots=True)

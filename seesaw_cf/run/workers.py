@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-ENGINES = ("local", "ray")
 _TRIES = 3
 _START = -1  # stands for the number of a task while an actor starts
 

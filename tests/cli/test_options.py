@@ -17,9 +17,8 @@ from seesaw_cf.cli.actions import check_names, subcommands
 from seesaw_cf.cli.option_groups import MOST_UNGROUPED, OPTION_GROUPS
 from seesaw_cf.cli.paths import name_or_source, output_file, output_folder, own_folder, source
 from seesaw_cf.records.groups import AXES
-from seesaw_cf.run.jobs import Job
+from seesaw_cf.run.jobs import ENGINES, Job
 from seesaw_cf.run.units import PROTOCOLS
-from seesaw_cf.run.workers import ENGINES
 from seesaw_cf.sharing.every_eval import RELATIONSHIPS
 from seesaw_cf.texts.job import LemeJob
 from seesaw_cf.texts.train.annotator import RECIPES

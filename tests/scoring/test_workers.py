@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from seesaw_cf.errors import RunFolderError, UnknownNameError
-from seesaw_cf.run.job import run_job
-from seesaw_cf.run.jobs import Job
+from seesaw_cf.run.jobs import Workers
 from seesaw_cf.run.workers import rank_and_world, run_share
 from tests.conftest import ROOT
 from tests.scoring.shared_run import make, same_tables
@@ -63,7 +62,7 @@ def test_rank_and_world(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WORLD_SIZE", "4")
     assert rank_and_world() == (3, 4)
     with pytest.raises(UnknownNameError, match=r"unknown engine 'rai'. Did you mean 'ray'"):
-        run_job(Job("seesaw-tiny", ("ft",)), Path("nowhere"), engine="rai")
+        Workers(engine="rai")
 
 
 def _torchrun(out: Path, *options: str, **variables: str) -> subprocess.CompletedProcess[str]:
