@@ -81,7 +81,7 @@ class _Folder:
 
     @property
     def version(self) -> str:
-        """That of all configs."""
+        """Return the version that all configs share."""
         return self.record["version"]
 
 

@@ -38,7 +38,7 @@ WAYS = {
 }
 
 
-Scanned = tuple[str, tuple[str, ...]]
+PropertyValues = tuple[str, tuple[str, ...]]
 """A property and its values; none for any."""
 
 
@@ -58,7 +58,7 @@ class SampleRequest:
     relation_id: str
     query: str
     parameters: Mapping[str, Parameter]
-    scanned: Scanned
+    scanned: PropertyValues
     limit: int
     fit: Callable[[Sequence[str]], list[str]]
 
@@ -129,7 +129,7 @@ class Draws:
                 return "slices", ids
         return "first slices", ids
 
-    def _slice(self, scanned: Scanned, start: int, end: int) -> list[Binding] | None:
+    def _slice(self, scanned: PropertyValues, start: int, end: int) -> list[Binding] | None:
         last = f"{end:04x}" if end < HASHES else "g"
         return self._source.try_select(
             "slice", property=scanned[0], held=scanned[1], seed=self._seed, first=f"{start:04x}", last=last
@@ -155,7 +155,7 @@ class Draws:
                 break
         return ("pages", self._ordered(people)) if answered else None
 
-    def _read(self, scanned: Scanned) -> Iterator[list[Binding]]:
+    def _read(self, scanned: PropertyValues) -> Iterator[list[Binding]]:
         """Pages of the statements; what lies far behind a page that was not finished is not asked for."""
         size = self._size(scanned)
         reach = PAGES if size is None else -(-size // PAGE)
@@ -172,7 +172,7 @@ class Draws:
                 yield rows
                 reach = reach if len(rows) == PAGE else min(reach, place)  # behind the last page there is nothing
 
-    def _size(self, scanned: Scanned) -> int | None:
+    def _size(self, scanned: PropertyValues) -> int | None:
         """Return how many statements there are; None when the source does not count them in time."""
         rows = self._source.try_select("size", property=scanned[0], held=scanned[1])
         return int(rows[0]["statements"]) if rows else None
@@ -181,7 +181,7 @@ class Draws:
         """In the order of the queries: by SHA-256 of "SEED IRI"."""
         return sorted(ids, key=lambda id: hashlib.sha256(f"{self._seed} {entity_iri(id)}".encode()).hexdigest())
 
-    def _gave_up(self, scanned: Scanned) -> SourceTimeout:
+    def _gave_up(self, scanned: PropertyValues) -> SourceTimeout:
         return SourceTimeout(
             f"{self._source.identity} did not finish any form of the question in time who has {scanned[0]} "
             f"{' '.join(scanned[1][:3]) or 'of any value'}; the last was a page of {PAGE} statements, which needs no "

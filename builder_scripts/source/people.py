@@ -9,7 +9,7 @@ from typing import Protocol, TypeVar
 
 from seesaw_cf.base.types import Entity
 from seesaw_cf.builder_scripts.options import BuildOptions
-from seesaw_cf.builder_scripts.source.draws import BATCH, Draws, SampleRequest, Scanned
+from seesaw_cf.builder_scripts.source.draws import BATCH, Draws, PropertyValues, SampleRequest
 from seesaw_cf.builder_scripts.source.sources import WIKIDATA, Binding, Parameter, Source, entity_id
 from seesaw_cf.records import groups
 from seesaw_cf.records.relations import RELATIONS
@@ -202,7 +202,7 @@ class Facts:
         self,
         query: str,
         parameters: Mapping[str, Parameter],
-        scanned: Scanned,
+        scanned: PropertyValues,
         limit: int,
         fits: Callable[[RecordedPerson], bool],
     ) -> list[str]:

@@ -107,8 +107,8 @@ def entity_id(iri: str) -> str:
     return iri
 
 
-def _checked(fits: Callable[[Parameter], object], expected: str) -> Callable[[str, Parameter], str]:
-    """Return what takes a parameter as it is, or refuses it."""
+def _check_of(fits: Callable[[Parameter], object], expected: str) -> Callable[[str, Parameter], str]:
+    """Return a function that gives a parameter unchanged, or raises where it does not fit."""
 
     def check(name: str, value: Parameter) -> str:
         if not fits(value):
@@ -118,11 +118,11 @@ def _checked(fits: Callable[[Parameter], object], expected: str) -> Callable[[st
     return check
 
 
-_number = _checked(lambda value: isinstance(value, int) and not isinstance(value, bool), "a whole number")
-_language = _checked(
+_number = _check_of(lambda value: isinstance(value, int) and not isinstance(value, bool), "a whole number")
+_language = _check_of(
     lambda value: isinstance(value, str) and _LANGUAGE.fullmatch(value), "a language tag such as 'en' or 'pt-br'"
 )
-_hash = _checked(lambda value: isinstance(value, str) and _HASH.fullmatch(value), "four hexadecimal digits, or 'g'")
+_hash = _check_of(lambda value: isinstance(value, str) and _HASH.fullmatch(value), "four hexadecimal digits, or 'g'")
 
 
 def _identifiers(name: str, value: Parameter) -> str:

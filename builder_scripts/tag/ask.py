@@ -58,7 +58,7 @@ class SourceRecord:
     facts: tuple[Fact, ...] = ()
 
 
-def tags_of(person: RecordedPerson | AttributePrompt) -> TableRow:
+def tag_row(person: RecordedPerson | AttributePrompt) -> TableRow:
     """Return the tags that are known of a person: name -> value."""
     tags = {tag: getattr(person, tag) for tag in TAGS}
     return {tag: value for tag, value in tags.items() if value not in ((), None)}
@@ -101,8 +101,8 @@ def merged(people: Sequence[RecordedPerson]) -> tuple[RecordedPerson, frozenset[
     """
     names = sorted({name for person in people for name in person.values})
     rows = {name: [person.values[name] for person in people if name in person.values] for name in names}
-    known = [tags_of(person) for person in people]
-    tags: dict[str, list[Any]] = {tag: [own[tag] for own in known if tag in own] for tag in TAGS}
+    by_source = [tag_row(person) for person in people]
+    tags: dict[str, list[Any]] = {tag: [own[tag] for own in by_source if tag in own] for tag in TAGS}
     lists = {tag: tuple(sorted({value for row in tags[tag] for value in row})) for tag in LISTED}
     differ = frozenset(name for name, cells in {**rows, **tags}.items() if len(set(cells)) > 1)
     person = RecordedPerson(

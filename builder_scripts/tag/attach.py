@@ -36,7 +36,7 @@ from seesaw_cf.builder_scripts.tag.ask import (
     ask,
     is_pair,
     subject_id,
-    tags_of,
+    tag_row,
     tested,
 )
 from seesaw_cf.builder_scripts.tag.records import CaseFile
@@ -100,7 +100,7 @@ class Coverage:
             self.knows.update(by_source.keys())
             if id in tags:
                 person, differ = tags[id]
-                self.tagged.update(tags_of(person).keys())
+                self.tagged.update(tag_row(person).keys())
                 self.conflicts.update(differ & set(TAGS))
                 for tag in LISTED:
                     self.members[tag].update(getattr(person, tag))
@@ -110,7 +110,7 @@ class Coverage:
         for row in rows:
             self.prompts += 1
             self.unnamed += not row.subject.id
-            self.prompts_known.update(tags_of(row).keys())
+            self.prompts_known.update(tag_row(row).keys())
 
     def numbers(self) -> JsonObject:
         """Return everything as JSON takes it."""
@@ -220,7 +220,7 @@ def _own(cases: Iterable[Case]) -> dict[str, list[RecordedPerson]]:
             if row.subject.id:
                 rows = people.setdefault(row.subject.id, [])
                 person = RecordedPerson(Entity(row.subject.id, ""), {}, *(getattr(row, tag) for tag in TAGS))
-                if tags_of(row) and person not in rows:
+                if tag_row(row) and person not in rows:
                     rows.append(person)
     return people
 

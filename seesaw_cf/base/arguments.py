@@ -103,14 +103,14 @@ def checked(function: Callable[P, R], name: str = "", kind: type | None = None) 
             bound = signature.bind(*args, **kwargs)
         except TypeError:
             return function(*args, **kwargs)  # says it better: a misspelt name before the missing one
-        given = {key: value for key, value in bound.arguments.items() if key in written}
+        arguments = {key: value for key, value in bound.arguments.items() if key in written}
         hints = _hints(typing.cast(Callable[..., object], kind or function))
-        for key, value in given.items():
+        for key, value in arguments.items():
             hint = hints.get(key, Any)
             if typing.get_origin(hint) is np.ndarray:
                 bound.arguments[key] = value = _as_array(value, hint)
             _check(f"{called}: {key}", value, hint, written[key])
-        if any(bound.arguments[key] is not value for key, value in given.items()):
+        if any(bound.arguments[key] is not value for key, value in arguments.items()):
             return function(*bound.args, **bound.kwargs)
         return function(*args, **kwargs)
 
@@ -140,7 +140,7 @@ def _check(where: str, value: object, hint: object, written: str) -> None:
 
 @functools.lru_cache(maxsize=4096)
 def _test(hint: object) -> Callable[[Any], bool]:
-    """What tells whether a value fits a type, made once for each type."""
+    """Return the test of a type; it is made once for each type."""
     hint = type_behind(getattr(hint, "__bound__", None) or hint)
     origin, parts = typing.get_origin(hint), typing.get_args(hint)
     if hint in _KINDS:

@@ -9,7 +9,7 @@ import pandas as pd
 
 from seesaw_cf.logs.differences import SCORES
 from seesaw_cf.logs.log import MARGIN
-from seesaw_cf.logs.tables import change_text, scale_of
+from seesaw_cf.logs.tables import change_text, shown_scale
 from seesaw_cf.report.html.findings import Legend, Panels, Part
 from seesaw_cf.report.html.forest import Axis, ForestColumn, ForestRow, Mark, Panel, key_colours
 from seesaw_cf.report.table import Row, rows_of
@@ -54,7 +54,7 @@ def _panel(field: str, rows: Sequence[Row], colours: dict[str, int], opened: boo
     def mark(side: str, row: Row | None) -> Mark | None:
         if row is None:
             return None
-        value, low, high = (scale_of(row) * float(row[name]) for name in ("value", "low", "high"))
+        value, low, high = (shown_scale(row) * float(row[name]) for name in ("value", "low", "high"))
         said = f"{row['changed']}, {row['task']} {row['group']}: {change_text(row)}; {row['n']:,} items"
         return Mark(axes[side].at(value), axes[side].span(low, high), colours[row["changed"]], said)
 
@@ -64,7 +64,7 @@ def _panel(field: str, rows: Sequence[Row], colours: dict[str, int], opened: boo
         for key, own in lines.items()
     ]  # fmt: skip
     titles = {"score": "score, points", MARGIN: "margin, nats"}
-    margins = {side: float(own[0]["margin"]) * scale_of(own[0]) for side, own in by_side.items() if own}
+    margins = {side: float(own[0]["margin"]) * shown_scale(own[0]) for side, own in by_side.items() if own}
     columns = [ForestColumn.marked(titles[side], axis, 0.0, margins[side]) for side, axis in axes.items()]
     title = f"By {field}" if field else "By task"
     return Panel(
@@ -78,5 +78,5 @@ def _name(key: tuple[str, str, str, str], several: bool) -> str:
 
 
 def _axis(rows: Sequence[Row]) -> Axis:
-    ends = [scale_of(row) * float(row[name]) for row in rows for name in ("low", "high")]
-    return Axis.around([scale_of(row) * float(row["value"]) for row in rows], ends)
+    ends = [shown_scale(row) * float(row[name]) for row in rows for name in ("low", "high")]
+    return Axis.around([shown_scale(row) * float(row["value"]) for row in rows], ends)

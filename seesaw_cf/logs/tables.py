@@ -38,7 +38,7 @@ def comparison_tables(differences: pd.DataFrame, answers: pd.DataFrame, counts: 
     return [table for table in tables if len(table.frame)]
 
 
-def scale_of(row: Row) -> int:
+def shown_scale(row: Row) -> int:
     """Return what numbers are multiplied by where people see them: shares are points."""
     return 100 if row["is_share"] else 1
 
@@ -47,7 +47,7 @@ def change_text(row: Row) -> str:
     """Return a change with its interval: of shares in points, of log-probabilities in nats."""
     unit = " points" if row["is_share"] else " nats" if row["metric"] in (MARGIN, LOGLIK) else ""
     digits = 1 if row["is_share"] else 2
-    rounded = [round(float(scale_of(row) * row[name]), digits) + 0.0 for name in ("value", "low", "high")]  # no -0.0
+    rounded = [round(float(shown_scale(row) * row[name]), digits) + 0.0 for name in ("value", "low", "high")]  # no -0.0
     return text.estimate(rounded[0], rounded[1], rounded[2], f"+.{digits}f", unit)
 
 

@@ -103,21 +103,23 @@ def title_sentences(model: ChangeFacts, several: bool) -> Iterable[str]:
     if model.same_scores:
         others = [f"{text.percent(row['other_answer'])} of the answers in {row['task']}" for row in model.other_answers]
         more = f" and {quantity(len(others) - _NAMED, 'more task')}" if len(others) > _NAMED else ""
-        yield f"{_begun(lead, 'no')} score changed, yet {', '.join(others[:_NAMED])}{more} are other ones"
+        yield f"{_start(lead, 'no')} score changed, yet {', '.join(others[:_NAMED])}{more} are other ones"
         return
     forms = list(_form_titles(model))
     scores, logs = model.decided(SCORES), model.decided(LOGS)
     yield from forms
     if scores:
-        yield f"{_begun(lead, 'in')} " + "; in ".join(decided_text(row) for row in scores[:_NAMED]) + more_text(scores)
+        yield (
+            f"{_start(lead, 'in')} " + "; in ".join(decided_text(row) for row in scores[:_NAMED]) + more_text(scores)
+        )
     elif logs:
         words = f"is known to have changed, yet in {decided_text(logs[0])}{more_text(logs, 1)}"
-        yield f"{_begun(lead, 'no')} score {words}"
+        yield f"{_start(lead, 'no')} score {words}"
     elif not forms:
         yield lead + _undecided(model)
     if groups := model.decided(GROUPS):
         listed = "; in ".join(group_text(row) for row in groups[:_NAMED])
-        yield f"{_begun(lead, 'groups')} differ: in {listed}{more_text(groups)}"
+        yield f"{_start(lead, 'groups')} differ: in {listed}{more_text(groups)}"
 
 
 def _undecided(model: ChangeFacts) -> str:
@@ -130,7 +132,7 @@ def _undecided(model: ChangeFacts) -> str:
     return "No change of a score is shown; these items cannot rule one out."
 
 
-def _begun(lead: str, word: str) -> str:
+def _start(lead: str, word: str) -> str:
     return f"{lead}{word}" if lead else word.capitalize()
 
 

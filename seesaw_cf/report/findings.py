@@ -38,7 +38,7 @@ def find(results: Results) -> FirstScreen:
         **_changed(results.manifest),
         "Did the edits take": _took(results),
         "Not known": _not_known(results),
-        "Known before": knew(results),
+        "Known before": knowledge_sentence(results),
         **_estimands(results),
         "How sure": _how_sure(results, groups),
     }
@@ -140,7 +140,7 @@ def _untagged(results: Results) -> str:
 _LIMIT = "First among candidates is less than knowledge in general."
 
 
-def knew(results: Results) -> str:
+def knowledge_sentence(results: Results) -> str:
     """Return in a sentence how much of what was edited and asked the model knew."""
     sentences = []
     for row in records(results.known.facts, KnowledgeRow):

@@ -19,14 +19,13 @@ from seesaw_cf.stats.clustered import FEW_EDITS
 _DEVIATIONS = ("edit", "person", "pair", "template", "rest")
 
 
-def needed(results: Results, effect: float | None = None) -> str:
+def needed(results: Results) -> str:
     """Return one sentence on what would decide the open contrasts of a run; "" where nothing is open.
 
     Args:
         results: What the run found.
-        effect: To find, in probability; None: the declared margin.
     """
-    return needed_of(run_needs(results, effect, open_only=True)) if compared(results) else ""
+    return needed_of(run_needs(results, open_only=True)) if compared(results) else ""
 
 
 def needed_of(frame: pd.DataFrame) -> str:

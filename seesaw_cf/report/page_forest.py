@@ -137,7 +137,7 @@ def forests_of(
         keys = [(relation, ALL if group == ALL else by, group) for group in groups]
         rows = [row(editor, key) for key in keys for editor in colours]
         columns = [
-            ForestColumn.marked(words(f"hold the {text.HOLDS[holds]}"), axes[relation, holds], *lines)
+            ForestColumn.with_lines(words(f"hold the {text.HOLDS[holds]}"), axes[relation, holds], *lines)
             for holds in sides
         ]
         about = words(f"{unit}, 95 % intervals clustered by edit and by person")
@@ -193,7 +193,7 @@ def contrast_panels(results: Results, colours: Mapping[str, int]) -> list[Panel]
         rows = rows.sort_values(["at", "place"], kind="stable")
         axis = Axis.around(rows["value"], [*rows["low"], *rows["high"]])
         limits = lines_of(scale, [results.floor], audit.settings)  # type: ignore[arg-type]
-        column = ForestColumn.marked("difference between groups", axis, *limits)
+        column = ForestColumn.with_lines("difference between groups", axis, *limits)
         lines = [_row(row, axis, colours, results.words) for row in records(rows, VerdictRow)]
         heads = ("contrast: verdict", "difference")
         title, about = f"By {by}, {scale}", results.words(_ABOUT)

@@ -80,9 +80,9 @@ def percent(value: float) -> str:
     return "-" if math.isnan(value) else f"{100 * value:.1f}%"
 
 
-def percent_interval(value: float | None, low: float | None, high: float | None, missing: str = "") -> str:
+def percent_interval(value: float | None, low: float | None, high: float | None) -> str:
     """Return a share and its interval in percent with one decimal."""
-    return estimate(value, low, high, ".1f", "%", missing, 100)
+    return estimate(value, low, high, ".1f", "%", scale=100)
 
 
 def points(value: float, low: float, high: float, unit: str = "") -> str:

@@ -123,11 +123,12 @@ def _trial(model: PreTrainedModel, items: Sequence[EncodedCloze], expected: Sequ
     try:
         # Windows so small that there are several: attention that does not go by them then fails.
         answers = forward_rows(model, make_rows(items, 9, 100), packed, window=4)
+        logprobs = answers.logprobs.tolist()  # a device says here what went wrong
     except torch.OutOfMemoryError:
         raise
     except Exception as error:  # whatever a foreign model's code raises, the plain way remains
         return f"{type(error).__name__}: {error}".splitlines()[0]
-    by_item = sorted(zip(answers.items, answers.logprobs.tolist(), strict=True), key=lambda pair: pair[0])
+    by_item = sorted(zip(answers.items, logprobs, strict=True), key=lambda pair: pair[0])
     worst = max(abs(got - reference) for (_, got), reference in zip(by_item, expected, strict=True))
     tolerance = _TOLERANCE.get(model.dtype, 0.2)
     if not worst <= tolerance:

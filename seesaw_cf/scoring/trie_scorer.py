@@ -120,7 +120,8 @@ class TrieScorer:
 
     def describe(self) -> JsonObject:
         """What a run's manifest records about this scorer: everything that can change rounding."""
-        return {"scorer": type(self).__name__, "max_tokens": self.tokens_per_pass, **asdict(self.support)}
+        logits = {"logit_bytes": _logit_room(self.device)} if self.device.type == "cuda" else {}
+        return {"scorer": type(self).__name__, "max_tokens": self.tokens_per_pass, **logits, **asdict(self.support)}
 
     def score(self, clozes: Sequence[Cloze]) -> list[ClozeScore]:
         """Score every cloze.
@@ -254,13 +255,13 @@ def to_scores(items: Sequence[EncodedCloze], parts: Iterable[Answers]) -> list[C
 
 
 def _one_behind(parts: Iterable[Answers]) -> Iterator[Answers]:
-    """Each part once the next one is under way: the host lays that one out while a GPU computes this one."""
+    """Yield each part after the next one was begun. The host lays that one out while a GPU computes this one."""
     parts = iter(parts)
-    held = list(islice(parts, 1))
+    previous = list(islice(parts, 1))
     for part in parts:
-        yield held.pop()
-        held.append(part)
-    yield from held
+        yield previous.pop()
+        previous.append(part)
+    yield from previous
 
 
 def _logit_room(device: torch.device) -> int:

@@ -180,8 +180,8 @@ def effect_texts(row: Row, line: ComparedEditor) -> tuple[str, str]:
     results = line.member.results
     if not row["n_cases"]:
         return f"unscored ({row['n_unscored']} prompts)", "-"
-    value, nats = (column.text(row) for column in effect_columns(results)[:2])
-    return value, "-" if results.score == "log_odds" else nats
+    cells = {column.head: column.text(row) for column in effect_columns(results)}
+    return cells["D_d"], cells.get("log-odds", "-")
 
 
 def _verdicts(comparison: Comparison) -> Table:

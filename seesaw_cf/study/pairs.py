@@ -46,7 +46,8 @@ def pairs_of(lines: Sequence[ComparedEditor], *, every: bool = False) -> list[tu
 
 def label_of(line: ComparedEditor, lines: Sequence[ComparedEditor]) -> str:
     """The names of a line that are not the same in all lines, joined as in the name of its cell."""
-    return "/".join(line.names[name] for name in varying(lines)) or line.key[-1]
+    mark = ", " if any("/" in name for other in lines for name in other.key) else "/"  # models may be Hub ids
+    return mark.join(line.names[name] for name in varying(lines)) or line.key[-1]
 
 
 def differences(

@@ -92,7 +92,7 @@ def compare(
         "citizenship": joined(members, lambda member: member.recall("citizenship", partial(_by_continent, member))),
         "accuracy": joined(members, partial(_accuracy, mode=mode)),
         "verdicts": _verdicts(members, settings, family),
-        "excess": joined(members, lambda member: _audited(member, "excess")),
+        "excess": joined(members, lambda member: _audit_table(member, "excess")),
         "differences": differences(pairs_of(lines, every=every), lines, settings),
     }
     there = {name: _with_names(tables[name]) for name in TABLES if len(tables[name])}
@@ -191,13 +191,13 @@ def _by_continent(member: Member) -> pd.DataFrame:
     return table.drop(columns="effective").rename(columns={"relation": "continent"}) if tables else table
 
 
-def _audited(member: Member, name: str) -> pd.DataFrame:
+def _audit_table(member: Member, name: str) -> pd.DataFrame:
     return pd.DataFrame() if member.results.audit is None else getattr(member.results.audit, name)
 
 
 def _verdicts(members: Sequence[Member], settings: AuditSettings, family: Sequence[str] | None) -> pd.DataFrame:
     """The verdicts of all runs; where families span runs, decided together by Holm, for no permutation spans runs."""
-    table = joined(members, lambda member: _audited(member, "verdicts"))
+    table = joined(members, lambda member: _audit_table(member, "verdicts"))
     if "value" not in table:
         return table
     if family is None or set(family) == set(NAMES):

@@ -16,6 +16,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from seesaw_cf.models.editor import EditsEach
 from seesaw_cf.run.make_editors import make_editor
 from seesaw_cf.scoring import EditedScorer, HFScorer, Scorer, TrieScorer, trie_scorer
+from seesaw_cf.scoring.forward import logit_bytes
 from tests.contract.test_editor_contract import LIGHT, SETTINGS
 from tests.fakes import REQUESTS, tiny_model, tiny_texts, tiny_tokenizer
 from tests.scoring.models import make
@@ -105,6 +106,17 @@ def test_a_pass_has_as_many_logits_as_the_device_has_room_for(monkeypatch: pytes
     monkeypatch.setattr(torch.cuda, "get_device_properties", lambda _: SimpleNamespace(total_memory=80 * gib))
     rooms = [trie_scorer._logit_room(torch.device(name)) for name in ("cpu", "cuda")]
     assert rooms == [gib // 2, 80 * gib // 32]
+
+
+def test_passes_keep_to_the_room_for_logits(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, texts = make("llama"), clozes(12)
+    scorer, forwards = TrieScorer(model, byte_level(bos=True)), []
+    for asks in (10_000, 40):
+        monkeypatch.setattr(trie_scorer, "_logit_room", lambda _, asks=asks: asks * logit_bytes(model))
+        before = scorer.counts.forwards
+        scorer.score(texts)
+        forwards.append(scorer.counts.forwards - before)
+    assert forwards[0] < 3 < forwards[1]
 
 
 @pytest.mark.parametrize("name", ["rome", "memit", "emmet", "alphaedit", "ft", "lora", "mend"])

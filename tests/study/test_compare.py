@@ -6,6 +6,7 @@ import shutil
 from collections import defaultdict
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import numpy as np
@@ -22,8 +23,9 @@ from seesaw_cf.report.results import Results, read_results
 from seesaw_cf.report.rows import Manifest
 from seesaw_cf.study import members
 from seesaw_cf.study.conclusion import conclude
-from seesaw_cf.study.members import check_study, disagreements, read_members
+from seesaw_cf.study.members import NAMES, check_study, disagreements, read_members
 from seesaw_cf.study.page import comparison_head
+from seesaw_cf.study.pairs import label_of
 from seesaw_cf.study.tables import compare
 from seesaw_cf.study.write import compare_runs
 from tests.report.runs import cases, property_cases, write_run
@@ -342,3 +344,16 @@ def test_the_papers_rules_are_for_several_runs(
 ) -> None:
     assert main(["report", str(runs[0]), "--paper"]) == 1
     assert f"seesaw-cf metrics {runs[0]} --paper" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("keys", "labels"),
+    [
+        ([("one", "mine", "single", "ft"), ("two", "other", "single", "lora")], ["one/mine/ft", "two/other/lora"]),
+        ([("org/a", "b", "single", "ft"), ("org", "a/b", "single", "ft")], ["org/a, b", "org, a/b"]),
+        ([("one", "mine", "single", "ft")], ["ft"]),
+    ],
+)
+def test_lines_are_called_by_the_names_that_differ(keys: list[tuple[str, ...]], labels: list[str]) -> None:
+    lines: list[Any] = [SimpleNamespace(key=key, names=dict(zip(NAMES, key, strict=True))) for key in keys]
+    assert [label_of(line, lines) for line in lines] == labels

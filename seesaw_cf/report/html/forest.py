@@ -149,7 +149,7 @@ class ForestColumn:
     margins: Sequence[float] = field(default_factory=tuple)
 
     @classmethod
-    def marked(cls, title: str, axis: Axis, floor: float, margin: float) -> ForestColumn:
+    def with_lines(cls, title: str, axis: Axis, floor: float, margin: float) -> ForestColumn:
         """A column with its noise floor, 0 for none, and its margins where they are on the axis."""
         margins = [axis.at(value) for value in (-margin, margin) if margin <= axis.high]
         return cls(title, axis, axis.span(-floor, floor) if floor else None, margins)

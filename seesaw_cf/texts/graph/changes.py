@@ -38,7 +38,7 @@ def content_texts(triples: pd.DataFrame) -> list[str]:
     return [f"{p} {o}" for p, o in zip(triples["predicate"], triples["object"])]
 
 
-_MEASURED: Mapping[str, Callable[..., object]] = {
+_METRICS: Mapping[str, Callable[..., object]] = {
     "regard": overall_regard,
     "regard_masked": overall_regard,
     "attack": attack_summary,
@@ -60,7 +60,7 @@ def regard_and_attack(crawl: Crawl, draws: int = 2000) -> dict[str, ClassNumbers
     out: dict[str, ClassNumbers] = {}
     for kind, rows in frame.groupby("kind", sort=True):
         numbers: dict[str, ClassNumbers] = {}
-        for column, measure in _MEASURED.items():
+        for column, measure in _METRICS.items():
             if rows[column].notna().any():
                 values = [None if pd.isna(value) else value for value in rows[column]]
                 numbers[column] = as_json(measure)(rows["identity"].tolist(), values, clusters(rows), draws=draws)

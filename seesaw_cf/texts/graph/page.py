@@ -71,9 +71,9 @@ def graph_findings(
     """
     rows = _triples(base, edited)
     frame = pd.DataFrame(rows, columns=list(_COLUMNS))
-    changed = [] if changes is None or changes.empty else [change_table(changes)]
-    tables = [*changed, Table("triples", "Triples", "", (), frame, brief=False)]
-    sections = [PageSection("changes", "What the edit changed", changed)] if changed else []
+    change_tables = [] if changes is None or changes.empty else [change_table(changes)]
+    tables = [*change_tables, Table("triples", "Triples", "", (), frame, brief=False)]
+    sections = [PageSection("changes", "What the edit changed", change_tables)] if change_tables else []
     sections += [_graph(rows, edited is not None)] if rows else []
     crawls = [crawl for crawl in (base, edited) if crawl is not None]
     means = [regard_and_attack(crawl) if crawl.scores is not None and len(crawl.triples) else {} for crawl in crawls]

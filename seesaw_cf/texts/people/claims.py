@@ -122,7 +122,7 @@ def _tables(rated: Sequence[RatedTask], questions: Sequence[ItemQuestion]) -> It
 
 
 def _labels(rated_task: RatedTask) -> Iterator[tuple[TableRow, list[TableRow]]]:
-    """Return of each claim what a row about it begins with, its label, and the stretches that were marked for it."""
+    """Yield for each claim the common part of its rows, with its label, and its marked stretches."""
     about, body = rated_task.item.about, rated_task.item.texts[0].body
     place = {**about["sample"], "passage": about["passage"], "annotator": rated_task.task.rater}
     for name, claim in about["claims"].items():
@@ -142,7 +142,7 @@ def _rows(rated_task: RatedTask) -> Iterator[TableRow]:
 
 def _spans(rated_task: RatedTask) -> Iterator[TableRow]:
     for row, spans in _labels(rated_task):
-        yield from (row | span for span in spans)
+        yield from (row | {"label": row["label"] or ""} | span for span in spans)
 
 
 def _gold(item: RatingItem, rows: Sequence[Row]) -> Answer:

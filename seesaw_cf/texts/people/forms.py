@@ -76,10 +76,10 @@ def blanks(study: RatingStudy, item: RatingItem, answer: Answer) -> dict[str, st
 def expected(item: RatingItem, task: RatingTask) -> Answer:
     """Return the right answers, in the order in which this rater saw the texts."""
     right = item.gold.answers if item.gold else {}
-    return {name: exchanged(value) for name, value in right.items()} if task.first == "post" else right
+    return {name: in_other_order(value) for name, value in right.items()} if task.first == "post" else right
 
 
-def exchanged(answer: Any) -> Any:
+def in_other_order(answer: Any) -> Any:
     """Return an answer about two texts as it is when they are shown in the other order."""
     return {"A": "B", "B": "A"}.get(answer, answer) if isinstance(answer, str) else answer
 

@@ -141,7 +141,7 @@ class Rounds:
         return HTMLResponse(words_page("All done", [text], notes=notes, **more))
 
     def submit(self, request: Request, rater: str, form: Form) -> Response:
-        """Return the rater is done."""
+        """Store that the rater is done, and go to the first page."""
         if standing(self._store, rater).next is not None:
             raise HTTPException(409, "Some items have no answer yet.")
         self._log(rater, "submit")
@@ -199,7 +199,7 @@ class Rounds:
 
 
 def _notes(request: Request) -> list[str]:
-    """Return what an address says that a page should begin with."""
+    """Return the note that an address asks for, as a list."""
     return [words for name, words in _NOTES.items() if name == request.query_params.get("note")]
 
 

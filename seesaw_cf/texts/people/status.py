@@ -11,7 +11,7 @@ import pandas as pd
 
 from seesaw_cf.report.table import Column, Row, Table
 from seesaw_cf.stats import clustered_mean
-from seesaw_cf.texts.people.forms import agrees, exchanged
+from seesaw_cf.texts.people.forms import agrees, in_other_order
 from seesaw_cf.texts.people.progress import GoldJudgements, Standing, standing
 from seesaw_cf.texts.people.store import Entry, StudyStore
 from seesaw_cf.texts.people.study import RatingStudy
@@ -73,8 +73,8 @@ def _repeats(store: StudyStore, rater: str, answers: Mapping[int, Entry]) -> Gol
         own = []
         for question in store.study.asked(store.items[task.item]):
             if question.shape not in ("line", "text"):
-                value, again = (answers[one.position].content.get(question.name) for one in (other, task))
-                value = exchanged(value) if task.first != other.first else value
+                value, again = (answers[shown.position].content.get(question.name) for shown in (other, task))
+                value = in_other_order(value) if task.first != other.first else value
                 own.append(agrees(again, value, exactly=True) if value else not again)
         same.append(tuple(own))
     return GoldJudgements(tuple(same))

@@ -74,10 +74,10 @@ def facts_told(sample: SurveySample, blind_edit: bool = False) -> ToldFacts:
         ("Old facts about the subject", tuple(sample.old_facts.get("subject", ()))),
         ("Old facts about the related entity", tuple(sample.old_facts.get("related", ()))),
     ]
-    return _filled(facts)
+    return _without_empty(facts)
 
 
-def _filled(facts: Iterable[tuple[str, tuple[str, ...]]]) -> ToldFacts:
+def _without_empty(facts: Iterable[tuple[str, tuple[str, ...]]]) -> ToldFacts:
     return tuple((label, lines) for label, lines in facts if any(lines))
 
 
@@ -108,7 +108,7 @@ def _training() -> list[RatingItem]:
 
 
 def _facts_of(example: Shown) -> ToldFacts:
-    return _filled([("New fact", (example.new_fact,)), ("Old facts", example.old_facts)])
+    return _without_empty([("New fact", (example.new_fact,)), ("Old facts", example.old_facts)])
 
 
 def _examples() -> tuple[GuideExample, ...]:

@@ -73,8 +73,8 @@ class EncoderRater:
 
     def rate(self, questions: Sequence[SurveyQuestion]) -> list[Rating]:
         """One rating per question; items that the rater was not trained on get a status."""
-        asked = [question for question in questions if question.item.name in self.items]
-        ratings = iter(self.predict([rater_texts(own.item.name, own.shown) for own in asked]).tolist())
+        answerable = [question for question in questions if question.item.name in self.items]
+        ratings = iter(self.predict([rater_texts(own.item.name, own.shown) for own in answerable]).tolist())
         unknown = f"the rater was trained on {', '.join(self.items)} only"
         return [
             Rating(next(ratings)) if question.item.name in self.items else Rating(None, status=unknown)
