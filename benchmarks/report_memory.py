@@ -83,8 +83,8 @@ def compared(folder: Path, prompts: int) -> dict[str, float]:
 def measured(folder: Path, prompts: int) -> dict[str, float]:
     """Return rows, peak memory (GB) and seconds of a report in a process of its own."""
     rows, start = write_synthetic_run(folder / "run", prompts), time.perf_counter()
-    code = "import sys; from seesaw_cf.report.write import write_report; write_report(*sys.argv[1:])"
-    subprocess.run([sys.executable, "-c", code, folder / "run", folder / "report"], check=True)
+    command = [sys.executable, "-m", "seesaw_cf", "report", folder / "run", "--out", folder / "report"]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     used, seconds = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter() - start
     processor = used.ru_utime + used.ru_stime
     return {"rows": rows, "peak_GB": used.ru_maxrss / 1e6, "cpu_seconds": processor, "seconds": seconds}

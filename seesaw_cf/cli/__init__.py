@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import logging
+import os
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -125,6 +126,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         read any more (as in `| head`).
     """
     words = list(sys.argv[1:] if argv is None else argv)
+    os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")  # Arrow's own keeps what was freed
     try:
         _run(words)
         finish()

@@ -244,6 +244,7 @@ def _contrasts(
     prompts: pd.DataFrame, holds: str, axis: str, reference: Mapping[str, str], options: Mapping[str, Any]
 ) -> pd.DataFrame:
     """Contrasts of people who hold an answer, pooled and by relation; no rows where there are none."""
+    release_memory()
     rows = prompts[prompts["holds"] == holds]
     if reference.get(axis) is not None and len(rows) < len(prompts):
         one_of(f"{axis} group", reference[axis], sorted(set(members(prompts[axis])) - {UNKNOWN}))

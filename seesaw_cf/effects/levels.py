@@ -15,6 +15,7 @@ from seesaw_cf.base.types import Estimate
 from seesaw_cf.effects.audit import MARGIN, MARGIN_LOG_ODDS, in_log_odds
 from seesaw_cf.effects.estimands import excess_over_control
 from seesaw_cf.effects.prompts import SCALE_COLUMNS, ScoreForm
+from seesaw_cf.effects.scores import release_memory
 from seesaw_cf.stats import (
     adjust,
     case_weights,
@@ -172,6 +173,7 @@ def _people(prompts: pd.DataFrame | None, controls: Controls, scales: Sequence[s
     if prompts is None:
         return
     for holds in LEVELS[1:]:
+        release_memory()
         rows = prompts[prompts["holds"] == holds].assign(edit=lambda frame: frame["case_id"])
         by_editor = {str(editor): _scored(own) for editor, own in rows.groupby("editor")}
         changes = {editor: _means(own, _PROMPT_COLUMNS) for editor, own in by_editor.items()}

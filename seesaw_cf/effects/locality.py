@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from seesaw_cf.base.terminal import interval
 from seesaw_cf.base.types import Estimate
-from seesaw_cf.effects.prompts import prompt_effects
+from seesaw_cf.effects.prompts import SIDES, prompt_effects
 from seesaw_cf.effects.scores import Scores, checked, count_rows
 from seesaw_cf.stats import proportion
 from seesaw_cf.stats.simple import BOUNDS, above
@@ -88,7 +88,7 @@ def locality(
     at_hand = people if kind == "cross_subject" else None
     prompts = prompt_effects(table, kind=kind, nats=nats) if at_hand is None else at_hand
     right = prompts["holds"] == "target_true" if kind == "cross_subject" else True
-    prompts = prompts[(prompts["status"] == "ok") & right]
+    prompts = prompts.loc[(prompts["status"] == "ok") & right, ["editor", "case_id", *SIDES]]
     keys = zip(prompts["editor"], prompts["case_id"], strict=True)
     prompts = prompts.assign(
         edit=[key[1] if first is None else first[key] for key in keys],

@@ -343,6 +343,7 @@ def _success(
 def _effects(
     prompts: pd.DataFrame, axes: Sequence[str], mode: BiasMode, clusters: Mapping[str, str], seed: int
 ) -> pd.DataFrame:
+    release_memory()
     there = prompts["holds"].fillna("").unique()
     frames = [
         group_effects(prompts, axes=axes, holds=holds, mode=mode, clusters=clusters, seed=seed).assign(holds=holds)
