@@ -203,7 +203,8 @@ def auditing(
     usable = toward_truth(prompts)
     if estimand is None:  # for want of memory: the rows are copied several times
         usable = usable.filter(items=list(dict.fromkeys([*_CONTRASTED, *axes, *clusters.values()])))
-    usable = usable[(usable["status"] == "ok") & usable["holds"].isin(list(holds))]
+    there = (usable["status"] == "ok") & usable["holds"].isin(list(holds))
+    usable = usable if there.all() else usable[there]
     chosen = None if estimand is None else ESTIMANDS[one_of("estimand", estimand, ESTIMANDS)]
     options: dict[str, Any] = {"clusters": clusters, "method": settings.method, "estimand": chosen}
     tables = [_contrasts(usable, kind, axis, reference or {}, options) for kind in holds for axis in axes]
