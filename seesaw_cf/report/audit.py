@@ -7,7 +7,6 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from itertools import combinations
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -129,11 +128,10 @@ def auditing_prompts(
     real = [name for name in editors if not is_control(name)]
     estimates = partial(estimate_groups, axes=axes, clusters=clusters)
     measured = replace(settings, noise_floor=floor.probability, noise_floor_log_odds=floor.log_odds)
-    options: dict[str, Any] = {"score": score, "axes": axes, "clusters": clusters}
-    decide = partial(audit, **options)
+    decide = partial(audit, score=score, axes=axes, clusters=clusters)
     with ExitStack() as stack:
         try:
-            decided = stack.enter_context(auditing(prompts, measured, **options))
+            decided = stack.enter_context(auditing(prompts, measured, **decide.keywords))
             adjusted = adjusted_contrasts(prompts, settings.estimands, partial(decide, settings=measured))
         except RecordError as error:
             decided, adjusted = pd.DataFrame({"note": [str(error)]}).iloc[:0].copy, pd.DataFrame()

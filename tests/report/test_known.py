@@ -16,7 +16,7 @@ from seesaw_cf.base.tables import read_table, write_table
 from seesaw_cf.cli import main
 from seesaw_cf.effects import group_effects, prompt_effects
 from seesaw_cf.report import Results, read_results, terminal_report, write_report
-from seesaw_cf.report.findings import knew
+from seesaw_cf.report.findings import knowledge_sentence
 from seesaw_cf.run.edit_table import EDITS
 from tests.report.runs import all_markdown, cases, property_cases, write_run
 
@@ -117,7 +117,7 @@ def test_a_run_of_an_older_version_says_that_it_does_not_know(folder: Path, tmp_
     pq.write_table(table.drop_columns(since), old / "edits.parquet")
     results = read_results(old, axes=("gender",))
     assert set(results.known.effects["facts"]) == {"asked fact known"}  # the scores say that much
-    for said in (knew(results), terminal_report(results), all_markdown(results)):
+    for said in (knowledge_sentence(results), terminal_report(results), all_markdown(results)):
         assert "Whether the model knew the edited facts is unknown" in " ".join(said.split())
     assert "repeat the run into a new folder" in results.known.note
 

@@ -12,7 +12,7 @@ import pytest
 from seesaw_cf.cli import main
 from seesaw_cf.effects.audit import hypotheses
 from seesaw_cf.effects.needed import SPREAD, Aim, needs
-from seesaw_cf.report.needed import compared, missing, needed, needs_table, run_needs
+from seesaw_cf.report.needed import compared, missing, needed, needed_of, needs_table, run_needs
 from seesaw_cf.report.results import Results, read_results
 from seesaw_cf.types import AttributePrompt, Case
 from tests.report.runs import cases, property_cases, write_run
@@ -49,7 +49,7 @@ def test_a_larger_effect_takes_less(results: Results) -> None:
 
 
 def test_one_sentence_says_what_would_decide(results: Results) -> None:
-    sentence = needed(results, 0.1)
+    sentence = needed_of(run_needs(results, 0.1, open_only=True))
     assert sentence.startswith("To decide 0.1 in half of the")
     assert "times the" in sentence
     assert sentence in needs_table(run_needs(results, 0.1)).terminal().replace("\n", " ")
@@ -82,7 +82,7 @@ def test_a_prediction_says_how_far_it_may_be_off(results: Results) -> None:
 
 
 def test_contrasts_precise_enough_take_edits_for_equivalence_alone(results: Results) -> None:
-    sentence = needed(results, 30.0)
+    sentence = needed_of(run_needs(results, 30.0, open_only=True))
     assert "would have shown 30" in sentence
     assert sentence.endswith("to call them equal takes 80 edits, 12 are there.")
 
