@@ -35,7 +35,7 @@ from seesaw_cf.models.hooks import frozen, hooked, stop_before, watch
 from seesaw_cf.models.identity import fingerprint, libraries, tokenizer_hash
 from seesaw_cf.models.packing import batches, pad
 from seesaw_cf.models.tf32 import exact_products
-from seesaw_cf.models.wide import float64_device
+from seesaw_cf.models.wide import adds_in_float32, float64_device, wide_product
 from seesaw_cf.scoring.hf_scorer import context_length
 from seesaw_cf.scoring.support import rope_limit
 
@@ -101,13 +101,17 @@ class Sums:
         total = self.products[layer]
         for columns in _blocks(len(total)):
             rows = slice(columns.start, None)
-            panel = keys[0][:, rows].T @ keys[0][:, columns]
+            panel = wide_product(keys[0][:, rows].T, keys[0][:, columns])
             for more in keys[1:]:
-                panel.addmm_(more[:, rows].T, more[:, columns])
+                if adds_in_float32(more):
+                    panel += wide_product(more[:, rows].T, more[:, columns])
+                else:
+                    panel.addmm_(more[:, rows].T, more[:, columns])
             total[rows, columns] += panel.to(total.device)
         for passed, sizes in zip(keys, counts, strict=True):
-            along = passed @ self.directions[layer]
-            for number, (part, probes) in enumerate(zip(passed.split(list(sizes)), along.split(list(sizes)))):
+            wide = passed.to(self.directions[layer].dtype)
+            along = wide @ self.directions[layer]
+            for number, (part, probes) in enumerate(zip(wide.split(list(sizes)), along.split(list(sizes)))):
                 self.probed[layer][number] += (part.T @ probes).to(total.device)
 
     def save(self) -> None:
@@ -366,5 +370,5 @@ def _keys(parts: ModelParts, rows: Sequence[Sequence[int]], layers: Sequence[int
     for layer in layers:
         keys = seen[str(layer)].flatten(0, -2)
         keys = keys if len(keys) == len(places) else keys.index_select(0, places.to(keys.device))
-        by_layer[layer] = keys.to(torch.promote_types(keys.dtype, torch.float32))
+        by_layer[layer] = keys if adds_in_float32(keys) else keys.to(torch.promote_types(keys.dtype, torch.float32))
     return by_layer

@@ -96,7 +96,7 @@ def _took(results: Results) -> str:
     silent = [name for name in results.manifest.get("edited", {}) if name not in {row["editor"] for row in every}]
     silent = [] if results.asked_only else silent
     shares = ", ".join(
-        f"{row['editor']} {text.percent_interval(*with_limits(row, 'post'))} of {row['n']:.0f} "
+        f"{row['editor']} {text.percent_interval(*with_limits(row, 'post'))} of {row['n']:,.0f} "
         f"({text.percent(row['pre'])} before)"
         for row in rows
     )

@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 from transformers import PreTrainedModel
 
 from seesaw_cf.models.hooks import exchanged, hooked
 from seesaw_cf.models.trial import embedding
+from seesaw_cf.models.wide import adds_in_float32, wide_product
 from seesaw_cf.scoring.fast import fast_paths
 from seesaw_cf.scoring.layout import Layout, TrieRow, lay_out, subset
 from seesaw_cf.scoring.windows import window_attention
@@ -164,15 +164,17 @@ def wide_head(model: PreTrainedModel) -> Iterator[None]:
 
 
 def _wide(hidden: Tensor, head: nn.Linear) -> Tensor:
-    """A slab of the vocabulary at a time, so that the head is never held twice."""
-    rows = max(1, _HEAD_SLAB // head.in_features)
-    wide = hidden.float()
-    out = wide.new_empty(*hidden.shape[:-1], head.out_features)
+    """All of the head at once where it is multiplied as it is; else a slab of it, so that it is never held twice."""
+    whole, flat = adds_in_float32(hidden), hidden.flatten(0, -2)
+    rows = head.out_features if whole else max(1, _HEAD_SLAB // head.in_features)
+    flat = flat if whole else flat.float()
+    out = torch.empty(len(flat), head.out_features, device=hidden.device, dtype=torch.float32)
     for start in range(0, head.out_features, rows):
         part = slice(start, start + rows)
-        bias = None if head.bias is None else head.bias[part].float()
-        out[..., part] = F.linear(wide, head.weight[part].float(), bias)
-    return out
+        out[:, part] = wide_product(flat, head.weight[part].T)
+    if head.bias is not None:
+        out += head.bias
+    return out.reshape(*hidden.shape[:-1], head.out_features)
 
 
 # Estimates of what a forward pass needs, and what to do when it was too much.

@@ -21,6 +21,7 @@ from seesaw_cf.errors import EditError, StorageError
 from seesaw_cf.models.architectures import model_parts
 from seesaw_cf.models.hooks import hooked, watch
 from tests.fakes import TINY, request, tiny_model, tiny_texts, tiny_tokenizer
+from tests.scoring.test_head import Gpu
 
 
 def compute(
@@ -69,6 +70,20 @@ def test_sums_stay_within_the_stated_bound_of_float64_sums(size: int) -> None:
     bound = (800 + 1) * torch.finfo(torch.float32).eps / 2 * (every.abs().T @ every.abs()) / len(every)
     assert ((found - every.T @ every / len(every)).abs() <= bound).all()
     assert sums.error(0) > 0
+
+
+def test_a_device_that_adds_in_float32_takes_keys_of_half_precision_as_they_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = compute("llama", tmp_path / "widened", dtype=torch.bfloat16, batch_tokens=64)
+    for module in ("seesaw_cf.editors.locate.moments", "seesaw_cf.models.wide"):
+        monkeypatch.setattr(f"{module}.adds_in_float32", lambda tensor: tensor.dtype == torch.bfloat16)
+    with Gpu() as gpu:
+        found = compute("llama", tmp_path / "as they are", dtype=torch.bfloat16, batch_tokens=64)
+    assert gpu.products > 0
+    for layer, moment in found.items():
+        torch.testing.assert_close(moment.matrix, expected[layer].matrix, rtol=1e-5, atol=1e-6)
+        assert moment.relative_error == pytest.approx(expected[layer].relative_error, rel=1e-4)
 
 
 def test_batch_size_changes_only_rounding(tmp_path: Path) -> None:

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
 import pytest
 import torch
 from torch import nn
+from torch.overrides import TorchFunctionMode
 
+from seesaw_cf.models import wide
 from seesaw_cf.scoring.forward import wide_head
 from tests.scoring.models import make
 
@@ -30,6 +35,50 @@ def test_low_precision_heads_answer_in_float32(kind: str, dtype: torch.dtype) ->
         found = head(given)
     assert found.dtype == torch.float32
     torch.testing.assert_close(found.double(), exact, rtol=1e-6, atol=1e-6)
+
+
+class Gpu(TorchFunctionMode):
+    """A CPU that multiplies half precision with float32 sums, as a GPU does; counts numbers that are widened."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.products, self.widened = 0, 0
+
+    def __torch_function__(
+        self, func: Callable[..., Any], types: Any, args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        if func is torch.mm and kwargs:
+            self.products += 1
+            return args[0].double().matmul(args[1].double()).to(kwargs["out_dtype"])
+        if getattr(func, "__name__", "") in ("float", "to"):
+            self.widened += args[0].numel()
+        return func(*args, **(kwargs or {}))
+
+
+@pytest.mark.parametrize("kind", ["gpt2", "phi"])
+def test_a_device_that_adds_in_float32_takes_the_head_as_it_is_in_one_product(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = make(kind)
+    columns = head_of(model).in_features
+    model.set_output_embeddings(nn.Linear(columns, 2**22 // columns + 5, bias=kind == "phi"))
+    head = head_of(model.to(torch.bfloat16))
+    given = torch.randn(2, 3, columns, generator=torch.Generator().manual_seed(0)).to(torch.bfloat16)
+    with torch.inference_mode(), wide_head(model):
+        expected = head(given)
+        for module in ("seesaw_cf.scoring.forward", "seesaw_cf.models.wide"):
+            monkeypatch.setattr(f"{module}.adds_in_float32", lambda tensor: tensor.dtype == torch.bfloat16)
+        with Gpu() as gpu:
+            found = head(given)
+    torch.testing.assert_close(found, expected, rtol=1e-6, atol=1e-6)
+    assert (gpu.products, gpu.widened) == (1, 0)
+
+
+def test_a_device_without_such_products_widens_the_factors() -> None:
+    half = torch.ones(2, 4, dtype=torch.bfloat16)
+    assert not wide._has_float32_sums(torch.device("cpu"), torch.bfloat16)
+    assert not wide.adds_in_float32(half)
+    assert wide.wide_product(half, half.T).dtype == torch.float32
 
 
 @pytest.mark.parametrize(("dtype", "exchanged"), [(torch.bfloat16, True), (torch.float32, False)])
