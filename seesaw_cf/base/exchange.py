@@ -55,13 +55,17 @@ class Exchange:
                 f"--exchange: got {shown(self.url)}, expected a folder or a URL that fsspec can open ({error})."
             ) from error
 
+    def has(self, name: str) -> bool:
+        """Return whether somebody has sent a file, as seconds ago."""
+        return name in self._names()
+
     def fetch(self, name: str, file: Path) -> bool:
         """Copy a file from there, whole or not at all; False where nobody has sent it, as seconds ago.
 
         Raises:
             StorageError: The storage does not answer, or the file cannot be written here.
         """
-        if name not in self._names():
+        if not self.has(name):
             return False
         with self._explained(f"fetch {name}"), atomic_path(file) as copy:
             self._storage.get_file(f"{self._root}/{name}", str(copy))

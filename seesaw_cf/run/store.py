@@ -68,9 +68,9 @@ class Store:
 
     def claim(self) -> bool:
         """Make the folder this job's own, or check that it is; see `seesaw_cf.run.manifest.claim_folder`."""
-        there = self.claimed()
+        self.claimed()  # fetches the manifest of whoever was first
         joined = claim_folder(self.folder, self.manifest)
-        if self.exchange is not None and not there:
+        if self.exchange is not None and not self.exchange.has(_MANIFEST):
             self.exchange.send(_MANIFEST, self.folder / _MANIFEST)
         return joined
 

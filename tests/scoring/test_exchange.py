@@ -92,6 +92,16 @@ def test_a_worker_waits_for_the_first_one_of_another_machine(tmp_path: Path, mon
     assert run.store.claim()
 
 
+def test_a_run_that_was_begun_alone_may_go_on_with_others(
+    alone: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make(tmp_path / "a" / "run").store.claim()
+    assert run_share(_machine(tmp_path / "a", str(tmp_path / "exchange"), monkeypatch), 0, 2)
+    other = _machine(tmp_path / "b", str(tmp_path / "exchange"), monkeypatch)
+    assert not run_share(other, 1, 2, patience=5)
+    same_tables(alone, tmp_path / "a" / "run")
+
+
 @pytest.mark.parametrize(
     ("url", "message"),
     [
