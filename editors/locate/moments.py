@@ -3,13 +3,15 @@
 Texts are taken in random order, chunk by chunk. A chunk is tokenised, sorted by length and run in batches that stop at
 the last key needed; after each chunk the texts so far are a fair sample, so the sampling error is known and the pass
 may end. A pass that is killed continues from its last checkpoint, with any batch size; results are kept on disk and
-found again by (model fingerprint, texts, dtype, length).
+found again by (model fingerprint, texts, dtype, length). Texts of several chunks are cut into shares, and processes with
+one cache that ask at the same time each take those that no other one is at.
 
 Source: ROME section 3.1 (C = K K^T), MEMIT section 4.2; each text alone, from position 0, special tokens counted.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import logging
@@ -18,6 +20,8 @@ import random
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from itertools import pairwise
 from pathlib import Path
 
 import torch
@@ -49,6 +53,9 @@ _BLOCKS = 6
 """Blocks of columns of a large matrix: 42 % of the products are above the diagonal; more blocks are narrow and slow."""
 _LEAST = 256
 """Columns of a block at least."""
+_SHARES = 8
+"""Shares of the texts at most: processes that can take part in a pass."""
+_FACTS = ("tokens", "n_texts", "n_chunks", "n_rows")
 
 
 @dataclass
@@ -67,28 +74,30 @@ class Sums:
     directions: dict[int, Tensor] = field(default_factory=dict)
 
     @classmethod
-    def start(cls, parts: ModelParts, layers: list[int], folder: Path, key: str) -> Sums:
+    def start(cls, parts: ModelParts, layers: list[int], share: Share) -> Sums:
         """Zero sums, or those of a checkpoint of the same texts in the same order."""
-        owner = f"{key}, layers {'-'.join(map(str, layers))}"
-        name = hashlib.sha256(owner.encode()).hexdigest()[:12]
-        sums = cls(list(layers), folder / f"partial-{name}.safetensors", owner, {}, {}, [0] * PARTS)
+        sums = cls(list(layers), share.file("partial"), share.owner, {}, {}, [0] * PARTS)
         for layer in layers:
             size, device = parts.key_size(layer), parts.weight(layer).device
             place = float64_device(device)
             sums.products[layer] = torch.zeros(size, size, dtype=torch.float64, device=place)
             sums.probed[layer] = torch.zeros(PARTS, size, _PROBES, dtype=torch.float64, device=place)
-            wide = torch.promote_types(parts.stream_dtype, torch.float32)
             drawn = torch.randn(size, _PROBES, generator=torch.Generator().manual_seed(size))
-            sums.directions[layer] = drawn.to(device, wide)
+            sums.directions[layer] = drawn.to(device, _wide(parts))
         if sums.checkpoint.exists():
-            names = [f"{kind}{layer}" for kind in ("product", "probed") for layer in layers]
-            tensors, facts = read(sums.checkpoint, owner, names, ["tokens", "n_texts", "n_chunks", "n_rows"])
-            for layer in layers:
-                sums.products[layer].copy_(tensors[f"product{layer}"])
-                sums.probed[layer].copy_(tensors[f"probed{layer}"])
-            for name, value in facts.items():
-                setattr(sums, name, value)
+            sums.take(sums.checkpoint, share.owner)
         return sums
+
+    def take(self, file: Path, owner: str) -> None:
+        """Add sums that were saved, of the same layers."""
+        names = [f"{kind}{layer}" for kind in ("product", "probed") for layer in self.layers]
+        tensors, facts = read(file, owner, names, _FACTS)
+        for layer in self.layers:
+            self.products[layer] += tensors[f"product{layer}"].to(self.products[layer].device)
+            self.probed[layer] += tensors[f"probed{layer}"].to(self.probed[layer].device)
+        self.tokens = [old + new for old, new in zip(self.tokens, facts["tokens"], strict=True)]
+        for name in _FACTS[1:]:
+            setattr(self, name, getattr(self, name) + facts[name])
 
     def add(self, layer: int, keys: Sequence[Tensor], counts: Sequence[Sequence[int]]) -> None:
         """Add tokens of a layer.
@@ -114,12 +123,11 @@ class Sums:
             for number, (part, probes) in enumerate(zip(wide.split(list(sizes)), along.split(list(sizes)))):
                 self.probed[layer][number] += (part.T @ probes).to(total.device)
 
-    def save(self) -> None:
-        """Write the checkpoint, whole or not at all."""
-        tensors = {f"product{layer}": product.cpu() for layer, product in self.products.items()}
+    def save(self, file: Path | None = None, dtype: torch.dtype = torch.float64) -> None:
+        """Write the checkpoint, or another file with products of a type, whole or not at all."""
+        tensors = {f"product{layer}": product.to(dtype).cpu() for layer, product in self.products.items()}
         tensors |= {f"probed{layer}": probed.cpu() for layer, probed in self.probed.items()}
-        facts = {name: getattr(self, name) for name in ("tokens", "n_texts", "n_chunks", "n_rows")}
-        write(self.checkpoint, tensors, self.owner, facts)
+        write(file or self.checkpoint, tensors, self.owner, {name: getattr(self, name) for name in _FACTS})
 
     def error(self, layer: int) -> float:
         """Standard error of the mean over tokens, relative: each part's residual, as of a ratio of two sums."""
@@ -143,8 +151,52 @@ class Sums:
                 f"second moment of layer {layer} is not finite after {total} tokens: activations overflow in "
                 f"{parts.stream_dtype}. Load the model in bfloat16 or float32."
             )
-        wide = torch.promote_types(parts.stream_dtype, torch.float32)
-        return SecondMoment(_mirrored(matrix.to(wide)).cpu(), total, self.n_texts, self.error(layer))
+        return SecondMoment(_mirrored(matrix.to(_wide(parts))).cpu(), total, self.n_texts, self.error(layer))
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """Texts that one process runs.
+
+    Attributes:
+        texts: In the order in which they are run.
+        folder: Where its sums are kept.
+        owner: What the sums depend on.
+        title: What a progress bar says.
+    """
+
+    texts: Sequence[str]
+    folder: Path
+    owner: str
+    title: str = "second moments"
+
+    def file(self, kind: str) -> Path:
+        """A file of this share."""
+        return self.folder / f"{kind}-{hashlib.sha256(self.owner.encode()).hexdigest()[:12]}.safetensors"
+
+    def forget(self) -> None:
+        """Delete the files of a share that is in a moment."""
+        for kind in ("partial", "share"):
+            for file in (self.file(kind), self.file(kind).with_suffix(".lock")):
+                with contextlib.suppress(OSError):  # Windows: while others have it open
+                    file.unlink()
+
+    def cut(self, chunk: int) -> list[Share]:
+        """Cut into shares of whole chunks; none where there is one chunk."""
+        chunks = -(-len(self.texts) // chunk)
+        count = min(chunks, _SHARES)
+        ends = [chunks * number // count * chunk for number in range(count + 1)]
+        cuts = [self.texts[start:end] for start, end in pairwise(ends)] if count > 1 else []
+        names = (f", share {number} of {count}" for number in range(1, count + 1))
+        return [
+            Share(texts, self.folder, self.owner + name, self.title + name)
+            for texts, name in zip(cuts, names, strict=False)
+        ]
+
+
+def _wide(parts: ModelParts) -> torch.dtype:
+    """The type of sums within a batch, and of moments."""
+    return torch.promote_types(parts.stream_dtype, torch.float32)
 
 
 def _blocks(size: int) -> Iterator[slice]:
@@ -259,19 +311,55 @@ def moment_files(
     def places() -> dict[int, MomentFiles]:
         return {layer: files for layer in layers for files in reversed(usable) if files.path(layer).exists()}
 
-    if not all(layer in places() for layer in layers):
-        with file_lock(whole.folder.parent / f".{key}.lock", wait=True, required=False):
-            # Whoever held the lock may have made them.
-            if missing := [layer for layer in layers if layer not in places()]:
-                sums = Sums.start(parts, missing, whole.folder, f"{key}, {order}")
-                finished = _accumulate(parts, tokenizer, sample, length, sums, how)
-                target = whole if finished else early
-                describe_set(target.folder, facts, "" if finished else part, parts.model, texts)
-                for layer in missing:
-                    target.save(layer, sums.moment(layer, parts))
-                if finished:
-                    sums.checkpoint.unlink(missing_ok=True)
+    def missing() -> list[int]:
+        there = places()
+        return [layer for layer in layers if layer not in there]
+
+    alone = partial(file_lock, whole.folder.parent / f".{key}.lock", wait=True, required=False)
+    if absent := missing():
+        with alone():
+            absent = missing()  # whoever held the lock may have made them
+    if not absent:
+        return places()
+    every = Share(sample, whole.folder, f"{key}, {order}, layers {'-'.join(map(str, absent))}")
+    together = how.sampling_error is None and not every.file("partial").exists()
+    shares = every.cut(how.chunk) if together else []
+    run = partial(_run_share, parts, tokenizer, absent, length, how)
+    for wait in (False, True):  # those that others are at come last
+        for share in shares:
+            with file_lock(share.file("share").with_suffix(".lock"), wait=wait, required=False) as mine:
+                if mine and missing():
+                    run(share)
+    with alone():
+        if wanted := [layer for layer in missing() if layer in absent]:
+            sums = Sums.start(parts, absent, every)
+            for share in shares:
+                run(share)
+                sums.take(share.file("share"), share.owner)
+            finished = bool(shares) or _accumulate(parts, tokenizer, every, length, how, sums)
+            target = whole if finished else early
+            describe_set(target.folder, facts, "" if finished else part, parts.model, texts)
+            for layer in wanted:
+                target.save(layer, sums.moment(layer, parts))
+            for share in (*shares, every) if finished else ():
+                share.forget()
     return places()
+
+
+def _run_share(
+    parts: ModelParts,
+    tokenizer: PreTrainedTokenizerBase,
+    layers: list[int],
+    length: int | None,
+    how: MomentOptions,
+    share: Share,
+) -> None:
+    """Write the sums of a share where they are not there, in the type of moments: the same whoever runs it."""
+    if not share.file("share").exists():
+        sums = Sums.start(parts, layers, share)
+        _accumulate(parts, tokenizer, share, length, how, sums)
+        sums.save(share.file("share"), _wide(parts))
+        sums.checkpoint.unlink(missing_ok=True)
 
 
 def _sample(texts: Sequence[str], size: int, seed: int) -> list[str]:
@@ -308,20 +396,20 @@ def _rows(tokenizer: PreTrainedTokenizerBase, texts: Sequence[str], length: int 
 def _accumulate(
     parts: ModelParts,
     tokenizer: PreTrainedTokenizerBase,
-    sample: Sequence[str],
+    share: Share,
     length: int | None,
-    sums: Sums,
     how: MomentOptions,
+    sums: Sums,
 ) -> bool:
     """Run the texts that are not in the sums yet; False when the error was small enough before the last chunk."""
     saved = time.monotonic()
-    bar = Bar[object](total=len(sample), initial=sums.n_texts, desc="second moments", unit="text", disable=no_bars())
+    bar = Bar[object](total=len(share.texts), initial=sums.n_texts, desc=share.title, unit="text", disable=no_bars())
     with exact_products(parts.model), frozen(parts.model), torch.no_grad(), bar:
-        for start in range(sums.n_chunks * how.chunk, len(sample), how.chunk):
+        for start in range(sums.n_chunks * how.chunk, len(share.texts), how.chunk):
             if how.sampling_error is not None and not sums.n_rows and sums.worst() <= how.sampling_error:
                 sums.save()
                 return False
-            rows = _rows(tokenizer, sample[start : start + how.chunk], length)[sums.n_rows :]
+            rows = _rows(tokenizer, share.texts[start : start + how.chunk], length)[sums.n_rows :]
             for group in batches([len(ids) for _, ids in rows], how.batch_tokens, rope_limit(parts.model)):
                 _add(parts, [rows[index] for index in group], sums, how.batch_tokens)
                 bar.update(len(group))
@@ -332,9 +420,10 @@ def _accumulate(
             error, tokens = sums.worst(), sum(sums.tokens)
             bar.set_postfix_str(f"sampling error {error:.2%}")
             _LOG.info(
-                "second moments: %d of %d texts, %d tokens, sampling error %.2g",
+                "%s: %d of %d texts, %d tokens, sampling error %.2g",
+                share.title,
                 sums.n_texts,
-                len(sample),
+                len(share.texts),
                 tokens,
                 error,
             )

@@ -75,6 +75,7 @@ def _make(args: argparse.Namespace) -> None:
     from seesaw_cf.editors.locate.moments import MomentOptions, moment_files
     from seesaw_cf.models.architectures import model_parts
     from seesaw_cf.models.corpus import corpus_of
+    from seesaw_cf.run.workers import local_device, rank_and_world
 
     corpus = corpus_of(args.corpus, args.model, args.corpus_limit, args.seed)
     if corpus is None:
@@ -82,6 +83,7 @@ def _make(args: argparse.Namespace) -> None:
             f"moments make: {args.model} comes without texts. Give some that it knows with --corpus: a text file with "
             "one text a line, thousands of lines."
         )
+    args.device = local_device(args.device)
     model, tokenizer = load(args)
     parts = model_parts(model)
     layers = sorted(set(args.layers or _layers(args.editor, model)))
@@ -89,6 +91,8 @@ def _make(args: argparse.Namespace) -> None:
         parts.block(layer)
     how = MomentOptions(args.corpus_limit, seed=args.seed, tokens=args.tokens, sampling_error=args.sampling_error)
     moments = moment_files(parts, tokenizer, layers, corpus, how)
+    if rank_and_world()[0] > 0:
+        return  # the first process of a torchrun says it
     sets = [read_set(folder) for folder in dict.fromkeys(files.folder for files in moments.values())]
     if args.out and len(sets) > 1:
         raise StorageError(

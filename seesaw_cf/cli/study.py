@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import argparse
 
+from seesaw_cf.cli.from_fields import options_from, values_of
 from seesaw_cf.cli.options import paper_option, quiet_option, report_options
 from seesaw_cf.cli.output import say, show
 from seesaw_cf.cli.paths import own_folder, source
+from seesaw_cf.run.jobs import Workers
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -18,6 +20,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     what = parser.add_mutually_exclusive_group()
     what.add_argument("--plan", action="store_true", help="say how large it must be and what it costs; runs nothing")
     what.add_argument("--report-only", action="store_true", help="report what is finished; runs nothing")
+    options_from(parser, Workers)
     paper_option(parser)
     quiet_option(parser)
     report_options(parser)
@@ -26,6 +29,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     """Plan, or run and report."""
     from seesaw_cf.base.errors import RunFolderError
+    from seesaw_cf.run.workers import rank_and_world
     from seesaw_cf.study.declared import read_study
     from seesaw_cf.study.work import report_study, run_study
 
@@ -37,7 +41,12 @@ def run(args: argparse.Namespace) -> None:
 
         say(write_forecast(forecast(study, out, args.cell or ()), out))
         return
-    failed = [] if args.report_only else run_study(study, out, args.cell or (), progress=not args.quiet)
+    failed = []
+    if not args.report_only:
+        workers = Workers(**values_of(Workers, args))
+        failed = run_study(study, out, args.cell or (), progress=not args.quiet, workers=workers)
+    if rank_and_world()[0] > 0:
+        return
     say(report_study(study, out, mode="paper" if args.paper else "crossed", pictures=args.pictures, full=args.full))
     show(args, out / "report" / "report.html")
     if failed:

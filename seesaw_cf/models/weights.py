@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, TypedDict, TypeVar
@@ -181,12 +181,15 @@ def applied(model: M, delta: WeightDelta) -> Iterator[M]:
                     parameter.copy_(saved[name])
 
 
-def parameter_hashes(model: nn.Module, names: Iterable[str] | None = None) -> dict[str, str]:
+def parameter_hashes(
+    model: nn.Module, names: Iterable[str] | None = None, hash_of: Callable[[Tensor], str] | None = None
+) -> dict[str, str]:
     """SHA-256 (hex) of dtype, shape and bytes of each tensor of the model's state.
 
     Args:
         model: Any module.
         names: Which tensors; all parameters and buffers when None.
+        hash_of: Another hash of a tensor, such as `checksum`; `hash_tensor` when None.
 
     Returns:
         Name -> hash, in name order.
@@ -198,7 +201,7 @@ def parameter_hashes(model: nn.Module, names: Iterable[str] | None = None) -> di
     chosen = sorted(state if names is None else names)
     if missing := [name for name in chosen if name not in state]:
         raise DeltaMismatchError(f"{type(model).__name__} has no tensor {shown(missing)}. Use the model of the delta.")
-    return {name: hash_tensor(state[name]) for name in chosen}
+    return {name: (hash_of or hash_tensor)(state[name]) for name in chosen}
 
 
 def digest(hashes: Mapping[str, str]) -> str:
@@ -213,9 +216,40 @@ def hash_tensor(tensor: Tensor) -> str:
     return digest.hexdigest()
 
 
+def checksum(tensor: Tensor) -> str:
+    """Return what tells whether a tensor's bytes are those of before, without moving them off its device.
+
+    On a CPU `hash_tensor`. Elsewhere the sum of its numbers, read as integers, each times a random odd number of its
+    place, modulo 2**64: another value at one place always changes it, at several places by a chance of some 2**-32 not.
+    """
+    if tensor.device.type == "cpu":
+        return hash_tensor(tensor)
+    return f"{tensor.dtype}:{tuple(tensor.shape)}:{word_sum(tensor)}"
+
+
+def word_sum(tensor: Tensor) -> int:
+    """Return the sum of `checksum`, computed where the tensor is."""
+    words, total = tensor.detach().reshape(-1), torch.zeros((), dtype=torch.int64, device=tensor.device)
+    integers = {kind.itemsize: kind for kind in (torch.int8, torch.int16, torch.int32, torch.int64)}
+    for start in range(0, len(words), _WORDS):
+        part = words[start : start + _WORDS].view(integers[tensor.element_size()])
+        odd = torch.arange(start + 1, start + 1 + len(part), device=tensor.device)
+        for factor, shift in _MIX:  # splitmix64
+            odd = odd * factor
+            odd ^= odd >> shift
+        total += ((odd | 1) * part).sum()
+    return int(total)
+
+
 def tensor_bytes(tensor: Tensor) -> memoryview:
     """Return what a tensor holds in memory, row by row."""
     return tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data
+
+
+_WORDS = 2**24
+"""Numbers of a tensor that are summed at once."""
+_MIX = ((-0x61C8864680B583EB, 30), (-0x40A7B892E31B1A47, 27), (-0x6B2FB644ECCEEE15, 31))
+"""Multipliers, as signed numbers of 64 bits, and shifts."""
 
 
 class TargetFacts(TypedDict):

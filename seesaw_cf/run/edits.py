@@ -14,7 +14,7 @@ from seesaw_cf.base.errors import EditError, PromptError
 from seesaw_cf.base.types import Case, Cloze, ClozeScore, EditRequest, TableRow
 from seesaw_cf.models.editor import Editor, EditsEach
 from seesaw_cf.models.hooks import alone
-from seesaw_cf.models.weights import WeightDelta, parameter_hashes
+from seesaw_cf.models.weights import WeightDelta, checksum, parameter_hashes
 from seesaw_cf.run.given import Given
 from seesaw_cf.run.questions import Candidates, Question
 from seesaw_cf.scoring import Scorer, score_each
@@ -172,7 +172,7 @@ def score_edits(
         edits: One edit for each unit.
         units: The cases of each unit with their questions.
         before: Scores before any edit of every question of `units`.
-        hashes: `parameter_hashes(model)` before any edit.
+        hashes: `parameter_hashes(model, hash_of=checksum)` before any edit.
 
     Raises:
         EditError: The weights after the edits are not those from before.
@@ -253,7 +253,7 @@ def _consistent(cases: Sequence[Case]) -> tuple[list[Case], dict[int, str]]:
 
 
 def _check_restored(model: PreTrainedModel, names: Collection[str], hashes: Mapping[str, str]) -> None:
-    now = parameter_hashes(model, names)
+    now = parameter_hashes(model, names, checksum)
     changed = [name for name, value in now.items() if hashes[name] != value]
     if changed:
         raise EditError(

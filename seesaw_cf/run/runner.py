@@ -28,7 +28,7 @@ from seesaw_cf.models.change import Change
 from seesaw_cf.models.delta_files import merge_and_save
 from seesaw_cf.models.edited import save_change, with_meta
 from seesaw_cf.models.editor import Editor, EditsEach, WrapsEditor
-from seesaw_cf.models.weights import WeightDelta, base_facts, digest, parameter_hashes
+from seesaw_cf.models.weights import WeightDelta, base_facts, checksum, parameter_hashes
 from seesaw_cf.run.edit_table import GIVEN, write_edits
 from seesaw_cf.run.edits import Outcome, edit_units, score_edits, score_given
 from seesaw_cf.run.explain import log_prefix, tell
@@ -178,8 +178,8 @@ class Run:
 
     @cached_property
     def hashes(self) -> dict[str, str]:
-        """Hashes of the model's tensors, taken before the first edit."""
-        return parameter_hashes(self.model)
+        """Checksums of the model's tensors, taken before the first edit."""
+        return parameter_hashes(self.model, hash_of=checksum)
 
     def fit(self, name: str) -> Editor:
         """The fitted editor; a control takes the editor it wraps, and its edits, from the run where they are there."""
@@ -261,7 +261,7 @@ class Run:
 
     def _keep_delta(self, editor: str, unit: str, change: Change) -> None:
         """Save an edit, unless it is there."""
-        identity = {"model_id": self.manifest.model.get("id"), "fingerprint": digest(self.hashes)}
+        identity = {"model_id": self.manifest.model.get("id"), "fingerprint": self.manifest.model["weights"]}
         folder = self.out / "deltas" / safe_name(editor) / safe_name(unit)
         facts = {**change.meta, "base": {**base_facts(self.model, change), **identity}}
         _once(folder, lambda: save_change(with_meta(change, facts), folder))
@@ -328,7 +328,7 @@ def _once(folder: Path, write: Callable[[], None]) -> None:
 
 
 def _check_untouched(model: PreTrainedModel, hashes: Mapping[str, str]) -> None:
-    changed = [name for name, value in parameter_hashes(model).items() if hashes[name] != value]
+    changed = [name for name, value in parameter_hashes(model, hash_of=checksum).items() if hashes[name] != value]
     if changed:
         raise EditError(
             f"after the run {len(changed)} tensors of the model differ from before, first {changed[0]!r}: an editor "

@@ -1,7 +1,8 @@
 """Runs the cells of a study: any number of processes share them, each cell is one process's, a failed one is noted.
 
 A process holds a lock on the cell that it runs. The system gives the lock back when the process ends, however it ends,
-so what a killed one left is taken on by another, from its last finished edit.
+so what a killed one left is taken on by another, from its last finished edit. Processes of one `torchrun`, actors of
+Ray and machines with an exchange share each cell: the first process of a `torchrun` holds the lock and merges.
 """
 
 from __future__ import annotations
@@ -9,7 +10,9 @@ from __future__ import annotations
 import gc
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from seesaw_cf.base.errors import RunFolderError, SeesawError
@@ -18,6 +21,7 @@ from seesaw_cf.base.retrying import Bar
 from seesaw_cf.effects.groups import BiasMode
 from seesaw_cf.run.explain import announce
 from seesaw_cf.run.job import run_job
+from seesaw_cf.run.jobs import Workers
 from seesaw_cf.run.workers import rank_and_world
 from seesaw_cf.study.cells import StudyCell, cells_of, chosen, claim_study, failure, is_finished, job_of, note_failure
 from seesaw_cf.study.declared import Study
@@ -31,7 +35,9 @@ log = logging.getLogger(__name__)
 _POLL = 1.0  # seconds between looks at cells that other processes run
 
 
-def run_study(study: Study, out: Path, only: Sequence[str] = (), *, progress: bool = True) -> list[StudyCell]:
+def run_study(
+    study: Study, out: Path, only: Sequence[str] = (), *, progress: bool = True, workers: Workers | None = None
+) -> list[StudyCell]:
     """Run every cell that is not finished; return when all are finished or failed, whoever did them.
 
     Args:
@@ -39,24 +45,30 @@ def run_study(study: Study, out: Path, only: Sequence[str] = (), *, progress: bo
         out: Its folder; a study in it is continued, or grows.
         only: Names of cells, `*` stands for anything; all when empty.
         progress: Show progress bars.
+        workers: Who does each cell; this process, or those of `torchrun`, when None. Each cell has its own folder in an
+            exchange.
 
     Returns:
         The cells that failed; why is kept in the folder.
 
     Raises:
-        RunFolderError: The folder belongs to another study, or torchrun started this process.
+        RunFolderError: The folder belongs to another study.
         UnknownNameError: `only` matches no cell.
         StorageError: The folder cannot be written, or its file system has no locks.
     """
-    if rank_and_world()[1] > 1:
-        raise RunFolderError("study: torchrun splits one run; start the same `seesaw-cf study` command several times.")
+    run = partial(_run, study=study, out=out, progress=progress, workers=workers or Workers())
+    if rank_and_world()[0] > 0:
+        for cell in chosen(cells_of(study), only):
+            if not is_finished(cell, out):
+                run(cell)  # why it failed, the first process notes
+        return []
     waiting = chosen(cells_of(study), only)
     claim_study(out, study)
     tried: set[str] = set()
     announced = False
     with Bar[object](total=len(waiting), desc="cells", unit="cell", disable=not progress) as bar:
         while waiting:
-            held = [cell for cell in waiting if not _settled(cell, study, out, tried, progress)]
+            held = [cell for cell in waiting if not _settled(cell, out, tried, run)]
             bar.update(len(waiting) - len(held))
             if held and not announced:
                 announce([f"{len(held)} cells are run by other processes, first {held[0].name}; waiting for them."])
@@ -65,7 +77,7 @@ def run_study(study: Study, out: Path, only: Sequence[str] = (), *, progress: bo
     return [cell for cell in chosen(cells_of(study), only) if not is_finished(cell, out)]
 
 
-def _settled(cell: StudyCell, study: Study, out: Path, tried: set[str], progress: bool) -> bool:
+def _settled(cell: StudyCell, out: Path, tried: set[str], run: Callable[[StudyCell], str]) -> bool:
     """The cell is finished or failed, now or before; False while another process runs it."""
     if is_finished(cell, out) or cell.name in tried:
         return True
@@ -74,14 +86,16 @@ def _settled(cell: StudyCell, study: Study, out: Path, tried: set[str], progress
             return False
         if not is_finished(cell, out):
             tried.add(cell.name)
-            note_failure(cell, out, _run(cell, study, out, progress))
+            note_failure(cell, out, run(cell))
     return True
 
 
-def _run(cell: StudyCell, study: Study, out: Path, progress: bool) -> str:
+def _run(cell: StudyCell, *, study: Study, out: Path, progress: bool, workers: Workers) -> str:
     """Run a cell: why it failed, "" when it did not."""
+    if workers.exchange is not None:
+        workers = replace(workers, exchange=f"{workers.exchange.rstrip('/')}/{cell.name}")
     try:
-        run_job(job_of(cell, study, out), cell.folder(out), progress=progress)
+        run_job(job_of(cell, study, out), cell.folder(out), progress=progress, workers=workers)
     except Exception as error:  # whatever it is, the other cells go on and the report says it
         message = str(error) if isinstance(error, SeesawError) else f"{type(error).__name__}: {error}"
         log.warning("cell %s failed: %s", cell.name, message, exc_info=not isinstance(error, SeesawError))

@@ -139,6 +139,17 @@ def test_fetched_moments_serve_the_same_texts(hub: Hub, made: Path, tmp_path: Pa
     assert len(sets()) == 1
 
 
+def test_of_the_processes_of_a_torchrun_the_first_one_says_what_was_made(
+    made: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    make = ["make", "--model", "seesaw-tiny", "--editor", "memit", "--corpus", str(made / "texts.txt"), "--quiet"]
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    monkeypatch.setenv("RANK", "1")
+    assert not said(capsys, *make)
+    monkeypatch.setenv("RANK", "0")
+    assert "use it with `--moments" in said(capsys, *make)
+
+
 @pytest.mark.parametrize("text", ["{", "{}", "[]"])
 def test_a_damaged_set_is_named_and_the_others_are_listed(
     hub: Hub, text: str, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture

@@ -9,8 +9,10 @@ from hypothesis import strategies as st
 from torch import nn
 
 from seesaw_cf.errors import DeltaMismatchError
+from seesaw_cf.models import weights
 from seesaw_cf.models.identity import fingerprint
-from seesaw_cf.models.weights import LowRank, WeightDelta, applied, parameter_hashes
+from seesaw_cf.models.weights import LowRank, WeightDelta, applied, parameter_hashes, word_sum
+from tests.scoring.test_counters import Reads
 
 
 def _model(dtype: torch.dtype = torch.float32) -> nn.Sequential:
@@ -94,3 +96,27 @@ def test_fingerprint_sees_every_bit_and_the_dtype() -> None:
     changed = [name for name, value in parameter_hashes(model).items() if start[name] != value]
     assert changed == ["0.weight"]
     assert fingerprint(_model()) != fingerprint(_model(torch.bfloat16))
+
+
+@given(
+    place=st.integers(0, 99),
+    other=st.integers(0, 99),
+    flip=st.integers(1, 255),
+    dtype=st.sampled_from([torch.float32, torch.bfloat16, torch.float64, torch.int8, torch.bool]),
+)
+@settings(max_examples=100, deadline=None)
+def test_a_sum_on_the_device_sees_another_value_and_another_order(
+    place: int, other: int, flip: int, dtype: torch.dtype
+) -> None:
+    tensor = torch.randn(10, 10, generator=torch.Generator().manual_seed(0)).mul(99).to(dtype)
+    with pytest.MonkeyPatch.context() as patch, Reads() as reads:
+        whole = word_sum(tensor)
+        patch.setattr(weights, "_WORDS", 7)
+        assert word_sum(tensor) == whole == word_sum(tensor.T.contiguous().T)
+    assert reads.counts["__int__"] == reads.counts.total() == 3  # one number leaves the device
+    changed, swapped = tensor.clone(), tensor.clone()
+    if dtype != torch.bool:
+        changed.view(-1).view(torch.uint8)[place * dtype.itemsize] ^= flip
+        assert word_sum(changed) != whole
+    swapped.view(-1)[place], swapped.view(-1)[other] = tensor.view(-1)[other], tensor.view(-1)[place]
+    assert (word_sum(swapped) == whole) == torch.equal(swapped, tensor)

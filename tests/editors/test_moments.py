@@ -15,7 +15,7 @@ from safetensors.torch import save_file
 from transformers import PreTrainedModel
 
 from seesaw_cf.editors.locate.moment_files import MomentFiles, SecondMoment, write
-from seesaw_cf.editors.locate.moments import MomentOptions, Sums, second_moments
+from seesaw_cf.editors.locate.moments import MomentOptions, Share, Sums, second_moments
 from seesaw_cf.editors.memit import MEMIT, MEMITConfig
 from seesaw_cf.errors import EditError, StorageError
 from seesaw_cf.models.architectures import model_parts
@@ -59,7 +59,7 @@ def test_equals_the_definition_text_by_text(kind: str, tmp_path: Path) -> None:
 def test_sums_stay_within_the_stated_bound_of_float64_sums(size: int) -> None:
     """|difference| <= n u mean |k_i k_j|, n the tokens of a batch; also where there are several blocks of columns."""
     parts = model_parts(tiny_model("llama", intermediate_size=size))
-    sums = Sums.start(parts, [0], Path("nowhere"), "key")
+    sums = Sums.start(parts, [0], Share([], Path("nowhere"), "key"))
     batches = [torch.randn(n, size, generator=torch.Generator().manual_seed(n)) for n in (500, 300, 7)]
     counts = [[len(keys) - 7, *[1] * 7] for keys in batches]
     sums.add(0, batches[:2], counts[:2])
@@ -120,26 +120,33 @@ def test_found_again_under_a_key_of_everything_that_matters(tmp_path: Path) -> N
         assert run
 
 
-def test_of_workers_that_start_together_one_makes_the_pass(tmp_path: Path) -> None:
-    """Without a lock both would be in the pass at once; with it the first waits for the other in vain."""
-    together, passes = threading.Barrier(2, timeout=1), []
-
-    def meet(*_: object) -> None:
-        if threading.get_ident() not in passes:
-            passes.append(threading.get_ident())
-            with suppress(threading.BrokenBarrierError):
-                together.wait()
+@pytest.mark.parametrize(("chunk", "together"), [(1000, 1), (10, 2)])
+def test_workers_that_start_together_run_every_text_once(chunk: int, together: int, tmp_path: Path) -> None:
+    """A single chunk one of them, while the other waits; of several both, and the sums are those of one alone."""
+    alone = compute("llama", tmp_path / "alone", chunk=chunk)
+    meeting, run = threading.Barrier(2, timeout=1), dict[int, int]()
 
     def moments(model: PreTrainedModel) -> dict[int, SecondMoment]:
-        return second_moments(model_parts(model), tiny_tokenizer(), (0, 2), tiny_texts(), cache=tmp_path)
+        options = MomentOptions(chunk=chunk)
+        return second_moments(model_parts(model), tiny_tokenizer(), (0, 2), tiny_texts(), options, tmp_path)
+
+    def count(_: object, __: object, fed: dict[str, torch.Tensor]) -> None:
+        if threading.get_ident() not in run:
+            with suppress(threading.BrokenBarrierError):  # the other one is not in the pass
+                meeting.wait()
+        run[threading.get_ident()] = run.get(threading.get_ident(), 0) + len(fed["input_ids"])
 
     models = [tiny_model("llama"), tiny_model("llama")]
     for model in models:
-        model.register_forward_pre_hook(meet)
+        model.register_forward_pre_hook(count, with_kwargs=True)
     with ThreadPoolExecutor(2) as pool:
-        one, other = pool.map(moments, models)
-    assert len(passes) == 1
-    assert all(torch.equal(one[layer].matrix, other[layer].matrix) for layer in one)
+        found = list(pool.map(moments, models))
+    assert len(run) == together
+    assert sum(run.values()) == len(tiny_texts())
+    for moment in found:
+        assert all(torch.equal(moment[layer].matrix, alone[layer].matrix) for layer in alone)
+        assert all(moment[layer].relative_error == alone[layer].relative_error for layer in alone)
+    assert not [*tmp_path.rglob("partial*"), *tmp_path.rglob("share*")]
 
 
 def dying(after: int, folder: Path, **options: Any) -> None:
@@ -191,8 +198,8 @@ def test_a_pass_ends_when_the_sampling_error_is_small_enough(tmp_path: Path, cap
     caplog.set_level("INFO", logger=second_moments.__module__)
     texts = random_texts(400)
     whole = compute("llama", tmp_path / "whole", texts=texts, chunk=25)
-    assert [line.split(", ")[0] for line in caplog.messages] == [
-        f"second moments: {25 * n} of 400 texts" for n in range(1, 17)
+    assert [line.split(" texts, ")[0] for line in caplog.messages] == [
+        f"second moments, share {share} of 8: {done} of 50" for share in range(1, 9) for done in (25, 50)
     ]
     wanted = 2 * max(moment.relative_error for moment in whole.values())
     caplog.clear()

@@ -233,10 +233,42 @@ def test_what_is_kept_of_one_cell_is_not_that_of_another_with_dashes_in_its_name
     assert [failure(cell, folder) for cell in cells] == ["broken", ""]
 
 
-def test_torchrun_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setenv("WORLD_SIZE", "2")
-    assert study(written(folder, 1, 1, 1), "out") == 1
-    assert "start the same `seesaw-cf study` command several times" in capsys.readouterr().err
+@pytest.mark.slow(60)
+@pytest.mark.parametrize("words", [(), ("--engine", "ray", "--actors", "2")], ids=["torchrun", "ray"])
+def test_workers_share_every_cell_and_write_the_tables_of_one_process(
+    words: tuple[str, ...], folder: Path, out: Path
+) -> None:
+    if words:
+        pytest.importorskip("ray", reason="the extra ray is not installed")
+    file = written(folder, 1, 2, 1)
+    torchrun = ["torch.distributed.run", "--standalone", "--nproc_per_node", "2", "-m"] * (not words)
+    command = [sys.executable, "-m", *torchrun, "seesaw_cf", "study", str(file), "--out", "shared", "--quiet", *words]
+    done = subprocess.run(
+        command,
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(ROOT), "SEESAW_CF_CACHE": str(folder / "cache")},
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("Written to shared/report") == 1
+    tables = [file.relative_to(out) for file in out.rglob("cells/**/*.parquet") if "shards" not in file.parts]
+    assert len(tables) == 4
+    for table in tables:
+        assert (out / table).read_bytes() == (folder / "shared" / table).read_bytes()
+
+
+def test_a_machine_fetches_the_cells_that_another_one_has_run(
+    folder: Path, out: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file, exchange = written(folder, 1, 2, 1), str(folder / "exchange")
+    for machine in ("a", "b"):
+        monkeypatch.setenv("SEESAW_CF_CACHE", str(folder / machine))
+        assert study(file, f"out-{machine}", "--exchange", exchange) == 0
+        assert contents(folder / f"out-{machine}") == contents(out)
+        monkeypatch.setattr(Run, "do", lambda *_: pytest.fail("a task is done twice"))
 
 
 @pytest.mark.usefixtures("out")
