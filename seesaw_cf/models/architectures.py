@@ -22,6 +22,9 @@ from seesaw_cf.base.arguments import check_public
 from seesaw_cf.base.checks import shown
 from seesaw_cf.base.errors import UnsupportedModelError
 
+OWN_MASKS = ("flash", "flex", "paged")
+"""How names of attentions begin that take no mask of ours."""
+
 
 @dataclass(frozen=True, slots=True)
 class Architecture:
@@ -221,8 +224,8 @@ class ModelParts:
             longest: Tokens of the longest row; rows longer than a sliding window need the model's own masks.
         """
         window = getattr(self.text_config, "sliding_window", None)
-        flash = "flash" in str(getattr(self.text_config, "_attn_implementation", ""))
-        return self.row.packed and not flash and not (window and longest > window)
+        own = str(getattr(self.text_config, "_attn_implementation", "")).startswith(OWN_MASKS)
+        return self.row.packed and not own and not (window and longest > window)
 
     def check_layers(self, layers: Iterable[int], where: str) -> None:
         """Refuse layers the model does not have.

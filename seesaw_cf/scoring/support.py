@@ -11,6 +11,7 @@ from typing import Any, Literal
 import torch
 from transformers import PreTrainedModel
 
+from seesaw_cf.models.architectures import OWN_MASKS
 from seesaw_cf.models.trial import embedding, some_ids
 from seesaw_cf.scoring.encode import EncodedCloze
 from seesaw_cf.scoring.forward import forward_rows, wide_dtype
@@ -20,9 +21,6 @@ log = logging.getLogger(__name__)
 
 # Mean |difference in log p| of the trial, in nats, that rounding alone can explain.
 _TOLERANCE = {torch.float64: 1e-6, torch.float32: 1e-3, torch.float16: 0.05, torch.bfloat16: 0.2}
-
-
-_OWN_MASKS = ("flash", "flex", "paged")
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,9 +81,6 @@ def _known_obstacle(model: PreTrainedModel) -> str:
     config: Any = model.config.get_text_config(decoder=True)
     if model.get_output_embeddings() is None:
         return "the model has no output embedding module"
-    attention = str(getattr(config, "_attn_implementation", ""))
-    if attention.startswith(_OWN_MASKS):
-        return f"its attention {attention!r} makes masks of its own; load the model with attn_implementation='sdpa'"
     if "position_ids" not in inspect.signature(model.forward).parameters:
         return "its forward pass takes no position_ids (ALiBi, recurrent or relative positions)"
     if getattr(config, "alibi", False):
@@ -117,9 +112,12 @@ def _one_by_one(model: PreTrainedModel, items: Sequence[EncodedCloze]) -> list[f
 
 def _trial(model: PreTrainedModel, items: Sequence[EncodedCloze], expected: Sequence[float], packed: bool) -> str:
     """Score the trial items as two rows of tries; say what is wrong with the answer, "" when nothing is."""
-    attention = getattr(model.config.get_text_config(decoder=True), "_attn_implementation", None)
-    if packed and attention != "sdpa":
+    attention = str(getattr(model.config.get_text_config(decoder=True), "_attn_implementation", None))
+    own = attention.startswith(OWN_MASKS)
+    if packed and not own and attention != "sdpa":
         return f"its attention is {attention!r}, and only 'sdpa' can be computed row by row"
+    if own and not packed:
+        return f"its attention {attention!r} makes masks of its own; load the model with attn_implementation='sdpa'"
     try:
         # Windows so small that there are several: attention that does not go by them then fails.
         answers = forward_rows(model, make_rows(items, 9, 100), packed, window=4)

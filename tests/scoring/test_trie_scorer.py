@@ -5,18 +5,22 @@ from __future__ import annotations
 import logging
 import math
 import random
+import shutil
 from typing import Any
 
 import pytest
 import torch
-from transformers import PreTrainedTokenizer, PreTrainedTokenizerBase
+from torch import Tensor, nn
+from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedTokenizer, PreTrainedTokenizerBase
+from transformers.integrations.sdpa_attention import sdpa_attention_forward
+from transformers.masking_utils import flash_attention_mask
 
 from seesaw_cf.errors import PromptError, UnknownNameError, UnsupportedModelError
 from seesaw_cf.models.architectures import ARCHITECTURES
 from seesaw_cf.scoring import HFScorer, TrieScorer, encode_cloze, make_scorer
 from seesaw_cf.scoring.encode import encode_many
 from seesaw_cf.scoring.layout import unique_nodes
-from seesaw_cf.scoring.support import Support, find_support
+from seesaw_cf.scoring.support import Support
 from seesaw_cf.types import Cloze
 from tests.scoring.models import CONFIGS, make
 from tests.scoring.work import candidates, clozes, worst
@@ -289,15 +293,48 @@ def test_the_scorer_of_a_run_is_chosen_by_name(tokenizer: PreTrainedTokenizerBas
         make_scorer(make("llama"), tokenizer, "tri")
 
 
-@pytest.mark.parametrize("attention", ["flash_attention_2", "flex_attention"])
-def test_attention_that_makes_its_own_masks_is_named(attention: str) -> None:
-    """Not tried: flex attention would compile for minutes, and flash attention takes no mask."""
+def own_masks(capped: bool) -> Any:
+    """An attention that takes no mask, as flash and flex attention do: causal by itself."""
+
+    def attend(
+        module: nn.Module, query: Tensor, key: Tensor, value: Tensor, mask: Any, **_: Any
+    ) -> tuple[Tensor, None]:
+        assert mask is None
+        query = 30 * torch.tanh(query) if capped else query
+        return sdpa_attention_forward(module, query, key, value, None, is_causal=True)
+
+    return attend
+
+
+@pytest.mark.parametrize("capped", [False, True])
+def test_attention_that_makes_its_own_masks_is_replaced_where_the_trial_agrees(
+    capped: bool, tokenizer: PreTrainedTokenizerBase
+) -> None:
+    AttentionInterface.register("flex_of_a_test", own_masks(capped))
+    AttentionMaskInterface.register("flex_of_a_test", flash_attention_mask)
+    model, asked = make("llama"), clozes(20)
+    expected = TrieScorer(model, tokenizer).score(asked)
+    model.set_attn_implementation("flex_of_a_test")
+    scorer = TrieScorer(model, tokenizer)
+    if capped:
+        assert scorer.support.layout == "plain"
+        assert "packed: a trial differs" in scorer.support.reason
+        assert "load the model with attn_implementation='sdpa'" in scorer.support.reason
+    else:
+        assert scorer.support.layout == "packed"
+        assert scorer.score(asked) == expected
+    assert model.config._attn_implementation == "flex_of_a_test"
+
+
+@pytest.mark.slow(120)
+@pytest.mark.exhaustive
+def test_a_model_with_flex_attention_is_scored_in_packed_tries(tokenizer: PreTrainedTokenizerBase) -> None:
+    if shutil.which("c++") is None:
+        pytest.skip("flex attention needs a C++ compiler on a CPU")
     model = make("llama")
-    model.config._attn_implementation = attention
-    support = find_support(model)
-    assert support.layout == "plain"
-    assert attention in support.reason
-    assert "attn_implementation='sdpa'" in support.reason
+    expected = TrieScorer(model, tokenizer).score(clozes(20))
+    model.set_attn_implementation("flex_attention")
+    assert TrieScorer(model, tokenizer).score(clozes(20)) == expected
 
 
 def test_a_last_block_in_which_queries_feed_keys_is_scored_plainly(tokenizer: PreTrainedTokenizerBase) -> None:
