@@ -1,14 +1,16 @@
 """Every number of the study's page from its kept cells; no model is needed.
 
-    python -m benchmarks.study.analysis
+    python -m benchmarks.study.analysis [--new]
 
-writes `benchmarks/study/results/tables`. Minutes go to the permutations.
+writes `benchmarks/study/results/tables`, with `--new` only the looks that they lack. Minutes go to the permutations.
 """
 
 from __future__ import annotations
 
+import argparse
+import io
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -129,7 +131,10 @@ def settings() -> AuditSettings:
 
 
 def analyse(
-    kept: Path = KEPT, declared: AuditSettings | None = None, pictures: Path | None = None
+    kept: Path = KEPT,
+    declared: AuditSettings | None = None,
+    pictures: Path | None = None,
+    known: Collection[tuple[str, ...]] = (),
 ) -> dict[str, pd.DataFrame]:
     """Return every table of the finished looks.
 
@@ -137,6 +142,7 @@ def analyse(
         kept: Folder of run folders, MODEL/RECORDS/EDITOR.
         declared: Margins, permutations; None: those of the study's file. The level is that of a look.
         pictures: Folder for a picture of the levels at each newest look at `MODEL`; None: no picture.
+        known: Model, look and editor of looks that are left out.
     """
     declared = declared or settings()
     tables: dict[str, list[pd.DataFrame]] = {name: [] for name in _ROWS}
@@ -144,6 +150,8 @@ def analyse(
     last = {(model, editor): look for model, look, editor, _ in looks}
     for model, look, editor, parts in looks:
         names = dict(zip(CELL, (model, look.name, editor)))
+        if tuple(names.values()) in known:
+            continue
         is_last = last[model, editor] == look
         with tempfile.TemporaryDirectory() as folder:
             results = _results(join(parts, Path(folder)), replace(declared, alpha=look.alpha))
@@ -291,10 +299,31 @@ def read_tables(folder: Path = TABLES) -> dict[str, pd.DataFrame]:
     return {name: pd.read_csv(folder / f"{name}.csv", keep_default_na=False, na_values=[""]) for name in _ROWS}
 
 
+def _as_text(table: pd.DataFrame) -> pd.DataFrame:
+    return pd.read_csv(io.StringIO(table.to_csv(index=False, float_format="%.6g")), dtype=str, keep_default_na=False)
+
+
+def merged(name: str, old: pd.DataFrame, new: pd.DataFrame) -> pd.DataFrame:
+    """Return a table of text with new looks in their places; of long tables the older looks at the same editor go."""
+    order = {(model, look.name, editor): place for place, (model, look, editor, _) in enumerate(finished_looks(KEPT))}
+    same = ["model", "part"] if name in _NEWEST else CELL
+    replaced = pd.MultiIndex.from_frame(old[same]).isin(pd.MultiIndex.from_frame(new[same]))
+    both = pd.concat([old[~replaced], new]).fillna("")
+    places = [order[cell] for cell in both[CELL].itertuples(index=False, name=None)]
+    return both.iloc[np.argsort(places, kind="stable")]
+
+
 def main() -> None:
     """Write the tables."""
-    for name, table in analyse(pictures=ROOT / "docs" / "assets").items():
-        write_text(TABLES / f"{name}.csv", table.to_csv(index=False, float_format="%.6g"))
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--new", action="store_true", help="add the looks that the tables lack")
+    given = parser.parse_args()
+    files = {name: TABLES / f"{name}.csv" for name in _ROWS}
+    old = {name: pd.read_csv(file, dtype=str, keep_default_na=False) for name, file in files.items() if given.new}
+    known = set(old["runs"][CELL].itertuples(index=False, name=None)) if given.new else ()
+    for name, table in analyse(pictures=ROOT / "docs" / "assets", known=known).items():
+        text = merged(name, old[name], _as_text(table)) if given.new else table
+        write_text(files[name], text.to_csv(index=False, float_format="%.6g"))
 
 
 if __name__ == "__main__":
