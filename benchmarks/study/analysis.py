@@ -8,6 +8,7 @@ writes `benchmarks/study/results/tables`, with `--new` only the looks that they 
 from __future__ import annotations
 
 import argparse
+import gzip
 import io
 import tempfile
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -21,7 +22,7 @@ import pandas as pd
 from benchmarks.editors_common import ROOT
 from benchmarks.study.keep import KEPT
 from benchmarks.study.looks import MODEL, finished_looks, join
-from seesaw_cf.base.files import write_text
+from seesaw_cf.base.files import atomic_path
 from seesaw_cf.editors.control_names import compared, is_control
 from seesaw_cf.effects.audit import HOLDERS, AuditSettings, audit
 from seesaw_cf.effects.estimands import estimate_groups, excess_over_control, toward_truth
@@ -122,7 +123,7 @@ _ROWS: Mapping[str, tuple[Callable[[Results], pd.DataFrame], Sequence[str]]] = {
     "verdicts": (lambda r: _verdicts(r), ("editor", *VERDICTS)),
 }
 _NEWEST = ("contrasts", "groups", "excess", "adjusted")
-"""Tables of groups, which are long: they have each editor's newest look alone."""
+"""Tables of groups, which are long: they have each editor's newest look alone, and are packed."""
 
 
 def settings() -> AuditSettings:
@@ -294,9 +295,20 @@ def _null(results: Results) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def read_tables(folder: Path = TABLES) -> dict[str, pd.DataFrame]:
+def table_file(name: str) -> Path:
+    """Return the file of a table."""
+    return TABLES / f"{name}.csv{'.gz' * (name in _NEWEST)}"
+
+
+def read_tables() -> dict[str, pd.DataFrame]:
     """Return the written tables."""
-    return {name: pd.read_csv(folder / f"{name}.csv", keep_default_na=False, na_values=[""]) for name in _ROWS}
+    return {name: pd.read_csv(table_file(name), keep_default_na=False, na_values=[""]) for name in _ROWS}
+
+
+def _write(name: str, table: pd.DataFrame) -> None:
+    text = table.to_csv(index=False, float_format="%.6g").encode()
+    with atomic_path(table_file(name)) as file:
+        file.write_bytes(gzip.compress(text, mtime=0) if name in _NEWEST else text)
 
 
 def _as_text(table: pd.DataFrame) -> pd.DataFrame:
@@ -318,12 +330,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--new", action="store_true", help="add the looks that the tables lack")
     given = parser.parse_args()
-    files = {name: TABLES / f"{name}.csv" for name in _ROWS}
-    old = {name: pd.read_csv(file, dtype=str, keep_default_na=False) for name, file in files.items() if given.new}
+    old = {name: pd.read_csv(table_file(name), dtype=str, keep_default_na=False) for name in _ROWS if given.new}
     known = set(old["runs"][CELL].itertuples(index=False, name=None)) if given.new else ()
     for name, table in analyse(pictures=ROOT / "docs" / "assets", known=known).items():
-        text = merged(name, old[name], _as_text(table)) if given.new else table
-        write_text(files[name], text.to_csv(index=False, float_format="%.6g"))
+        _write(name, merged(name, old[name], _as_text(table)) if given.new else table)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from benchmarks.study.analysis import DECLARED, TABLES, read_tables, settings
+from benchmarks.study.analysis import DECLARED, read_tables, settings, table_file
 from benchmarks.study.claims import verdict
 from benchmarks.study.keep import KEPT
 from benchmarks.study.looks import LOOKS, MODEL, ONE_LOOK, finished_looks, join, looks_at, newest
@@ -35,7 +35,7 @@ class Cell(NamedTuple):
 
     def rows(self, table: str) -> pd.DataFrame:
         """Return the rows of a table about the editor at this look."""
-        rows = pd.read_csv(TABLES / f"{table}.csv")
+        rows = pd.read_csv(table_file(table))
         rows = rows[(rows["model"] == self.model) & (rows["part"] == self.editor)]
         return rows[rows["records"] == self.records]
 
@@ -89,7 +89,7 @@ def test_the_page_is_made_from_the_tables() -> None:
 
 
 def test_the_readme_has_the_numbers_of_the_tables() -> None:
-    table = newest(pd.read_csv(TABLES / "levels.csv"))
+    table = newest(pd.read_csv(table_file("levels")))
     table = table[(table["model"] == MODEL) & table["decides"] & (table["level"] == "target_true")]
     gains = table.set_index("editor")["difference"]
     text = " ".join((PAGE.parents[1] / "README.md").read_text(encoding="utf-8").split())
@@ -97,7 +97,7 @@ def test_the_readme_has_the_numbers_of_the_tables() -> None:
     first, *others = (("AlphaEdit", "alphaedit"), ("MEMIT", "memit"), ("FT", "ft"), ("LoRA", "lora"), ("MEND", "mend"))
     words = [f"by {shown[first[1]]} nats ({first[0]})", *(f"{shown[name]} ({label})" for label, name in others)]
     assert f"{', '.join(words[:-1])} and {words[-1]} more" in text
-    counts = newest(pd.read_csv(TABLES / "verdicts.csv"))
+    counts = newest(pd.read_csv(table_file("verdicts")))
     counts = counts[(counts["records"] == LOOKS[-1].name) & ~counts["editor"].str.contains("(", regex=False)]
     decided = counts[["worse off", "better off"]].to_numpy().sum()
     tests = decided + counts[["equivalent", "undetermined"]].to_numpy().sum()
