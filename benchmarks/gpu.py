@@ -1,12 +1,13 @@
 """What a GPU gives: rates, scores, edits and rounding, with random weights of published shapes and with real models.
 
     python -m benchmarks.gpu --out gpu.json [--shape llama-3-8b] [--model Qwen/Qwen2.5-1.5B] [--device cuda]
+    python -m benchmarks.gpu --out served.json --shape --server Qwen/Qwen2.5-1.5B=http://localhost:8000/v1
 
 Shapes are built on the device in bfloat16, because speed does not depend on weights. Each way of scoring is timed
 `--rounds` times and medians are written. *Plain* is transformers with padded batches, *loop* one forward pass for each
 prompt, as published programs score. *Bound* is the unavoidable products of the model's own shapes. A share of the peak
-is unavoidable operations over seconds and over the rate of a large product in the same dtype. The file grows part by
-part.
+is unavoidable operations over seconds and over the rate of a large product in the same dtype. The second call asks
+the same of a model that vLLM or SGLang serves on the same card. The file grows part by part.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import gc
 import json
 import statistics
 import time
+import timeit
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -34,7 +36,9 @@ from seesaw_cf.base.files import write_text
 from seesaw_cf.base.types import JsonObject
 from seesaw_cf.models.load import load_model, sample_corpus
 from seesaw_cf.models.tf32 import products_of, use_tf32
+from seesaw_cf.run.jobs import Job
 from seesaw_cf.run.make_editors import make_editor
+from seesaw_cf.run.served import ask_base, find_served
 from seesaw_cf.scoring import HFScorer, TrieScorer
 from seesaw_cf.scoring.noise import measure_noise
 from seesaw_cf.types import Cloze
@@ -88,7 +92,8 @@ def build(shape: str, device: str) -> PreTrainedModel:
     torch.manual_seed(0)
     with torch.device(device):
         model: PreTrainedModel = AutoModelForCausalLM.from_config(SHAPES[shape], dtype=torch.bfloat16)
-    return model.eval()
+    model.eval()
+    return model
 
 
 def scoring(model: Any, tokens: Any, work: list[Cloze], peak: float, rounds: int) -> dict[str, Any]:
@@ -237,6 +242,21 @@ def of_model(name: str, device: str, peak: dict[str, float], rounds: int) -> dic
     return facts
 
 
+def of_server(named: str, rounds: int, limit: int = CLOZES) -> dict[str, Any]:
+    """Seconds that a server takes for the clozes of `of_model`, of "TOKENIZER=http://HOST:PORT/v1"."""
+    tokenizer, _, where = named.partition("=")
+    if not where.startswith("http"):
+        raise SystemExit(f"--server: got {named!r}, expected TOKENIZER=http://HOST:PORT/v1.")
+    job = Job(where, changed=(f"it={where}",), tokenizer=tokenizer)
+    model = find_served(where, "--server", job)
+    assert model is not None
+    work = unique(limit)["cross-subject"]
+    base = ask_base(model, job, work[:24], None)
+    base.scorer.score(work[:FEW])
+    seconds = statistics.median(timeit.repeat(lambda: base.scorer.score(work), number=1, repeat=rounds))
+    return {"pairs": len(work), "seconds": seconds, "noise": base.measured["noise"]}
+
+
 def main() -> None:
     """Measure each part and write it."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -244,6 +264,7 @@ def main() -> None:
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--shape", nargs="*", default=["llama-3-8b", "gpt-j-6b"], choices=SHAPES)
     parser.add_argument("--model", action="append", default=[], help="a real model; give it again for more")
+    parser.add_argument("--server", action="append", default=[], metavar="TOKENIZER=URL", help="of a served model")
     parser.add_argument("--side", type=int, default=SIDE, help="of the square product that gives the peak")
     parser.add_argument("--out", type=Path, default=Path("gpu.json"))
     given = parser.parse_args()
@@ -251,6 +272,8 @@ def main() -> None:
     record: dict[str, Any] = machine() | {"device": given.device, "peak_tflops": peak}
     if given.device != "cpu":
         record["gpu"] = torch.cuda.get_device_name()
+    for named in given.server:
+        record[named] = of_server(named, given.rounds)
     parts = [(name, of_model) for name in given.model] + [(shape, of_shape) for shape in given.shape]
     for name, part in parts:
         start = time.perf_counter()

@@ -20,13 +20,12 @@ class Remembered:
 
     Attributes:
         editor: The editor, for one model.
-        limit: Most bytes of deltas that are kept; of what comes after, only what was asked last.
+        limit: Most bytes of deltas that are kept; the oldest go, but for those asked last.
     """
 
     editor: Editor
     limit: int
     _deltas: _Deltas = field(default_factory=dict, repr=False)
-    _last: _Deltas = field(default_factory=dict, repr=False)
 
     @property
     def config(self) -> EditorConfig:
@@ -47,13 +46,11 @@ class Remembered:
         self, how: str, requests: Sequence[EditRequest], make: Callable[[], list[WeightDelta]]
     ) -> list[WeightDelta]:
         key = how, tuple(requests)
-        if key in self._deltas or key in self._last:
-            return self._deltas.get(key) or self._last[key]
-        value = make()
-        fits = _size(value) + sum(map(_size, self._deltas.values())) <= self.limit
-        self._last.clear()
-        (self._deltas if fits else self._last)[key] = value
-        return value
+        if key not in self._deltas:
+            self._deltas[key] = make()
+            while len(self._deltas) > 1 and sum(map(_size, self._deltas.values())) > self.limit:
+                del self._deltas[next(iter(self._deltas))]
+        return self._deltas[key]
 
 
 @dataclass(frozen=True)

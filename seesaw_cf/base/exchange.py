@@ -42,7 +42,7 @@ class Exchange:
     url: str
     _storage: AbstractFileSystem = field(init=False, repr=False)
     _root: str = field(init=False, repr=False)
-    _there: set[str] = field(default_factory=set, init=False, repr=False)
+    _listed_names: set[str] = field(default_factory=set, init=False, repr=False)
     _listed: float = field(default=float("-inf"), init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -56,11 +56,11 @@ class Exchange:
             ) from error
 
     def has(self, name: str) -> bool:
-        """Return whether somebody has sent a file, as seconds ago."""
+        """Return whether somebody had sent a file when the folder was last listed, at most ten seconds ago."""
         return name in self._names()
 
     def fetch(self, name: str, file: Path) -> bool:
-        """Copy a file from there, whole or not at all; False where nobody has sent it, as seconds ago.
+        """Copy a file from there, whole or not at all; False where nobody had sent it, see `has`.
 
         Raises:
             StorageError: The storage does not answer, or the file cannot be written here.
@@ -84,7 +84,7 @@ class Exchange:
             self._storage.makedirs(target.rpartition("/")[0], exist_ok=True)
             self._storage.put_file(str(file), part)
             self._storage.mv(part, target)
-        self._there.add(name)
+        self._listed_names.add(name)
 
     def _names(self) -> set[str]:
         """Return the names of the files there."""
@@ -93,8 +93,8 @@ class Exchange:
                 self._storage.invalidate_cache()
                 found = self._storage.find(self._root)
             start = len(self._root.rstrip("/")) + 1
-            self._there, self._listed = {name[start:] for name in found}, time.monotonic()
-        return self._there
+            self._listed_names, self._listed = {name[start:] for name in found}, time.monotonic()
+        return self._listed_names
 
     @contextmanager
     def _explained(self, what: str) -> Iterator[None]:

@@ -45,7 +45,7 @@ MARGIN, MARGIN_LOG_ODDS = 0.02, 0.1
 LEAST = 1999
 """Permutations of labels where none are given."""
 # What a raw contrast is made of, besides the columns of its axis and clusters.
-_CONTRASTED = (
+CONTRASTED = (
     *("editor", "edit_relation", "holds", "status", "case_id", "person", "prompt_id"),
     *("D", *SCALES, "likelier_pre"),
 )
@@ -202,7 +202,7 @@ def auditing(
     """Permute labels on other threads while the block goes on; the call returns what `audit` does."""
     usable = toward_truth(prompts)
     if estimand is None:  # for want of memory: the rows are copied several times
-        usable = usable.filter(items=list(dict.fromkeys([*_CONTRASTED, *axes, *clusters.values()])))
+        usable = usable.filter(items=list(dict.fromkeys([*CONTRASTED, *axes, *clusters.values()])))
     there = (usable["status"] == "ok") & usable["holds"].isin(list(holds))
     usable = usable if there.all() else usable[there]
     chosen = None if estimand is None else ESTIMANDS[one_of("estimand", estimand, ESTIMANDS)]

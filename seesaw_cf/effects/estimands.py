@@ -139,6 +139,9 @@ def group_contrasts(
     names = sorted(set(members(usable[axis])) - {UNKNOWN})
     if reference is not None:
         one_of(f"{axis} group", reference, names)
+    if estimand is None:  # for want of memory: the rows of each group are copied
+        needed = ("editor", "edit_relation", "case_id", "D", *SCALES, "likelier_pre", axis, *clusters.values())
+        usable = usable[list(dict.fromkeys(needed))]
     for (editor, relation), rows in usable.groupby(["editor", "edit_relation"], sort=True):
         groups = {group: mask(len(rows), at) for group, at in members(rows[axis]).items()}
         tagged = ~groups.pop(UNKNOWN, np.zeros(len(rows), bool))
@@ -150,15 +153,15 @@ def group_contrasts(
             estimand,
             np.empty((len(rows), 0)) if estimand is None else covariates_of(rows, estimand),
         )
-        turned = replace(prepared, values=-prepared.values)
+        del rows
         two = reference is None and len(groups) == 2 and not np.logical_and(*groups.values()).any()
         for number, (group, own) in enumerate(groups.items()):
-            other = tagged & ~own if reference is None else groups.get(reference, np.zeros(len(rows), bool))
+            other = tagged & ~own if reference is None else groups.get(reference, np.zeros(len(own), bool))
             sides, mirror = ((group, own), (reference or "others", other)), two and number == 1
             if group != reference:
                 key = _row(editor, relation, axis, group) | {"reference": sides[1][0], "mirror": mirror}
-                contrast = _contrast(turned, sides[::-1], method) if mirror else _contrast(prepared, sides, method)
-                contrasts.append(key | contrast)
+                turned = replace(prepared, values=-prepared.values) if mirror else prepared
+                contrasts.append(key | _contrast(turned, sides[::-1] if mirror else sides, method))
     return pd.DataFrame(contrasts)
 
 

@@ -309,7 +309,8 @@ def group_effects(
     check_axes(axes)
     one_of("mode", mode, get_args(BiasMode))
     need_columns("prompts", prompts, ("editor", "edit_relation", "case_id", "holds", "status", *axes))
-    chosen = prompts[prompts["holds"].fillna("") == holds]
+    needed = ("editor", "edit_relation", "case_id", "person", "status", *_MEANS, *axes, *clusters.values())
+    chosen = prompts.loc[prompts["holds"].fillna("") == holds, list(dict.fromkeys(needed))]  # no more: rows are many
     if chosen.empty:
         there = prompts["holds"].fillna("").value_counts().to_dict()
         raise RecordError(f"no prompts about people with holds={holds!r}; prompts per value: {there}. Known: {_HOLDS}.")

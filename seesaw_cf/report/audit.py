@@ -16,10 +16,10 @@ from seesaw_cf.base.retrying import stage
 from seesaw_cf.base.types import JsonObject
 from seesaw_cf.editors.control_names import compared, is_control
 from seesaw_cf.effects.adjusted import ESTIMANDS, unadjustable
-from seesaw_cf.effects.audit import HOLDERS, AuditSettings, audit, audit_record, auditing, hypotheses
+from seesaw_cf.effects.audit import CONTRASTED, HOLDERS, AuditSettings, audit, audit_record, auditing, hypotheses
 from seesaw_cf.effects.estimands import estimate_groups, excess_over_control
 from seesaw_cf.effects.groups import ALL, UNKNOWN, clusters_of
-from seesaw_cf.effects.knowledge import among_known
+from seesaw_cf.effects.knowledge import FACTS, among_known
 from seesaw_cf.effects.locality import LEAST_LOCAL, Locality
 from seesaw_cf.effects.prompts import ScoreForm
 from seesaw_cf.report.floor import Floor
@@ -137,7 +137,10 @@ def auditing_prompts(
             decided, adjusted = pd.DataFrame({"note": [str(error)]}).iloc[:0].copy, pd.DataFrame()
         excess = paired_differences(prompts, compared(editors, manifest), ("editor", "control"), settings, estimates)
         pairs = paired_differences(prompts, list(combinations(real, 2)), ("first", "second"), settings, estimates)
-        known = among_known(prompts, partial(decide, settings=replace(measured, permutations=0)))
+        columns = dict.fromkeys([*CONTRASTED, "D_pre", "D_post", *axes, *clusters.values(), *FACTS.values()])
+        known = among_known(
+            prompts.filter(items=list(columns)), partial(decide, settings=replace(measured, permutations=0))
+        )
 
         def finished() -> AuditTables:
             stage("permutations of labels")

@@ -11,6 +11,7 @@ import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import product
 from pathlib import Path
 
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -37,7 +38,7 @@ from seesaw_cf.run.given import Examined, Given
 from seesaw_cf.run.manifest import RunManifest, read_manifest
 from seesaw_cf.run.questions import MOST, Candidates, Question, questions, same_tokens, score_table, scored
 from seesaw_cf.run.store import Store
-from seesaw_cf.run.units import Task, Unit, units
+from seesaw_cf.run.units import Task, Unit, in_turn, units
 from seesaw_cf.scoring import Scorer
 from seesaw_cf.scoring.pre_scores import blocks, pre_scores
 from seesaw_cf.stats.simple import tolerance
@@ -104,15 +105,22 @@ class Run:
 
     @cached_property
     def tasks(self) -> list[Task]:
-        """Every task, in the order of the merged tables. Blocks depend on the whole plan, not on what is open, so that
-        a resumed run and any number of workers make the same ones."""
-        tasks, block = [], self.manifest.settings.get("block")
-        for name, seeds in self.seeds.items():
-            several = name in self.given or isinstance(self.editors[name], EditsEach)
-            size, own = block or (EDITS_TOGETHER if several else 1), self._units_of(name)
-            blocks = [tuple(own[start : start + size]) for start in range(0, len(own), size)]
-            tasks += [Task(seed, block) for block in blocks for seed in seeds]
-        return tasks
+        """Every task. Blocks depend on the whole plan, not on what is open, so that a resumed run and any number of
+        workers make the same ones."""
+        blocks = {name: self._blocks(name) for name in self.seeds}
+        controls = {name: control_name("random", name) for name in self.editors}
+        controls = {name: control for name, control in controls.items() if blocks.get(control) == blocks.get(name)}
+        return [
+            Task((*seeds, *self.seeds.get(controls.get(name, ""), ())), block)
+            for name, seeds in self.seeds.items()
+            if name not in controls.values()
+            for block in blocks[name]
+        ]
+
+    def _blocks(self, name: str) -> list[tuple[Unit, ...]]:
+        several = name in self.given or isinstance(self.editors[name], EditsEach)
+        size, own = self.manifest.settings.get("block") or (EDITS_TOGETHER if several else 1), self._units_of(name)
+        return [tuple(own[start : start + size]) for start in range(0, len(own), size)]
 
     @cached_property
     def seeds(self) -> dict[str, list[str]]:
@@ -203,48 +211,44 @@ class Run:
 
     def is_open(self, task: Task) -> bool:
         """Some unit of the task is not finished."""
-        return not all(self.store.has((task.editor, unit.key)) for unit in task.units)
+        return not all(map(self.store.has, product(task.editors, (unit.key for unit in task.units))))
 
     def do(self, task: Task) -> None:
-        """Edit the task's units, score them and write their shards; done twice, it writes the same bytes.
+        """Edit the task's units, score them and write the shards that are missing: the same bytes whoever does it.
 
         Raises:
             EditError: An editor changed the model's weights or they could not be restored.
             StorageError: The disk is full.
         """
-        if task.editor in self.given:
-            self._do_given(task)
-        else:
-            self._do_edits(task)
+        for editor in task.editors:
+            if self.is_open(part := replace(task, editors=(editor,))):
+                with log_prefix(f"{editor}, {part}"):
+                    (self._do_given if editor in self.given else self._do_edits)(editor, task.units)
 
-    def _do_edits(self, task: Task) -> None:
+    def _do_edits(self, name: str, block: Sequence[Unit]) -> None:
         before, hashes = self.before, self.hashes
-        editor = self.fit(task.editor)
-        edits = edit_units(self.model, self.tokenizer, editor, [unit.cases for unit in task.units])
-        units = [self.asked(unit) for unit in task.units]
-        with log_prefix(str(task)):
-            outcomes = score_edits(self.model, self.scorer, edits, units, before, hashes)
-        for unit, rows, outcome in zip(task.units, units, outcomes, strict=True):
+        edits = edit_units(self.model, self.tokenizer, self.fit(name), [unit.cases for unit in block])
+        asked = [self.asked(unit) for unit in block]
+        outcomes = score_edits(self.model, self.scorer, edits, asked, before, hashes)
+        for unit, rows, outcome in zip(block, asked, outcomes, strict=True):
             if self.keep_deltas and outcome.delta is not None:
-                self._keep_delta(task.editor, unit.key, outcome.delta)
-            if self.checkpoints and outcome.delta is not None and not is_control(task.editor):
-                self._write_checkpoint(task.editor, unit.key, outcome.delta)
-            self._write(task.editor, unit, rows, outcome)
-        check_first_edits(self.store, task.editor, self.units, task.units, self.anyway)
+                self._keep_delta(name, unit.key, outcome.delta)
+            if self.checkpoints and outcome.delta is not None and not is_control(name):
+                self._write_checkpoint(name, unit.key, outcome.delta)
+            self._write(name, unit, rows, outcome)
+        check_first_edits(self.store, name, self.units, block, self.anyway)
 
-    def _do_given(self, task: Task) -> None:
-        """Score the task's units with a model changed elsewhere: one change for all of them."""
-        given = self.given[task.editor]
-        units = [self.asked_given(unit) for unit in task.units]
-        rows = [row for own in units for row in own]
+    def _do_given(self, name: str, block: Sequence[Unit]) -> None:
+        """Score units with a model changed elsewhere: one change for all of them."""
+        given, asked = self.given[name], [self.asked_given(unit) for unit in block]
         _ = self.before
-        with log_prefix(str(task)):
-            scores = score_given(self.model, self.scorer, given, rows, self.hashes)
+        rows = [row for own in asked for row in own]
+        scores = score_given(self.model, self.scorer, given, rows, self.hashes)
         if self.keep_deltas and given.change is not None:
-            self._keep_delta(task.editor, GIVEN, given.change)
-        for unit, own in zip(task.units, units, strict=True):
+            self._keep_delta(name, GIVEN, given.change)
+        for unit, own in zip(block, asked, strict=True):
             status = {case.case_id: self.examined.status(case) for case in unit.cases}
-            self._write(task.editor, unit, own, Outcome(scores, status, given.norm))
+            self._write(name, unit, own, Outcome(scores, status, given.norm))
 
     def _write(self, editor: str, unit: Unit, unit_rows: Rows, outcome: Outcome) -> None:
         scores = {cloze: self.indistinct.get(cloze, score) for cloze, score in outcome.scores.items()}
@@ -267,9 +271,9 @@ class Run:
         _once(folder, lambda: save_change(with_meta(change, facts), folder))
 
     def do_open(self, rank: int = 0, world: int = 1) -> None:
-        """Do this worker's share of the open tasks, then what other workers have not done, from the far end.
+        """Do this worker's share of the open tasks, then what other workers have not done, see `in_turn`.
 
-        When it returns, every task is done; two workers at most do one task twice.
+        When it returns, every task is done.
 
         Args:
             rank: This worker's number.
@@ -287,9 +291,8 @@ class Run:
         if world > 1:  # the other workers score the other blocks meanwhile; `before` finds them in the cache
             self.score_before(self.parts[rank::world])
         _ = self.before, self.hashes
-        mine = [number for number in still_open if number % world == rank]
-        rest = [number for number in reversed(still_open) if number % world != rank]
-        bar = Bar([*mine, *rest], "edit, score, restore", unit="block", disable=not self.progress)
+        order = in_turn(still_open, rank, world)
+        bar = Bar(order, "edit, score, restore", unit="block", disable=not self.progress)
         for done, number in enumerate(bar, 1):
             if self.is_open(self.tasks[number]):
                 self.do(self.tasks[number])

@@ -76,9 +76,9 @@ class Store:
 
     def claimed(self) -> bool:
         """Whether a process has made the folder this job's own, here or on another machine."""
-        return self._found(self.folder / _MANIFEST)
+        return self._fetched(self.folder / _MANIFEST)
 
-    def _found(self, file: Path) -> bool:
+    def _fetched(self, file: Path) -> bool:
         """Whether a file of the folder is there, if need be fetched."""
         if file.exists() or self.exchange is None:
             return file.exists()
@@ -97,7 +97,7 @@ class Store:
         """
         file = self.path(key)
         try:
-            if self.exchange is not None and not self._found(file):
+            if self.exchange is not None and not self._fetched(file):
                 return False
             if self._identity.encode() not in _footer(file):
                 self._metadata(file)
@@ -152,7 +152,7 @@ class Store:
             RecordError: A shard is damaged.
             StorageError: The disk is full.
         """
-        missing = [key for key in keys if not self._found(self.path(key))]
+        missing = [key for key in keys if not self._fetched(self.path(key))]
         if missing:
             raise RunFolderError(
                 f"{self.folder}: {len(missing)} of {len(keys)} units are not finished, first {missing[0]}. "

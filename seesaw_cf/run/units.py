@@ -68,10 +68,29 @@ def _number(first: Case, *others: Case) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A block of units, edited by one editor and scored together; what a worker takes on at a time."""
+    """A block of units, edited and scored together; what a worker takes on at a time.
 
-    editor: str
+    Attributes:
+        editors: One, and the controls that take its edits: who made them has them.
+        units: The block.
+    """
+
+    editors: tuple[str, ...]
     units: tuple[Unit, ...]
 
     def __str__(self) -> str:
-        return f"{self.editor}, {listed((unit.key for unit in self.units), 1)}"
+        return listed((unit.key for unit in self.units), 1)
+
+
+def in_turn(tasks: Iterable[int], rank: int, world: int) -> list[int]:
+    """Return tasks in a worker's order: its own, then those of the worker after it from their far end, and so on.
+
+    Whoever is done early helps: with the last tasks another one than the others help with, which at the end some do
+    twice, to the same bytes. So nobody waits for a worker that is slow or dead.
+
+    Args:
+        tasks: Numbers.
+        rank, world: This worker's number and how many there are.
+    """
+    turn = {number: (number - rank) % world for number in tasks}
+    return sorted(turn, key=lambda number: (turn[number], -number if turn[number] else number))

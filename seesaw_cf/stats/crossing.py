@@ -166,7 +166,7 @@ class Crossing:
 
     def _residuals(self, dimension: _Dimension, y: Floats) -> Floats:
         """(columns, clusters) weighted sums of every cluster, without what they add to the estimate."""
-        sums = by_cluster(dimension.code, y * self._weight)
+        sums = np.array([np.bincount(dimension.code, column * self._weight) for column in y])
         for sign, share, part in zip(_SIGNS, dimension.shares, self._parts):
             sums -= sign * np.outer(y @ part, share)
         return sums
@@ -180,8 +180,12 @@ class Crossing:
             return y
         counts = np.bincount(self._within).astype(np.float64)
         means = by_cluster(self._within, y) / counts
-        scale = np.sqrt(counts / np.maximum(counts - 1, 1))
-        return np.asarray((y - means[:, self._within]) * scale[self._within])
+        scale = np.sqrt(counts / np.maximum(counts - 1, 1))[self._within]
+        centred = np.empty_like(y)  # column by column, for want of memory
+        for column, mean, out in zip(y, means, centred, strict=True):
+            np.subtract(column, mean[self._within], out=out)
+            out *= scale
+        return centred
 
 
 def _ranks(code: Codes) -> Codes:

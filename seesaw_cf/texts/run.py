@@ -18,7 +18,7 @@ import torch
 
 from seesaw_cf.base.checks import one_of
 from seesaw_cf.base.errors import EditError, RecordError
-from seesaw_cf.base.files import write_text
+from seesaw_cf.base.files import dump_json
 from seesaw_cf.base.tables import read_table, write_table
 from seesaw_cf.base.types import Case, JsonObject
 from seesaw_cf.base.versions import versions
@@ -103,7 +103,7 @@ def run_leme(job: LemeJob, out: Path, *, progress: bool = True, pictures: bool =
     annotations = annotate(claim_pairs(passages, coupled), annotator) if annotator is not None else None
     if annotations is not None:
         write_table(out / "annotations.parquet", annotations)
-        write_text(out / "annotator.json", json.dumps(measured(job.annotator), indent=1) + "\n")
+        dump_json(out / "annotator.json", measured(job.annotator))
     factual = {record["case_id"] for record in coupled if record["kind"] == "factual"}
     simple = simple_metrics(samples)
     edits = read_table(out / "edits.parquet", EDITS)

@@ -25,6 +25,7 @@ from seesaw_cf.run.edits import edit_units
 from seesaw_cf.run.job import run_job
 from seesaw_cf.run.jobs import Job
 from seesaw_cf.run.questions import questions
+from seesaw_cf.run.runner import Run
 from seesaw_cf.run.units import units
 from seesaw_cf.scoring import HFScorer
 from seesaw_cf.scoring.pre_scores import blocks, pre_scores
@@ -300,8 +301,11 @@ def test_controls_take_the_edits_of_the_run(tmp_path: Path, monkeypatch: pytest.
     run_job(job, tmp_path / "kept", progress=False)
     assert made == [2, 2] * 2  # the edits, and those of identity
     monkeypatch.setattr(remembered, "_size", lambda _: 10**12)
+    run_job(job, tmp_path / "small", progress=False)
+    assert made == [2, 2] * 4  # a block's control comes right after it: no room for more than its edits is needed
+    monkeypatch.setattr(Run, "_remembered", lambda *given: given[-1])
     run_job(job, tmp_path / "anew", progress=False)
-    # Without memory the edits of a block are made once more for its control, and not for each of its three seeds.
-    assert made == [2, 2] * 5
+    assert made == [2, 2] * 9  # for each of the three seeds
     for name in ("scores.parquet", CONTROL_SEEDS):
-        assert (tmp_path / "kept" / name).read_bytes() == (tmp_path / "anew" / name).read_bytes()
+        for other in ("small", "anew"):
+            assert (tmp_path / "kept" / name).read_bytes() == (tmp_path / other / name).read_bytes()

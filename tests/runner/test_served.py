@@ -12,6 +12,7 @@ import pytest
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+from benchmarks.gpu import of_server
 from seesaw_cf.errors import (
     DeltaMismatchError,
     RecordError,
@@ -170,3 +171,13 @@ def test_truncation_is_refused(changed: ScoringServer, tmp_path: Path) -> None:
     changed.longest = 5
     with pytest.raises(DeltaMismatchError, match=r"truncates prompts"):
         make_run(job_of("seesaw-tiny", changed.url), tmp_path / "run")
+
+
+def test_a_served_model_is_timed_beside_the_engine(tiny: Loaded) -> None:
+    with ScoringServer(*tiny, key="") as server:
+        facts = of_server(f"{TOKENIZER}={server.url}", rounds=2, limit=30)
+    assert facts["pairs"] == 30
+    assert facts["seconds"] > 0
+    assert facts["noise"]["n"] == 24
+    with pytest.raises(SystemExit, match="expected TOKENIZER=http"):
+        of_server(TOKENIZER, rounds=1)

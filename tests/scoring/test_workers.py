@@ -8,9 +8,12 @@ import sys
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from seesaw_cf.errors import RunFolderError, UnknownNameError
 from seesaw_cf.run.jobs import Workers
+from seesaw_cf.run.units import in_turn
 from seesaw_cf.run.workers import rank_and_world, run_share
 from tests.conftest import ROOT
 from tests.scoring.shared_run import make, same_tables
@@ -54,6 +57,17 @@ def test_two_runs_cannot_use_one_folder(tmp_path: Path) -> None:
 def test_a_worker_does_not_wait_for_ever(tmp_path: Path) -> None:
     with pytest.raises(RunFolderError, match=r"worker 1 waited 0 s for the first worker to write manifest.json"):
         run_share(make(tmp_path / "run"), 1, 2, patience=0.5)
+
+
+@given(tasks=st.sets(st.integers(0, 60)), world=st.integers(1, 9))
+def test_every_worker_begins_with_its_own_tasks_and_ends_with_all(tasks: set[int], world: int) -> None:
+    orders = [in_turn(tasks, rank, world) for rank in range(world)]
+    for rank, order in enumerate(orders):
+        own = [number for number in sorted(tasks) if number % world == rank]
+        assert order[: len(own)] == own
+        assert sorted(order) == sorted(tasks)
+    assert in_turn(range(6), 1, 2) == [1, 3, 5, 4, 2, 0]
+    assert [in_turn(range(6), rank, 3)[2] for rank in range(3)] == [4, 5, 3]  # who is early helps another one each
 
 
 def test_rank_and_world(monkeypatch: pytest.MonkeyPatch) -> None:

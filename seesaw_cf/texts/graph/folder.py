@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,7 +13,7 @@ import pandas as pd
 import pyarrow as pa
 
 from seesaw_cf.base.errors import RecordError, RunFolderError
-from seesaw_cf.base.files import safe_name, write_text
+from seesaw_cf.base.files import dump_json, safe_name
 from seesaw_cf.base.tables import read_table, write_table
 from seesaw_cf.base.text import read_json
 from seesaw_cf.generation.types import Completion
@@ -147,7 +146,7 @@ def write_tables(folder: Path, units: Sequence[IdentityCrawl], model: str) -> No
         for name in ("scores.parquet", "bias.parquet", "scorers.json"):
             (folder / name).unlink(missing_ok=True)
         write_table(folder / "triples.parquet", table)
-    write_text(folder / "counts.json", json.dumps([_counts(unit) for unit in units], indent=1) + "\n")
+    dump_json(folder / "counts.json", [_counts(unit) for unit in units])
 
 
 def _counts(unit: IdentityCrawl) -> CrawlCounts:
@@ -171,7 +170,7 @@ def write_scores(folder: Path, scores: pa.Table, bias: pa.Table, scorers: Facts)
         StorageError: The disk is full.
     """
     write_table(folder / "bias.parquet", bias)
-    write_text(folder / "scorers.json", json.dumps(scorers, indent=1, sort_keys=True) + "\n")
+    dump_json(folder / "scorers.json", scorers, sort_keys=True)
     write_table(folder / "scores.parquet", scores)
 
 

@@ -1,0 +1,169 @@
+"""How many workers can a run use: two on two cores are measured, 8, 64 and 512 simulated from the times of one.
+
+    python -m benchmarks.scaling [--model smollm2-135m-q4] [--editor ft] [--limit 16] [--texts foldoc.txt]
+
+runs an editor with its random control in one process and under `torchrun` in two, without what a report costs, each
+with a cache of its own. It prints the ratio of seconds and that of the simulation. In the simulation every worker loads
+the model, scores blocks of questions before any edit that nobody else is at, waits for the last one, makes its tasks in
+the order of `seesaw_cf.run.units.in_turn`, and the first one merges. Times of blocks and tasks are drawn from the
+measured ones (seed 0), as many as the published cases have; loading is that of one, merging grows with the tasks. With
+--texts the second moments of 800 texts are made by one process and by two.
+
+writes benchmarks/results/scaling.json
+"""
+
+from __future__ import annotations
+
+import argparse
+import heapq
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import numpy as np
+import torch
+
+from benchmarks.editors_common import RESULTS, ROOT, machine
+from seesaw_cf.base.files import cache_folder, write_text
+from seesaw_cf.editors.locate.moments import MomentOptions, second_moments
+from seesaw_cf.models.architectures import model_parts
+from seesaw_cf.models.load import load_model
+from seesaw_cf.run.job import run_job
+from seesaw_cf.run.jobs import Job
+from seesaw_cf.run.runner import Run
+from seesaw_cf.run.units import in_turn
+from seesaw_cf.scoring import pre_scores
+
+WORKERS = (1, 2, 8, 64, 512)
+CASES = 3_516
+"""Of the published study."""
+BLOCK = 2
+"""Edits of a task, with as many of the control: eight tasks where sixteen edits are measured."""
+TEXTS, CHUNK, LAYERS = 800, 100, (4, 5, 6, 7, 8)
+WORK = "SEESAW_CF_SCALING"
+
+
+def work() -> None:
+    """Do what each process does: a run, of which the first one writes the seconds of its parts, or second moments."""
+    what: dict[str, Any] = json.loads(os.environ[WORK])
+    torch.set_num_threads(1)
+    if what["texts"]:
+        model, tokenizer = load_model(what["model"], progress=False)
+        texts = Path(what["texts"]).read_text(encoding="utf-8").splitlines()
+        second_moments(model_parts(model), tokenizer, LAYERS, texts, MomentOptions(TEXTS, chunk=CHUNK, max_length=256))
+        return
+    spent: defaultdict[str, list[float]] = defaultdict(list)
+
+    def timed(owner: Any, name: str, kind: str) -> Any:
+        inner: Callable[..., Any] = getattr(owner, name)
+
+        def outer(*given: Any, **options: Any) -> Any:
+            start = time.perf_counter()
+            try:
+                return inner(*given, **options)
+            finally:
+                spent[kind].append(time.perf_counter() - start)
+
+        return mock.patch.object(owner, name, outer)
+
+    sample: dict[str, Any] = {"data": "sample-small", "limit": what["limit"], "block": BLOCK, "control_seeds": 1}
+    chosen = Job(what["model"], (what["editor"],), ("random",), **sample)
+    with timed(pre_scores, "_score", "block"), timed(Run, "do", "task"), timed(Run, "merge", "merge"):
+        first = run_job(chosen, Path(what["out"]), progress=False)
+    if first:
+        write_text(Path(what["out"]) / "seconds.json", json.dumps(spent))
+
+
+def measured(processes: int, folder: Path, what: dict[str, Any]) -> tuple[float, dict[str, list[float]]]:
+    """Return the seconds of a clock, imports included, and those of the parts of the first process."""
+    out, cache = folder / f"{processes}", folder / f"cache{processes}"
+    cache.mkdir(parents=True)
+    (cache / "models").symlink_to(cache_folder() / "models")
+    command = [sys.executable, "-m", "benchmarks.scaling", "--work"]
+    if processes > 1:
+        torchrun = ["-m", "torch.distributed.run", "--standalone", "--nproc_per_node", str(processes)]
+        command = [sys.executable, *torchrun, *command[1:]]
+    variables = {"SEESAW_CF_CACHE": str(cache), "OMP_NUM_THREADS": "1", WORK: json.dumps(what | {"out": str(out)})}
+    start = time.perf_counter()
+    subprocess.run(command, check=True, cwd=ROOT, env={**os.environ, **variables}, stderr=subprocess.DEVNULL)
+    wall = time.perf_counter() - start
+    file = out / "seconds.json"
+    return wall, json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
+
+
+def simulated(world: int, load: float, blocks: Sequence[float], tasks: Sequence[float], merge: float) -> float:
+    """Return the seconds of a run with so many workers, see above."""
+    ends = [load] * world
+    for block in blocks:
+        heapq.heapreplace(ends, ends[0] + block)
+    start, done = max(ends), dict[int, float]()
+    orders = [iter(in_turn(range(len(tasks)), rank, world)) for rank in range(world)]
+    free, first = [(start, rank) for rank in range(world)], start
+    heapq.heapify(free)
+    while free:
+        now, rank = heapq.heappop(free)
+        number = next((task for task in orders[rank] if done.get(task, now + 1) > now), None)
+        if number is not None:
+            done[number] = min(done.get(number, np.inf), now + tasks[number])
+            heapq.heappush(free, (now + tasks[number], rank))
+        elif rank == 0:
+            first = now
+    return float(first + merge)
+
+
+def ratios(seconds: dict[str, list[float]]) -> list[dict[str, float]]:
+    """Return times as fast as one worker, and tasks of each, for the published number of cases."""
+    draw, n_tasks = np.random.default_rng(0), CASES // BLOCK
+    grown = n_tasks / len(seconds["task"])
+    blocks = draw.choice(seconds["block"], round(len(seconds["block"]) * grown)).tolist()
+    tasks = draw.choice(seconds["task"], n_tasks).tolist()
+    whole = {n: simulated(n, seconds["load"][0], blocks, tasks, seconds["merge"][0] * grown) for n in WORKERS}
+    return [
+        {"workers": n, "seconds": whole[n], "ratio": whole[1] / whole[n], "tasks_each": n_tasks / n} for n in WORKERS
+    ]
+
+
+def main() -> None:
+    """Measure, simulate and write."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--model", default="smollm2-135m-q4")
+    parser.add_argument("--editor", default="ft")
+    parser.add_argument("--limit", type=int, default=16)
+    parser.add_argument("--texts", type=Path, help="a text a line, for second moments")
+    parser.add_argument("--work", action="store_true", help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.work:
+        work()
+        return
+    what = {"model": given.model, "editor": given.editor, "limit": given.limit, "texts": ""}
+    facts: dict[str, Any] = {"settings": what, **machine()}
+    with tempfile.TemporaryDirectory() as folder:
+        walls = {n: measured(n, Path(folder) / "run", what) for n in (1, 2)}
+        wall, seconds = walls[1]
+        seconds["load"] = [wall - sum(map(sum, seconds.values()))]
+        parts = (seconds["load"][0], seconds["block"], seconds["task"], seconds["merge"][0])
+        facts |= {
+            "seconds": {n: wall for n, (wall, _) in walls.items()},
+            "ratio": walls[1][0] / walls[2][0],
+            "simulated_ratio": simulated(1, *parts) / simulated(2, *parts),
+            "parts": {name: {"n": len(own), "seconds": sum(own)} for name, own in seconds.items()},
+            "published": ratios(seconds),
+        }
+        if given.texts:
+            what["texts"] = str(given.texts.resolve())
+            texts = {n: measured(n, Path(folder) / "texts", what)[0] for n in (1, 2)}
+            facts["second_moments"] = {"texts": TEXTS, "seconds": texts, "ratio": texts[1] / texts[2]}
+    write_text(RESULTS / "scaling.json", json.dumps(facts, indent=1) + "\n")
+    print(json.dumps(facts, indent=1))
+
+
+if __name__ == "__main__":
+    main()
