@@ -1,13 +1,13 @@
 """How many workers can a run use: two on two cores are measured, 8, 64 and 512 simulated from the times of one.
 
-    python -m benchmarks.scaling [--model smollm2-135m-q4] [--editor ft] [--limit 16] [--texts foldoc.txt]
+    python -m benchmarks.scaling [--model smollm2-135m-q4] [--editor ft] [--limit 48] [--texts foldoc.txt]
 
 runs an editor with its random control in one process and under `torchrun` in two, without what a report costs, each
 with a cache of its own. It prints the ratio of seconds and that of the simulation. In the simulation every worker loads
 the model, scores blocks of questions before any edit that nobody else is at, waits for the last one, makes its tasks in
 the order of `seesaw_cf.run.units.in_turn`, and the first one merges. Times of blocks and tasks are drawn from the
 measured ones (seed 0), as many as the published cases have; loading is that of one, merging grows with the tasks. With
---texts the second moments of 800 texts are made by one process and by two.
+--texts second moments of 800 texts are made by one process and by two, in eight shares; loading is left out there.
 
 writes benchmarks/results/scaling.json
 """
@@ -40,13 +40,14 @@ from seesaw_cf.run.job import run_job
 from seesaw_cf.run.jobs import Job
 from seesaw_cf.run.runner import Run
 from seesaw_cf.run.units import in_turn
+from seesaw_cf.run.workers import rank_and_world
 from seesaw_cf.scoring import pre_scores
 
 WORKERS = (1, 2, 8, 64, 512)
 CASES = 3_516
 """Of the published study."""
 BLOCK = 2
-"""Edits of a task, with as many of the control: eight tasks where sixteen edits are measured."""
+"""Edits of a task, with as many of the control."""
 TEXTS, CHUNK, LAYERS = 800, 100, (4, 5, 6, 7, 8)
 WORK = "SEESAW_CF_SCALING"
 
@@ -55,13 +56,23 @@ def work() -> None:
     """Do what each process does: a run, of which the first one writes the seconds of its parts, or second moments."""
     what: dict[str, Any] = json.loads(os.environ[WORK])
     torch.set_num_threads(1)
+    spent: defaultdict[str, list[float]] = defaultdict(list)
+
     if what["texts"]:
         model, tokenizer = load_model(what["model"], progress=False)
         texts = Path(what["texts"]).read_text(encoding="utf-8").splitlines()
-        second_moments(model_parts(model), tokenizer, LAYERS, texts, MomentOptions(TEXTS, chunk=CHUNK, max_length=256))
-        return
-    spent: defaultdict[str, list[float]] = defaultdict(list)
+        options = MomentOptions(TEXTS, chunk=CHUNK, max_length=256)
+        start = time.perf_counter()
+        second_moments(model_parts(model), tokenizer, LAYERS, texts, options)
+        spent["moments"].append(time.perf_counter() - start)
+        first = rank_and_world()[0] == 0
+    else:
+        first = _run(what, spent)
+    if first:
+        write_text(Path(what["out"]) / "seconds.json", json.dumps(spent))
 
+
+def _run(what: dict[str, Any], spent: defaultdict[str, list[float]]) -> bool:
     def timed(owner: Any, name: str, kind: str) -> Any:
         inner: Callable[..., Any] = getattr(owner, name)
 
@@ -77,9 +88,7 @@ def work() -> None:
     sample: dict[str, Any] = {"data": "sample-small", "limit": what["limit"], "block": BLOCK, "control_seeds": 1}
     chosen = Job(what["model"], (what["editor"],), ("random",), **sample)
     with timed(pre_scores, "_score", "block"), timed(Run, "do", "task"), timed(Run, "merge", "merge"):
-        first = run_job(chosen, Path(what["out"]), progress=False)
-    if first:
-        write_text(Path(what["out"]) / "seconds.json", json.dumps(spent))
+        return run_job(chosen, Path(what["out"]), progress=False)
 
 
 def measured(processes: int, folder: Path, what: dict[str, Any]) -> tuple[float, dict[str, list[float]]]:
@@ -95,8 +104,7 @@ def measured(processes: int, folder: Path, what: dict[str, Any]) -> tuple[float,
     start = time.perf_counter()
     subprocess.run(command, check=True, cwd=ROOT, env={**os.environ, **variables}, stderr=subprocess.DEVNULL)
     wall = time.perf_counter() - start
-    file = out / "seconds.json"
-    return wall, json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
+    return wall, json.loads((out / "seconds.json").read_text(encoding="utf-8"))
 
 
 def simulated(world: int, load: float, blocks: Sequence[float], tasks: Sequence[float], merge: float) -> float:
@@ -136,7 +144,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", default="smollm2-135m-q4")
     parser.add_argument("--editor", default="ft")
-    parser.add_argument("--limit", type=int, default=16)
+    parser.add_argument("--limit", type=int, default=48)
     parser.add_argument("--texts", type=Path, help="a text a line, for second moments")
     parser.add_argument("--work", action="store_true", help=argparse.SUPPRESS)
     given = parser.parse_args()
@@ -159,7 +167,7 @@ def main() -> None:
         }
         if given.texts:
             what["texts"] = str(given.texts.resolve())
-            texts = {n: measured(n, Path(folder) / "texts", what)[0] for n in (1, 2)}
+            texts = {n: measured(n, Path(folder) / "texts", what)[1]["moments"][0] for n in (1, 2)}
             facts["second_moments"] = {"texts": TEXTS, "seconds": texts, "ratio": texts[1] / texts[2]}
     write_text(RESULTS / "scaling.json", json.dumps(facts, indent=1) + "\n")
     print(json.dumps(facts, indent=1))

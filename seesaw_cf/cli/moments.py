@@ -6,23 +6,27 @@ import argparse
 import re
 import shlex
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from seesaw_cf.base.checks import shown
 from seesaw_cf.base.errors import EditError, StorageError
 from seesaw_cf.base.terminal import description_list
 from seesaw_cf.cli.actions import command
 from seesaw_cf.cli.from_fields import options_from
-from seesaw_cf.cli.options import CORPUS, load, model_options, quiet_option, seed_option
+from seesaw_cf.cli.options import CORPUS, MODEL, load, model_options, quiet_option, seed_option
 from seesaw_cf.cli.output import say
 from seesaw_cf.cli.paths import name_or_source, own_folder
 from seesaw_cf.cli.types import above_zero, count
-from seesaw_cf.run.jobs import Job
+from seesaw_cf.run.jobs import Job, Workers
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
+    from seesaw_cf.editors.locate.moment_files import MomentFiles
     from seesaw_cf.editors.locate.moment_sets import MomentSet
+
+_ASKED = (*MODEL, *CORPUS, "layers", "editor", "tokens", "sampling_error", "seed")
 
 
 def _tokens(text: str) -> int:
@@ -46,6 +50,7 @@ def _options_of_make(parser: argparse.ArgumentParser) -> None:
     add("--sampling-error", type=above_zero, help=f"{error} (default: all texts)")
     add("--out", type=own_folder, help="also write the set into this folder, which must be empty or new")
     seed_option(parser, "the order of the texts")
+    options_from(parser, Workers, ("engine", "actors", "gpus", "ray_address"))
     quiet_option(parser)
 
 
@@ -72,11 +77,36 @@ def _options_of_list(parser: argparse.ArgumentParser) -> None:
 def _make(args: argparse.Namespace) -> None:
     from seesaw_cf.editors.locate.fitted import check_tokens
     from seesaw_cf.editors.locate.moment_sets import read_set
+    from seesaw_cf.run.workers import help_on_ray, rank_and_world
+
+    making = partial(_made, {name: getattr(args, name) for name in _ASKED})
+    if args.engine == "ray":
+        moments = help_on_ray(making, actors=args.actors, gpus=args.gpus, address=args.ray_address)
+    else:
+        moments = making()
+    if rank_and_world()[0] > 0:
+        return  # the first process of a torchrun says it
+    sets = [read_set(folder) for folder in dict.fromkeys(files.folder for files in moments.values())]
+    if args.out and len(sets) > 1:
+        raise StorageError(
+            f"could not write {args.out}: layers {[*sets[1].layers]} are there from all texts already, the others are "
+            "not. Leave out --sampling-error, and all are taken from all texts."
+        )
+    for moment_set in (sets[0].copy(args.out),) if args.out else sets:
+        say(_shown(moment_set))
+        name = shlex.quote(str(args.out or moment_set.name))
+        say(f"use it with `--moments {name}`, publish it with `seesaw-cf moments push {name} --repo ORG/NAME`")
+    check_tokens({layer: files.load(layer) for layer, files in moments.items()}, "moments make")
+
+
+def _made(asked: Mapping[str, Any]) -> dict[int, MomentFiles]:
+    """Make the moments that options ask for, or what other processes leave of them, and return where they are."""
     from seesaw_cf.editors.locate.moments import MomentOptions, moment_files
     from seesaw_cf.models.architectures import model_parts
     from seesaw_cf.models.corpus import corpus_of
-    from seesaw_cf.run.workers import local_device, rank_and_world
+    from seesaw_cf.run.workers import local_device
 
+    args = argparse.Namespace(**asked)
     corpus = corpus_of(args.corpus, args.model, args.corpus_limit, args.seed)
     if corpus is None:
         raise EditError(
@@ -90,20 +120,7 @@ def _make(args: argparse.Namespace) -> None:
     for layer in layers:
         parts.block(layer)
     how = MomentOptions(args.corpus_limit, seed=args.seed, tokens=args.tokens, sampling_error=args.sampling_error)
-    moments = moment_files(parts, tokenizer, layers, corpus, how)
-    if rank_and_world()[0] > 0:
-        return  # the first process of a torchrun says it
-    sets = [read_set(folder) for folder in dict.fromkeys(files.folder for files in moments.values())]
-    if args.out and len(sets) > 1:
-        raise StorageError(
-            f"could not write {args.out}: layers {[*sets[1].layers]} are there from all texts already, the others are "
-            "not. Leave out --sampling-error, and all are taken from all texts."
-        )
-    for moment_set in (sets[0].copy(args.out),) if args.out else sets:
-        say(_shown(moment_set))
-        name = shlex.quote(str(args.out or moment_set.name))
-        say(f"use it with `--moments {name}`, publish it with `seesaw-cf moments push {name} --repo ORG/NAME`")
-    check_tokens({layer: files.load(layer, parts.key_size(layer)) for layer, files in moments.items()}, "moments make")
+    return moment_files(parts, tokenizer, layers, corpus, how)
 
 
 def _layers(editor: str, model: PreTrainedModel) -> tuple[int, ...]:

@@ -12,9 +12,10 @@ import logging
 import os
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, cast
 
 from seesaw_cf.base.checks import shown
 from seesaw_cf.base.errors import RunFolderError, ServiceError, need
@@ -24,6 +25,7 @@ from seesaw_cf.run.explain import Line, announce, collected, tell
 if TYPE_CHECKING:
     from seesaw_cf.run.runner import Run
 
+T = TypeVar("T")
 log = logging.getLogger(__name__)
 
 _TRIES = 3
@@ -143,6 +145,61 @@ def run_on_ray(
         RunFolderError: The folder belongs to another run, or a task killed its actor three times.
         SeesawError: What the work itself raises.
     """
+    with _cluster(address, actors, gpus) as (ray, options, count):
+        remote = ray.remote(**options)(_Worker).remote
+        first = remote(make)
+        todo, lines = _needed(ray, first.open_tasks.remote(), "before the first task")
+        tell(lines)
+        if todo:
+            first = _drive(ray, lambda: remote(make), first, todo, min(count, len(todo)), progress)
+        _needed(ray, first.merge.remote(), "while it merged the tables")
+    return True
+
+
+def help_on_ray(
+    work: Callable[[], T], *, actors: int | None = None, gpus: float | None = None, address: str | None = None
+) -> T:
+    """Do what processes with one cache make together, such as second moments, on as many actors as `run_on_ray` starts.
+
+    Args:
+        work: Called in every actor. Must be picklable, and so must what it returns, the same in each.
+        actors, gpus, address: See `run_on_ray`.
+
+    Raises:
+        MissingExtraError, ServiceError: See `run_on_ray`.
+        RunFolderError: Every actor was lost.
+        SeesawError: What the work itself raises.
+    """
+    with _cluster(address, actors, gpus) as (ray, options, count):
+        started = [ray.remote(**options)(_Helper).remote(work) for _ in range(count)]
+        waiting = {actor.do.remote(): actor for actor in started}
+        while True:
+            (ready,), _ = ray.wait([*waiting], num_returns=1)
+            try:
+                return cast(T, _answer(ray, ready))
+            except ray.exceptions.RayActorError as error:
+                del waiting[ready]
+                if not waiting:
+                    raise _lost("at work", error) from None
+                log.warning("a worker was lost; the others go on")
+
+
+class _Helper:
+    """What a Ray actor of `help_on_ray` holds."""
+
+    def __init__(self, work: Callable[[], object]) -> None:
+        self.work = work
+
+    def do(self) -> object:
+        """Do it."""
+        return self.work()
+
+
+@contextmanager
+def _cluster(
+    address: str | None, actors: int | None, gpus: float | None
+) -> Iterator[tuple[Any, dict[str, float], int]]:
+    """Yield Ray, what an actor takes of a node, and how many actors there is place for."""
     with need("ray", extra="ray", what_for="--engine ray", otherwise="Or use torchrun on one node."):
         import ray
         import ray.exceptions
@@ -157,18 +214,10 @@ def run_on_ray(
             ) from error
     try:
         share = (1.0 if ray.cluster_resources().get("GPU") else 0.0) if gpus is None else gpus
-        count = _places(ray.nodes(), share, actors)
-        remote = ray.remote(num_cpus=1, num_gpus=share)(_Worker).remote
-        first = remote(make)
-        todo, lines = _needed(ray, first.open_tasks.remote(), "before the first task")
-        tell(lines)
-        if todo:
-            first = _drive(ray, lambda: remote(make), first, todo, min(count, len(todo)), progress)
-        _needed(ray, first.merge.remote(), "while it merged the tables")
+        yield ray, {"num_cpus": 1, "num_gpus": share}, _places(ray.nodes(), share, actors)
     finally:
         if ours:
             ray.shutdown()
-    return True
 
 
 class RayNode(TypedDict):
@@ -207,10 +256,14 @@ def _needed(ray: Any, reference: object, when: str) -> Any:
     try:
         return _answer(ray, reference)
     except ray.exceptions.RayActorError as error:
-        raise RunFolderError(
-            f"a worker was lost {when} ({' '.join(str(error).split())}). Finished tasks are kept; look at memory "
-            "(--memory, --max-tokens) and at the nodes (`ray status`), and run the same command again."
-        ) from None
+        raise _lost(when, error) from None
+
+
+def _lost(when: str, error: Exception) -> RunFolderError:
+    return RunFolderError(
+        f"a worker was lost {when} ({' '.join(str(error).split())}). Finished tasks are kept; look at memory "
+        "(--memory, --max-tokens) and at the nodes (`ray status`), and run the same command again."
+    )
 
 
 def _drive(ray: Any, start: Callable[[], Any], first: Any, todo: list[int], count: int, progress: bool) -> Any:
