@@ -272,15 +272,20 @@ def main() -> None:
     record: dict[str, Any] = machine() | {"device": given.device, "peak_tflops": peak}
     if given.device != "cpu":
         record["gpu"] = torch.cuda.get_device_name()
+
+    def write() -> None:
+        write_text(given.out, json.dumps(record, indent=1, default=float) + "\n")
+
     for named in given.server:
         record[named] = of_server(named, given.rounds)
+        write()
     parts = [(name, of_model) for name in given.model] + [(shape, of_shape) for shape in given.shape]
     for name, part in parts:
         start = time.perf_counter()
         record[Path(name).name] = part(name, given.device, peak, given.rounds)
         record[Path(name).name]["wall_s"] = time.perf_counter() - start
         print(f"{name}: {record[Path(name).name]['wall_s']:.0f} s", flush=True)
-        write_text(given.out, json.dumps(record, indent=1, default=float) + "\n")
+        write()
         gc.collect()
         if given.device != "cpu":
             torch.cuda.empty_cache()

@@ -166,7 +166,7 @@ def main() -> None:
             "published": ratios(seconds),
         }
         if given.texts:
-            what["texts"] = str(given.texts.resolve())
+            what = what | {"texts": str(given.texts.resolve())}
             texts = {n: measured(n, Path(folder) / "texts", what)[1]["moments"][0] for n in (1, 2)}
             facts["second_moments"] = {"texts": TEXTS, "seconds": texts, "ratio": texts[1] / texts[2]}
     write_text(RESULTS / "scaling.json", json.dumps(facts, indent=1) + "\n")

@@ -53,7 +53,7 @@ _BLOCKS = 6
 """Blocks of columns of a large matrix: 42 % of the products are above the diagonal; more blocks are narrow and slow."""
 _LEAST = 256
 """Columns of a block at least."""
-_SHARES = 8
+SHARES = 8
 """Shares of the texts at most: processes that can take part in a pass."""
 _FACTS = ("tokens", "n_texts", "n_chunks", "n_rows")
 
@@ -174,17 +174,18 @@ class Share:
         """A file of this share."""
         return self.folder / f"{kind}-{hashlib.sha256(self.owner.encode()).hexdigest()[:12]}.safetensors"
 
-    def forget(self) -> None:
-        """Delete the files of a share that is in a moment."""
-        for kind in ("partial", "share"):
-            for file in (self.file(kind), self.file(kind).with_suffix(".lock")):
-                with contextlib.suppress(OSError):  # Windows: while others have it open
-                    file.unlink()
+    def forget(self, chunk: int) -> None:
+        """Delete the files of these texts and of their shares."""
+        for share in (self, *self.cut(chunk)):
+            for file in (share.file("partial"), share.file("share")):
+                for own in (file, file.with_suffix(".lock")):
+                    with contextlib.suppress(OSError):  # Windows: while others have it open
+                        own.unlink()
 
     def cut(self, chunk: int) -> list[Share]:
         """Cut into shares of whole chunks; none where there is one chunk."""
         chunks = -(-len(self.texts) // chunk)
-        count = min(chunks, _SHARES)
+        count = min(chunks, SHARES)
         ends = [chunks * number // count * chunk for number in range(count + 1)]
         cuts = [self.texts[start:end] for start, end in pairwise(ends)] if count > 1 else []
         names = (f", share {number} of {count}" for number in range(1, count + 1))
@@ -322,27 +323,34 @@ def moment_files(
     if not absent:
         return places()
     every = Share(sample, whole.folder, f"{key}, {order}, layers {'-'.join(map(str, absent))}")
-    together = how.sampling_error is None and not every.file("partial").exists()
-    shares = every.cut(how.chunk) if together else []
+    shares, early_end = every.cut(how.chunk), how.sampling_error is not None
     run = partial(_run_share, parts, tokenizer, absent, length, how)
     for wait in (False, True):  # those that others are at come last
-        for share in shares:
+        for share in () if early_end or every.file("partial").exists() else shares:
             with file_lock(share.file("share").with_suffix(".lock"), wait=wait, required=False) as mine:
                 if mine and missing():
                     run(share)
     with alone():
         if wanted := [layer for layer in missing() if layer in absent]:
             sums = Sums.start(parts, absent, every)
-            for share in shares:
-                run(share)
+            # A checkpoint of the whole pass has counted texts of shares: it goes on by itself.
+            for share in shares if not sums.n_texts else ():
+                if not early_end:
+                    run(share)
+                if not share.file("share").exists():
+                    break
                 sums.take(share.file("share"), share.owner)
-            finished = bool(shares) or _accumulate(parts, tokenizer, every, length, how, sums)
+            finished = _accumulate(parts, tokenizer, every, length, how, sums)
             target = whole if finished else early
             describe_set(target.folder, facts, "" if finished else part, parts.model, texts)
-            for layer in wanted:
-                target.save(layer, sums.moment(layer, parts))
-            for share in (*shares, every) if finished else ():
-                share.forget()
+            try:
+                for layer in wanted:
+                    target.save(layer, sums.moment(layer, parts))
+            except EditError:  # not finite: nothing can go on from these sums
+                every.forget(how.chunk)
+                raise
+            if finished:
+                every.forget(how.chunk)
     return places()
 
 

@@ -22,8 +22,7 @@ from seesaw_cf.base.arguments import check_public
 from seesaw_cf.base.checks import shown
 from seesaw_cf.base.errors import UnsupportedModelError
 
-OWN_MASKS = ("flash", "flex", "paged")
-"""How names of attentions begin that take no mask of ours."""
+_OWN_MASKS = ("flash", "flex", "paged")
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,8 +223,7 @@ class ModelParts:
             longest: Tokens of the longest row; rows longer than a sliding window need the model's own masks.
         """
         window = getattr(self.text_config, "sliding_window", None)
-        own = str(getattr(self.text_config, "_attn_implementation", "")).startswith(OWN_MASKS)
-        return self.row.packed and not own and not (window and longest > window)
+        return self.row.packed and not makes_masks(self.model) and not (window and longest > window)
 
     def check_layers(self, layers: Iterable[int], where: str) -> None:
         """Refuse layers the model does not have.
@@ -347,6 +345,16 @@ _EXAMPLE = (
 
 
 # Where a model's transformer blocks are, found in the model itself: no table is needed to look at or skip a block.
+
+
+def attention_of(model: PreTrainedModel) -> str:
+    """Return the name of the attention that a model computes with; "" where it has none."""
+    return str(getattr(model.config.get_text_config(decoder=True), "_attn_implementation", None) or "")
+
+
+def makes_masks(model: PreTrainedModel) -> bool:
+    """Return whether a model's attention takes no mask of ours: flash, flex and paged ones, also as a Hub's kernels."""
+    return any(word in attention_of(model) for word in _OWN_MASKS)
 
 
 def transformer_blocks(model: PreTrainedModel) -> nn.ModuleList | None:

@@ -219,7 +219,7 @@ def hash_tensor(tensor: Tensor) -> str:
 def checksum(tensor: Tensor) -> str:
     """Return what tells whether a tensor's bytes are those of before, without moving them off its device.
 
-    On a CPU `hash_tensor`. Elsewhere the sum of its numbers, read as integers, each times a random odd number of its
+    On a CPU `hash_tensor`. Elsewhere the sum of its words of at most four bytes, each times a random odd number of its
     place, modulo 2**64: another value at one place always changes it, at several places by a chance of some 2**-32 not.
     """
     if tensor.device.type == "cpu":
@@ -230,9 +230,9 @@ def checksum(tensor: Tensor) -> str:
 def word_sum(tensor: Tensor) -> int:
     """Return the sum of `checksum`, computed where the tensor is."""
     words, total = tensor.detach().reshape(-1), torch.zeros((), dtype=torch.int64, device=tensor.device)
-    integers = {kind.itemsize: kind for kind in (torch.int8, torch.int16, torch.int32, torch.int64)}
+    words = words.view({1: torch.int8, 2: torch.int16}.get(tensor.element_size(), torch.int32))
     for start in range(0, len(words), _WORDS):
-        part = words[start : start + _WORDS].view(integers[tensor.element_size()])
+        part = words[start : start + _WORDS]
         odd = torch.arange(start + 1, start + 1 + len(part), device=tensor.device)
         for factor, shift in _MIX:  # splitmix64
             odd = odd * factor
@@ -246,8 +246,8 @@ def tensor_bytes(tensor: Tensor) -> memoryview:
     return tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data
 
 
-_WORDS = 2**24
-"""Numbers of a tensor that are summed at once."""
+_WORDS = 2**22
+"""Words of a tensor, of four bytes at most, that are summed at once."""
 _MIX = ((-0x61C8864680B583EB, 30), (-0x40A7B892E31B1A47, 27), (-0x6B2FB644ECCEEE15, 31))
 """Multipliers, as signed numbers of 64 bits, and shifts."""
 

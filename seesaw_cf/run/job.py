@@ -7,7 +7,7 @@ import hashlib
 import json
 import math
 import platform
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -53,6 +53,7 @@ def run_job(
     keep_deltas: bool = False,
     progress: bool = True,
     workers: Workers | None = None,
+    given_up: Callable[[], object] | None = None,
 ) -> bool:
     """Run a job into a run folder, continuing it when it was interrupted.
 
@@ -64,6 +65,7 @@ def run_job(
         keep_deltas: Also save each edit, for `seesaw-cf share`.
         progress: Show progress bars.
         workers: Who does it; this process, or those of `torchrun`, when None.
+        given_up: See `run_share`.
 
     Returns:
         True in the process that wrote the merged tables.
@@ -81,7 +83,7 @@ def run_job(
     run = make_run(job, out, keep_deltas=keep_deltas, progress=progress and rank == 0, exchange=shared)
     if rank == 0:
         announce([*run.manifest.notes, *run.notes])
-    return run_share(run, rank, world)
+    return run_share(run, rank, world, given_up)
 
 
 def make_run(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import math
 import os
 import shutil
 from collections.abc import Mapping, Sequence
@@ -22,6 +23,7 @@ from seesaw_cf.base.files import cache_folder, size
 from seesaw_cf.base.types import Case
 from seesaw_cf.editors.control_names import is_control, split_control
 from seesaw_cf.editors.locate.method import LocateThenEdit
+from seesaw_cf.editors.locate.moments import SHARES, MomentOptions
 from seesaw_cf.editors.locate.norms import check_norms
 from seesaw_cf.models.architectures import model_parts
 from seesaw_cf.models.editor import Editor, HasLayers, HasMoments, ReadsTexts, WrapsEditor
@@ -47,7 +49,7 @@ class RunPlan:
         dtype: Of the weights.
         on_cpu: The weights will be in the machine's own memory.
         editors: Name -> editor, not fitted.
-        corpus: Whether there are texts.
+        texts: How many there are for editors; None where there are none.
         cases: What is edited and asked.
         batch: Cases of a relation are edited together.
         out: The run folder.
@@ -60,7 +62,7 @@ class RunPlan:
     dtype: torch.dtype
     on_cpu: bool
     editors: Mapping[str, Editor]
-    corpus: bool
+    texts: int | None
     cases: Sequence[Case]
     batch: bool
     out: Path
@@ -100,7 +102,7 @@ def check_plan(plan: RunPlan) -> list[str]:
         StorageError: The disk is too small.
     """
     _check_controls(plan)
-    check_texts(plan.editors, plan.corpus)
+    check_texts(plan.editors, plan.texts is not None)
     _check_checkpoints(plan)
     _check_layers(plan)
     return [*_memory(plan), *_disk(plan), *_pictures()]
@@ -166,14 +168,14 @@ def _memory(plan: RunPlan) -> list[str]:
         return []
     return [
         f"Second moments of {layers} layers take {size(sums)} of memory while they are summed and "
-        f"{size(sums * _KEPT // _SUM)} afterwards, and as much below {cache_folder()}; they are computed once."
+        f"{size(sums * _KEPT // _SUM)} afterwards, and {size(_moments_on_disk(plan))} below {cache_folder()}; they are "
+        "computed once."
     ]
 
 
 def _disk(plan: RunPlan) -> list[str]:
     amounts = {plan.out: disk_bytes(plan)}
-    sums, _ = moment_bytes(plan)
-    amounts[cache_folder()] = sums + sums * _KEPT // _SUM
+    amounts[cache_folder()] = _moments_on_disk(plan)
     for folder, amount in amounts.items():
         free = shutil.disk_usage(_existing(folder)).free
         if amount > free:
@@ -258,6 +260,13 @@ def moment_bytes(plan: RunPlan) -> tuple[int, int]:
             parts, layers = model_parts(plan.outline, config.architecture), config.moment_layers
             sizes.append((sum(_SUM * parts.key_size(layer) ** 2 for layer in layers), len(layers)))
     return max(sizes)
+
+
+def _moments_on_disk(plan: RunPlan) -> int:
+    """Bytes of a checkpoint, of the moments, and of the shares of a pass over many texts until they are together."""
+    sums, chunks = moment_bytes(plan)[0], math.ceil((plan.texts or 0) / MomentOptions().chunk)
+    shares = min(chunks, SHARES) if chunks > 1 else 0
+    return sums + (1 + shares) * sums * _KEPT // _SUM
 
 
 def _methods(editors: Mapping[str, Editor]) -> dict[str, Editor]:

@@ -77,9 +77,9 @@ class Prepared:
         dtype = named if isinstance(named, torch.dtype) else torch.float32
         on_cpu = job.device == "cpu" or (job.device == "auto" and not torch.cuda.is_available())
         batch, storage = job.protocol == "batch", (keep_deltas, job.checkpoints)
-        there = self.corpus is not None
+        texts = None if self.corpus is None else len(self.corpus)
         return RunPlan(
-            self.outline, dtype, on_cpu, self.editors, there, self.cases, batch, out, *storage, bool(job.changed)
+            self.outline, dtype, on_cpu, self.editors, texts, self.cases, batch, out, *storage, bool(job.changed)
         )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -83,14 +84,16 @@ class Task:
 
 
 def in_turn(tasks: Iterable[int], rank: int, world: int) -> list[int]:
-    """Return tasks in a worker's order: its own, then those of the worker after it from their far end, and so on.
+    """Return tasks in a worker's order: its own, then those of the others, drawn by its number.
 
-    Whoever is done early helps: with the last tasks another one than the others help with, which at the end some do
-    twice, to the same bytes. So nobody waits for a worker that is slow or dead.
+    Whoever is done early helps those who are slow or dead, and seldom with what another helper is at. At the end some
+    tasks are done twice, to the same bytes.
 
     Args:
         tasks: Numbers.
         rank, world: This worker's number and how many there are.
     """
-    turn = {number: (number - rank) % world for number in tasks}
-    return sorted(turn, key=lambda number: (turn[number], -number if turn[number] else number))
+    own, others = list[int](), list[int]()
+    for number in sorted(tasks):
+        (own if number % world == rank else others).append(number)
+    return own + random.Random(rank).sample(others, len(others))

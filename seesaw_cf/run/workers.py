@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 log = logging.getLogger(__name__)
 
+_PATIENCE = 600.0  # seconds
 _TRIES = 3
 _START = -1  # stands for the number of a task while an actor starts
 
@@ -46,13 +47,14 @@ def local_device(device: str) -> str:
     return device
 
 
-def run_share(run: Run, rank: int, world: int, patience: float = 600.0) -> bool:
+def run_share(run: Run, rank: int, world: int, given_up: Callable[[], object] | None = None) -> bool:
     """Do one worker's share of a run; the first worker stays until all is done and merges.
 
     Args:
         run: The same run in every worker.
         rank, world: From `rank_and_world`.
-        patience: Seconds that other workers wait for the first one to write the run's manifest.
+        given_up: Says whether the first worker will not come, which the others wait for to write the run's manifest;
+            they wait ten minutes when None.
 
     Returns:
         True in the worker that wrote the merged tables.
@@ -62,20 +64,21 @@ def run_share(run: Run, rank: int, world: int, patience: float = 600.0) -> bool:
         SeesawError: What the work itself raises.
     """
     _ = run.tasks
-    _claim(run, rank, patience)
+    _claim(run, rank, given_up)
     run.do_open(rank, world)
     if rank == 0:
         run.merge()
     return rank == 0
 
 
-def _claim(run: Run, rank: int, patience: float) -> None:
+def _claim(run: Run, rank: int, given_up: Callable[[], object] | None) -> None:
     """The first worker makes the folder the run's own; the rest wait for it and check."""
-    deadline = time.monotonic() + patience
+    start = time.monotonic()
     while rank and not run.store.claimed():
-        if time.monotonic() > deadline:
+        waited = time.monotonic() - start
+        if given_up() if given_up else waited > _PATIENCE:
             raise RunFolderError(
-                f"{run.out}: worker {rank} waited {patience:.0f} s for the first worker to write manifest.json. "
+                f"{run.out}: worker {rank} waited {waited:.0f} s for the first worker to write manifest.json. "
                 "Is the folder, or --exchange, one that all workers share? Did the first worker fail?"
             )
         time.sleep(0.2)

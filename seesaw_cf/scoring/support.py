@@ -11,7 +11,7 @@ from typing import Any, Literal
 import torch
 from transformers import PreTrainedModel
 
-from seesaw_cf.models.architectures import OWN_MASKS
+from seesaw_cf.models.architectures import attention_of, makes_masks
 from seesaw_cf.models.trial import embedding, some_ids
 from seesaw_cf.scoring.encode import EncodedCloze
 from seesaw_cf.scoring.forward import forward_rows, wide_dtype
@@ -112,8 +112,7 @@ def _one_by_one(model: PreTrainedModel, items: Sequence[EncodedCloze]) -> list[f
 
 def _trial(model: PreTrainedModel, items: Sequence[EncodedCloze], expected: Sequence[float], packed: bool) -> str:
     """Score the trial items as two rows of tries; say what is wrong with the answer, "" when nothing is."""
-    attention = str(getattr(model.config.get_text_config(decoder=True), "_attn_implementation", None))
-    own = attention.startswith(OWN_MASKS)
+    attention, own = attention_of(model), makes_masks(model)
     if packed and not own and attention != "sdpa":
         return f"its attention is {attention!r}, and only 'sdpa' can be computed row by row"
     if own and not packed:

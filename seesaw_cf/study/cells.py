@@ -90,7 +90,8 @@ def claim_study(out: Path, study: Study) -> None:
     text = json.dumps(study.record(), indent=1, sort_keys=True) + "\n"
     record: Record = json.loads(text)
     if not file.exists():
-        if out.is_file() or (out.is_dir() and any(not part.name.startswith(".") for part in out.iterdir())):
+        others = out.is_file() or (out.is_dir() and any(not part.name.startswith(".") for part in out.iterdir()))
+        if others and not file.exists():  # another process of this study may have made it meanwhile
             raise RunFolderError(
                 f"{out} is not empty and has no {STUDY}, so it is no study. Choose another with --out."
             )

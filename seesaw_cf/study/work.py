@@ -57,13 +57,16 @@ def run_study(
         StorageError: The folder cannot be written, or its file system has no locks.
     """
     run = partial(_run, study=study, out=out, progress=progress, workers=workers or Workers())
+    waiting = chosen(cells_of(study), only)
+    claim_study(out, study)
     if rank_and_world()[0] > 0:
-        for cell in chosen(cells_of(study), only):
+        for cell in waiting:
             if not is_finished(cell, out):
                 run(cell)  # why it failed, the first process notes
         return []
-    waiting = chosen(cells_of(study), only)
-    claim_study(out, study)
+    if rank_and_world()[1] > 1:
+        for cell in waiting:
+            note_failure(cell, out, "")  # what the others take for the end of a cell is of this call
     tried: set[str] = set()
     announced = False
     with Bar[object](total=len(waiting), desc="cells", unit="cell", disable=not progress) as bar:
@@ -95,7 +98,8 @@ def _run(cell: StudyCell, *, study: Study, out: Path, progress: bool, workers: W
     if workers.exchange is not None:
         workers = replace(workers, exchange=f"{workers.exchange.rstrip('/')}/{cell.name}")
     try:
-        run_job(job_of(cell, study, out), cell.folder(out), progress=progress, workers=workers)
+        folder, given_up = cell.folder(out), partial(failure, cell, out)
+        run_job(job_of(cell, study, out), folder, progress=progress, workers=workers, given_up=given_up)
     except Exception as error:  # whatever it is, the other cells go on and the report says it
         message = str(error) if isinstance(error, SeesawError) else f"{type(error).__name__}: {error}"
         log.warning("cell %s failed: %s", cell.name, message, exc_info=not isinstance(error, SeesawError))

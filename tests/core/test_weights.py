@@ -120,3 +120,11 @@ def test_a_sum_on_the_device_sees_another_value_and_another_order(
         assert word_sum(changed) != whole
     swapped.view(-1)[place], swapped.view(-1)[other] = tensor.view(-1)[other], tensor.view(-1)[place]
     assert (word_sum(swapped) == whole) == torch.equal(swapped, tensor)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.complex128])
+def test_a_sum_on_the_device_sees_two_signs_that_change(dtype: torch.dtype) -> None:
+    tensor = torch.randn(10, 10, generator=torch.Generator().manual_seed(0)).to(dtype)
+    turned = tensor.clone()
+    turned[0, 0], turned[3, 4] = -tensor[0, 0], -tensor[3, 4]
+    assert len({word_sum(tensor), word_sum(turned), word_sum(-tensor)}) == 3

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from benchmarks.study.analysis import DECLARED, read_tables, settings, table_file
+from benchmarks.study.analysis import DECLARED, merged, read_tables, settings, table_file
 from benchmarks.study.claims import verdict
 from benchmarks.study.keep import KEPT
 from benchmarks.study.looks import LOOKS, MODEL, ONE_LOOK, finished_looks, join, looks_at, newest
@@ -103,6 +103,16 @@ def test_the_readme_has_the_numbers_of_the_tables() -> None:
     tests = decided + counts[["equivalent", "undetermined"]].to_numpy().sum()
     assert f"groups differ in {decided} of {tests} contrasts" in text
     assert f"and {counts['equivalent'].sum()} are shown to be too small to matter" in text
+
+
+def test_a_new_look_comes_to_its_place_in_the_tables() -> None:
+    """One is taken out of every table and put back, as `python -m benchmarks.study.analysis --new` does it."""
+    model, look, editor, _ = FINISHED[len(FINISHED) // 2]
+    for name, table in read_tables().items():
+        text = pd.read_csv(table_file(name), dtype=str, keep_default_na=False)
+        here = (text["model"] == model) & (text["part"] == editor) & (text["records"] == look.name)
+        assert merged(name, text[~here], text[here]).to_csv() == text.to_csv(), name
+        assert len(table) == len(text)
 
 
 def test_levels_are_means_of_edits_minus_the_controls(cell: Cell, own: pd.DataFrame) -> None:

@@ -124,7 +124,7 @@ def test_found_again_under_a_key_of_everything_that_matters(tmp_path: Path) -> N
 def test_workers_that_start_together_run_every_text_once(chunk: int, together: int, tmp_path: Path) -> None:
     """A single chunk one of them, while the other waits; of several both, and the sums are those of one alone."""
     alone = compute("llama", tmp_path / "alone", chunk=chunk)
-    meeting, run = threading.Barrier(2, timeout=1), dict[int, int]()
+    meeting, run = threading.Barrier(2, timeout=1 if together == 1 else 30), dict[int, int]()
 
     def moments(model: PreTrainedModel) -> dict[int, SecondMoment]:
         options = MomentOptions(chunk=chunk)
@@ -238,6 +238,46 @@ def test_moments_of_some_texts_are_kept_apart(tmp_path: Path) -> None:
     assert compute("llama", tmp_path, sampling_error=0.5, **options)[1].n_texts == 50
     assert compute("llama", tmp_path, sampling_error=0.1, **options)[1].n_texts == 300  # all of them serve as well
     assert not list(tmp_path.rglob("partial*"))
+
+
+@pytest.mark.parametrize("killed", [True, False], ids=["killed", "ended early"])
+def test_a_pass_of_shares_beside_one_that_may_end_early_counts_no_text_twice(killed: bool, tmp_path: Path) -> None:
+    """The other one leaves its checkpoint while the shares are run."""
+    texts, run = random_texts(100), list[int]()
+    whole = compute("llama", tmp_path / "whole", texts=texts, chunk=10)
+
+    def other(_: int) -> None:
+        run.append(1)
+        if len(run) == 3:
+            early: dict[str, Any] = {"texts": texts, "chunk": 10}
+            if killed:
+                dying(2, tmp_path / "both", sampling_error=1e-9, **early)
+            else:
+                compute("llama", tmp_path / "both", sampling_error=0.9, **early)
+            assert list((tmp_path / "both").rglob("partial*"))
+
+    found = compute("llama", tmp_path / "both", texts=texts, chunk=10, on_batch=other)
+    for layer, moment in whole.items():
+        assert (found[layer].n_tokens, found[layer].n_texts) == (moment.n_tokens, moment.n_texts)
+        assert (found[layer].matrix - moment.matrix).norm() < 1e-6 * moment.matrix.norm()
+    assert not [*(tmp_path / "both").rglob("partial*"), *(tmp_path / "both").rglob("share*")]
+
+
+def test_a_killed_pass_of_shares_goes_on_when_it_may_end_early(tmp_path: Path) -> None:
+    texts, run = random_texts(100), list[int]()
+    dying(4, tmp_path, texts=texts, chunk=10)
+    assert len(list(tmp_path.rglob("share-*.safetensors"))) == 3
+    early = compute("llama", tmp_path, texts=texts, chunk=10, sampling_error=1e-9, on_batch=run.append)
+    assert early[2].n_texts == 100
+    assert sum(run) == 70  # three shares of one chunk each were there
+    assert not [*tmp_path.rglob("partial*"), *tmp_path.rglob("share*")]
+
+
+def test_sums_that_are_not_finite_leave_no_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("seesaw_cf.editors.locate.moments.all_finite", lambda _: False)
+    with pytest.raises(EditError, match="second moment of layer 0 is not finite"):
+        compute("llama", tmp_path, chunk=10)
+    assert not [*tmp_path.rglob("partial*"), *tmp_path.rglob("share*")]
 
 
 def test_a_sampling_error_that_is_not_reached_takes_all_texts(tmp_path: Path) -> None:

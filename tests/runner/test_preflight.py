@@ -142,7 +142,7 @@ def _plan(folder: str, tmp_path: Path, names: Sequence[str], **changes: Any) -> 
     assert outline is not None
     assert all(parameter.device.type == "meta" for parameter in outline.parameters())
     editors = {name: make_editor(name, outline, {}, ["text"]) for name in names}
-    plan = preflight.RunPlan(outline, outline.dtype, True, editors, True, small.cases(), False, tmp_path / "run")
+    plan = preflight.RunPlan(outline, outline.dtype, True, editors, 800, small.cases(), False, tmp_path / "run")
     return replace(plan, **changes)
 
 
@@ -160,6 +160,9 @@ def test_disk_and_memory_are_checked_with_the_sizes_of_the_plan(
     with pytest.raises(StorageError, match=r"run: about \d.* will be written, 100 bytes are free"):
         preflight.check_plan(plan)
     free.free = 10**12
+    # Sums of 8 bytes, then 4; of more than a thousand texts eight shares of 4 besides.
+    several = replace(plan, texts=100_000)
+    assert [preflight._moments_on_disk(one) // 32**2 for one in (plan, several)] == [12, 44]
     # FT keeps full matrices of 16 x 32 floats for each of nine cases, ROME two factors.
     dense, thin = _plan(folder, tmp_path, ["ft"]), plan
     ft = dense.editors["ft"]

@@ -12,6 +12,7 @@ import pytest
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+from benchmarks import gpu
 from benchmarks.gpu import of_server
 from seesaw_cf.errors import (
     DeltaMismatchError,
@@ -181,3 +182,12 @@ def test_a_served_model_is_timed_beside_the_engine(tiny: Loaded) -> None:
     assert facts["noise"]["n"] == 24
     with pytest.raises(SystemExit, match="expected TOKENIZER=http"):
         of_server(TOKENIZER, rounds=1)
+
+
+def test_the_seconds_of_a_served_model_are_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gpu, "rates", lambda *_: {})
+    monkeypatch.setattr(gpu, "of_server", lambda *_: {"seconds": 1.5})
+    words = ["--device", "cpu", "--shape", "--server", "tiny=http://localhost", "--out", str(tmp_path / "gpu.json")]
+    monkeypatch.setattr("sys.argv", ["gpu", *words])
+    gpu.main()
+    assert json.loads((tmp_path / "gpu.json").read_text())["tiny=http://localhost"] == {"seconds": 1.5}

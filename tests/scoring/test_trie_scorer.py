@@ -16,7 +16,7 @@ from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import flash_attention_mask
 
 from seesaw_cf.errors import PromptError, UnknownNameError, UnsupportedModelError
-from seesaw_cf.models.architectures import ARCHITECTURES
+from seesaw_cf.models.architectures import ARCHITECTURES, model_parts
 from seesaw_cf.scoring import HFScorer, TrieScorer, encode_cloze, make_scorer
 from seesaw_cf.scoring.encode import encode_many
 from seesaw_cf.scoring.layout import unique_nodes
@@ -324,6 +324,14 @@ def test_attention_that_makes_its_own_masks_is_replaced_where_the_trial_agrees(
         assert scorer.support.layout == "packed"
         assert scorer.score(asked) == expected
     assert model.config._attn_implementation == "flex_of_a_test"
+
+
+def test_an_editor_packs_no_rows_for_attention_that_makes_its_own_masks() -> None:
+    parts = model_parts(make("llama"))
+    assert parts.can_pack(9)
+    for name in ("flash_attention_2", "flex_attention", "paged|sdpa", "kernels-community/vllm-flash-attn3"):
+        parts.model.config._attn_implementation = name
+        assert not parts.can_pack(9)
 
 
 @pytest.mark.slow(120)

@@ -260,6 +260,27 @@ def test_workers_share_every_cell_and_write_the_tables_of_one_process(
         assert (out / table).read_bytes() == (folder / "shared" / table).read_bytes()
 
 
+def test_another_process_of_a_torchrun_does_tasks_and_leaves_the_merge_to_the_first(
+    folder: Path, out: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = read_study(written(folder, 1, 2, 1))
+    cell = next(cell for cell in cells_of(made) if cell.name.endswith("lora"))
+    before = {file.name: file.read_bytes() for file in cell.folder(out).rglob("shards/**/*.parquet")}
+    assert before
+    shutil.rmtree(cell.folder(out) / "shards")
+    for table in ("scores", "edits"):
+        (cell.folder(out) / f"{table}.parquet").unlink()
+    monkeypatch.setenv("RANK", "1")
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    assert work.run_study(made, out, progress=False) == []
+    assert {file.name: file.read_bytes() for file in cell.folder(out).rglob("shards/**/*.parquet")} == before
+    assert not (cell.folder(out) / "edits.parquet").exists()
+    shutil.rmtree(cell.folder(out))
+    note_failure(cell, out, "out of memory")  # the first process has given the cell up: nobody waits for it
+    assert work.run_study(made, out, progress=False) == []
+    assert not cell.folder(out).exists()
+
+
 def test_a_machine_fetches_the_cells_that_another_one_has_run(
     folder: Path, out: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
