@@ -3,11 +3,12 @@
     python -m benchmarks.scaling [--model smollm2-135m-q4] [--editor ft] [--limit 48] [--texts foldoc.txt]
 
 runs an editor with its random control in one process and under `torchrun` in two, without what a report costs, each
-with a cache of its own. It prints the ratio of seconds and that of the simulation. In the simulation every worker loads
-the model, scores blocks of questions before any edit that nobody else is at, waits for the last one, makes its tasks in
-the order of `seesaw_cf.run.units.in_turn`, and the first one merges. Times of blocks and tasks are drawn from the
-measured ones (seed 0), as many as the published cases have; loading is that of one, merging grows with the tasks. With
---texts second moments of 800 texts are made by one process and by two, in eight shares; loading is left out there.
+with a cache of its own. It prints the ratio of seconds, that without loading and merging, and that of the simulation,
+in which every worker loads the model, scores blocks of questions before any edit that nobody else is at, waits for the
+last one, makes its tasks in the order of `seesaw_cf.run.units.in_turn`, and the first one merges. For the published
+number of cases, times of blocks and tasks are drawn from the measured ones (seed 0); loading is that of one process,
+merging grows with the tasks. With --texts second moments of 800 texts are made by one process and by two, in eight
+shares; loading is left out there.
 
 writes benchmarks/results/scaling.json
 """
@@ -24,6 +25,7 @@ import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -87,7 +89,10 @@ def _run(what: dict[str, Any], spent: defaultdict[str, list[float]]) -> bool:
 
     sample: dict[str, Any] = {"data": "sample-small", "limit": what["limit"], "block": BLOCK, "control_seeds": 1}
     chosen = Job(what["model"], (what["editor"],), ("random",), **sample)
-    with timed(pre_scores, "_score", "block"), timed(Run, "do", "task"), timed(Run, "merge", "merge"):
+    parts = ((pre_scores, "_score", "block"), (Run, "do", "task"), (Run, "merge", "merge"), (Run, "do_open", "work"))
+    with ExitStack() as stack:
+        for part in parts:
+            stack.enter_context(timed(*part))
         return run_job(chosen, Path(what["out"]), progress=False)
 
 
@@ -156,11 +161,13 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         walls = {n: measured(n, Path(folder) / "run", what) for n in (1, 2)}
         wall, seconds = walls[1]
+        works = {n: own.pop("work")[0] for n, (_, own) in walls.items()}
         seconds["load"] = [wall - sum(map(sum, seconds.values()))]
         parts = (seconds["load"][0], seconds["block"], seconds["task"], seconds["merge"][0])
         facts |= {
             "seconds": {n: wall for n, (wall, _) in walls.items()},
             "ratio": walls[1][0] / walls[2][0],
+            "ratio_without_loading": works[1] / works[2],
             "simulated_ratio": simulated(1, *parts) / simulated(2, *parts),
             "parts": {name: {"n": len(own), "seconds": sum(own)} for name, own in seconds.items()},
             "published": ratios(seconds),

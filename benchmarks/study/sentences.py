@@ -294,7 +294,8 @@ DEVIATIONS = (
     "H200, in float32 without TF32, in 13 minutes together, from the same code but for one line that NumPy 2.5 needed "
     "(torch 2.11 in place of 2.13). The first part of stage 1 was repeated there: its 26,924 scores after an edit "
     "differ by 2.2e-4 nats (root mean square; 0.01 at most), those of its control by 1e-5. 120 of the 320 edits "
-    "of AlphaEdit's third file were made there too, the others and all of their controls on a CPU.",
+    "of AlphaEdit's third file were made there too, the others and all of their controls on a CPU. LoRA's third file "
+    "was made by two processes side by side on a CPU.",
     "- **Stage 6 has 50 coupled edits**, all that the sample has, in place of 60. MEMIT's and FT's texts and those of "
     "their controls were written on the same card, two of seven blocks of ROME's and all of its control's on a CPU.",
     "- **Level of stage 7**, which the declaration does not give: one look at 5 %, as in stage 5.",

@@ -101,7 +101,7 @@ def test_the_readme_has_the_numbers_of_the_tables() -> None:
     counts = counts[(counts["records"] == LOOKS[-1].name) & ~counts["editor"].str.contains("(", regex=False)]
     decided = counts[["worse off", "better off"]].to_numpy().sum()
     tests = decided + counts[["equivalent", "undetermined"]].to_numpy().sum()
-    assert f"groups differ in {decided} of {tests} contrasts" in text
+    assert f"groups differ in {decided} of {tests:,} contrasts" in text
     assert f"and {counts['equivalent'].sum()} are shown to be too small to matter" in text
 
 
