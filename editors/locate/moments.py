@@ -3,7 +3,7 @@
 Texts are taken in random order, chunk by chunk. A chunk is tokenised, sorted by length and run in batches that stop at
 the last key needed; after each chunk the texts so far are a fair sample, so the sampling error is known and the pass
 may end. A pass that is killed continues from its last checkpoint, with any batch size; results are kept on disk and
-found again by (model fingerprint, texts, dtype, length). Texts of several chunks are cut into shares, and processes with
+found again by (model fingerprint, texts, dtype, length). Texts of several chunks are cut into shares; processes with
 one cache that ask at the same time each take those that no other one is at.
 
 Source: ROME section 3.1 (C = K K^T), MEMIT section 4.2; each text alone, from position 0, special tokens counted.
