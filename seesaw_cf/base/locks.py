@@ -70,7 +70,7 @@ def _exclusive_file(file: Path, wait: bool) -> Iterator[bool]:
         with contextlib.suppress(FileExistsError):
             file.touch(exist_ok=False)
             mine = True
-        if not mine and wait and not warned:
+        if not mine and not warned:
             _LOG.warning("%s: another process holds it; delete it if that one was killed", file)
             warned = True
         if mine or not wait:

@@ -47,7 +47,8 @@ def change_text(row: Row) -> str:
     """Return a change with its interval: of shares in points, of log-probabilities in nats."""
     unit = " points" if row["is_share"] else " nats" if row["metric"] in (MARGIN, LOGLIK) else ""
     digits = 1 if row["is_share"] else 2
-    rounded = [round(float(shown_scale(row) * row[name]), digits) + 0.0 for name in ("value", "low", "high")]  # no -0.0
+    sizes = [round(float(shown_scale(row) * row[name]), 9) for name in ("value", "low", "high")]  # ties are exact
+    rounded = [round(size, digits) + 0.0 for size in sizes]  # no -0.0
     return text.estimate(rounded[0], rounded[1], rounded[2], f"+.{digits}f", unit)
 
 
@@ -56,7 +57,7 @@ def level_text(row: Row, name: str) -> str:
     value = float(row[name])
     if value != value:
         return "-"
-    return f"{100 * value:.1f}%" if row["is_share"] else f"{value:.2f}"
+    return text.percent(value) if row["is_share"] else f"{value:.2f}"
 
 
 _TASK = word_column("task")

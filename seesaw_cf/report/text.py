@@ -76,8 +76,8 @@ def short_note(note: str) -> str:
 
 
 def percent(value: float) -> str:
-    """A share as a percentage with one decimal; "-" for NaN."""
-    return "-" if math.isnan(value) else f"{100 * value:.1f}%"
+    """A share as a percentage with one decimal; "-" for NaN. Sums in another order show the same: ties are exact."""
+    return "-" if math.isnan(value) else f"{round(100 * value, 9):.1f}%"
 
 
 def percent_interval(value: float | None, low: float | None, high: float | None) -> str:
