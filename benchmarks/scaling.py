@@ -5,7 +5,7 @@
 runs an editor with its random control in one process and under `torchrun` in two, without what a report costs, each
 with a cache of its own. It prints the ratio of seconds, that without loading and merging, and that of the simulation,
 in which every worker loads the model, scores blocks of questions before any edit that nobody else is at, waits for the
-last one, makes its tasks in the order of `seesaw_cf.run.units.in_turn`, and the first one merges. For the published
+last one, makes its tasks in the order of `seesaw_cf.run.units.work_order`, and the first one merges. For the published
 number of cases, times of blocks and tasks are drawn from the measured ones (seed 0); loading is that of one process,
 merging grows with the tasks. With --texts second moments of 800 texts are made by one process and by two, in eight
 shares; loading is left out there.
@@ -41,7 +41,7 @@ from seesaw_cf.models.load import load_model
 from seesaw_cf.run.job import run_job
 from seesaw_cf.run.jobs import Job
 from seesaw_cf.run.runner import Run
-from seesaw_cf.run.units import in_turn
+from seesaw_cf.run.units import work_order
 from seesaw_cf.run.workers import rank_and_world
 from seesaw_cf.scoring import pre_scores
 
@@ -118,7 +118,7 @@ def simulated(world: int, load: float, blocks: Sequence[float], tasks: Sequence[
     for block in blocks:
         heapq.heapreplace(ends, ends[0] + block)
     start, done = max(ends), dict[int, float]()
-    orders = [iter(in_turn(range(len(tasks)), rank, world)) for rank in range(world)]
+    orders = [iter(work_order(range(len(tasks)), rank, world)) for rank in range(world)]
     free, first = [(start, rank) for rank in range(world)], start
     heapq.heapify(free)
     while free:

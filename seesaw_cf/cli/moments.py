@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from seesaw_cf.editors.locate.moment_files import MomentFiles
     from seesaw_cf.editors.locate.moment_sets import MomentSet
 
-_ASKED = (*MODEL, *CORPUS, "layers", "editor", "tokens", "sampling_error", "seed")
+_MAKE_OPTIONS = (*MODEL, *CORPUS, "layers", "editor", "tokens", "sampling_error", "seed")
 
 
 def _tokens(text: str) -> int:
@@ -77,13 +77,13 @@ def _options_of_list(parser: argparse.ArgumentParser) -> None:
 def _make(args: argparse.Namespace) -> None:
     from seesaw_cf.editors.locate.fitted import check_tokens
     from seesaw_cf.editors.locate.moment_sets import read_set
-    from seesaw_cf.run.workers import help_on_ray, rank_and_world
+    from seesaw_cf.run.workers import call_on_actors, rank_and_world
 
-    making = partial(_made, {name: getattr(args, name) for name in _ASKED})
+    make_files = partial(_make_files, {name: getattr(args, name) for name in _MAKE_OPTIONS})
     if args.engine == "ray":
-        moments = help_on_ray(making, actors=args.actors, gpus=args.gpus, address=args.ray_address)
+        moments = call_on_actors(make_files, actors=args.actors, gpus=args.gpus, address=args.ray_address)
     else:
-        moments = making()
+        moments = make_files()
     if rank_and_world()[0] > 0:
         return  # the first process of a torchrun says it
     sets = [read_set(folder) for folder in dict.fromkeys(files.folder for files in moments.values())]
@@ -99,14 +99,14 @@ def _make(args: argparse.Namespace) -> None:
     check_tokens({layer: files.load(layer) for layer, files in moments.items()}, "moments make")
 
 
-def _made(asked: Mapping[str, Any]) -> dict[int, MomentFiles]:
+def _make_files(options: Mapping[str, Any]) -> dict[int, MomentFiles]:
     """Make the moments that options ask for, or what other processes leave of them, and return where they are."""
     from seesaw_cf.editors.locate.moments import MomentOptions, moment_files
     from seesaw_cf.models.architectures import model_parts
     from seesaw_cf.models.corpus import corpus_of
     from seesaw_cf.run.workers import local_device
 
-    args = argparse.Namespace(**asked)
+    args = argparse.Namespace(**options)
     corpus = corpus_of(args.corpus, args.model, args.corpus_limit, args.seed)
     if corpus is None:
         raise EditError(

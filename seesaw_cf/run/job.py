@@ -53,7 +53,7 @@ def run_job(
     keep_deltas: bool = False,
     progress: bool = True,
     workers: Workers | None = None,
-    given_up: Callable[[], object] | None = None,
+    first_failed: Callable[[], object] | None = None,
 ) -> bool:
     """Run a job into a run folder, continuing it when it was interrupted.
 
@@ -65,7 +65,7 @@ def run_job(
         keep_deltas: Also save each edit, for `seesaw-cf share`.
         progress: Show progress bars.
         workers: Who does it; this process, or those of `torchrun`, when None.
-        given_up: See `run_share`.
+        first_failed: See `run_share`.
 
     Returns:
         True in the process that wrote the merged tables.
@@ -83,7 +83,7 @@ def run_job(
     run = make_run(job, out, keep_deltas=keep_deltas, progress=progress and rank == 0, exchange=shared)
     if rank == 0:
         announce([*run.manifest.notes, *run.notes])
-    return run_share(run, rank, world, given_up)
+    return run_share(run, rank, world, first_failed)
 
 
 def make_run(

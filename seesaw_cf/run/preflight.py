@@ -23,7 +23,8 @@ from seesaw_cf.base.files import cache_folder, size
 from seesaw_cf.base.types import Case
 from seesaw_cf.editors.control_names import is_control, split_control
 from seesaw_cf.editors.locate.method import LocateThenEdit
-from seesaw_cf.editors.locate.moments import SHARES, MomentOptions
+from seesaw_cf.editors.locate.moment_sums import SHARES
+from seesaw_cf.editors.locate.moments import MomentOptions
 from seesaw_cf.editors.locate.norms import check_norms
 from seesaw_cf.models.architectures import model_parts
 from seesaw_cf.models.editor import Editor, HasLayers, HasMoments, ReadsTexts, WrapsEditor

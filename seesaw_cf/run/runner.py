@@ -38,7 +38,7 @@ from seesaw_cf.run.given import Examined, Given
 from seesaw_cf.run.manifest import RunManifest, read_manifest
 from seesaw_cf.run.questions import MOST, Candidates, Question, questions, same_tokens, score_table, scored
 from seesaw_cf.run.store import Store
-from seesaw_cf.run.units import Task, Unit, in_turn, units
+from seesaw_cf.run.units import Task, Unit, units, work_order
 from seesaw_cf.scoring import Scorer
 from seesaw_cf.scoring.pre_scores import blocks, pre_scores
 from seesaw_cf.stats.simple import tolerance
@@ -107,20 +107,15 @@ class Run:
     def tasks(self) -> list[Task]:
         """Every task. Blocks depend on the whole plan, not on what is open, so that a resumed run and any number of
         workers make the same ones."""
-        blocks = {name: self._blocks(name) for name in self.seeds}
+        size = self.manifest.settings.get("block", EDITS_TOGETHER)
         controls = {name: control_name("random", name) for name in self.editors}
-        controls = {name: control for name, control in controls.items() if blocks.get(control) == blocks.get(name)}
         return [
-            Task((*seeds, *self.seeds.get(controls.get(name, ""), ())), block)
+            Task((*seeds, *self.seeds.get(controls.get(name, ""), ())), tuple(units[start : start + size]))
             for name, seeds in self.seeds.items()
             if name not in controls.values()
-            for block in blocks[name]
+            for units in (self._units_of(name),)
+            for start in range(0, len(units), size)
         ]
-
-    def _blocks(self, name: str) -> list[tuple[Unit, ...]]:
-        several = name in self.given or isinstance(self.editors[name], EditsEach)
-        size, own = self.manifest.settings.get("block") or (EDITS_TOGETHER if several else 1), self._units_of(name)
-        return [tuple(own[start : start + size]) for start in range(0, len(own), size)]
 
     @cached_property
     def seeds(self) -> dict[str, list[str]]:
@@ -271,7 +266,7 @@ class Run:
         _once(folder, lambda: save_change(with_meta(change, facts), folder))
 
     def do_open(self, rank: int = 0, world: int = 1) -> None:
-        """Do this worker's share of the open tasks, then what other workers have not done, see `in_turn`.
+        """Do this worker's share of the open tasks, then what other workers have not done, see `work_order`.
 
         When it returns, every task is done.
 
@@ -291,7 +286,7 @@ class Run:
         if world > 1:  # the other workers score the other blocks meanwhile; `before` finds them in the cache
             self.score_before(self.parts[rank::world])
         _ = self.before, self.hashes
-        order = in_turn(still_open, rank, world)
+        order = work_order(still_open, rank, world)
         bar = Bar(order, "edit, score, restore", unit="block", disable=not self.progress)
         for done, number in enumerate(bar, 1):
             if self.is_open(self.tasks[number]):

@@ -83,7 +83,7 @@ class Task:
         return listed((unit.key for unit in self.units), 1)
 
 
-def in_turn(tasks: Iterable[int], rank: int, world: int) -> list[int]:
+def work_order(tasks: Iterable[int], rank: int, world: int) -> list[int]:
     """Return tasks in a worker's order: its own, then those of the others, drawn by its number.
 
     Whoever is done early helps those who are slow or dead, and seldom with what another helper is at. At the end some

@@ -47,14 +47,14 @@ def local_device(device: str) -> str:
     return device
 
 
-def run_share(run: Run, rank: int, world: int, given_up: Callable[[], object] | None = None) -> bool:
+def run_share(run: Run, rank: int, world: int, first_failed: Callable[[], object] | None = None) -> bool:
     """Do one worker's share of a run; the first worker stays until all is done and merges.
 
     Args:
         run: The same run in every worker.
         rank, world: From `rank_and_world`.
-        given_up: Says whether the first worker will not come, which the others wait for to write the run's manifest;
-            they wait ten minutes when None.
+        first_failed: Says whether the first worker has given up. The others wait for it to write the manifest, ten
+            minutes when None.
 
     Returns:
         True in the worker that wrote the merged tables.
@@ -64,19 +64,19 @@ def run_share(run: Run, rank: int, world: int, given_up: Callable[[], object] | 
         SeesawError: What the work itself raises.
     """
     _ = run.tasks
-    _claim(run, rank, given_up)
+    _claim(run, rank, first_failed)
     run.do_open(rank, world)
     if rank == 0:
         run.merge()
     return rank == 0
 
 
-def _claim(run: Run, rank: int, given_up: Callable[[], object] | None) -> None:
+def _claim(run: Run, rank: int, first_failed: Callable[[], object] | None) -> None:
     """The first worker makes the folder the run's own; the rest wait for it and check."""
     start = time.monotonic()
     while rank and not run.store.claimed():
         waited = time.monotonic() - start
-        if given_up() if given_up else waited > _PATIENCE:
+        if first_failed() if first_failed else waited > _PATIENCE:
             raise RunFolderError(
                 f"{run.out}: worker {rank} waited {waited:.0f} s for the first worker to write manifest.json. "
                 "Is the folder, or --exchange, one that all workers share? Did the first worker fail?"
@@ -159,7 +159,7 @@ def run_on_ray(
     return True
 
 
-def help_on_ray(
+def call_on_actors(
     work: Callable[[], T], *, actors: int | None = None, gpus: float | None = None, address: str | None = None
 ) -> T:
     """Do what processes with one cache make together, such as second moments, on as many actors as `run_on_ray` starts.
@@ -174,7 +174,7 @@ def help_on_ray(
         SeesawError: What the work itself raises.
     """
     with _cluster(address, actors, gpus) as (ray, options, count):
-        started = [ray.remote(**options)(_Helper).remote(work) for _ in range(count)]
+        started = [ray.remote(**options)(_Caller).remote(work) for _ in range(count)]
         waiting = {actor.do.remote(): actor for actor in started}
         while True:
             (ready,), _ = ray.wait([*waiting], num_returns=1)
@@ -187,8 +187,8 @@ def help_on_ray(
                 log.warning("a worker was lost; the others go on")
 
 
-class _Helper:
-    """What a Ray actor of `help_on_ray` holds."""
+class _Caller:
+    """A Ray actor that calls one function."""
 
     def __init__(self, work: Callable[[], object]) -> None:
         self.work = work

@@ -98,8 +98,8 @@ def _run(cell: StudyCell, *, study: Study, out: Path, progress: bool, workers: W
     if workers.exchange is not None:
         workers = replace(workers, exchange=f"{workers.exchange.rstrip('/')}/{cell.name}")
     try:
-        folder, given_up = cell.folder(out), partial(failure, cell, out)
-        run_job(job_of(cell, study, out), folder, progress=progress, workers=workers, given_up=given_up)
+        folder, first_failed = cell.folder(out), partial(failure, cell, out)
+        run_job(job_of(cell, study, out), folder, progress=progress, workers=workers, first_failed=first_failed)
     except Exception as error:  # whatever it is, the other cells go on and the report says it
         message = str(error) if isinstance(error, SeesawError) else f"{type(error).__name__}: {error}"
         log.warning("cell %s failed: %s", cell.name, message, exc_info=not isinstance(error, SeesawError))

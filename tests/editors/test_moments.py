@@ -15,13 +15,16 @@ from safetensors.torch import save_file
 from transformers import PreTrainedModel
 
 from seesaw_cf.editors.locate.moment_files import MomentFiles, SecondMoment, write
-from seesaw_cf.editors.locate.moments import MomentOptions, Share, Sums, second_moments
+from seesaw_cf.editors.locate.moment_sums import Sums, TextShare
+from seesaw_cf.editors.locate.moments import MomentOptions, second_moments
 from seesaw_cf.editors.memit import MEMIT, MEMITConfig
 from seesaw_cf.errors import EditError, StorageError
 from seesaw_cf.models.architectures import model_parts
 from seesaw_cf.models.hooks import hooked, watch
 from tests.fakes import TINY, request, tiny_model, tiny_texts, tiny_tokenizer
 from tests.scoring.test_head import Gpu
+
+LOCATE = "seesaw_cf.editors.locate"
 
 
 def compute(
@@ -59,7 +62,7 @@ def test_equals_the_definition_text_by_text(kind: str, tmp_path: Path) -> None:
 def test_sums_stay_within_the_stated_bound_of_float64_sums(size: int) -> None:
     """|difference| <= n u mean |k_i k_j|, n the tokens of a batch; also where there are several blocks of columns."""
     parts = model_parts(tiny_model("llama", intermediate_size=size))
-    sums = Sums.start(parts, [0], Share([], Path("nowhere"), "key"))
+    sums = Sums.start(parts, [0], TextShare([], Path("nowhere"), "key"))
     batches = [torch.randn(n, size, generator=torch.Generator().manual_seed(n)) for n in (500, 300, 7)]
     counts = [[len(keys) - 7, *[1] * 7] for keys in batches]
     sums.add(0, batches[:2], counts[:2])
@@ -76,7 +79,7 @@ def test_a_device_that_adds_in_float32_takes_keys_of_half_precision_as_they_are(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     expected = compute("llama", tmp_path / "widened", dtype=torch.bfloat16, batch_tokens=64)
-    for module in ("seesaw_cf.editors.locate.moments", "seesaw_cf.models.wide"):
+    for module in (f"{LOCATE}.moments", f"{LOCATE}.moment_sums", "seesaw_cf.models.wide"):
         monkeypatch.setattr(f"{module}.adds_in_float32", lambda tensor: tensor.dtype == torch.bfloat16)
     with Gpu() as gpu:
         found = compute("llama", tmp_path / "as they are", dtype=torch.bfloat16, batch_tokens=64)
@@ -274,7 +277,7 @@ def test_a_killed_pass_of_shares_goes_on_when_it_may_end_early(tmp_path: Path) -
 
 
 def test_sums_that_are_not_finite_leave_no_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("seesaw_cf.editors.locate.moments.all_finite", lambda _: False)
+    monkeypatch.setattr(f"{LOCATE}.moment_sums.all_finite", lambda _: False)
     with pytest.raises(EditError, match="second moment of layer 0 is not finite"):
         compute("llama", tmp_path, chunk=10)
     assert not [*tmp_path.rglob("partial*"), *tmp_path.rglob("share*")]

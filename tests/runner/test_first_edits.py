@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,10 +18,10 @@ from tests.runner import small
 from tests.tokenizer_styles import byte_level
 
 
-def run(out: Path, name: str = "nudge", anyway: bool = False, protocol: str = "single") -> list[str]:
+def run(out: Path, name: str = "nudge", anyway: bool = False, **changes: Any) -> list[str]:
     """The texts that were edited."""
     model, tokenizer, editor = small.model(), byte_level(bos=False), small.Nudge()
-    made = small.manifest(model, editors={name: {}}, protocol=protocol)
+    made = small.manifest(model, editors={name: {}}, **changes)
     scorer, cases = HFScorer(model, tokenizer), small.cases()
     run_share(Run(model, tokenizer, scorer, {name: editor}, cases, made, out, progress=False, anyway=anyway), 0, 1)
     return editor.seen
@@ -57,5 +58,5 @@ def test_controls_and_editors_with_no_edit_left_do_not_stop(tmp_path: Path) -> N
     assert len(run(tmp_path / "control", "identity(nudge)")) == 9
     relations = len({case.request.relation_id for case in small.cases()})
     with pytest.raises(EditError, match="nudge"):
-        run(tmp_path / "batch", protocol="batch")
+        run(tmp_path / "batch", protocol="batch", settings={"block": 1})
     assert len(list((tmp_path / "batch").glob("shards/nudge/*.parquet"))) == 1 < relations

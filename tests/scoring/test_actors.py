@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from seesaw_cf.errors import RunFolderError, ServiceError
-from seesaw_cf.run.workers import help_on_ray, run_on_ray
+from seesaw_cf.run.workers import call_on_actors, run_on_ray
 from tests.scoring.fake_ray import FakeRay, FakeRun, RayActorError, RayTaskError
 
 DEAD = RayActorError("The actor died.\n\tclass: _Worker")
@@ -106,13 +106,13 @@ def test_the_loss_of_a_worker_that_nobody_stands_in_for_is_explained(ray: FakeRa
 def test_of_those_who_help_a_dead_one_leaves_the_work_to_the_others(
     ray: FakeRay, caplog: pytest.LogCaptureFixture
 ) -> None:
-    assert help_on_ray(lambda: 3) == 3
+    assert call_on_actors(lambda: 3) == 3
     ray.fails["do",] = [DEAD]
-    assert help_on_ray(lambda: 4) == 4
+    assert call_on_actors(lambda: 4) == 4
     assert "a worker was lost; the others go on" in caplog.messages
     ray.fails["do",] = [DEAD, DEAD]
     with pytest.raises(RunFolderError, match=r"a worker was lost at work \(The actor died. class: _Worker\)"):
-        help_on_ray(lambda: 5)
+        call_on_actors(lambda: 5)
     ray.fails["do",] = [RayTaskError(ServiceError("no texts"))]
     with pytest.raises(ServiceError, match="no texts"):
-        help_on_ray(lambda: 6)
+        call_on_actors(lambda: 6)

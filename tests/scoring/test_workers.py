@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from seesaw_cf.errors import RunFolderError, UnknownNameError
 from seesaw_cf.run.jobs import Workers
-from seesaw_cf.run.units import in_turn
+from seesaw_cf.run.units import work_order
 from seesaw_cf.run.workers import rank_and_world, run_share
 from tests.conftest import ROOT
 from tests.scoring.shared_run import make, same_tables
@@ -67,7 +67,7 @@ def test_a_worker_does_not_wait_for_ever(tmp_path: Path, monkeypatch: pytest.Mon
 
 @given(tasks=st.sets(st.integers(0, 60)), world=st.integers(1, 9))
 def test_every_worker_begins_with_its_own_tasks_and_ends_with_all(tasks: set[int], world: int) -> None:
-    orders = [in_turn(tasks, rank, world) for rank in range(world)]
+    orders = [work_order(tasks, rank, world) for rank in range(world)]
     for rank, order in enumerate(orders):
         own = [number for number in sorted(tasks) if number % world == rank]
         assert order[: len(own)] == own
@@ -76,7 +76,7 @@ def test_every_worker_begins_with_its_own_tasks_and_ends_with_all(tasks: set[int
 
 def test_those_who_help_seldom_do_the_same() -> None:
     """Of eight workers one is dead: in steps of one task each, hardly more is done than there is."""
-    orders, done, started = [iter(in_turn(range(800), rank, 8)) for rank in range(1, 8)], set[int](), 0
+    orders, done, started = [iter(work_order(range(800), rank, 8)) for rank in range(1, 8)], set[int](), 0
     while len(done) < 800:
         now = [next((number for number in order if number not in done), None) for order in orders]
         done.update(number for number in now if number is not None)
