@@ -256,6 +256,8 @@ class _Pass:
     def accumulate(self, share: TextShare, sums: Sums) -> bool:
         """Run the texts that are not in the sums yet; return False when the error was small enough before the last."""
         how, texts, saved = self.options, share.texts, time.monotonic()
+        if sums.n_chunks * how.chunk >= len(texts):
+            return True
         bar = Bar[object](total=len(texts), initial=sums.n_texts, desc=share.title, unit="text", disable=no_bars())
         model = self.parts.model
         with exact_products(model), frozen(model), torch.no_grad(), bar:
