@@ -28,6 +28,7 @@ from seesaw_cf.effects.groups import (
     UNKNOWN,
     check_axes,
     group_effects,
+    held,
     mask,
     members,
     need_columns,
@@ -46,7 +47,7 @@ Method = Literal["clustered", "mixed"]
 def _usable(prompts: pd.DataFrame, holds: str) -> pd.DataFrame:
     keys = ["case_id", "person", "prompt_id"]
     need_columns("prompts", prompts, ("editor", "edit_relation", "holds", "status", "D", *keys))
-    chosen = prompts[(prompts["holds"].fillna("") == holds) & (prompts["status"] == "ok")]
+    chosen = prompts[(held(prompts) == holds) & (prompts["status"] == "ok")]
     if chosen.empty:
         raise RecordError(f"no scored prompts about people with holds={holds!r}; nothing to estimate.")
     return chosen.sort_values(keys, kind="stable").reset_index(drop=True)
@@ -259,9 +260,10 @@ def excess_over_control(prompts: pd.DataFrame, control: str) -> pd.DataFrame:
     out = prompts[prompts["editor"] != control].merge(base, on=keys, how="left", suffixes=("", "_control"))
     for name in _MOVED:
         out[name] -= out[f"{name}_control"]
-    reason = "control: " + out["status_control"].fillna("missing")
-    out["status"] = out["status"].mask((out["status"] == "ok") & (out["status_control"] != "ok"), reason)
-    out["editor"] = out["editor"] + " - " + control
+    editor, status, of_control = (out[name].astype(object) for name in ("editor", "status", "status_control"))
+    reason = "control: " + of_control.fillna("missing")
+    out["status"] = status.mask((status == "ok") & (of_control != "ok"), reason)
+    out["editor"] = editor + " - " + control
     return out.drop(columns=[f"{name}_control" for name in (*_MOVED, "status")])
 
 
@@ -356,7 +358,7 @@ def noise_floor(scores: pa.Table, again: pa.Table, score: ScoreForm = "summed") 
     usable = prompts[prompts["status"] == "ok"]
     if usable.empty:
         raise RecordError("noise floor: the two score tables have no scored pre-edit prompt in common.")
-    by_target = usable.groupby(usable["holds"].fillna(""))
+    by_target = usable.groupby(held(usable))
     effects = [group_effects(rows, holds=str(holds), mode="paper", draws=0) for holds, rows in by_target]
     return float(pd.concat(effects)["D"].abs().max())
 

@@ -62,6 +62,11 @@ def clusters_of(*protocols: str | None) -> Mapping[str, str]:
     return {"edit": "edit_relation", "person": "person"} if "batch" in protocols else CLUSTERS
 
 
+def held(prompts: pd.DataFrame) -> pd.Series:
+    """Return which answer the person of each prompt holds, "" where that is not recorded."""
+    return prompts["holds"].fillna("") if prompts["holds"].hasnans else prompts["holds"]
+
+
 def tags_of(own: object) -> list[str]:
     """A person's tags on an axis; none where nothing is recorded."""
     return [str(tag) for tag in own if tag] if isinstance(own, Sequence | np.ndarray) else []
@@ -310,9 +315,9 @@ def group_effects(
     one_of("mode", mode, get_args(BiasMode))
     need_columns("prompts", prompts, ("editor", "edit_relation", "case_id", "holds", "status", *axes))
     needed = ("editor", "edit_relation", "case_id", "person", "status", *_MEANS, *axes, *clusters.values())
-    chosen = prompts.loc[prompts["holds"].fillna("") == holds, list(dict.fromkeys(needed))]  # no more: rows are many
+    chosen = prompts.loc[held(prompts) == holds, list(dict.fromkeys(needed))]  # no more: rows are many
     if chosen.empty:
-        there = prompts["holds"].fillna("").value_counts().to_dict()
+        there = held(prompts).value_counts().to_dict()
         raise RecordError(f"no prompts about people with holds={holds!r}; prompts per value: {there}. Known: {_HOLDS}.")
     table = []
     for (editor, relation), rows in chosen.groupby(["editor", "edit_relation"], sort=True):

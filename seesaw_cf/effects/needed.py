@@ -15,7 +15,7 @@ from seesaw_cf.base.checks import one_of
 from seesaw_cf.base.errors import RecordError
 from seesaw_cf.base.types import TableRow
 from seesaw_cf.effects.audit import MARGIN
-from seesaw_cf.effects.groups import ALL, AXES, UNKNOWN, check_axes, mask, members
+from seesaw_cf.effects.groups import ALL, AXES, UNKNOWN, check_axes, held, mask, members
 from seesaw_cf.effects.prompts import SCALE_COLUMNS, ScoreForm, prompt_effects
 from seesaw_cf.effects.scores import ScoreFile
 from seesaw_cf.stats import Components, contrast_components, minimum_detectable_effect, variance_components
@@ -85,7 +85,7 @@ def _precisions(prompts: pd.DataFrame, contrasts: pd.DataFrame) -> Iterator[tupl
     """Each contrast of one editor and relation with its precision; how variance divides is taken from all tests."""
     rows = contrasts.to_dict("records")
     first = rows[0]
-    own = (prompts["editor"] == first["editor"]) & (prompts["holds"].fillna("") == first["holds"])
+    own = (prompts["editor"] == first["editor"]) & (held(prompts) == first["holds"])
     asked = prompts[own if first["relation"] == ALL else own & (prompts["edit_relation"] == first["relation"])]
     found = [_precision(asked, row) if row["stderr"] > 0 else None for row in rows]
     tests = [p for row, p in zip(rows, found, strict=True) if p is not None and not row["mirror"]]
@@ -159,7 +159,7 @@ def components(prompts: pd.DataFrame) -> pd.DataFrame:
         `editor`, `relation`, the fields of `Components`, numbers of `edits`, `people`, `prompts`; a relation with one
         edit or one person has no row.
     """
-    chosen = (prompts["status"] == "ok") & (prompts["holds"].fillna("") == "target_new")
+    chosen = (prompts["status"] == "ok") & (held(prompts) == "target_new")
     usable = prompts.loc[chosen, [*_ASKED, "template_id", "D"]]
     rows = []
     for (editor, relation), own in usable.groupby(["editor", "edit_relation"], sort=True):
@@ -197,7 +197,7 @@ def run_components(
     """
     check_axes([axis] if axis is not None else [])
     prompts = prompt_effects(ScoreFile(Path(folder) / "scores.parquet"), score=score)
-    usable = prompts[(prompts["holds"].fillna("") == holds) & (prompts["status"] == "ok")]
+    usable = prompts[(held(prompts) == holds) & (prompts["status"] == "ok")]
     if usable.empty:
         raise RecordError(f"{folder}: no scored prompts about people with holds={holds!r}; nothing to estimate.")
     candidates: list[tuple[Components, float, int]] = []

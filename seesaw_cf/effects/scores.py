@@ -188,7 +188,7 @@ def stack(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
 
 
 def _together(parts: Sequence[pd.Series]) -> pd.Categorical:
-    values = [list(part.cat.categories) for part in parts]
+    values = [part.cat.categories.tolist() for part in parts]
     starts = np.cumsum([0, *map(len, values)])
     codes = [part.cat.codes.to_numpy(np.int32) for part in parts]
     moved = [np.where(own < 0, own, own + start) for own, start in zip(codes, starts)]

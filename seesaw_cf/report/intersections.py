@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from seesaw_cf.effects.groups import ALL, UNKNOWN, group_effects, tag_sets
+from seesaw_cf.effects.groups import ALL, UNKNOWN, group_effects, held, tag_sets
 from seesaw_cf.effects.scores import categorical
 from seesaw_cf.report.results import HOLDER, Results
 from seesaw_cf.report.rows import of_controls
@@ -29,7 +29,7 @@ def intersections(results: Results) -> pd.DataFrame:
     prompts = results.prompts
     if prompts is None or results.manifest.get("protocol") == "batch":
         return pd.DataFrame()
-    chosen = prompts[~of_controls(prompts) & (prompts["holds"].fillna("") == HOLDER)]
+    chosen = prompts[~of_controls(prompts) & (held(prompts) == HOLDER)]
     people = crossings(chosen)
     if not any(people.cat.categories):
         return pd.DataFrame()

@@ -12,7 +12,7 @@ import pandas as pd
 from seesaw_cf.base.terminal import printable
 from seesaw_cf.base.types import TableRow
 from seesaw_cf.editors.control_names import split_control
-from seesaw_cf.effects.groups import ALL, AXES, members, tags_of
+from seesaw_cf.effects.groups import ALL, AXES, held, members, tags_of
 from seesaw_cf.report import text
 from seesaw_cf.report.html.look import Choice, ListColumn, PromptList, make_look, short, view_link
 from seesaw_cf.report.intersections import CROSSED, crossings
@@ -73,7 +73,7 @@ def kept_prompts(prompts: pd.DataFrame) -> tuple[pd.DataFrame, dict[Cell, int]]:
     scored[CROSSED] = crossings(scored)
     size = scored["log_odds"].abs().fillna(0).to_numpy()
     cells: dict[Cell, np.ndarray[Any, Any]] = {}
-    for (editor, relation, holds), part in scored.groupby(["editor", "edit_relation", scored["holds"].fillna("")]):
+    for (editor, relation, holds), part in scored.groupby(["editor", "edit_relation", held(scored)]):
         places = part.index.to_numpy()
         cells[str(editor), str(relation), str(holds), ALL, ALL] = places
         for axis in (*AXES, CROSSED):
@@ -160,7 +160,7 @@ def _choices(prompts: pd.DataFrame) -> list[Choice]:
     groups = {printable(tag) for axis in AXES for tags in prompts[axis] for tag in tags_of(tags)}
     names = {printable(name) for own in crossings(prompts).cat.categories for name in own}
     relations = list(dict.fromkeys(prompts["edit_relation"]))
-    holds = sorted(set(prompts["holds"].fillna("")), key=lambda value: ("target_new", "target_true", "").index(value))
+    holds = sorted(set(held(prompts)), key=lambda value: ("target_new", "target_true", "").index(value))
     return [
         ("editor", "editor", [(name, name) for name in dict.fromkeys(map(printable, prompts["editor"]))]),
         ("relation", "edited property", [(name, relation_name(name)) for name in relations]),

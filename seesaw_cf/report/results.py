@@ -24,7 +24,17 @@ from seesaw_cf.editors.control_names import compared, first_seed
 from seesaw_cf.effects.accuracy import Mode, accuracy_table, answers, mark
 from seesaw_cf.effects.audit import AuditSettings
 from seesaw_cf.effects.efficacy import efficacy
-from seesaw_cf.effects.groups import ALL, AXES, SCALES, UNKNOWN, BiasMode, check_axes, clusters_of, group_effects
+from seesaw_cf.effects.groups import (
+    ALL,
+    AXES,
+    SCALES,
+    UNKNOWN,
+    BiasMode,
+    check_axes,
+    clusters_of,
+    group_effects,
+    held,
+)
 from seesaw_cf.effects.knowledge import with_edit_known
 from seesaw_cf.effects.levels import levels
 from seesaw_cf.effects.locality import Locality, locality
@@ -57,6 +67,7 @@ _MOVED = ("D_post", "D", *SCALES)
 # What rows of the score table are counted by, and what no number about other people is made of.
 _COUNTED = ["editor", "kind", "phase", "status"]
 _TEXTS = ["effect_relation", "template_id", "prompt", "subject_id", "subject", "n_new", "n_true"]
+_WORDS = ("editor", "holds", "status")  # a byte a row as codes
 _LEFT_OUT = ("n_odds", "n_no_candidate", "n_no_gold", "n_unscored")
 _FAILURES = {"n_zero": "zero delta", "n_non_finite": "non-finite delta", "n_refused": "refused"}
 
@@ -201,6 +212,7 @@ def read_results(
     if "cross_subject" in kinds:
         changes = [prompt_effects(table, score=score, nats=nats) for table in (scores, *seeds)]
         prompts = with_edit_known(mean_over_seeds(changes, _PROMPT, _MOVED), edits)
+        prompts = prompts.assign(holds=held(prompts)).astype(dict.fromkeys(_WORDS, "category"))
         measured = prompts.drop(columns=[*_TEXTS, *SIDES])  # every table is made from copies of its rows
         del changes
         release_memory()
@@ -344,7 +356,7 @@ def _effects(
     prompts: pd.DataFrame, axes: Sequence[str], mode: BiasMode, clusters: Mapping[str, str], seed: int
 ) -> pd.DataFrame:
     release_memory()
-    there = prompts["holds"].fillna("").unique()
+    there = held(prompts).unique()
     frames = [
         group_effects(prompts, axes=axes, holds=holds, mode=mode, clusters=clusters, seed=seed).assign(holds=holds)
         for holds in sorted(there, key=lambda value: (value != HOLDER, value))

@@ -77,7 +77,7 @@ def renamed(results: Results, name: str) -> Results:
     tags = pd.Series(list(named), prompts.index)
     return replace(
         results,
-        prompts=put(prompts).assign(gender=tags),
+        prompts=put(prompts.astype({"editor": object})).assign(gender=tags),
         answers=None if results.answers is None else put(results.answers),
         manifest={**results.manifest, "model": {**results.manifest.get("model", {}), "id": name}},
         edits=put(results.edits),

@@ -64,7 +64,7 @@ def test_killed_and_started_again_the_tables_are_the_same_bytes(tmp_path: Path) 
         command = [sys.executable, "-m", "tests.runner.small", str(tmp_path / "killed"), str(at)]
         return subprocess.run(command, check=False, capture_output=True).returncode
 
-    # Edits of a program are counted from its start. A block has eight: killed in the middle of it, all of them are lost.
+    # Edits are counted from the start of a program. Killed in the middle of a block of eight, all of it is lost.
     for at, kept in ((0, 0), (3, 0), (8, 8)):
         assert killed(at) == -signal.SIGKILL
         assert not (tmp_path / "killed" / "scores.parquet").exists()
