@@ -40,7 +40,6 @@ def pack(scores: pa.Table, file: Path) -> None:
             write_batch_size=_PAGE,
             dictionary_pagesize_limit=_PAGE,
             use_dictionary=[name for name in scores.column_names if name != "logprob"],
-            column_encoding={"logprob": "BYTE_STREAM_SPLIT"},
         )
 
 

@@ -17,7 +17,7 @@ import logging
 import random
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -150,13 +150,14 @@ def moment_files(
         new = missing()  # the process that held the lock may have made them
     if not new:
         return places()
-    corpus = TextShare(sample, whole.folder, f"{key}, {order}, layers {'-'.join(map(str, new))}")
+    # Named by the layers that were asked for: who goes on when some of them are saved finds the others' sums.
+    corpus = TextShare(sample, whole.folder, f"{key}, {order}, layers {'-'.join(map(str, sorted(layers)))}")
     job = _Pass(parts, tokenizer, new, length, how)
     if how.sampling_error is None and not corpus.file("partial").exists():
         job.run_shares(corpus, lambda: bool(missing()))
     with set_lock():
         if layers_left := [layer for layer in missing() if layer in new]:
-            sums, complete = job.run(corpus)
+            sums, complete = replace(job, layers=layers_left).run(corpus)
             target = whole if complete else early
             describe_set(target.folder, facts, "" if complete else part, parts.model, texts)
             try:

@@ -77,11 +77,13 @@ def _options_of_list(parser: argparse.ArgumentParser) -> None:
 def _make(args: argparse.Namespace) -> None:
     from seesaw_cf.editors.locate.fitted import check_tokens
     from seesaw_cf.editors.locate.moment_sets import read_set
+    from seesaw_cf.editors.locate.moment_sums import SHARES
     from seesaw_cf.run.workers import call_on_actors, rank_and_world
 
     make_files = partial(_make_files, {name: getattr(args, name) for name in _MAKE_OPTIONS})
     if args.engine == "ray":
-        moments = call_on_actors(make_files, actors=args.actors, gpus=args.gpus, address=args.ray_address)
+        many = min(args.actors or SHARES, SHARES)  # more would load a model and find no share
+        moments = call_on_actors(make_files, actors=many, gpus=args.gpus, address=args.ray_address)
     else:
         moments = make_files()
     if rank_and_world()[0] > 0:

@@ -18,6 +18,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from seesaw_cf.base.checks import one_of
 from seesaw_cf.base.errors import RecordError
 from seesaw_cf.base.exchange import Exchange
+from seesaw_cf.base.tables import CONTROL_SEEDS
 from seesaw_cf.base.types import Case, Cloze, JsonObject
 from seesaw_cf.base.versions import versions
 from seesaw_cf.editors.plugins import code_facts
@@ -44,6 +45,7 @@ from seesaw_cf.scoring.forward import logit_bytes, token_bytes
 from seesaw_cf.scoring.noise import measure_noise
 
 _NOISE_CLOZES = 24
+_RESULTS = ("manifest.json", "scores.parquet", "edits.parquet")
 
 
 def run_job(
@@ -78,7 +80,11 @@ def run_job(
     if workers.engine == "ray":
         make = functools.partial(make_run, job, out.resolve(), keep_deltas=keep_deltas, exchange=shared)
         where, many = workers.ray_address, workers.actors
-        return run_on_ray(make, actors=many, gpus=workers.gpus, address=where, progress=progress)
+        run_on_ray(make, actors=many, gpus=workers.gpus, address=where, progress=progress)
+        for name in (*_RESULTS, CONTROL_SEEDS):
+            if shared is not None and not (out / name).exists():  # no disk is common with the node that merged
+                shared.fetch(name, out / name)
+        return True
     rank, world = rank_and_world()
     run = make_run(job, out, keep_deltas=keep_deltas, progress=progress and rank == 0, exchange=shared)
     if rank == 0:

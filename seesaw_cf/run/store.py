@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from seesaw_cf.base.errors import RunFolderError
+from seesaw_cf.base.errors import RunFolderError, SeesawError
 from seesaw_cf.base.exchange import Exchange
 from seesaw_cf.base.files import atomic_path, safe_name
 from seesaw_cf.base.tables import read_table, write_table
@@ -68,10 +68,16 @@ class Store:
 
     def claim(self) -> bool:
         """Make the folder this job's own, or check that it is; see `seesaw_cf.run.manifest.claim_folder`."""
-        self.claimed()  # fetches the manifest of whoever was first
-        joined = claim_folder(self.folder, self.manifest)
-        if self.exchange is not None and not self.exchange.has(_MANIFEST):
-            self.exchange.send(_MANIFEST, self.folder / _MANIFEST)
+        file = self.folder / _MANIFEST
+        fetched = not file.exists() and self.claimed()  # of whoever was first
+        try:
+            joined = claim_folder(self.folder, self.manifest)
+        except RunFolderError as error:
+            if not fetched:
+                raise
+            file.unlink()
+            raise RunFolderError(f"--exchange: another run is there, choose another place. {error}") from error
+        self._send_once(file)
         return joined
 
     def claimed(self) -> bool:
@@ -83,6 +89,16 @@ class Store:
         if file.exists() or self.exchange is None:
             return file.exists()
         return self.exchange.fetch(file.relative_to(self.folder).as_posix(), file)
+
+    def send(self, file: Path) -> None:
+        """Send a file of the folder to the exchange, if there is one."""
+        if self.exchange is not None:
+            self.exchange.send(file.relative_to(self.folder).as_posix(), file)
+
+    def _send_once(self, file: Path) -> None:
+        """Send a file that the others do not have: a run may have begun alone, or the network failed."""
+        if self.exchange is not None and not self.exchange.has(file.relative_to(self.folder).as_posix()):
+            self.send(file)
 
     def path(self, key: Key) -> Path:
         """The file of a unit."""
@@ -101,6 +117,9 @@ class Store:
                 return False
             if self._identity.encode() not in _footer(file):
                 self._metadata(file)
+            self._send_once(file)
+        except SeesawError:
+            raise
         except FileNotFoundError:
             return False
         except (pa.ArrowException, OSError) as error:
@@ -122,8 +141,7 @@ class Store:
         metadata = {_FACTS: json.dumps(facts), _RUN: self._identity}
         file = self.path(key)
         write_table(file, table.replace_schema_metadata(metadata))
-        if self.exchange is not None:
-            self.exchange.send(file.relative_to(self.folder).as_posix(), file)
+        self.send(file)
 
     def read(self, key: Key) -> Shard:
         """Read a finished unit.

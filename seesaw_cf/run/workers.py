@@ -53,8 +53,8 @@ def run_share(run: Run, rank: int, world: int, first_failed: Callable[[], object
     Args:
         run: The same run in every worker.
         rank, world: From `rank_and_world`.
-        first_failed: Says whether the first worker has given up. The others wait for it to write the manifest, ten
-            minutes when None.
+        first_failed: Says whether the first worker has given up. The others wait for it to write the manifest, an hour
+            at most, ten minutes when None.
 
     Returns:
         True in the worker that wrote the merged tables.
@@ -76,7 +76,7 @@ def _claim(run: Run, rank: int, first_failed: Callable[[], object] | None) -> No
     start = time.monotonic()
     while rank and not run.store.claimed():
         waited = time.monotonic() - start
-        if first_failed() if first_failed else waited > _PATIENCE:
+        if waited > (_PATIENCE if first_failed is None else 6 * _PATIENCE) or (first_failed and first_failed()):
             raise RunFolderError(
                 f"{run.out}: worker {rank} waited {waited:.0f} s for the first worker to write manifest.json. "
                 "Is the folder, or --exchange, one that all workers share? Did the first worker fail?"
@@ -94,7 +94,9 @@ class _Worker:
     @cached_property
     def run(self) -> Run:
         """Not made before it is asked for: an error of `__init__` would reach the driver as a dead actor."""
-        return self.make()
+        run = self.make()
+        run.store.claim()  # each where it lives: nodes may have no common disk
+        return run
 
     def ready(self) -> list[Line]:
         """Answers as soon as the actor has its place and its model."""
@@ -107,7 +109,6 @@ class _Worker:
         with collected() as lines:
             announce([*self.run.manifest.notes, *self.run.notes])
             numbers = [number for number, task in enumerate(self.run.tasks) if self.run.is_open(task)]
-            self.run.store.claim()
         return numbers, lines
 
     def do(self, number: int) -> list[Line]:
@@ -118,8 +119,10 @@ class _Worker:
         return lines
 
     def merge(self) -> None:
-        """Write the merged tables."""
+        """Write the merged tables; where nodes have no common disk, the driver fetches them."""
         self.run.merge()
+        for file in self.run.out.glob("*.parquet"):
+            self.run.store.send(file)
 
 
 def run_on_ray(
@@ -180,7 +183,7 @@ def call_on_actors(
             (ready,), _ = ray.wait([*waiting], num_returns=1)
             try:
                 return cast(T, _answer(ray, ready))
-            except ray.exceptions.RayActorError as error:
+            except _losses(ray) as error:
                 del waiting[ready]
                 if not waiting:
                     raise _lost("at work", error) from None
@@ -209,7 +212,8 @@ def _cluster(
     ours = not ray.is_initialized()
     if ours:
         try:
-            ray.init(address=address, log_to_driver=False, include_dashboard=False, logging_level=logging.ERROR)
+            where = address or os.environ.get("RAY_ADDRESS") or "local"  # without one ray joins whatever runs here
+            ray.init(address=where, log_to_driver=False, include_dashboard=False, logging_level=logging.ERROR)
         except (ValueError, ConnectionError) as error:
             raise ServiceError(
                 f"ray: no cluster at {shown(address)} ({shown(str(error))}). Expected HOST:PORT or 'auto'; leave "
@@ -258,8 +262,13 @@ def _needed(ray: Any, reference: object, when: str) -> Any:
     """The answer of an actor that no other can stand in for."""
     try:
         return _answer(ray, reference)
-    except ray.exceptions.RayActorError as error:
+    except _losses(ray) as error:
         raise _lost(when, error) from None
+
+
+def _losses(ray: Any) -> tuple[type[Exception], ...]:
+    """What a lost actor raises; one that took too much memory is killed under a name of its own."""
+    return ray.exceptions.RayActorError, ray.exceptions.OutOfMemoryError
 
 
 def _lost(when: str, error: Exception) -> RunFolderError:
@@ -286,7 +295,7 @@ def _drive(ray: Any, start: Callable[[], Any], first: Any, todo: list[int], coun
             actor, number = busy.pop(ready) if ready in busy else (starting.pop(ready), _START)
             try:
                 tell(_answer(ray, ready))
-            except ray.exceptions.RayActorError as error:
+            except _losses(ray) as error:
                 _count(tries, number, error)
                 starting |= _asked_ready([start()])
                 waiting += [number] if number != _START else []

@@ -178,6 +178,28 @@ def test_a_killed_pass_goes_on_where_it_was(chunk: int, after: int, tmp_path: Pa
     assert not list((tmp_path / "killed").rglob("partial*"))
 
 
+def test_killed_between_two_layers_the_sums_of_the_others_are_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole, save, saved = compute("llama", tmp_path / "whole", chunk=10), MomentFiles.save, list[int]()
+
+    def once(files: MomentFiles, layer: int, moment: SecondMoment) -> None:
+        if saved:
+            raise KeyboardInterrupt
+        saved.append(layer)
+        save(files, layer, moment)
+
+    monkeypatch.setattr(MomentFiles, "save", once)
+    with pytest.raises(KeyboardInterrupt):
+        compute("llama", tmp_path, chunk=10)
+    monkeypatch.setattr(MomentFiles, "save", save)
+    run: list[int] = []
+    rest = compute("llama", tmp_path, on_batch=run.append, chunk=10)
+    assert not run
+    assert all(torch.equal(rest[layer].matrix, whole[layer].matrix) for layer in whole)
+    assert not [*tmp_path.rglob("partial*"), *tmp_path.rglob("share*")]
+
+
 @pytest.mark.parametrize("resumed", [16, 200, 4096])
 @pytest.mark.parametrize("chunk", [1000, 10])
 def test_a_killed_pass_goes_on_with_batches_of_another_size(chunk: int, resumed: int, tmp_path: Path) -> None:

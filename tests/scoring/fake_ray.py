@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
@@ -24,7 +25,9 @@ class FakeRay(ModuleType):
     def __init__(self, nodes: Sequence[Mapping[str, float]], stuck: Sequence[int] = ()) -> None:
         super().__init__("ray")
         self.exceptions = ModuleType("ray.exceptions")
-        vars(self.exceptions).update(RayTaskError=RayTaskError, RayActorError=RayActorError)
+        vars(self.exceptions).update(
+            RayTaskError=RayTaskError, RayActorError=RayActorError, OutOfMemoryError=OutOfMemoryError
+        )
         lost = {"Alive": False, "Resources": {"CPU": 64.0, "GPU": 8.0}}
         self.nodes = lambda: [lost, *({"Alive": True, "Resources": has} for has in nodes)]
         self.cluster_resources = lambda: {"GPU": sum(has.get("GPU", 0.0) for has in nodes)}
@@ -55,6 +58,10 @@ class FakeRay(ModuleType):
 
 class RayActorError(Exception):
     """An actor died."""
+
+
+class OutOfMemoryError(Exception):
+    """An actor took too much memory and was killed."""
 
 
 @dataclass
@@ -93,6 +100,7 @@ class FakeRun:
     done: list[int] = field(default_factory=list)
     merged: int = 0
     notes: Sequence[str] = ()
+    out: Path = Path("nowhere")
     manifest: Any = field(default_factory=lambda: SimpleNamespace(notes=()))
     store: Any = field(default_factory=lambda: SimpleNamespace(claim=lambda: None))
 

@@ -9,7 +9,7 @@ import pytest
 
 from seesaw_cf.errors import RunFolderError, ServiceError
 from seesaw_cf.run.workers import call_on_actors, run_on_ray
-from tests.scoring.fake_ray import FakeRay, FakeRun, RayActorError, RayTaskError
+from tests.scoring.fake_ray import FakeRay, FakeRun, OutOfMemoryError, RayActorError, RayTaskError
 
 DEAD = RayActorError("The actor died.\n\tclass: _Worker")
 
@@ -76,7 +76,7 @@ def test_an_actor_that_never_gets_its_place_holds_nothing_up(monkeypatch: pytest
 
 
 def test_a_task_is_tried_three_times(ray: FakeRay, caplog: pytest.LogCaptureFixture) -> None:
-    ray.fails = {("do", 4): [RayActorError("gone")] * 2, ("ready",): [RayActorError("gone")]}
+    ray.fails = {("do", 4): [RayActorError("gone"), OutOfMemoryError("killed")], ("ready",): [RayActorError("gone")]}
     run = FakeRun(range(6))
     assert run_on_ray(making(run), progress=False)
     assert sorted(run.done) == list(range(6))

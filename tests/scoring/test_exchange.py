@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from seesaw_cf.base.exchange import Exchange
-from seesaw_cf.errors import RecordError, StorageError
+from seesaw_cf.errors import RecordError, RunFolderError, StorageError
 from seesaw_cf.run.runner import Run
 from seesaw_cf.run.units import Task
 from seesaw_cf.run.workers import run_share
@@ -95,11 +95,53 @@ def test_a_worker_waits_for_the_first_one_of_another_machine(tmp_path: Path, mon
 def test_a_run_that_was_begun_alone_may_go_on_with_others(
     alone: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    make(tmp_path / "a" / "run").store.claim()
+    begun = make(tmp_path / "a" / "run")
+    begun.store.claim()
+    begun.do(begun.tasks[0])
     assert run_share(_machine(tmp_path / "a", str(tmp_path / "exchange"), monkeypatch), 0, 2)
     other = _machine(tmp_path / "b", str(tmp_path / "exchange"), monkeypatch)
+    assert not any(map(other.is_open, other.tasks)), "what one machine had finished alone is there for the others"
     assert not run_share(other, 1, 2)
     same_tables(alone, tmp_path / "a" / "run")
+
+
+def test_the_exchange_of_another_run_leaves_nothing_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    Exchange(str(tmp_path / "exchange")).send("manifest.json", _manifest_of_another_run(tmp_path))
+    run = _machine(tmp_path / "a", str(tmp_path / "exchange"), monkeypatch)
+    with pytest.raises(RunFolderError, match=r"^--exchange: another run is there, choose another place\."):
+        run.store.claim()
+    assert not (tmp_path / "a" / "run" / "manifest.json").exists()
+    _machine(tmp_path / "a", str(tmp_path / "other"), monkeypatch).store.claim()
+
+
+def _manifest_of_another_run(folder: Path) -> Path:
+    run = make(folder / "another")
+    replace(run.store, manifest=replace(run.manifest, seed=run.manifest.seed + 1)).claim()
+    return folder / "another" / "manifest.json"
+
+
+def test_a_network_that_fails_is_no_damaged_shard(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = _machine(tmp_path / "a", str(tmp_path / "exchange"), monkeypatch)
+
+    def fails(*_: object) -> None:
+        raise OSError("no route to host")
+
+    monkeypatch.setattr(type(run.exchange._storage), "find", fails)  # type: ignore[union-attr]
+    with pytest.raises(StorageError, match="no route to host"):
+        run.is_open(run.tasks[0])
+
+
+def test_machines_that_do_not_know_each_other_begin_with_other_tasks(
+    tmp_path: Path, done: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    orders = []
+    for host in ("one", "two"):
+        monkeypatch.setattr("seesaw_cf.run.runner.gethostname", lambda host=host: host)
+        done.clear()
+        assert run_share(_machine(tmp_path / host, str(tmp_path / f"exchange-{host}"), monkeypatch), 0, 1)
+        orders.append(list(done))
+    assert orders[0] != orders[1]
+    assert sorted(orders[0]) == sorted(orders[1])
 
 
 @pytest.mark.parametrize(
