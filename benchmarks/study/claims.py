@@ -17,7 +17,7 @@ from seesaw_cf.stats.multiple import adjust
 ClaimRow = dict[str, Any]
 """A claim with what was computed for it: numbers and words by column."""
 LEVEL = 0.05
-MARGIN = 0.02
+MARGIN, MARGIN_LOG_ODDS = 0.02, 0.1
 Word = Literal["confirmed", "refuted", "not decided", "not run"]
 STANDS: Mapping[str, Word] = {"stands": "confirmed", "falls": "refuted", "not decided": "not decided"}
 
@@ -116,8 +116,10 @@ def study_claims(tables: Mapping[str, pd.DataFrame]) -> list[ClaimRow]:
     for editor in [name for name in tables["levels"]["editor"].unique() if "(" not in name]:
         own = [*_pairs(tables["accuracy"], editor), *_groups(tables["excess"], editor)]
         for row, p in zip(own, adjust([float(row["p"]) for row in own])):
+            reach = max(abs(float(row["low"])), abs(float(row["high"])))  # of 95 %: those of 90 % are nearer to 0
+            near = {"reach": reach, "margin": MARGIN_LOG_ODDS if row["unit"] == "nats" else MARGIN}
             row |= {"p_adjusted": float(p)}
-            row |= {"verdict": verdict(float(row["value"]), float(p), loss=bool(row["loss"]))}
+            row |= {"verdict": verdict(float(row["value"]), float(p), loss=bool(row["loss"]), **near)}
         rows += own
     return rows + _everybody(tables["levels"])
 

@@ -19,11 +19,12 @@ def took(tables: Tables) -> str:
     """Return efficacy, paraphrases and neighbours of the unedited model, the editors and their controls."""
     table = tables["success"]
     rows = []
-    for editor in dict.fromkeys(table["editor"]):
-        own = table[table["editor"] == editor].drop_duplicates("measure").set_index("measure")
-        shares = [own.loc[name] for name in ("ES", "PS", "NS")]
-        cells = [share_text(each["value"], each["low"], each["high"]) for each in shares]
-        rows.append([named(editor), *cells, f"{own.loc['ES', 'n_edits']:.0f}"])
+    table = table.sort_values("editor", key=lambda names: names != "unedited", kind="stable")
+    table = table.drop_duplicates(["editor", "measure", "n_edits"])
+    for (editor, n), own in table.groupby(["editor", "n_edits"], sort=False):
+        shares = own.set_index("measure")[["value", "low", "high"]].T
+        cells = [share_text(*map(float, shares[name])) for name in ("ES", "PS", "NS")]
+        rows.append([named(str(editor)), *cells, f"{n:.0f}"])
     return markdown_table(["model", "edit's own prompt", "paraphrases", "neighbours", "edits"], rows)
 
 

@@ -29,6 +29,7 @@ from benchmarks.study.sentences import (
     named,
     null_rate,
     other_models,
+    other_scale,
 )
 from seesaw_cf.base.files import write_text
 from seesaw_cf.report.results import relation_name
@@ -67,10 +68,11 @@ def levels(tables: Tables) -> str:
                 if later is None
                 else f"{estimate_text(later['difference'], later['difference_low'], later['difference_high'])} "
                 f"(n = {later['n_edits']:.0f})",
+                other_scale(tables, row["editor"], row["level"]) or NONE,
             ]
         )
     heads = ["editor", "what", "before", "change", "control's", "difference", "p", "questions; edits", "verdict"]
-    heads.append("difference with all edits so far")
+    heads += ["difference with all edits so far", "the same on the other scale"]
     return markdown_table(heads, rows, left=2)
 
 
@@ -119,7 +121,8 @@ def _tests(tables: Tables) -> pd.DataFrame:
 
 def decided(tables: Tables) -> str:
     """Return the contrasts with a verdict on a group, or that there is none."""
-    table = _tests(tables)
+    table, keys = _tests(tables), ["model", "part", "relation", "holds", "axis", "group"]
+    control = table[table["editor"].str.contains("(", regex=False)].set_index(keys)
     table = table[table["verdict"].isin(AFFECTED)]
     if table.empty:
         return "No contrast of any editor, change or control, in any model, came out *worse off* or *better off*."
@@ -131,14 +134,31 @@ def decided(tables: Tables) -> str:
             f"{HOLDS[row['holds']]} answer",
             "all" if row["relation"] == "all" else relation_name(row["relation"]),
             f"{estimate_text(row['value'], row['low'], row['high'])} {_unit(row)}",
+            estimate_text(*control.loc[tuple(row[name] for name in keys), ["value", "low", "high"]]),
             p_value(row["p_adjusted"]),
             f"{row['n_edits']:.0f}; {row['n_people']:.0f}",
             row["verdict"],
         ]
         for row in table.to_dict("records")
     ]
-    heads = ["model", "editor", "group", "holders of the", "edits of", "contrast", "p", "edits; people", "verdict"]
+    heads = ["model", "editor", "group", "holders of the", "edits of", "contrast", "control's", "p"]
+    heads += ["edits; people on both sides", "verdict"]
     return markdown_table(heads, rows, left=5)
+
+
+def twins(tables: Tables) -> str:
+    """Return how many counted contrasts repeat another one with its sign turned, of those at the newest looks."""
+    table = _tests({"contrasts": newest(tables["contrasts"])})
+    table = table[table["p"].notna() & ~table["editor"].str.contains("(", regex=False)]
+    keys = ["model", "editor", "relation", "holds", "axis", "p", "n", "n_edits"]
+    repeats = table[table.assign(size=table["value"].abs()).duplicated([*keys, "size"])]
+    words = [f"{int(repeats['verdict'].isin(AFFECTED).sum())} of the decided ones"]
+    words.append(f"{int((repeats['verdict'] == 'equivalent').sum())} of the equivalent ones")
+    return (
+        "Where a third gender is recorded, men against all others and women against all others both count, also where "
+        f"they are one test with its sign turned: at the newest looks {len(repeats)} contrasts repeat another in this "
+        f"way, {' and '.join(words)}. The correction counts them as tests of their own, which claims less."
+    )
 
 
 def _unit(row: Row) -> str:
@@ -240,13 +260,14 @@ PARTS: Mapping[str, Callable[[Tables], str]] = {
     "BEFORE": before,
     "PAIRS": pairs,
     "CLAIMS": claims,
-    "LIMITS": limits,
 }
 OF_ALL: Mapping[str, Callable[[Tables], str]] = {
     "DECIDED": lambda tables: decided({"contrasts": newest(tables["contrasts"])}),
+    "TWINS": twins,
     "OTHERS": others,
     "OTHER_MODELS": lambda tables: other_models(_by_model(tables)),
     "POOLED": every_pooled,
+    "LIMITS": limits,
     "HAPPENED": lambda tables: happened(_by_model(tables)),
     "NULL": every_null,
     "CARD": card,
@@ -263,6 +284,7 @@ def views(tables: Tables, model: str = MODEL) -> Tables:
         "later levels": latest[~latest.index.isin(tested.index)],
         "all before": own["before"],
         "all verdicts": own["verdicts"],
+        "all null": own["null"],
     }
 
 

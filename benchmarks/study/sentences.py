@@ -9,6 +9,7 @@ import pandas as pd
 
 from benchmarks.study.looks import LOOKS, MODEL, Look, look_of, looks_at
 from seesaw_cf.report.text import effect, minus
+from seesaw_cf.stats.simple import proportion
 from seesaw_cf.stats.verdicts import AFFECTED
 
 Row = Mapping[Hashable, Any]
@@ -31,6 +32,8 @@ MODELS = {
     "smollm2-changed": "SmolLM2-135M-Instruct, changed as a whole",
     "smollm2-released": "SmolLM2-135M-Instruct, on records that the papers released",
 }
+_OLD = "target_true"
+_OF = {"mend": " of two trainings"}  # each file of edits had its own network
 _THREE = ("memit", "ft", "lora")
 # Declared parts of each model.
 ORDER: Mapping[str, Sequence[str]] = {
@@ -79,7 +82,7 @@ def by_verdict(tables: Tables, level: str) -> str:
         row = _level(tables, editor, level)
         settled = str(row["verdict"]).endswith("its control")
         later = later_level(tables, editor, level)
-        more = f"; {later['n_edits']:.0f} edits {_change(later)}" if later is not None else ""
+        more = f"; {later['n_edits']:.0f} edits{_OF.get(editor, '')} {_change(later)}" if later is not None else ""
         value = f" ({row['n_edits']:.0f} edits {_change(row)}{more})" if settled else ""
         clauses.setdefault(str(row["verdict"]), []).append(named(editor) + value)
     order = sorted(clauses, key=lambda verdict: not verdict.endswith("its control"))
@@ -131,7 +134,7 @@ def detectable(tables: Tables) -> str:
 
 
 def abstract(tables: Tables) -> str:
-    """Return five sentences."""
+    """Return six sentences."""
     editors, runs = own_editors(tables), tables["runs"].set_index("part")
     edits = {name: int(n) for name, n in runs["edits"].items()}
     counts = listed(
@@ -142,6 +145,7 @@ def abstract(tables: Tables) -> str:
     )
     prompts, people = runs["prompts"].max(), runs["people"].max()
     facts = _level(tables, editors[0], "other_facts")
+    others = {name: other_scale(tables, name, _OLD) for name in editors}
     return " ".join(
         [
             f"We wrote false facts about people, one at a time, into SmolLM2-135M-Instruct, {counts}, and asked up to "
@@ -155,6 +159,9 @@ def abstract(tables: Tables) -> str:
             f"{by_verdict(tables, 'target_new')}.",
             f"{_groups_of_all(tables)}; the smallest pooled contrast that a test alone finds with power 80 % is "
             f"{detectable(tables)}.",
+            "On the scale that does not decide, people who hold the old answer moved by "
+            f"{listed([f'{other} ({named(name)})' for name, other in others.items() if other])}: where the sign "
+            "differs, the held answer was improbable before the edit, and the scale decides the verdict.",
             "What is undetermined is not shown to be equal, the models are small and were quantised, and nothing is "
             "said about other models, editors or settings.",
         ]
@@ -168,12 +175,12 @@ def findings(tables: Tables) -> str:
         for level, sentence in _LEVEL_SENTENCES.items():
             row = _level(tables, editor, level)
             settled = str(row["verdict"]).endswith("its control")
-            few = f" {row['half_edits']:.0f} of {row['n_edits']:.0f} edits carry half of the change." if settled else ""
+            few = f" {row['half_edits']:.0f} of {row['n_edits']:.0f} edits make up half of it." if settled else ""
             text = f"**{named(editor)}: {sentence}: {row['verdict']}.** Difference from its control {_change(row)}."
             words.append((0 if settled else 2, f"- {text}{few}{_with_later_edits(tables, editor, level)}"))
-        if _writes_for_all(tables, editor):
-            text = f"**{named(editor)} writes its new answer for other people too**, whichever of the two they hold: "
-            words.append((0, f"- {text}false of those who hold the old one, right of those who hold the new one."))
+        if _moves_all(tables, editor):
+            text = f"**{named(editor)}: answers about other people move towards its new answer**, whichever of the two"
+            words.append((0, f"- {text} they hold: it is false of those who hold the old one."))
         own = tables["contrasts"]
         own = own[(own["editor"] == editor) & ~own["mirror"].astype(bool)]
         away = int(own["verdict"].isin(AFFECTED).sum())
@@ -188,9 +195,12 @@ def _with_later_edits(tables: Tables, editor: str, level: str) -> str:
     if row is None:
         return ""
     settled = str(_level(tables, editor, level)["verdict"]).endswith("its control")
-    open_again = settled and row["difference_low"] <= 0 <= row["difference_high"]
-    doubt = ", an interval with 0 in it: more edits do not bear the verdict out" if open_again else ""
-    return f" With {row['n_edits']:.0f} edits it is {_change(row)}{doubt}."
+    holds_0 = row["difference_low"] <= 0 <= row["difference_high"]
+    doubt = ", an interval with 0 in it: more edits do not bear the verdict out" if settled and holds_0 else ""
+    more = (
+        ", an interval without 0. The declared test was that of the first look" if not settled and not holds_0 else ""
+    )
+    return f" With {row['n_edits']:.0f} edits{_OF.get(editor, '')} it is {_change(row)}{doubt}{more}."
 
 
 def later_level(tables: Tables, editor: str, level: str) -> Row | None:
@@ -200,7 +210,17 @@ def later_level(tables: Tables, editor: str, level: str) -> Row | None:
     return own.to_dict("records")[0] if len(own) else None
 
 
-def _writes_for_all(tables: Tables, editor: str) -> bool:
+def other_scale(tables: Tables, editor: str, level: str) -> str:
+    """Return the difference with all edits so far on the scale that does not decide; "" where there is one scale."""
+    for name in ("later levels", "levels"):
+        table = tables[name]
+        own = table[(table["editor"] == editor) & (table["level"] == level) & ~table["decides"].astype(bool)]
+        if len(own):
+            return _change(own.to_dict("records")[0])
+    return ""
+
+
+def _moves_all(tables: Tables, editor: str) -> bool:
     """Return whether both kinds of holders are shown to move towards the new answer more than after the control."""
     verdicts = [_level(tables, editor, level)["verdict"] for level in ("target_true", "target_new")]
     return verdicts == ["worse than its control", "better than its control"]
@@ -286,8 +306,9 @@ COST = {
     ("alphaedit", "edits1"): "847 s, 1.8 GB",
 }
 DEVIATIONS = (
-    "- **Run from** the code of commit `548775c` with the declared files of commit `d087f3e`. What FT and ROME do "
-    "by default has changed in the package since, and what MEMIT does in Gemma 3 270M and Qwen2.5.",
+    "- **Run from** the code of commit `548775c` with the declared files of commit `d087f3e`, copied to the other "
+    "machine (manifests of what ran there name the copy's commit, `df8d9d2`, those of the first parts none). What "
+    "FT and ROME do by default has changed in the package since, and what MEMIT does in Gemma 3 270M and Qwen2.5.",
     "- **Amended before any edit**: 40 edits in stage 1 in place of 80, with three looks in place of two "
     "([the declaration](study_declared.md) says why).",
     "- **On another machine**: stage 3, the second file of stage 4, and stages 5 and 7 ran side by side on one NVIDIA "
@@ -306,30 +327,50 @@ DEVIATIONS = (
     "- **Another control for IKE, decided before any of its edits**: the declared one is a random change of weights, "
     "and IKE changes none, so that the declared command fails. Its control is `unrelated`: the same text in front of "
     "every question, with a false fact about a thing in place of the one about a person.",
-    "- **MEND** ran with the package's own training, 300 steps on the 800 texts. It writes its answer for everybody.",
+    "- **MEND** ran with the package's own training, 300 steps on the 800 texts, for each file anew and the "
+    "second time on another machine. The two networks differ (people who hold the old answer: 11.6 and 21.8 nats "
+    "beyond the control), so that what is said of 80 edits is an average over two editors. The first look has "
+    "one.",
+    "- **Templates**: the declaration says two for all people of an edit. The records have two for work and "
+    "language, and one for birth, gender and citizenship.",
+    "- **The second model of stage 5** is declared as Qwen2.5-0.5B. The one that installs, and ran, is "
+    "Qwen2.5-Coder-0.5B-Instruct. On it and on Gemma 3 270M editors have the package's settings for the model "
+    "(FT: steps of 0.005, relative to the weights, changes of at most 5 %), on SmolLM2 those of the papers.",
     "- **Another order, decided after stage 1 was read and before any part of stage 4 ran**: the first file of stage 4 "
     "comes after stage 2 and before stage 3, so that every editor has a first look. Each look has its declared level.",
-    "- **Written after the declaration, before any score was read**: which rows of the table of claims stand for which "
-    "sentence of a paper (`benchmarks/study/claims.py`), and the programs of this page (commit `518bfd0`).",
+    "- **Written after the declaration, before any score was read**: which rows of the table of claims stand for "
+    "which sentence of a paper (`benchmarks/study/claims.py`), and the programs of this page (commit `518bfd0`). "
+    "Changed after scores were read: test A became a row about FT, and four claims that have no stage or need "
+    "people went from *not run* to *not decided*. Until the third look at IKE, a claim inside the margin was *not "
+    "decided* where the declared rule says *refuted*.",
     "- **Added, not declared**: 40 records that SEESAW-CF's authors released, drawn with seed 0 from the 260 of three "
     "files whose right answer about the watched property the package's own samples know. Of the 33,821 people in the "
     "released files these samples know 59, so that nothing can be said about groups: the others would have "
     "to be looked up in Wikidata. They "
     "ask about holders of the new answer alone, in the authors' own prompts.",
-    "- **Added after the first part was read**: that an editor *writes its new answer for other people too*, which "
+    "- **Added after the first part was read**: that answers about other people *move towards the new answer*, which "
     "repeats two declared verdicts, and words that explain tables. No number and no verdict follows from them.",
 )
 
 
 def null_rate(tables: Tables) -> str:
-    """Return how often permuted labels gave a corrected p below the level."""
-    rows = [
-        f"{row['false']:.0f} of {row['reports']:.0f} permuted reports of {named(row['editor'])} "
-        f"({100 * row['false'] / row['reports']:.1f} %) have a corrected p below "
-        f"{100 * look_of(tables, row['editor']).alpha:.2g} % among {row['tests']:.0f} tests"
-        for row in tables["null"].to_dict("records")
-    ]
-    return "; ".join(rows) + "."
+    """Return how often permuted labels gave a corrected p below the level of each look, and where that is too often."""
+    table, looks = tables["all null"], looks_at(str(tables["runs"]["model"].iloc[0]))
+    words = []
+    for look in looks:
+        rows, level = table[table["records"] == look.name].to_dict("records"), f"{100 * look.alpha:.2g} %"
+        counts = [f"{named(row['editor'])} {100 * row['false'] / row['reports']:.1f} %" for row in rows]
+        often = [
+            f"{named(row['editor'])} (95 % interval {100 * share.low:.1f} to {100 * share.high:.1f} %)"
+            for row in rows
+            if (share := proportion(int(row["false"]), int(row["reports"]))).low > look.alpha
+        ]
+        if rows:
+            more = f". More often than the level says: {listed(often)}" if often else ""
+            words.append(
+                f"at a level of {level}, of {rows[0]['reports']:.0f} permuted reports each, {listed(counts)}{more}"
+            )
+    return "; ".join(words) + "."
 
 
 def limits(tables: Tables) -> str:
@@ -338,14 +379,18 @@ def limits(tables: Tables) -> str:
     few, many = tables["runs"]["edits"].min(), tables["runs"]["edits"].max()
     return "\n".join(
         [
-            f"- **{few:.0f}{f' to {many:.0f}' if many > few else ''} edits** can miss rare harm: intervals of means "
-            "speak about harm that some edit of the sample had. Sizes of contrasts are not claimed below 80 edits.",
-            "- **Small models**, quantised to 4 bits and dequantised, that know names softly. What they say before any "
-            "edit is the frame of every number.",
+            f"- **{few:.0f}{f' to {many:.0f}' if many > few else ''} edits** can miss rare harm: intervals of "
+            "means speak about harm that some edit of the sample had. A verdict on a group within one relation "
+            "rests on 16 to 80 edits: its estimate is beyond the margin, and its interval may reach into it.",
+            "- **One template** for edits of birth, gender and citizenship, two for work and language: what is said of "
+            "groups after an edit of gender or citizenship is said of one wording.",
+            "- **Small models**, quantised to 4 bits and dequantised, that know little about most of these "
+            "people. What they say before any edit is in every table, and must be read with it.",
             "- **One control seed**: differences include how one random direction happens to fall.",
             "- **Fame** cannot be held equal, since the records have no counts of sitelinks. Confidence and "
             "familiarity, which are the model's, stand in for it.",
             "- **Labels** are those that the records have. Who has none is in no group.",
-            f"- **Noise**: scoring alone moves log-odds by {floor:.1e} nats at most. Kept scores have steps of 4.9e-4.",
+            f"- **Noise**: scoring alone moves log-odds by {floor:.1e} nats at most on one machine, and by 0.01 "
+            "between two machines. Kept scores have steps of 4.9e-4.",
         ]
     )
