@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import ClassVar, Self
 
 import torch
@@ -84,20 +85,27 @@ class AlphaEdit(SpreadEdit):
         """
         editor = super().fit(model, tokenizer)
         moments = require(editor.fitted, "AlphaEdit").moments
-        bases = {layer: self._cached(moment.matrix, layer) for layer, moment in moments.items()}
+        files = {layer: self._file(moment.matrix) for layer, moment in moments.items()}
+        for wait in (False, True):  # first those that no other process is at: of a large model one takes minutes
+            for layer, file in files.items():
+                self._make(file, moments[layer].matrix, layer, wait=wait)
+        bases = {layer: read(file, file.stem, ["basis"], [])[0]["basis"] for layer, file in files.items()}
         if sum(basis.nbytes for basis in bases.values()) <= require(editor.fitted, "AlphaEdit").room:
             bases = {layer: basis.to(float64_device(model.device)) for layer, basis in bases.items()}
         return replace(editor, bases=bases, past={})
 
-    def _cached(self, moment: Tensor, layer: int) -> Tensor:
-        """Return the null space from the cache, where one process puts it: of a large model it takes minutes."""
+    def _file(self, moment: Tensor) -> Path:
+        """Return where the null space of a second moment is kept."""
         key = hashlib.sha256(moment.contiguous().numpy().data)
         key.update(f"{moment.dtype} {self.config.null_threshold!r}".encode())
-        file = cache_folder() / "null_spaces" / f"{key.hexdigest()}.safetensors"
-        with file_lock(file.with_suffix(".lock"), wait=True, required=False):
-            if not file.exists():
-                write(file, {"basis": self._null_space(moment, layer)}, key.hexdigest(), {})
-            return read(file, key.hexdigest(), ["basis"], [])[0]["basis"]
+        return cache_folder() / "null_spaces" / f"{key.hexdigest()}.safetensors"
+
+    def _make(self, file: Path, moment: Tensor, layer: int, *, wait: bool) -> None:
+        """Write a null space unless it is there, or another process is at it and `wait` is False."""
+        if not file.exists():
+            with file_lock(file.with_suffix(".lock"), wait=wait, required=False) as mine:
+                if mine and not file.exists():
+                    write(file, {"basis": self._null_space(moment, layer)}, file.stem, {})
 
     def _null_space(self, moment: Tensor, layer: int) -> Tensor:
         values, vectors = torch.linalg.eigh(in_float64(moment))
