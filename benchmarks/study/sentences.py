@@ -182,11 +182,21 @@ def findings(tables: Tables) -> str:
             text = f"**{named(editor)}: answers about other people move towards its new answer**, whichever of the two"
             words.append((0, f"- {text} they hold: it is false of those who hold the old one."))
         own = tables["contrasts"]
-        own = own[(own["editor"] == editor) & ~own["mirror"].astype(bool)]
-        away = int(own["verdict"].isin(AFFECTED).sum())
+        own = own[(own["part"] == editor) & ~own["mirror"].astype(bool)]
+        away = int(own.loc[own["editor"] == editor, "verdict"].isin(AFFECTED).sum())
         text = f"**{named(editor)}: groups of people.** {_sentence(groups(tables, editor))}"
-        words.append((1 if away else 3, f"- {text}. The table below says which." if away else f"- {text}."))
+        words.append((1 if away else 3, f"- {text}.{_of_controls(own) if away else ''}"))
     return "\n".join(text for _, text in sorted(words, key=lambda each: each[0]))
+
+
+def _of_controls(contrasts: pd.DataFrame) -> str:
+    """Return in how many of an editor's decided contrasts its control goes the same way."""
+    keys, control = ["relation", "holds", "axis", "group"], contrasts["editor"].str.contains("(", regex=False)
+    away = contrasts[~control & contrasts["verdict"].isin(AFFECTED)].merge(contrasts[control], on=keys)
+    sure = (away["low_y"] > 0) | (away["high_y"] < 0)
+    n = int((sure & (away["value_x"] * away["value_y"] > 0)).sum())
+    same = f" In {n} of them the control's contrast goes the same way, with an interval without 0." if n else ""
+    return f" The table below says which.{same}"
 
 
 def _with_later_edits(tables: Tables, editor: str, level: str) -> str:
@@ -316,7 +326,7 @@ DEVIATIONS = (
     "(torch 2.11 in place of 2.13). The first part of stage 1 was repeated there: its 26,924 scores after an edit "
     "differ by 2.2e-4 nats (root mean square; 0.01 at most), those of its control by 1e-5. 120 of the 320 edits "
     "of AlphaEdit's third file were made there too, the others and all of their controls on a CPU. LoRA's third file "
-    "was made by two processes side by side on a CPU.",
+    "and IKE's were made by two processes side by side on a CPU.",
     "- **Stage 6 has 50 coupled edits**, all that the sample has, in place of 60. MEMIT's and FT's texts and those of "
     "their controls were written on the same card, two of seven blocks of ROME's and all of its control's on a CPU.",
     "- **Level of stage 7**, which the declaration does not give: one look at 5 %, as in stage 5.",

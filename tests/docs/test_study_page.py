@@ -1,5 +1,6 @@
 """The page of the declared study is what its tables give, and its tables are what the kept scores give."""
 
+import re
 from pathlib import Path
 from typing import NamedTuple
 
@@ -13,8 +14,10 @@ from benchmarks.study.keep import KEPT
 from benchmarks.study.looks import LOOKS, MODEL, ONE_LOOK, finished_looks, join, looks_at, newest
 from benchmarks.study.page import PAGE, TEMPLATES, page
 from benchmarks.study.records import FOLDER, stages
+from benchmarks.study.sentences import named
 from seesaw_cf.records.load import load_cases
 from seesaw_cf.records.relations import FREE
+from seesaw_cf.report.text import minus
 
 FINISHED = list(finished_looks(KEPT))
 NEWEST = {(model, editor): look for model, look, editor, _ in FINISHED}
@@ -89,20 +92,28 @@ def test_the_page_is_made_from_the_tables() -> None:
 
 
 def test_the_readme_has_the_numbers_of_the_tables() -> None:
-    table = newest(pd.read_csv(table_file("levels")))
-    table = table[(table["model"] == MODEL) & table["decides"] & (table["level"] == "target_true")]
-    gains = table.set_index("editor")["difference"]
+    levels = pd.read_csv(table_file("levels"))
+    levels = levels[(levels["model"] == MODEL) & (levels["level"] == "target_true") & levels["difference"].notna()]
     text = " ".join((PAGE.parents[1] / "README.md").read_text(encoding="utf-8").split())
-    shown = {name: f"{gains[name]:.2f}" for name in gains.index.dropna()}
-    first, *others = (("AlphaEdit", "alphaedit"), ("MEMIT", "memit"), ("FT", "ft"), ("LoRA", "lora"), ("MEND", "mend"))
-    words = [f"by {shown[first[1]]} nats ({first[0]})", *(f"{shown[name]} ({label})" for label, name in others)]
-    assert f"{', '.join(words[:-1])} and {words[-1]} more" in text
+    looks = {"mend": LOOKS[0]} | dict.fromkeys(("alphaedit", "memit", "rome", "ft", "lora", "ike"), LOOKS[-1])
+    for row in levels.to_dict("records"):
+        if looks[row["editor"]].name != row["records"]:
+            continue
+        value, low, high = (row[f"difference{end}"] for end in ("", "_low", "_high"))
+        if row["decides"]:
+            assert re.search(rf"{named(row['editor'])}:? {value:.2f} \[{low:.2f}, {high:.2f}\]", text), row
+        elif row["editor"] in ("ike", "ft"):
+            assert minus(f"{value:.3f}") in text
+        else:
+            assert row["editor"] == "mend" or 0.002 <= round(value, 3) <= 0.005
     counts = newest(pd.read_csv(table_file("verdicts")))
     counts = counts[(counts["records"] == LOOKS[-1].name) & ~counts["editor"].str.contains("(", regex=False)]
     decided = counts[["worse off", "better off"]].to_numpy().sum()
     tests = decided + counts[["equivalent", "undetermined"]].to_numpy().sum()
-    assert f"groups differ in {decided} of {tests:,} contrasts" in text
-    assert f"and {counts['equivalent'].sum()} are shown to be too small to matter" in text
+    assert f"Groups differ in {decided} of {tests:,} contrasts" in text
+    assert f"{counts['equivalent'].sum()} are shown to be inside the margin" in text
+    few = ~counts["editor"].isin(["alphaedit", "memit", "rome"])
+    assert counts.loc[few, "equivalent"].sum() == 3
 
 
 def test_a_new_look_comes_to_its_place_in_the_tables() -> None:
