@@ -20,7 +20,8 @@ README = ROOT / "README.md"
 PAGES = [README, *sorted((ROOT / "docs").rglob("*.md"))]
 MADE = {ROOT / "docs" / name for name in generated()}  # only in the site
 # Pages that `make exhaustive` runs: what they show is what `make slow` runs in tests of the same commands.
-WEEKLY = {"editors", "engine", "instruments", "longform", "moments", "related", "sharing", "statistics", "stereotypes"}
+WEEKLY = {"editors", "engine", "instruments", "longform", "moments", "papers", "related", "sharing", "statistics"}
+WEEKLY |= {"stereotypes"}
 RUN_PAGES = [pytest.param(page, marks=[pytest.mark.exhaustive] if page.stem in WEEKLY else []) for page in PAGES]
 BLOCK = re.compile(r"^```(bash|python|yaml)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 UNFILLED = re.compile(r"ORG/|YOUR_|https?://(?!127\.0\.0\.1)")
