@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from seesaw_cf.errors import RunFolderError, ServiceError
-from seesaw_cf.run.workers import call_on_actors, run_on_ray
+from seesaw_cf.run.workers import _Worker, call_on_actors, run_on_ray
 from tests.scoring.fake_ray import FakeRay, FakeRun, OutOfMemoryError, RayActorError, RayTaskError
 
 DEAD = RayActorError("The actor died.\n\tclass: _Worker")
@@ -55,6 +55,31 @@ def test_no_more_actors_than_the_nodes_have_place_for(
     assert len(ray.started) == count
     assert sorted(run.done) == list(range(20))
     assert run.merged == 1
+
+
+def test_an_actor_claims_the_folder_where_it_lives_once() -> None:
+    run, claims = FakeRun(range(6)), list[int]()
+    run.store.claim = lambda: claims.append(len(run.done))
+    worker = _Worker(making(run))
+    worker.do(3)
+    worker.do(4)
+    assert claims == [0], "before its first task, whoever asked for the open ones"
+
+
+@pytest.mark.parametrize(
+    ("given", "environment", "where"),
+    [(None, None, "local"), (None, "10.0.0.1:6379", "10.0.0.1:6379"), ("auto", "10.0.0.1:6379", "auto")],
+)
+def test_a_cluster_that_nobody_named_is_not_joined(
+    given: str | None, environment: str | None, where: str, ray: FakeRay, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    if environment is not None:
+        monkeypatch.setenv("RAY_ADDRESS", environment)
+    joined = list[object]()
+    vars(ray).update(is_initialized=lambda: False, init=lambda **how: joined.append(how["address"]), shutdown=int)
+    assert run_on_ray(making(FakeRun([0])), address=given, progress=False)
+    assert joined == [where]
 
 
 def test_no_more_actors_than_tasks(ray: FakeRay) -> None:
