@@ -33,7 +33,7 @@ MODELS = {
     "smollm2-released": "SmolLM2-135M-Instruct, on records that the papers released",
 }
 _OLD = "target_true"
-_OF = {"mend": " of two trainings"}  # each file of edits had its own network
+_TRAININGS = {"mend": " of two trainings"}  # each file of edits had its own network
 _THREE = ("memit", "ft", "lora")
 # Declared parts of each model.
 ORDER: Mapping[str, Sequence[str]] = {
@@ -82,7 +82,9 @@ def by_verdict(tables: Tables, level: str) -> str:
         row = _level(tables, editor, level)
         settled = str(row["verdict"]).endswith("its control")
         later = later_level(tables, editor, level)
-        more = f"; {later['n_edits']:.0f} edits{_OF.get(editor, '')} {_change(later)}" if later is not None else ""
+        more = (
+            f"; {later['n_edits']:.0f} edits{_TRAININGS.get(editor, '')} {_change(later)}" if later is not None else ""
+        )
         value = f" ({row['n_edits']:.0f} edits {_change(row)}{more})" if settled else ""
         clauses.setdefault(str(row["verdict"]), []).append(named(editor) + value)
     order = sorted(clauses, key=lambda verdict: not verdict.endswith("its control"))
@@ -134,7 +136,7 @@ def detectable(tables: Tables) -> str:
 
 
 def abstract(tables: Tables) -> str:
-    """Return six sentences."""
+    """Return five sentences."""
     editors, runs = own_editors(tables), tables["runs"].set_index("part")
     edits = {name: int(n) for name, n in runs["edits"].items()}
     counts = listed(
@@ -156,12 +158,11 @@ def abstract(tables: Tables) -> str:
             f"minus control, is {by_verdict(tables, 'other_facts')}.",
             "The move towards the new answer, editor minus control, is, about people who hold the old one (of whom the "
             f"new one is false), {by_verdict(tables, 'target_true')}, while about people who hold the new one it is "
-            f"{by_verdict(tables, 'target_new')}.",
+            f"{by_verdict(tables, 'target_new')}; on the scale that does not decide, the former moved by "
+            f"{listed([f'{other} ({named(name)})' for name, other in others.items() if other])}, and where the sign "
+            "differs the two scales contradict each other.",
             f"{_groups_of_all(tables)}; the smallest pooled contrast that a test alone finds with power 80 % is "
             f"{detectable(tables)}.",
-            "On the scale that does not decide, people who hold the old answer moved by "
-            f"{listed([f'{other} ({named(name)})' for name, other in others.items() if other])}: where the sign "
-            "differs, the held answer was improbable before the edit, and the scale decides the verdict.",
             "What is undetermined is not shown to be equal, the models are small and were quantised, and nothing is "
             "said about other models, editors or settings.",
         ]
@@ -210,7 +211,7 @@ def _with_later_edits(tables: Tables, editor: str, level: str) -> str:
     more = (
         ", an interval without 0. The declared test was that of the first look" if not settled and not holds_0 else ""
     )
-    return f" With {row['n_edits']:.0f} edits{_OF.get(editor, '')} it is {_change(row)}{doubt}{more}."
+    return f" With {row['n_edits']:.0f} edits{_TRAININGS.get(editor, '')} it is {_change(row)}{doubt}{more}."
 
 
 def later_level(tables: Tables, editor: str, level: str) -> Row | None:

@@ -289,9 +289,7 @@ class Run:
         if world > 1:  # the other workers score the other blocks meanwhile; `before` finds them in the cache
             self.score_before(self.parts[rank::world])
         _ = self.before, self.hashes
-        if (
-            world == 1 and self.exchange is not None
-        ):  # of machines that do not know each other, each in an order of its own
+        if world == 1 and self.exchange is not None:  # machines that do not know each other: in orders of their own
             rank, world = crc32(f"{gethostname()} {os.getpid()}".encode()), 2**32
         order = work_order(still_open, rank, world)
         bar = Bar(order, "edit, score, restore", unit="block", disable=not self.progress)
