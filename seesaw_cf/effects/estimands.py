@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from operator import itemgetter
 from typing import Literal, get_args
 
 import numpy as np
@@ -42,6 +43,7 @@ from seesaw_cf.stats.bootstrap import Floats
 from seesaw_cf.stats.mixed import mixed_contrast
 
 Method = Literal["clustered", "mixed"]
+Side = NDArray[np.bool_]
 
 
 def _usable(prompts: pd.DataFrame, holds: str) -> pd.DataFrame:
@@ -126,8 +128,8 @@ def group_contrasts(
         One row per editor, relation and group, with `reference`, the fields of `seesaw_cf.types.Estimate`, the same
         contrast in log-odds and share (as `estimate_groups`), and `likelier_pre`, the mean probability of the likelier
         answer before the edit, of the side where it is lower. Below 0: the group lost more confidence than the
-        reference. `mirror` marks the second of two exclusive labels: the row before it with signs
-        turned, not another test.
+        reference. `mirror` marks a contrast that compares the same rows as the row before it with the sides exchanged:
+        signs are turned, and it is not another test.
 
     Raises:
         UnknownNameError: Unknown axis or method, or a reference that no person has.
@@ -155,14 +157,22 @@ def group_contrasts(
             np.empty((len(rows), 0)) if estimand is None else covariates_of(rows, estimand),
         )
         del rows
-        two = reference is None and len(groups) == 2 and not np.logical_and(*groups.values()).any()
+        found: list[tuple[int, TableRow]] = []
+        alone: dict[tuple[bytes, ...], int] = {}  # sides of a contrast without a mirror -> its place
         for number, (group, own) in enumerate(groups.items()):
+            if group == reference:
+                continue
             other = tagged & ~own if reference is None else groups.get(reference, np.zeros(len(own), bool))
-            sides, mirror = ((group, own), (reference or "others", other)), two and number == 1
-            if group != reference:
-                key = _row(editor, relation, axis, group) | {"reference": sides[1][0], "mirror": mirror}
-                turned = replace(prepared, values=-prepared.values) if mirror else prepared
-                contrasts.append(key | _contrast(turned, sides[::-1] if mirror else sides, method))
+            sides = _Sides.of((group, reference or "others"), own & ~other, other & ~own, prepared.case)
+            key = _row(editor, relation, axis, group) | {"reference": sides.names[1]}
+            place = alone.pop(sides.exchanged().key, None)
+            if place is None:
+                alone[sides.key] = number
+                found.append((number, key | {"mirror": False} | _contrast(prepared, sides, method)))
+            else:
+                turned = replace(prepared, values=-prepared.values)
+                found.append((place, key | {"mirror": True} | _contrast(turned, sides.exchanged(), method)))
+        contrasts += [row for _, row in sorted(found, key=itemgetter(0))]
     return pd.DataFrame(contrasts)
 
 
@@ -178,18 +188,35 @@ class _Prepared:
     covariates: Floats
 
 
-def _contrast(rows: _Prepared, sides: Sequence[tuple[str, NDArray[np.bool_]]], method: Method) -> TableRow:
-    names, (own, other) = zip(*sides)
-    case, n_cases = rows.case, int(rows.case.max()) + 1
-    first, second = own & ~other, other & ~own
-    compared = (np.bincount(case[first], minlength=n_cases) > 0) & (np.bincount(case[second], minlength=n_cases) > 0)
-    if not compared.any():
-        nan = float("nan")
-        empty = [name for name, side in zip(names, (first, second)) if not side.any()]
-        none = Estimate(nan, note=f"nobody is among {empty[0]}" if empty else "no edit was scored on both groups")
-        return _scales([none] * (1 + len(SCALES))) | {"likelier_pre": nan}
-    first, second = first & compared[case], second & compared[case]
-    parts = [case_weights(case, part) for part in (first, second)]
+@dataclass(frozen=True, slots=True)
+class _Sides:
+    """(n,) rows of a group and of what it is compared with, and those of them under edits that were scored on both."""
+
+    names: tuple[str, str]
+    rows: tuple[Side, Side]
+    compared: tuple[Side, Side]
+
+    @classmethod
+    def of(cls, names: tuple[str, str], first: Side, second: Side, case: NDArray[np.intp]) -> _Sides:
+        cases = [np.bincount(case[side], minlength=int(case.max()) + 1) > 0 for side in (first, second)]
+        both = np.logical_and(*cases)[case]
+        return cls(names, (first, second), (first & both, second & both))
+
+    @property
+    def key(self) -> tuple[bytes, ...]:
+        return tuple(np.packbits(side).tobytes() for side in (self.compared if self.compared[0].any() else self.rows))
+
+    def exchanged(self) -> _Sides:
+        return _Sides(self.names[::-1], self.rows[::-1], self.compared[::-1])
+
+
+def _contrast(rows: _Prepared, sides: _Sides, method: Method) -> TableRow:
+    names, (first, second) = sides.names, sides.compared
+    if not first.any():
+        empty = [name for name, side in zip(names, sides.rows) if not side.any()]
+        none = Estimate(np.nan, note=f"nobody is among {empty[0]}" if empty else "no edit was scored on both groups")
+        return _scales([none] * (1 + len(SCALES))) | {"likelier_pre": np.nan}
+    parts = [case_weights(rows.case, side) for side in (first, second)]
     if rows.estimand is not None:
         return _scales(_adjusted(rows, parts, names)) | {"likelier_pre": _likelier(rows, parts)}
     if method == "mixed":

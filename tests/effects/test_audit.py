@@ -84,6 +84,46 @@ def test_two_labels_are_one_hypothesis() -> None:
         assert audit_record(table)["counts"] == {labels[0]: 1}
 
 
+def _tagged(frame: pd.DataFrame, tags: list[str], people: tuple[str, ...]) -> pd.DataFrame:
+    """Give people other labels of race."""
+    return frame.assign(race=[tags if who in people else own for who, own in zip(frame["person"], frame["race"])])
+
+
+def test_a_third_label_hides_no_mirror() -> None:
+    """All who are Latine are Black too: Black people against others is white people against others, turned around.
+    The mirror stands behind what it repeats and the family counts two tests."""
+    both = _tagged(crossed(0.2, people=20), ["Black", "Latine"], ("p1", "p3", "p5", "p7", "p9", "p11"))
+    table = audit(both, AuditSettings(margin=0.05), axes=["race"])
+    assert table["group"].tolist() == ["Black", "white", "Latine"]
+    assert table["mirror"].tolist() == [False, True, False]
+    assert set(table["family_size"]) == {2}
+    first, second = table["value"][:2]
+    assert second == -first
+    assert table["p_adjusted"][0] == table["p_adjusted"][1]
+
+
+def test_edits_that_compare_nobody_hide_no_mirror() -> None:
+    """An edit was asked about one Latine person alone: neither contrast of the two other labels has it."""
+    frame = crossed(0.2, people=20)
+    alone = frame[frame["person"] == "p1"].iloc[:1].assign(case_id=99, race=[["Latine"]], person="p99")
+    table = audit(pd.concat([frame, alone], ignore_index=True), AuditSettings(margin=0.05), axes=["race"])
+    own = table[table["group"] != "Latine"]
+    assert own["mirror"].tolist() == [False, True]
+    apart = audit(_tagged(frame, ["Latine"], ("p1",)), AuditSettings(margin=0.05), axes=["race"])
+    assert not apart["mirror"].any()
+
+
+def test_equal_groups_have_one_mirror_each() -> None:
+    """Two labels that the same people carry are two contrasts; the others' is a mirror of the second."""
+    frame = crossed(0.2, people=20)
+    both = frame.assign(race=[["Black", "African"] if "Black" in own else own for own in frame["race"]])
+    table = audit(both, AuditSettings(margin=0.05), axes=["race"])
+    assert table["group"].tolist() == ["African", "Black", "white"]
+    assert table["mirror"].tolist() == [False, False, True]
+    assert table["value"].nunique() == 2
+    assert table["p_adjusted"].nunique() == 1
+
+
 def test_a_person_with_both_labels_makes_two_hypotheses() -> None:
     frame = crossed(0.2, people=20)
     both = frame.assign(
