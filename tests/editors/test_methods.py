@@ -342,11 +342,41 @@ def test_factors_without_room_are_made_again_and_change_nothing(monkeypatch: pyt
 def test_memory_with_cached_files_is_free(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     facts = tmp_path / "meminfo"
     monkeypatch.setattr("seesaw_cf.models.memory._MEMORY", facts)
+    monkeypatch.setattr("seesaw_cf.models.memory._OWN_GROUPS", tmp_path / "cgroup")
     assert free_memory(torch.device("cpu")) == physical_memory() // 2
     facts.write_text("MemTotal:       100 kB\nMemFree:          1 kB\nMemAvailable:    70 kB\n")
     assert free_memory(torch.device("cpu")) == 70 * 1024
     monkeypatch.setenv("LOCAL_WORLD_SIZE", "7")
     assert free_memory(torch.device("cpu")) == 10 * 1024
+
+
+@pytest.mark.parametrize(
+    ("line", "folder", "limit", "used", "cache"),
+    [
+        ("0::/job/step", "job", "memory.max", "memory.current", "inactive_file"),
+        ("0::/../elsewhere/on/the/host", ".", "memory.max", "memory.current", "inactive_file"),
+        ("4:memory:/docker/1a8e", "memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
+    ],
+)
+def test_memory_is_what_a_container_or_a_job_may_use(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: str, folder: str, limit: str, used: str, cache: str
+) -> None:
+    """Of 1,000 KiB 700 are used, 100 of them a cache of files: 400 are left, and 90 where the machine has no more."""
+    for name in ("_MEMORY", "_OWN_GROUPS", "_GROUPS"):
+        monkeypatch.setattr(f"seesaw_cf.models.memory.{name}", tmp_path / name)
+    group = tmp_path / "_GROUPS" / folder
+    group.mkdir(parents=True)
+    (tmp_path / "_OWN_GROUPS").write_text(f"9:cpu:/job/step\n{line}\n")
+    (group / limit).write_text(f"{1000 * 1024}\n")
+    (group / used).write_text(f"{700 * 1024}\n")
+    (group / "memory.stat").write_text(f"anon {600 * 1024}\n{cache} {100 * 1024}\n")
+    assert physical_memory() == 1000 * 1024
+    (tmp_path / "_MEMORY").write_text("MemAvailable:    900 kB\n")
+    assert free_memory(torch.device("cpu")) == 400 * 1024
+    (tmp_path / "_MEMORY").write_text("MemAvailable:    90 kB\n")
+    assert free_memory(torch.device("cpu")) == 90 * 1024
+    (group / limit).write_text("max\n")
+    assert physical_memory() > 1000 * 1024
 
 
 def test_batch_tokens_bound_what_is_optimised_at_once() -> None:
