@@ -13,7 +13,7 @@ import os
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, cast
 
@@ -297,6 +297,7 @@ def _drive(ray: Any, start: Callable[[], Any], first: Any, todo: list[int], coun
                 tell(_answer(ray, ready))
             except _losses(ray) as error:
                 _count(tries, number, error)
+                idle = _alive(ray, idle)
                 starting |= _asked_ready([start()])
                 waiting += [number] if number != _START else []
             else:
@@ -308,6 +309,16 @@ def _drive(ray: Any, start: Callable[[], Any], first: Any, todo: list[int], coun
 
 def _asked_ready(actors: Iterable[Any]) -> dict[Any, Any]:
     return {actor.ready.remote(): actor for actor in actors}
+
+
+def _alive(ray: Any, actors: Iterable[Any]) -> list[Any]:
+    """Return the actors that still answer: a node that is lost takes all of its actors, the idle ones too."""
+    alive = []
+    for actor in actors:
+        with suppress(*_losses(ray)):
+            _answer(ray, actor.ready.remote())
+            alive.append(actor)
+    return alive
 
 
 def _count(tries: Counter[int], number: int, error: Exception) -> None:

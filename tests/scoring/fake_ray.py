@@ -20,6 +20,7 @@ class FakeRay(ModuleType):
         started: The actors so far.
         fails: (Name of a method, its arguments) -> errors that calls of it end in, one after the other.
         stuck: Actors, by their number, that never get their place.
+        ends: Name of a method and its arguments of the call during which the node of all actors is lost.
     """
 
     def __init__(self, nodes: Sequence[Mapping[str, float]], stuck: Sequence[int] = ()) -> None:
@@ -36,6 +37,8 @@ class FakeRay(ModuleType):
         self.fails: dict[tuple[Any, ...], list[Exception]] = {}
         self.stuck = stuck
         self.waits: set[Reference] = set()
+        self.ends: tuple[Any, ...] | None = None
+        self.lost: set[Any] = set()
 
     def remote(self, **resources: float) -> Callable[[type], Any]:
         """As `ray.remote(num_cpus=1, ...)(Class)`, whose `remote` starts an actor."""
@@ -82,6 +85,10 @@ class _Actor:
 
     def _ask(self, name: str, *args: Any) -> Reference:
         def answer() -> Any:
+            if (name, *args) == self.ray.ends:
+                self.ray.lost, self.ray.ends = set(self.ray.started), None
+            if self in self.ray.lost:
+                raise RayActorError("its node is lost")
             errors = self.ray.fails.get((name, *args))
             if errors:
                 raise errors.pop(0)

@@ -115,6 +115,15 @@ def test_a_task_is_tried_three_times(ray: FakeRay, caplog: pytest.LogCaptureFixt
         run_on_ray(making(FakeRun(range(6))), progress=False)
 
 
+def test_a_lost_node_costs_a_task_one_try(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    """Four actors at work, three of them done: with the fourth they all are lost. The task goes to a new one."""
+    ray, run = _cluster(monkeypatch, FakeRay([{"CPU": 4.0}])), FakeRun(range(4))
+    ray.wait, ray.ends = (lambda references, num_returns: (references[-1:], references[:-1])), ("do", 0)
+    assert run_on_ray(making(run), progress=False)
+    assert (run.done, run.merged) == ([3, 2, 1, 0], 1)
+    assert caplog.messages == ["a worker was lost during task 0; it is done again by a new one"]
+
+
 @pytest.mark.parametrize(
     ("method", "when"), [("open_tasks", "before the first task"), ("merge", "while it merged the tables")]
 )
