@@ -112,13 +112,13 @@ class Run:
         workers make the same ones."""
         size = self.manifest.settings.get("block", EDITS_TOGETHER)
         controls = {name: control_name("random", name) for name in self.editors}
-        return [
-            Task((*seeds, *self.seeds.get(controls.get(name, ""), ())), tuple(units[start : start + size]))
-            for name, seeds in self.seeds.items()
-            if name not in controls.values()
-            for units in (self._units_of(name),)
-            for start in range(0, len(units), size)
-        ]
+        tasks = []
+        for name, seeds in self.seeds.items():
+            if name not in controls.values():
+                together = (*seeds, *self.seeds.get(controls.get(name, ""), ()))
+                own = self._units_of(name)
+                tasks += [Task(together, tuple(own[at : at + size])) for at in range(0, len(own), size)]
+        return tasks
 
     @cached_property
     def seeds(self) -> dict[str, list[str]]:
