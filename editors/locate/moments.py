@@ -98,11 +98,11 @@ def second_moments(
         EditError: No usable text, or activations that are not finite.
         StorageError: A cached file is damaged or belongs to something else.
     """
-    places = moment_files(parts, tokenizer, layers, texts, options, cache)
+    places = ensure_moments(parts, tokenizer, layers, texts, options, cache)
     return {layer: files.load(layer, parts.key_size(layer)) for layer, files in places.items()}
 
 
-def moment_files(
+def ensure_moments(
     parts: ModelParts,
     tokenizer: PreTrainedTokenizerBase,
     layers: Sequence[int],
@@ -119,7 +119,7 @@ def moment_files(
     """
     how = options or MomentOptions()
     length = how.max_length or context_length(parts.model)
-    sample = _within(tokenizer, _sample(texts, how.sample_size, how.seed), length, how)
+    sample = _limit_tokens(tokenizer, _sample(texts, how.sample_size, how.seed), length, how)
     facts = {
         "model": fingerprint(parts.model),
         "corpus": hash_texts(sorted(sample)),
@@ -183,7 +183,9 @@ def _sample(texts: Sequence[str], size: int, seed: int) -> list[str]:
     return random.Random(seed).sample(candidates, min(size, len(candidates)))
 
 
-def _within(tokenizer: PreTrainedTokenizerBase, sample: list[str], length: int | None, how: MomentOptions) -> list[str]:
+def _limit_tokens(
+    tokenizer: PreTrainedTokenizerBase, sample: list[str], length: int | None, how: MomentOptions
+) -> list[str]:
     """The first texts that together have `how.tokens` tokens; all when they have fewer, or no number is given."""
     used = 0
     for start in range(0, len(sample) if how.tokens is not None else 0, how.chunk):
@@ -268,7 +270,7 @@ class _Pass:
                     return False
                 rows = _rows(self.tokenizer, texts[start : start + how.chunk], self.length)[sums.n_rows :]
                 for group in batches([len(ids) for _, ids in rows], how.batch_tokens, rope_limit(model)):
-                    _add(self.parts, [rows[index] for index in group], sums, how.batch_tokens)
+                    _add_keys(self.parts, [rows[index] for index in group], sums, how.batch_tokens)
                     bar.update(len(group))
                     if time.monotonic() - saved >= how.checkpoint_seconds:
                         sums.save()
@@ -281,7 +283,7 @@ class _Pass:
         return True
 
 
-def _add(parts: ModelParts, rows: Sequence[tuple[int, list[int]]], sums: Sums, batch_tokens: int) -> None:
+def _add_keys(parts: ModelParts, rows: Sequence[tuple[int, list[int]]], sums: Sums, batch_tokens: int) -> None:
     """Add (part, tokens) of at most `batch_tokens` tokens with padding."""
     most = min(batch_tokens, _CPU_TOKENS) if parts.model.device.type == "cpu" else batch_tokens
     groups = [sorted(rows[index] for index in group) for group in batches([len(ids) for _, ids in rows], most)]

@@ -103,7 +103,7 @@ def _make(args: argparse.Namespace) -> None:
 
 def _make_files(options: Mapping[str, Any]) -> dict[int, MomentFiles]:
     """Make the moments that options ask for, or what other processes leave of them, and return where they are."""
-    from seesaw_cf.editors.locate.moments import MomentOptions, moment_files
+    from seesaw_cf.editors.locate.moments import MomentOptions, ensure_moments
     from seesaw_cf.models.architectures import model_parts
     from seesaw_cf.models.corpus import corpus_of
     from seesaw_cf.run.workers import local_device
@@ -122,7 +122,7 @@ def _make_files(options: Mapping[str, Any]) -> dict[int, MomentFiles]:
     for layer in layers:
         parts.block(layer)
     how = MomentOptions(args.corpus_limit, seed=args.seed, tokens=args.tokens, sampling_error=args.sampling_error)
-    return moment_files(parts, tokenizer, layers, corpus, how)
+    return ensure_moments(parts, tokenizer, layers, corpus, how)
 
 
 def _layers(editor: str, model: PreTrainedModel) -> tuple[int, ...]:

@@ -26,11 +26,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Measure and print."""
-    from seesaw_cf.run.questions import some_clozes
+    from seesaw_cf.run.questions import sample_clozes
     from seesaw_cf.scoring.choose import make_scorer
     from seesaw_cf.scoring.noise import measure_noise
 
-    clozes = some_clozes(cases_of(args), args.clozes, args.seed)
+    clozes = sample_clozes(cases_of(args), args.clozes, args.seed)
     model, tokenizer = load(args)
     scorer, _ = make_scorer(model, tokenizer, args.scorer)
     noise = measure_noise(scorer, clozes, args.seed)

@@ -45,7 +45,7 @@ MARGIN, MARGIN_LOG_ODDS = 0.02, 0.1
 LEAST = 1999
 """Permutations of labels where none are given."""
 # What a raw contrast is made of, besides the columns of its axis and clusters.
-CONTRASTED = (
+CONTRAST_COLUMNS = (
     *("editor", "edit_relation", "holds", "status", "case_id", "person", "prompt_id"),
     *("D", *SCALES, "likelier_pre"),
 )
@@ -202,7 +202,7 @@ def auditing(
     """Permute labels on other threads while the block goes on; the call returns what `audit` does."""
     usable = toward_truth(prompts)
     if estimand is None:  # for want of memory: the rows are copied several times
-        usable = usable.filter(items=list(dict.fromkeys([*CONTRASTED, *axes, *clusters.values()])))
+        usable = usable.filter(items=list(dict.fromkeys([*CONTRAST_COLUMNS, *axes, *clusters.values()])))
     there = (usable["status"] == "ok") & usable["holds"].isin(list(holds))
     usable = usable if there.all() else usable[there]
     chosen = None if estimand is None else ESTIMANDS[one_of("estimand", estimand, ESTIMANDS)]
@@ -212,8 +212,8 @@ def auditing(
         raise RecordError(
             f"audit: no two groups on {list(axes)} to compare; no prompt has a tag, or all have the same."
         )
-    table = _in_order(pd.concat([t for t in tables if len(t)], ignore_index=True), holds)
-    table = _decided(table, settings, score)
+    table = _sort_contrasts(pd.concat([t for t in tables if len(t)], ignore_index=True), holds)
+    table = _choose_scale(table, settings, score)
     if not settings.permuted or dict(clusters) != dict(CLUSTERS):
         yield partial(decide, table, settings)
         return
@@ -260,7 +260,7 @@ def _contrasts(
     return table[table["group"] != UNKNOWN].assign(holds=holds) if len(table) else table
 
 
-def _in_order(table: pd.DataFrame, holds: Sequence[str]) -> pd.DataFrame:
+def _sort_contrasts(table: pd.DataFrame, holds: Sequence[str]) -> pd.DataFrame:
     """Sort contrasts by editor, kind of holder, relation ("all" first); mirrors stay behind what they repeat."""
     keys = table.assign(kind=table["holds"].map(list(holds).index), apart=table["relation"] != ALL)
     order = keys.sort_values(["editor", "kind", "apart", "relation"], kind="stable").index
@@ -293,20 +293,20 @@ def decide(
     errors = list(zip(table["value"], table["stderr"], table["df"]))
     same = np.array([equivalence_p(*row, margin) for row, margin in zip(errors, table["margin"])])
     if drawn is not None:
-        table = _calibrated(table, drawn)
+        table = _apply_permutations(table, drawn)
         # how often chance puts an estimate this far from a true effect as large as the margin, on either side
         same = permutation_p(2 * same, drawn) / 2
-    table["p_equivalence"] = _corrected(table.assign(p=same), names, settings)["p_adjusted"]
+    table = table.assign(p_equivalence=_adjust_p(table.assign(p=same), names, settings)["p_adjusted"])
     plain = settings.correction == "holm" and "p_t" in table
-    corrected = _corrected(table.assign(p=table["p_t"]) if plain else table, names, settings, drawn)
+    corrected = _adjust_p(table.assign(p=table["p_t"]) if plain else table, names, settings, drawn)
     table = corrected.assign(p=table["p"])
     table["detectable"] = [minimum_detectable_effect(stderr, df, alpha=settings.alpha) for _, stderr, df in errors]
-    claims = [_claim(row, settings) for row in table.to_dict("records")]
+    claims = [_judge(row, settings) for row in table.to_dict("records")]
     columns = {"verdict": "label", "direction": "direction", "rule": "rule"}
     return table.assign(**{name: [getattr(claim, field) for claim in claims] for name, field in columns.items()})
 
 
-def _calibrated(table: pd.DataFrame, drawn: Floats) -> pd.DataFrame:
+def _apply_permutations(table: pd.DataFrame, drawn: Floats) -> pd.DataFrame:
     """Return the contrasts with p by permutation and an interval that ends where it does, or further out."""
     point = permutation_level(drawn, 1 - LEVEL)
     half = stats.t.isf(point / 2, table["df"]) * table["stderr"]
@@ -317,7 +317,7 @@ def _calibrated(table: pd.DataFrame, drawn: Floats) -> pd.DataFrame:
     return table.assign(p=p, low=low, high=high)
 
 
-def _corrected(
+def _adjust_p(
     table: pd.DataFrame, family: Sequence[str], settings: AuditSettings, drawn: Floats | None = None
 ) -> pd.DataFrame:
     """Return the table with its corrected p; a mirror takes that of the row before it."""
@@ -329,7 +329,7 @@ def _corrected(
     return out.assign(p=table["p"], p_adjusted=out["p_adjusted"].mask(table["mirror"], out["p_adjusted"].shift()))
 
 
-def _claim(row: Mapping[Hashable, Any], settings: AuditSettings) -> Verdict:
+def _judge(row: Mapping[Hashable, Any], settings: AuditSettings) -> Verdict:
     adjusted = Estimate(row["value"], stderr=row["stderr"], p=row["p_adjusted"], df=row["df"], note=row["note"])
     floors = {"probability": settings.noise_floor, "log-odds": settings.noise_floor_log_odds}
     claim = verdict(
@@ -361,7 +361,7 @@ def in_log_odds(likelier_pre: pd.Series, margin: float, score: ScoreForm = "summ
     return (likelier_pre < REACH * margin) | (score == "log_odds")
 
 
-def _decided(table: pd.DataFrame, settings: AuditSettings, score: ScoreForm) -> pd.DataFrame:
+def _choose_scale(table: pd.DataFrame, settings: AuditSettings, score: ScoreForm) -> pd.DataFrame:
     """Put each contrast's deciding scale into `value` and its interval; keep the value of other contrasts."""
     log_odds = in_log_odds(table["likelier_pre"], settings.margin, score)
     out = table.assign(scale=log_odds.map({True: "log-odds", False: "probability"}))

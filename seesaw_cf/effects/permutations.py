@@ -20,8 +20,8 @@ from seesaw_cf.effects.prompts import SCALE_COLUMNS
 from seesaw_cf.stats.bootstrap import Floats
 from seesaw_cf.stats.permuted import LabelledPeople
 
-_NUMBERS = 1 << 16  # of people x labels in one go: more do not stay near the processor
-_PIECE = (
+_MOST_CELLS = 1 << 16  # of people x labels in one go: more do not stay near the processor
+_BATCH = (
     64  # permutations of one thread in one go: never of how many cores there are, on which last digits would depend
 )
 
@@ -73,12 +73,12 @@ class LabelledContrasts:
             permutations, seed: How many, and of which generator.
         """
 
-        def piece(start: int) -> Floats:
+        def permute_batch(start: int) -> Floats:
             rng = np.random.Generator(np.random.PCG64(seed).advance(start * self.strata.size))
-            return self.p(label_orders(rng, self.strata, min(_PIECE, permutations - start)))
+            return self.p(label_orders(rng, self.strata, min(_BATCH, permutations - start)))
 
         with ThreadPoolExecutor(_cores()) as pool:  # numpy and scipy let other threads compute meanwhile
-            parts = [pool.submit(piece, start) for start in range(0, permutations, _PIECE)]
+            parts = [pool.submit(permute_batch, start) for start in range(0, permutations, _BATCH)]
             try:
                 yield lambda: np.concatenate([part.result() for part in parts])
             finally:
@@ -123,7 +123,7 @@ class _Design:
     def p(self, orders: NDArray[np.intp]) -> Floats:
         """(permutations, rows) p of t."""
         block, measure, label = self.places
-        step = max(1, _NUMBERS // (self.kinds.size * self.member.shape[1]))
+        step = max(1, _MOST_CELLS // (self.kinds.size * self.member.shape[1]))
         chunks = [self.kinds[orders[start : start + step]] for start in range(0, len(orders), step)]
         tested = np.zeros((self.people.n_blocks, self.member.shape[1]), bool)
         tested[block, label] = True

@@ -17,7 +17,7 @@ from seesaw_cf.models.hooks import evaluating
 from seesaw_cf.models.packing import pad
 
 log = logging.getLogger(__name__)
-_TOLD: WeakSet[PreTrainedTokenizerBase] = WeakSet()
+_EXPLAINED: WeakSet[PreTrainedTokenizerBase] = WeakSet()
 
 _HALF = 4  # tokens that stay, and tokens after them that are exchanged
 # Share of the change at later places that rounding can make at earlier ones, where tokens change at later places alone.
@@ -113,8 +113,8 @@ def warn_without_bos(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase)
     first = list(tokenizer("a")["input_ids"])[:1]
     if row is None or not row.bos or first in ([bos], [tokenizer.bos_token_id]):
         return False
-    if tokenizer not in _TOLD:
-        _TOLD.add(tokenizer)
+    if tokenizer not in _EXPLAINED:
+        _EXPLAINED.add(tokenizer)
         log.warning(
             "%s was trained with a beginning-of-text token (%s, id %s) before every text, and this tokenizer puts none "
             "there: 'a' becomes %s. Scores, edits and texts will be those of a broken model. Load the tokenizer that "

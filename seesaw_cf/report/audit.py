@@ -16,7 +16,7 @@ from seesaw_cf.base.retrying import stage
 from seesaw_cf.base.types import JsonObject
 from seesaw_cf.editors.control_names import compared, is_control
 from seesaw_cf.effects.adjusted import ESTIMANDS, unadjustable
-from seesaw_cf.effects.audit import CONTRASTED, HOLDERS, AuditSettings, audit, audit_record, auditing, hypotheses
+from seesaw_cf.effects.audit import CONTRAST_COLUMNS, HOLDERS, AuditSettings, audit, audit_record, auditing, hypotheses
 from seesaw_cf.effects.estimands import estimate_groups, excess_over_control
 from seesaw_cf.effects.groups import ALL, UNKNOWN, clusters_of
 from seesaw_cf.effects.knowledge import FACTS, among_known
@@ -137,7 +137,7 @@ def auditing_prompts(
             decided, adjusted = pd.DataFrame({"note": [str(error)]}).iloc[:0].copy, pd.DataFrame()
         excess = paired_differences(prompts, compared(editors, manifest), ("editor", "control"), settings, estimates)
         pairs = paired_differences(prompts, list(combinations(real, 2)), ("first", "second"), settings, estimates)
-        columns = dict.fromkeys([*CONTRASTED, "D_pre", "D_post", *axes, *clusters.values(), *FACTS.values()])
+        columns = dict.fromkeys([*CONTRAST_COLUMNS, "D_pre", "D_post", *axes, *clusters.values(), *FACTS.values()])
         known = among_known(
             prompts.filter(items=list(columns)), partial(decide, settings=replace(measured, permutations=0))
         )

@@ -1,8 +1,7 @@
 """Which people the prompts of an edit are about, and in which words: chosen from what its record holds.
 
 Prompts about one person repeat each other, and a template moves all people alike. So the default asks about every
-recorded holder, with a few templates that all people of an edit share. Source: docs/statistics.md, "How large must a
-study be?".
+recorded holder, with a few templates that all people of an edit share. Source: docs/statistics.md, "Whom to ask".
 """
 
 from __future__ import annotations
@@ -70,12 +69,12 @@ class PromptDesign:
             for own in people.values()
             for number, place in enumerate(own)
         }
-        order = _drawn(sorted(set(templates.values())), rng)
+        order = _shuffle(sorted(set(templates.values())), rng)
         ranks = {template: rank for rank, template in enumerate(order)}
         strata: dict[tuple[str, tuple[str, ...]], list[list[int]]] = defaultdict(list)
         for (holds, _), own in people.items():
             strata[holds, prompts[own[0]].gender].append(sorted(own, key=lambda place: ranks[templates[place]]))
-        chosen = (own for stratum in strata.values() for own in _drawn(stratum, rng)[: _most(self.holders)])
+        chosen = (own for stratum in strata.values() for own in _shuffle(stratum, rng)[: _most(self.holders)])
         places = sorted(place for own in chosen for place in own[: _most(self.prompts_per_person)])
         return replace(case, attribute_prompts=tuple(prompts[place] for place in places))
 
@@ -90,7 +89,7 @@ def prompt_counts(cases: Sequence[Case]) -> dict[str, int]:
     return {"prompts": len(prompts), "people": len({prompt.subject.id or prompt.subject.label for prompt in prompts})}
 
 
-def _drawn(items: Sequence[T], rng: random.Random) -> list[T]:
+def _shuffle(items: Sequence[T], rng: random.Random) -> list[T]:
     return rng.sample(items, len(items))
 
 

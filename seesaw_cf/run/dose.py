@@ -30,7 +30,7 @@ from seesaw_cf.run.explain import announce
 from seesaw_cf.run.job import make_run
 from seesaw_cf.run.jobs import DOSES, DosePlan, Job
 from seesaw_cf.run.manifest import read_manifest
-from seesaw_cf.run.questions import Question, questions, score_table, scored
+from seesaw_cf.run.questions import Question, pair_scores, questions, score_table
 from seesaw_cf.run.runner import Run
 from seesaw_cf.run.store import Store
 from seesaw_cf.stats.simple import tolerance
@@ -81,7 +81,7 @@ def mixes_of(cases: Sequence[Case], plan: DosePlan) -> list[str]:
 
 
 def cells_of(cases: Sequence[Case], plan: DosePlan) -> list[tuple[str, int, float]]:
-    """What is sampled: mix, dose and the share of facts that two samples of it have in common, as expected.
+    """Return what is sampled: mix, dose and the share of facts that two samples of it have in common, as expected.
 
     Raises:
         RecordError: See `mixes_of`; or a dose of more facts than there are.
@@ -134,13 +134,13 @@ def run_dose(job: Job, plan: DosePlan, out: Path, *, progress: bool = True) -> P
         for mix, dose, overlap in cells
         for repeat in range(plan.repeats)
     ]
-    watched: dict[str, _Watched] = {}
+    probes: dict[str, _Probes] = {}
     for sample in Bar(samples, "edit together, score, restore", unit="sample", disable=not progress):
         if not store.has(sample.key):
-            if sample.mix not in watched:
-                watched_questions = _watched(_panel(run.cases, sample.mix, plan), plan.texts)
-                watched[sample.mix] = _Watched(watched_questions, score_before(run.scorer, watched_questions))
-            _do(run, store, sample, plan, watched[sample.mix])
+            if sample.mix not in probes:
+                asked = _probe_questions(_panel(run.cases, sample.mix, plan), plan.texts)
+                probes[sample.mix] = _Probes(asked, score_before(run.scorer, asked))
+            _run_sample(run, store, sample, plan, probes[sample.mix])
     return _finish(store, samples)
 
 
@@ -165,7 +165,7 @@ def _finish(store: Store, samples: Sequence[Sample]) -> Path:
 
 
 def draw_cases(cases: Sequence[Case], sample: Sample, plan: DosePlan) -> list[Case]:
-    """The same sample for every editor; half of each relation of a pair, numbered by their place in the pool."""
+    """Return the same sample for every editor: half of each relation of a pair, numbered by their place in the pool."""
     relations = sample.mix.split("+")
     rng = np.random.default_rng([plan.seed, sample.dose, sample.repeat])
     chosen: list[Case] = []
@@ -176,9 +176,9 @@ def draw_cases(cases: Sequence[Case], sample: Sample, plan: DosePlan) -> list[Ca
     return chosen
 
 
-def _asked(case: Case, plan: DosePlan) -> list[Question]:
-    """The questions of a case, with at most `plan.people` about other people: holders of the new target, as D asks for,
-    and people with an unknown answer."""
+def _choose_questions(case: Case, plan: DosePlan) -> list[Question]:
+    """Return the questions of a case, with at most `plan.people` about other people: holders of the new target, as D
+    asks for, and people with an unknown answer."""
     every = [q for q in questions(case) if q.kind in KINDS or q.kind == "cross_subject"]
     people = sorted({q.prompt_id for q in every if q.kind == "cross_subject" and q.prompt.holds != "target_true"})
     rng = np.random.default_rng([plan.seed, case.case_id])
@@ -187,7 +187,7 @@ def _asked(case: Case, plan: DosePlan) -> list[Question]:
 
 
 def _panel(cases: Sequence[Case], mix: str, plan: DosePlan) -> dict[AttributePrompt, list[str]]:
-    """Fixed prompts about other people with the answers compared on them."""
+    """Return fixed prompts about other people with the answers that are compared on them."""
     panel: dict[AttributePrompt, list[str]] = {}
     for relation in mix.split("+"):
         own = [case for case in cases if case.request.relation_id == relation]
@@ -201,35 +201,33 @@ def _panel(cases: Sequence[Case], mix: str, plan: DosePlan) -> dict[AttributePro
     return panel
 
 
-def _watched(panel: Mapping[AttributePrompt, Sequence[str]], texts: Sequence[str]) -> list[Question]:
-    """The panel and the fixed texts as questions; a text is scored after its first word."""
-    watched = [Question("panel", i, p, t, "candidate") for i, (p, ts) in enumerate(panel.items()) for t in ts]
+def _probe_questions(panel: Mapping[AttributePrompt, Sequence[str]], texts: Sequence[str]) -> list[Question]:
+    """Return the panel and the fixed texts as questions; a text is scored after its first word."""
+    probes = [Question("panel", i, p, t, "candidate") for i, (p, ts) in enumerate(panel.items()) for t in ts]
     for number, line in enumerate(texts):
         first, _, rest = line.strip().partition(" ")
         if rest:
-            watched.append(Question("text", number, AttributePrompt(first, Entity(None, "")), rest, "candidate"))
-    return watched
+            probes.append(Question("text", number, AttributePrompt(first, Entity(None, "")), rest, "candidate"))
+    return probes
 
 
 @dataclass(frozen=True, slots=True)
-class _Watched:
-    """What is asked of every sample of a mix, with its scores before any edit."""
+class _Probes:
+    """Questions that every sample of a mix is asked, with their scores before any edit."""
 
     questions: list[Question]
     before: dict[Cloze, ClozeScore]
 
 
-def _do(run: Run, store: Store, sample: Sample, plan: DosePlan, watched: _Watched) -> None:
-    """One sample: edited together, scored, written. What is watched has the case number -1."""
-    if sample.editor not in run.fitted:
-        run.fitted[sample.editor] = run.editors[sample.editor].fit(run.model, run.tokenizer)
+def _run_sample(run: Run, store: Store, sample: Sample, plan: DosePlan, probes: _Probes) -> None:
+    """Edit a sample together, score it and write its shard; the probes have the case number -1."""
     cases = draw_cases(run.cases, sample, plan)
-    unit = [(case, _asked(case, plan)) for case in cases]
-    everything = [*unit, (replace(cases[0], case_id=-1), watched.questions)]
-    before = score_before(run.scorer, (q for _, qs in unit for q in qs)) | watched.before
-    edits = edit_units(run.model, run.tokenizer, run.fitted[sample.editor], [cases])
+    unit = [(case, _choose_questions(case, plan)) for case in cases]
+    everything = [*unit, (replace(cases[0], case_id=-1), probes.questions)]
+    before = score_before(run.scorer, (q for _, qs in unit for q in qs)) | probes.before
+    edits = edit_units(run.model, run.tokenizer, run.fit(sample.editor), [cases])
     (outcome,) = score_edits(run.model, run.scorer, edits, [everything], before, run.hashes)
-    table = score_table(sample.editor, scored(everything, before, outcome.scores))
+    table = score_table(sample.editor, pair_scores(everything, before, outcome.scores))
     for field in SAMPLE:
         table = table.append_column(field, pa.array([sample.labels[field.name]] * table.num_rows, field.type))
     store.write(sample.key, table, edits=outcome.edit_rows(sample.editor, unit, before))

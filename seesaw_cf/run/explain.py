@@ -14,12 +14,12 @@ Line = tuple[int, str]
 log = logging.getLogger(__name__)
 
 _PLANS = logging.getLogger("seesaw_cf.scoring.edited_scorer")
-_TOLD = (log, _PLANS, logging.getLogger("seesaw_cf.scoring.pre_scores"))
+_EXPLAINED = (log, _PLANS, logging.getLogger("seesaw_cf.scoring.pre_scores"))
 
 
 def explain() -> None:
     """Let the lines through that are left out otherwise."""
-    for logger in _TOLD:
+    for logger in _EXPLAINED:
         logger.setLevel(logging.INFO)
 
 
@@ -47,18 +47,18 @@ def log_prefix(work: str) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def collected() -> Iterator[list[Line]]:
+def capture_log() -> Iterator[list[Line]]:
     """A list that holds the lines after the block, in a process without a visible log."""
     lines: list[Line] = []
-    handler, levels = BufferingHandler(sys.maxsize), [logger.level for logger in _TOLD]
+    handler, levels = BufferingHandler(sys.maxsize), [logger.level for logger in _EXPLAINED]
     handler.setLevel(logging.INFO)
     explain()
-    for logger in _TOLD:
+    for logger in _EXPLAINED:
         logger.addHandler(handler)
     try:
         yield lines
     finally:
-        for logger, level in zip(_TOLD, levels, strict=True):
+        for logger, level in zip(_EXPLAINED, levels, strict=True):
             logger.removeHandler(handler)
             logger.setLevel(level)
         lines += [(record.levelno, record.getMessage()) for record in handler.buffer]
@@ -66,10 +66,10 @@ def collected() -> Iterator[list[Line]]:
 
 def announce(notes: Sequence[str]) -> None:
     """Log what a user should know before a run begins."""
-    tell([(logging.WARNING, note) for note in notes])
+    log_lines([(logging.WARNING, note) for note in notes])
 
 
-def tell(lines: Sequence[Line]) -> None:
+def log_lines(lines: Sequence[Line]) -> None:
     """Log lines that were collected elsewhere."""
     for level, text in lines:
         log.log(level, "%s", text)

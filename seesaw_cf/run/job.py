@@ -35,7 +35,7 @@ from seesaw_cf.run.make_editors import moments_facts
 from seesaw_cf.run.manifest import RunManifest, read_manifest
 from seesaw_cf.run.preflight import check_plan, data_notes
 from seesaw_cf.run.prepare import LoadedModel, prepare
-from seesaw_cf.run.questions import candidates_of, longest_cloze, some_clozes
+from seesaw_cf.run.questions import candidates_of, longest_cloze, sample_clozes
 from seesaw_cf.run.runner import Run
 from seesaw_cf.run.served import ServedModel, ask_base
 from seesaw_cf.run.units import PROTOCOLS
@@ -118,7 +118,7 @@ def make_run(
     edited, cases = ready.edited, ready.cases
     device = local_device(job.device)
     notes = check_plan(ready.plan(job, out, keep_deltas))
-    asked = some_clozes(cases, _NOISE_CLOZES, job.seed)
+    asked = sample_clozes(cases, _NOISE_CLOZES, job.seed)
     if ready.base is not None or any(isinstance(found, ServedModel) for found in edited.values()):
         asked.append(longest_cloze(cases))  # a server that truncates shows it there
     earlier = read_manifest(out)

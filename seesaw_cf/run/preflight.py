@@ -35,9 +35,9 @@ from seesaw_cf.run.manifest import check_folder
 from seesaw_cf.run.questions import questions
 from seesaw_cf.run.units import units
 
-_ROW = 120  # bytes on disk of a score row, in its shard and in the merged table: twice the 50 to 70 of the sample
-_SUM, _KEPT = 8, 4  # bytes of an entry of a second moment, while it is summed and afterwards
-_SAID = 2**28  # sizes below are not worth a line
+_ROW_BYTES = 120  # bytes on disk of a score row, in its shard and in the merged table: twice the 50 to 70 of the sample
+_SUM_BYTES, _MOMENT_BYTES = 8, 4  # bytes of an entry of a second moment, while it is summed and afterwards
+_WORTH_SAYING = 2**28  # sizes below are not worth a line
 _DENSE = ("ft",)  # editors whose deltas are full matrices
 
 
@@ -165,12 +165,12 @@ def _memory(plan: RunPlan) -> list[str]:
             f"moments {size(sums)}, this machine has {size(limit)}. Use a smaller model, --dtype bfloat16, fewer "
             "layers (--editor-config) or a machine with more memory."
         )
-    if sums < _SAID:
+    if sums < _WORTH_SAYING:
         return []
     return [
         f"Second moments of {layers} layers take {size(sums)} of memory while they are summed and "
-        f"{size(sums * _KEPT // _SUM)} afterwards, and {size(_moments_on_disk(plan))} below {cache_folder()}; they are "
-        "computed once."
+        f"{size(sums * _MOMENT_BYTES // _SUM_BYTES)} afterwards, and {size(_moments_on_disk(plan))} below "
+        f"{cache_folder()}; they are computed once."
     ]
 
 
@@ -188,7 +188,9 @@ def _disk(plan: RunPlan) -> list[str]:
                 f"another disk ({remedy}){less}."
             )
     return [
-        f"About {size(amount)} will be written to {folder}." for folder, amount in amounts.items() if amount > _SAID
+        f"About {size(amount)} will be written to {folder}."
+        for folder, amount in amounts.items()
+        if amount > _WORTH_SAYING
     ]
 
 
@@ -202,7 +204,7 @@ def disk_bytes(plan: RunPlan) -> int:
     """Bytes that a run writes into its folder: scores, and edits where they are kept."""
     rows = 2 * (len(plan.editors) + plan.edited) * sum(1 for case in plan.cases for _ in questions(case))
     edits = (delta_bytes(plan) if plan.keep_deltas else 0) + (checkpoint_bytes(plan) if plan.checkpoints else 0)
-    return rows * _ROW + edits
+    return rows * _ROW_BYTES + edits
 
 
 _TAG = "`seesaw-cf tag RECORDS --from wikidata --out DIR`"
@@ -259,7 +261,7 @@ def moment_bytes(plan: RunPlan) -> tuple[int, int]:
         config = editor.config
         if plan.outline is not None and isinstance(config, HasMoments) and not getattr(config, "moments", None):
             parts, layers = model_parts(plan.outline, config.architecture), config.moment_layers
-            sizes.append((sum(_SUM * parts.key_size(layer) ** 2 for layer in layers), len(layers)))
+            sizes.append((sum(_SUM_BYTES * parts.key_size(layer) ** 2 for layer in layers), len(layers)))
     return max(sizes)
 
 
@@ -267,7 +269,7 @@ def _moments_on_disk(plan: RunPlan) -> int:
     """Bytes of a checkpoint, of the moments, and of the shares of a pass over many texts until they are together."""
     sums, chunks = moment_bytes(plan)[0], math.ceil((plan.texts or 0) / MomentOptions().chunk)
     shares = min(chunks, SHARES) if chunks > 1 else 0
-    return sums + (1 + shares) * sums * _KEPT // _SUM
+    return sums + (1 + shares) * sums * _MOMENT_BYTES // _SUM_BYTES
 
 
 def _methods(editors: Mapping[str, Editor]) -> dict[str, Editor]:

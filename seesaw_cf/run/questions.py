@@ -88,7 +88,7 @@ class ScoredQuestion(NamedTuple):
     before: ClozeScore | None = None
 
 
-def scored(
+def pair_scores(
     cases: Iterable[tuple[Case, Sequence[Question]]],
     before: Mapping[Cloze, ClozeScore],
     after: Mapping[Cloze, ClozeScore],
@@ -102,7 +102,7 @@ def scored(
     return rows
 
 
-def same_tokens(
+def find_indistinct(
     tokenizer: PreTrainedTokenizerBase,
     cases: Iterable[tuple[Case, Sequence[Question]]],
     scores: Mapping[Cloze, ClozeScore],
@@ -176,7 +176,7 @@ def _effect_relation(case: Case, kind: Kind) -> str:
     return other or case.request.relation_id
 
 
-def some_clozes(cases: Sequence[Case], count: int, seed: int = 0) -> list[Cloze]:
+def sample_clozes(cases: Sequence[Case], count: int, seed: int = 0) -> list[Cloze]:
     """Distinct clozes that these cases ask, drawn without replacement; all when there are fewer.
 
     Args:

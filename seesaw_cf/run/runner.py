@@ -35,11 +35,11 @@ from seesaw_cf.models.editor import Editor, EditsEach, WrapsEditor
 from seesaw_cf.models.weights import WeightDelta, base_facts, checksum, parameter_hashes
 from seesaw_cf.run.edit_table import GIVEN, write_edits
 from seesaw_cf.run.edits import Outcome, edit_units, score_edits, score_given
-from seesaw_cf.run.explain import log_prefix, tell
+from seesaw_cf.run.explain import log_lines, log_prefix
 from seesaw_cf.run.first_edits import EDITS_TOGETHER, check_first_edits
 from seesaw_cf.run.given import Examined, Given
 from seesaw_cf.run.manifest import RunManifest, read_manifest
-from seesaw_cf.run.questions import MOST, Candidates, Question, questions, same_tokens, score_table, scored
+from seesaw_cf.run.questions import MOST, Candidates, Question, find_indistinct, pair_scores, questions, score_table
 from seesaw_cf.run.store import Store
 from seesaw_cf.run.units import Task, Unit, units, work_order
 from seesaw_cf.scoring import Scorer
@@ -60,7 +60,7 @@ class Run:
         scorer: Scores with `model`.
         editors: Name -> editor, not yet fitted.
         cases: What to edit and ask.
-        manifest: What the run is made of; decides whether `out` may be continued. `scoring["block"]` is the number of
+        manifest: What the run is made of; decides whether `out` may be continued. `settings["block"]` is the number of
             units in a task.
         out: The run folder.
         keep_deltas: Also save each edit as `deltas/EDITOR/UNIT/`, for sharing; units finished earlier are not redone.
@@ -137,11 +137,11 @@ class Run:
         return units(self.examined.cases, self.manifest.protocol) if self.given else []
 
     def asked(self, unit: Unit) -> Rows:
-        """The cases of a unit with their questions, made anew each time: those of all units would fill the memory."""
+        """Return the cases of a unit with their questions, made anew each time: those of all units fill the memory."""
         return [(case, list(questions(case))) for case in unit.cases]
 
     def asked_given(self, unit: Unit) -> Rows:
-        """The same of models edited elsewhere."""
+        """Return the same of models edited elsewhere."""
         return [(case, self.examined.asked(case)) for case in unit.cases]
 
     @property
@@ -158,7 +158,7 @@ class Run:
         clozes = {q.cloze for _, qs in self._every for q in qs}
         more = {cloze for case, _ in self._every for cloze in self.candidates.clozes(case)} - clozes
         note = f"before any edit: {len(more):,} clozes more than are asked afterwards, to rank the true targets"
-        tell([(logging.INFO, f"{note} among at most {MOST} candidates")])
+        log_lines([(logging.INFO, f"{note} among at most {MOST} candidates")])
         return blocks(clozes) + blocks(more)
 
     @cached_property
@@ -172,7 +172,7 @@ class Run:
         if scores and not any(score.status == "ok" for score in scores.values()):
             why = f"none of the {len(scores):,} questions can be scored, so nothing is edited"
             raise PromptError(f"{why}; ask others, or another model. First: {next(iter(scores.values())).status}")
-        self.indistinct.update(same_tokens(self.tokenizer, self._every, scores))
+        self.indistinct.update(find_indistinct(self.tokenizer, self._every, scores))
         return scores | self.indistinct
 
     def score_before(self, parts: Sequence[list[Cloze]]) -> dict[Cloze, ClozeScore]:
@@ -188,7 +188,7 @@ class Run:
         return parameter_hashes(self.model, hash_of=checksum)
 
     def fit(self, name: str) -> Editor:
-        """The fitted editor; a control takes the editor it wraps, and its edits, from the run where they are there."""
+        """Return the fitted editor; a control takes the editor that it wraps, and its edits, from the run."""
         if name not in self.fitted:
             editor, (kind, wrapped) = self.editors[name], split_control(name)
             if wrapped in self.editors and isinstance(editor, WrapsEditor):
@@ -201,14 +201,14 @@ class Run:
         return self.fitted[name]
 
     def _remembered(self, name: str, editor: Editor) -> Editor:
-        """With a memory, where a control needs the very same edits."""
+        """Return the editor with a memory, where a control needs the very same edits."""
         if control_name("random", name) not in self.editors:
             return editor
         limit = sum(parameter.nbytes for parameter in self.model.parameters()) // 4
         return RememberedEach(editor, limit) if isinstance(editor, EditsEach) else Remembered(editor, limit)
 
     def is_open(self, task: Task) -> bool:
-        """Some unit of the task is not finished."""
+        """Return whether some unit of the task is not finished."""
         return not all(map(self.store.has, product(task.editors, (unit.key for unit in task.units))))
 
     def do(self, task: Task) -> None:
@@ -251,7 +251,7 @@ class Run:
     def _write(self, editor: str, unit: Unit, unit_rows: Rows, outcome: Outcome) -> None:
         scores = {cloze: self.indistinct.get(cloze, score) for cloze, score in outcome.scores.items()}
         outcome = replace(outcome, scores=scores)
-        rows = score_table(editor, scored(unit_rows, self.before, scores))
+        rows = score_table(editor, pair_scores(unit_rows, self.before, scores))
         self.store.write(
             (editor, unit.key), rows, edits=outcome.edit_rows(editor, unit_rows, self.before, self.candidates)
         )
@@ -259,14 +259,16 @@ class Run:
     def _write_checkpoint(self, editor: str, unit: str, delta: WeightDelta) -> None:
         """Write an edit as a separate model, unless it is there."""
         folder, base = self.out / "checkpoints" / safe_name(editor) / safe_name(unit), self.manifest.model.get("id")
-        _once(folder, lambda: merge_and_save(self.model, self.tokenizer, delta, folder, base_model=str(base)))
+        _write_if_missing(
+            folder, lambda: merge_and_save(self.model, self.tokenizer, delta, folder, base_model=str(base))
+        )
 
     def _keep_delta(self, editor: str, unit: str, change: Change) -> None:
         """Save an edit, unless it is there."""
         identity = {"model_id": self.manifest.model.get("id"), "fingerprint": self.manifest.model["weights"]}
         folder = self.out / "deltas" / safe_name(editor) / safe_name(unit)
         facts = {**change.meta, "base": {**base_facts(self.model, change), **identity}}
-        _once(folder, lambda: save_change(with_meta(change, facts), folder))
+        _write_if_missing(folder, lambda: save_change(with_meta(change, facts), folder))
 
     def do_open(self, rank: int = 0, world: int = 1) -> None:
         """Do this worker's share of the open tasks, then what other workers have not done, see `work_order`.
@@ -319,7 +321,7 @@ class Run:
         write_edits(self.out / "edits.parquet", (row for unit in facts for row in unit["edits"]), nats)
 
 
-def _once(folder: Path, write: Callable[[], None]) -> None:
+def _write_if_missing(folder: Path, write: Callable[[], None]) -> None:
     """Write a folder, unless it is there: a folder is whole, and the edit of a unit is the same whoever makes it."""
     if folder.exists():
         return

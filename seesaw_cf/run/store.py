@@ -81,11 +81,11 @@ class Store:
         return joined
 
     def claimed(self) -> bool:
-        """Whether a process has made the folder this job's own, here or on another machine."""
-        return self._fetched(self.folder / _MANIFEST)
+        """Return whether a process has made the folder this job's own; fetch its manifest from another machine."""
+        return self._fetch(self.folder / _MANIFEST)
 
-    def _fetched(self, file: Path) -> bool:
-        """Whether a file of the folder is there, if need be fetched."""
+    def _fetch(self, file: Path) -> bool:
+        """Fetch a file of the folder that is not here; return whether it is now."""
         if file.exists() or self.exchange is None:
             return file.exists()
         return self.exchange.fetch(file.relative_to(self.folder).as_posix(), file)
@@ -101,19 +101,21 @@ class Store:
             self.send(file)
 
     def path(self, key: Key) -> Path:
-        """The file of a unit."""
+        """Return the file of a unit."""
         *folders, name = map(safe_name, key)
         return self.folder.joinpath(self.place, *folders, f"{name}.parquet")
 
     def has(self, key: Key) -> bool:
-        """The unit is finished. A damaged shard is not, so that it is made again.
+        """Return whether a unit is finished; exchange its shard with other machines, if there are any.
+
+        A damaged shard is not finished, so that it is made again.
 
         Raises:
             RunFolderError: The shard belongs to another job.
         """
         file = self.path(key)
         try:
-            if self.exchange is not None and not self._fetched(file):
+            if self.exchange is not None and not self._fetch(file):
                 return False
             if self._identity.encode() not in _footer(file):
                 self._metadata(file)
@@ -170,7 +172,7 @@ class Store:
             RecordError: A shard is damaged.
             StorageError: The disk is full.
         """
-        missing = [key for key in keys if not self._fetched(self.path(key))]
+        missing = [key for key in keys if not self._fetch(self.path(key))]
         if missing:
             raise RunFolderError(
                 f"{self.folder}: {len(missing)} of {len(keys)} units are not finished, first {missing[0]}. "

@@ -35,7 +35,7 @@ from seesaw_cf.run.edits import edit_units, score_before, score_edits
 from seesaw_cf.run.explain import announce
 from seesaw_cf.run.job import make_run
 from seesaw_cf.run.jobs import Job, TunePlan
-from seesaw_cf.run.questions import Question, questions, score_table, scored
+from seesaw_cf.run.questions import Question, pair_scores, questions, score_table
 from seesaw_cf.run.runner import Run
 from seesaw_cf.run.store import Store
 from seesaw_cf.run.tuned import PROVENANCE
@@ -190,7 +190,7 @@ class _Search:
 
     def _try(self, key: tuple[str, str], editor: Editor, cases: Sequence[Case]) -> None:
         run = self.run
-        rows_of = [(case, _asked(case)) for case in cases]
+        rows_of = [(case, _choose_questions(case)) for case in cases]
         before = score_before(run.scorer, (q for _, qs in rows_of for q in qs))
         try:
             fitted = editor.fit(run.model, run.tokenizer)
@@ -201,7 +201,7 @@ class _Search:
         edits = edit_units(run.model, run.tokenizer, fitted, [[case] for case in cases])
         outcomes = score_edits(run.model, run.scorer, edits, [[row] for row in rows_of], before, run.hashes)
         pairs = zip(rows_of, outcomes, strict=True)
-        rows = [row for asked, outcome in pairs for row in scored([asked], before, outcome.scores)]
+        rows = [row for asked, outcome in pairs for row in pair_scores([asked], before, outcome.scores)]
         status = {str(case): text for edit in edits for case, text in edit.status.items()}
         deltas = [(case, edit.delta) for case, edit in zip(cases, edits, strict=True)][: self.plan.texts]
         fluency = self._fluency([(case, delta) for case, delta in deltas if delta is not None])
@@ -223,7 +223,7 @@ def _entropy(text: str) -> float:
     return 2 / 3 * ngram_entropy(text, 2) + 4 / 3 * ngram_entropy(text, 3)
 
 
-def _asked(case: Case) -> list[Question]:
+def _choose_questions(case: Case) -> list[Question]:
     """Edit, paraphrases and neighbourhood; records without it have other people who hold the old target."""
     every = list(questions(case))
     selected = [q for q in every if q.kind in KINDS]

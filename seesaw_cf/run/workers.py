@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, cast
 from seesaw_cf.base.checks import shown
 from seesaw_cf.base.errors import RunFolderError, ServiceError, need
 from seesaw_cf.base.retrying import Bar
-from seesaw_cf.run.explain import Line, announce, collected, tell
+from seesaw_cf.run.explain import Line, announce, capture_log, log_lines
 
 if TYPE_CHECKING:
     from seesaw_cf.run.runner import Run
@@ -100,20 +100,20 @@ class _Worker:
 
     def ready(self) -> list[Line]:
         """Answers as soon as the actor has its place and its model."""
-        with collected() as lines:
+        with capture_log() as lines:
             _ = self.run
         return lines
 
     def open_tasks(self) -> tuple[list[int], list[Line]]:
         """Make the folder the run's own, and say what is to be done."""
-        with collected() as lines:
+        with capture_log() as lines:
             announce([*self.run.manifest.notes, *self.run.notes])
             numbers = [number for number, task in enumerate(self.run.tasks) if self.run.is_open(task)]
         return numbers, lines
 
     def do(self, number: int) -> list[Line]:
         """Do one task."""
-        with collected() as lines:
+        with capture_log() as lines:
             if self.run.is_open(self.run.tasks[number]):
                 self.run.do(self.run.tasks[number])
         return lines
@@ -154,11 +154,11 @@ def run_on_ray(
     with _cluster(address, actors, gpus) as (ray, options, count):
         remote = ray.remote(**options)(_Worker).remote
         first = remote(make)
-        todo, lines = _needed(ray, first.open_tasks.remote(), "before the first task")
-        tell(lines)
+        todo, lines = _get_or_fail(ray, first.open_tasks.remote(), "before the first task")
+        log_lines(lines)
         if todo:
             first = _drive(ray, lambda: remote(make), first, todo, min(count, len(todo)), progress)
-        _needed(ray, first.merge.remote(), "while it merged the tables")
+        _get_or_fail(ray, first.merge.remote(), "while it merged the tables")
     return True
 
 
@@ -182,11 +182,11 @@ def call_on_actors(
         while True:
             (ready,), _ = ray.wait([*waiting], num_returns=1)
             try:
-                return cast(T, _answer(ray, ready))
-            except _losses(ray) as error:
+                return cast(T, _get(ray, ready))
+            except _loss_errors(ray) as error:
                 del waiting[ready]
                 if not waiting:
-                    raise _lost("at work", error) from None
+                    raise _lost_error("at work", error) from None
                 log.warning("a worker was lost; the others go on")
 
 
@@ -221,7 +221,7 @@ def _cluster(
             ) from error
     try:
         share = (1.0 if ray.cluster_resources().get("GPU") else 0.0) if gpus is None else gpus
-        yield ray, {"num_cpus": 1, "num_gpus": share}, _places(ray.nodes(), share, actors)
+        yield ray, {"num_cpus": 1, "num_gpus": share}, _count_actors(ray.nodes(), share, actors)
     finally:
         if ours:
             ray.shutdown()
@@ -234,7 +234,7 @@ class RayNode(TypedDict):
     Resources: dict[str, float]
 
 
-def _places(nodes: Sequence[RayNode], share: float, actors: int | None) -> int:
+def _count_actors(nodes: Sequence[RayNode], share: float, actors: int | None) -> int:
     """How many actors of one CPU and `share` GPUs to start: those that were asked for and find a place on a node."""
     resources = [node["Resources"] for node in nodes if node["Alive"]]
     cpus, gpus = ([has.get(kind, 0.0) for has in resources] for kind in ("CPU", "GPU"))
@@ -250,7 +250,7 @@ def _places(nodes: Sequence[RayNode], share: float, actors: int | None) -> int:
     return min(actors or fit, fit)
 
 
-def _answer(ray: Any, reference: object) -> Any:
+def _get(ray: Any, reference: object) -> Any:
     """What an actor answers; its own error, not Ray's wrapping of it."""
     try:
         return ray.get(reference)
@@ -258,20 +258,20 @@ def _answer(ray: Any, reference: object) -> Any:
         raise error.cause from None
 
 
-def _needed(ray: Any, reference: object, when: str) -> Any:
+def _get_or_fail(ray: Any, reference: object, when: str) -> Any:
     """The answer of an actor that no other can stand in for."""
     try:
-        return _answer(ray, reference)
-    except _losses(ray) as error:
-        raise _lost(when, error) from None
+        return _get(ray, reference)
+    except _loss_errors(ray) as error:
+        raise _lost_error(when, error) from None
 
 
-def _losses(ray: Any) -> tuple[type[Exception], ...]:
+def _loss_errors(ray: Any) -> tuple[type[Exception], ...]:
     """What a lost actor raises; one that took too much memory is killed under a name of its own."""
     return ray.exceptions.RayActorError, ray.exceptions.OutOfMemoryError
 
 
-def _lost(when: str, error: Exception) -> RunFolderError:
+def _lost_error(when: str, error: Exception) -> RunFolderError:
     return RunFolderError(
         f"a worker was lost {when} ({' '.join(str(error).split())}). Finished tasks are kept; look at memory "
         "(--memory, --max-tokens) and at the nodes (`ray status`), and run the same command again."
@@ -285,7 +285,7 @@ def _drive(ray: Any, start: Callable[[], Any], first: Any, todo: list[int], coun
     """
     waiting, tries, idle = list(reversed(todo)), Counter[int](), [first]
     busy: dict[Any, tuple[Any, int]] = {}
-    starting = _asked_ready(start() for _ in range(count - 1))
+    starting = _request_ready(start() for _ in range(count - 1))
     with Bar[object](total=len(todo), desc="edit, score, restore", unit="block", disable=not progress) as bar:
         while waiting or busy:
             while waiting and idle:
@@ -294,11 +294,11 @@ def _drive(ray: Any, start: Callable[[], Any], first: Any, todo: list[int], coun
             (ready,), _ = ray.wait([*busy, *starting], num_returns=1)
             actor, number = busy.pop(ready) if ready in busy else (starting.pop(ready), _START)
             try:
-                tell(_answer(ray, ready))
-            except _losses(ray) as error:
-                _count(tries, number, error)
-                idle = _alive(ray, idle)
-                starting |= _asked_ready([start()])
+                log_lines(_get(ray, ready))
+            except _loss_errors(ray) as error:
+                _record_loss(tries, number, error)
+                idle = _find_live(ray, idle)
+                starting |= _request_ready([start()])
                 waiting += [number] if number != _START else []
             else:
                 tries[number] = 0
@@ -307,21 +307,21 @@ def _drive(ray: Any, start: Callable[[], Any], first: Any, todo: list[int], coun
     return idle[-1]
 
 
-def _asked_ready(actors: Iterable[Any]) -> dict[Any, Any]:
+def _request_ready(actors: Iterable[Any]) -> dict[Any, Any]:
     return {actor.ready.remote(): actor for actor in actors}
 
 
-def _alive(ray: Any, actors: Iterable[Any]) -> list[Any]:
+def _find_live(ray: Any, actors: Iterable[Any]) -> list[Any]:
     """Return the actors that still answer: a node that is lost takes all of its actors, the idle ones too."""
     alive = []
     for actor in actors:
-        with suppress(*_losses(ray)):
-            _answer(ray, actor.ready.remote())
+        with suppress(*_loss_errors(ray)):
+            _get(ray, actor.ready.remote())
             alive.append(actor)
     return alive
 
 
-def _count(tries: Counter[int], number: int, error: Exception) -> None:
+def _record_loss(tries: Counter[int], number: int, error: Exception) -> None:
     """Count the workers that a task, or starting, has cost."""
     work = "the start" if number == _START else f"task {number}"
     tries[number] += 1

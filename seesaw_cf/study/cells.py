@@ -127,7 +127,7 @@ def _differences(stored: Record, record: Record) -> Iterator[str]:
 
 
 def job_of(cell: StudyCell, study: Study, out: Path) -> Job:
-    """The job of a cell; its editor's settings are written next to the cells.
+    """Return the job of a cell, and write its editor's settings next to the cells.
 
     Raises:
         RecordError: The model's file of settings is damaged.
@@ -163,7 +163,7 @@ def _takes_moments(editor: str) -> bool:
 
 
 def _settings(cell: StudyCell, out: Path) -> Path | None:
-    """The file with the cell's settings: those of the model's file, then those of the study; None without any.
+    """Write the cell's settings, those of the model's file, then those of the study; return the file, None without any.
 
     The provenance of the model's file stays whole, so that all editors leave out the people any of them was tuned on.
     """
@@ -188,13 +188,13 @@ def _settings(cell: StudyCell, out: Path) -> Path | None:
 
 
 def is_finished(cell: StudyCell, out: Path) -> bool:
-    """The cell's tables are written; `edits.parquet` is the last."""
+    """Return whether the cell's tables are written; `edits.parquet` is the last."""
     folder = cell.folder(out)
     return all((folder / name).exists() for name in ("manifest.json", "scores.parquet", "edits.parquet"))
 
 
 def failure(cell: StudyCell, out: Path) -> str:
-    """Why the cell failed when it was last tried; "" when it did not, or was not tried."""
+    """Return why the cell failed when it was last tried; "" when it did not, or was not tried."""
     try:
         return read_text(_failed(cell, out)).strip()
     except StorageError:

@@ -22,7 +22,7 @@ from seesaw_cf.run.job import load_named
 from seesaw_cf.run.jobs import Job
 from seesaw_cf.run.preflight import disk_bytes, moment_bytes
 from seesaw_cf.run.prepare import Prepared, prepare
-from seesaw_cf.run.questions import questions, some_clozes
+from seesaw_cf.run.questions import questions, sample_clozes
 from seesaw_cf.run.units import units
 from seesaw_cf.run.workers import local_device
 from seesaw_cf.scoring import Scorer, make_scorer
@@ -99,7 +99,7 @@ _SECONDS = 2.0  # the probe is repeated for about so long
 _TEXTS = 200  # of a corpus, to know how long its texts are
 # What an edit costs at most, in tokens sent through the model: operations counted for docs/cost.md on a model where no
 # edit stops early, divided by 2 x parameters.
-_WORTH = {"ft": 240, "lora": 600, "rome": 3600, "memit": 1050, "emmet": 1050, "alphaedit": 1050, "mend": 14}
+_TOKENS_PER_EDIT = {"ft": 240, "lora": 600, "rome": 3600, "memit": 1050, "emmet": 1050, "alphaedit": 1050, "mend": 14}
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,7 +224,7 @@ def _model_costs(
     model, tokenizer = load_named(job, local_device(job.device), progress=False)
     scorer, facts = make_scorer(model, tokenizer, job.scorer, job.max_tokens)
     every = [case for _, prepared in ready.values() for case in prepared.cases]
-    rate = _measured(name, scorer, tokenizer, some_clozes(every, _PROBE, job.seed), facts)
+    rate = _measure_rate(name, scorer, tokenizer, sample_clozes(every, _PROBE, job.seed), facts)
     parameters = sum(parameter.numel() for parameter in model.parameters())
     weights = sum(parameter.nbytes for parameter in model.parameters())
     scored, summed, costs = set[str](), False, []
@@ -236,11 +236,15 @@ def _model_costs(
         texts = 0 if summed or not sums else _corpus_tokens(tokenizer, prepared, editors, model)
         summed |= bool(sums)
         records = cell.parts[1]
-        before = 0 if records in scored else sum(_nodes(tokenizer, part) for part in blocks(_asked(prepared.cases)))
+        before = (
+            0
+            if records in scored
+            else sum(_count_tokens(tokenizer, part) for part in blocks(_clozes_of(prepared.cases)))
+        )
         scored.add(records)
         edit_units = units(prepared.cases, job.protocol)
-        after = sum(_nodes(tokenizer, _asked(unit.cases)) for unit in edit_units)
-        editing = sum(_editing(name, len({case.request for case in prepared.cases})) for name in editors)
+        after = sum(_count_tokens(tokenizer, _clozes_of(unit.cases)) for unit in edit_units)
+        editing = sum(_editing_tokens(name, len({case.request for case in prepared.cases})) for name in editors)
         tokens = before + after * len(editors)
         total = tokens + editing + texts
         state = "finished" if is_finished(cell, out) else "open"
@@ -262,11 +266,11 @@ def _model_costs(
     return rate, costs
 
 
-def _measured(
+def _measure_rate(
     name: str, scorer: Scorer, tokenizer: PreTrainedTokenizerBase, clozes: Sequence[Cloze], facts: JsonObject
 ) -> Rate:
     """Score the same clozes again and again for some seconds; the first time, when things are set up, is left out."""
-    tokens = _nodes(tokenizer, clozes)
+    tokens = _count_tokens(tokenizer, clozes)
     scorer.score(clozes)
     best, end = float("inf"), time.perf_counter() + _SECONDS
     while best == float("inf") or time.perf_counter() < end:
@@ -276,19 +280,19 @@ def _measured(
     return Rate(name, tokens, best, len(clozes), str(facts["scorer"]), str(facts["device"]), torch.get_num_threads())
 
 
-def _asked(cases: Sequence[Case]) -> set[Cloze]:
+def _clozes_of(cases: Sequence[Case]) -> set[Cloze]:
     return {question.cloze for case in cases for question in questions(case)}
 
 
-def _nodes(tokenizer: PreTrainedTokenizerBase, clozes: Sequence[Cloze] | set[Cloze]) -> int:
+def _count_tokens(tokenizer: PreTrainedTokenizerBase, clozes: Sequence[Cloze] | set[Cloze]) -> int:
     """Tokens that have to be fed when no prefix is fed twice."""
     return unique_nodes(encode_many(tokenizer, sorted(clozes)).asked)
 
 
-def _editing(name: str, cases: int) -> int:
+def _editing_tokens(name: str, cases: int) -> int:
     """What all edits cost at most, in tokens; a random control takes the edits of its editor."""
     kind, wrapped = split_control(name)
-    return 0 if kind == "random" else cases * _WORTH.get(wrapped or name, 0)
+    return 0 if kind == "random" else cases * _TOKENS_PER_EDIT.get(wrapped or name, 0)
 
 
 def _corpus_tokens(

@@ -139,7 +139,7 @@ def read_members(
         called = (names or {}).get(folder) or (title, _model(results), _records(results))
         editors = {name: name for name in results.editors}
         members.append(Member(folder, *called, results, editors, people, memory, digest))
-    return members if names is not None else _told_apart(members)
+    return members if names is not None else _make_unique(members)
 
 
 def _read(folder: Path, settings: AuditSettings | None) -> tuple[Results, pd.DataFrame]:
@@ -162,7 +162,7 @@ def _records(results: Results) -> str:
 _TAGS = {"model": ("model", ("fingerprint", "dtype")), "records": ("data", ("sha256",))}
 
 
-def _told_apart(members: Sequence[Member]) -> list[Member]:
+def _make_unique(members: Sequence[Member]) -> list[Member]:
     """Other weights, other records and the same editor twice get distinct names."""
     renamed = list(members)
     for field, (part, keys) in _TAGS.items():

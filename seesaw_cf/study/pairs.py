@@ -78,7 +78,7 @@ def differences(
 def _pair(first: ComparedEditor, second: ComparedEditor, settings: AuditSettings) -> list[TableRow]:
     """Return the rows of two lines, without their names."""
     batch = "batch" in (first.member.protocol, second.member.protocol)
-    shares = [*_shares(first, second), *_took(first, second), *_accuracy(first, second)]
+    shares = [*_shares(first, second), *_efficacy(first, second), *_accuracy(first, second)]
     return [*_effects(first, second, settings), *(row | (_BATCH if batch else {}) for row in shares)]
 
 
@@ -163,8 +163,8 @@ def _all_people(measure: str, relation: str) -> TableRow:
     return {"measure": measure, "relation": relation, "axis": ALL, "group": ALL}
 
 
-def _took(first: ComparedEditor, second: ComparedEditor) -> Iterator[TableRow]:
-    """Edits after which the new target is likelier than the true one."""
+def _efficacy(first: ComparedEditor, second: ComparedEditor) -> Iterator[TableRow]:
+    """Yield paired differences in efficacy: edits after which the new target is likelier than the true one."""
     rows = _edits(first, once=True).merge(_edits(second), on=_CASE, suffixes=("_first", "_second"))
     rows = rows[rows["success_first"].notna() & rows["success_second"].notna()].assign(person=rows["subject"])
     for relation, part in _by_relation(rows, "relation_id"):
@@ -173,7 +173,7 @@ def _took(first: ComparedEditor, second: ComparedEditor) -> Iterator[TableRow]:
 
 
 def _accuracy(first: ComparedEditor, second: ComparedEditor) -> Iterator[TableRow]:
-    """Describe cases with the other property still right after the edit."""
+    """Yield paired differences in accuracy: cases with the other property still right after the edit."""
     frames = []
     for line in (first, second):
         table = _own_scores(line, "cross_property")

@@ -71,7 +71,7 @@ def run_study(
     announced = False
     with Bar[object](total=len(waiting), desc="cells", unit="cell", disable=not progress) as bar:
         while waiting:
-            held = [cell for cell in waiting if not _settled(cell, out, tried, run)]
+            held = [cell for cell in waiting if not _try_cell(cell, out, tried, run)]
             bar.update(len(waiting) - len(held))
             if held and not announced:
                 announce([f"{len(held)} cells are run by other processes, first {held[0].name}; waiting for them."])
@@ -80,8 +80,8 @@ def run_study(
     return [cell for cell in chosen(cells_of(study), only) if not is_finished(cell, out)]
 
 
-def _settled(cell: StudyCell, out: Path, tried: set[str], run: Callable[[StudyCell], str]) -> bool:
-    """The cell is finished or failed, now or before; False while another process runs it."""
+def _try_cell(cell: StudyCell, out: Path, tried: set[str], run: Callable[[StudyCell], str]) -> bool:
+    """Run a cell unless it is finished or was tried; return False while another process runs it."""
     if is_finished(cell, out) or cell.name in tried:
         return True
     with file_lock(out / "locks" / cell.name) as mine:
@@ -94,7 +94,7 @@ def _settled(cell: StudyCell, out: Path, tried: set[str], run: Callable[[StudyCe
 
 
 def _run(cell: StudyCell, *, study: Study, out: Path, progress: bool, workers: Workers) -> str:
-    """Run a cell: why it failed, "" when it did not."""
+    """Run a cell and return why it failed, "" when it did not."""
     if workers.exchange is not None:
         workers = replace(workers, exchange=f"{workers.exchange.rstrip('/')}/{cell.name}")
     try:

@@ -121,8 +121,8 @@ def compare_runs(
         What a terminal shows.
 
     Raises:
-        RunFolderError: Fewer than two folders, or one is not a finished run.
-        StorageError: A folder is named twice, or a file could not be written.
+        RunFolderError: Fewer than two folders, one that is not a finished run, or one named twice.
+        StorageError: A file could not be written.
     """
     if len(folders) < 2:
         raise RunFolderError(f"compare: got {len(folders)} run, expected at least two. Name more, or report one alone.")

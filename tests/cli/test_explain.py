@@ -34,7 +34,7 @@ def _alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setenv("SEESAW_CF_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr("seesaw_cf.report.write_report", lambda *_, **__: "")
     yield
-    for logger in seesaw_cf.run.explain._TOLD:
+    for logger in seesaw_cf.run.explain._EXPLAINED:
         logger.setLevel(logging.NOTSET)
 
 
@@ -68,15 +68,15 @@ def test_a_scorer_without_a_choice_is_explained_too(tmp_path: Path, caplog: pyte
 
 def test_lines_of_another_process_are_told_here(caplog: pytest.LogCaptureFixture) -> None:
     plans = logging.getLogger("seesaw_cf.scoring.edited_scorer")
-    with seesaw_cf.run.explain.collected() as lines, seesaw_cf.run.explain.log_prefix("memit, P27 100% and 7 more"):
+    with seesaw_cf.run.explain.capture_log() as lines, seesaw_cf.run.explain.log_prefix("memit, P27 100% and 7 more"):
         plans.info("%d edits", 8)
         plans.warning("out of memory")
     plans.info("not collected any more")
     expected = ["memit, P27 100% and 7 more: 8 edits", "memit, P27 100% and 7 more: out of memory"]
     assert lines == [(logging.INFO, expected[0]), (logging.WARNING, expected[1])]
     caplog.clear()
-    seesaw_cf.run.explain.tell(lines)
+    seesaw_cf.run.explain.log_lines(lines)
     assert caplog.messages == expected[1:]
     seesaw_cf.run.explain.explain()
-    seesaw_cf.run.explain.tell(lines)
+    seesaw_cf.run.explain.log_lines(lines)
     assert caplog.messages == [*expected[1:], *expected]

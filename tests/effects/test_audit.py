@@ -86,7 +86,8 @@ def test_two_labels_are_one_hypothesis() -> None:
 
 def _tagged(frame: pd.DataFrame, tags: list[str], people: tuple[str, ...]) -> pd.DataFrame:
     """Give people other labels of race."""
-    return frame.assign(race=[tags if who in people else own for who, own in zip(frame["person"], frame["race"])])
+    race = [tags if who in people else own for who, own in zip(frame["person"], frame["race"])]
+    return frame.assign(race=pd.Series(race, dtype=object))
 
 
 def test_a_third_label_hides_no_mirror() -> None:
@@ -105,7 +106,7 @@ def test_a_third_label_hides_no_mirror() -> None:
 def test_edits_that_compare_nobody_hide_no_mirror() -> None:
     """An edit was asked about one Latine person alone: neither contrast of the two other labels has it."""
     frame = crossed(0.2, people=20)
-    alone = frame[frame["person"] == "p1"].iloc[:1].assign(case_id=99, race=[["Latine"]], person="p99")
+    alone = _tagged(frame[frame["person"] == "p1"].iloc[:1].assign(case_id=99, person="p99"), ["Latine"], ("p99",))
     table = audit(pd.concat([frame, alone], ignore_index=True), AuditSettings(margin=0.05), axes=["race"])
     own = table[table["group"] != "Latine"]
     assert own["mirror"].tolist() == [False, True]
@@ -116,7 +117,8 @@ def test_edits_that_compare_nobody_hide_no_mirror() -> None:
 def test_equal_groups_have_one_mirror_each() -> None:
     """Two labels that the same people carry are two contrasts; the others' is a mirror of the second."""
     frame = crossed(0.2, people=20)
-    both = frame.assign(race=[["Black", "African"] if "Black" in own else own for own in frame["race"]])
+    black = tuple(f"p{number}" for number in range(1, 20, 2))
+    both = _tagged(frame, ["Black", "African"], black)
     table = audit(both, AuditSettings(margin=0.05), axes=["race"])
     assert table["group"].tolist() == ["African", "Black", "white"]
     assert table["mirror"].tolist() == [False, False, True]

@@ -12,7 +12,7 @@ import pytest
 import torch
 from transformers import AutoConfig, BertTokenizerLegacy, PreTrainedModel
 
-from seesaw_cf.editors.locate.moments import moment_files
+from seesaw_cf.editors.locate.moments import ensure_moments
 from seesaw_cf.errors import RunFolderError
 from seesaw_cf.generation import HFGenerator
 from seesaw_cf.models import load_model, model_path
@@ -186,7 +186,7 @@ def test_second_moments_of_another_configuration_or_library_are_others(
     tokenizer, texts = byte_level(bos=False), ["one text", "another one"]
 
     def place(model: PreTrainedModel) -> Path:
-        return moment_files(model_parts(model), tokenizer, [0], texts, cache=tmp_path)[0].folder
+        return ensure_moments(model_parts(model), tokenizer, [0], texts, cache=tmp_path)[0].folder
 
     first = place(make("llama"))
     assert place(make("llama")) == first

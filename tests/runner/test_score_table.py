@@ -9,7 +9,7 @@ import pytest
 
 from seesaw_cf.base.tables import SCORES
 from seesaw_cf.records.json_records import parse_record
-from seesaw_cf.run.questions import ScoredQuestion, questions, score_table, scored
+from seesaw_cf.run.questions import ScoredQuestion, pair_scores, questions, score_table
 from seesaw_cf.types import AttributePrompt, Case, ClozeScore, EditRequest, Entity, Kind, Role
 
 ADA = AttributePrompt(
@@ -79,7 +79,7 @@ def test_a_row_has_what_its_question_its_person_and_its_score_say() -> None:
 def test_what_was_first_is_compared_with_what_was_first_before() -> None:
     """Three tokens, first choices 5, 6, 7 before and 5, 9, 7 after: two are kept, though one of them only was right."""
     asked = next(questions(CASE))
-    rows = scored([(CASE, [asked])], {asked.cloze: BEFORE}, {asked.cloze: LATER})
+    rows = pair_scores([(CASE, [asked])], {asked.cloze: BEFORE}, {asked.cloze: LATER})
     assert [(row.phase, row.before) for row in rows] == [("pre", None), ("post", BEFORE)]
     assert score_table("ft", rows)["n_kept"].to_pylist() == [None, 2]
     unknown = [

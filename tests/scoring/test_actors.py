@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
 from seesaw_cf.errors import RunFolderError, ServiceError
 from seesaw_cf.run.workers import _Worker, call_on_actors, run_on_ray
-from tests.scoring.fake_ray import FakeRay, FakeRun, OutOfMemoryError, RayActorError, RayTaskError
+from tests.scoring.fake_ray import FakeRay, FakeRun, OutOfMemoryError, RayActorError, RayTaskError, Reference
 
 DEAD = RayActorError("The actor died.\n\tclass: _Worker")
 
@@ -115,10 +116,17 @@ def test_a_task_is_tried_three_times(ray: FakeRay, caplog: pytest.LogCaptureFixt
         run_on_ray(making(FakeRun(range(6))), progress=False)
 
 
+class _LastFirst(FakeRay):
+    """A cluster on which the last of those who were asked answers first."""
+
+    def wait(self, references: Sequence[Reference], num_returns: int) -> tuple[list[Reference], list[Reference]]:
+        return list(references[-1:]), list(references[:-1])
+
+
 def test_a_lost_node_costs_a_task_one_try(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     """Four actors at work, three of them done: with the fourth they all are lost. The task goes to a new one."""
-    ray, run = _cluster(monkeypatch, FakeRay([{"CPU": 4.0}])), FakeRun(range(4))
-    ray.wait, ray.ends = (lambda references, num_returns: (references[-1:], references[:-1])), ("do", 0)
+    ray, run = _cluster(monkeypatch, _LastFirst([{"CPU": 4.0}])), FakeRun(range(4))
+    ray.ends = ("do", 0)
     assert run_on_ray(making(run), progress=False)
     assert (run.done, run.merged) == ([3, 2, 1, 0], 1)
     assert caplog.messages == ["a worker was lost during task 0; it is done again by a new one"]

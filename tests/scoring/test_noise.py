@@ -11,7 +11,7 @@ import torch
 from transformers import PreTrainedTokenizerBase
 
 from seesaw_cf.models.weights import LowRank, WeightDelta, applied
-from seesaw_cf.run.questions import some_clozes
+from seesaw_cf.run.questions import sample_clozes
 from seesaw_cf.scoring import EditedScorer, HFScorer, TrieScorer
 from seesaw_cf.scoring.noise import measure_noise
 from seesaw_cf.types import Cloze, ClozeScore
@@ -79,10 +79,10 @@ def test_nothing_to_measure(tokenizer: PreTrainedTokenizerBase) -> None:
 
 
 def test_clozes_are_drawn_without_replacement_by_seed() -> None:
-    everything = some_clozes(small.cases(), 10_000)
+    everything = sample_clozes(small.cases(), 10_000)
     assert len(set(everything)) == len(everything) > 20
-    assert some_clozes(small.cases(), 20, seed=1) == some_clozes(small.cases(), 20, seed=1)
-    assert some_clozes(small.cases(), 20, seed=1) != some_clozes(small.cases(), 20, seed=2)
+    assert sample_clozes(small.cases(), 20, seed=1) == sample_clozes(small.cases(), 20, seed=1)
+    assert sample_clozes(small.cases(), 20, seed=1) != sample_clozes(small.cases(), 20, seed=2)
 
 
 def test_a_small_edit_survives_in_bfloat16_only_as_a_separate_term(tokenizer: PreTrainedTokenizerBase) -> None:

@@ -10,7 +10,7 @@ from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
 from transformers import PreTrainedModel, PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
 from seesaw_cf.generation import Ask, HFGenerator, Sampling
-from seesaw_cf.run.questions import questions, same_tokens
+from seesaw_cf.run.questions import find_indistinct, questions
 from seesaw_cf.scoring import HFScorer, Scorer, TrieScorer
 from seesaw_cf.types import Case, Cloze, EditRequest, Entity
 from tests.scoring.models import make
@@ -56,10 +56,10 @@ def test_two_answers_with_the_same_tokens_are_marked_and_others_are_not() -> Non
     asked = [(case, list(questions(case))) for case in (Case(0, request), Case(1, other))]
     clozes = [q.cloze for _, qs in asked for q in qs]
     scores = dict(zip(clozes, HFScorer(make("llama"), tokenizer).score(clozes), strict=True))
-    found = same_tokens(tokenizer, asked, scores)
+    found = find_indistinct(tokenizer, asked, scores)
     assert {cloze.target for cloze in found} == {"Malmö", "malmo"}
     assert "the answer 'malmo' to this question has the same tokens" in found[Cloze("Ada was born in", "Malmö")].status
-    assert same_tokens(byte_level(bos=False), asked, scores) == {}  # equal scores alone are no reason
+    assert find_indistinct(byte_level(bos=False), asked, scores) == {}  # equal scores alone are no reason
 
 
 @pytest.mark.parametrize("kind", _SCORERS)
