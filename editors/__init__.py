@@ -79,7 +79,7 @@ __getattr__, __dir__ = lazy(__name__, _CLASSES | _CONFIGS | {"ControlConfig": "s
 
 
 def load_editor(name: str) -> type[Any]:
-    """The class of an editor; its settings are `load_editor(name).config_class`.
+    """Return the class of an editor; its settings are `load_editor(name).config_class`.
 
     Args:
         name: A key of `EDITORS`.

@@ -73,7 +73,7 @@ class AlphaEdit(SpreadEdit):
     past: Mapping[int, Tensor] = field(default_factory=dict, repr=False)
 
     def fit(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> Self:
-        """Context templates, second moments (computed or found on disk) and null spaces.
+        """Prepare context templates, second moments (computed or found on disk) and null spaces.
 
         Returns:
             A new editor with an empty cache; this one is not changed.
@@ -144,14 +144,14 @@ class AlphaEdit(SpreadEdit):
         return replace(self, past=past)
 
     def facts(self) -> Diagnostics:
-        """Sizes of the null spaces and of the cache."""
+        """Return the sizes of the null spaces and of the cache."""
         return {
             "null_space": {str(layer): basis.shape[1] for layer, basis in self.bases.items()},
             "past_keys": {str(layer): keys.shape[1] for layer, keys in self.past.items()},
         }
 
     def solve(self, fitted: Fitted, layer: int, keys: Tensor) -> Tensor:
-        """(P (K K^T + K_p K_p^T) + L2 I)^-1 P K, (d_ff, n) in float64, through a system of the number of keys."""
+        """Return (P (K K^T + K_p K_p^T) + L2 I)^-1 P K, (d_ff, n) in float64, from a system with a row for each key."""
         if layer not in self.bases:
             raise EditError(f"AlphaEdit: no null space of layer {layer}, only of {sorted(self.bases)}. Call fit first.")
         basis = self.bases[layer].to(float64_device(keys.device))

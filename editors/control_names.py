@@ -46,18 +46,21 @@ def first_seed(name: str) -> str:
 
 
 def split_control(name: str) -> tuple[str, str]:
-    """Kind and wrapped editor: ("identity", "memit"); the editor is "" for a bare kind, the kind for other editors."""
+    """Return the kind and the wrapped editor of a control, such as ("identity", "memit").
+
+    The editor is "" for a bare kind; for other editors the kind is "" and the editor the name itself.
+    """
     match = _NAME.fullmatch(name)
     return (match[1], match[2] or "") if match else ("", name)
 
 
 def is_control(name: str) -> bool:
-    """Whether an editor of that name is a control."""
+    """Return whether an editor of that name is a control."""
     return bool(split_control(name)[0])
 
 
 def planned(editors: Sequence[str], controls: Sequence[str] = (), seeds: int = 1) -> tuple[str, ...]:
-    """The editors of a run: those that are audited, every kind of control for each of them, then their further seeds.
+    """Return the editors of a run: those audited, every kind of control for each of them, then their further seeds.
 
     Args:
         editors: Names as they were given; a bare kind of control among them is one of `controls`.
@@ -84,7 +87,7 @@ def planned(editors: Sequence[str], controls: Sequence[str] = (), seeds: int = 1
 
 
 def compared(names: Iterable[str], manifest: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """(editor, its own control) for every control among the editors of a run.
+    """Return (editor, its own control) for every control among the editors of a run.
 
     Args:
         names: The run's editors.

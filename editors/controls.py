@@ -37,7 +37,7 @@ from seesaw_cf.models.wide import in_float64
 
 
 def _pool() -> Iterator[EditRequest]:
-    """Facts about things, not people, for `unrelated`."""
+    """Yield facts about things, not people, for `unrelated`."""
     with (Path(__file__).parent / "things.tsv").open(encoding="utf-8", newline="") as file:
         for row in csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE):
             new, true = Entity(None, row["target_new"]), Entity(None, row["target_true"])
@@ -72,7 +72,7 @@ class ControlConfig:
 
     @classmethod
     def for_model(cls, model: PreTrainedModel) -> Self:
-        """The same for every model: the wrapped editor brings its own presets."""
+        """Return the same settings for every model: the wrapped editor brings its own presets."""
         return cls()
 
 
@@ -96,7 +96,7 @@ class ControlEditor(ABC):
         return replace(self, inner=self._inner_editor(model).fit(model, tokenizer))
 
     def _inner_editor(self, model: PreTrainedModel) -> Editor:
-        """The wrapped editor with its preset for `model`, changed by `settings`."""
+        """Return the wrapped editor as it was given, or made with its preset for `model`, changed by `settings`."""
         if self.inner is not None:
             return self.inner
         if not self.config.editor:
@@ -113,21 +113,21 @@ class ControlEditor(ABC):
         return editor
 
     def _lenient_editor(self, model: PreTrainedModel) -> Editor:
-        """The wrapped editor, where it can be told to, so that it takes a new answer that is true already."""
+        """Return the wrapped editor, set to accept a new answer that is true already where it has that setting."""
         inner = self._inner_editor(model)
         if not isinstance(inner.config, AllowsIdentity) or not hasattr(inner, "__dataclass_fields__"):
             return inner
         return replace(inner, config=replace(inner.config, allow_identity=True))  # type: ignore[type-var]
 
     def _generator(self, requests: Sequence[EditRequest], parameter: str = "") -> torch.Generator:
-        """Draws from (seed, parameter, requests), so not dependent on the order of edits in a run."""
+        """Return a generator seeded by (seed, parameter, requests), whatever the order of edits in a run."""
         facts = sorted(json.dumps(request_facts(request), sort_keys=True) for request in requests)
         return torch.Generator().manual_seed(seed_of(self.config.seed, parameter, *facts, bits=63))
 
     def edit_each(
         self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, requests: Sequence[EditRequest]
     ) -> list[WeightDelta]:
-        """One delta per request, as `edit(model, tokenizer, [request])` makes it, up to rounding.
+        """Return one delta per request, as `edit(model, tokenizer, [request])` makes it, up to rounding.
 
         Raises:
             SeesawError: See `edit`.
@@ -144,7 +144,7 @@ class ControlEditor(ABC):
     def edit(
         self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, requests: Sequence[EditRequest]
     ) -> WeightDelta:
-        """The control of one edit of all requests together.
+        """Return the control of one edit of all requests together.
 
         Raises:
             EditError: The control cannot be made for a request (see its class), or the wrapped editor failed.
@@ -156,11 +156,11 @@ class ControlEditor(ABC):
     def _prepared(
         self, model: PreTrainedModel, groups: Sequence[Sequence[EditRequest]]
     ) -> tuple[Editor, list[Sequence[EditRequest]]]:
-        """The wrapped editor, and what it is asked in place of each group of requests."""
+        """Return the wrapped editor, and what it is asked in place of each group of requests."""
 
     @abstractmethod
     def _from(self, delta: WeightDelta, requests: Sequence[EditRequest]) -> WeightDelta:
-        """The control of `requests` from the wrapped editor's delta."""
+        """Return the control of `requests`, made from the wrapped editor's delta."""
 
     def _control_delta(
         self, name: str, updates: Mapping[str, LowRank | Tensor], requests: Sequence[EditRequest], inner: WeightDelta
@@ -216,7 +216,7 @@ class RandomControl(ControlEditor):
         return self.like(delta, requests)
 
     def like(self, delta: WeightDelta, requests: Sequence[EditRequest] = ()) -> WeightDelta:
-        """A random change of the same Frobenius norm in each parameter, of rank 1 for one request and n for n.
+        """Draw a random change of the same Frobenius norm in each parameter, of rank 1 for one request and n for n.
 
         Of a delta without requests each update keeps its own rank; one that is held whole gets noise in every entry.
 
@@ -224,7 +224,7 @@ class RandomControl(ControlEditor):
 
         Args:
             delta: A weight edit.
-            requests: What it edited; part of the seed. None for a model edited elsewhere.
+            requests: What it edited; part of the seed. Empty for a model edited elsewhere.
 
         Returns:
             Low-rank updates; vectors (biases) get a random vector of the same norm.
@@ -257,7 +257,7 @@ class UnrelatedControl(ControlEditor):
     asked: Mapping[EditRequest, tuple[str, ...]] = field(default_factory=dict, repr=False)
 
     def learn(self, cases: Iterable[Case]) -> Self:
-        """This control with the requests of `cases` as its pool; none of them should be evaluated."""
+        """Return this control with the requests of `cases` as its pool; none of them should be evaluated."""
         return replace(self, pool=tuple(case.request for case in cases))
 
     def avoid(self, cases: Iterable[Case]) -> Self:
@@ -277,7 +277,7 @@ class UnrelatedControl(ControlEditor):
         return self._control_delta("unrelated", delta.updates, requests, delta)
 
     def chosen(self, requests: Sequence[EditRequest]) -> list[EditRequest]:
-        """The facts edited instead; drawn from (seed, requests), so not dependent on the order of edits in a run.
+        """Draw the facts edited instead, by (seed, requests), so not dependent on the order of edits in a run.
 
         Raises:
             EditError: The pool holds no unconnected fact, or fewer than there are requests.
@@ -301,7 +301,7 @@ class UnrelatedControl(ControlEditor):
 
 
 def _words(request: EditRequest) -> set[str]:
-    """Words of subject and answers, without those that name nothing."""
+    """Return the words of subject and answers in lower case, without those that name nothing."""
     texts = (request.subject, request.target_new.label, request.target_true.label)
     return {word for text in texts for word in text.lower().replace(",", " ").split()} - _COMMON
 
@@ -311,7 +311,7 @@ def _rank(update: LowRank | Tensor) -> int | None:
 
 
 def _random_like(change: Tensor, rank: int | None, generator: torch.Generator) -> LowRank | Tensor:
-    """Gaussian factors scaled to the norm of `change`; Gaussian entries for vectors, or without a rank."""
+    """Draw Gaussian factors scaled to the norm of `change`; Gaussian entries for vectors, or without a rank."""
     norm, dtype = float(in_float64(change).norm()), torch.promote_types(change.dtype, torch.float32)
     if change.dim() != 2 or rank is None:
         noise = torch.randn(change.shape, generator=generator, dtype=torch.float64)

@@ -50,7 +50,7 @@ class EMMET(SpreadEdit):
     config: EMMETConfig
 
     def solve(self, fitted: Fitted, layer: int, keys: Tensor) -> Tensor:
-        """A = D K (K^T D K + slack I)^-1, (d_ff, n) in float64."""
+        """Return A = D K (K^T D K + slack I)^-1, (d_ff, n) in float64."""
         config = self.config
         factor = fitted.factor(layer, keys, config.norm_weight / config.moment_weight)
         spread_keys = factor.inverse_times(keys) / config.moment_weight

@@ -43,20 +43,20 @@ class FineTuning(EditsGroups):
 
     @abstractmethod
     def _method(self, parts: ModelParts, tokenizer: PreTrainedTokenizerBase) -> Method:
-        """What is trained on a model."""
+        """Return what is trained on a model."""
 
     @abstractmethod
     def _updates(self, parts: ModelParts, method: Method, values: Mapping[str, Tensor]) -> dict[str, LowRank | Tensor]:
-        """Parameter name -> change, from one group's trained parameters."""
+        """Return parameter name -> change, from one group's trained parameters."""
 
     def fit(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> Self:
-        """Nothing to prepare."""
+        """Return self: there is nothing to prepare."""
         return self
 
     def _edit_groups(
         self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, groups: Sequence[Sequence[EditRequest]]
     ) -> list[WeightDelta]:
-        """As many groups at once as memory allows."""
+        """Train as many groups at once as memory allows, and return one delta for each."""
         config = self.config
         for group in groups:
             check_requests(group, config.editor, config.allow_identity)
@@ -91,7 +91,7 @@ def _delta(
 
 
 def _groups_at_once(parts: ModelParts, parameters: Mapping[str, Tensor]) -> int:
-    """As many as take half the memory of the model, at least one."""
+    """Return how many groups to train at once: as many as take half the memory of the model, at least one."""
     model = sum(p.numel() * p.element_size() for p in parts.model.parameters())
     return max(1, model // (2 * _COPIES * sum(p.numel() * p.element_size() for p in parameters.values())))
 
@@ -136,7 +136,7 @@ class FT(FineTuning):
     corpus: Sequence[str] | None = field(default=None, repr=False)
 
     def _method(self, parts: ModelParts, tokenizer: PreTrainedTokenizerBase) -> Method:
-        """Copies of the weights (and biases), kept within `norm_constraint` of the old ones."""
+        """Return a method that trains copies of weights (and biases), kept within `norm_constraint` of the old ones."""
         config = self.config
         start = _trained(parts, config.layers)
         units = {name: float(value.square().mean().sqrt()) for name, value in start.items() if config.relative}
@@ -145,7 +145,7 @@ class FT(FineTuning):
         return Method(start, partial(_project, parts), settle, cut, units)
 
     def _updates(self, parts: ModelParts, method: Method, values: Mapping[str, Tensor]) -> dict[str, LowRank | Tensor]:
-        """Dense changes, new minus old."""
+        """Return parameter name -> dense change, new minus old."""
         return {name: new - method.start[name] for name, new in values.items()}
 
 
@@ -156,7 +156,7 @@ def _last_token(tokenizer: PreTrainedTokenizerBase, bos_in_target: bool) -> Call
 
 
 def _trained(parts: ModelParts, layers: Sequence[int]) -> dict[str, Tensor]:
-    """Full name -> copy of each trained parameter, in float32 at least."""
+    """Return full name -> copy of each trained parameter, in float32 at least."""
     weights = {}
     for layer in layers:
         prefix = parts.weight_name(layer).removesuffix("weight")
@@ -167,7 +167,7 @@ def _trained(parts: ModelParts, layers: Sequence[int]) -> dict[str, Tensor]:
 
 
 def _project(parts: ModelParts, layer: int, values: Mapping[str, Tensor], x: Tensor, output: Tensor) -> Tensor:
-    """What each group's own weights give for its own tokens."""
+    """Return what each group's own weights give for its own tokens, (groups, tokens, d)."""
     name = parts.weight_name(layer)
     weight = values[name].to(x.dtype)
     new = x @ (weight if parts.row.orientation == "conv1d" else weight.mT)

@@ -61,7 +61,7 @@ class EditsGroups(ABC):
     def _edit_groups(
         self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, groups: Sequence[Sequence[EditRequest]]
     ) -> list[WeightDelta]:
-        """One delta per group, each made on the model as it is."""
+        """Return one delta per group, each made on the model as it is."""
 
 
 check_public(globals())

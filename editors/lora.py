@@ -61,19 +61,19 @@ class LoRA(FineTuning):
     corpus: Sequence[str] | None = field(default=None, repr=False)
 
     def _method(self, parts: ModelParts, tokenizer: PreTrainedTokenizerBase) -> Method:
-        """Two factors for every block."""
+        """Return a method that trains two factors for every block of the config."""
         config = self.config
         start = {name: value for layer in config.layers for name, value in _start(parts, layer, config).items()}
         scales = {layer: self._scale(parts, layer) for layer in config.layers}
         return Method(start, partial(_project, parts.row.orientation == "conv1d", scales))
 
     def _scale(self, parts: ModelParts, layer: int) -> float:
-        """What the product of a layer's factors is multiplied by."""
+        """Return what the product of a layer's factors is multiplied by."""
         unit = float(in_float64(parts.weight(layer).detach()).square().mean().sqrt()) if self.config.relative else 1.0
         return self.config.alpha / self.config.rank * unit
 
     def _updates(self, parts: ModelParts, method: Method, values: Mapping[str, Tensor]) -> dict[str, LowRank | Tensor]:
-        """Changes of rank `config.rank`."""
+        """Return parameter name -> change of rank `config.rank`."""
         return {
             parts.weight_name(layer): LowRank(
                 values[f"left.{layer}"] * self._scale(parts, layer), values[f"right.{layer}"]
@@ -83,7 +83,7 @@ class LoRA(FineTuning):
 
 
 def _start(parts: ModelParts, layer: int, config: LoRAConfig) -> dict[str, Tensor]:
-    """Factors of a change that is zero: the one the input meets first is random, the other zero."""
+    """Return factors of a zero change, (rows, rank) and (rank, columns): the first that the input meets is random."""
     weight = parts.weight(layer)
     wide = torch.promote_types(weight.dtype, torch.float32)
     generator = torch.Generator().manual_seed(config.seed * 100_003 + layer)

@@ -46,7 +46,7 @@ class MEMIT(SpreadEdit):
     config: MEMITConfig
 
     def solve(self, fitted: Fitted, layer: int, keys: Tensor) -> Tensor:
-        """A = (lambda C + K K^T)^-1 K, (d_ff, n) in float64."""
+        """Return A = (lambda C + K K^T)^-1 K, (d_ff, n) in float64."""
         return fitted.factor(layer, keys).regularised(keys, self.config.moment_weight)
 
 

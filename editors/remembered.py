@@ -33,7 +33,7 @@ class Remembered:
         return self.editor.config
 
     def fit(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> Remembered:
-        """Nothing to do: the editor is fitted."""
+        """Return self: the editor is fitted."""
         return self
 
     def edit(
@@ -67,5 +67,5 @@ class RememberedEach(Remembered):
 
 
 def _size(deltas: Sequence[WeightDelta]) -> int:
-    """Bytes."""
+    """Return how many bytes deltas take."""
     return sum(tensor.nbytes for delta in deltas for tensor in delta.tensors())

@@ -73,7 +73,7 @@ class ROME(LocateThenEdit):
     config: ROMEConfig
 
     def changes(self, parts: ModelParts, fitted: Fitted, groups: Sequence[Sequence[PreparedEdit]]) -> Sequence[Changes]:
-        """Groups of one edit are made together; edits of a longer group one after another, on the edited model."""
+        """Make all edits at once where every group has one; else those of a group in turn, on the edited model."""
         if all(len(group) == 1 for group in groups):
             rank_ones = self._rank_ones(parts, [edit for group in groups for edit in group], fitted)
             return [(update, [facts]) for update, facts in rank_ones]
@@ -92,7 +92,7 @@ class ROME(LocateThenEdit):
     def _rank_ones(
         self, parts: ModelParts, edits: Sequence[PreparedEdit], fitted: Fitted
     ) -> list[tuple[dict[str, LowRank], Diagnostics]]:
-        """The rank-one update of each edit by itself on the model as it is now, and its diagnostics."""
+        """Return the rank-one update of each edit by itself on the model as it is now, and its diagnostics."""
         if not edits:
             raise EditError("no edits were given, expected at least one.")
         layer = self.config.layers[0]
@@ -122,7 +122,7 @@ class ROME(LocateThenEdit):
         return None if most is None else most * float(in_float64(weight.detach()).norm()) * along.abs()
 
     def _direction(self, key: Tensor, layer: int, fitted: Fitted) -> Tensor:
-        """u: C^-1 k of unit length, or k itself without second moments."""
+        """Return u, (d_ff,), of unit length: along C^-1 k, or along k itself without second moments."""
         if self.config.use_moments:
             key = fitted.factor(layer, key).inverse_times(key[:, None])[:, 0]
         unit: Tensor = key / key.norm()
@@ -130,7 +130,7 @@ class ROME(LocateThenEdit):
 
 
 def _stacked(first: LowRank | None, second: LowRank) -> LowRank:
-    """The sum of two low-rank updates as one of the ranks' sum."""
+    """Return the sum of two low-rank updates as one, whose rank is the sum of theirs."""
     if first is None:
         return second
     return LowRank(torch.cat([first.left, second.left], 1), torch.cat([first.right, second.right], 0))

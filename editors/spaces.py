@@ -42,7 +42,7 @@ SPACES: Mapping[str, tuple[tuple[int, ...], Space]] = {
 
 
 def search_space(editor: str, n_layers: int) -> Space:
-    """The declared search space of an editor on a model.
+    """Return the declared search space of an editor on a model.
 
     Args:
         editor: Any name; editors without an entry in `SPACES` have an empty space.

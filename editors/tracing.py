@@ -146,7 +146,7 @@ def trace_facts(
 
 
 def estimates(traces: Sequence[FactTrace], position: str = "last subject token") -> list[Estimate]:
-    """Mean indirect effect of each layer over facts, with a normal 95 % interval (NaN ends for one fact).
+    """Estimate each layer's mean indirect effect over facts, with a normal 95 % interval (NaN ends for one fact).
 
     Raises:
         UnknownNameError: An unknown position.
@@ -168,7 +168,7 @@ def estimates(traces: Sequence[FactTrace], position: str = "last subject token")
 
 
 def propose_layers(traces: Sequence[FactTrace]) -> dict[str, tuple[int, ...]]:
-    """Layers for the editors: ROME edits where the MLP's effect at the subject's last token peaks, MEMIT ends there.
+    """Suggest layers: ROME edits where the MLP's effect at the subject's last token peaks, MEMIT ends there.
 
     Source: ROME section 2 (the peak) and MEMIT section 4.2 (the range of critical layers up to it; five of 32 in
     Llama-2-7B, so the same share of this model's layers).
@@ -183,7 +183,7 @@ def propose_layers(traces: Sequence[FactTrace]) -> dict[str, tuple[int, ...]]:
 
 
 def _subject_span(tokenizer: PreTrainedTokenizerBase, request: EditRequest) -> tuple[int, int]:
-    """First and last token of the subject in the filled prompt."""
+    """Return the places of the subject's first and last token in the filled prompt."""
     start = request.prompt.index("{}")
     first, last = start + 1, start + len(request.subject.rstrip())
     return last_token_before(tokenizer, request.text, first), last_token_before(tokenizer, request.text, last)
@@ -202,7 +202,7 @@ def _modules(parts: ModelParts, kind: str) -> dict[str, nn.Module]:
 def _clean(
     model: PreTrainedModel, modules: dict[str, nn.Module], ids: tuple[int, ...], answer: int
 ) -> tuple[float, dict[int, Tensor]]:
-    """The answer's probability and every module's output (tokens, width) in the untouched run."""
+    """Return the answer's probability and every module's output (tokens, width) in the untouched run."""
     seen: dict[str, Tensor] = {}
     with hooked(watch(seen, outputs=modules)):
         probability = float(_probability(model, torch.tensor([ids]), answer)[0])
@@ -216,7 +216,10 @@ def _probability(model: PreTrainedModel, ids: Tensor, answer: int) -> Tensor:
 
 
 def _shaker(model: PreTrainedModel, ids: tuple[int, ...], subject: tuple[int, int], how: TraceOptions) -> Tensor:
-    """The noise, (samples, subject tokens, width), the same for every layer and position."""
+    """Draw the noise, (samples, tokens up to the subject's last, width), zero before the subject.
+
+    It is the same for every layer and position.
+    """
     table = model.get_input_embeddings()
     device = next(table.parameters()).device
     rows = table(torch.tensor(ids[subject[0] : subject[1] + 1], device=device)).float()
@@ -236,7 +239,7 @@ def _restored(
     places: list[int],
     samples: int,
 ) -> Tensor:
-    """p(answer) with noise on the subject and `states` restored at each of P places in turn: (P,), means of samples."""
+    """Return p(answer) with noise on the subject and `states` restored at each of P places: (P,), sample means."""
     rows = torch.arange(len(places)).repeat_interleave(samples)
     at = torch.tensor(places).repeat_interleave(samples)
     everywhere = shake.repeat(len(places), 1, 1)
@@ -264,7 +267,7 @@ def _restored(
 
 
 def _by_position(effects: Tensor, places: list[int], subject: tuple[int, int], length: int) -> Tensor:
-    """(places, layers) -> (POSITIONS, layers), means over the tokens of a kind; NaN where there is none."""
+    """Turn (places, layers) into (POSITIONS, layers): means over the tokens of a kind, NaN where there is none."""
     first, last = subject
     groups = {
         "first subject token": [first] if first < last else [],

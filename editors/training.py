@@ -76,7 +76,7 @@ class TuningConfig:
 
 
 def _anywhere(_: Mapping[str, Tensor]) -> None:
-    """Every value is allowed."""
+    """Leave the parameters as they are: every value is allowed."""
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ def train(
     method: Method,
     config: TuningConfig,
 ) -> tuple[dict[str, Tensor], list[list[float]]]:
-    """Lowers, with Adam, the mean over a group's rows of the mean over target tokens of -log p, in nats.
+    """Lower, with Adam, the mean over a group's rows of the mean over target tokens of -log p, in nats.
 
     Each target token is read from the position before it, or, for a method that cuts rows, from the last position.
 
@@ -224,7 +224,7 @@ def _batch(parts: ModelParts, groups: Mapping[int, Sequence[InputRow]], first: i
 def _loss(
     parts: ModelParts, batch: _Batch, values: Mapping[str, Tensor], project: Project, config: TuningConfig
 ) -> Tensor:
-    """(groups of the batch,), each with its own parameters."""
+    """Return the loss of each group of a batch with its own parameters, (groups of the batch,)."""
     chosen = list(batch.groups)
     own = values if len(chosen) == len(next(iter(values.values()))) else {n: v[chosen] for n, v in values.items()}
     with hooked([_exchange(parts, layer, batch, own, project) for layer in config.layers]):

@@ -103,7 +103,7 @@ class Demo:
 
 
 def _records(result: Mapping[str, Any], path: tuple[str, ...] = ()) -> Iterator[JsonObject]:
-    """Each part of a result that has numbers, with the names that lead to it."""
+    """Yield each part of a result that has numbers, with the names that lead to it."""
     own = {name: value for name, value in result.items() if not isinstance(value, dict)}
     if path and own:
         yield {"result": ", ".join(path), **own}

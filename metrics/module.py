@@ -41,7 +41,7 @@ def _feature(what: str) -> object:
 
 
 def column_arguments(function: Callable[..., object], record: type[Any]) -> Callable[..., dict[str, Any]]:
-    """`function` with the fields of its argument `columns` as separate arguments, and its result as plain JSON.
+    """Wrap `function` so that it takes the fields of its argument `columns` separately and returns plain JSON.
 
     Args:
         function: Takes `columns`, and options.

@@ -43,7 +43,7 @@ CASES_PER_GROUP = 20  # about 80,000 prompts at most
 
 
 def _chunks(cases: Iterator[Case], size: int, total: int) -> Iterator[pa.Table]:
-    """Tables of at most `size` cases, `total` cases in all."""
+    """Yield tables of at most `size` cases, at most `total` cases in all."""
     while total > 0 and (chunk := list(islice(cases, min(size, total)))):
         yield cases_to_table(chunk)
         total -= len(chunk)
@@ -117,7 +117,7 @@ def write_rows(
 
 
 def about_coupled(rows: int) -> str:
-    """One line for the card."""
+    """Return the card's line about a config of coupled edits."""
     return f"{rows:,} edits, each with a related entity, what is true of both, and prompts about both"
 
 

@@ -141,7 +141,7 @@ def size_category(rows: int) -> str:
 
 
 def drawn_section(draws: Draws) -> str:
-    """Which way people were drawn for each relation; nothing of a source that finishes every query."""
+    """Return which way people were drawn for each relation; "" for a source that finishes every query."""
     if not draws.limited:
         return ""
     names = [way for way in WAYS if any(counts[way] for counts in draws.ways.values())]

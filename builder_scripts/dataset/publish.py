@@ -162,7 +162,7 @@ def publish(folder: str | os.PathLike[str], repo: str, *, private: bool | None =
 
 
 def _push(api: HfApi, repo: str, staged: Path, ours: _Folder) -> str:
-    """One commit that holds exactly the staged files, and its tag."""
+    """Push the staged files in one commit that replaces `data/`, tag it, and return its id."""
     commit = api.upload_folder(
         repo_id=repo, repo_type="dataset", folder_path=staged, commit_message=f"Version {ours.version}",
         delete_patterns=["data/**"],
@@ -246,7 +246,7 @@ def _compare(repo: str, commit: str, ours: _Folder) -> dict[str, int]:
 
 
 def _digest(table: pa.Table) -> str:
-    """SHA-256 over a table's rows, independent of how it is cut into chunks."""
+    """Return the SHA-256 over a table's rows, independent of how it is cut into chunks."""
     digest = hashlib.sha256()
     for start in range(0, table.num_rows, 50):
         digest.update(json.dumps(table.slice(start, 50).to_pylist(), sort_keys=True, default=str).encode())

@@ -27,7 +27,7 @@ _CROSS_SUBJECT = {
 
 
 def _cell(value: object) -> str:
-    """Numbers with thousands separators; a text in one line, in which no "|" ends the cell."""
+    """Format a cell: a number with thousands separators; a text in one line, in which no "|" ends the cell."""
     return f"{value:,}" if isinstance(value, int) else " ".join(str(value).splitlines()).replace("|", r"\|")
 
 
@@ -74,7 +74,7 @@ class Statistics:
         return [len(sets[name]) if name in sets else counts[name] for name in columns]
 
     def cross_subject(self) -> str:
-        """Table 3's counts per relation, with distinct texts and totals."""
+        """Return Table 3's counts per relation, with distinct texts."""
         rows = [
             [f"{row.name} ({row.id})", *self._row((row.id,), *_CROSS_SUBJECT)]
             for row in RELATIONS.values()
@@ -83,7 +83,7 @@ class Statistics:
         return markdown(["Relation", *_CROSS_SUBJECT.values()], rows)
 
     def cross_property(self) -> str:
-        """Table 7's counts per pair."""
+        """Return Table 7's counts per pair."""
         head = ["Edited", "Watched", "Cases", "Prompts", "Prompt and candidate pairs", "Open-ended prompts"]
         rows = [
             [RELATIONS[pair[0]].name, RELATIONS[pair[1]].name, *self._row(pair, "cases", "effect", "scored", "open")]
@@ -93,7 +93,7 @@ class Statistics:
         return markdown(head, rows)
 
     def groups_of(self, axis: str) -> str:
-        """Cross-subject prompts per relation and group of an axis."""
+        """Return a table of the cross-subject prompts per relation and group of an axis."""
         keys = [(id,) for id in RELATIONS if (id,) in self._counts]
         seen = {name.split(":", 1)[1] for key in keys for name in self._counts[key] if name.startswith(f"{axis}:")}
         head = ["Group", *(RELATIONS[key[0]].name for key in keys)]
@@ -101,7 +101,7 @@ class Statistics:
         return markdown(head, rows)
 
     def total(self, name: str, *, pairs: bool) -> int:
-        """A count over all relations, or over all pairs: "cases", "cloze", "probes", "effect", "open", "scored"."""
+        """Return a count over all relations or all pairs: "cases", "cloze", "probes", "effect", "open", "scored"."""
         return sum(counts[name] for key, counts in self._counts.items() if (len(key) == 2) == pairs)
 
 
@@ -113,7 +113,7 @@ def ordered(axis: str, seen: set[str]) -> list[str]:
 
 
 def people_by_group(demographics: pa.Table, axis: str) -> str:
-    """People per group of an axis and gender, from the config `demographics`."""
+    """Return a table of the people per group of an axis and gender, from the config `demographics`."""
     counted: Counter[tuple[str, str]] = Counter()
     for row in demographics.select([axis, "gender"]).to_pylist():
         counted.update((tag, g) for tag in row[axis] or [groups.UNKNOWN] for g in row["gender"] or [groups.UNKNOWN])
@@ -123,7 +123,7 @@ def people_by_group(demographics: pa.Table, axis: str) -> str:
 
 
 def examples(candidates: pa.Table) -> str:
-    """Table 1: how many values each relation has, and the first ones by name."""
+    """Return Table 1: how many values each relation has, and the first ones by name."""
     names: dict[str, list[str]] = defaultdict(list)
     for row in candidates.select(["relation_id", "label"]).to_pylist():
         names[row["relation_id"]].append(row["label"])
@@ -132,7 +132,7 @@ def examples(candidates: pa.Table) -> str:
 
 
 def attributes(candidates: pa.Table) -> Mapping[str, str]:
-    """Values per area or continent: Tables 16 (work), 17 (citizenship) and 18 (birth).
+    """Return values per area or continent: Tables 16 (work), 17 (citizenship) and 18 (birth).
 
     Args:
         candidates: The config `candidates`.

@@ -67,7 +67,7 @@ _OWN = tuple(
 
 
 def paraphrases(relation_id: str, statement: Template) -> tuple[Template, ...]:
-    """Ways to state a fact of a relation, other than the one already used.
+    """Return ways to state a fact of a relation, other than the one already used.
 
     Args:
         relation_id: Property id.
@@ -85,7 +85,7 @@ FEW = 2  # fewer holders of target_new than this and the case is flagged "few_ho
 
 
 def attribute_prompt(template: Template, person: RecordedPerson, holds: str = "") -> AttributePrompt:
-    """One cloze prompt about one person, with every tag that is known."""
+    """Make a cloze prompt about one person, with every tag that is known."""
     return AttributePrompt(
         text=template.fill(person.entity.label, living=person.living),
         subject=person.entity,
@@ -100,7 +100,7 @@ def attribute_prompt(template: Template, person: RecordedPerson, holds: str = ""
 
 
 def holders(facts: Facts, edit: Edit, value: str, other: str, limit: int) -> list[RecordedPerson]:
-    """Who is asked about for one value of an edit: men, then women, then people of other genders.
+    """Return who is asked about for one value of an edit: men, then women, then people of other genders.
 
     Args:
         facts: Where people come from, with the rules.
@@ -131,7 +131,7 @@ def _name(facts: Facts, edit: Edit, value: str) -> Entity:
 
 
 def _edit_template(edit: Edit, seed: int) -> Template:
-    """The template of the edit: as in its file, tensed when it is one of the papers', or one of these at random."""
+    """Return the edit's template: as in its file, tensed when it is one of the papers', or one of these at random."""
     listed = templates(edit.relation_id, "cloze")
     if edit.prompt:
         matches = (row for row in listed if edit.prompt in (row.present, row.past))

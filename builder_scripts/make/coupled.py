@@ -167,7 +167,7 @@ def _identify(claims: Claims, cases: Sequence[Case]) -> tuple[list[CoupledEdit],
 
 
 def _likeliest(claims: Claims, ids: Sequence[str], relation_id: str, truths: Sequence[str]) -> str:
-    """Of entities of one name, the best known first: the first that holds the truth, else the first."""
+    """Return the first of several entities of one name, the best known first, that holds the truth; else the first."""
     for id, held in claims.of(ids).items():
         values = held.get(relation_id, ()) if relation_id else [value for row in held.values() for value in row]
         if set(values) & set(truths):
@@ -176,7 +176,7 @@ def _likeliest(claims: Claims, ids: Sequence[str], relation_id: str, truths: Seq
 
 
 def _answer(claims: Claims, subject: str, truths: Sequence[str]) -> str:
-    """Of entities of the answer's name, the first that the subject names, else the first."""
+    """Return the first entity of the answer's name that the subject names, else the first."""
     values = {value for row in claims.of([subject])[subject].values() for value in row}
     return next((id for id in truths if id in values), truths[0])
 
@@ -186,7 +186,7 @@ def _pairs(held: Mapping[str, Sequence[str]]) -> set[tuple[str, str]]:
 
 
 def _closest(claims: Claims, subject: str, related: Sequence[Coupling]) -> tuple[Coupling, int]:
-    """Of entities in the order of their links, the first with most (property, value) pairs shared with the subject."""
+    """Return the first entity that shares most (property, value) pairs with the subject, and how many it shares."""
     own = _pairs(claims.of([subject])[subject])
     held = claims.of(coupling.id for coupling in related)
     counted = [(coupling, len(own & _pairs(held[coupling.id]))) for coupling in related]
@@ -293,8 +293,10 @@ COUPLED_SCHEMAS = {"coupled_counterfact": COUPLED, "coupled_zsre": COUPLED.appen
 
 
 def prompt_properties(profile: Profile, labels: Mapping[str, str], *, whole: bool) -> list[str]:
-    """The properties that a prompt names: first those that lead to the other entity, then to the old target, then the
-    shared ones, then (only when `whole`) the rest; by name within each; at most ten.
+    """Return the properties that a prompt names, at most ten.
+
+    First those that lead to the other entity, then to the old target, then the shared ones, then (only when `whole`)
+    the rest; by name within each.
 
     Args:
         profile: Of the entity that the prompt is about.
@@ -358,7 +360,7 @@ def _answered(prompts: Iterable[tuple[str, str]]) -> list[dict[str, str]]:
 
 
 def coupled_table(facts: Facts, couples: Sequence[Coupled], config: str) -> pa.Table:
-    """Coupled edits as a table of the config's schema, in their order; `facts` knows the names."""
+    """Return coupled edits as a table of the config's schema, in their order; `facts` knows the names."""
     words = {word for row in couples for side in (row.subject, row.related) for word in side.truths}
     words |= {v for row in couples for side in (row.subject, row.related) for vs in side.truths.values() for v in vs}
     labels = facts.labels(sorted(words))

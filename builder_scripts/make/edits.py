@@ -61,7 +61,7 @@ class Edit:
 
 
 def listed_values(relation_id: str) -> Mapping[str, Mapping[str, str]]:
-    """Identifier -> row of the packaged table of a relation's values; empty when it has none."""
+    """Return identifier -> row of the packaged table of a relation's values; empty when it has none."""
     return groups.table(ATTRIBUTES[relation_id][0]) if relation_id in ATTRIBUTES else {}
 
 
@@ -77,7 +77,7 @@ def attribute_set(facts: Facts, relation_id: str) -> list[str]:
 
 
 def holder_count(facts: Facts, relation_id: str, value: str) -> int:
-    """Men and women who hold a value, as far as the sample of holders reaches."""
+    """Count the men and women who hold a value, as far as the sample of holders reaches."""
     return sum(len(facts.holders(relation_id, value, gender)) for gender in (MALE, FEMALE))
 
 
@@ -92,7 +92,7 @@ def _kinds(relation_id: str, value: str) -> frozenset[str]:
 def _new_values(
     relation_id: str, values: list[str], subject: RecordedPerson, used: Counter[str], rng: random.Random
 ) -> Iterator[str]:
-    """Possible new values: from the least used areas or continents first, in each the least used value first."""
+    """Yield possible new values: from the least used areas or continents first, in each the least used value first."""
     held = set(subject.holds(relation_id))
     avoided = frozenset().union(*(_kinds(relation_id, value) for value in held))
     by_kind: dict[str, list[str]] = {}
@@ -105,7 +105,7 @@ def _new_values(
 
 
 def _least_used(names: list[str], used: Counter[str], rng: random.Random) -> list[str]:
-    """Names by how often they were used, ties in random order."""
+    """Sort names by how often they were used, ties in random order."""
     return sorted(rng.sample(names, len(names)), key=lambda name: used[name])
 
 
@@ -118,7 +118,7 @@ def _shared(facts: Facts, relation_id: str, value: str) -> bool:
 def _edit(
     facts: Facts, relation_id: str, values: list[str], subject: RecordedPerson, used: Counter[str]
 ) -> Edit | None:
-    """The edit of one person, or None when no value fits; counts the new value and its area or continent as used."""
+    """Make the edit of one person, None when no value fits; count the new value and its area or continent as used."""
     rng = random.Random(f"{facts.options.seed} {relation_id} {subject.id}")
     true = [value for value in subject.holds(relation_id) if value in values and _shared(facts, relation_id, value)]
     for new in _new_values(relation_id, values, subject, used, rng) if true else ():

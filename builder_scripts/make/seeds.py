@@ -41,7 +41,7 @@ def read_seeds(paths: Iterable[str | os.PathLike[str]]) -> list[Case]:
 
 
 def _unusable(case: Case) -> str:
-    """Why a record makes no edit; "" when it can."""
+    """Return why a record can make no edit; "" when it can."""
     request = case.request
     if request.relation_id not in RELATIONS:
         return f"relation {request.relation_id or 'not given'}"

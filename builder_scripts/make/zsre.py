@@ -40,7 +40,7 @@ def asked_relation(case: Case) -> str:
 
 
 def _names(facts: Facts, relation_id: str) -> dict[str, set[str]]:
-    """Name in lower case -> identifiers, of the values of a relation: the packaged names and the source's."""
+    """Return name in lower case -> identifiers, of a relation's values: the packaged names and the source's."""
     listed = listed_values(relation_id)
     ids: dict[str, set[str]] = {}
     for id, name in [*((id, row["label"]) for id, row in listed.items()), *facts.labels(listed).items()]:

@@ -78,7 +78,9 @@ is stated.""",
 
 
 def sample_couples(source: Source, facts: Facts) -> dict[str, list[Coupled]]:
-    """Edits of people with a related entity that is another person of the sample, linked to them by `sample/links.tsv`.
+    """Return edits of people with a related entity that is another person of the sample.
+
+    The two are linked by `sample/links.tsv`.
 
     Args:
         source: The sample.

@@ -148,7 +148,7 @@ def _four_digits(year: int) -> str:
 
 
 def _facts(row: dict[str, str], ids: dict[tuple[str, str], str]) -> Iterator[tuple[str, int, str]]:
-    """(property, number, value term) of every cell of a person's row."""
+    """Yield (property, number, value term) of every value in a person's row."""
     for column, (property_id, kind) in COLUMNS.items():
         for number, cell in enumerate(filter(None, row[column].split("|")), start=1):
             if not kind:
@@ -182,7 +182,7 @@ def _person_lines(row: dict[str, str], ids: dict[tuple[str, str], str], referenc
 def _link_lines(
     links: Sequence[dict[str, str]], people: Iterable[dict[str, str]], references: dict[str, str]
 ) -> Iterator[str]:
-    """Links between people, seen from both sides."""
+    """Yield the triples of links between people, seen from both sides."""
     ids, counts = {row["name"]: full_id(row["iri"]) for row in people}, Counter[tuple[str, str]]()
     for row in links:
         name, property_id, other = row["name"], row["property"], row["other"]

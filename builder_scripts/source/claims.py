@@ -40,12 +40,12 @@ class Claims:
         self._claims: dict[str, dict[str, list[str]]] = {}
 
     def named(self, labels: Iterable[str]) -> dict[str, list[str]]:
-        """Label -> identifiers of the entities of that name, the best known (most sitelinks) first."""
+        """Return label -> identifiers of the entities of that name, the best known (most sitelinks) first."""
         entities = self._facts.linked("named", labels, NAMES, "entity")
         return {label: list(dict.fromkeys(ids)) for label, ids in entities.items()}
 
     def couplings(self, pairs: Sequence[tuple[str, str]], limit: int) -> dict[tuple[str, str], list[Coupling]]:
-        """(subject, target) -> entities linked with both, most links first.
+        """Return (subject, target) -> entities linked with both, most links first.
 
         Args:
             pairs: Identifiers.
@@ -60,7 +60,7 @@ class Claims:
         return couplings
 
     def of(self, ids: Iterable[str]) -> dict[str, Mapping[str, Sequence[str]]]:
-        """Entity -> property -> entities that it names; excluded properties are left out.
+        """Return entity -> property -> entities that it names; excluded properties are left out.
 
         Which properties say something about the item or Wikimedia pages instead of the thing is decided by identifier
         (`data/tables/excluded_properties.csv`), not by words in their labels.

@@ -78,7 +78,7 @@ class Draws:
         self._source, self._seed = source, seed
 
     def sample(self, request: SampleRequest) -> list[str]:
-        """Identifiers of a sample, in an order fixed by the seed.
+        """Return the identifiers of a sample, in an order fixed by the seed.
 
         Raises:
             SourceTimeout: The source finishes none of the ways in time.
@@ -92,7 +92,7 @@ class Draws:
         raise self._gave_up(request.scanned)
 
     def common(self, relation_id: str) -> list[str]:
-        """The values of a property that most hold, at most 200; counted on pages where not all can be counted."""
+        """Return the most held values of a property, at most 200; counted on pages where not all can be counted."""
         rows = self._source.try_select("values", property=relation_id, limit=VALUES)
         if rows is not None:
             return [entity_id(row["value"]) for row in rows]
@@ -111,7 +111,7 @@ class Draws:
         return None if rows is None else ("whole", [entity_id(row["person"]) for row in rows])
 
     def _slices(self, request: SampleRequest) -> tuple[str, list[str]] | None:
-        """Ranges of hashes, each wider than the one before as long as the source finishes them."""
+        """Draw from ranges of hashes, each wider than the one before as long as the source finishes them."""
         size = self._size(request.scanned)
         width = UNKNOWN if size is None else min(HASHES, SPARE * request.limit * HASHES // max(size, 1) + 1)
         ids: list[str] = []
@@ -136,7 +136,7 @@ class Draws:
         )
 
     def _fitting(self, request: SampleRequest, rows: Iterable[Binding]) -> list[str]:
-        """Who of a range is wanted, in the order of the hashes; no more are looked up than needed."""
+        """Return the wanted people of a range, in the order of the hashes; no more are looked up than needed."""
         people: list[str] = []
         ids = self._ordered(entity_id(row["person"]) for row in rows)
         for start in range(0, len(ids), BATCH):
@@ -156,7 +156,7 @@ class Draws:
         return ("pages", self._ordered(people)) if answered else None
 
     def _read(self, scanned: PropertyValues) -> Iterator[list[Binding]]:
-        """Pages of the statements; what lies far behind a page that was not finished is not asked for."""
+        """Yield pages of the statements; after an unfinished one, only those before half its place are asked for."""
         size = self._size(scanned)
         reach = PAGES if size is None else -(-size // PAGE)
         places = random.Random(f"{self._seed} {scanned}").sample(range(reach), min(reach, PAGES))
@@ -178,7 +178,7 @@ class Draws:
         return int(rows[0]["statements"]) if rows else None
 
     def _ordered(self, ids: Iterable[str]) -> list[str]:
-        """In the order of the queries: by SHA-256 of "SEED IRI"."""
+        """Sort identifiers in the order of the queries: by SHA-256 of "SEED IRI"."""
         return sorted(ids, key=lambda id: hashlib.sha256(f"{self._seed} {entity_iri(id)}".encode()).hexdigest())
 
     def _gave_up(self, scanned: PropertyValues) -> SourceTimeout:

@@ -137,7 +137,7 @@ class EndpointSource(Source):
             ) from None
 
     def _try_once(self, text: str, timed_out: list[bool], silent_attempts: int) -> bytes:
-        """One try; whether it failed for want of time is added to `timed_out`."""
+        """Try once; when it fails, add to `timed_out` whether it ran out of time."""
         try:
             with say_when_waiting(self._waiting_message):
                 reply = self._post(text, self.policy.timeout)
@@ -215,7 +215,7 @@ class EndpointSource(Source):
         return f"HTTP {http_error.code} {http_error.reason}", seconds
 
     def _pause(self, attempt: int) -> float:
-        """Exponential back-off with jitter, in seconds."""
+        """Return the seconds to wait: exponential back-off with jitter."""
         return float(min(self.policy.longest_pause, self.policy.pause * 2**attempt * self._jitter.uniform(0.5, 1)))
 
 
@@ -301,7 +301,7 @@ def _check(reply: bytes) -> None:
 
 
 def _retry_after(error: urllib.error.HTTPError) -> float | None:
-    """Seconds that the server asks to wait: a number or a date."""
+    """Return the seconds that the server asks to wait, sent as a number or a date; None when it sends neither."""
     value = (error.headers.get("Retry-After") or "").strip()
     if value.isdecimal():
         return float(value)

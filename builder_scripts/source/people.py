@@ -75,7 +75,7 @@ def _living(rows: Mapping[str, Sequence[str]]) -> bool | None:
 
 
 def by_person(rows: Iterable[Binding]) -> dict[str, dict[str, list[str]]]:
-    """The answer to `queries/facts.rq`: person -> property -> values, for people with recorded facts."""
+    """Return the answer to `queries/facts.rq` as person -> property -> values, for people with recorded facts."""
     people: dict[str, dict[str, list[str]]] = {}
     for row in rows:
         values = people.setdefault(entity_id(row["person"]), {}).setdefault(entity_id(row["property"]), [])
@@ -112,7 +112,7 @@ def _is(person: RecordedPerson, gender: str) -> bool:
 
 
 def batches(ids: Iterable[str], size: int = BATCH) -> list[list[str]]:
-    """Sorted identifiers (or names) without repeats, in lists of at most `size`."""
+    """Return sorted identifiers (or names) without repeats, in lists of at most `size`."""
     ordered = sorted(set(ids))
     return [ordered[start : start + size] for start in range(0, len(ordered), size)]
 
@@ -144,7 +144,7 @@ class Facts:
         self._present: dict[tuple[str, str], list[str]] = {}
 
     def labels(self, ids: Iterable[str]) -> dict[str, str]:
-        """Names of entities and properties, in the order given; those without a name in the language are left out.
+        """Return names of entities and properties, in the order given; those without one in the language are left out.
 
         The language's own label wins over Wikidata's "mul" (one label for all languages).
         """
@@ -175,7 +175,7 @@ class Facts:
             self._people[id] = person_of(Entity(id, label), recorded.get(id, {}))
 
     def holders(self, relation_id: str, value: str, gender: str) -> list[str]:
-        """Identifiers of a uniform sample of the people who hold a value, in an order fixed by the seed.
+        """Return identifiers of a uniform sample of the people who hold a value, in an order fixed by the seed.
 
         Args:
             relation_id: Property id.
@@ -183,7 +183,8 @@ class Facts:
             gender: Identifier of a gender, or "" for all people neither male nor female.
 
         Returns:
-            At most `per_gender` + 25 identifiers; fewer means these are all, or all that the source found in time.
+            At most 25 identifiers more than the larger of `per_gender` and `true_per_gender`; fewer means these are
+            all, or all that the source found in time.
         """
         key = (relation_id, value, gender)
         if key not in self._holders:
@@ -225,7 +226,7 @@ class Facts:
     def subjects(
         self, relation_id: str, also: str, values: Iterable[str], gender: str, limit: int
     ) -> list[RecordedPerson]:
-        """A uniform sample of people of one gender who hold a listed value of a property and any value of another."""
+        """Draw a uniform sample of people of one gender with a listed value of a property and any value of another."""
         listed = sorted(values)
         ids = self._drawn(
             "subjects",
@@ -238,7 +239,7 @@ class Facts:
         return self.people(ids)
 
     def present(self, relation_id: str, values: Iterable[str]) -> list[str]:
-        """Those of some values that a person holds and that have a name, sorted by name then identifier."""
+        """Return those of some values that anything holds and that have a name, sorted by name then identifier."""
         parts = batches(values)
         key = (relation_id, str(parts))
         if key not in self._present:
@@ -247,7 +248,7 @@ class Facts:
         return self._present[key]
 
     def common(self, relation_id: str) -> list[str]:
-        """The values of a relation that most hold and that have a name, at most 200, sorted by name then identifier."""
+        """Return the most held values of a relation, at most 200, those with a name, sorted by name then identifier."""
         key = (relation_id, "")
         if key not in self._present:
             self._present[key] = self._by_name(self.draws.common(relation_id))
@@ -258,7 +259,7 @@ class Facts:
         return sorted(names, key=lambda id: (names[id], id))
 
     def references(self, ids: Iterable[str]) -> dict[str, tuple[str, ...]]:
-        """Person -> titles of the references behind their statements, sorted; an empty tuple when there are none."""
+        """Return person -> titles of the references behind their statements, sorted; none is an empty tuple."""
         titles: dict[str, list[str]] = {id: [] for id in ids}
         for batch in batches(titles):
             for row in self._source.select("references", people=batch):
@@ -266,12 +267,12 @@ class Facts:
         return {id: tuple(sorted(texts)) for id, texts in titles.items()}
 
     def named(self, labels: Iterable[str]) -> dict[str, list[str]]:
-        """Label -> identifiers of the humans of that name; a label that cannot be looked up has none."""
+        """Return label -> identifiers of the humans of that name; a label that cannot be looked up has none."""
         people = self.linked("link", labels, BATCH, "person")
         return {label: sorted(set(ids)) for label, ids in people.items()}
 
     def linked(self, query: str, labels: Iterable[str], size: int, variable: str) -> dict[str, list[str]]:
-        """Label -> identifiers in the order of a query's answers; a label that cannot be looked up has none.
+        """Return label -> identifiers in the order of a query's answers; a label that cannot be looked up has none.
 
         Args:
             query: Name of a query file with a place `names`.
@@ -288,7 +289,7 @@ class Facts:
         return ids
 
     def everyone(self) -> list[RecordedPerson]:
-        """All people in a small store, page by page."""
+        """Return all people in a small store, asked for page by page."""
         ids: list[str] = []
         while True:
             rows = self._source.select("everyone", language=self.options.language, limit=PAGE, offset=len(ids))

@@ -84,7 +84,7 @@ class CachedSource(Source):
         return reply
 
     def time_of(self, text: str) -> str:
-        """When the kept reply to a query came, as ISO 8601 in UTC; "" when there is none."""
+        """Return when the kept reply to a query came, as ISO 8601 in UTC; "" when there is none."""
         return str(self._described(text).get("time", ""))
 
     def _described(self, text: str) -> JsonObject:
@@ -95,7 +95,7 @@ class CachedSource(Source):
             return {}
 
     def _stem(self, text: str) -> Path:
-        """Where the reply to a query is kept, without suffix."""
+        """Return where the reply to a query is kept, without suffix."""
         key = hashlib.sha256(f"{self.identity}\n{text}".encode()).hexdigest()
         return self._folder / key[:2] / key
 

@@ -52,7 +52,7 @@ class Source(Protocol):
         """Run a query and return the raw reply: SPARQL 1.1 results in JSON, whole and well-formed."""
 
     def within_time(self, text: str) -> bytes | None:
-        """As `ask`, for a query that can be put in another way: None when it is not finished in time."""
+        """Return what `ask` does, for a query that can be put in another way; None when it is not finished in time."""
         try:
             return self.ask(text)
         except SourceTimeout:
@@ -75,7 +75,7 @@ class Source(Protocol):
         return rows(self.ask(query(name, parameters)))
 
     def try_select(self, name: str, **parameters: Parameter) -> list[Binding] | None:
-        """As `select`; None when the source does not finish the query in time."""
+        """Run `queries/<name>.rq` as `select` does; return None when the source does not finish it in time."""
         reply = self.within_time(query(name, parameters))
         return None if reply is None else rows(reply)
 
@@ -99,7 +99,7 @@ def entity_iri(id: str) -> str:
 
 
 def entity_id(iri: str) -> str:
-    """The short identifier of an IRI: Wikidata's entities and properties lose their prefix, other IRIs stay."""
+    """Return the short identifier of an IRI: Wikidata's entities and properties lose their prefix, other IRIs stay."""
     for prefix in (f"{WIKIDATA}entity/", f"{WIKIDATA}prop/direct/"):
         rest = iri.removeprefix(prefix)
         if rest != iri and (_QID.fullmatch(rest) or _PID.fullmatch(rest)):
@@ -132,7 +132,10 @@ def _identifiers(name: str, value: Parameter) -> str:
 
 
 def _names(name: str, value: Parameter) -> str:
-    """Labels to look up, as "label@tag". Without a backslash no escape can form, so a quote cannot end the literal."""
+    """Return the literals of labels to look up, given as "label@tag".
+
+    Without a backslash no escape can form, so a quote cannot end the literal.
+    """
     literals = []
     for text in [value] if isinstance(value, (str, int)) else value:
         label, at, tag = str(text).rpartition("@")
@@ -155,7 +158,7 @@ def _held(name: str, value: Parameter) -> str:
 
 
 def _listed(name: str, value: Parameter) -> str:
-    """Identifiers with commas, as IN(...) takes them."""
+    """Return identifiers with commas, as IN(...) takes them."""
     return _identifiers(name, value).replace("> <", ">, <")
 
 
@@ -218,7 +221,7 @@ def rows(reply: bytes) -> list[Binding]:
 
 
 def _text(term: Mapping[str, str]) -> str:
-    """IRIs and literals as their text, blank nodes with "_:" in front."""
+    """Return the text of an IRI or a literal; a blank node with "_:" in front."""
     return f"_:{term['value']}" if term["type"] == "bnode" else term["value"]
 
 

@@ -84,7 +84,7 @@ class TagSource(Protocol):
         """
 
     def named(self, labels: Iterable[str]) -> Mapping[str, Sequence[str]]:
-        """Label -> identifiers of the people of that name."""
+        """Return label -> identifiers of the people of that name."""
 
 
 def merged(people: Sequence[RecordedPerson]) -> tuple[RecordedPerson, frozenset[str]]:

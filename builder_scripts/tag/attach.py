@@ -164,7 +164,7 @@ class Coverage:
         return "\n\n".join(parts)
 
     def _people(self) -> str:
-        """The people that no source knows, in a sentence."""
+        """Say in words how many people each source knows, and about how many nothing is recorded."""
         knows = ", ".join(f"{name} knows {number:,}" for name, number in self.knows.items()) or "no source knows any"
         return (
             f"Of {self.people:,} identified people {knows}; nothing is recorded about {self.people - self.covered:,} "
@@ -266,7 +266,7 @@ def _answered(case: Case, effect: str, people: People, coverage: Coverage) -> tu
 
 
 def _subject(case: Case, people: People, coverage: Coverage) -> tuple[RecordedPerson | None, str]:
-    """Who is edited, under the record's own name."""
+    """Return who is edited, under the record's own name, and ""; None and the reason when nobody can be identified."""
     id, true = subject_id(case), case.request.target_true.id
     ids = [id] if id else sorted(people.names.get(case.request.subject, ()))
     humans = [
@@ -355,7 +355,7 @@ def tag_records(out: str | os.PathLike[str], records: Mapping[str, CaseFile], so
 
 
 def _facts(people: People) -> Iterator[pa.Table]:
-    """Tables of schema `FACTS`: source after source, person after person."""
+    """Yield tables of schema `FACTS`: source after source, person after person."""
     for source, people_of_source in people.records.items():
         ids = sorted(people_of_source)
         for start in range(0, len(ids), _PEOPLE):

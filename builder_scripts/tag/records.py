@@ -34,7 +34,7 @@ class CaseFile:
 
 
 def read_records(paths: Iterable[str | os.PathLike[str]]) -> dict[str, CaseFile]:
-    """Config name -> records.
+    """Read the records of every file: config name -> records.
 
     Args:
         paths: JSON, JSON-lines or Parquet files of cases; a folder stands for the configs of cases in its `data/`, or

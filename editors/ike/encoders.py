@@ -21,7 +21,7 @@ def _words(text: str) -> list[str]:
 
 
 def lexical_similarity(queries: Sequence[str], texts: Sequence[str]) -> NDArray[np.float64]:
-    """Cosine of TF-IDF vectors over lower-case words; idf = ln((1 + N) / (1 + df)) + 1 from `texts` alone.
+    """Return cosines of TF-IDF vectors over lower-case words; idf = ln((1 + N) / (1 + df)) + 1 from `texts` alone.
 
     Args:
         queries: Q texts; words that no text has are ignored.
@@ -48,7 +48,7 @@ def lexical_similarity(queries: Sequence[str], texts: Sequence[str]) -> NDArray[
 
 
 def similarity(encoder: Encoder, queries: Sequence[str], vectors: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Cosine of encoded queries with encoded texts, (Q, N)."""
+    """Return the cosine of encoded queries with encoded texts, (Q, N)."""
     return _unit(np.asarray(encoder(queries), dtype=np.float64)) @ _unit(vectors).T
 
 
@@ -60,7 +60,7 @@ def _unit(rows: NDArray[np.float64]) -> NDArray[np.float64]:
 def transformers_encoder(
     name_or_path: str, *, device: str = "cpu", max_length: int = 256, batch_size: int = 64
 ) -> Encoder:
-    """A sentence encoder loaded with transformers: the mean over tokens of the last hidden states.
+    """Load a sentence encoder with transformers: the mean over tokens of the last hidden states.
 
     That is how all-MiniLM-L6-v2 and similar encoders were trained; texts are cut at `max_length` tokens, as there.
 

@@ -61,7 +61,7 @@ class Demonstration:
 
 
 def demonstrations(cases: Iterable[Case]) -> tuple[Demonstration, ...]:
-    """Every demonstration that cases can give: one copy each, one update and one retain where they have the prompts.
+    """Return all demonstrations that cases can give: one copy each, one update and one retain where there are prompts.
 
     Args:
         cases: Cases that are not evaluated; paraphrase prompts give "update", neighbourhood prompts "retain".
@@ -120,7 +120,7 @@ class IKEConfig:
 
     @classmethod
     def for_model(cls, model: PreTrainedModel) -> Self:
-        """The published settings are the same for every model."""
+        """Return the published settings, which are the same for every model."""
         return cls()
 
 
@@ -150,7 +150,7 @@ class IKE:
     _vectors: NDArray[np.float64] | None = field(default=None, repr=False, compare=False)
 
     def learn(self, cases: Iterable[Case]) -> Self:
-        """This editor with the demonstrations that `cases` give; none of them should be evaluated."""
+        """Return this editor with the demonstrations that `cases` give; none of them should be evaluated."""
         return replace(self, pool=demonstrations(cases))
 
     def fit(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> Self:
@@ -205,7 +205,7 @@ class IKE:
         return {"demonstrations": counts, "left_out_for_length": len(retrieved) - len(fitting), "pool": len(self.pool)}
 
     def _retrieved(self, requests: Sequence[EditRequest]) -> list[Demonstration]:
-        """The k examples, most similar first; equal ones in pool order."""
+        """Return the k examples, most similar first; equally similar ones in pool order."""
         own = {request.subject for request in requests}
         free = [index for index, example in enumerate(self.pool) if example.subject not in own]
         if not free or self.config.k == 0:
@@ -231,7 +231,7 @@ class IKE:
     def _fitting(
         self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, retrieved: list[Demonstration], tail: str
     ) -> list[Demonstration]:
-        """As many of the most similar examples as the model's context holds with facts, prompt and answer."""
+        """Return as many of the most similar examples as the model's context holds with facts, prompt and answer."""
         limit = context_length(model)
         if limit is None:
             return retrieved
@@ -257,7 +257,7 @@ class IKE:
 
 
 def _quota(k: int, balance: Sequence[float]) -> dict[str, int]:
-    """k split by shares: whole parts first, what is left to the largest remainders."""
+    """Split k by shares: whole parts first, what is left to the largest remainders."""
     exact = [k * share / sum(balance) for share in balance]
     counts = [int(value) for value in exact]
     by_remainder = sorted(range(3), key=lambda index: (counts[index] - exact[index], index))
@@ -267,7 +267,7 @@ def _quota(k: int, balance: Sequence[float]) -> dict[str, int]:
 
 
 def chat_messages(requests: Sequence[EditRequest], prompt: str, context: str = "") -> list[dict[str, str]]:
-    """In-context editing of a model behind a chat API: LEME's "GPT-4 IKE" prompts, zero-shot unless `context` is given.
+    """Write messages that edit a chat model in context: LEME's "GPT-4 IKE" prompts, zero-shot without `context`.
 
     Args:
         requests: The facts to edit in.

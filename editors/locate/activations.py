@@ -44,12 +44,12 @@ class RowEdits(NamedTuple):
     owners: Sequence[int]
 
     def among(self, parts: ModelParts, rows: Sequence[int]) -> AbstractContextManager[None]:
-        """Inside the block a batch of these rows goes through their edits."""
+        """Make a batch of these rows go through their edits while the block runs."""
         return per_token_deltas(parts.model, self.deltas, torch.tensor([self.owners[row] for row in rows]))
 
 
 def cut(row: InputRow) -> InputRow:
-    """The row up to the subject's last token: nothing behind it can change what is seen there."""
+    """Cut a row behind the subject's last token: nothing after it can change what is seen there."""
     return InputRow(row.ids[: row.lookup + 1], row.lookup)
 
 
@@ -99,7 +99,7 @@ def _pick(seen: Tensor, last: Tensor) -> Tensor:
 
 
 def average_keys(keys: Tensor, edits: Sequence[PreparedEdit], bare_weight: float | None) -> Tensor:
-    """Means over each edit's context templates.
+    """Average keys over each edit's context templates.
 
     Args:
         keys: (rows, d_ff or d), the rows of all edits one after another.

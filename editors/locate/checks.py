@@ -53,7 +53,7 @@ def check_requests(requests: Sequence[EditRequest], editor: str, allow_identity:
 
 
 def request_facts(request: EditRequest) -> RequestFacts:
-    """A request as JSON-able facts for a delta's meta."""
+    """Return a request as JSON-able facts for a delta's meta."""
     return {
         "prompt": request.prompt,
         "subject": request.subject,
@@ -80,7 +80,7 @@ def shortened(
 
 
 def allowed(model: PreTrainedModel, name: str, change: LowRank | Tensor, most: float | None) -> float:
-    """The factor, 1 at most, that shortens a change of one weight as `shortened` does."""
+    """Return the factor, 1 at most, that shortens a change of one weight as `shortened` does."""
     if most is None:
         return 1.0
     length = WeightDelta({name: change}).norms()[name]

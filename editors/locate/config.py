@@ -79,7 +79,7 @@ class LocateThenEditConfig:
 
     @classmethod
     def for_model(cls, model: PreTrainedModel) -> Self:
-        """The published settings for a known model; a stated rule, with a warning, otherwise (see `preset`).
+        """Return the published settings for a known model; a stated rule, with a warning, otherwise (see `preset`).
 
         Raises:
             UnknownNameError: The class is of no editor that has published settings; call it of `ROMEConfig`, ...
@@ -151,7 +151,7 @@ def _architecture(where: str, row: Settings) -> Architecture:
 
 
 def preset_config(editor: str, kind: type[C], model: PreTrainedModel, settings: Settings) -> C:
-    """The preset of an editor for a model, with some of its fields changed; a warning only if layers are guessed.
+    """Return the preset of an editor for a model, with some of its fields changed; warn only if layers are guessed.
 
     Args:
         editor: The editor's name.
@@ -168,7 +168,7 @@ def preset_config(editor: str, kind: type[C], model: PreTrainedModel, settings: 
 
 
 def with_settings(config: D, settings: Settings) -> D:
-    """A config with some of its fields changed, from plain values such as those of a JSON file.
+    """Return a config with some of its fields changed, from plain values such as those of a JSON file.
 
     Args:
         config: Any editor's config; left as it is.

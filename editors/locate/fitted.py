@@ -48,7 +48,7 @@ class Fitted:
     _ridges: dict[int, float] = field(default_factory=dict, repr=False, compare=False)
 
     def factor(self, layer: int, like: Tensor, extra: float = 0.0) -> Factor:
-        """The Cholesky factor of a layer's second moment (+ extra * I), made on first use and kept if there is room.
+        """Return the Cholesky factor of a layer's second moment (+ extra * I), made on first use and kept if it fits.
 
         Args:
             layer: Which layer.
@@ -75,7 +75,7 @@ class Fitted:
         return self._factors[key]
 
     def facts(self) -> JsonObject:
-        """JSON-able: templates, sample sizes, sampling errors, ridges."""
+        """Return templates, sample sizes, sampling errors and ridges, JSON-able."""
         return {
             "context_templates": list(self.templates),
             "second_moments": {
@@ -133,7 +133,7 @@ def _moments(
     corpus: Sequence[str] | None,
     editor: str,
 ) -> tuple[dict[int, SecondMoment], JsonObject]:
-    """The second moments of the config's layers, and what is known of the set that they were taken from."""
+    """Return the second moments of the config's layers, and what is known of the set that they were taken from."""
     if config.moments is not None:
         moment_set = find_set(config.moments)
         return moment_set.load(parts, tokenizer, config.moment_layers), moment_set.facts()
@@ -178,7 +178,7 @@ def require(fitted: Fitted | None, editor: str) -> Fitted:
 
 
 def parts_for(model: PreTrainedModel, config: HasLayers) -> ModelParts:
-    """The model's parts, with the config's layers checked."""
+    """Return the model's parts, with the config's layers checked."""
     parts = model_parts(model, config.architecture)
     parts.check_layers(config.layers, type(config).__name__)
     return parts

@@ -67,10 +67,10 @@ class LocateThenEdit(EditsGroups):
 
     @abstractmethod
     def changes(self, parts: ModelParts, fitted: Fitted, groups: Sequence[Sequence[PreparedEdit]]) -> Sequence[Changes]:
-        """The updates of each group by itself on the model as it is now."""
+        """Return the updates of each group by itself on the model as it is now."""
 
     def facts(self) -> Diagnostics:
-        """Facts of the method in a delta's `meta`, in addition to settings and fitted state."""
+        """Return facts of the method for a delta's `meta`, in addition to settings and fitted state."""
         return {}
 
     def _edit_groups(
@@ -110,10 +110,12 @@ class SpreadEdit(LocateThenEdit):
 
     @abstractmethod
     def solve(self, fitted: Fitted, layer: int, keys: Tensor) -> Tensor:
-        """A, (d_ff, n) in float64, of the layer's change R A^T, from keys K (d_ff, n); R is (d, n). See `spread`."""
+        """Return A, (d_ff, n) in float64, of the layer's change R A^T; R is (d, n), `keys` (d_ff, n). See `spread`."""
 
     def changes(self, parts: ModelParts, fitted: Fitted, groups: Sequence[Sequence[PreparedEdit]]) -> Sequence[Changes]:
-        """The updates of each group by itself on the model as it is now; values are optimised for all groups at once.
+        """Return the updates of each group by itself on the model as it is now.
+
+        Values are optimised for all groups at once.
 
         Source: MEMIT (Meng et al. 2023), Algorithm 1.
         """

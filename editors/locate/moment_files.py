@@ -57,7 +57,7 @@ class MomentFiles:
     key: str
 
     def path(self, layer: int) -> Path:
-        """The file of a layer."""
+        """Return the file of a layer."""
         return self.folder / f"layer-{layer}.safetensors"
 
     def save(self, layer: int, moment: SecondMoment) -> None:
@@ -166,7 +166,7 @@ def read(
 
 
 def _hash(tensors: Mapping[str, Tensor], text: str) -> str:
-    """SHA-256 of names, types, shapes and bytes of tensors, and of a text."""
+    """Return a SHA-256 (hex) of names, types, shapes and bytes of tensors, and of a text."""
     digest = hashlib.sha256(text.encode())
     for name, tensor in sorted(tensors.items()):
         digest.update(f"|{name}:{tensor.dtype}:{tuple(tensor.shape)}|".encode())

@@ -113,7 +113,7 @@ class MomentSet:
         return read_json(file) if file.exists() else {}
 
     def place(self, root: Path) -> Path:
-        """The folder below `root` in which `second_moments` looks for it."""
+        """Return the folder below `root` in which `second_moments` looks for it."""
         return root / self.key / str(self.record["part"]).replace(", within ", "-within-")
 
     def copy(self, folder: Path) -> MomentSet:
@@ -128,7 +128,7 @@ class MomentSet:
         return read_set(folder)
 
     def facts(self) -> JsonObject:
-        """What a manifest records of it."""
+        """Return what a manifest records of it."""
         texts = {"texts": self.record["facts"]["sample_size"], "sha256": self.record["facts"]["corpus"]}
         facts: JsonObject = {"set": self.files.key, "corpus": self.record["corpus"], **texts}
         return facts | {name: self.origin[name] for name in ("repository", "revision") if name in self.origin}
@@ -197,7 +197,7 @@ def describe_set(folder: Path, facts: JsonObject, part: str, model: PreTrainedMo
 
 
 def read_set(folder: Path) -> MomentSet:
-    """The set in a folder; its matrices are read when they are used.
+    """Return the set in a folder; its matrices are read when they are used.
 
     Raises:
         StorageError: There is none, or `set.json` is damaged.
@@ -219,18 +219,18 @@ def read_set(folder: Path) -> MomentSet:
 
 
 def sets_folder() -> Path:
-    """Where the sets of this machine are."""
+    """Return the folder in which the sets of this machine are."""
     return cache_folder() / "second_moments"
 
 
 def sets() -> list[MomentSet]:
-    """The sets of this machine that have files; a damaged one is named in a warning and left out."""
+    """Return the sets of this machine that have files; warn of a damaged one and leave it out."""
     files = sorted([*sets_folder().glob(f"*/{RECORD}"), *sets_folder().glob(f"*/*/{RECORD}")])
     return [moment_set for file in files for moment_set in _whole(file.parent)]
 
 
 def _whole(folder: Path) -> list[MomentSet]:
-    """The set in a folder, or none."""
+    """Return the set in a folder as a list of one; [] when it is damaged or has no layers."""
     try:
         moment_set = read_set(folder)
     except (RecordError, StorageError) as error:
@@ -240,7 +240,7 @@ def _whole(folder: Path) -> list[MomentSet]:
 
 
 def find_set(name: str | os.PathLike[str]) -> MomentSet:
-    """The set that a user means.
+    """Find the set that a user means.
 
     Args:
         name: A folder; the beginning of a key in the cache, or the ORG/NAME it was fetched from.
@@ -269,7 +269,7 @@ def find_set(name: str | os.PathLike[str]) -> MomentSet:
 
 
 def hash_texts(texts: Sequence[str]) -> str:
-    """SHA-256 (hex) over texts in their order."""
+    """Return a SHA-256 (hex) over texts in their order."""
     digest = hashlib.sha256()
     for text in texts:
         digest.update(f"{len(text)}:".encode() + text.encode("utf-8", "surrogatepass"))

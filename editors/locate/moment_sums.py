@@ -49,7 +49,7 @@ class Sums:
 
     @classmethod
     def start(cls, parts: ModelParts, layers: list[int], share: TextShare) -> Sums:
-        """Zero sums, or those of a checkpoint of the same texts in the same order."""
+        """Return zero sums, or those of a checkpoint of the same texts in the same order."""
         sums = cls(list(layers), share.file("partial"), share.owner, {}, {}, [0] * PARTS)
         for layer in layers:
             size, device = parts.key_size(layer), parts.weight(layer).device
@@ -104,7 +104,10 @@ class Sums:
         write(file or self.checkpoint, tensors, self.owner, {name: getattr(self, name) for name in _COUNTS})
 
     def error(self, layer: int) -> float:
-        """Standard error of the mean over tokens, relative: each part's residual, as of a ratio of two sums."""
+        """Return the standard error of the mean over tokens, relative.
+
+        It comes from each part's residual, as of a ratio of two sums.
+        """
         probed, used = self.probed[layer], sum(count > 0 for count in self.tokens)
         if used < 2:
             return math.nan
@@ -113,11 +116,11 @@ class Sums:
         return float((used / (used - 1)) ** 0.5 * residual.norm() / total.norm())
 
     def worst(self) -> float:
-        """The largest error of any layer; NaN when one is."""
+        """Return the largest error of any layer; NaN when one is."""
         return max(map(self.error, self.layers), key=lambda error: (math.isnan(error), error))
 
     def moment(self, layer: int, parts: ModelParts) -> SecondMoment:
-        """The moment of the texts so far."""
+        """Return the moment of the texts so far."""
         total = sum(self.tokens)
         matrix = self.products[layer] / total
         if not all_finite(matrix):
@@ -175,7 +178,7 @@ def sum_dtype(parts: ModelParts) -> torch.dtype:
 
 
 def _blocks(size: int) -> Iterator[slice]:
-    """The blocks of columns of a (size, size) matrix."""
+    """Yield the blocks of columns of a (size, size) matrix, as slices."""
     width = max(_LEAST, -(-size // _BLOCKS))
     return (slice(start, min(start + width, size)) for start in range(0, size, width))
 

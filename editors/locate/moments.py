@@ -81,7 +81,7 @@ def second_moments(
     options: MomentOptions | None = None,
     cache: Path | None = None,
 ) -> dict[int, SecondMoment]:
-    """Second moments of several layers, from the cache or from one pass over the texts.
+    """Return second moments of several layers, from the cache or from one pass over the texts.
 
     Args:
         parts: The model.
@@ -110,7 +110,7 @@ def ensure_moments(
     options: MomentOptions | None = None,
     cache: Path | None = None,
 ) -> dict[int, MomentFiles]:
-    """Where the second moments of several layers are, after a pass over the texts if they were not there.
+    """Return where the second moments of several layers are, after a pass over the texts if they were not there.
 
     See `second_moments` for arguments and errors.
 
@@ -172,7 +172,7 @@ def ensure_moments(
 
 
 def _sample(texts: Sequence[str], size: int, seed: int) -> list[str]:
-    """The texts to use, in the order in which they are used."""
+    """Draw the texts to use, in the order in which they are used."""
     if isinstance(texts, str):
         raise EditError("the corpus is one string, expected a sequence of texts. Pass corpus=[text, ...].")
     candidates = [text for text in texts if text.strip()]
@@ -186,7 +186,7 @@ def _sample(texts: Sequence[str], size: int, seed: int) -> list[str]:
 def _limit_tokens(
     tokenizer: PreTrainedTokenizerBase, sample: list[str], length: int | None, how: MomentOptions
 ) -> list[str]:
-    """The first texts that together have `how.tokens` tokens; all when they have fewer, or no number is given."""
+    """Return the first texts that together have `how.tokens` tokens; all when they have fewer, or it is None."""
     used = 0
     for start in range(0, len(sample) if how.tokens is not None else 0, how.chunk):
         encoded = tokenizer(sample[start : start + how.chunk], add_special_tokens=True, verbose=False)["input_ids"]
@@ -198,7 +198,7 @@ def _limit_tokens(
 
 
 def _rows(tokenizer: PreTrainedTokenizerBase, texts: Sequence[str], length: int | None) -> list[tuple[int, list[int]]]:
-    """The part and the tokens of each text of a chunk, longest first."""
+    """Return the part and the tokens of each text of a chunk, longest first."""
     encoded = tokenizer(list(texts), add_special_tokens=True, verbose=False)["input_ids"]
     rows = [(number % PARTS, list(ids)[:length]) for number, ids in enumerate(encoded)]
     return sorted((row for row in rows if row[1]), key=lambda row: -len(row[1]))
@@ -297,7 +297,7 @@ def _add_keys(parts: ModelParts, rows: Sequence[tuple[int, list[int]]], sums: Su
 
 
 def _keys(parts: ModelParts, rows: Sequence[Sequence[int]], layers: Sequence[int]) -> dict[int, Tensor]:
-    """Layer -> keys of every token, (tokens, d_ff), row after row.
+    """Return layer -> keys of every token, (tokens, d_ff), row after row.
 
     The model gets no mask: padding is on the right, where no token of a causal model looks.
     """

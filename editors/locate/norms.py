@@ -30,7 +30,7 @@ _HALVINGS = 100
 
 
 def behind_norm(parts: ModelParts, layer: int, values: Tensor) -> Tensor:
-    """What the stream gets of an MLP's output: itself, or what the norm between the two makes of it.
+    """Return what the stream gets of an MLP's output: itself, or what the norm between the two makes of it.
 
     Args:
         parts: The model.
@@ -49,9 +49,9 @@ def behind_norm(parts: ModelParts, layer: int, values: Tensor) -> Tensor:
 
 
 def before_norm(parts: ModelParts, layer: int, values: Tensor, residual: Tensor) -> Tensor:
-    """What to add to an MLP's output so that the residual stream moves by `residual`, or as near as it can.
+    """Return what to add to an MLP's output so that the residual stream moves by `residual`, or as near as it can.
 
-    The same, unless a norm stands between the two (`Architecture.post_norm`); see the module.
+    This is `residual` itself unless a norm stands between the two (`Architecture.post_norm`); see the module.
 
     Args:
         parts: The model.
@@ -60,7 +60,7 @@ def before_norm(parts: ModelParts, layer: int, values: Tensor, residual: Tensor)
         residual: (n, d), moves asked of the residual stream; where one is zero so is the answer.
 
     Returns:
-        (n, d), changes that keep the length of `values`.
+        (n, d); with a norm, changes that keep the length of `values`.
     """
     if not parts.row.post_norm or not bool(residual.any()):
         return residual
@@ -72,7 +72,7 @@ def before_norm(parts: ModelParts, layer: int, values: Tensor, residual: Tensor)
 
 
 def _nearest(scale: Tensor, vectors: Tensor) -> Tensor:
-    """The vectors of mean square 1 that `scale` brings nearest to the wanted ones, (n, d) each, in float64."""
+    """Return the vectors of mean square 1 that `scale` brings nearest to the wanted ones, (n, d), in float64."""
     square, pull = scale.square(), scale * vectors
     least, flattest = square.min(1, keepdim=True)
     above = square - least  # s^2 + m = above + (m + least): the sum is exact near m = -least
@@ -90,7 +90,7 @@ def _nearest(scale: Tensor, vectors: Tensor) -> Tensor:
 
 
 def out_of_reach(parts: ModelParts, layer: int, values: Tensor, residual: Tensor, change: Tensor) -> Tensor:
-    """The share of each asked move that a change of the MLP's output leaves undone: 0 reached, 1 nothing of it.
+    """Return the share of each asked move that a change of the MLP's output leaves undone: 0 reached, 1 nothing of it.
 
     Args:
         parts: The model.

@@ -56,11 +56,11 @@ class Optimised:
         return self.initial + self.shift
 
     def part(self, which: slice) -> Optimised:
-        """Some of the edits."""
+        """Return some of the edits."""
         return Optimised(self.initial[which], self.shift[which], self.losses[which])
 
     def diagnostics(self) -> list[dict[str, float | int]]:
-        """One JSON-able record per edit: steps, first and last losses, norms."""
+        """Return one JSON-able record per edit: steps, first and last losses, norms."""
         return [
             {
                 "steps": len(loss),
@@ -76,7 +76,7 @@ class Optimised:
 
 
 def distance(initial: Tensor, shift: Tensor, now: Tensor) -> Tensor:
-    """What is left to the new values: initial + shift - now.
+    """Return what is left to the new values: initial + shift - now.
 
     Exactly zero when no shift was made. `initial` and `now` come out of passes of different sizes and differ by
     rounding even on an unchanged model, and an edit that took no step must change nothing.
@@ -171,7 +171,7 @@ def _optimise_group(
     config: LocateThenEditConfig,
     inside: bool,
 ) -> tuple[Tensor, list[list[_Terms]]]:
-    """One batch of edits, from zero shifts to the end; `room`: (n,) their longest shifts and (n, 1) units of steps."""
+    """Optimise one batch of edits from zero shifts; `room`: (n,) their longest shifts and (n, 1) units of steps."""
     n, (radius, unit) = len(edits), room
     norms = initial.norm(dim=1)
     moves = torch.zeros_like(initial, requires_grad=True)
@@ -278,7 +278,7 @@ def _plan(
 
 
 def _forward(parts: ModelParts, plan: _Plan, shift: Tensor, layer: int, inside: bool) -> tuple[Tensor, Tensor]:
-    """Negative log-likelihood of every edit (n,) and next-token log-probabilities at the anchors (kept, vocabulary)."""
+    """Return the NLL of every edit, (n,), and next-token log-probabilities at the anchors, (kept, vocabulary)."""
     hidden = plan.layout.hidden
     if inside and parts.row.post_norm:
 
@@ -296,7 +296,7 @@ def _forward(parts: ModelParts, plan: _Plan, shift: Tensor, layer: int, inside: 
 
 
 def _shifted(hidden: Tensor, plan: _Plan, shift: Tensor) -> Tensor:
-    """`hidden` with each edit's shift added at the subject's last token of its rows."""
+    """Return `hidden` with each edit's shift added at the subject's last token of its rows."""
     flat = hidden.reshape(-1, hidden.shape[-1]).to(shift.dtype)
     moved = flat.index_add(0, plan.lookup.to(flat.device), shift.to(flat.device)[plan.lookup_edit.to(flat.device)])
     return moved.to(hidden.dtype).reshape(hidden.shape)

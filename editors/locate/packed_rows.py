@@ -30,7 +30,7 @@ class PackedRows(NamedTuple):
     starts: Tensor
 
     def taken(self, flat: Tensor, starts: Tensor) -> Tensor:
-        """Each token's entry of a tensor in which rows have their token 0 at `starts`: (sequences, tokens, ...)."""
+        """Return each token's entry of `flat`, in which rows have token 0 at `starts`: (sequences, tokens, ...)."""
         rows, positions = self.places
         return flat[(starts.to(rows.device)[rows] + positions).to(flat.device)]
 
@@ -86,23 +86,23 @@ class ConstantLayer(CacheLayerMixin):
         return ConstantLayer(*(tokens.taken(side, starts).transpose(1, 2) for side in sides))
 
     def lazy_initialization(self, key_states: Tensor, value_states: Tensor) -> None:
-        """Nothing to do."""
+        """Do nothing: keys and values are there from the start."""
 
     def update(self, key_states: Tensor, value_states: Tensor, *_: object, **__: object) -> tuple[Tensor, Tensor]:
-        """The constant part and the new part together."""
+        """Return keys and values: the constant part, then the new one."""
         assert self.keys is not None
         assert self.values is not None
         return torch.cat([self.keys, key_states], -2), torch.cat([self.values, value_states], -2)
 
     def get_mask_sizes(self, query_length: int) -> tuple[int, int]:
-        """Length and offset of the keys."""
+        """Return length and offset of the keys."""
         return self.get_seq_length() + query_length, 0
 
     def get_seq_length(self) -> int:
-        """Number of constant tokens."""
+        """Return the number of constant tokens."""
         assert self.keys is not None
         return int(self.keys.shape[-2])
 
     def get_max_length(self) -> int:
-        """No limit."""
+        """Return -1, which stands for no limit."""
         return -1

@@ -51,7 +51,7 @@ class PreparedEdit:
 
 
 def encode_text(tokenizer: PreTrainedTokenizerBase, text: str) -> tuple[int, ...]:
-    """Token ids of a text with the special tokens this tokenizer puts in front (and none behind)."""
+    """Return the token ids of a text with the special tokens this tokenizer puts in front (and none behind)."""
     lead, body = _lead_and_body(tokenizer, text)
     return (*lead, *body)
 
@@ -64,7 +64,7 @@ def _lead_and_body(tokenizer: PreTrainedTokenizerBase, text: str) -> tuple[tuple
 
 
 def last_token_before(tokenizer: PreTrainedTokenizerBase, text: str, end: int) -> int:
-    """Index of the token that holds the last character before `end`.
+    """Return the index of the token that holds the last character before `end`.
 
     Fast tokenizers say so themselves (character offsets); a character split over several tokens counts for its last
     one. Slow tokenizers are asked for the ids of `text[:end]`, which must be the beginning of the ids of `text`.
@@ -98,7 +98,7 @@ def last_token_before(tokenizer: PreTrainedTokenizerBase, text: str, end: int) -
 
 
 def _subject_end(template: str, request: EditRequest) -> tuple[str, int]:
-    """The filled text of `template` around the request's prompt, and where its subject ends."""
+    """Return the text of `template` around the request's filled prompt, and where its subject ends."""
     outer = template.index("{}")
     inner = request.prompt.index("{}")
     text = template.replace("{}", request.text, 1)

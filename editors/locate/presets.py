@@ -189,13 +189,13 @@ def is_known(model: PreTrainedModel) -> bool:
 
 
 def published(editor: str, model: PreTrainedModel) -> dict[str, Any] | None:
-    """The row of an editor for a model, as keyword arguments for its config class; None without one."""
+    """Return the row of an editor for a model, as keyword arguments for its config class; None without one."""
     row = PRESETS.get((editor, MODELS.get(_shape(model), "")))
     return None if row is None else dict(row.settings)
 
 
 def preset(editor: str, model: PreTrainedModel, quiet: bool = False) -> dict[str, Any]:
-    """Settings for an editor's config on a model.
+    """Return settings for an editor's config on a model.
 
     Args:
         editor: A name in `DEFAULTS`.
@@ -230,7 +230,7 @@ def preset(editor: str, model: PreTrainedModel, quiet: bool = False) -> dict[str
 
 
 def _shape(model: PreTrainedModel) -> tuple[str, int, int, int, int]:
-    """The key of `MODELS`."""
+    """Return a model's key in `MODELS`."""
     config: Any = model.config.get_text_config(decoder=True)
     width = int(config.hidden_size)
     mlp = getattr(config, "intermediate_size", None) or getattr(config, "n_inner", None) or 4 * width

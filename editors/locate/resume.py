@@ -72,7 +72,7 @@ class ResumableRows:
         return hidden.reshape(-1, hidden.shape[-1])
 
     def at(self, row: int, token: int) -> int:
-        """The place of a row's token in `run`'s answer."""
+        """Return the place of a row's token in `run`'s answer."""
         return self.starts[row] + token
 
     def part(self, numbers: Sequence[int]) -> ResumableRows | None:
@@ -150,7 +150,7 @@ def _arguments(parts: ModelParts, tokens: PackedRows, mask: Tensor, cache: Cache
 
 
 def _after(head: PackedRows, tail: PackedRows, parts: ModelParts, prefix: Sequence[ConstantLayer]) -> _Arguments:
-    """The arguments with which the model goes on behind the constant tokens."""
+    """Return the arguments with which the model goes on behind the constant tokens."""
     mask = row_mask(tail.places, torch.cat([head.places, tail.places], 2), parts.stream_dtype)
     return _arguments(parts, tail, mask, Cache(layers=list(prefix)) if prefix else None)
 

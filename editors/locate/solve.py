@@ -20,7 +20,7 @@ _PANEL = 256
 
 
 def all_finite(matrix: Tensor) -> bool:
-    """Whether no entry is NaN or infinite, without a temporary of the matrix's size as `isfinite` makes."""
+    """Return whether no entry is NaN or infinite, without a temporary of the matrix's size as `isfinite` makes."""
     least, most = matrix.aminmax()
     return math.isfinite(float(least)) and math.isfinite(float(most))
 
@@ -53,7 +53,7 @@ class Factor:
         return sum(panel.nbytes for panel in self.panels)
 
     def inverse_times(self, columns: Tensor) -> Tensor:
-        """C^-1 columns.
+        """Return C^-1 times `columns`.
 
         Args:
             columns: (d_ff, n).
@@ -78,7 +78,7 @@ class Factor:
         return solution
 
     def regularised(self, keys: Tensor, weight: float) -> Tensor:
-        """(weight * C + K K^T)^-1 K, without forming the (d_ff, d_ff) matrix.
+        """Return (weight * C + K K^T)^-1 K, without forming the (d_ff, d_ff) matrix.
 
         Woodbury: with S = C^-1 K / weight this is S (I + K^T S)^-1.
         Source: MEMIT eq. 14 (C_0 = weight * C).
@@ -102,7 +102,7 @@ class Factor:
 
 
 def factorise(moment: Tensor, where: str, extra: float = 0.0) -> Factor:
-    """Factors a second moment.
+    """Factor a second moment.
 
     Args:
         moment: C, (d_ff, d_ff), symmetric.
@@ -136,12 +136,12 @@ def factorise(moment: Tensor, where: str, extra: float = 0.0) -> Factor:
 
 
 def factor_bytes(size: int) -> int:
-    """What the factor of a (size, size) second moment will take: little more than its lower half, 4 bytes an entry."""
+    """Return the bytes of a (size, size) second moment's factor: little more than its lower half, 4 bytes an entry."""
     return 8 * sum((size - start) * min(_PANEL, size - start) for start in range(0, size, _PANEL))
 
 
 def _panels(matrix: Tensor, extra: float) -> tuple[Tensor, ...]:
-    """The Cholesky factor of matrix + extra * I, block of columns by block of columns; () if it has none.
+    """Factor matrix + extra * I (Cholesky), block of columns by block of columns; return () if it has no factor.
 
     Source: the left-looking block algorithm (Golub and Van Loan, Matrix Computations, section 4.2).
     """
@@ -163,6 +163,6 @@ def _panels(matrix: Tensor, extra: float) -> tuple[Tensor, ...]:
 
 
 def _cut(panel: Tensor, columns: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """A panel's diagonal block and what is below it, and the rows of `columns` that belong to each."""
+    """Return a panel's diagonal block and what is below it, and the rows of `columns` that belong to each."""
     width = panel.shape[1]
     return panel[:width], panel[width:], columns[:width], columns[width:]

@@ -18,7 +18,7 @@ from seesaw_cf.scoring.hf_scorer import obstacle
 
 
 def oriented(parts: ModelParts, outputs: Tensor, inputs: Tensor, layer: int) -> LowRank:
-    """The update "outputs @ inputs^T" in the stored orientation of a layer's weight.
+    """Return the update "outputs @ inputs^T" in the stored orientation of a layer's weight.
 
     Args:
         parts: The model.
@@ -40,7 +40,7 @@ def oriented(parts: ModelParts, outputs: Tensor, inputs: Tensor, layer: int) -> 
 def keys_of(
     parts: ModelParts, edits: Sequence[PreparedEdit], layer: int, max_tokens: int, earlier: RowEdits | None = None
 ) -> Tensor:
-    """MEMIT's keys K, (d_ff, n): half the bare prompt's key, half the mean of the other templates' keys.
+    """Return MEMIT's keys K, (d_ff, n): half the bare prompt's key, half the mean of the other templates' keys.
 
     With `earlier` edits, one for each of the new ones, those of the models that have them.
 
@@ -107,7 +107,10 @@ def _seen_by_each(
     last: int,
     max_tokens: int,
 ) -> list[tuple[Tensor, Tensor, Tensor]]:
-    """Keys (d_ff, n) and values (n, d) at `layer`, outputs (n, d) of block `last`, of each group as updated so far."""
+    """Return keys (d_ff, n), values (n, d) and outputs (n, d) of block `last`, of each group as updated so far.
+
+    Keys and values are those of `layer`.
+    """
     deltas = [WeightDelta(update) for update in updates if update]
     if deltas and not _separate(parts, deltas, layer):
         activations = []
@@ -123,7 +126,7 @@ def _seen_by_each(
 
 
 def _separate(parts: ModelParts, deltas: Sequence[WeightDelta], layer: int) -> bool:
-    """Whether updates are terms added to the weights: those of all groups then go through one batch.
+    """Return whether updates can be terms added beside the weights: those of all groups then go through one batch.
 
     Weights in half precision are written, so that the layers above make up for what rounding takes away.
     """

@@ -28,7 +28,7 @@ class TrainingEdit:
 
 
 def examples_from_texts(texts: Sequence[str], *, per_sentence: int = 2, seed: int = 0) -> list[TrainingEdit]:
-    """Made-up edits: the end of a sentence is exchanged for the end of another one that follows the same word.
+    """Make up edits: the end of a sentence is exchanged for the end of another one that follows the same word.
 
     "Ada was born in London." and "Lima lies in Peru." give "Ada was born in" -> "Peru". The outer prompt is the same
     after another sentence. What must not change is, every other time, a sentence that ends like the edited one (the
@@ -73,7 +73,10 @@ def examples_from_texts(texts: Sequence[str], *, per_sentence: int = 2, seed: in
 
 
 def _cut(sentence: str) -> list[Cloze]:
-    """The sentence cut before its last one to three words, after a short word in lower case ("in", "of")."""
+    """Cut a sentence before its last one to three words, after a short word in lower case ("in", "of").
+
+    Return [] where no such word is.
+    """
     words = sentence.rstrip(".!?").split()
     cuts = [
         Cloze(" ".join(words[:at]), " ".join(words[at:]))

@@ -50,7 +50,7 @@ def batch_of(tokenizer: PreTrainedTokenizerBase, clozes: Sequence[Cloze], device
 
 
 def text_batch(tokenizer: PreTrainedTokenizerBase, texts: Sequence[str], model: PreTrainedModel) -> Batch:
-    """Texts as a batch without targets, cut at the model's context."""
+    """Encode texts into a batch without targets, cut at the model's context."""
     limit = context_length(model)
     ids, mask = pad([encode_text(tokenizer, text)[:limit] for text in texts], model.device)
     return Batch(ids, mask, torch.full_like(ids, -100))
@@ -61,13 +61,13 @@ Logits = Callable[[PreTrainedModel, Batch], Tensor]
 
 
 def forward(model: PreTrainedModel, batch: Batch) -> Tensor:
-    """The model's logits, (B, T, vocabulary)."""
+    """Return the model's logits, (B, T, vocabulary)."""
     logits: Tensor = model(input_ids=batch.ids, attention_mask=batch.mask, use_cache=False).logits
     return logits
 
 
 def log_p_at(model: PreTrainedModel, batch: Batch, places: Tensor, logits_of: Logits = forward) -> Tensor:
-    """Next-token log-probabilities where they are asked; the head, most of a small model's work, sees no other place.
+    """Return next-token log-probabilities where asked; the head, most of a small model's work, sees no other place.
 
     Args:
         model: Read only.
@@ -89,7 +89,7 @@ def log_p_at(model: PreTrainedModel, batch: Batch, places: Tensor, logits_of: Lo
 
 
 def target_nll(model: PreTrainedModel, batch: Batch, *, each_row: bool = False, logits_of: Logits = forward) -> Tensor:
-    """-log p per target token, in nats.
+    """Return the loss on the targets: -log p per token, in nats.
 
     Args:
         model: Read only.
@@ -110,7 +110,7 @@ def target_nll(model: PreTrainedModel, batch: Batch, *, each_row: bool = False, 
 def capture(
     model: PreTrainedModel, names: Sequence[str], batch: Batch, *, each_row: bool = False, logits_of: Logits = forward
 ) -> dict[str, tuple[Tensor, Tensor]]:
-    """Inputs of the named projections, and the gradient of the target's NLL with respect to their outputs.
+    """Return inputs of the named projections, and the gradient of the target's NLL with respect to their outputs.
 
     No parameter needs a gradient: a zero that does is added to each output.
 
@@ -179,7 +179,7 @@ def outer_losses(
     each_row: bool = True,
     logits_of: Logits = forward,
 ) -> tuple[Tensor, Tensor]:
-    """What training minimises, before weighting.
+    """Return what training minimises, before weighting.
 
     Args:
         changes: A network's answer; see `added`.

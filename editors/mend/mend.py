@@ -90,7 +90,7 @@ class MENDConfig:
 
     @classmethod
     def for_model(cls, model: PreTrainedModel) -> Self:
-        """The last three blocks; the published training for models of 1,600 units and more, faster ones below.
+        """Return settings: the last three blocks; the published training from 1,600 units on, faster ones below.
 
         On a model without a preset no change is longer than `MAX_CHANGE` of its weight.
         """
@@ -215,7 +215,7 @@ class MEND:
     def _chunk(
         self, network: MENDNetwork, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, clozes: Sequence[Cloze]
     ) -> dict[str, tuple[Tensor, Tensor]]:
-        """Name -> (n tokens, in) and (n tokens, out), step and scale included."""
+        """Return name -> ((n tokens, in), (n tokens, out)), step and scale included."""
         names = [matrix.name for matrix in network.shape.matrices]
         captured = capture(model, names, batch_of(tokenizer, clozes, model.device))
         device = network.edit_lrs.device
@@ -232,7 +232,7 @@ class MEND:
 
 
 def _update(shape: torch.Size, inputs_first: bool, chunks: Sequence[tuple[Tensor, Tensor]]) -> LowRank | Tensor:
-    """The sum of outer products of all tokens, stored as the weight is, low-rank where that is smaller."""
+    """Return the sum of outer products of all tokens, stored as the weight is, low-rank where that is smaller."""
     u, v = (torch.cat([chunk[part] for chunk in chunks]) for part in (0, 1))
     left, right = (u.T, v) if inputs_first else (v.T, u)
     update = LowRank(left.contiguous(), right.contiguous())

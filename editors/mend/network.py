@@ -226,21 +226,21 @@ class MENDNetwork(nn.Module):
 
 
 def _tokens(u: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Factors in float32 at least, and which (B, T) are tokens: neither part all zero."""
+    """Return the factors in float32 at least, and which (B, T) are tokens: neither part all zero."""
     wide = torch.promote_types(u.dtype, torch.float32)
     u, v = u.to(wide), v.to(wide)
     return u, v, (u != 0).any(-1) & (v != 0).any(-1)
 
 
 def _spread(rows: Tensor, mask: Tensor) -> Tensor:
-    """(N, size) back to their places in (B, T, size), zero elsewhere."""
+    """Put rows (N, size) back to their places in (B, T, size), zero elsewhere."""
     return torch.zeros(*mask.shape, rows.shape[-1], dtype=rows.dtype, device=rows.device).masked_scatter(
         mask[..., None], rows
     )
 
 
 def matrices_of(names: Sequence[str], model: nn.Module) -> tuple[Matrix, ...]:
-    """The named weights of a model as matrices."""
+    """Return the named weights of a model as matrices."""
     matrices = []
     for name in names:
         rows, columns = model.get_parameter(name).shape
@@ -249,7 +249,7 @@ def matrices_of(names: Sequence[str], model: nn.Module) -> tuple[Matrix, ...]:
 
 
 def inputs_first(model: nn.Module, name: str) -> bool:
-    """The weight is stored (in, out), as in Conv1D modules, and not (out, in)."""
+    """Return whether a weight is stored as (in, out), as in Conv1D modules, and not as (out, in)."""
     return isinstance(model.get_submodule(name.removesuffix(".weight")), Conv1D)
 
 
@@ -271,7 +271,7 @@ class Upper:
     _form: object = None
 
     def __call__(self, model: PreTrainedModel, batch: Batch) -> Tensor:
-        """The logits of `forward` where there is a token, (B, T, vocabulary); behind the end of a text any numbers."""
+        """Return the logits of `forward`, (B, T, vocabulary); behind the end of a text they may be any numbers."""
         numbers = [block_number(model, name) for name in self.names]
         first = min((number for number in numbers if number is not None), default=0)
         blocks = transformer_blocks(model)

@@ -67,7 +67,7 @@ class MENDTraining:
 
     @classmethod
     def for_width(cls, width: int) -> Self:
-        """The training of a model, by its width: the published one takes days on a large model and never ends on a CPU.
+        """Return the training for a width: the published one takes days on a large model and never ends on a CPU.
 
         Args:
             width: Units of the residual stream.
@@ -180,7 +180,7 @@ class _Trainer:
         return self.best
 
     def _batch(self, step: int) -> list[TrainingEdit]:
-        """The examples of a step, a function of the step alone."""
+        """Return the examples of a step, a function of the step alone."""
         places = range(step * self.settings.batch, (step + 1) * self.settings.batch)
         size = len(self.examples)
         epochs = {place // size for place in places}

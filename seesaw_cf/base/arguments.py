@@ -80,7 +80,7 @@ def _check_class(kind: type[Any]) -> None:
 
 
 def checked(function: Callable[P, R], name: str = "", kind: type | None = None) -> Callable[P, R]:
-    """The function with its arguments checked against its annotations; the signature stays.
+    """Return the function with its arguments checked against its annotations; the signature stays.
 
     Args:
         function: A function or method.
@@ -119,7 +119,7 @@ def checked(function: Callable[P, R], name: str = "", kind: type | None = None) 
 
 @functools.lru_cache(maxsize=1024)
 def _hints(function: Callable[..., object]) -> dict[str, object]:
-    """Types of the arguments; what a function returns may be imported for type checkers only."""
+    """Return the types of the arguments, not of the result, which may be imported for type checkers only."""
     if inspect.isclass(function):
         hints = typing.get_type_hints(function)
     else:
@@ -184,7 +184,7 @@ def type_behind(hint: Any) -> Any:
 
 
 def _takes_arrays(parts: tuple[object, ...]) -> bool:
-    """Whether a union is `ArrayLike`, or has it as one part or, up to NumPy 2.4, as several."""
+    """Return whether a union is `ArrayLike`, or has it as one part or, up to NumPy 2.4, as several."""
     return ArrayLike in parts or set(typing.get_args(type_behind(ArrayLike))) <= set(parts)
 
 
@@ -197,7 +197,7 @@ def _fits_class(value: object, hint: type) -> bool:
 
 
 def _fits_kind(value: type, hint: type) -> bool:
-    """For `type[hint]`: a class of that kind, or one that offers what the protocol names."""
+    """Return whether a value fits `type[hint]`: a class of that kind, or one that offers what the protocol names."""
     if getattr(hint, "_is_protocol", False):
         return _fits_class(value, hint)
     return not inspect.isclass(hint) or issubclass(value, hint)
@@ -219,7 +219,7 @@ def _fits_generic(value: Any, origin: type, parts: tuple[object, ...]) -> bool:
 
 
 def _fits_items(value: object, origin: type, hint: object) -> bool:
-    """Arrays, series and columns of a data set are as good as a list."""
+    """Return whether a value holds such items; arrays, series and columns of a data set are as good as a list."""
     if not isinstance(value, Iterable) or isinstance(value, str | bytes | bytearray | Mapping):
         return False
     if not isinstance(value, Sized):  # a generator can be gone through once, and that is the function's
@@ -252,20 +252,20 @@ def _is_array(value: object) -> bool:
 
 
 def _dtype(hint: object) -> type | None:
-    """Of the numbers in an `NDArray`; None for any."""
+    """Return the type of the numbers in an `NDArray`; None for any."""
     dtype = typing.get_args(typing.get_args(hint)[1])[0]
     return dtype if isinstance(dtype, type) else None
 
 
 def _as_array(value: Any, hint: object) -> object:
-    """A list or a series of numbers as an array; anything else as it is."""
+    """Return a list or a series of numbers as an array; anything else as it is."""
     if isinstance(value, np.ndarray | str) or not _is_array(value) or not np.ndim(value):
         return value
     return np.asarray(value, dtype=None if np.size(value) else _dtype(hint))
 
 
 def _is_kind(value: NDArray[np.generic], dtype: type | None) -> bool:
-    """Whole numbers are numbers, and True and False are both."""
+    """Return whether an array fits a type: whole numbers are numbers, and True and False are both."""
     kinds = "biuf" if dtype is None else {"b": "b", "i": "biu"}.get(np.dtype(dtype).kind, "biuf")
     return not value.size or value.dtype.kind in kinds
 

@@ -43,7 +43,7 @@ def number(
     ends: bool = True,
     error: type[SeesawError] = RecordError,
 ) -> float:
-    """A finite number in a range.
+    """Check that a value is a finite number in a range, and return it as a float.
 
     Args:
         where: What the value is, for the message, such as "plan: delta".
@@ -63,7 +63,7 @@ def number(
 
 
 def whole(where: str, value: object, low: int = 0, high: int = MOST, *, error: type[SeesawError] = RecordError) -> int:
-    """A whole number in a range, both ends included.
+    """Check that a value is a whole number in a range, both ends included, and return it.
 
     Raises:
         RecordError: (or `error`) It is something else.
@@ -74,7 +74,7 @@ def whole(where: str, value: object, low: int = 0, high: int = MOST, *, error: t
 
 
 def seed(where: str, value: object) -> int:
-    """A seed that every random generator takes: 0 to 2**32 - 1.
+    """Check that a value is a seed that every random generator takes, 0 to 2**32 - 1, and return it.
 
     Raises:
         RecordError: It is something else.
@@ -83,7 +83,7 @@ def seed(where: str, value: object) -> int:
 
 
 def draws(where: str, value: object) -> int:
-    """How many samples are drawn: 0 (no interval) to 1,000,000.
+    """Check how many samples are to be drawn, 0 (no interval) to 1,000,000, and return it.
 
     Raises:
         RecordError: It is something else.
@@ -92,7 +92,7 @@ def draws(where: str, value: object) -> int:
 
 
 def text(where: str, value: object, *, empty: bool = True) -> str:
-    """Text that can be written as UTF-8: a string without half a surrogate pair.
+    """Check that a value is text that can be written as UTF-8, without half a surrogate pair, and return it.
 
     Raises:
         RecordError: It is something else, or is blank although `empty` is False.
@@ -110,7 +110,7 @@ def text(where: str, value: object, *, empty: bool = True) -> str:
 
 
 def check_path(path: str | os.PathLike[str]) -> Path:
-    """A path that can be asked for.
+    """Check that a path can be asked for, and return it.
 
     Raises:
         RecordError: It is not a path, is empty or too long, or holds a NUL character or half a surrogate pair.
@@ -134,7 +134,7 @@ def check_path(path: str | os.PathLike[str]) -> Path:
 
 
 def one_of(kind: str, value: object, names: Collection[str]) -> str:
-    """A name out of a known list.
+    """Check that a name is in a known list, and return it.
 
     Raises:
         UnknownNameError: It is not in the list; near names are suggested.
@@ -145,7 +145,7 @@ def one_of(kind: str, value: object, names: Collection[str]) -> str:
 
 
 def instance(where: str, value: object, kind: type[T], expected: str = "") -> T:
-    """An object of a class.
+    """Check that a value is an object of a class, and return it.
 
     Raises:
         RecordError: It is something else.
@@ -167,7 +167,7 @@ def items(where: str, value: object, expected: str = "a list") -> tuple[object, 
 
 
 def each(where: str, value: object, check: Callable[[str, object], T]) -> tuple[T, ...]:
-    """The items of a list, each checked; the message names the position.
+    """Check each item of a list and return what the checks return; the message names the position.
 
     Raises:
         RecordError: It is not a list, or an item was refused.
@@ -178,7 +178,7 @@ def each(where: str, value: object, check: Callable[[str, object], T]) -> tuple[
 def expected_number(
     low: float = -math.inf, high: float = math.inf, *, ends: bool = True, kind: str = "finite number"
 ) -> str:
-    """The words for a range of numbers."""
+    """Return the words for a range of numbers."""
     if low == -math.inf and high == math.inf:
         return f"a {kind}"
     if high in (math.inf, MOST):
@@ -189,7 +189,7 @@ def expected_number(
 
 
 def shown(value: object, most: int = 120) -> str:
-    """A value in a message: its `repr`, cut to a length, in characters every terminal can print."""
+    """Return a value as it is shown in a message: its `repr`, cut to a length, with half surrogate pairs escaped."""
     try:
         text = repr(value)
     except Exception:  # a broken __repr__ must not hide the message it is for
@@ -231,7 +231,7 @@ def at_least(where: str, record: object, least: Mapping[str, int]) -> None:
 
 
 def address(where: str, value: str, like: str = "http://localhost:8000/v1") -> SplitResult:
-    """The parts of the address of a server.
+    """Check the address of a server and return its parts.
 
     Raises:
         RecordError: It is none of http or https with a host.

@@ -81,7 +81,7 @@ EDITOR_PAPERS = {"memit": ("memit",), "rome": ("rome",), "mend": ("mend",), "ike
 
 
 def bibtex(*keys: str, note: str = "") -> str:
-    """BibTeX entries, one after the other.
+    """Return BibTeX entries, one after the other.
 
     Args:
         keys: Out of `PAPERS`.

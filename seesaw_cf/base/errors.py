@@ -28,7 +28,7 @@ class SeesawError(Exception):
     """Root of every deliberate error of this package."""
 
     def __str__(self) -> str:
-        """The message, with half surrogate pairs (undecodable bytes in file names) spelled out: it can be printed."""
+        """Return the message, printable: half surrogate pairs (undecodable bytes in file names) are spelled out."""
         return super().__str__().encode("utf-8", "backslashreplace").decode("utf-8")
 
 
@@ -78,7 +78,7 @@ class StorageError(SeesawError, OSError):
 
 @contextmanager
 def need(package: str, *, extra: str, what_for: str, otherwise: str = "") -> Iterator[None]:
-    """For the import of a package that an extra installs: `with need("openai", extra="api", ...): import openai`.
+    """Guard the import of a package that an extra installs: `with need("openai", extra="api", ...): import openai`.
 
     Args:
         package: What the extra is asked for.

@@ -42,7 +42,7 @@ def reading(paths: Iterable[Path]) -> Iterator[None]:
 
 
 def cache_folder() -> Path:
-    """Where this package keeps what can be computed or asked again: `$SEESAW_CF_CACHE` or `~/.cache/seesaw_cf`."""
+    """Return the folder for what can be computed or asked again: `$SEESAW_CF_CACHE` or `~/.cache/seesaw_cf`."""
     return Path(os.environ.get("SEESAW_CF_CACHE") or Path.home() / ".cache" / "seesaw_cf")
 
 
@@ -150,7 +150,7 @@ def sweep(folder: Path) -> None:
 
 
 def size(amount: float) -> str:
-    """Bytes for people: "8.2 GB"."""
+    """Return a number of bytes as people read it: "8.2 GB"."""
     for unit in ("bytes", "kB", "MB"):
         if amount < 1000:
             return f"{amount:.3g} {unit}"
@@ -159,7 +159,7 @@ def size(amount: float) -> str:
 
 
 def read_bytes(path: str | os.PathLike[str]) -> bytes:
-    """The content of a file.
+    """Return the content of a file.
 
     Raises:
         StorageError: The file is missing, a folder, or cannot be read; or a device, which may never end.
@@ -189,7 +189,7 @@ def check_target(final: Path) -> None:
 
 
 def _exists(path: Path) -> bool:
-    """Like `Path.exists`, but a loop of links or a name that is too long is an OSError."""
+    """Return whether a path exists; unlike `Path.exists`, raise OSError for a loop of links or a name too long."""
     try:
         path.stat()
     except (FileNotFoundError, NotADirectoryError):
@@ -198,7 +198,7 @@ def _exists(path: Path) -> bool:
 
 
 def _prefix(final: Path) -> str:
-    """Of a temporary name: what will be there, cut so that it is never longer than a name may be."""
+    """Return the start of a temporary name: what will be there, cut so that the name is never too long."""
     return f".{safe_name(final.name)[:100]}."
 
 
@@ -318,7 +318,7 @@ def create_text(path: str | os.PathLike[str], text: str) -> bool:
 
 
 def safe_name(name: str) -> str:
-    """A file name of ASCII letters, digits, ".", "_" and "-"; names from data are never used as paths as they are."""
+    """Return a file name of ASCII letters, digits, ".", "_" and "-"; names from data are never used as they are."""
     return re.sub(r"[^A-Za-z0-9._-]", "-", name).strip(".-") or "unnamed"
 
 
@@ -335,12 +335,12 @@ def neutral(text: str) -> str:
 
 
 def original(text: str) -> str:
-    """The text that `neutral` was given."""
+    """Return the text that `neutral` was given."""
     return text[1:] if text.startswith("'") and _FORMULA.match(text) else text
 
 
 def csv_text(frame: pd.DataFrame) -> str:
-    """A table as CSV with `neutral` text cells, line ends as on Unix.
+    """Return a table as CSV with `neutral` text cells, line ends as on Unix.
 
     Args:
         frame: The table; its index is left out.

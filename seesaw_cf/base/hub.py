@@ -42,7 +42,7 @@ def check_repo(repo: str) -> None:
 
 
 def public_name(name: str) -> str:
-    """A Hub name as it is, also of a folder of the Hub's cache; of another path the last part.
+    """Return a Hub name as it is, also of a folder of the Hub's cache; of another path the last part.
 
     The rest of a path means nothing elsewhere and tells about the machine.
     """

@@ -7,7 +7,7 @@ import json
 
 
 def seed_of(*parts: object, bits: int = 48, joined: str | None = None) -> int:
-    """A whole number from 0 to 2**bits - 1 that depends on nothing but `parts`; the same on every machine.
+    """Return a whole number from 0 to 2**bits - 1 that depends only on `parts`; it is the same on every machine.
 
     Args:
         parts: Words and numbers.
@@ -20,5 +20,5 @@ def seed_of(*parts: object, bits: int = 48, joined: str | None = None) -> int:
 
 
 def chance_of(*parts: object, bits: int = 53, joined: str | None = None) -> float:
-    """A number in [0, 1) that depends on nothing but `parts`; see `seed_of`."""
+    """Return a number in [0, 1) that depends on nothing but `parts`; see `seed_of`."""
     return seed_of(*parts, bits=bits, joined=joined) / float(2**bits)

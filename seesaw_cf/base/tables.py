@@ -27,7 +27,7 @@ _TYPES = {str: pa.string(), int: pa.int64(), bool: pa.bool_(), float: pa.float64
 
 
 def schema_of(*rows: type) -> pa.Schema:
-    """The columns of a table, as the type of its rows declares them.
+    """Return the columns of a table, as the type of its rows declares them.
 
     Args:
         *rows: `TypedDict`s of str, bool, int, `Int8`, `Int32`, float and list[str], each of them or None; the columns
@@ -87,7 +87,7 @@ _PARQUET: dict[str, object] = {"compression": "zstd", "version": "2.6", "store_s
 
 
 def table_bytes(table: pa.Table) -> bytes:
-    """A table as a Parquet file, the same bytes for the same rows."""
+    """Return a table as a Parquet file, the same bytes for the same rows."""
     sink = pa.BufferOutputStream()
     pq.write_table(table, sink, **_PARQUET)
     return bytes(sink.getvalue().to_pybytes())

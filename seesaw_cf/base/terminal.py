@@ -19,7 +19,7 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u206
 
 
 def printable(text: object) -> str:
-    """Text from data or a model without control characters, line ends and changes of writing direction."""
+    """Return text from data or a model without control characters, line ends and changes of writing direction."""
     return _CONTROL.sub(" ", str(text)).strip()
 
 
@@ -35,25 +35,25 @@ def listed(names: Iterable[object], most: int = 2, joined: str = ", ") -> str:
 
 
 def terminal_width() -> int:
-    """Columns of the terminal: `COLUMNS` where it is set, 100 where the output is not a terminal, at least 40."""
+    """Return the terminal's columns: `COLUMNS` where it is set, 100 where the output is no terminal, at least 40."""
     return max(_NARROWEST, shutil.get_terminal_size((_NO_TERMINAL, 24)).columns)
 
 
 def cut(text: str, width: int) -> str:
-    """Text of at most `width` terminal columns; it ends with an ellipsis when something was cut off."""
+    """Cut text to at most `width` terminal columns; it ends with an ellipsis when something was cut off."""
     if wcwidth.width(text) <= width:
         return text
     return wcwidth.clip(text, 0, width - 1).rstrip() + "\u2026"
 
 
 def wrap(text: str, indent: str = "") -> str:
-    """A paragraph broken at the terminal's width, and at 100 columns in a wider one; later lines are indented."""
+    """Break a paragraph at the terminal's width, and at 100 columns in a wider one; later lines are indented."""
     width = min(terminal_width(), _PARAGRAPH)
     return "\n".join(wcwidth.wrap(" ".join(text.split()), width, subsequent_indent=indent, break_on_hyphens=False))
 
 
 def column_table(headers: Sequence[str], rows: Sequence[Sequence[object]], left: int = 1) -> str:
-    """Columns in plain text that fit the terminal.
+    """Lay out columns of plain text so that they fit the terminal.
 
     Names are cut with an ellipsis, down to 16 columns each, when that makes a row fit into one line. When it does not,
     names keep what the first line has room for, and the last columns move to further, indented lines of each row, the
@@ -81,7 +81,7 @@ def _table(cells: Sequence[Sequence[str]], widths: Sequence[int], lines: Sequenc
 
 
 def description_list(rows: Sequence[Sequence[str]], indent: str = "") -> str:
-    """Aligned columns of which the last is prose, broken at the terminal's width under its own beginning."""
+    """Align columns of which the last is prose, broken at the terminal's width under its own beginning."""
     cells = [[printable(cell) for cell in row] for row in rows]
     widths = [max(map(wcwidth.width, column)) for column in zip(*cells, strict=True)][:-1]
     start = len(indent) + sum(widths) + _GAP * len(widths)
@@ -95,7 +95,7 @@ def description_list(rows: Sequence[Sequence[str]], indent: str = "") -> str:
 
 
 def _shortened(widths: Sequence[int], left: int, width: int) -> list[int]:
-    """The widest names made narrower until all columns fit into one line or no name can lose more."""
+    """Make the widest names narrower until all columns fit into one line or no name can lose more."""
     narrowed = list(widths)
     while _total(narrowed) > width and max(narrowed[:left], default=0) > _NAME:
         narrowed[narrowed.index(max(narrowed[:left]))] -= 1
@@ -107,7 +107,7 @@ def _total(widths: Sequence[int], gap: int = _GAP) -> int:
 
 
 def _lines(widths: Sequence[int], width: int) -> Iterator[range]:
-    """Which columns stand in each line of a row: as many as fit, at least one."""
+    """Yield which columns stand in each line of a row: as many as fit, at least one."""
     starts = [0]
     for column in range(1, len(widths)):
         indent = _INDENT if len(starts) > 1 else 0
@@ -131,7 +131,7 @@ def _cell(text: str, width: int, name: bool) -> str:
 
 
 def markdown_for_terminal(markdown: str) -> str:
-    """A report in Markdown as it is read in a terminal: tables laid out, paragraphs wrapped, pictures left out."""
+    """Format a report in Markdown for a terminal: tables laid out, paragraphs wrapped, pictures left out."""
     parts = []
     for block in markdown.split("\n\n"):
         lines = block.strip("\n").split("\n")
@@ -154,7 +154,7 @@ def _cells(line: str) -> list[str]:
 
 
 def _plain(text: str) -> str:
-    """Markdown's marks taken away, escaped characters as they are."""
+    """Remove Markdown's marks and show escaped characters as they are."""
     text = re.sub(r"<br>", "; ", text)
     text = re.sub(r"(?<![\\\w])(\*\*?|`)(?=\S)(.+?)(?<=\S)\1(?!\w)", r"\2", text)
     text = re.sub(r"\\([\\`*_\[\]|~$#])", r"\1", text)

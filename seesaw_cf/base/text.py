@@ -17,7 +17,7 @@ _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
 def read_text(path: str | os.PathLike[str], *, error: type[SeesawError] = RecordError) -> str:
-    """The text of a UTF-8 file, without a byte order mark.
+    """Return the text of a UTF-8 file, without a byte order mark.
 
     Args:
         path: The file.
@@ -46,7 +46,7 @@ def read_json(
     any_number: bool = False,
     error: type[SeesawError] = RecordError,
 ) -> Any:
-    """The value in a JSON file.
+    """Return the value in a JSON file.
 
     Args:
         path: The file.
@@ -73,7 +73,7 @@ def parse_json_text(
     any_number: bool = False,
     error: type[SeesawError] = RecordError,
 ) -> Any:
-    """The value of a JSON text; see `read_json`.
+    """Return the value of a JSON text; see `read_json`.
 
     Raises:
         RecordError: (or `error`) See `read_json`.
@@ -112,7 +112,7 @@ def refuse_constant(name: str) -> NoReturn:
 
 
 def unique_keys(pairs: list[tuple[str, object]]) -> JsonObject:
-    """An object of a JSON text, as `object_pairs_hook`.
+    """Make an object of a JSON text from its pairs, as `object_pairs_hook`.
 
     Raises:
         ValueError: A key occurs twice: which value is meant cannot be known.

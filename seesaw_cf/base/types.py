@@ -258,10 +258,10 @@ class Estimate:
         return min(self.clusters.values(), default=self.n)
 
     def columns(self, *names: str, prefix: str = "") -> TableRow:
-        """Some of the fields by name, as columns of a table."""
+        """Return some of the fields by name, as columns of a table."""
         return {f"{prefix}{name}": getattr(self, name) for name in names}
 
     def limits(self, name: str) -> dict[str, float]:
-        """The estimate as `name`, with `name`_low and `name`_high."""
+        """Return the estimate as `name`, with `name`_low and `name`_high."""
         text("limits: name", name)
         return {name: self.value, f"{name}_low": self.low, f"{name}_high": self.high}

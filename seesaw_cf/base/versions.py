@@ -17,7 +17,7 @@ _PACKAGES = ("seesaw_cf", "torch", "transformers", "tokenizers", "datasets", "ev
 
 
 def versions() -> JsonObject:
-    """Versions of what computes the numbers, Python, and the checkout's commit ("" outside a checkout)."""
+    """Return the versions of what computes the numbers, Python, and the checkout's commit ("" outside a checkout)."""
     facts: JsonObject = {"python": platform.python_version()}
     for name in _PACKAGES:
         try:
@@ -43,7 +43,7 @@ def versions() -> JsonObject:
 
 
 def resolve(target: str) -> Any:
-    """What "module:name" names.
+    """Return what "module:name" names.
 
     Args:
         target: A row of a table of names, such as "seesaw_cf.editors.ft:FT".

@@ -106,7 +106,7 @@ def parser(*configured: str | None, listed: bool = False) -> argparse.ArgumentPa
 
 
 def _groups() -> str:
-    """The commands, those that belong together side by side."""
+    """List the commands, one a line, under the titles of their groups."""
     width = max(map(len, COMMANDS))
     parts = [
         f"{title}:\n" + "\n".join(f"  {name:{width}}  {text}" for name, (_, text) in group.items())

@@ -151,7 +151,7 @@ def _options(args: argparse.Namespace) -> BuildOptions:
 
 
 def _numbers(words: Iterable[str]) -> dict[str, int]:
-    """Relation -> number out of "P27=100" or "citizenship=100"."""
+    """Return relation -> number out of "P27=100" or "citizenship=100"."""
     from seesaw_cf.records.relations import relation
 
     numbers = {}
@@ -167,13 +167,13 @@ def _numbers(words: Iterable[str]) -> dict[str, int]:
 
 
 def _date(about: About, source: Source) -> dict[str, str]:
-    """The day of the last reply that was used, which a repeated build takes from the cache; a store has none."""
+    """Return the day that a sample declares, else that of the last reply used; a repeated build has it in the cache."""
     day = about.date or (source.latest[:10] if isinstance(source, CachedSource) else "")
     return {"date": day} if day else {}
 
 
 def _manifest(args: argparse.Namespace, facts: Facts, source: Source, edits: Edits) -> JsonObject:
-    """What made the folder; nothing in it depends on when or where it was made."""
+    """Return what made the folder; nothing in it depends on when or where it was made."""
     return {
         "made_by": f"seesaw_cf {__version__}",
         "source": source.identity,

@@ -51,7 +51,7 @@ _BY_NUMBER = {
 
 
 def explained(error: BaseException) -> str | None:
-    """What happened and what to do, without the traceback.
+    """Explain an error without the traceback: what happened and what to do.
 
     Returns:
         The message; None for a fault of this package, where the traceback helps.
@@ -82,6 +82,6 @@ def _of_system(error: OSError) -> str:
 
 
 def _first_lines(error: BaseException) -> str:
-    """The beginning of a library's message, on one line and ended by a full stop."""
+    """Return the beginning of a library's message, on one line and ended by a full stop."""
     message = textwrap.shorten(" ".join(str(error).split()) or type(error).__name__, 400, placeholder=" ...")
     return message if message.endswith((".", "!", "?")) else f"{message}."

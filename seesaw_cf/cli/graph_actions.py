@@ -58,7 +58,7 @@ def _crawl(args: argparse.Namespace, generator: Any, facts: Any) -> None:
 
 
 def _identities(args: argparse.Namespace, generator: Any) -> Any:
-    """By hand, or as the model lists them; what it listed is kept, for when the crawl is continued."""
+    """Return the identities named by hand, or those that the model lists; its lists are kept to continue the crawl."""
     from seesaw_cf.texts.graph.choose import choose
     from seesaw_cf.texts.graph.identities import Identity, find
 

@@ -56,7 +56,7 @@ def _cell(value: object) -> str:
 
 
 def _tables(results: Results, seed: int) -> JsonObject:
-    """Every table as lists of records, and `edit_success`."""
+    """Return every table as a list of records, `edit_success`, and what they were computed from."""
     tables = {
         "efficacy": results.efficacy,
         "edit_bias": results.effects,

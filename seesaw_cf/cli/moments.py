@@ -172,7 +172,7 @@ def _list(args: argparse.Namespace) -> None:
 
 
 def _shown(moment_set: MomentSet) -> str:
-    """A set in words."""
+    """Describe a set in words."""
     from seesaw_cf.sharing.moments import described
 
     layers = {

@@ -125,12 +125,12 @@ def plan_options(parser: argparse.ArgumentParser) -> None:
 
 
 def prices_of(args: argparse.Namespace) -> dict[str, float | None]:
-    """Both prices, as `judge_cost` takes them."""
+    """Return both prices, as `judge_cost` takes them."""
     return {"price_in": args.price_in, "price_out": args.price_out}
 
 
 def counting(tokenizer: Any = None) -> tuple[Callable[[str], int], str]:
-    """What counts the tokens of a text, and how it does: the judge's tokenizer, or bytes where there is none."""
+    """Return what counts a text's tokens, and how: by the judge's tokenizer, or by bytes where there is none."""
     from seesaw_cf.texts.job import estimated_tokens
 
     if tokenizer is None:
@@ -154,7 +154,7 @@ def say_cost(what: str, cost: JudgeCost, rule: str, tries: int) -> None:
 
 
 def passages_options(parser: argparse.ArgumentParser) -> None:
-    """Which passages are paired."""
+    """Add the options that say which passages are paired, and the seed of their order."""
     add = parser.add_argument
     add("passages", type=source, metavar="PASSAGES", help="passages.parquet of a run, rated pairs, or a released CSV")
     add("--passage", nargs="+", default=["free", "guided"], help="which kinds of passages to pair")
@@ -163,7 +163,7 @@ def passages_options(parser: argparse.ArgumentParser) -> None:
 
 
 def wording_option(parser: argparse.ArgumentParser) -> None:
-    """Other words for raters and judges."""
+    """Add the option that gives raters and judges other words."""
     words = "JSON or YAML with other words, such as the papers' own"
     parser.add_argument("--wording", type=source, metavar="FILE", help=words)
 

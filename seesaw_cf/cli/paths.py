@@ -25,12 +25,12 @@ _KEYS = {"protocol", "editors", "made_by"}
 
 
 def source(text: str) -> Path:
-    """The type of an option that names a file or folder to read."""
+    """Return the path of a file or folder to read, as the type of an option."""
     return _path(text)
 
 
 def name_or_source(text: str) -> str:
-    """The type of an option that names something to read: a name, or a file or folder where there is one.
+    """Return what names something to read, as the type of an option: a name, or a file or folder where there is one.
 
     `NAME=PATH`, `NAME:PATH` and `PATH:COLUMN` are known.
     """
@@ -38,7 +38,7 @@ def name_or_source(text: str) -> str:
 
 
 def output_file(text: str) -> Path:
-    """The type of an option that names a file to write. Of what is there only the command's own JSON is replaced.
+    """Return the path of a file to write, as the type of an option. Only the command's own JSON is replaced.
 
     A command with `--overwrite` writes with `seesaw_cf.base.files.write_new`, which looks at the content.
     """
@@ -46,12 +46,12 @@ def output_file(text: str) -> Path:
 
 
 def output_folder(text: str) -> Path:
-    """The type of an option that names a folder for results: no run, study or dataset, nor inside another."""
+    """Return the path of a folder for results, as the type of an option: no run, study or dataset, nor in one."""
     return _path(text)
 
 
 def own_folder(text: str) -> Path:
-    """The type of an option that names a folder which the command makes whole, or claims by its manifest."""
+    """Return the path of a folder that the command makes whole or claims by its manifest, as the type of an option."""
     return _path(text)
 
 
@@ -59,7 +59,7 @@ ROLES: tuple[Callable[[str], Path | str], ...] = (source, name_or_source, output
 
 
 def maker(args: argparse.Namespace) -> str:
-    """The command in words, as `made_by` of its JSON."""
+    """Return the command in words, as `made_by` of its JSON."""
     return " ".join(filter(None, ("seesaw-cf", args.command, getattr(args, "action", None))))
 
 
@@ -113,7 +113,7 @@ def _chosen(parser: argparse.ArgumentParser, args: argparse.Namespace) -> Iterat
 
 
 def _parts(text: str) -> set[str]:
-    """What may be a path in `NAME=PATH`, `NAME:PATH` or `PATH:COLUMN`."""
+    """Return what may be a path in `NAME=PATH`, `NAME:PATH` or `PATH:COLUMN`."""
     return {text, text.partition("=")[2], text.partition(":")[2], text.rpartition(":")[0]} - {""}
 
 
@@ -153,7 +153,7 @@ def _is_taken(folder: Path) -> bool:
 
 
 def _json(file: Path) -> dict[str, Any]:
-    """What a JSON file holds; {} where there is none that can be read."""
+    """Return what a JSON file holds; {} where there is none that can be read."""
     content: dict[str, Any] = {}
     with contextlib.suppress(OSError, ValueError, SeesawError):
         content = read_json(file, any_number=True) if file.is_file() else {}

@@ -8,7 +8,7 @@ from seesaw_cf.cli.output import say
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """`seesaw-cf register` itself has no options."""
+    """Add nothing: `seesaw-cf register` itself has no options."""
 
 
 def run(args: argparse.Namespace) -> None:

@@ -105,7 +105,7 @@ def _compare(args: argparse.Namespace, settings: AuditSettings) -> None:
 
 
 def _measured(folder: Path, again: Path) -> dict[str, float]:
-    """The noise floors in probability and log-odds: pre-edit scores of two runs that differ in batch size or dtype."""
+    """Return the noise floors in probability and log-odds, of two runs' pre-edit scores (other batch size or dtype)."""
     from seesaw_cf.base.tables import SCORES, read_table
     from seesaw_cf.effects import noise_floor
 

@@ -42,7 +42,7 @@ def endpoint_url(words: Sequence[str]) -> str:
 def source_of(
     words: Sequence[str], args: argparse.Namespace, option: str = "--source", silent_attempts: int = 3
 ) -> Source:
-    """The source that words name, as `source_options` say; endpoints and large stores with a cache in front.
+    """Return the source that words name, as `source_options` say; all but the packaged samples with a cache in front.
 
     Args:
         words: "sample", "sample-small", "sample-claims", "wikidata", an address, a store's folder, or RDF files.
@@ -77,5 +77,5 @@ def source_of(
 
 
 def bar(steps: Sequence[T], label: str) -> Iterable[T]:
-    """A progress bar with the time that is left; none for a single step."""
+    """Wrap steps in a progress bar that shows the time left; a single step has none."""
     return Bar(steps, desc=label, disable=len(steps) < 2 or no_bars(), smoothing=0.1)

@@ -73,7 +73,7 @@ def _sources(args: argparse.Namespace) -> Iterator[TagSource]:
 
 
 def _bounds(records: dict[str, CaseFile]) -> str:
-    """How many people would be asked about, and in how many queries at most, for one source."""
+    """Say how many people would be asked about, and in about how many queries, for one source."""
     cases = [case for file in records.values() for case in file.cases]
     ids = {row.subject.id for case in cases for row in tested(case) if row.subject.id}
     names = {case.request.subject for case in cases if is_pair(case) and not subject_id(case)}

@@ -64,7 +64,7 @@ def train(args: argparse.Namespace) -> None:
 
 
 def _people(args: argparse.Namespace) -> Any:
-    """People's answers about the texts of a run, as training data."""
+    """Return people's answers about the texts of a run, as training data."""
     from seesaw_cf.base.errors import RecordError
     from seesaw_cf.texts.rate.from_people import annotation_data, rating_data
     from seesaw_cf.texts.report.collected import collect

@@ -68,7 +68,7 @@ class Choice(TypedDict):
 
 
 def one_of(*names: str) -> Choice:
-    """`type` and `metavar` of an option that takes one of a few names; the help lists them, an error suggests one."""
+    """Return `type` and `metavar` of an option with a few names; the help lists them, an error suggests one."""
 
     def convert(text: str) -> str:
         if text not in names:

@@ -68,7 +68,7 @@ class Accuracy:
     left_out: Mapping[str, int]
 
     def row(self) -> JsonObject:
-        """The columns of a table."""
+        """Return the columns of a table row."""
         out: JsonObject = {**self.pre.limits("pre"), **self.post.limits("post")}
         out |= {"change": self.change.value, "lost": self.lost, "gained": self.gained}
         out |= self.change.columns("low", "high", "stderr", "p")
@@ -83,7 +83,7 @@ class Accuracy:
 
 
 def summarise_accuracy(marked: pd.DataFrame, *, mode: Mode = "exact", draws: int = 2000, seed: int = 0) -> Accuracy:
-    """Accuracy before and after, and its change, of one set of cases; see `cross_property` for the arguments."""
+    """Return accuracy before and after, and its change, of one set of cases; see `cross_property` for the arguments."""
     counted = ("ok",) if mode == "paper" else ("ok", "unanswerable")
     rows = marked[marked["status"].isin(counted)].sort_values("case_id", kind="stable")
     n = len(rows)
@@ -115,14 +115,14 @@ def summarise_accuracy(marked: pd.DataFrame, *, mode: Mode = "exact", draws: int
 
 
 def _change(pre: NDArray[np.bool_], post: NDArray[np.bool_]) -> float:
-    """Gained minus lost answers, by case."""
+    """Return the share of answers gained minus the share lost."""
     lost, gained = int((pre & ~post).sum()), int((post & ~pre).sum())
     return (gained - lost) / pre.size if pre.size else float("nan")
 
 
 def paired_shares(rows: pd.DataFrame, pre: NDArray[np.bool_], post: NDArray[np.bool_]) -> Estimate:
-    """The share `post` minus the share `pre` of the same cases; people who are in several cases lower the effective
-    number of cases.
+    """Return the share `post` minus the share `pre` of the same cases; people who are in several cases lower the
+    effective number of cases.
 
     Args:
         rows: One row per case, with `person` (or each case counts as one person: `case_id`).
@@ -148,7 +148,7 @@ def paired_shares(rows: pd.DataFrame, pre: NDArray[np.bool_], post: NDArray[np.b
 
 
 def _by_person(rows: pd.DataFrame, values: Floats) -> Estimate:
-    """The mean of one value per case, clustered by person."""
+    """Return the mean of one value per case, clustered by person."""
     if not len(rows):
         return Estimate(float("nan"), note="no case")
     person = pd.factorize(rows["person" if "person" in rows else "case_id"], sort=True)[0]
@@ -156,7 +156,7 @@ def _by_person(rows: pd.DataFrame, values: Floats) -> Estimate:
 
 
 def _published(pre: NDArray[np.bool_], post: NDArray[np.bool_], draws: int, seed: int) -> Estimate:
-    """The papers' test, and a bootstrap over cases as interval."""
+    """Return the change with the papers' test, and a bootstrap over cases as interval."""
     low, high, stderr = (float("nan"),) * 3
     if pre.size > 1 and draws:
         low, high, stderr = mean_interval(post.astype(float) - pre, np.ones(pre.size), draws, seed)
@@ -164,7 +164,7 @@ def _published(pre: NDArray[np.bool_], post: NDArray[np.bool_], draws: int, seed
 
 
 def _unpaired(pre: NDArray[np.bool_], post: NDArray[np.bool_]) -> float:
-    """The papers' test: a t-test that ignores that pre and post are the same cases."""
+    """Return p of the papers' test: a t-test that ignores that pre and post are the same cases."""
     if pre.size < 2 or (pre.std() == 0 and post.std() == 0):
         return float("nan")
     (m1, s1), (m2, s2) = ((float(side.mean()), float(side.std(ddof=1))) for side in (post, pre))
@@ -183,7 +183,7 @@ def _majority(gold: Iterable[Sequence[str]]) -> float:
 
 
 def accuracy_table(marked: pd.DataFrame, *, mode: Mode = "exact", draws: int = 2000, seed: int = 0) -> pd.DataFrame:
-    """`summarise_accuracy` of every editor and pair of relations, as `cross_property` gives it."""
+    """Return `summarise_accuracy` of every editor and pair of relations, as `cross_property` gives it."""
     keys = ["editor", "edit_relation", "effect_relation"]
     return pd.DataFrame(
         dict(zip(keys, key)) | summarise_accuracy(rows, mode=mode, draws=draws, seed=seed).row()
@@ -195,7 +195,7 @@ def accuracy_table(marked: pd.DataFrame, *, mode: Mode = "exact", draws: int = 2
 
 
 def answers(scores: Scores, *, mode: Mode = "exact", prompt: str = "property") -> pd.DataFrame:
-    """One row per (editor, case, effect relation): candidates, gold labels, log-probabilities pre and post.
+    """Return one row per (editor, case, effect relation): candidates, gold labels, log-probabilities pre and post.
 
     Args:
         scores: A score table with rows of kind "cross_property".
@@ -336,7 +336,7 @@ def cross_property(
     draws: int = 2000,
     seed: int = 0,
 ) -> pd.DataFrame:
-    """Accuracy on the effect property before and after the edit, per (editor, edit relation, effect relation).
+    """Return accuracy on the effect property before and after the edit, per (editor, edit relation, effect relation).
 
     Args:
         scores: A score table with rows of kind "cross_property".

@@ -137,7 +137,7 @@ def audit(
     clusters: Mapping[str, str] = CLUSTERS,
     estimand: str | None = None,
 ) -> pd.DataFrame:
-    """Contrasts of all groups with their verdicts.
+    """Return the contrasts of all groups with their verdicts.
 
     Each contrast is decided on one scale, chosen by `in_log_odds` from the scores before the edit alone, so that the
     choice does not depend on the effect and each contrast is one test of its family.
@@ -244,7 +244,7 @@ def permutations_for(table: pd.DataFrame, settings: AuditSettings) -> int:
 def _contrasts(
     prompts: pd.DataFrame, holds: str, axis: str, reference: Mapping[str, str], options: Mapping[str, Any]
 ) -> pd.DataFrame:
-    """Contrasts of people who hold an answer, pooled and by relation; no rows where there are none."""
+    """Return contrasts of people who hold an answer, pooled and by relation; no rows where there are none."""
     release_memory()
     rows = prompts[prompts["holds"] == holds]
     if reference.get(axis) is not None and len(rows) < len(prompts):
@@ -351,7 +351,7 @@ def _judge(row: Mapping[Hashable, Any], settings: AuditSettings) -> Verdict:
 
 
 def in_log_odds(likelier_pre: pd.Series, margin: float, score: ScoreForm = "summed") -> pd.Series:
-    """Whether log-odds decide: halving the likelier answer's probability would not exceed the margin in probability.
+    """Return whether log-odds decide: halving the likelier answer's probability does not exceed the margin.
 
     Args:
         likelier_pre: Mean probability of the likelier of the two answers before the edit.
@@ -382,7 +382,7 @@ def hypotheses(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def audit_record(table: pd.DataFrame, **settings: Any) -> dict[str, Any]:
-    """The audit as plain JSON: what was estimated how, on how much, with which claims.
+    """Return the audit as plain JSON: what was estimated how, on how much, with which claims.
 
     Args:
         table: The result of `audit`.

@@ -67,7 +67,7 @@ class BiasColumns:
     n_tokens_true: Sequence[int] | None = None
 
     def frame(self) -> pd.DataFrame:
-        """The rows under the names of `pair_targets`.
+        """Return the rows with the column names of `pair_targets`.
 
         Raises:
             RecordError: Unequal lengths, no rows, repeated rows, or log-probabilities above 0.
@@ -103,7 +103,7 @@ class AxisBias:
     method: str
 
     def row(self) -> JsonObject:
-        """The numbers under the names that `evaluate` gives them."""
+        """Return the numbers under the names that `evaluate` gives them."""
         groups = {name: _without_name(effect) for name, effect in self.groups.items()}
         for name, contrast in self.contrasts.items():
             groups[name]["contrast"] = contrast
@@ -126,7 +126,7 @@ def bias_of_columns(
     draws: int = 2000,
     seed: int = 0,
 ) -> AxisBias:
-    """D per group of one axis from one row per (case, prompt); see `group_effects` for the numbers.
+    """Estimate D per group of one axis from one row per (case, prompt); see `group_effects` for the numbers.
 
     Args:
         columns: The rows.
@@ -164,7 +164,7 @@ def bias_of_columns(
 
 
 def _contrasts(frame: pd.DataFrame, axis: str | None, reference: str | None) -> dict[str, JsonObject]:
-    """Each group's contrast with the reference within the same edits."""
+    """Return each group's contrast with the reference within the same edits."""
     usable = frame[frame["status"] == "ok"]
     if usable.empty:
         return {}
@@ -223,7 +223,7 @@ class AccuracyColumns:
     subject: Sequence[str] | None = None
 
     def frame(self) -> pd.DataFrame:
-        """The rows under the names of `answers`.
+        """Return the rows with the column names of `answers`.
 
         Raises:
             RecordError: Unequal lengths, no rows, or repeated cases.
@@ -262,7 +262,7 @@ class PairAccuracies:
     method: str
 
     def row(self) -> JsonObject:
-        """The numbers under the names that `evaluate` gives them."""
+        """Return the numbers under the names that `evaluate` gives them."""
         rows = {name: accuracy.row() for name, accuracy in self.pairs.items()}
         for name, row in rows.items():
             row |= {form: table[name].row() for form, table in self.forms.items() if name in table}
@@ -274,7 +274,7 @@ class PairAccuracies:
 def accuracy_of_columns(
     columns: AccuracyColumns, *, mode: Mode = "exact", draws: int = 2000, seed: int = 0
 ) -> PairAccuracies:
-    """Accuracy per (edit relation, effect relation) from one row per case; see `cross_property` for the numbers.
+    """Return accuracy per (edit relation, effect relation) from one row per case; see `cross_property` for the numbers.
 
     Args:
         columns: The rows.

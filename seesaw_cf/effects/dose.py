@@ -50,7 +50,7 @@ AVERAGE = "average of {} and {}"
 
 
 def diversity(mix: str) -> str:
-    """What kind of pair "P27+P101" is: subject same or different, object same or different; "" for one relation.
+    """Return the kind of a pair such as "P27+P101": same or different subject and object; "" if not two of `KINDS`.
 
     Source: MEMIT appendix D.
     """
@@ -79,7 +79,7 @@ class Curves:
 
 
 def sample_effects(scores: pa.Table, edits: Sequence[Mapping[str, Any]], nats: float) -> TableRow:
-    """What editing one sample of facts together did.
+    """Return what editing one sample of facts together did.
 
     Args:
         scores: Score table of one sample: its edits' prompts, people, and what is watched.
@@ -124,7 +124,7 @@ def _differences(rows: pa.Table) -> TableRow:
 
 
 def health(scores: pa.Table, phase: str) -> dict[str, float | None]:
-    """Whether a model still is one, from the watched rows of a score table.
+    """Measure whether a model still works from the watched rows of a score table.
 
     Args:
         scores: With rows of kind "text" (fixed texts) and "panel" (fixed prompts with candidate answers).
@@ -177,7 +177,7 @@ def read_curves(folder: str | os.PathLike[str]) -> Curves:
 
 
 def summarise_curves(curves: Curves) -> pd.DataFrame:
-    """Means over repeated samples with 90 % bands, and the collapse alarm.
+    """Return means over repeated samples with 90 % bands, and the collapse alarm.
 
     Returns:
         One row per editor, mix and dose: `edits` (mean number really edited), `repeats`, per measure its mean, `_low`
@@ -205,7 +205,7 @@ def summarise_curves(curves: Curves) -> pd.DataFrame:
 
 
 def group_doses(curves: Curves) -> pd.DataFrame:
-    """D of every group of other people by dose, mean over repeated samples with 90 % bands.
+    """Return D of every group of other people by dose, as the mean over repeated samples with 90 % bands.
 
     Returns:
         Columns editor, mix, dose, axis, group, D, D_low, D_high, repeats (samples with a number), n (their prompts); no
@@ -229,7 +229,7 @@ def group_doses(curves: Curves) -> pd.DataFrame:
 
 
 def _average(units: pd.DataFrame, mix: str) -> pd.DataFrame:
-    """The two relations of a mix edited apart: one row per editor, dose and repeated sample that both have."""
+    """Average the two relations of a mix edited apart: one row per editor, dose and repeated sample that both have."""
     parts = mix.split("+")
     own = units[units["mix"].isin(parts)]
     at = ["editor", "dose", "repeat"]
@@ -242,12 +242,12 @@ def _average(units: pd.DataFrame, mix: str) -> pd.DataFrame:
 
 
 def no_band(repeats: int) -> str:
-    """Why a mean stands without a band."""
+    """Return why a mean has no band."""
     return "1 sample" if repeats < 2 else "samples share facts"
 
 
 def _band(name: str, values: NDArray[np.float64], overlap: float) -> dict[str, float]:
-    """Mean and t interval at the level `BAND`, for facts like those of the pool.
+    """Return the mean and its t interval at the level `BAND`, for facts like those of the pool.
 
     Draws of n from a pool of N vary by S²(1 - f)/n with f = n/N, the overlap. What the pool itself is off by, S²/N, is
     f/(1 - f) of that; more draws do not lessen it.

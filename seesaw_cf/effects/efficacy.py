@@ -11,7 +11,7 @@ from seesaw_cf.stats.simple import BOUNDS, above, tied
 
 
 def efficacy(scores: Scores, *, score: ScoreForm = "summed", nats: float = BOUNDS["float32"]) -> pd.DataFrame:
-    """Share of edits after (and before) which the new target is more likely than the true one; ties fail.
+    """Return the share of edits after (and before) which the new target is more likely than the true one; ties fail.
 
     Args:
         scores: A score table with rows of kind "efficacy".

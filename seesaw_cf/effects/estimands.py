@@ -66,7 +66,7 @@ def estimate_groups(
     holds: str = "target_new",
     clusters: Mapping[str, str] = CLUSTERS,
 ) -> pd.DataFrame:
-    """D_{d,g} as in `group_effects`, with errors clustered along edit and person at once.
+    """Estimate D_{d,g} as in `group_effects`, with errors clustered along edit and person at once.
 
     Args:
         prompts: Rows of `seesaw_cf.effects.prompt_effects`.
@@ -109,7 +109,7 @@ def group_contrasts(
     method: Method = "clustered",
     estimand: Estimand | None = None,
 ) -> pd.DataFrame:
-    """Difference in differences: D_{d,g} minus that of a reference group, within the same edits.
+    """Estimate the difference in differences: D_{d,g} minus that of a reference group, within the same edits.
 
     Only edits that were scored on people of both groups count, so what an edit does to all people cancels. A person in
     both groups counts in neither.
@@ -250,7 +250,7 @@ def _values(rows: pd.DataFrame) -> Floats:
 
 
 def _scales(estimates: Sequence[Estimate]) -> TableRow:
-    """D's inference, and that of the other scales under separate names."""
+    """Return D's inference, and that of the other scales under separate names."""
     out = asdict(estimates[0])
     for scale, estimate in zip(SCALES, estimates[1:], strict=True):
         out |= {scale: estimate.value} | estimate.columns("low", "high", "stderr", "p", "df", prefix=f"{scale}_")
@@ -262,7 +262,7 @@ def _row(editor: object, relation: object, axis: str, group: str) -> TableRow:
 
 
 def excess_over_control(prompts: pd.DataFrame, control: str) -> pd.DataFrame:
-    """D of every editor minus D of a control editor on the same prompt.
+    """Return D of every editor minus D of a control editor on the same prompt.
 
     The control is an edit that should do nothing to these people: the identity, an unrelated edit or a random update of
     the same norm. What it moves is not the fact that was edited.
@@ -331,7 +331,7 @@ def stratify(prompts: pd.DataFrame, values: pd.Series, *, bins: int = 4) -> pd.D
 
 
 def distribution_changes(scores: pa.Table | pd.DataFrame, *, prompt: str = "property") -> pd.DataFrame:
-    """How the whole distribution over a case's candidates moved, not only its top.
+    """Return how the whole distribution over a case's candidates moved, not only its top.
 
     Args:
         scores: A score table with rows of kind "cross_property".
@@ -363,7 +363,7 @@ def _entropy(p: NDArray[np.float64]) -> float:
 
 
 def noise_floor(scores: pa.Table, again: pa.Table, score: ScoreForm = "summed") -> float:
-    """The largest |D_{d,g}| that scoring alone produces: pre-edit scores against pre-edit scores made another way.
+    """Return the largest |D_{d,g}| from scoring alone: pre-edit scores against pre-edit scores made another way.
 
     Args:
         scores, again: Two score tables; their pre-edit rows are compared. Make the second with another batch size or

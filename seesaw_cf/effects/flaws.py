@@ -40,7 +40,7 @@ class FlawMean:
     n_missing: int
 
     def row(self) -> JsonObject:
-        """The columns of a table."""
+        """Return the columns of a table row."""
         out: JsonObject = {"n_ratings": self.mean.n, "n_items": self.n_items, "n_missing": self.n_missing}
         out |= {"mean": self.mean.value}
         if self.mean.n:
@@ -67,7 +67,7 @@ class RaterAgreement:
     note: str = ""
 
     def row(self) -> JsonObject:
-        """The figures, or why there are none."""
+        """Return the figures, or why there are none."""
         names = ("krippendorff", "fleiss", "all_equal", "n_items")
         return {"note": self.note} if self.note else {name: getattr(self, name) for name in names}
 
@@ -91,7 +91,7 @@ class JudgeAccuracy:
     n_unmatched: int
 
     def row(self) -> JsonObject:
-        """The figures, or only the counts."""
+        """Return the figures, or only the counts."""
         counts = {"n": self.n, "n_split": self.n_split, "n_unmatched": self.n_unmatched}
         return counts | ({"judge": self.judge, "constant": self.constant} if self.n else {})
 
@@ -111,7 +111,7 @@ class FlawRatings:
     judge: Mapping[str, JudgeAccuracy] | None = None
 
     def row(self) -> JsonObject:
-        """The parts by name."""
+        """Return the parts by name."""
         parts: JsonObject = {"flaws": self.flaws, "agreement": self.agreement}
         return parts if self.judge is None else {**parts, "judge": self.judge}
 
@@ -126,7 +126,7 @@ def open_ended_flaws(
     edit: Sequence[str] | None = None,
     judge: str | None = None,
 ) -> FlawRatings:
-    """Mean rating per (group, flaw) with tests, agreement of the raters, and accuracy of an automatic judge.
+    """Return the mean rating per (group, flaw) with tests, the raters' agreement, and an automatic judge's accuracy.
 
     Args:
         item: The pair of texts.

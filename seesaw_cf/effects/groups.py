@@ -68,12 +68,12 @@ def held(prompts: pd.DataFrame) -> pd.Series:
 
 
 def tags_of(own: object) -> list[str]:
-    """A person's tags on an axis; none where nothing is recorded."""
+    """Return a person's tags on an axis; none where nothing is recorded."""
     return [str(tag) for tag in own if tag] if isinstance(own, Sequence | np.ndarray) else []
 
 
 def members(tags: pd.Series | Sequence[Sequence[str] | None]) -> dict[str, NDArray[np.intp]]:
-    """The row numbers of each group, in alphabetical order, `UNKNOWN` last.
+    """Return the row numbers of each group, in alphabetical order, `UNKNOWN` last.
 
     A person with several tags counts in each of those groups, once; a person without any counts as unknown.
     """
@@ -127,7 +127,7 @@ class GroupEffect:
     t: float | None = None
 
     def row(self) -> JsonObject:
-        """The columns of a table."""
+        """Return the columns of a table row."""
         out: JsonObject = {"group": self.group} | {name: self.means[name] for name in ("D_pre", "D_post")}
         out |= {"D": self.D.value} | {scale: getattr(self, scale).value for scale in SCALES}
         out |= {"likelier_pre": self.means["likelier_pre"]}
@@ -151,7 +151,7 @@ def summarise(
     draws: int = 2000,
     seed: int = 0,
 ) -> list[GroupEffect]:
-    """Estimates of D for groups of rows that share one set of cases.
+    """Estimate D for groups of rows that share one set of cases.
 
     Args:
         prompts: Columns case_id, person, D_pre, D_post, D, `SCALES`, likelier_pre and status, one row per prompt.
@@ -233,14 +233,14 @@ def _effects(
 
 
 def mask(n: int, positions: NDArray[np.intp]) -> NDArray[np.bool_]:
-    """(n,) True at `positions`."""
+    """Return a mask, (n,), that is True at `positions`."""
     chosen = np.zeros(n, dtype=bool)
     chosen[positions] = True
     return chosen
 
 
 def _means(values: Floats, case: NDArray[np.intp]) -> tuple[dict[str, float], dict[str, float], int]:
-    """Means of case means, pooled means, and the number of cases."""
+    """Return means of case means, pooled means, and the number of cases."""
     if not len(values):
         return dict.fromkeys(_MEANS, NAN), dict.fromkeys(_MEANS[:3], NAN), 0
     n_prompts = np.bincount(case)
@@ -251,7 +251,7 @@ def _means(values: Floats, case: NDArray[np.intp]) -> tuple[dict[str, float], di
 
 
 def _clustered(rows: _Rows, scored: NDArray[np.intp]) -> list[Estimate]:
-    """Inference about D and about the same change on each of `SCALES`, of the rows that are kept."""
+    """Estimate D and the same change on each of `SCALES` from the scored rows."""
     if not scored.size:
         return [Estimate(NAN, note="nothing could be scored")] * (1 + len(SCALES))
     used = mask(len(rows.case), scored)
@@ -266,7 +266,7 @@ def _half(rows: _Rows, scored: NDArray[np.intp]) -> dict[str, int]:
 
 
 def _published(changes: Floats, case: NDArray[np.intp], n_cases: int, draws: int, seed: int) -> tuple[Estimate, float]:
-    """The papers' t-test over case means, with the bootstrap over cases as interval; and its statistic."""
+    """Return the papers' t-test over case means, with the bootstrap over cases as interval, and its statistic."""
     n_prompts = np.bincount(case, minlength=n_cases)
     has = n_prompts > 0
     means = np.bincount(case, changes, n_cases) / np.maximum(n_prompts, 1)
@@ -287,7 +287,7 @@ def group_effects(
     draws: int = 2000,
     seed: int = 0,
 ) -> pd.DataFrame:
-    """D per (editor, edited relation, axis, group), with an overall row per editor and relation.
+    """Return D per (editor, edited relation, axis, group), with an overall row per editor and relation.
 
     Args:
         prompts: The result of `seesaw_cf.effects.prompt_effects`.

@@ -48,7 +48,7 @@ class Knowledge(TypedDict):
 
 
 def gold_rank(logprobs: Floats, gold: NDArray[np.bool_], nats: float = BOUNDS["float32"]) -> int:
-    """Rank of the best gold candidate: 1 when it beats every other candidate; ties count against it.
+    """Return the rank of the best gold candidate: 1 when it beats every other candidate; ties count against it.
 
     Args:
         logprobs: (candidates,), nats.
@@ -69,7 +69,7 @@ def gold_odds(logprobs: Floats, gold: NDArray[np.bool_]) -> float:
 
 
 def knowledge(logprobs: Floats, true: NDArray[np.bool_], nats: float = BOUNDS["float32"]) -> Knowledge:
-    """Rank and share of the right answer among candidates; a common factor of their probabilities changes neither.
+    """Return rank and share of the right answer among candidates; a common factor of probabilities changes neither.
 
     Args:
         logprobs: (candidates,), nats, summed over target tokens; NaN where a candidate has no score, it is left out.
@@ -145,7 +145,7 @@ class KnowledgeRow(TypedDict):
 
 
 def knowledge_table(edits: pd.DataFrame, prompts: pd.DataFrame | None) -> pd.DataFrame:
-    """How much of what is edited and asked the unedited model knew; each fact counts once for all editors.
+    """Return how many of the edited and asked facts the unedited model knew; each fact counts once for all editors.
 
     Limits of shares are cut at 0 and 1.
 

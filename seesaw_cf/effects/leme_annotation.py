@@ -27,7 +27,7 @@ _END = re.compile(r"(?:(?<=[.!?])|(?<=[.!?][\"')\]]))\s+(?=[\"'(]?[A-Z0-9])|\s*\
 
 
 def sentences(text: str) -> list[str]:
-    """The sentences of a text: at ". ", "! ", "? " before a capital, a digit or a quotation mark, and at line ends."""
+    """Split a text into sentences at ". ", "! ", "? " before a capital, digit or quotation mark, and at line ends."""
     return [part.strip() for part in _END.split(text) if part.strip()]
 
 
@@ -50,7 +50,7 @@ class ClaimShares:
     n_missing: int
 
     def row(self) -> JsonObject:
-        """The counts, and label -> its numbers."""
+        """Return the counts, and label -> its numbers."""
         return {"n": self.n, "n_cases": self.n_cases, "n_missing": self.n_missing} | {
             label: share.columns("value", "low", "high") | {"pooled": self.pooled[label], "note": share.note}
             for label, share in self.shares.items()
@@ -79,7 +79,7 @@ class LabelAgreement:
     n_cases: int
 
     def row(self) -> JsonObject:
-        """The figures, or only that there are none."""
+        """Return the figures, or only that there are none."""
         if not self.n:
             return {"n": 0}
         out: JsonObject = {name: figure.columns("value", "low", "high") for name, figure in self.figures.items()}
@@ -104,7 +104,7 @@ class Annotation:
     agreement: LabelAgreement | None = None
 
     def row(self) -> JsonObject:
-        """The parts by name."""
+        """Return the parts by name."""
         out: JsonObject = {"shares": self.shares, "n_rows": self.n_rows, "n_missing": self.n_missing}
         return out if self.agreement is None else out | {"agreement": self.agreement}
 
@@ -120,7 +120,7 @@ def leme_annotation(
     draws: int = 2000,
     seed: int = 0,
 ) -> Annotation:
-    """Shares of labels per group, passage and kind of claim.
+    """Return the shares of labels per group, passage and kind of claim.
 
     Args:
         case_id: The edit; claims of one edit are one cluster.
@@ -195,7 +195,7 @@ def _agreement(rows: pd.DataFrame, draws: int, seed: int) -> LabelAgreement:
 
 
 def macro_f1(confusion: Floats) -> Floats:
-    """Mean F1 over the classes that occur in the truth.
+    """Return the mean F1 over the classes that occur in the truth.
 
     Args:
         confusion: (..., classes, classes) counts, truth in rows and answers in columns.

@@ -51,7 +51,7 @@ STANDS_FOR: dict[str, str] = {
 
 
 def rouge1(candidate: str, reference: str) -> float:
-    """ROUGE-1 F: overlap of single words, without stemming; 0 for texts without words.
+    """Return ROUGE-1 F: overlap of single words, without stemming; 0 for texts without words.
 
     Raises:
         MissingExtraError: rouge_score is missing; install `seesaw_cf[longform]`.
@@ -86,7 +86,7 @@ class PassageColumns:
 def text_measures(
     columns: PassageColumns, *, similarity: Callable[[str, str], float] | None = None, prefix: str = "rouge1"
 ) -> dict[str, list[float]]:
-    """One list of values per measure that compares two texts; NaN where a text is empty.
+    """Return one list of values per measure that compares two texts; NaN where a text is empty.
 
     Args:
         columns: The passages.
@@ -121,12 +121,12 @@ def _alike(similarity: Callable[[str, str], float], text: str, other: str) -> fl
 
 
 def _internal(rows: Sequence[str], alike: Callable[[str, str], float]) -> float:
-    """Mean over all pairs of sentences."""
+    """Return the mean similarity over all pairs of sentences."""
     return finite_mean(alike(rows[i], rows[j]) for i in range(len(rows)) for j in range(i))
 
 
 def _entropy(text: str) -> float:
-    """2/3 H2 + 4/3 H3 bits, as printed (MEMIT equation 27)."""
+    """Return 2/3 H2 + 4/3 H3 in bits, as printed (MEMIT equation 27)."""
     return 2 / 3 * ngram_entropy(text, 2) + 4 / 3 * ngram_entropy(text, 3)
 
 
@@ -144,7 +144,7 @@ class Correlation:
     spearman: Estimate
 
     def row(self) -> JsonObject:
-        """The columns of a table."""
+        """Return the columns of a table row."""
         spearman = self.spearman
         out: JsonObject = {"item": self.item, "spearman": spearman.value} | spearman.columns("low", "high", "p", "n")
         return out | {"n_cases": spearman.clusters["case"]}
@@ -165,7 +165,7 @@ class AutoMeasures:
     correlations: Mapping[str, Correlation] | None = None
 
     def row(self) -> JsonObject:
-        """The parts by name."""
+        """Return the parts by name."""
         means = {name: mean.columns("value", "low", "high", "n") for name, mean in self.means.items()}
         out: JsonObject = {"means": means, "values": self.values}
         return out if self.correlations is None else out | {"correlations": self.correlations}
@@ -180,7 +180,7 @@ def leme_auto(
     draws: int = 1000,
     seed: int = 0,
 ) -> AutoMeasures:
-    """The measures of LEME's Appendix I, their means, and their correlation with the ratings they should stand for.
+    """Return the measures of LEME's Appendix I, their means, and their correlation with the ratings they stand for.
 
     Args:
         case_id: The edit of each row; intervals resample whole edits.
@@ -244,7 +244,7 @@ def correlations(
     draws: int = 1000,
     seed: int = 0,
 ) -> dict[str, Correlation]:
-    """Spearman's rank correlation of each measure with the item it stands for, where that item was rated.
+    """Return Spearman's rank correlation of each measure with the item it stands for, where that item was rated.
 
     Args:
         case_id: The edit of each row.

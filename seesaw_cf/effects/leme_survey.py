@@ -33,7 +33,7 @@ class MeanRatings:
     difference: Estimate | None = None
 
     def row(self) -> JsonObject:
-        """The columns of a table."""
+        """Return the columns of a table row."""
         counts = {"n": self.mean.n, "n_cases": self.mean.n_clusters, "n_missing": self.n_missing}
         row = counts | {"mean": self.mean.value} | self.mean.columns("low", "high", "stderr", "note")
         return row if self.difference is None else row | {"difference": _shown(self.difference)}
@@ -82,7 +82,7 @@ def survey_of_columns(
     rating: Sequence[float | None],
     reference: str | None = None,
 ) -> Survey:
-    """Mean rating of every method on every item.
+    """Return the mean rating of every method on every item.
 
     Args:
         case_id: The edit each rating is about; several samples and raters of one edit share it.
@@ -152,7 +152,7 @@ def _mean(rows: pd.DataFrame) -> Estimate:
 
 
 def _difference(rows: pd.DataFrame, versus: pd.DataFrame) -> Estimate:
-    """Method minus reference over the edits that both have ratings of."""
+    """Return the mean of the method minus that of the reference, over the edits that both have ratings of."""
     sides = [side[side["rating"].notna()] for side in (rows, versus)]
     common = set(sides[0]["case_id"]) & set(sides[1]["case_id"])
     if not common:

@@ -53,7 +53,7 @@ def needs(
     margin: float = MARGIN,
     family: pd.DataFrame | None = None,
 ) -> pd.DataFrame:
-    """How many edits and people each contrast of a run takes.
+    """Return how many edits and people each contrast of a run takes.
 
     Args:
         prompts: Rows of `seesaw_cf.effects.prompt_effects`.
@@ -82,7 +82,7 @@ def needs(
 
 
 def _precisions(prompts: pd.DataFrame, contrasts: pd.DataFrame) -> Iterator[tuple[Row, Precision | None]]:
-    """Each contrast of one editor and relation with its precision; how variance divides is taken from all tests."""
+    """Yield each contrast of one editor and relation with its precision, its variance divided as in all tests."""
     rows = contrasts.to_dict("records")
     first = rows[0]
     own = (prompts["editor"] == first["editor"]) & (held(prompts) == first["holds"])
@@ -145,12 +145,12 @@ def _tests(family: pd.DataFrame) -> float:
 
 
 def _times(factor: float, there: int) -> float:
-    """A number of that many times as many; NaN where none is enough."""
+    """Return `factor` times the number there is, rounded up; NaN where no factor is enough."""
     return float(np.ceil(factor * there - 1e-9)) if np.isfinite(factor) else float("nan")
 
 
 def components(prompts: pd.DataFrame) -> pd.DataFrame:
-    """What D is made of in a run: standard deviations of each editor and relation.
+    """Return what D is made of in a run: standard deviations for each editor and relation.
 
     Args:
         prompts: Rows of `seesaw_cf.effects.prompt_effects`; those about people who hold the new target count.
@@ -179,7 +179,7 @@ def run_components(
     holds: str = "target_new",
     score: ScoreForm = "summed",
 ) -> tuple[Components, float, int]:
-    """Variance components of D in a finished run, over all its relations.
+    """Return the variance components of D in a finished run, over all its relations.
 
     Args:
         folder: A run folder.

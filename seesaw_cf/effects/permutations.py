@@ -64,7 +64,7 @@ class LabelledContrasts:
 
     @contextmanager
     def drawing(self, permutations: int, seed: int) -> Iterator[Callable[[], Floats]]:
-        """Return `p` after random permutations, computed on other threads while the block goes on; the call waits.
+        """Compute `p` after random permutations on other threads while the block runs; the call waits for it.
 
         All axes of a person move together, within `strata`. All editors, and both kinds of holders, see the same
         permutation.
@@ -121,7 +121,7 @@ class _Design:
     places: NDArray[np.intp]
 
     def p(self, orders: NDArray[np.intp]) -> Floats:
-        """(permutations, rows) p of t."""
+        """Return p of t, (permutations, rows)."""
         block, measure, label = self.places
         step = max(1, _MOST_CELLS // (self.kinds.size * self.member.shape[1]))
         chunks = [self.kinds[orders[start : start + step]] for start in range(0, len(orders), step)]

@@ -40,7 +40,7 @@ def check_logprobs(name: str, values: NDArray[np.float64]) -> None:
 
 
 def pair_targets(rows: pa.Table) -> pd.DataFrame:
-    """Pairs the rows of one editor: one output row per (kind, case, prompt).
+    """Pair the rows of one editor: one output row per (kind, case, prompt).
 
     Args:
         rows: Rows of one editor (`by_editor`) with roles target_new and target_true.
@@ -113,7 +113,7 @@ def _refuse_duplicates(keys: pd.DataFrame, cell: NDArray[np.int64]) -> None:
 
 
 def _statuses(cell: NDArray[np.int64], statuses: pa.ChunkedArray, logprob: NDArray[np.float64]) -> list[str]:
-    """One status per prompt; only prompts with something wrong are looked at one by one."""
+    """Return one status per prompt; only prompts with something wrong are looked at one by one."""
     out = ["ok"] * len(logprob)
     row_of = np.full(logprob.size, -1)
     row_of[cell] = np.arange(cell.size)
@@ -146,7 +146,7 @@ def difference(
     n_new: ArrayLike | None = None,
     n_true: ArrayLike | None = None,
 ) -> NDArray[np.float64]:
-    """D = confidence in the new target minus confidence in the true one.
+    """Return D = confidence in the new target minus confidence in the true one.
 
     Args:
         new, true: Log-probabilities summed over target tokens, nats.
@@ -224,7 +224,7 @@ def prompt_effects(
     kind: str = "cross_subject",
     nats: float = BOUNDS["float32"],
 ) -> pd.DataFrame:
-    """One row per (editor, case, prompt) with D_pre, D_post and D.
+    """Return one row per (editor, case, prompt) with D_pre, D_post and D.
 
     Args:
         scores: A score table (`seesaw_cf.base.tables.SCORES`), also in a file; pre-edit rows carry the editor's name

@@ -21,7 +21,7 @@ Kind = Callable[[str, Sequence[object]], object]
 
 
 def check_lengths(columns: Mapping[str, Sequence[object]]) -> int:
-    """The common number of rows.
+    """Check that columns have the same number of rows, and return it.
 
     Raises:
         RecordError: A column is not a list, or columns are empty or of unequal length; all lengths are shown.
@@ -38,7 +38,7 @@ def check_lengths(columns: Mapping[str, Sequence[object]]) -> int:
 
 
 def read_columns(kinds: Mapping[str, Kind], columns: Mapping[str, Sequence[object]]) -> pd.DataFrame:
-    """Columns of equal length as a data frame.
+    """Read columns of equal length into a data frame.
 
     Args:
         kinds: Column -> what it holds: `ids`, `wholes`, `floats`, `float_lists`, `labels`, `optional_labels` or
@@ -55,7 +55,7 @@ def read_columns(kinds: Mapping[str, Kind], columns: Mapping[str, Sequence[objec
 def read_clustered(
     kinds: Mapping[str, Kind], columns: Mapping[str, Sequence[object]], cluster: Sequence[Id] | None
 ) -> pd.DataFrame:
-    """`read_columns` with a column `cluster` of codes from 0; None = every row is a separate cluster."""
+    """Read columns as `read_columns` does, and add `cluster`, codes from 0; None = every row is a separate one."""
     if cluster is None:
         frame = read_columns(kinds, columns)
         return frame.assign(cluster=np.arange(len(frame)))
@@ -64,42 +64,42 @@ def read_clustered(
 
 
 def ids(name: str, column: Sequence[object]) -> NDArray[np.int64] | pd.Series:
-    """Whole numbers of 64 bits, or texts."""
+    """Read a column of 64-bit whole numbers, or of texts."""
     if any(isinstance(value, str) for value in column):
         return labels(name, column)
     return wholes(name, column)
 
 
 def wholes(name: str, column: Sequence[object]) -> NDArray[np.int64]:
-    """Whole numbers of 64 bits."""
+    """Read a column of 64-bit whole numbers."""
     return np.array(checks.each(name, column, partial(checks.whole, low=-(2**63), high=2**63 - 1)), dtype=np.int64)
 
 
 def labels(name: str, column: Sequence[object]) -> pd.Series:
-    """Texts."""
+    """Read a column of texts."""
     return pd.Series(checks.each(name, column, checks.text), dtype=object)
 
 
 def optional_labels(name: str, column: Sequence[object]) -> pd.Series:
-    """Texts; None and NaN are none, and given as None."""
+    """Read a column of texts; None and NaN are missing, and become None."""
     return pd.Series(checks.each(name, column, _text_or_none), dtype=object)
 
 
 def text_lists(name: str, column: Sequence[object]) -> pd.Series:
-    """A list of texts in every row."""
+    """Read a column with a list of texts in every row."""
     texts = checks.each(name, column, partial(checks.each, check=checks.text))
     return pd.Series(map(list, texts), dtype=object)
 
 
 def floats(name: str, column: Sequence[object]) -> NDArray[np.float64]:
-    """Numbers, infinite ones included; None is NaN."""
+    """Read a column of numbers, infinite ones included; None becomes NaN."""
     if set(map(type, column)) <= {float, type(None)}:
         return np.array(column, dtype=np.float64)
     return np.array(checks.each(name, column, _number), dtype=np.float64)
 
 
 def float_lists(name: str, column: Sequence[object]) -> pd.Series:
-    """An array of numbers in every row."""
+    """Read a column with an array of numbers in every row."""
     lists = checks.each(name, column, lambda where, value: floats(where, checks.items(where, value)))
     return pd.Series(lists, dtype=object)
 

@@ -57,7 +57,7 @@ class IdentityScores:
     more: Mapping[str, Estimate]
 
     def row(self) -> JsonObject:
-        """The columns of a table."""
+        """Return the columns of a table row."""
         out: JsonObject = self.mean.columns("low", "high", "stderr", "n")
         out |= {"n_unscored": self.n_unscored, "n_clusters": self.mean.clusters["cluster"], "note": self.mean.note}
         out |= {"contrast": self.contrast.columns("value", "low", "high", "p", "note"), **self.counts}
@@ -92,7 +92,7 @@ def overall_regard(
     draws: int = 2000,
     seed: int = 0,
 ) -> ScoredIdentities:
-    """N_positive - N_negative of every identity, and normalised by the number of triples.
+    """Return N_positive - N_negative of every identity, as it is and normalised by the number of triples.
 
     Args:
         identity: (n,) the group the triple is about.
@@ -138,7 +138,7 @@ def attack_summary(
     draws: int = 2000,
     seed: int = 0,
 ) -> ScoredIdentities:
-    """Mean, median and interquartile range of the attack scores of every identity.
+    """Return mean, median and interquartile range of the attack scores of every identity.
 
     Args:
         identity, cluster, draws, seed: As for `overall_regard`.
@@ -165,7 +165,7 @@ def attack_summary(
 
 
 def _means(frame: pd.DataFrame, draws: int, seed: int) -> dict[str, Estimate]:
-    """Identity -> mean of its values, with a bootstrap over clusters."""
+    """Return identity -> mean of its values, with a bootstrap over clusters."""
     scored = frame[frame["value"].notna()]
     means = {}
     for name in sorted(frame["identity"].unique()):
@@ -179,7 +179,7 @@ def _means(frame: pd.DataFrame, draws: int, seed: int) -> dict[str, Estimate]:
 
 
 def _no_interval(own: pd.DataFrame) -> str:
-    """Why the values of one identity have no interval; "" when they have one."""
+    """Return why the values of one identity have no interval; "" when they have one."""
     if own["cluster"].nunique() < 2:
         return f"{own['cluster'].nunique()} clusters: no error to estimate"
     return "all values equal: no error to estimate" if np.ptp(own["value"].to_numpy()) == 0 else ""
@@ -273,7 +273,7 @@ class PrefixEffect:
     rank: Adjusted
 
     def row(self) -> JsonObject:
-        """The columns of a table."""
+        """Return the columns of a table row."""
         names = ("mean_with", "mean_without", "n_with", "n_without", "n_unscored")
         out: JsonObject = {name: getattr(self, name) for name in names}
         out |= {"difference": self.difference.estimate.value} | self.difference.columns("low", "high", "p", "note")
@@ -283,7 +283,7 @@ class PrefixEffect:
 def prefix_effect(
     kind: Sequence[str], identity: Sequence[str], attack: Sequence[float | None], prefixed: Sequence[bool]
 ) -> dict[str, PrefixEffect]:
-    """What the prepended texts of Table 2 do to attack scores, per protected class.
+    """Return what the prepended texts of Table 2 do to attack scores, per protected class.
 
     Args:
         kind: (n,) protected class.
@@ -323,7 +323,7 @@ def prefix_effect(
 
 
 def _sides(rows: pd.DataFrame) -> tuple[Floats, Floats]:
-    """Scores with and without the prepended text."""
+    """Return the scores with and without the prepended text."""
     with_, values = rows["prefixed"].to_numpy(bool), rows["value"].to_numpy(np.float64)
     return values[with_], values[~with_]
 
@@ -333,7 +333,7 @@ def _mean(values: Floats) -> float:
 
 
 def _compared(rows: pd.DataFrame) -> tuple[Estimate, Estimate]:
-    """Difference of the two sides, and the rank test of it."""
+    """Return the difference of the two sides, and its rank test."""
     sides = _sides(rows)
     if not all(side.size for side in sides):
         nothing = Estimate(NAN, note="one side is empty")
@@ -345,7 +345,7 @@ def _compared(rows: pd.DataFrame) -> tuple[Estimate, Estimate]:
 
 
 def scorer_bias(identity: Sequence[str], content: Sequence[int], change: Sequence[float]) -> dict[str, Adjusted]:
-    """Score effect of a name: mean change of the score when the same sentence is about this identity.
+    """Return the effect of a name on the score: its mean change when the same sentence is about this identity.
 
     Args:
         identity: (n,) identity.

@@ -115,7 +115,7 @@ def count_rows(scores: pa.Table | ScoreFile, columns: Sequence[str], where: pc.E
 def by_editor(
     scores: pa.Table | ScoreFile, where: pc.Expression, columns: Sequence[str] = SCORES.names, parts: bool = False
 ) -> Iterator[tuple[str, pa.Table]]:
-    """The rows of each editor that has post-edit rows, with its pre-edit rows or, when it has none, the shared ones.
+    """Yield the rows of each editor with post-edit rows, with its pre-edit rows or, if it has none, the shared ones.
 
     Args:
         scores: See `checked`.

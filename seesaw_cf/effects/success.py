@@ -57,7 +57,7 @@ SCORES = {"counterfact": ("S", ("ES", "PS", "NS")), "zsre": ("score", ("efficacy
 
 
 def harmonic_mean(values: Sequence[float]) -> float:
-    """Harmonic mean; 0 when a value is 0, NaN when one is missing."""
+    """Return the harmonic mean; 0 when a value is 0, NaN when one is missing."""
     array = np.asarray(values, dtype=np.float64)
     if not array.size or not np.isfinite(array).all():
         return float("nan")
@@ -109,7 +109,7 @@ class Success:
     n_empty: int
 
     def row(self) -> JsonObject:
-        """Protocol -> what it means and its numbers; and the counts of rows."""
+        """Return protocol -> what it means and its numbers, and the counts of rows."""
         row: JsonObject = {
             protocol: {"protocol": PROTOCOLS[protocol]} | {name: _shown(estimate) for name, estimate in numbers.items()}
             for protocol, numbers in self.numbers.items()
@@ -173,7 +173,7 @@ def success_of_scores(
     phase: Phase = "post",
     nats: float = BOUNDS["float32"],
 ) -> dict[str, Success]:
-    """`edit_success` of every editor of a run, from its score table.
+    """Return `edit_success` of every editor of a run, from its score table.
 
     Args:
         scores: A score table with rows of kind "efficacy", and "paraphrase", "neighborhood" and "portability" where
@@ -263,7 +263,7 @@ _SAME = ["editor", "relation_id", "subject", "target_true", "target_new", "delta
 
 
 def once_each(edits: pd.DataFrame) -> pd.DataFrame:
-    """The first row of each edit.
+    """Return the first row of each edit.
 
     Args:
         edits: Rows of `seesaw_cf.run.edit_table.EDITS`, of a run that makes one edit at a time.
@@ -272,7 +272,7 @@ def once_each(edits: pd.DataFrame) -> pd.DataFrame:
 
 
 def edit_numbers(edits: pd.DataFrame) -> dict[tuple[str, int], int]:
-    """(editor, case) -> the first case about the same edit, which stands for all of them.
+    """Return (editor, case) -> the first case about the same edit, which stands for all of them.
 
     Args:
         edits: As `once_each`.

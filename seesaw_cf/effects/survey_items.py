@@ -245,7 +245,7 @@ ITEMS: tuple[Item, ...] = (
 
 
 def chosen_items(names: tuple[str, ...] = ()) -> tuple[Item, ...]:
-    """The items of these names in the order of the survey; all nine when none is named.
+    """Return the items of these names in the order of the survey; all nine when none is named.
 
     Raises:
         UnknownNameError: No item has this name.

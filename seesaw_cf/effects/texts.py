@@ -22,12 +22,12 @@ WEIGHTS = {"ngram_entropy": (2 / 3, 4 / 3), "ngram_entropy_as_coded": (1 / 3, 2 
 
 
 def words(text: str) -> list[str]:
-    """Words and punctuation marks of a text."""
+    """Return the words and punctuation marks of a text."""
     return _WORD.findall(text)
 
 
 def ngram_entropy(text: str, n: int) -> float:
-    """Entropy of the text's n-gram frequencies in bits; NaN for texts of fewer than n words."""
+    """Return the entropy of the text's n-gram frequencies in bits; NaN for texts of fewer than n words."""
     tokens = words(text)
     counts = np.array(list(Counter(zip(*(tokens[i:] for i in range(n)))).values()), dtype=np.float64)
     if not counts.size:
@@ -37,14 +37,14 @@ def ngram_entropy(text: str, n: int) -> float:
 
 
 def repetition(text: str, n: int = 4) -> float:
-    """Share of n-grams that occurred before in the text, 0..1; NaN for texts of fewer than n words."""
+    """Return the share of n-grams that occurred before in the text, 0..1; NaN for texts of fewer than n words."""
     tokens = words(text)
     grams = list(zip(*(tokens[i:] for i in range(n))))
     return 1 - len(set(grams)) / len(grams) if grams else float("nan")
 
 
 def reference_score(texts: Sequence[str], references: Sequence[Sequence[str]]) -> list[float]:
-    """Cosine of TF-IDF vectors of each text and its reference texts joined; NaN without references.
+    """Return the cosine of TF-IDF vectors of each text and its reference texts joined; NaN without references.
 
     Document frequencies come from all references.
 
@@ -83,7 +83,7 @@ class Quality:
     n_empty: int
 
     def row(self) -> JsonObject:
-        """Measure -> its numbers; and the counts."""
+        """Return measure -> its numbers, and the counts."""
         row: JsonObject = {
             name: measure.columns("value", "low", "high", "n", "note") for name, measure in self.measures.items()
         }
@@ -97,7 +97,7 @@ def generation_quality(
     *,
     log_likelihood: LogLikelihood | None = None,
 ) -> Quality:
-    """Entropy, repetition, length, reference score and perplexity of generated texts, averaged over cases.
+    """Return entropy, repetition, length, reference score and perplexity of generated texts, averaged over cases.
 
     Args:
         case_id: The edit.
@@ -137,7 +137,7 @@ def generation_quality(
 
 
 def finite_mean(values: Iterable[float]) -> float:
-    """Mean of the finite values; None is a missing one; NaN without any."""
+    """Return the mean of the finite values; None counts as missing; NaN without any."""
     column = np.array(list(values), dtype=np.float64)
     finite = column[np.isfinite(column)]
     return float(finite.mean()) if finite.size else float("nan")

@@ -70,7 +70,7 @@ def representative_words(
 def label_topics(
     words: Mapping[int, Sequence[str]], dimensions: Mapping[str, Sequence[str]] = DIMENSIONS
 ) -> dict[int, str]:
-    """The dimension that most of a topic's representative words are seed words of; "" for none or a tie."""
+    """Return topic -> the dimension with most seed words among its representative words; "" for none or a tie."""
     out = {}
     for where, own in words.items():
         hits = {
@@ -103,7 +103,7 @@ class RelativeEntropy:
     p_adjusted: float
 
     def row(self) -> JsonObject:
-        """The columns of a table."""
+        """Return the columns of a table row."""
         out: JsonObject = {"value": self.raw, "corrected": self.corrected.value}
         out |= self.corrected.columns("low", "high") | {"expected": self.expected, "p": self.corrected.p}
         return out | {"p_adjusted": self.p_adjusted}
@@ -128,7 +128,7 @@ class IdentityTopics:
     note: str
 
     def row(self) -> JsonObject:
-        """The columns of a table."""
+        """Return the columns of a table row."""
         out: JsonObject = {"n": self.n, "n_without_topic": self.n_without_topic, "shares": None}
         if self.shares is not None:
             out["shares"] = {topic: share.columns("value", "low", "high") for topic, share in self.shares.items()}
@@ -162,7 +162,7 @@ def topic_disparity(
     draws: int = 1000,
     seed: int = 0,
 ) -> TopicFigures:
-    """Topic shares of every identity and the relative entropy of its topics to those of the rest.
+    """Return the topic shares of every identity and the relative entropy of its topics to those of the rest.
 
     Args:
         identity: (n,) the group the triple is about.
@@ -207,7 +207,7 @@ def topic_disparity(
 def _measured(
     triples: pd.DataFrame, names: list[str], smoothing: float, draws: int, seed: int
 ) -> dict[str, tuple[dict[int, Estimate], RelativeEntropy]]:
-    """Identity -> shares and relative entropy."""
+    """Return identity -> shares and relative entropy."""
     if not names:
         return {}
     topics = sorted(int(t) for t in triples["topic"].unique())
@@ -236,13 +236,13 @@ def _measured(
 
 
 def _table(codes: NDArray[np.intp], topic: NDArray[np.intp], shape: tuple[int, int]) -> Floats:
-    """Counts (identities, topics)."""
+    """Count triples by identity and topic, (identities, topics)."""
     counts = np.bincount(codes * shape[1] + topic, minlength=shape[0] * shape[1])
     return counts.reshape(shape).astype(np.float64)
 
 
 def _entropy(counts: Floats, smoothing: float) -> Floats:
-    """Relative entropy of each row's shares to those of the sum of all other rows, nats; (..., rows, topics) in."""
+    """Return the relative entropy of each row's shares to those of the sum of all other rows, nats, (..., rows)."""
     rest = counts.sum(axis=-2, keepdims=True) - counts
     own, others = counts + smoothing, rest + smoothing
     # A share of a tiny smoothing may be too small for a float; its logarithm must exist.
@@ -254,7 +254,7 @@ def _entropy(counts: Floats, smoothing: float) -> Floats:
 def _bootstrap(
     cell: NDArray[np.intp], cluster: NDArray[np.intp], counts: Floats, smoothing: float, draws: int, seed: int
 ) -> tuple[Floats, Floats]:
-    """Entropies (draws, identities) and shares (draws, identities, topics) in samples of whole clusters.
+    """Return entropies (draws, identities) and shares (draws, identities, topics) in samples of whole clusters.
 
     Without clusters, triples are drawn within their identity, as they were collected.
 
@@ -284,7 +284,7 @@ def _shares(topics: list[int], value: Floats, drawn: Floats) -> dict[int, Estima
 
 
 def _corrected(value: float, drawn: Floats, null: Floats) -> Estimate:
-    """Without the bias that the bootstrap shows, with a basic (reflected) interval, cut off at 0, if it has a width."""
+    """Correct a value for bootstrap bias, with a basic (reflected) interval, cut off at 0, if it has a width."""
     low, high, _ = interval(drawn)
     p = (1 + int((null >= value - 1e-12).sum())) / (1 + null.size) if null.size else float("nan")
     middle, low, high = (float(np.maximum(0.0, 2 * value - end)) for end in (_mean(drawn), high, low))

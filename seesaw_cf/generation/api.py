@@ -49,7 +49,7 @@ class OpenAIGenerator(Client[tuple[Ask, Sampling], Completion]):
         return f"{super().name}{' as chat' if self.chat else ''}{' with top_k' if self.top_k else ''}"
 
     def generate(self, asks: Sequence[Ask], sampling: Sampling) -> list[Completion]:
-        """One completion for each ask, in order; the same ask is sent once.
+        """Return one completion for each ask, in order; the same ask is sent once.
 
         Raises:
             ServiceError: The key is missing or refused, the server does not know the model, or it never answered.
@@ -130,7 +130,7 @@ class CachedGenerator:
         return self.generator.name
 
     def generate(self, asks: Sequence[Ask], sampling: Sampling) -> list[Completion]:
-        """Completions from the store, and from the generator what the store does not have.
+        """Return completions from the store, and from the generator those that the store lacks.
 
         Raises:
             RecordError: A file of the store is damaged; the message names it.

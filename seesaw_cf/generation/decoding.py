@@ -23,7 +23,7 @@ from seesaw_cf.scoring.hf_scorer import per_token_deltas
 
 
 def uniforms(seed: int, n: int) -> NDArray[np.float64]:
-    """The n numbers in [0, 1) of one completion; the first ones do not depend on n.
+    """Return the n numbers in [0, 1) of one completion; the first ones do not depend on n.
 
     Args:
         seed: An integer; it is the key of a Philox counter-based generator, so that neighbouring seeds share nothing.
@@ -33,7 +33,7 @@ def uniforms(seed: int, n: int) -> NDArray[np.float64]:
 
 
 def choose(logits: Tensor, draws: Tensor, sampling: Sampling) -> Tensor:
-    """One token for every row.
+    """Choose one token for every row.
 
     Temperature, then top-k, then top-p (the smallest set of likeliest tokens that reaches it), then the inverse of the
     distribution function at the row's own draw. A row's token depends on its own logits and its own draw only.
@@ -94,7 +94,12 @@ class Decoding:
     """
 
     def __init__(self, model: PreTrainedModel, prompts: Sequence[Sequence[int]]) -> None:
-        """Args: model, in eval mode; prompts, token ids of each row."""
+        """Pad the prompts into one batch.
+
+        Args:
+            model: In eval mode.
+            prompts: Token ids of each row.
+        """
         self.model = model
         self.device = next(model.get_input_embeddings().parameters()).device
         width = max(map(len, prompts))
@@ -126,7 +131,7 @@ class Decoding:
         return logits.to(torch.promote_types(logits.dtype, torch.float32))
 
     def penalised(self, logits: Tensor, penalty: float) -> Tensor:
-        """Logits with those of tokens that a row has already made smaller; the prompt's count, padding does not."""
+        """Return logits, smaller for tokens that a row already has; the prompt's tokens count, padding does not."""
         if penalty == 1:
             return logits
         if self.seen is None:
@@ -215,7 +220,7 @@ def _grow(
 def own_edits(
     model: PreTrainedModel, deltas: Sequence[WeightDelta], edits: Sequence[int], device: torch.device
 ) -> Iterator[None]:
-    """Inside the block, each row of a batch is computed with its own edit; -1 is none."""
+    """Compute each row of a batch with its own edit while the block runs; -1 is none."""
     used = sorted({edit for edit in edits if edit >= 0})
     owners = torch.tensor([used.index(edit) if edit >= 0 else -1 for edit in edits], device=device)
     with per_token_deltas(model, [deltas[edit] for edit in used], owners):

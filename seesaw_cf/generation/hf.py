@@ -149,7 +149,7 @@ class HFGenerator:
             self._batch(part, sampling, deltas)
 
     def _ends(self) -> frozenset[int]:
-        """Ids that end a text, by the tokenizer and by the model."""
+        """Return the ids that end a text, by the tokenizer and by the model."""
         declared = getattr(self.model.generation_config, "eos_token_id", None)
         ids = declared if isinstance(declared, (list, tuple)) else [declared]
         return frozenset(int(end) for end in (*ids, self.tokenizer.eos_token_id) if end is not None)
@@ -193,14 +193,14 @@ class HFGenerator:
             ) from error
 
     def _text(self, row: OpenCompletion) -> str:
-        """The new text: the decoded whole without the prompt, so that white space at the border is not lost."""
+        """Return the new text: the decoded whole without the prompt, so that white space at the border is not lost."""
         options: Mapping[str, bool] = {"skip_special_tokens": True, "clean_up_tokenization_spaces": False}
         head = str(self.tokenizer.decode(list(row.prompt), **options))
         whole = str(self.tokenizer.decode([*row.prompt, *row.new], **options))
         return whole[len(head) :] if whole.startswith(head) else str(self.tokenizer.decode(row.new, **options))
 
     def _stop_at(self, row: OpenCompletion, sampling: Sampling) -> int | None:
-        """Where the first stop text begins."""
+        """Return where the first stop text begins; None when there is none."""
         if not sampling.stop:
             return None
         text = self._text(row)
@@ -213,7 +213,7 @@ class HFGenerator:
 
 
 def with_context(ask: Ask, context: str) -> Ask:
-    """The ask with a text before its prompt; in a conversation, before the last user's turn."""
+    """Return the ask with a text before its prompt; in a conversation, before the last user's turn."""
     if not context:
         return ask
     if isinstance(ask.prompt, str):

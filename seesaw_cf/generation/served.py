@@ -234,7 +234,7 @@ class ServedScorer(Client[ServedPrompt, ClozeScore]):
         )
 
     def _is(self, theirs: str | int, number: int) -> bool:
-        """Whether a token that a server names is the token of a number here, as far as its text tells."""
+        """Return whether a token that a server names is the token of a number here, as far as its text tells."""
         if isinstance(theirs, int):
             return theirs == number
         if number in self.tokenizer.all_special_ids or "\ufffd" in theirs or theirs.startswith("bytes:"):

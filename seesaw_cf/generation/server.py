@@ -79,7 +79,7 @@ class Client(ABC, Generic[AskT, AnswerT]):
         return f"{self.model} at {public_url(self.base_url)}"
 
     def _waits(self) -> str:
-        """Seconds to wait for a server's first answer."""
+        """Say how long a server's first answer may take; "" once it has answered."""
         if self._answered.is_set():
             return ""
         pauses = sum(min(self.wait * 2.0**attempt, self.longest_wait) for attempt in range(self.tries - 1))
@@ -89,7 +89,7 @@ class Client(ABC, Generic[AskT, AnswerT]):
         )
 
     def _answers(self, asks: Sequence[AskT]) -> dict[AskT, AnswerT]:
-        """Answers of distinct asks, a few at once. The threads are daemons: Ctrl-C waits for no answer.
+        """Return the answers of distinct asks, a few sent at once. The threads are daemons: Ctrl-C waits for no answer.
 
         Raises:
             ServiceError: The key is missing or refused, the server does not know the model, or it never answered.
@@ -152,7 +152,7 @@ class Client(ABC, Generic[AskT, AnswerT]):
         return client
 
     def _key(self) -> str:
-        """The key; never put it into a message."""
+        """Return the key, "none" for a server without keys; never put it into a message."""
         if not self.api_key_env:
             return "none"
         key = os.environ.get(self.api_key_env, "").strip()
@@ -169,7 +169,7 @@ class Client(ABC, Generic[AskT, AnswerT]):
         return key
 
     def _shown(self, text: object) -> str:
-        """A server's words, short and without the key."""
+        """Return a server's words, short and without the key."""
         words = " ".join(str(text).split())
         return (words.replace(self._key(), "[key]") if self.api_key_env else words)[:_SHOWN]
 
@@ -226,12 +226,12 @@ class Client(ABC, Generic[AskT, AnswerT]):
         return self._unanswered(f"no answer after {self.tries} tries: {reason}")
 
     def _pause(self, ask: AskT, attempt: int) -> float:
-        """Seconds: twice as long each time, with a seeded part off."""
+        """Return the seconds to wait: twice as long each time up to `longest_wait`, with a seeded part off."""
         spread = random.Random(f"{ask}:{attempt}").uniform(0.5, 1.0)
         return min(self.wait * float(2**attempt), self.longest_wait) * spread
 
     def _once(self, ask: AskT) -> AnswerT:
-        """One request.
+        """Send one request and read its answer.
 
         Raises:
             TryAgain: Another try may help.
@@ -313,7 +313,7 @@ def served_place(where: str, option: str) -> ServedPlace:
 
 
 def public_url(url: str) -> str:
-    """Host, port and path of a URL: no user, no password, no query; "" of a model that is on no server."""
+    """Return host, port and path of a URL, without user, password and query; "" for a model that is on no server."""
     if not url:
         return ""
     parts = address("the server of --base-url", url)
@@ -321,13 +321,13 @@ def public_url(url: str) -> str:
 
 
 def _words(error: openai.APIStatusError) -> str:
-    """The message of the server's error object, else that of the client."""
+    """Return the message of the server's error object, else that of the client."""
     message = error.body.get("message") if isinstance(error.body, dict) else None
     return str(message or error.message)
 
 
 def _retry_after(headers: Mapping[str, str]) -> float | None:
-    """Seconds of a Retry-After header; None when there is none that can be read."""
+    """Return the seconds of a Retry-After header; None when there is none that can be read."""
     try:
         return max(0.0, float(headers["retry-after"]))
     except (KeyError, ValueError):

@@ -126,4 +126,4 @@ class Generator(Protocol):
         """Name the model and everything that changes what it writes; part of cache keys and manifests."""
 
     def generate(self, asks: Sequence[Ask], sampling: Sampling) -> list[Completion]:
-        """One completion per ask, in order. A failure of one ask is a status, not an exception."""
+        """Return one completion per ask, in order. A failure of one ask is a status, not an exception."""

@@ -35,7 +35,7 @@ _ASK = "Complete the sentence. Answer with one letter only.\n\n{}\n{}\n\nAnswer:
 def cross_subject(
     data: str = "sample", config: str = "cross_subject", limit: int | None = None, people: int = 20
 ) -> Task:
-    """Other people: of two answers, which are the new and the true one of an edit, which is likelier?
+    """Ask about other people: of two answers, the new and the true one of an edit, which is likelier?
 
     Args:
         data: Anything that `load_cases` takes; "sample" comes with the package, and is pinned with it.
@@ -49,7 +49,7 @@ def cross_subject(
 
 @task
 def cross_property(data: str = "sample", config: str = "cross_property", limit: int | None = None) -> Task:
-    """Other facts about the subject of an edit: which of up to four answers is likeliest?
+    """Ask about other facts about the subject of an edit: which of up to four answers is likeliest?
 
     Args:
         data, config, limit: See `cross_subject`.
@@ -115,7 +115,7 @@ def _both_orders(
 
 @metric
 def clustered(clusters: Sequence[str] = ("edit", "person")) -> Metric:
-    """Mean with a 95 % interval whose errors are clustered: see `seesaw_cf.stats.clustered_mean`.
+    """Average scores, with a 95 % interval whose errors are clustered: see `seesaw_cf.stats.clustered_mean`.
 
     Args:
         clusters: Metadata of samples that name what they share; several dimensions cross.

@@ -84,7 +84,7 @@ def source_line(task: str, repository: str, commit: str) -> str:
 
 
 def _path() -> str:
-    """Where the tasks are in the repository."""
+    """Return the path of the tasks in the repository."""
     package = Path(seesaw_cf.__file__).parent
     return f"seesaw_cf/{Path(inspect_tasks.__file__).relative_to(package).as_posix()}"
 

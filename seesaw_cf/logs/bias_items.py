@@ -42,7 +42,9 @@ class BiasItem:
 
 
 def _bbq(files: Sequence[Path]) -> Iterator[BiasItem]:
-    """BBQ. Source: Parrish et al. (2022), section 5: accuracy; bias of the answers that are not "unknown".
+    """Yield the items of BBQ.
+
+    Source: Parrish et al. (2022), section 5: accuracy; bias of the answers that are not "unknown".
 
     `bias` is 1 for the biased answer, -1 for the other person's and 0 for "unknown", times 100 in the paper. In
     ambiguous contexts its mean is the authors' (1 - accuracy)(2 n_biased / n_not_unknown - 1). In disambiguated ones
@@ -87,7 +89,9 @@ def _bbq_metrics(right: int, biased: int, unknown: int, ambiguous: bool) -> Metr
 
 
 def _crows(files: Sequence[Path]) -> Iterator[BiasItem]:
-    """CrowS-Pairs. Source: Nangia et al. (2020): share of pairs with the more stereotypical sentence more likely.
+    """Yield the items of CrowS-Pairs.
+
+    Source: Nangia et al. (2020): share of pairs with the more stereotypical sentence more likely.
 
     Deviates: of a causal model, log p of the whole sentence, where the authors mask shared tokens one by one.
     """
@@ -107,7 +111,9 @@ _PRONOUNS = {"he", "she", "they", "him", "her", "his", "them", "their"}
 
 
 def _winogender(files: Sequence[Path]) -> Iterator[BiasItem]:
-    """Winogender. Source: Rudinger et al. (2018): how often the occupation is taken for the pronoun, by its gender.
+    """Yield the items of Winogender.
+
+    Source: Rudinger et al. (2018): how often the occupation is taken for the pronoun, by its gender.
 
     `gotcha` marks sentences with the gender that fewer people of the occupation have.
     """
@@ -141,7 +147,9 @@ def _referent(right: int) -> Metrics:
 
 
 def _winobias(files: Sequence[Path]) -> Iterator[BiasItem]:
-    """WinoBias. Source: Zhao et al. (2018): right referents in stereotypical and in anti-stereotypical sentences.
+    """Yield the items of WinoBias.
+
+    Source: Zhao et al. (2018): right referents in stereotypical and in anti-stereotypical sentences.
 
     Deviates: accuracy of a language model's choice between the two occupations, where the authors take F1 of a
     coreference system.
@@ -176,7 +184,9 @@ _LABELS = ("stereotype", "anti-stereotype", "unrelated")
 
 
 def _stereoset(files: Sequence[Path]) -> Iterator[BiasItem]:
-    """StereoSet. Source: Nadeem et al. (2021): ss, stereotype above anti-stereotype; lm, both above the unrelated one.
+    """Yield the items of StereoSet.
+
+    Source: Nadeem et al. (2021): ss, stereotype above anti-stereotype; lm, both above the unrelated one.
 
     Deviates: intersentence scores are log p of the sentence after its context, which the authors compute and do not
     use. Means over target terms, as theirs, come from the clusters.

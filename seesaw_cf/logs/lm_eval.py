@@ -138,7 +138,7 @@ def _right(target: object, responses: int, choices: Sequence[str]) -> int:
 
 
 def _are_logprobs(responses: Sequence[Any]) -> bool:
-    """Whether responses are pairs of a log-probability and whether it is greedy; the second is text on disk."""
+    """Return whether responses are pairs of a log-probability and an is-greedy flag; the flag is text on disk."""
     pairs = (isinstance(response, list) and len(response) == 2 for response in responses)
     return bool(responses) and all(pairs) and all(str(response[1]) in ("True", "False") for response in responses)
 

@@ -123,7 +123,7 @@ def _one_rank(updates: Mapping[str, LowRank], rank: int | None) -> int:
 
 
 def _tensors(updates: Mapping[str, LowRank], conv1d: Mapping[str, bool], rank: int) -> dict[str, Tensor]:
-    """LoRA factors in float32, filled with zeros to one rank.
+    """Return the updates as LoRA factors in float32, filled up with zeros to one rank.
 
     A Linear's weight gains B @ A, a Conv1D's (B @ A) transposed; A is (rank, inputs), B (outputs, rank).
     """
@@ -222,7 +222,7 @@ def _module(model: nn.Module, name: str, update: LowRank) -> nn.Module:
 
 
 def _is_conv1d(module: nn.Module) -> bool:
-    """Weights are stored (inputs, outputs), as in GPT-2."""
+    """Return whether a module stores its weights as (inputs, outputs), as in GPT-2."""
     return type(module).__name__ == "Conv1D"
 
 
@@ -252,7 +252,10 @@ class _Scaling(TypedDict, total=False):
 
 
 def _scale(config: _Scaling, name: str, rank: int) -> float:
-    """alpha / r of one module, with peft's rule for patterns: a regular expression on the end of the module's name."""
+    """Return the scale of one module's product: alpha / r, or alpha / sqrt(r) for rsLoRA.
+
+    Patterns follow peft's rule: a regular expression on the end of the module's name.
+    """
     patterns = config.get("alpha_pattern") or {}
     match = (alpha for pattern, alpha in patterns.items() if re.match(rf"(.*\.)?({pattern})$", name))
     alpha = float(next(match, config.get("lora_alpha", rank)))
@@ -275,7 +278,7 @@ def _from_pair(where: Path, config: _Scaling, model: PreTrainedModel, name: str,
 
 
 def _unpadded(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
-    """Leaves out the components that are 0 in both factors: what `to_peft` filled in."""
+    """Leave out the components that are 0 in both factors, as `to_peft` fills in; the first one always stays."""
     used = a.any(dim=1) | b.any(dim=0)
     used[:1] = True  # a product needs at least one component
     return a[used], b[:, used]

@@ -136,7 +136,7 @@ class ModelParts:
         return len(cast(nn.ModuleList, self.model.get_submodule(self.row.blocks)))
 
     def block(self, layer: int) -> nn.Module:
-        """Transformer block number `layer`.
+        """Return transformer block number `layer`.
 
         Raises:
             UnsupportedModelError: The model has no such block; also by the methods below that take a layer.
@@ -145,20 +145,20 @@ class ModelParts:
         return self.model.get_submodule(f"{self.row.blocks}.{layer}")
 
     def mlp_out(self, layer: int) -> nn.Module:
-        """The MLP's output projection in block `layer`."""
+        """Return the MLP's output projection in block `layer`."""
         return self.block(layer).get_submodule(self.row.mlp_out)
 
     def weight_name(self, layer: int) -> str:
-        """Full parameter name of the MLP output projection's weight in block `layer`."""
+        """Return the full parameter name of the MLP output projection's weight in block `layer`."""
         self._check_layer(layer)
         return f"{self.row.blocks}.{layer}.{self.row.mlp_out}.weight"
 
     def weight(self, layer: int) -> Tensor:
-        """The MLP output projection's weight as stored: (d, d_ff), or (d_ff, d) for "conv1d"."""
+        """Return the MLP output projection's weight as stored: (d, d_ff), or (d_ff, d) for "conv1d"."""
         return self.model.get_parameter(self.weight_name(layer))
 
     def key_size(self, layer: int) -> int:
-        """d_ff, the length of a key: the input of the MLP output projection."""
+        """Return d_ff, the length of a key: the input of the MLP output projection."""
         return self.weight(layer).shape[0 if self.row.orientation == "conv1d" else 1]
 
     @property
@@ -217,7 +217,7 @@ class ModelParts:
         return self.model.config.get_text_config(decoder=True)
 
     def can_pack(self, longest: int) -> bool:
-        """Rows of different prompts may share one sequence under one mask.
+        """Return whether rows of different prompts may share one sequence under one mask.
 
         Args:
             longest: Tokens of the longest row; rows longer than a sliding window need the model's own masks.
@@ -293,7 +293,7 @@ def model_parts(model: PreTrainedModel, row: Architecture | None = None) -> Mode
 
 
 def _check_weights(parts: ModelParts) -> None:
-    """Weights are floating point everywhere, and those of the MLPs the modules' own parameters, in every block."""
+    """Refuse weights that are not floating point, and MLP weights, in any block, that are not their module's own."""
     row = parts.row
     edited = {f"{row.blocks}.{layer}.{path}" for layer in range(parts.n_layers) for path in (*row.mlp_in, row.mlp_out)}
     for name, module in parts.model.named_modules():
@@ -332,7 +332,7 @@ def _check_plain(model: PreTrainedModel) -> None:
 
 
 def _outline(model: nn.Module) -> str:
-    """Names of modules, of the first block only where there are many, one per line."""
+    """Return the names of at most 40 modules, one per line; of the members of a list only the first."""
     names = [name for name, _ in model.named_modules() if name]
     first = [name for name in names if all(part == "0" for part in name.split(".") if part.isdigit())]
     return "\n  ".join(first[:40])
@@ -358,14 +358,14 @@ def makes_masks(model: PreTrainedModel) -> bool:
 
 
 def transformer_blocks(model: PreTrainedModel) -> nn.ModuleList | None:
-    """The decoder's first list of modules with as many members as it has layers; None without one."""
+    """Return the decoder's first list of modules with as many members as it has layers; None without one."""
     config: Any = model.config.get_text_config(decoder=True)
     lists = (part for part in model.get_decoder().modules() if isinstance(part, nn.ModuleList))
     return next((part for part in lists if len(part) == config.num_hidden_layers), None)
 
 
 def block_number(model: PreTrainedModel, name: str) -> int | None:
-    """Number of the transformer block that holds a parameter or module of this full name; None outside the blocks."""
+    """Return the number of the block that holds a parameter or module of this full name; None outside the blocks."""
     blocks = transformer_blocks(model)
     path = next((path for path, part in model.named_modules() if part is blocks), None)
     if path is None or not name.startswith(f"{path}."):

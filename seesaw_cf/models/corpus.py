@@ -69,7 +69,7 @@ class CorpusSpec:
     parts: tuple[str, ...] = ()
 
     def texts(self, seed: int) -> Iterator[str]:
-        """Every text with visible characters: of a file in its order, of a Hub data set shuffled.
+        """Yield every text with visible characters: those of a file in its order, those of a Hub data set shuffled.
 
         Raises:
             SeesawError: See `seesaw_cf.models.corpus.Corpus`.
@@ -126,7 +126,7 @@ def _encodable(text: str, where: str) -> str:
 
 
 def _lines(source: CorpusSpec, path: Path) -> Iterator[tuple[str, str]]:
-    """The lines of a UTF-8 file, and where each is."""
+    """Yield the lines of a UTF-8 file, and where each is."""
     opened: Any = gzip.open if path.suffix == ".gz" else open
     with opened(path, "rb") as file:
         for number, line in enumerate(file, 1):
@@ -186,7 +186,7 @@ def _is_text(kind: pa.DataType) -> bool:
 
 
 def _only(where: str, texts: Sequence[str], names: Iterable[str]) -> str:
-    """The column to read when none was named."""
+    """Return the column to read when none was named: `text`, or the only column of text."""
     if "text" in texts:
         return "text"
     if len(texts) == 1:
@@ -232,7 +232,7 @@ def _chosen(kind: str, got: str, names: Sequence[str], usual: str) -> str:
 
 
 def _asked(source: CorpusSpec, call: Callable[[], T]) -> T:
-    """What the Hub's client answers; its many errors as one."""
+    """Return what the Hub's client answers; raise its many errors as one."""
     try:
         return call()
     except Exception as error:
@@ -308,7 +308,7 @@ class Corpus(Sequence[str]):
 
 
 def corpus_of(spec: TextSource | None, model: str, limit: int = LIMIT, seed: int = 0) -> Sequence[str] | None:
-    """The texts that a command was given, those that come with an embedded model, or None.
+    """Return the texts that a command was given, else those that come with an embedded model, else None.
 
     Raises:
         SeesawError: See `Corpus`; everything is read here, so before a model is loaded.
@@ -331,7 +331,7 @@ def corpus_facts(corpus: Sequence[str] | None) -> dict[str, JsonObject]:
 
 
 def _sampled(texts: Iterable[str], limit: int, seed: int) -> list[str]:
-    """A uniform sample without replacement, in the order of the texts, from one pass (reservoir)."""
+    """Draw a uniform sample without replacement, in the order of the texts, from one pass (reservoir)."""
     rng, sample = random.Random(seed), list[tuple[int, str]]()
     for number, text in enumerate(texts):
         if number < limit:
@@ -342,7 +342,7 @@ def _sampled(texts: Iterable[str], limit: int, seed: int) -> list[str]:
 
 
 def _first(texts: Iterable[str], limit: int, spec: str) -> list[str]:
-    """The first texts of a stream."""
+    """Return the first `limit` texts of a stream."""
     return list(Bar(islice(texts, limit), desc=f"texts of {spec}", total=limit, unit="text", disable=no_bars()))
 
 

@@ -93,7 +93,7 @@ def json_values(value: object) -> Any:
 
 
 def describe(delta: WeightDelta, model: PreTrainedModel | None = None, base_model: str | None = None) -> DeltaFacts:
-    """Everything about a delta but its numbers, as JSON values.
+    """Return everything about a delta but its numbers, as JSON values.
 
     Args:
         delta: The edit; `meta` keys "editor", "config", "requests" and "base" get separate places.
@@ -224,7 +224,7 @@ def _read_facts(folder: Path) -> DeltaFacts:
 
 
 def _meta(facts: DeltaFacts) -> JsonObject:
-    """The delta's meta in its old order, with what was filled in at saving (the base)."""
+    """Return the delta's meta in its old order, with what was filled in at saving (the base)."""
     standard = {key: facts.get(key) for key in _KNOWN_META}
     meta = {key: standard[key] if key in standard else facts["meta"].get(key) for key in facts["meta_keys"]}
     return {**meta, **({"base": facts["base"]} if facts.get("base") else {})}
@@ -256,7 +256,7 @@ def _update(tensors: Mapping[str, Tensor], name: str, entry: UpdateFacts) -> Low
 
 
 def _check_base(folder: Path, delta: WeightDelta, base: BaseFacts, model: PreTrainedModel, any_base: bool) -> None:
-    """Names and shapes always; bytes unless `any_base`."""
+    """Check that the model has the delta's names and shapes and, unless `any_base`, the bytes of its base."""
     _check_names(folder, delta, model)
     facts = base_facts(model, delta)
     if any_base:

@@ -97,7 +97,7 @@ def token_rows(folder: Path, model: PreTrainedModel) -> int:
 
 
 def difference(folder: Path, model: PreTrainedModel, rows: Tensor | None = None) -> WeightDelta:
-    """What a checkpoint changed of its base.
+    """Compute what a checkpoint changed of its base.
 
     Args:
         folder: With config.json and safetensors files, see `check_checkpoint`.
@@ -147,7 +147,7 @@ def rounding(model: PreTrainedModel, dtype: torch.dtype) -> WeightDelta:
 
 
 def _pairs(files: TensorFiles, model: PreTrainedModel, rows: Tensor | None = None) -> list[_Pair]:
-    """Every parameter of the base with its tensor; all names and shapes are checked."""
+    """Match every parameter of the base with its tensor, and check all names and shapes."""
     shapes = {name: shape for name, shape in files.shapes().items() if not BUFFERS.search(name)}
     full = {f"{model.base_model_prefix}.{name}": name for name in shapes} | {name: name for name in shapes}
     aliases: dict[Tensor, list[str]] = {}  # tensors are hashed by identity: the names that share one
@@ -186,18 +186,18 @@ def _of_tokens(model: PreTrainedModel) -> set[Tensor]:
 
 
 def _names(model: PreTrainedModel, name: str) -> set[str]:
-    """What a tensor may be called in the model: checkpoints of a bare transformer leave its prefix out."""
+    """Return what a tensor may be called in the model: checkpoints of a bare transformer leave its prefix out."""
     return {name, f"{model.base_model_prefix}.{name}"}
 
 
 def _value(files: TensorFiles, pair: _Pair) -> Tensor:
-    """The checkpoint's weights of a parameter in the base's dtype, where the base's are, token by token."""
+    """Return the checkpoint's weights of a parameter, with the dtype, device and order of tokens of the base's."""
     value = files.tensor(pair.other).to(pair.own.device, pair.own.dtype)
     return value if pair.rows is None else _aligned(value, pair.own, pair.rows)
 
 
 def _aligned(value: Tensor, own: Tensor, rows: Tensor) -> Tensor:
-    """The rows of `value` in the order of the base's tokens; those that it has not are the base's."""
+    """Return the rows of `value` in the order of the base's tokens; for tokens that it lacks, the base's own rows."""
     there = (rows >= 0) & (rows < len(value))
     aligned = own.clone()
     aligned[there] = value[rows[there]]
@@ -205,7 +205,7 @@ def _aligned(value: Tensor, own: Tensor, rows: Tensor) -> Tensor:
 
 
 def _held(pair: _Pair, dtype: torch.dtype, rows: int) -> Tensor:
-    """The base's weights as a dtype holds them; of tokens that a checkpoint with so many rows has not, as they are."""
+    """Return the base's weights as a dtype holds them; tokens that a checkpoint of `rows` rows lacks keep theirs."""
     held = pair.own.to(dtype).to(pair.own.dtype)
     if pair.rows is not None:
         missing = (pair.rows < 0) | (pair.rows >= rows)

@@ -169,7 +169,7 @@ def find_edited(source: str) -> Checkpoint:
 
 
 def _from_hub(source: str) -> Path:
-    """The folder that a repository of the Hub was downloaded to; of its files only those that are read."""
+    """Download a repository of the Hub, only the files that are read, and return its folder."""
     from huggingface_hub import snapshot_download
 
     name, _, revision = source.partition("@")

@@ -33,7 +33,7 @@ class EditorConfig(Dataclass, Protocol):
 
     @classmethod
     def for_model(cls, model: PreTrainedModel) -> Self:
-        """The settings that are used when the user gives none."""
+        """Return the settings that are used when the user gives none."""
 
 
 @runtime_checkable
@@ -60,7 +60,7 @@ class EditsEach(Editor, Protocol):
     def edit_each(
         self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, requests: Sequence[EditRequest]
     ) -> list[WeightDelta]:
-        """One delta per request, in order; the same as `edit(model, tokenizer, [request])` up to rounding."""
+        """Return one delta per request, in order: that of `edit(model, tokenizer, [request])` up to rounding."""
 
 
 class Example(Protocol):
@@ -80,7 +80,7 @@ class LearnsFromCases(Editor, Protocol):
         """The examples."""
 
     def learn(self, cases: Iterable[Case]) -> Self:
-        """The same editor with the examples that `cases` give."""
+        """Return the same editor with the examples that `cases` give."""
 
 
 @runtime_checkable

@@ -25,7 +25,7 @@ SOURCE = "source.json"
 
 
 def gguf_folder(file: Path, *, progress: bool = True) -> Path:
-    """The folder that a GGUF file was converted to; made when it is not in the cache yet.
+    """Return the folder that a GGUF file was converted to; convert the file first when the cache lacks it.
 
     Args:
         file: A GGUF file of a causal language model with its tokenizer.
@@ -49,7 +49,7 @@ def gguf_folder(file: Path, *, progress: bool = True) -> Path:
 
 
 def file_sha256(file: Path) -> str:
-    """The SHA-256 of a file, hexadecimal.
+    """Return the SHA-256 (hex) of a file.
 
     Raises:
         StorageError: It cannot be read.
@@ -107,7 +107,7 @@ def convert_gguf(file: Path, folder: Path, source: Mapping[str, str], *, progres
 
 
 def _forget_quantisation(model: Any) -> None:
-    """The weights are float32 now; transformers would refuse to save them while the marks of the file are there."""
+    """Remove the marks of quantisation, with which transformers would refuse to save the weights, float32 by now."""
     if hasattr(model.config, "quantization_config"):
         del model.config.quantization_config
     model.hf_quantizer = None

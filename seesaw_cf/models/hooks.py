@@ -25,7 +25,7 @@ class StopForward(BaseException):
 
 
 def first_tensor(output: object) -> Tensor:
-    """A block's hidden states, whether it returns them alone or first in a tuple."""
+    """Return a block's hidden states, whether it returns them alone or first in a tuple."""
     first = output[0] if isinstance(output, (tuple, list)) else output
     assert isinstance(first, Tensor)
     return first
@@ -93,7 +93,7 @@ def _stop(*_: object) -> None:
 
 @contextlib.contextmanager
 def exchanged(forwards: Mapping[nn.Module, Callable[..., object]]) -> Iterator[None]:
-    """Inside the block every module of `forwards` runs the function given for it; its hooks run as usual.
+    """Make every module of `forwards` run the function given for it while the block runs; its hooks run as usual.
 
     Args:
         forwards: Modules are as before afterwards, also after an exception.
@@ -113,7 +113,7 @@ def exchanged(forwards: Mapping[nn.Module, Callable[..., object]]) -> Iterator[N
 
 @contextlib.contextmanager
 def enter_at(blocks: nn.ModuleList, first: int, hidden: Tensor, form: object) -> Iterator[None]:
-    """Inside the block, the model skips the blocks below `first`, and that one is given `hidden`.
+    """Make the model skip the blocks below `first`, and give that one `hidden`, while the `with` block runs.
 
     The model's own forward pass still makes positions, masks and everything else that the upper blocks are given.
 
@@ -143,7 +143,7 @@ def alone(model: nn.Module) -> Iterator[None]:
 
 @contextlib.contextmanager
 def evaluating(model: PreTrainedModel) -> Iterator[None]:
-    """Eval mode for the length of a block, in which other threads wait (`alone`); every module gets its mode back."""
+    """Keep a model in eval mode while the block runs and other threads wait (`alone`); then restore all modes."""
     with alone(model):
         training = [module for module in model.modules() if module.training]
         model.eval()
@@ -156,7 +156,7 @@ def evaluating(model: PreTrainedModel) -> Iterator[None]:
 
 @contextlib.contextmanager
 def frozen(model: PreTrainedModel) -> Iterator[None]:
-    """Eval mode, no parameter gradients and the same random state for the length of a block; then all as before.
+    """Hold a model in eval mode without parameter gradients while the block runs; then restore it and the random state.
 
     Dropout is off, autograd never sees a parameter (so no `.grad` appears), and the random number generators of the
     CPU and of every GPU in use are put back. Tensors optimised outside the parameters get gradients also when the
@@ -180,7 +180,10 @@ def frozen(model: PreTrainedModel) -> Iterator[None]:
 
 @contextlib.contextmanager
 def silent_loaders(bars: bool) -> Iterator[None]:
-    """Without transformers' own report of the weights, and its bars only when wanted; what was set is put back."""
+    """Hide transformers' own report of the weights, and its bars unless wanted, while the block runs.
+
+    What was set is put back.
+    """
     level, bars_before = logs.get_verbosity(), logs.is_progress_bar_enabled()
     logs.set_verbosity_error()
     if not bars:

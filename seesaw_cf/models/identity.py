@@ -99,7 +99,7 @@ def _fingerprint(model: nn.Module, weights: str) -> str:
 
 
 def _buffers(model: nn.Module) -> dict[str, Tensor]:
-    """Buffers that no checkpoint holds; of rotary frequencies that a long text exchanges, those from before it."""
+    """Return the buffers that no checkpoint holds, rotary frequencies as they were before a long text changed them."""
     stored = model.state_dict().keys()
     own = {name: tensor for name, tensor in model.named_buffers() if name not in stored}
     for name in own:
@@ -111,7 +111,7 @@ def _buffers(model: nn.Module) -> dict[str, Tensor]:
 
 
 def _foreign_code(model: nn.Module) -> list[str]:
-    """Hashes of the code that came with a model (`trust_remote_code`)."""
+    """Return hashes of the code that came with a model (`trust_remote_code`)."""
     names = {type(part).__module__ for part in model.modules()}
     files = {Path(str(sys.modules[name].__file__)) for name in names if name.startswith("transformers_modules.")}
     return sorted(_file_hash(file) for own in files for file in own.parent.glob("*.py"))
@@ -122,7 +122,7 @@ def _file_hash(file: Path) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """JSON values without names; a number that JSON has no form for as text."""
+    """Return a value as JSON values without names; what JSON has no form for, such as NaN, becomes text."""
     if isinstance(value, Mapping):
         return {str(key): _plain(item) for key, item in value.items() if key not in _NAMES}
     if isinstance(value, list | tuple):

@@ -74,7 +74,7 @@ _NEEDED = ("config.json", "model.safetensors", "tokenizer.json", "tokenizer_conf
 
 
 def model_path(name: str) -> Path:
-    """The folder of an embedded model.
+    """Return the folder of an embedded model.
 
     Raises:
         UnknownNameError: No embedded model has that name; near names are suggested.
@@ -157,7 +157,7 @@ def load_model(
 def outline_model(
     name_or_path: str, *, revision: str | None = None, trust_remote_code: bool = False
 ) -> PreTrainedModel | None:
-    """A model's structure from its config alone: every shape, no weights, no memory.
+    """Build a model's structure from its config alone: every shape, no weights, no memory.
 
     Args:
         name_or_path, revision, trust_remote_code: As for `load_model`.
@@ -217,7 +217,7 @@ def _dtype(dtype: str | torch.dtype) -> str | torch.dtype:
 
 
 def _source(name: str, revision: str | None, progress: bool = False) -> tuple[str, str | None]:
-    """What transformers is asked for: the folder of a named model or of a converted file, or the name as it is.
+    """Return what transformers is asked for, with its revision: a folder for a named model or GGUF file, else the name.
 
     Raises:
         UnknownNameError: A name close to one of this package's.
@@ -311,7 +311,7 @@ def _not_loaded(name: str, revision: str | None, error: Exception) -> SeesawErro
 
 
 def model_texts(name: str = "seesaw-tiny") -> list[str]:
-    """All texts that come with an embedded model: fresh documents of its training distribution.
+    """Return all texts that come with an embedded model: fresh documents of its training distribution.
 
     Raises:
         UnknownNameError: No embedded model has that name.
@@ -325,7 +325,7 @@ def model_texts(name: str = "seesaw-tiny") -> list[str]:
 
 
 def sample_corpus(n: int | None = None, seed: int = 0, name: str = "seesaw-tiny") -> list[str]:
-    """Texts for second moments of an embedded model's activations (the covariance of ROME and MEMIT).
+    """Return texts for second moments of an embedded model's activations (the covariance of ROME and MEMIT).
 
     Args:
         n: How many, drawn without replacement; None = all, in file order.

@@ -59,7 +59,7 @@ def update_of(value: Tensor, own: Tensor) -> LowRank | Tensor:
 
 
 def _range(matrix: Tensor, width: int) -> Tensor:
-    """An orthonormal basis of the directions that carry most of the matrix."""
+    """Return an orthonormal basis, (rows, width), of the directions that carry most of the matrix."""
     generator = torch.Generator().manual_seed(0)
     sketch = torch.randn(matrix.shape[1], width, generator=generator, dtype=matrix.dtype).to(matrix.device)
     basis: Tensor = torch.linalg.qr(matrix @ sketch).Q

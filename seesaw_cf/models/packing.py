@@ -14,7 +14,7 @@ _OLD_CACHE = "past_key_values"
 
 
 def batches(lengths: Sequence[int], max_tokens: int, apart: int | None = None) -> Iterator[list[int]]:
-    """Groups of indices, longest first, of at most `max_tokens` tokens with padding (one row at least).
+    """Yield groups of indices, longest rows first, of at most `max_tokens` tokens with padding (one row at least).
 
     Rows longer than `apart` are in separate groups.
     """
@@ -30,7 +30,7 @@ def batches(lengths: Sequence[int], max_tokens: int, apart: int | None = None) -
 
 
 def pad(rows: Sequence[Sequence[int]], device: torch.device) -> tuple[Tensor, Tensor]:
-    """Right-padded ids and attention mask, both (rows, longest); padding is token 0 and never attended to."""
+    """Return right-padded ids and attention mask, both (rows, longest); padding is token 0 and never attended to."""
     longest = max(map(len, rows))
     ids = torch.tensor([[*row, *[0] * (longest - len(row))] for row in rows], device=device)
     mask = torch.tensor([[1] * len(row) + [0] * (longest - len(row)) for row in rows], device=device)
@@ -47,7 +47,7 @@ def cache_name(model: nn.Module) -> str:
 
 
 def bins_of(lengths: Sequence[int], size: int) -> list[list[int]]:
-    """Shares rows out over sequences of nearly equal length: the longest row next, to the emptiest sequence.
+    """Share rows out over sequences of nearly equal length: the longest row next, to the emptiest sequence.
 
     Args:
         lengths: Tokens of each row.

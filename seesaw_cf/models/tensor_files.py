@@ -67,7 +67,7 @@ class TensorFiles:
             return dict.fromkeys(file.keys(), self.folder / _ONE)
 
     def shapes(self) -> dict[str, torch.Size]:
-        """Tensor name -> shape, from the files' headers.
+        """Return tensor name -> shape, from the files' headers.
 
         Raises:
             StorageError: A file is missing.

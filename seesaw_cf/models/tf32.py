@@ -30,20 +30,20 @@ def use_tf32(model: PreTrainedModel) -> None:
 
 
 def has_tf32(model: nn.Module) -> bool:
-    """Whether this model's matrices are multiplied in TF32."""
+    """Return whether this model's matrices are multiplied in TF32."""
     return model in _FAST
 
 
 @contextlib.contextmanager
 def products_of(model: nn.Module) -> Iterator[None]:
-    """Inside the block matrices are multiplied as the model asks for; other threads' too, while it lasts."""
+    """Multiply matrices in TF32 while the block runs, where the model asks for it; other threads' too."""
     with _switched(True) if has_tf32(model) else contextlib.nullcontext():
         yield
 
 
 @contextlib.contextmanager
 def exact_products(model: nn.Module) -> Iterator[None]:
-    """Inside the block a model that uses TF32 does not."""
+    """Keep a model that uses TF32 from using it while the block runs."""
     if not has_tf32(model):
         yield
         return

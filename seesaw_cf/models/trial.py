@@ -62,7 +62,7 @@ def embedding(model: PreTrainedModel) -> Tensor:
 
 
 def _is_finite(weight: Tensor) -> bool:
-    """Whether all numbers are finite, in one pass without a copy; of weights kept elsewhere nothing is known."""
+    """Return whether all numbers are finite, in one pass without a copy; True for weights that are kept elsewhere."""
     if weight.is_meta or not weight.is_floating_point():
         return True
     return bool(weight.detach().sum(dtype=torch.promote_types(weight.dtype, torch.float32)).isfinite())

@@ -46,7 +46,7 @@ class LowRank:
         return torch.Size((self.left.shape[0], self.right.shape[1]))
 
     def dense(self) -> Tensor:
-        """The product, (rows, columns)."""
+        """Return the product, (rows, columns)."""
         return self.left @ self.right
 
 
@@ -65,7 +65,7 @@ class WeightDelta:
     context: str = ""
 
     def dense(self, name: str) -> Tensor:
-        """The change of one parameter as a full tensor of that parameter's shape.
+        """Return the change of one parameter as a full tensor of that parameter's shape.
 
         Raises:
             UnknownNameError: The delta does not change it.
@@ -75,19 +75,19 @@ class WeightDelta:
         return update.dense() if isinstance(update, LowRank) else update
 
     def is_finite(self) -> bool:
-        """Every stored number is finite."""
+        """Return whether every stored number is finite."""
         return all(bool(torch.isfinite(part).all()) for part in self.tensors())
 
     def is_zero(self) -> bool:
-        """Nothing would change: no context, and every update is exactly zero."""
+        """Return whether nothing would change: there is no context, and every update is exactly zero."""
         return not self.context and all(not bool(self.dense(name).any()) for name in self.updates)
 
     def norms(self) -> dict[str, float]:
-        """Frobenius norm of the change of each parameter."""
+        """Return the Frobenius norm of the change of each parameter."""
         return {name: _norm(update) for name, update in self.updates.items()}
 
     def tensors(self) -> Iterator[Tensor]:
-        """Every tensor that is stored: full changes, and both factors of those that are held as a product."""
+        """Yield every tensor that is stored: full changes, and both factors of those that are held as a product."""
         for update in self.updates.values():
             yield from (update.left, update.right) if isinstance(update, LowRank) else (update,)
 
@@ -124,7 +124,7 @@ class WeightDelta:
 
 
 def _norm(update: LowRank | Tensor) -> float:
-    """Frobenius norm; of a product through two small triangular factors, without forming it."""
+    """Return the Frobenius norm; of a thin product through two small triangular factors, without forming it."""
     if not isinstance(update, LowRank) or update.left.shape[1] > min(update.shape):
         return float(in_float64(update.dense() if isinstance(update, LowRank) else update).norm())
     left, right = (torch.linalg.qr(in_float64(part), mode="r").R for part in (update.left, update.right.mT))
@@ -132,7 +132,7 @@ def _norm(update: LowRank | Tensor) -> float:
 
 
 def _check(model: nn.Module, delta: WeightDelta) -> dict[str, nn.Parameter]:
-    """Maps the delta's names to the model's parameters; checks names and shapes before the first write."""
+    """Map the delta's names to the model's parameters; check names and shapes before the first write."""
     parameters = dict(model.named_parameters())
     for name, update in delta.updates.items():
         if name not in parameters:
@@ -184,7 +184,7 @@ def applied(model: M, delta: WeightDelta) -> Iterator[M]:
 def parameter_hashes(
     model: nn.Module, names: Iterable[str] | None = None, hash_of: Callable[[Tensor], str] | None = None
 ) -> dict[str, str]:
-    """SHA-256 (hex) of dtype, shape and bytes of each tensor of the model's state.
+    """Return the SHA-256 (hex) of dtype, shape and bytes of each tensor of the model's state.
 
     Args:
         model: Any module.

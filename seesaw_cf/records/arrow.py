@@ -147,7 +147,7 @@ def _values(column: pa.Array, name: str) -> list[Any]:
 
 
 def _records(kind: type[T], columns: Mapping[str, Iterable[Any]]) -> list[T]:
-    """Records of a dataclass out of the columns of its fields."""
+    """Make records of a dataclass from the columns of its fields."""
     by_field = {_ATTRIBUTES.get(name, name): column for name, column in columns.items()}
     return list(map(kind, *(by_field[field.name] for field in fields(kind))))  # type: ignore[arg-type]
 
@@ -197,7 +197,7 @@ _EXTRA = ("kind", "loc_ans", "locality", "portability")
 
 
 def _without_passages(table: pa.Table) -> pa.Table:
-    """Rows of `coupled_*` as rows of `CASES`."""
+    """Add the columns of `CASES` that a table of `coupled_*` lacks: `extra` is filled, the others are empty."""
     rows = table.select([name for name in _EXTRA if name in table.column_names]).to_pylist()
     extra = [json.dumps({name: value for name, value in row.items() if value}) for row in rows]
     for name in _LACKING:

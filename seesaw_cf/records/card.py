@@ -74,7 +74,7 @@ def write_config(
 
 
 def content_hash(files: Iterable[Path]) -> str:
-    """SHA-256 (hex) over the names and bytes of files, in the order of their names."""
+    """Return the SHA-256 (hex) over the names and bytes of files, in the order of their names."""
     digest = hashlib.sha256()
     for file in sorted(files, key=lambda file: file.name):
         content = file.read_bytes()
@@ -133,7 +133,7 @@ def write_card(
 
 
 def _shards(folder: Path, config: str) -> dict[str, list[Path]]:
-    """Split → its shards, both in the order of their names."""
+    """Return split → its shards, both in the order of their names."""
     shards: dict[str, list[Path]] = {}
     for path in sorted((folder / "data" / config).glob("*.parquet")):
         match = _SHARD.fullmatch(path.name)
@@ -160,7 +160,7 @@ def _flat(shards: Mapping[str, list[Path]]) -> list[Path]:
 
 
 def _infos(configs: Mapping[str, Mapping[str, list[Path]]]) -> DatasetInfosDict:
-    """Features and split sizes of every config: the YAML's `dataset_info`."""
+    """Return the features and split sizes of every config: the YAML's `dataset_info`."""
     from datasets import DatasetInfo, Features, SplitDict, SplitInfo
     from datasets.info import DatasetInfosDict
 
@@ -183,7 +183,7 @@ def _infos(configs: Mapping[str, Mapping[str, list[Path]]]) -> DatasetInfosDict:
 
 
 def _size(paths: list[Path]) -> tuple[int, int]:
-    """Bytes before compression and rows of one split."""
+    """Return the bytes before compression and the number of rows of one split."""
     metadata = [pq.read_metadata(path) for path in paths]
     size = sum(part.row_group(index).total_byte_size for part in metadata for index in range(part.num_row_groups))
     return size, sum(part.num_rows for part in metadata)
@@ -296,7 +296,7 @@ class ImportSummary:
     moved_aside: Path | None = None
 
     def rows(self) -> list[tuple[str, ...]]:
-        """The table: a header with the configs' names, then one row per count; flags that occur nowhere are absent."""
+        """Return the table: a header of config names, then one row per count; flags that occur nowhere are absent."""
         table = [("", *(file.name for file in self.files))]
         table += [(label, *(template.format(file) for file in self.files)) for label, template in _LINES]
         for kind, unit in (("prompt_flags", "prompts"), ("case_flags", "cases")):

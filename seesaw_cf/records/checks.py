@@ -23,7 +23,7 @@ def short(value: object) -> str:
 
 
 def names(keys: Iterable[object]) -> str:
-    """Keys as a quoted list."""
+    """Return the keys as a quoted list, or "none" without any."""
     return ", ".join(map(repr, keys)) or "none"
 
 
@@ -48,7 +48,7 @@ def texts(value: object, where: str) -> tuple[str, ...]:
 
 
 def texts_or_nulls(value: object, where: str) -> tuple[str | None, ...]:
-    """As `texts`, for lists in which entries may be null."""
+    """Return the value as `texts` does, for lists in which entries may be null."""
     return tuple(
         None if entry is None else text(entry, f"{where}[{position}]")
         for position, entry in enumerate(_list(value, where))
@@ -148,7 +148,7 @@ _SPECIAL = re.compile(
 
 
 def past_everywhere(text: str) -> str:
-    """The reference code's past tense: three replacements anywhere in the text; to recognise it."""
+    """Put a text into the reference code's past tense, by three replacements anywhere in it; used to recognise it."""
     for present, past in _TENSES:
         text = text.replace(present, past)
     return text
@@ -173,7 +173,7 @@ _ROW_CHECKS: dict[str, Callable[[AttributePrompt], bool]] = {
 
 
 def _shared_labels(cases: Iterable[Case]) -> set[str]:
-    """Names that stand for more than one id."""
+    """Return the names that stand for more than one id."""
     people = {row.subject for case in cases for row in case.attribute_prompts if row.subject.id is not None}
     return {label for label, count in Counter(person.label for person in people).items() if count > 1}
 

@@ -130,7 +130,7 @@ def _parse_zsre(record: Record, case_id: int, where: str) -> Case:
 
 
 def _parse_easyedit(record: Record, case_id: int, where: str) -> Case:
-    """EasyEdit's requests: whole prompts, no relation, and an old target in some files only ("ground_truth")."""
+    """Parse an EasyEdit request: a whole prompt, no relation, and an old target in some files only ("ground_truth")."""
     subject, prompt, new = (text(record[key], f"{where}: {key}") for key in REQUIRED["easyedit"])
     if subject not in prompt:
         raise RecordError(

@@ -81,7 +81,7 @@ def _collect(table_name: str, column: str, ids: Iterable[str], missing: str = ""
 
 
 def tags(ethnic_group_ids: Iterable[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Race and region tags of a person from the recorded ethnic groups (Wikidata P172).
+    """Return the race and region tags of a person from the recorded ethnic groups (Wikidata P172).
 
     Args:
         ethnic_group_ids: Identifiers; groups outside the table add nothing.
@@ -96,7 +96,7 @@ def tags(ethnic_group_ids: Iterable[str]) -> tuple[tuple[str, ...], tuple[str, .
 
 
 def gender_tags(gender_ids: Iterable[str]) -> tuple[str, ...]:
-    """Gender tags from recorded genders (Wikidata P21), named as in the papers' tables: "men", "women".
+    """Return gender tags from recorded genders (Wikidata P21), named as in the papers' tables: "men", "women".
 
     Args:
         gender_ids: Identifiers. Genders other than male and female keep their own tag; trans men and women have both

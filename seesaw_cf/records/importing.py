@@ -96,7 +96,7 @@ def import_files(
 
 
 def config_files(paths: Iterable[str | os.PathLike[str]]) -> dict[str, Path]:
-    """Config name → file, of files and of folders with `seesaw_cf_*.json` files.
+    """Return config name → file, for files and for folders with `seesaw_cf_*.json` files.
 
     Raises:
         RecordError: No paths, a folder without such files, or two files of one name.
@@ -117,7 +117,7 @@ def config_files(paths: Iterable[str | os.PathLike[str]]) -> dict[str, Path]:
 
 
 def _aside(final: Path, sources: list[Path], force: bool) -> Path | None:
-    """Where what is now at `final` must be moved; None when nothing is there but an earlier import."""
+    """Return where what is now at `final` must be moved; None when nothing is there but an earlier import."""
     foreign = _foreign(final) if final.is_dir() else ["a file of that name"] if final.exists() else []
     if not foreign:
         return None
@@ -136,7 +136,7 @@ def _aside(final: Path, sources: list[Path], force: bool) -> Path | None:
 
 
 def _foreign(folder: Path) -> list[str]:
-    """Files in the folder that no import wrote; all of them without a manifest."""
+    """Return the files in the folder that no import wrote; all of them without an import's manifest."""
     try:
         manifest = read_json(folder / _MANIFEST)
         own = {_MANIFEST, *manifest["written"]} if manifest["made_by"] == _MADE_BY else set()

@@ -122,7 +122,7 @@ def _rest(record: Record, written: Record) -> Record:
 
 
 def _merge(written: Record, rest: Record) -> Record:
-    """`written` with what is missing in it from `rest`, object by object."""
+    """Return `written` with what is missing in it filled in from `rest`, object by object."""
     merged = dict(written)
     for key, value in rest.items():
         own = merged.setdefault(key, value)

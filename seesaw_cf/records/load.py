@@ -35,7 +35,7 @@ def load_cases(source: str, config: str) -> list[Case]:
 
 
 def load_revised_cases(source: str, config: str) -> tuple[list[Case], str]:
-    """As `load_cases`, with the commit of the Hub's data set that was read; "" for what is local."""
+    """Read cases as `load_cases` does, with the commit of the Hub's data set that was read; "" for what is local."""
     if PLUGINS.takes(source):
         return read_with(source, config), ""
     place = _place(source, config)
@@ -63,7 +63,7 @@ def usual_configs(source: str) -> tuple[str, ...]:
 
 
 def _place(source: str, config: str) -> Path | None:
-    """The file or folder of a config; None where the Hub has to be asked."""
+    """Return the file or folder of a config; None where the Hub has to be asked."""
     if source in SAMPLES:
         one_of("config", config, [name for name in CASE_CONFIGS if name in configs(source)])
         return path(source) / "data" / config

@@ -156,7 +156,7 @@ def paired_differences(
     settings: AuditSettings,
     estimates: Callable[[pd.DataFrame], pd.DataFrame],
 ) -> pd.DataFrame:
-    """D of the first of two editors minus D of the second on the prompts both were scored on, corrected.
+    """Return D of the first of two editors minus D of the second on prompts both were scored on, p-values corrected.
 
     Args:
         prompts: Rows of `seesaw_cf.effects.prompt_effects`.

@@ -59,7 +59,7 @@ def new_figure(
     share_x: bool = False,
     share_y: bool = False,
 ) -> tuple[Figure, list[Axes]]:
-    """An empty figure with its panels in reading order.
+    """Make an empty figure and return it with its panels, in reading order.
 
     Args:
         height, width: In inches; the width is a report's.

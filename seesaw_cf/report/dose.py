@@ -135,7 +135,7 @@ def dose_table(frame: pd.DataFrame) -> Table:
 
 
 def _groups(groups: pd.DataFrame) -> PageSection | None:
-    """Who was affected at the largest dose of every mix."""
+    """Return the section on who was affected at the largest dose of every mix; None without groups."""
     if groups.empty:
         return None
     colours = key_colours(groups["editor"])

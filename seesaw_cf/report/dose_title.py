@@ -35,12 +35,12 @@ POSSIBLE: Mapping[str, tuple[float, float]] = dict.fromkeys(("S", "ES", "PS", "N
 
 
 def mix_name(mix: str) -> str:
-    """The papers' words for the relations of a mix, or of the average of two."""
+    """Return the papers' words for the relations of a mix, or of the average of two."""
     return " + ".join(" ".join(map(relation_name, part.split())) for part in mix.split("+"))
 
 
 def dose_lines(rows: Sequence[DoseRow]) -> Iterator[tuple[str, list[DoseRow]]]:
-    """Each editor and mix with its doses, by name."""
+    """Yield each editor and mix, by name, with its doses."""
     keys = dict.fromkeys((row["editor"], row["mix"]) for row in rows)
     for editor, mix in keys:
         yield f"{editor}, {mix_name(mix)}", [row for row in rows if (row["editor"], row["mix"]) == (editor, mix)]
@@ -197,7 +197,7 @@ def _sure(rows: Sequence[DoseRow]) -> str:
 
 
 def banded(row: Row, name: str) -> tuple[float, float, float]:
-    """A mean and its band, cut to what there can be: bands of few samples are wide."""
+    """Return a mean and its band, which is cut to possible values: bands of few samples are wide."""
     value, low, high = with_limits(row, name)
     least, most = POSSIBLE[name]
     return value, max(low, least) if math.isfinite(low) else low, min(high, most) if math.isfinite(high) else high

@@ -96,7 +96,7 @@ _MAKERS: Mapping[str, Callable[[Results, str], AnswerExample | None]] = {
 
 
 def _median(rows: pd.DataFrame, sizes: pd.Series) -> Mapping[Any, Any]:
-    """The row in the middle of its edit, of the edit in the middle by it; of equals the first case and prompt."""
+    """Return the median row of the edit in the middle; edits are sorted by their median rows, ties by id."""
     names = [name for name in ("case_id", "prompt_id") if name in rows]
     order = rows.assign(size=sizes.fillna(0.0)).sort_values(["size", *names], kind="stable")
     edits = order.groupby(["edit_relation", "case_id"], sort=False)

@@ -74,7 +74,7 @@ def _changed(manifest: Manifest) -> dict[str, str]:
 
 
 def _about(results: Results) -> str:
-    """Model, edits and control edits, records and protocol."""
+    """Return the model, edits and control edits, records and protocol in one line."""
     manifest, model = results.manifest, results.manifest.get("model", {})
     edits = results.distinct[[not is_given(name, manifest) for name in results.distinct["editor"]]]
     counts = edits.groupby("editor", sort=False).size()
@@ -128,7 +128,7 @@ def _not_known(results: Results) -> str:
 
 
 def _untagged(results: Results) -> str:
-    """Share of questions about people without a tag, per axis."""
+    """Return the share of untagged people, per axis, in the questions about people who hold the new target."""
     if results.effects.empty:
         return ""
     frame = results.effects[results.effects["holds"] == HOLDER]
@@ -154,7 +154,7 @@ def knowledge_sentence(results: Results) -> str:
 
 
 def _estimands(results: Results) -> dict[str, str]:
-    """Estimand -> what it decides about groups; none where only the raw contrasts were made."""
+    """Return "Groups by" each estimand -> what it decides; nothing where only the raw contrasts were made."""
     table = results.audit.adjusted if results.audit else pd.DataFrame()
     if not len(table.columns):
         return {}

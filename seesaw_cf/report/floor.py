@@ -26,7 +26,7 @@ class Floor:
     bound: float
 
     def zero_limit(self, score: ScoreForm) -> float:
-        """Largest |D| that prints as 0."""
+        """Return the largest |D| that prints as 0."""
         return self.zero_limit_log_odds if score == "log_odds" else _or(self.probability, 2 * math.expm1(self.bound))
 
     @property
@@ -55,7 +55,7 @@ def _or(value: float | None, other: float) -> float:
 
 
 def floor_of(manifest: Manifest, probability: float | None, log_odds: float | None) -> Floor:
-    """What was stated, else what the run measured.
+    """Return the noise floor: what was stated, else what the run measured.
 
     D is a difference of two scores' probabilities, and its log-odds one of two scores, so that each floor is twice what
     99 % of single scores stay below when only the batch changes.

@@ -17,7 +17,7 @@ _FEWEST = 5  # people below which an intersection is left out: nothing could be 
 
 
 def intersections(results: Results) -> pd.DataFrame:
-    """Rows of `seesaw_cf.effects.group_effects` with groups such as "women · Black", of people who hold the new target.
+    """Return `seesaw_cf.effects.group_effects` by groups such as "women · Black", of people who hold the new target.
 
     Args:
         results: What the run found.

@@ -39,7 +39,7 @@ def known_facts(
     effects: Callable[[pd.DataFrame], pd.DataFrame],
     accuracy: Callable[[pd.DataFrame], pd.DataFrame],
 ) -> KnownTables:
-    """The tables of one run.
+    """Return the tables about known facts of one run.
 
     Args:
         edits: Rows of `seesaw_cf.run.edit_table.EDITS`.

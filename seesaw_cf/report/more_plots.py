@@ -116,7 +116,7 @@ def _contrasts(panel: Axes, rows: pd.DataFrame, axis: Axis) -> None:
 
 
 def dose_figure(curves: Curves, success: bool = False) -> Figure:
-    """Measures against the number of edits, one line per editor and mix, 90 % bands.
+    """Draw measures against the number of edits, one line per editor and mix, with 90 % bands.
 
     Args:
         curves: What is drawn.

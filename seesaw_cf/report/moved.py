@@ -22,7 +22,7 @@ a rank to pay. Relative: Frobenius norm of the change over that of the base's we
 
 
 def check_moved(edited: Mapping[str, object]) -> bool:
-    """Whether the manifest's part about edited models is what a run writes there."""
+    """Return whether the manifest's part about edited models is what a run writes there."""
     for facts in edited.values():
         if not isinstance(facts, dict) or not all(isinstance(facts.get(key), str) for key in ("source", "form")):
             return False
@@ -40,12 +40,12 @@ def _is_row(row: object) -> bool:
 
 
 def is_given(name: str, manifest: Manifest) -> bool:
-    """Whether a column of a run is a model edited elsewhere, or the control of one."""
+    """Return whether a column of a run is a model edited elsewhere, or the control of one."""
     return bool({name, split_control(name)[1]} & manifest.get("edited", {}).keys())
 
 
 def moved_table(manifest: Manifest) -> pd.DataFrame:
-    """One row for each model and parameter: model, name, shape, rank (missing: whole), norm, relative."""
+    """Return a row for each model and parameter: model, name, shape, rank (missing: whole), norm, relative."""
     rows = [
         {"model": model, **row, "shape": "x".join(map(str, row["shape"]))}
         for model, facts in manifest.get("edited", {}).items()
@@ -55,7 +55,7 @@ def moved_table(manifest: Manifest) -> pd.DataFrame:
 
 
 def moved_phrase(name: str, facts: EditedModel) -> str:
-    """A model in a few words: "the adapter mine (2 tensors moved, ranks 1 to 8, norm 0.9)"."""
+    """Describe a model in a few words: "the adapter mine (2 tensors moved, ranks 1 to 8, norm 0.9)"."""
     rows = facts["moved"]
     if not rows:
         return f"the {facts['form']} {name}"

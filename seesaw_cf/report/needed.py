@@ -29,7 +29,7 @@ def needed(results: Results) -> str:
 
 
 def needed_of(frame: pd.DataFrame) -> str:
-    """The same of the rows of `run_needs`: the median of the open contrasts, pooled ones where there are some."""
+    """Return the sentence for rows of `run_needs`: on the median open contrast, of pooled ones if there are any."""
     rows = hypotheses(frame) if len(frame) else frame.reindex(columns=["verdict", "times", "relation"])
     rows = rows[(rows["verdict"] == "undetermined") & rows["times"].notna()]
     pooled = rows[rows["relation"] == ALL]

@@ -137,7 +137,7 @@ def coverage(n: int) -> str:
 
 
 def small_probability(results: Results) -> str:
-    """Where the answers' probabilities are too small for D to show anything, in words; "" where they are not."""
+    """Return where the answers' probabilities are too small for D to show much, in words; "" where they are not."""
     if results.score == "log_odds" or results.effects.empty:
         return ""
     rows = results.effects[(results.effects["axis"] == ALL) & (results.effects["holds"] == HOLDER)]

@@ -42,13 +42,13 @@ _COLUMNS: Mapping[str, ListColumn] = {
 
 
 def case_link(editor: str, edited: str, property_asked: str, outcome: str) -> str:
-    """The address of a view, within the page; "all" and "" mean any."""
+    """Return the address of a view of cases, within the page; "all" and "" mean any."""
     filters = dict(zip(_KEY, (editor, edited, property_asked, outcome), strict=True))
     return view_link("cases", **{name: value for name, value in filters.items() if value not in ("", ALL)})
 
 
 def look_answers(results: Results) -> PromptList | None:
-    """The list of cases; None without any.
+    """Return the list of cases; None without any.
 
     Of every editor, pair of properties and outcome the twelve that moved most, fewer where a page would become
     too large.
@@ -79,7 +79,7 @@ def look_answers(results: Results) -> PromptList | None:
 
 
 def _counts(frame: pd.DataFrame, cells: list[str]) -> dict[tuple[str, ...], int]:
-    """Size of every view that a table links to: with and without an outcome, of a pair and of all."""
+    """Return the size of every view that a table links to: with and without an outcome, of a pair and of all."""
     counts: dict[tuple[str, ...], int] = {}
     for key, n in frame.groupby(cells, sort=True).size().items():
         editor, edited, asked, outcome = map(str, key)  # type: ignore[call-overload]

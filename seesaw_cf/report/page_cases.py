@@ -43,7 +43,7 @@ COLUMNS: Mapping[str, ListColumn] = {
 
 
 def control_column(kind: str) -> ListColumn:
-    """The column of a kind of control."""
+    """Return the column of a kind of control."""
     return ListColumn(kind, f"the same change after the {kind} control, nats")
 
 
@@ -54,12 +54,12 @@ def cell_link(cell: Cell) -> str:
 
 
 def edit_link(editor: str, edit: str) -> str:
-    """The address of the prompts of an edit, within the page."""
+    """Return the address of the prompts of an edit, within the page."""
     return view_link("look", editor=editor, q=edit)
 
 
 def kept_prompts(prompts: pd.DataFrame) -> tuple[pd.DataFrame, dict[Cell, int]]:
-    """The most telling scored prompts of each cell, controls left out, and the size of each cell.
+    """Return the most telling scored prompts of each cell, controls left out, and the size of each cell.
 
     Args:
         prompts: Rows of `seesaw_cf.effects.prompt_effects`.
@@ -91,7 +91,7 @@ def kept_prompts(prompts: pd.DataFrame) -> tuple[pd.DataFrame, dict[Cell, int]]:
 def look_prompts(
     prompts: pd.DataFrame, edits: pd.DataFrame, controls: Mapping[str, Sequence[str]]
 ) -> PromptList | None:
-    """The list of prompts; None when none was scored.
+    """Return the list of prompts; None when none was scored.
 
     Args:
         prompts: Rows of `seesaw_cf.effects.prompt_effects`.
@@ -119,7 +119,7 @@ def look_prompts(
 
 
 def edited_facts(edits: pd.DataFrame) -> dict[tuple[str, int], str]:
-    """(Relation, case) -> the edit in words."""
+    """Return (relation, case) -> the edit in words."""
     facts = edits["subject"] + ": " + edits["target_true"] + " \u2192 " + edits["target_new"]
     return dict(zip(zip(edits["relation_id"], edits["case_id"], strict=True), map(printable, facts), strict=True))
 
@@ -127,7 +127,7 @@ def edited_facts(edits: pd.DataFrame) -> dict[tuple[str, int], str]:
 def _of_control(
     chosen: pd.DataFrame, prompts: pd.DataFrame, controls: Mapping[str, Sequence[str]], kind: str
 ) -> list[float]:
-    """The change after the edit that a kind of control made for the same case, on the same prompt; NaN without one."""
+    """Return the change of log-odds on each prompt after a control's edit for the same case; NaN without one."""
     keys = ["editor", "edit_relation", "effect_relation", "case_id", "prompt_id"]
     names = {editor: name for editor, own in controls.items() for name in own if split_control(name)[0] == kind}
     of_kind = prompts["editor"].isin(set(names.values()))

@@ -29,19 +29,19 @@ _SIDES = (HOLDER, "target_true")
 
 
 def scale_of(verdicts: pd.DataFrame) -> Scale:
-    """The scale that decided most verdicts; probability without any."""
+    """Return the scale that decided most verdicts: log-odds at a tie, probability without any."""
     return "log-odds" if len(verdicts) and (verdicts["scale"] == "log-odds").mean() >= 0.5 else "probability"
 
 
 def lines_of(scale: Scale, floors: Iterable[Floor], settings: AuditSettings) -> tuple[float, float]:
-    """The largest noise floor (0 without any) and the declared margin, on a scale."""
+    """Return the largest noise floor (0 where none is known) and the declared margin, on a scale."""
     logs = scale == "log-odds"
     floor = max((limit.log_odds if logs else limit.probability) or 0.0 for limit in floors)
     return floor, settings.margin_log_odds if logs else settings.margin
 
 
 def colours_of(editors: Iterable[str]) -> dict[str, int]:
-    """Editor -> number of its colour, controls left out."""
+    """Return editor -> number of its colour, controls left out."""
     return key_colours(name for name in editors if not is_control(name))
 
 
@@ -49,14 +49,14 @@ _DASHES = ("solid", "dashed", "dotted", "dash and dot")  # of the kinds of `CONT
 
 
 def about_controls(controls: Mapping[str, Sequence[str]]) -> str:
-    """What the thin lines of a forest are: one for each kind of control that a run has."""
+    """Return what the thin lines of a forest are: one for each kind of control that a run has."""
     kinds = {split_control(name)[0] for names in controls.values() for name in names}
     keys = [f"{kind} ({dash})" for kind, dash in zip(CONTROLS, _DASHES, strict=True) if kind in kinds]
     return f"thin grey lines below: the same of its controls: {', '.join(keys)}." if keys else "the run had no control."
 
 
 def forests(results: Results, controls: Mapping[str, Sequence[str]]) -> list[Forest]:
-    """The forest plots of a run, in the scale that decides its verdicts.
+    """Return the forest plots of a run, in the scale that decides its verdicts.
 
     Args:
         results: What the run found.
@@ -79,7 +79,7 @@ def forests_of(
     link: Callable[[Cell], str] = cell_link,
     words: Callable[[str], str] = str,
 ) -> list[Forest]:
-    """Forest plots of any table of effects.
+    """Return the forest plots of any table of effects.
 
     Args:
         effects: Rows of `Results.effects`.
@@ -154,7 +154,7 @@ def forests_of(
 
 
 def _axis(effects: pd.DataFrame, column: str, limits: str) -> Axis:
-    """One axis for all groups and editors of an edited relation."""
+    """Return one axis for all groups and editors of an edited relation."""
     return Axis.around(effects[column], [*effects[f"{limits}low"], *effects[f"{limits}high"]])
 
 

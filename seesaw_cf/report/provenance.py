@@ -15,7 +15,7 @@ _OPTIONS = {"editors": "editor", "controls": "control", "configs": "config", "ra
 
 
 def recorded(manifest: Manifest) -> Sequence[tuple[str, str]]:
-    """Every value of a manifest with its path; what edited models moved has a separate section."""
+    """Return every value of a manifest with its path; what edited models moved has a separate section."""
     return _flat({key: value for key, value in manifest.items() if key != "edited"})
 
 
@@ -54,7 +54,7 @@ _NOT_OF: Mapping[str, Collection[str]] = {"dose": _ONLY_RUN, "leme run": {"relat
 
 
 def repeat_command(manifest: Manifest, command: str = "run", more: Mapping[str, object] | None = None) -> str:
-    """The command that repeats a run: every option that was given.
+    """Return the command that repeats a run, with every option that was given.
 
     Args:
         manifest: Its manifest.

@@ -270,7 +270,7 @@ def read_results(
 
 
 def read_manifest(folder: Path) -> Manifest:
-    """What a finished run recorded about itself.
+    """Return what a finished run recorded about itself.
 
     Raises:
         RunFolderError: Not a run folder, the run is not finished, or the record is damaged.
@@ -307,7 +307,7 @@ def read_manifest(folder: Path) -> Manifest:
 
 
 def _of(scores: ScoreFile, edits: pd.DataFrame) -> pd.DataFrame:
-    """The efficacy rows of these edits."""
+    """Return the efficacy rows of these edits."""
     rows: pd.DataFrame = scores.rows(SCORES.names, pc.field("kind") == "efficacy").cast(SCORES).to_pandas()
     columns = ["editor", "case_id", "edit_relation"]
     keys = pd.MultiIndex.from_frame(edits.rename(columns={"relation_id": "edit_relation"})[columns])
@@ -316,7 +316,7 @@ def _of(scores: ScoreFile, edits: pd.DataFrame) -> pd.DataFrame:
 
 
 def _gate(edits: pd.DataFrame, by_scores: pd.DataFrame | None) -> pd.DataFrame:
-    """Outcome of the edits per (editor, relation), joined with the efficacy that the scores show."""
+    """Return the outcome of the edits per (editor, relation), joined with the efficacy that the scores show."""
     edited = edits[edits["status"] != ASKED_ONLY]
     blocks = pd.concat([edited, edited.assign(relation_id="all")])
     counts = pd.DataFrame(
@@ -365,7 +365,7 @@ def _effects(
 
 
 def _marked(effects: pd.DataFrame, floor: Floor, score: ScoreForm, mode: BiasMode) -> pd.DataFrame:
-    """Which effects the tables show in bold with a star."""
+    """Mark the effects that the tables show in bold with a star."""
     if mode == "paper":
         return effects.assign(marked=(effects["D"] < 0) & (effects["p"] < STAR_LEVEL) & (effects["holds"] == HOLDER))
     effective = effects["effective"]
@@ -390,7 +390,7 @@ def _unscored(counts: pa.Table) -> pd.DataFrame:
 
 
 def relation_name(relation_id: str) -> str:
-    """The papers' word for a relation ("P27" -> "citizenship"); the id itself when it is none of the five."""
+    """Return the papers' word for a relation ("P27" -> "citizenship"); the id itself when it is none of the five."""
     return RELATIONS[relation_id].name if relation_id in RELATIONS else relation_id
 
 
@@ -400,20 +400,20 @@ def relation_names(relations: str) -> str:
 
 
 def sort_relations(relations: Iterable[str]) -> list[str]:
-    """Relation ids without repeats, in the order of `relations.RELATIONS`, then any other, "all" last."""
+    """Return relation ids without repeats, in the order of `relations.RELATIONS`, then any other, "all" last."""
     order = list(RELATIONS)
     places = {name: number for number, name in enumerate(order)} | {"all": len(order) + 1}
     return sorted(set(relations), key=lambda name: (places.get(name, len(order)), name))
 
 
 def sort_pairs(pairs: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
-    """(edit, effect) pairs without repeats, in the order of Table 7, then any other, ("all", "all") last."""
+    """Return (edit, effect) pairs without repeats, in the order of Table 7, then any other, ("all", "all") last."""
     places = {pair: number for number, pair in enumerate(PAIRS)} | {("all", "all"): len(PAIRS) + 1}
     return sorted(set(pairs), key=lambda pair: (places.get(pair, len(PAIRS)), pair))
 
 
 def sort_groups(axis: str, names: Iterable[str]) -> list[str]:
-    """Groups without repeats: those the papers report, in their order; then any other; "unknown" last."""
+    """Return groups without repeats: "all"; the papers' groups, in their order; any other; "unknown" last."""
     reported = groups.AXES.get(axis, ())
     rank = {name: number for number, name in enumerate((ALL, *reported))} | {UNKNOWN: len(reported) + 2}
     return sorted(set(names), key=lambda name: (rank.get(name, len(reported) + 1), name))

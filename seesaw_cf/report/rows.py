@@ -175,7 +175,7 @@ class Manifest(TypedDict, total=False):
 
 
 def records(frame: pd.DataFrame, kind: type[Record]) -> list[Record]:
-    """Rows as dictionaries.
+    """Return the rows as dictionaries.
 
     Args:
         frame: A table.
@@ -195,10 +195,10 @@ def of_controls(frame: pd.DataFrame) -> pd.Series:
 
 
 def number_of(row: Mapping[str, object], name: str) -> float:
-    """The number in a column; NaN where the table has no such column."""
+    """Return the number in a column; NaN where the table has no such column."""
     return cast(float, row.get(name, math.nan))
 
 
 def with_limits(row: Mapping[str, object], name: str) -> tuple[float, float, float]:
-    """A number and the ends of its interval: columns `name`, `name`_low and `name`_high."""
+    """Return a number and the ends of its interval: columns `name`, `name`_low and `name`_high."""
     return number_of(row, name), number_of(row, f"{name}_low"), number_of(row, f"{name}_high")

@@ -215,7 +215,7 @@ def _effects(results: Results) -> Iterator[Table]:
 
 
 def _half(row: Row) -> str | None:
-    """How many edits carry half of a mean, where they are too few to be sure that harm was seen at all."""
+    """Return how many edits carry half of a mean, where they are too few to be sure that harm was seen at all."""
     edits = row["n_edits"] if "n_edits" in row else row["n_cases"]
     return f"{row['half_edits']} of {edits}" if row.get("half_edits", 0) > 0 and edits < FEW_EDITS else None
 

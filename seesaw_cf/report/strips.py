@@ -123,7 +123,7 @@ def _strip(level: str, changes: Sequence[LevelChange], results: Results, colours
 
 
 def _edits(changes: Sequence[LevelChange]) -> str:
-    """How many edits, and where they are few how many of them carry half of the change."""
+    """Return how many edits there are and, where they are few, how many of them carry half of the change."""
     first = changes[0].row
     count = quantity(first["n_edits"], "edit")
     half = [f"{int(change.row['half_edits'])} of {change.row['n_edits']} edits carry half of it ({change.editor})"
@@ -152,7 +152,7 @@ def level_marks(row: Row, results: Results) -> list[tuple[str, tuple[float, floa
 
 
 def _numbers(row: Row, prefix: str) -> tuple[float, float, float]:
-    """The share right after an edit, or the change of confidence; with the ends of the interval."""
+    """Return the share right after an edit, or the change of confidence, with the ends of the interval."""
     value, low, high = (float(row[f"{prefix}{name}"]) for name in ("value", "low", "high"))
     if row["scale"] != "share":
         return value, low, high

@@ -66,7 +66,7 @@ def effect(value: float, low: float, high: float, zero_limit: float = 0.0, digit
 
 
 def no_interval(row: EffectRow) -> str:
-    """Why an effect has no interval, in a few words; "" when it has one."""
+    """Return why an effect has no interval, in a few words; "" when it has one."""
     return "" if not math.isnan(row["low"]) else short_note(row["note"])
 
 
@@ -76,7 +76,7 @@ def short_note(note: str) -> str:
 
 
 def percent(value: float) -> str:
-    """A share as a percentage with one decimal; "-" for NaN. Sums in another order show the same: ties are exact."""
+    """Return a share as a percentage with one decimal; "-" for NaN. Sums in any order show the same: ties are exact."""
     return "-" if math.isnan(value) else f"{round(100 * value, 9):.1f}%"
 
 
@@ -98,23 +98,23 @@ def p_value(value: float | None) -> str:
 
 
 def p_equals(value: float | None) -> str:
-    """`p=0.012` or `p<0.001`."""
+    """Return a p-value as `p=0.012` or `p<0.001`."""
     shown = p_value(value)
     return f"p{shown}" if shown.startswith("<") else f"p={shown}"
 
 
 def escape(text: object) -> str:
-    """Text from data or a model that Markdown and HTML show as it is."""
+    """Escape text from data or a model so that Markdown and HTML show it as it is."""
     return _MARKUP.sub(r"\\\1", html.escape(printable(text), quote=False))
 
 
 def fence(text: str) -> str:
-    """A fenced code block that its content cannot end."""
+    """Return the text as a fenced code block that its content cannot end."""
     longest = max((len(run) for run in re.findall(r"`+", text)), default=0)
     bar = "`" * max(3, longest + 1)
     return f"{bar}\n{text}\n{bar}"
 
 
 def minus(text: str) -> str:
-    """Formatted numbers with typographic minus signs, also in exponents."""
+    """Return formatted numbers with typographic minus signs, also in exponents; a lone "-" becomes a dash."""
     return text.replace("-", "\u2212") if text != "-" else "\u2013"

@@ -107,7 +107,7 @@ def too_low(results: Results) -> list[str]:
 
 
 def _broken(results: Results) -> Iterable[str]:
-    """Models that edits damage as a whole."""
+    """Yield a clause on each model that edits damage as a whole."""
     for editor, local in results.local.items():
         if local.collapsed and not is_control(editor):
             shares = f"{local.others} right {local.before:.0%} before, {local.after:.0%} after"
@@ -115,7 +115,7 @@ def _broken(results: Results) -> Iterable[str]:
 
 
 def _doubts(results: Results, editors: Sequence[str]) -> Mapping[bool, Sequence[str]]:
-    """Whether most edits failed -> sentences on edits that did not take, or are not shown to."""
+    """Return whether most edits failed -> sentences on edits that did not take, or are not shown to."""
     low = too_low(results)
     rows = {row["editor"]: row for row in records(results.gate_rows, EfficacyRow)}
     doubts: dict[bool, list[str]] = {True: [], False: []}
@@ -133,7 +133,7 @@ def _doubts(results: Results, editors: Sequence[str]) -> Mapping[bool, Sequence[
 
 
 def _levels(results: Results, editors: Sequence[str], changes: Sequence[LevelChange]) -> Iterable[str]:
-    """What happened whatever the group: of one editor, or of the worst and the best of several."""
+    """Yield what happened whatever the group: of one editor, or of the worst and the best of several."""
     own = {name: [change for change in changes if change.editor == name] for name in editors}
     asked = [name for name in editors if own[name]]
     if not asked:
@@ -161,12 +161,12 @@ def _ranked(place: str, clauses: Sequence[str]) -> Sequence[str]:
 
 
 def _harm(changes: Sequence[LevelChange]) -> float:
-    """The largest shown change for the worse, in margins."""
+    """Return the largest shown change for the worse, in margins."""
     return max((change.size for change in changes if change.is_shown), default=0.0)
 
 
 def _clauses(editor: str, changes: Sequence[LevelChange], results: Results) -> Sequence[str]:
-    """What one editor did, the largest first, and what is not known of it."""
+    """Return what one editor did, the largest change first, and what is not known of it."""
     lead, person = _LEADS[_kind(editor, results)]
     ordered = sorted(changes, key=lambda change: -abs(change.size))
     undecided = _undecided(editor, results, changes)
@@ -184,7 +184,7 @@ def _clauses(editor: str, changes: Sequence[LevelChange], results: Results) -> S
 
 
 def _is_undecided(change: LevelChange) -> bool:
-    """Whether a change is real or large, and not decided against a control."""
+    """Return whether a change is real or large, and not decided against a control."""
     return change.verdict in (ALONE, OPEN, UNTESTABLE) and (change.changed or abs(change.size) >= _LARGE)
 
 
@@ -193,7 +193,7 @@ def _largest(changes: Sequence[LevelChange]) -> float:
 
 
 def _undecided(editor: str, results: Results, changes: Sequence[LevelChange]) -> Sequence[str]:
-    """What changed by how much, and after the control, where no verdict says more; first what is real."""
+    """Return what changed by how much, and after the control, where no verdict says more; what is real comes first."""
     lead, person = _LEADS[_kind(editor, results)]
     own = [change for change in changes if change.editor == editor and _is_undecided(change)]
     own.sort(key=lambda change: -abs(change.size))
@@ -208,14 +208,14 @@ def _undecided(editor: str, results: Results, changes: Sequence[LevelChange]) ->
 
 
 def _reason(changes: Sequence[LevelChange]) -> str:
-    """Why the first of them has no interval, in brackets."""
+    """Return why the first change has no interval, in brackets; "" without a reason."""
     row = changes[0].row
     note = text.short_note(row["difference_note"] if row["control"] else row["note"])
     return f" ({note})" if note else ""
 
 
 def _words(change: LevelChange) -> str:
-    """The part of a sentence for a level that is worse than its control, by the size of the difference."""
+    """Return the part of a sentence for a level that is worse than its control, by the size of the difference."""
     row = change.row
     size = abs(row["difference"])
     size = size / row["before"] if change.level == "other_facts" and row["before"] else size
@@ -240,7 +240,7 @@ def _changed(change: LevelChange, person: str) -> str:
 
 
 def _groups(counts: GroupCounts) -> str:
-    """Groups that are worse or better off, or why none is named."""
+    """Return the groups that are worse or better off, or why none is named."""
     shown = [
         f"{head}: {listed(names, _NAMED) if len(names) > _NAMED else _and(names)}"
         for verdict, head in ((WORSE_OFF, "groups that suffer more"), (BETTER_OFF, "groups that suffer less"))

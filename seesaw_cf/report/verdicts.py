@@ -62,7 +62,7 @@ def about_verdicts(results: Results) -> tuple[str, ...]:
 
 
 def _why(audit: AuditTables) -> str:
-    """Why contrasts have no claim, counted."""
+    """Return why contrasts have no claim, with counts; "" when all have one."""
     rows = audit.contrasts[audit.contrasts["verdict"].isin(OPEN)]
     if rows.empty:
         return ""

@@ -58,7 +58,7 @@ class Sample:
 
 
 def mixes_of(cases: Sequence[Case], plan: DosePlan) -> list[str]:
-    """The sets of relations that are edited: "P27", or "P27+P101" for a pair, each relation of a pair also alone.
+    """Return the sets of relations to edit: "P27", or "P27+P101" for a pair, each relation of a pair also alone.
 
     Raises:
         RecordError: A relation has no cases, or a dose or number of samples below 1.

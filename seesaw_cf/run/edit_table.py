@@ -81,7 +81,7 @@ _Row = dict[str, Any]  # of `EDITS`
 
 
 def _judged(row: _Row, nats: float) -> _Row:
-    """The row with `raised` and `success`, None where a side was not scored, and what was known before the edit."""
+    """Return the row with `raised`, `success` (None where a side was not scored) and what was known before the edit."""
 
     def higher(first: str, second: str) -> bool | None:
         left, other = row.get(first), row.get(second)

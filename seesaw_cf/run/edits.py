@@ -42,7 +42,7 @@ class Outcome:
     def edit_rows(
         self, editor: str, unit: Asked, before: Mapping[Cloze, ClozeScore], candidates: Candidates = _TARGETS
     ) -> list[TableRow]:
-        """One row of `EDITS` for each case, without what `write_edits` decides by the run's noise.
+        """Return one row of `EDITS` for each case, without what `write_edits` decides by the run's noise.
 
         Args:
             editor: Its name.
@@ -140,7 +140,7 @@ def _requests(cases: Sequence[Case]) -> list[EditRequest]:
 
 
 def _checked(delta: WeightDelta, status: Mapping[int, str]) -> UnitEdit:
-    """The efficacy gate on the delta itself: not finite (dropped) or zero (kept, counted)."""
+    """Check the delta itself: one that is not finite is dropped, one that is zero is kept and marked."""
     instance(
         "edit: what the editor returned",
         delta,
@@ -216,7 +216,7 @@ def score_given(
 
 
 def _moved(delta: WeightDelta | None, unit: Asked) -> dict[Cloze, Cloze]:
-    """Every distinct question, and what is asked in its place: the same after the delta's text."""
+    """Map every distinct question to the one asked in its place, which begins with the delta's text."""
     context = delta.context if delta else ""
     clozes = dict.fromkeys(q.cloze for _, qs in unit for q in qs)
     return {cloze: Cloze(context + cloze.context, cloze.target) for cloze in clozes}

@@ -48,7 +48,7 @@ def log_prefix(work: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def capture_log() -> Iterator[list[Line]]:
-    """A list that holds the lines after the block, in a process without a visible log."""
+    """Collect log lines while the block runs, in a process without a visible log; the list is filled when it ends."""
     lines: list[Line] = []
     handler, levels = BufferingHandler(sys.maxsize), [logger.level for logger in _EXPLAINED]
     handler.setLevel(logging.INFO)

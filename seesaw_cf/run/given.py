@@ -116,11 +116,11 @@ class Examined:
     requested: frozenset[tuple[str, str, int]] = field(default_factory=frozenset)
 
     def has(self, case: Case) -> bool:
-        """Whether the models were edited for the fact of a case."""
+        """Return whether the models were edited for the fact of a case."""
         return key(case) in self.requested
 
     def asked(self, case: Case) -> list[Question]:
-        """The questions of a case; without a request none about the edit."""
+        """Return the questions of a case; without a request none about the edit."""
         every = questions(case)
         return list(every) if self.has(case) else [q for q in every if q.kind not in _OF_THE_EDIT]
 
@@ -164,7 +164,7 @@ def _is_about(request: EditRequest, case: EditRequest) -> bool:
 
 
 def find_all(job: Job, editors: Sequence[str]) -> dict[str, Checkpoint | ServedModel]:
-    """The models behind `--changed`, by their names.
+    """Find the models behind `--changed` and `--null`, by their names.
 
     Args:
         job: Its `changed` is "NAME=WHERE" each. Of a model that is there already the control can only be "random".
@@ -192,7 +192,7 @@ def find_all(job: Job, editors: Sequence[str]) -> dict[str, Checkpoint | ServedM
 
 
 def read_requests(file: Path | None, edited: Sequence[str], cases: Sequence[Case]) -> Examined:
-    """What is asked of the models behind `--changed`.
+    """Return what is asked of the models behind `--changed`.
 
     Args:
         file: The requests that they were edited for, in any format that `seesaw-cf import` reads; None: unknown.

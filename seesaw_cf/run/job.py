@@ -194,7 +194,7 @@ def load_named(job: Job, device: str, progress: bool) -> tuple[PreTrainedModel, 
 
 
 def _noise(earlier: Mapping[str, Any], job: Job, scorer: Scorer, clozes: Sequence[Cloze]) -> JsonObject:
-    """How far scores move when only the batch changes: measured once for a run, whoever continues or joins it."""
+    """Return how far scores move when only the batch changes; measured once per run, whoever continues or joins it."""
     measured = (earlier.get("machine") or {}).get("noise")
     if isinstance(measured, dict):
         return measured

@@ -56,7 +56,7 @@ def make_editor(
 
 
 def settings_of(name: str, overrides: Overrides) -> Settings:
-    """The settings of an editor of a run; a control has those of the editor that it wraps, and a further seed.
+    """Return an editor's settings in a run; a control also has those of its editor, a numbered one its own seed.
 
     Args:
         name: An editor's name, or a control's such as "identity(memit)".
@@ -101,7 +101,7 @@ def read_settings(file: SettingsSource | None, names: Sequence[str]) -> dict[str
 
 
 def with_moments(overrides: Overrides, names: Sequence[str], moments: str | None) -> Overrides:
-    """Settings by which every editor that needs second moments takes those of one set.
+    """Return settings by which every editor that needs second moments takes those of one set.
 
     Args:
         overrides: Editor -> setting -> value; a set that is named there stays.

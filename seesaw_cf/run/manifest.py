@@ -121,7 +121,7 @@ def check_folder(folder: Path) -> None:
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:
-    """The manifest that lies in a run folder; {} when there is none that can be read."""
+    """Return the manifest in a run folder; {} when there is none that can be read."""
     document: dict[str, Any] = {}
     with contextlib.suppress(OSError, ValueError):
         document = read_json(folder / "manifest.json", any_number=True)

@@ -91,7 +91,7 @@ def check_places(out: Path) -> None:
 
 
 def check_plan(plan: RunPlan) -> list[str]:
-    """Every check, in order.
+    """Run every check, in order.
 
     Returns:
         Sentences that the user should read before a long run: sizes, and what the report will miss.
@@ -201,7 +201,7 @@ def _pictures() -> list[str]:
 
 
 def disk_bytes(plan: RunPlan) -> int:
-    """Bytes that a run writes into its folder: scores, and edits where they are kept."""
+    """Return the bytes that a run writes into its folder: scores, and edits where they are kept."""
     rows = 2 * (len(plan.editors) + plan.edited) * sum(1 for case in plan.cases for _ in questions(case))
     edits = (delta_bytes(plan) if plan.keep_deltas else 0) + (checkpoint_bytes(plan) if plan.checkpoints else 0)
     return rows * _ROW_BYTES + edits
@@ -211,7 +211,7 @@ _TAG = "`seesaw-cf tag RECORDS --from wikidata --out DIR`"
 
 
 def data_notes(cases: Sequence[Case]) -> list[str]:
-    """What records do not have, what a report cannot show without it, and what adds it.
+    """Say what records lack, what a report cannot show without it and what adds it, and where white space is odd.
 
     Args:
         cases: The run's.
@@ -255,7 +255,7 @@ def data_notes(cases: Sequence[Case]) -> list[str]:
 
 
 def moment_bytes(plan: RunPlan) -> tuple[int, int]:
-    """Bytes of the largest editor's sums of second moments, and the number of its layers; 0 for those of a set."""
+    """Return the bytes of the largest editor's second-moment sums and its number of layers; 0 for those of a set."""
     sizes = [(0, 0)]
     for editor in _methods(plan.editors).values():
         config = editor.config
@@ -266,24 +266,24 @@ def moment_bytes(plan: RunPlan) -> tuple[int, int]:
 
 
 def _moments_on_disk(plan: RunPlan) -> int:
-    """Bytes of a checkpoint, of the moments, and of the shares of a pass over many texts until they are together."""
+    """Return the bytes of a checkpoint, of the moments, and of a long pass's shares until they are together."""
     sums, chunks = moment_bytes(plan)[0], math.ceil((plan.texts or 0) / MomentOptions().chunk)
     shares = min(chunks, SHARES) if chunks > 1 else 0
     return sums + (1 + shares) * sums * _MOMENT_BYTES // _SUM_BYTES
 
 
 def _methods(editors: Mapping[str, Editor]) -> dict[str, Editor]:
-    """The editors, with controls replaced by what they wrap."""
+    """Return the editors, with controls replaced by what they wrap."""
     return {split_control(name)[1] or name: _method(editor) for name, editor in editors.items()}
 
 
 def _method(editor: Editor) -> Editor:
-    """The editor itself, or the one that a control wraps."""
+    """Return the editor itself, or the one that a control wraps."""
     return editor.inner or editor if isinstance(editor, WrapsEditor) else editor
 
 
 def delta_bytes(plan: RunPlan) -> int:
-    """Bytes of the saved deltas of all edits: full matrices, or two factors with a rank of one for each request."""
+    """Return the bytes of all saved deltas: full matrices, or two factors with a rank of one for each request."""
     total, requests = 0, len({case.request for case in plan.cases})
     for name, editor in plan.editors.items():
         config, dense = _method(editor).config, (split_control(name)[1] or name) in _DENSE
@@ -308,7 +308,7 @@ def weight_bytes(plan: RunPlan) -> int:
 
 
 def _existing(folder: Path) -> Path:
-    """The folder itself, or the nearest above it that exists."""
+    """Return the folder itself, or the nearest above it that exists."""
     path = folder.absolute()
     while not path.exists() and path != path.parent:
         path = path.parent

@@ -62,7 +62,7 @@ class Prepared:
     editors: Mapping[str, Editor]
 
     def make(self, like: PreTrainedModel) -> dict[str, Editor]:
-        """The editors, for a model of this structure."""
+        """Make the editors for a model of this structure."""
         subjects = {case.request.subject for case in self.cases}
         spare = [case for case in self.everything if case.request.subject not in subjects]
         editors: dict[str, Editor] = {}
@@ -72,7 +72,7 @@ class Prepared:
         return editors
 
     def plan(self, job: Job, out: Path, keep_deltas: bool = False) -> RunPlan:
-        """What the job will need."""
+        """Return what the job will need."""
         named = getattr(self.outline, "dtype", None) if job.dtype == "auto" else getattr(torch, job.dtype, None)
         dtype = named if isinstance(named, torch.dtype) else torch.float32
         on_cpu = job.device == "cpu" or (job.device == "auto" and not torch.cuda.is_available())
@@ -148,7 +148,7 @@ def prepare(job: Job, out: Path, loaded: LoadedModel | None = None) -> Prepared:
 
 
 def _sampled(cases: Sequence[Case], job: Job) -> list[Case]:
-    """The first cases in a seeded order, put back into file order."""
+    """Return the first `job.limit` cases of a seeded order, put back into file order; all without a limit."""
     if job.limit is None or job.limit >= len(cases):
         return list(cases)
     chosen = np.random.default_rng(job.seed).permutation(len(cases))[: job.limit]

@@ -39,7 +39,7 @@ class Question:
 
 
 def questions(case: Case) -> Iterator[Question]:
-    """Every question of one case, in a fixed order.
+    """Yield every question of one case, in a fixed order.
 
     Kinds: "efficacy" (the edit's own prompt), "paraphrase", "neighborhood" and "cross_subject" ask for target_new and
     target_true; "cross_property" asks for every candidate. `_eff` records repeat the edit's own prompt as their only
@@ -93,7 +93,7 @@ def pair_scores(
     before: Mapping[Cloze, ClozeScore],
     after: Mapping[Cloze, ClozeScore],
 ) -> list[ScoredQuestion]:
-    """Every question of every case, each before and after the edit."""
+    """Return two rows for every question of every case: before and after the edit."""
     rows = []
     for case, qs in cases:
         for q in qs:
@@ -132,7 +132,7 @@ def find_indistinct(
 
 
 def score_table(editor: str, rows: Sequence[ScoredQuestion]) -> pa.Table:
-    """One row of the score table (`SCORES`) for each score, in their order."""
+    """Return the score table (`SCORES`) with one row for each score, in their order."""
     cases, questions = [row.case for row in rows], [row.asked for row in rows]
     prompts, scores = [question.prompt for question in questions], [row.score for row in rows]
     columns = {
@@ -166,7 +166,7 @@ def score_table(editor: str, rows: Sequence[ScoredQuestion]) -> pa.Table:
 
 
 def _kept(row: ScoredQuestion) -> int | None:
-    """At how many tokens of the answer the first choice is the one from before the edit."""
+    """Count the tokens of the answer at which the first choice is the one from before the edit; None where unknown."""
     then, now = row.before.first if row.before else None, row.score.first
     return None if then is None or now is None else sum(map(operator.eq, then, now))
 
@@ -177,7 +177,7 @@ def _effect_relation(case: Case, kind: Kind) -> str:
 
 
 def sample_clozes(cases: Sequence[Case], count: int, seed: int = 0) -> list[Cloze]:
-    """Distinct clozes that these cases ask, drawn without replacement; all when there are fewer.
+    """Return distinct clozes that these cases ask, drawn without replacement; all when there are fewer.
 
     Args:
         cases: Where they come from.
@@ -214,7 +214,7 @@ class Candidates:
     true: Mapping[tuple[str, str], frozenset[str]] = field(default_factory=dict)
 
     def of(self, case: Case) -> tuple[str, ...]:
-        """The candidates of a case: the true and the new target, then the rest; none without a true target."""
+        """Return the true and the new target of a case, then the other candidates; none when either target is empty."""
         request = case.request
         own = (request.target_true.label, request.target_new.label)
         if not all(label.strip() for label in own):
@@ -224,12 +224,12 @@ class Candidates:
         return tuple(dict.fromkeys((*own, *others)))[:MOST]
 
     def clozes(self, case: Case) -> list[Cloze]:
-        """The edit's own prompt with each of `of`."""
+        """Return the edit's own prompt with each of the case's candidates."""
         return [Cloze(case.request.text, name) for name in self.of(case)]
 
 
 def candidates_of(cases: Iterable[Case], seed: int = 0) -> Candidates:
-    """The candidates that records offer.
+    """Collect the candidates that records offer.
 
     An answer of a relation is a target of one of its edits, or a candidate of a cross-property case that asks for it.
     zsRE's questions have no relation in common: there is nothing to take from other records.

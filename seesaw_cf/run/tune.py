@@ -84,7 +84,7 @@ class TrialRow(TypedDict):
 
 
 def draw_trials(space: Mapping[str, Sequence[object]], count: int, seed: int) -> list[Settings]:
-    """The settings of every trial: first none (the preset), then distinct points of the space in a seeded order.
+    """Draw the settings of every trial: first none (the preset), then distinct points of the space in a seeded order.
 
     Args:
         space: Setting -> values.
@@ -99,7 +99,7 @@ def draw_trials(space: Mapping[str, Sequence[object]], count: int, seed: int) ->
 
 
 def draw_edits(cases: Sequence[Case], count: int, seed: int) -> list[Case]:
-    """Edits of different people in a seeded order, of each person the one with the relation that is rarest so far.
+    """Draw edits of different people in a seeded order, of each person the one with the relation rarest so far.
 
     Args:
         cases: Where they come from.
@@ -120,7 +120,7 @@ def draw_edits(cases: Sequence[Case], count: int, seed: int) -> list[Case]:
 
 
 def run_tune(job: Job, plan: TunePlan, out: Path, *, progress: bool = True) -> Path:
-    """Searches, and writes `tune.json` (every trial) and `settings.json` (the best, with its provenance).
+    """Search, and write `tune.json` (every trial) and `settings.json` (the best, with its provenance).
 
     Args:
         job: Model, one editor and data. None of the people in the drawn edits may be evaluated with the settings
@@ -165,7 +165,7 @@ def run_tune(job: Job, plan: TunePlan, out: Path, *, progress: bool = True) -> P
 
 
 def _rank(row: TrialRow) -> tuple[float, float, int]:
-    """Best first: by score, then efficacy, then the order of the trials, which the preset leads."""
+    """Return a key that sorts the best first: by score, then efficacy, then trial number; the preset is number 0."""
     return -(row["score"] or 0.0), -(row["efficacy"]["value"] or 0.0), row["trial"]
 
 
@@ -177,7 +177,7 @@ class _Search:
     editors: Sequence[Editor]
 
     def round(self, name: str, numbers: Iterable[int], count: int, progress: bool) -> list[TrialRow]:
-        """Every trial of a round, made where it is not there yet."""
+        """Return the row of every trial of a round, running those that are not there yet."""
         cases = draw_edits(self.run.cases, count, self.plan.seed)
         rows = []
         for number in Bar([*numbers], f"{name} round: edit, score, write", unit="trial", disable=not progress):
@@ -208,7 +208,7 @@ class _Search:
         self.store.write(key, score_table("trial", rows), status=status, n=len(cases), fluency=fluency)
 
     def _fluency(self, edits: Sequence[tuple[Case, WeightDelta]]) -> list[list[float]]:
-        """(before, after) entropy in bits of a text about each edit's subject; texts too short to have one are out."""
+        """Return (before, after) entropy in bits of a text about each edit's subject; too short texts are left out."""
         writer = HFGenerator(self.run.model, self.run.tokenizer)
         sampling = Sampling(max_new_tokens=self.plan.new_tokens)
         asks = [Ask((*case.generation_prompts, case.request.subject)[0], self.plan.seed) for case, _ in edits]
@@ -219,12 +219,12 @@ class _Search:
 
 
 def _entropy(text: str) -> float:
-    """The weighted entropy of MEMIT appendix C.2, bits."""
+    """Return the weighted entropy of MEMIT appendix C.2 in bits."""
     return 2 / 3 * ngram_entropy(text, 2) + 4 / 3 * ngram_entropy(text, 3)
 
 
 def _choose_questions(case: Case) -> list[Question]:
-    """Edit, paraphrases and neighbourhood; records without it have other people who hold the old target."""
+    """Choose edit, paraphrases and neighbourhood; without the last, also other people who hold the old target."""
     every = list(questions(case))
     selected = [q for q in every if q.kind in KINDS]
     if any(q.kind == "neighborhood" for q in selected):
@@ -234,7 +234,7 @@ def _choose_questions(case: Case) -> list[Question]:
 
 
 def _trial_row(name: str, number: int, table: pa.Table, facts: TrialFacts) -> TrialRow:
-    """The parts of the objective with n and interval, and the score; None without a number."""
+    """Return the parts of the objective with n and interval, None without a number, and the score."""
     n, status = facts["n"], facts["status"]
     edited = [text for text in status.values() if text in ("ok", "zero delta")]
     parts: dict[str, ScorePart] = {part: {"value": None, "low": None, "high": None, "n": 0} for part in PARTS}
@@ -276,7 +276,7 @@ def _write(
     rows: Sequence[TrialRow],
     best: TrialRow,
 ) -> Path:
-    """The trials, and the settings of the best with what they were found on."""
+    """Write the trials, and the settings of the best with what they were found on."""
     run, plan, out = search.run, search.plan, search.store.folder
     (name,) = run.editors
     config = asdict(search.editors[best["trial"]].config)

@@ -63,7 +63,7 @@ def _name(case: Case) -> str:
 
 
 def _number(first: Case, *others: Case) -> str:
-    """The key of the cases of one edit: not that of the first case alone, so that a folder tells the two apart."""
+    """Return the key of the cases of one edit; it counts the others, so that it differs from the first case's own."""
     return f"{_name(first)}-{first.case_id:08d}" + (f"-and-{len(others)}" if others else "")
 
 

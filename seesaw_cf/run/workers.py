@@ -34,12 +34,12 @@ _START = -1  # stands for the number of a task while an actor starts
 
 
 def rank_and_world() -> tuple[int, int]:
-    """This process's number and the number of processes, as `torchrun` sets them; (0, 1) without it."""
+    """Return this process's number and the number of processes, as `torchrun` sets them; (0, 1) without it."""
     return int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
 
 
 def local_device(device: str) -> str:
-    """What "auto" means under `torchrun` on a machine with GPUs: the one of this process's number on its node."""
+    """Return the device; "auto" under `torchrun` with GPUs is the one of this process's number on its node."""
     import torch
 
     if device == "auto" and "LOCAL_RANK" in os.environ and torch.cuda.is_available():
@@ -72,7 +72,7 @@ def run_share(run: Run, rank: int, world: int, first_failed: Callable[[], object
 
 
 def _claim(run: Run, rank: int, first_failed: Callable[[], object] | None) -> None:
-    """The first worker makes the folder the run's own; the rest wait for it and check."""
+    """Make the folder the run's own; all workers but the first wait for it and check."""
     start = time.monotonic()
     while rank and not run.store.claimed():
         waited = time.monotonic() - start
@@ -99,7 +99,7 @@ class _Worker:
         return run
 
     def ready(self) -> list[Line]:
-        """Answers as soon as the actor has its place and its model."""
+        """Return the log as soon as the actor has its place and its model."""
         with capture_log() as lines:
             _ = self.run
         return lines
@@ -235,7 +235,7 @@ class RayNode(TypedDict):
 
 
 def _count_actors(nodes: Sequence[RayNode], share: float, actors: int | None) -> int:
-    """How many actors of one CPU and `share` GPUs to start: those that were asked for and find a place on a node."""
+    """Return how many actors of one CPU and `share` GPUs to start: those asked for that find a place on a node."""
     resources = [node["Resources"] for node in nodes if node["Alive"]]
     cpus, gpus = ([has.get(kind, 0.0) for has in resources] for kind in ("CPU", "GPU"))
     # 1 / 0.1 places on a GPU are 10, whatever way the quotient is rounded.
@@ -251,7 +251,7 @@ def _count_actors(nodes: Sequence[RayNode], share: float, actors: int | None) ->
 
 
 def _get(ray: Any, reference: object) -> Any:
-    """What an actor answers; its own error, not Ray's wrapping of it."""
+    """Return what an actor answers; raise its own error, not Ray's wrapping of it."""
     try:
         return ray.get(reference)
     except ray.exceptions.RayTaskError as error:
@@ -259,7 +259,7 @@ def _get(ray: Any, reference: object) -> Any:
 
 
 def _get_or_fail(ray: Any, reference: object, when: str) -> Any:
-    """The answer of an actor that no other can stand in for."""
+    """Return the answer of an actor that no other can stand in for."""
     try:
         return _get(ray, reference)
     except _loss_errors(ray) as error:
@@ -267,7 +267,7 @@ def _get_or_fail(ray: Any, reference: object, when: str) -> Any:
 
 
 def _loss_errors(ray: Any) -> tuple[type[Exception], ...]:
-    """What a lost actor raises; one that took too much memory is killed under a name of its own."""
+    """Return what a lost actor raises; one that took too much memory is killed under a name of its own."""
     return ray.exceptions.RayActorError, ray.exceptions.OutOfMemoryError
 
 

@@ -76,7 +76,7 @@ class EditedScorer:
     how: str = "auto"
 
     def plan(self, jobs: Jobs) -> ScoringPlan:
-        """What the jobs cost, and which way they are scored."""
+        """Return what scoring the jobs costs either way, and the cheaper way."""
         tokenizer = self.scorer.tokenizer
         return self._plan([(delta, list(encode_many(tokenizer, clozes).asked)) for delta, clozes in jobs])
 
@@ -168,7 +168,7 @@ class EditedScorer:
     def _together(
         self, deltas: Sequence[WeightDelta], items: Sequence[Sequence[EncodedCloze]]
     ) -> list[list[ClozeScore]]:
-        """Scores of each edit's distinct items."""
+        """Score each edit's distinct items, all edits together."""
         starts = [0]
         for own in items:
             starts.append(starts[-1] + len(own))
@@ -206,7 +206,7 @@ class EditedScorer:
         hidden: Tensor | None,
         form: object,
     ) -> Answers:
-        """One pass of rows of any edits through the edited blocks."""
+        """Run rows of any edits through the edited blocks in one pass."""
         scorer = self.scorer
         packed = scorer.support.layout == "packed"
         layout = lay_out(rows, packed, scorer.device, scorer.model.dtype)
@@ -254,7 +254,7 @@ def score_each(scorer: Scorer, model: PreTrainedModel, jobs: Jobs) -> list[list[
 def _edited_rows(
     shared: Sequence[TrieRow], starts: Sequence[int], places: Sequence[dict[int, int]]
 ) -> Iterator[_EditedRow]:
-    """For every edit the parts of the shared rows that it asks, with items renumbered."""
+    """Yield, for every edit, the parts of the shared rows that it asks, with items renumbered."""
     for edit, own in enumerate(places):
         for row, start in zip(shared, starts, strict=True):
             common = {item for _, _, item in row.asks} & own.keys()
@@ -267,7 +267,7 @@ def _edited_rows(
 def _in_order(
     clozes: Sequence[Cloze], encoded: Encoded, items: Sequence[EncodedCloze], scores: Sequence[ClozeScore]
 ) -> list[ClozeScore]:
-    """Scores of items as answers to the clozes asked."""
+    """Return the scores of items as answers to the clozes asked, in their order."""
     answers = {cloze: ClozeScore(math.nan, 0, False, str(error)) for cloze, error in encoded.refused.items()}
     for item, score in zip(items, scores, strict=True):
         answers.update(dict.fromkeys(encoded.asked[item], score))

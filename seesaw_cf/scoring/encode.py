@@ -69,10 +69,10 @@ def check_fits(tokenizer: PreTrainedTokenizerBase, cloze: Cloze, item: EncodedCl
 
 
 def joined(cloze: Cloze) -> str:
-    """The text that is scored: one space between context and target unless either already has white space there.
+    """Join context and target to the text that is scored, by one space unless either has white space there.
 
     Raises:
-        PromptError: The context or the target has no visible character.
+        PromptError: The context or the target has no visible character, or holds half a surrogate pair.
     """
     for part, text in (("context", cloze.context), ("target", cloze.target)):
         if not text.strip():
@@ -86,7 +86,7 @@ def joined(cloze: Cloze) -> str:
 
 
 def has_half_pair(text: str) -> bool:
-    """Half a surrogate pair stands in it, which no tokenizer takes."""
+    """Return whether the text holds half a surrogate pair, which no tokenizer takes."""
     return not text.isascii() and any("\ud800" <= char <= "\udfff" for char in text)
 
 
@@ -130,7 +130,7 @@ def encode_cloze(tokenizer: PreTrainedTokenizerBase, cloze: Cloze) -> EncodedClo
 
 
 def leading_specials(tokenizer: PreTrainedTokenizerBase) -> tuple[int, ...]:
-    """The special tokens this tokenizer puts before a text (BOS), found by asking it with and without them."""
+    """Return the special tokens this tokenizer puts before a text (BOS), found by asking it with and without them."""
     with_specials, body = list(tokenizer("a")["input_ids"]), _body(tokenizer, "a")
     starts = range(len(with_specials) - len(body) + 1)
     lead = next((start for start in starts if with_specials[start : start + len(body)] == body), 0)
@@ -150,7 +150,7 @@ _CUTTERS = tuple(
 
 
 def cuts_at_spaces(tokenizer: PreTrainedTokenizerBase) -> bool:
-    """Between a visible character and a space followed by a letter, this tokenizer always begins a new token.
+    """Return whether this tokenizer always begins a new token at a space between a visible character and a letter.
 
     Then the ids of "context target" are those of "context" and those of " target", for any two. True only of
     fast byte-level tokenizers with a known regular expression, that treat the first word like any other, normalise
@@ -236,7 +236,7 @@ def _is_sound(cloze: Cloze) -> bool:
 def _wholes(
     tokenizer: PreTrainedTokenizerBase, clozes: Sequence[Cloze], heads: Mapping[str, list[int]]
 ) -> Iterator[list[int]]:
-    """Token ids of every cloze's text, put together from its parts where that is the same."""
+    """Return the token ids of every cloze's text, put together from its parts where that gives the same ids."""
     cuts = cuts_at_spaces(tokenizer)
     apart = [cuts and cloze.target[0].isalpha() and not cloze.context[-1].isspace() for cloze in clozes]
     targets = list(dict.fromkeys(cloze.target for cloze, parts in zip(clozes, apart) if parts))
@@ -248,7 +248,7 @@ def _wholes(
 
 
 def _bodies(tokenizer: PreTrainedTokenizerBase, texts: Sequence[str]) -> list[list[int]]:
-    """Token ids of every text, without special tokens; an empty list asks nothing (some tokenizers fail on it)."""
+    """Return the token ids of every text, without special tokens; for no texts ask nothing (some tokenizers fail)."""
     if not texts:
         return []
     answer = tokenizer(list(texts), add_special_tokens=False, return_attention_mask=False)["input_ids"]

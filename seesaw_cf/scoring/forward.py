@@ -39,7 +39,7 @@ class Answers(NamedTuple):
 
 
 def wide_dtype(dtype: torch.dtype) -> torch.dtype:
-    """Float32, or float64 for float64 models: what the head's output and the log-softmax are taken in."""
+    """Return float32, or float64 for float64 models: what the head's output and the log-softmax are taken in."""
     return torch.promote_types(dtype, torch.float32)
 
 
@@ -72,7 +72,7 @@ def ask(model: PreTrainedModel, rows: Sequence[TrieRow], layout: Layout) -> Answ
 
 
 def _peaks_and_sums(logits: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Of each row the largest logit, its place, and the sum of exp(logit - largest), in slabs for a CPU's cache."""
+    """Return each row's largest logit, its place, and the sum of exp(logit - largest); in slabs for a CPU's cache."""
     rows = len(logits) if logits.device.type != "cpu" else _SLAB
     peaks, sums = logits.new_empty(2, len(logits))
     firsts = torch.empty(len(logits), dtype=torch.long, device=logits.device)
@@ -91,7 +91,7 @@ def asked_places(rows: Sequence[TrieRow], layout: Layout) -> Tensor:
 
 @contextlib.contextmanager
 def tree_context(model: PreTrainedModel, layout: Layout, places: Tensor | None = None) -> Iterator[None]:
-    """What every forward pass over tries runs in: no gradients, attention by window when packed, the fast paths.
+    """Run the block without gradients, with the fast paths and, when packed, with attention by window.
 
     Args:
         model: As before afterwards.
@@ -107,7 +107,7 @@ def tree_context(model: PreTrainedModel, layout: Layout, places: Tensor | None =
 
 
 def feed(model: PreTrainedModel, layout: Layout) -> Any:
-    """The model's own forward pass over a layout.
+    """Run the model's own forward pass over a layout.
 
     What carries the tries are its documented arguments: position ids (a token's depth in its text) and a ready
     four-dimensional mask, which the library hands on as it is. The windows travel with them to the attention.
@@ -119,7 +119,7 @@ def feed(model: PreTrainedModel, layout: Layout) -> Any:
 
 
 def _logits(model: PreTrainedModel, layout: Layout, places: Tensor) -> Tensor:
-    """Logits (places, vocabulary) of the nodes at `places`, by the model's own forward pass and head."""
+    """Return logits (places, vocabulary) of the nodes at `places`, by the model's own forward pass and head."""
 
     def only_asked(_: object, args: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
         # The head sees asked nodes only: logits of the others would be most of the memory, and nobody reads them.
@@ -142,7 +142,7 @@ _HEAD_SLAB = 2**22
 
 @contextlib.contextmanager
 def wide_head(model: PreTrainedModel) -> Iterator[None]:
-    """Inside the block a bfloat16 or float16 model computes its logits in float32, when no gradients are asked for.
+    """Make a bfloat16 or float16 model compute logits in float32 while the block runs, unless gradients are on.
 
     Only plain linear heads are treated like this.
 
@@ -164,7 +164,7 @@ def wide_head(model: PreTrainedModel) -> Iterator[None]:
 
 
 def _wide(hidden: Tensor, head: nn.Linear) -> Tensor:
-    """All of the head at once where it is multiplied as it is; else a slab of it, so that it is never held twice."""
+    """Apply the head in float32: at once where it is multiplied as it is, else in slabs, so it is never held twice."""
     whole, flat = adds_in_float32(hidden), hidden.flatten(0, -2)
     rows = head.out_features if whole else max(1, _HEAD_SLAB // head.in_features)
     flat = flat if whole else flat.float()
@@ -181,7 +181,7 @@ def _wide(hidden: Tensor, head: nn.Linear) -> Tensor:
 
 
 def token_bytes(model: PreTrainedModel) -> int:
-    """Bytes that one token takes at the widest place of a block: streams, queries, keys, values, the MLP's inside."""
+    """Return the bytes of one token where a block is widest: streams, queries, keys, values, the MLP's inside."""
     config: Any = model.config.get_text_config(decoder=True)
     width = int(config.hidden_size)
     inner = next(
@@ -191,18 +191,18 @@ def token_bytes(model: PreTrainedModel) -> int:
 
 
 def logit_bytes(model: PreTrainedModel) -> int:
-    """Bytes that one asked token takes: its logits in the model's dtype and in float32, and their exponentials."""
+    """Return the bytes of one asked token: its logits in the model's dtype and in float32, and their exponentials."""
     rows = int(model.get_output_embeddings().weight.shape[0])
     return rows * (model.dtype.itemsize + 2 * max(4, model.dtype.itemsize))
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """An allocation failed, on any device."""
+    """Return whether the error is a failed allocation, on any device."""
     return isinstance(error, (torch.OutOfMemoryError, MemoryError)) or "can't allocate memory" in str(error)
 
 
 def split(rows: Sequence[TrieRow]) -> list[list[TrieRow]]:
-    """A pass cut in two: by rows, a single row by its items; nothing when one item is all there is."""
+    """Cut a pass in two: by rows, a single row by its items; return nothing when one item is all there is."""
     if len(rows) > 1:
         return [list(rows[: len(rows) // 2]), list(rows[len(rows) // 2 :])]
     items = sorted({item for row in rows for _, _, item in row.asks})

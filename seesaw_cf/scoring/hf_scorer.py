@@ -38,7 +38,7 @@ class Scorer(Protocol):
 
 
 def context_length(model: PreTrainedModel) -> int | None:
-    """The longest input the model's config allows in tokens, or None when it sets no limit."""
+    """Return the longest input the model's config allows in tokens, or None when it sets no limit."""
     config: Any = model.config.get_text_config(decoder=True)
     limit = getattr(config, "max_position_embeddings", None) or getattr(config, "n_positions", None)
     return int(limit) if limit else None
@@ -110,7 +110,7 @@ class HFScorer:
         return item
 
     def _forward(self, batch: list[EncodedCloze]) -> list[ClozeScore]:
-        """One forward pass over B encoded clozes, right-padded to the longest, T tokens."""
+        """Score B encoded clozes in one forward pass, right-padded to the longest, T tokens."""
         ids, mask = pad([item.ids for item in batch], embedding(self.model).device)
         logits = self.model(input_ids=ids, attention_mask=mask, use_cache=False).logits
         # Only the positions that predict a target token are normalised: (positions, vocabulary).
@@ -136,7 +136,7 @@ class HFScorer:
 
 
 def obstacle(model: PreTrainedModel, delta: WeightDelta) -> str:
-    """Why a delta cannot be applied per token; "" when it can.
+    """Return why a delta cannot be applied per token; "" when it can.
 
     Only products `left @ right` on the weight of a linear layer inside the list of transformer blocks can.
     """
@@ -160,7 +160,7 @@ def _is_linear(model: PreTrainedModel, path: str) -> bool:
 
 
 def first_block(model: PreTrainedModel, deltas: Sequence[WeightDelta]) -> tuple[nn.ModuleList, int] | None:
-    """The model's blocks and the number of the lowest one that any delta changes; None when nothing is changed.
+    """Return the model's blocks and the number of the lowest one that any delta changes; None when nothing is changed.
 
     Args:
         model: The model.
@@ -203,7 +203,7 @@ def per_token_deltas(
 
 
 def edited(model: PreTrainedModel, delta: WeightDelta) -> AbstractContextManager[object]:
-    """The model with one edit: in its weights, or as an extra term where writing would round much of it away.
+    """Apply one edit while the block runs: in the weights, or as an extra term where writing would lose much of it.
 
     Args:
         model: The unedited model; as before after the block.
@@ -215,7 +215,7 @@ def edited(model: PreTrainedModel, delta: WeightDelta) -> AbstractContextManager
 
 
 def _term(module: Any, name: str, deltas: Sequence[WeightDelta], owners: Tensor, places: Tensor | None) -> Any:
-    """The hook that adds `x A B` of each token's own edit to a linear layer's output."""
+    """Return the hook that adds `x A B` of each token's own edit to a linear layer's output."""
     weight: Tensor = module.weight
     wide = torch.promote_types(weight.dtype, torch.float32)
     ins, outs, owner = [], [], []

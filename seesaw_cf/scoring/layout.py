@@ -99,7 +99,7 @@ def make_rows(items: Sequence[EncodedCloze], target: int, limit: int) -> list[Tr
 
 
 def _shared(before: tuple[int, ...], ids: tuple[int, ...]) -> int:
-    """Length of the common start of what was fed and what is to be fed."""
+    """Return the length of the common prefix of what was fed and what is to be fed."""
     count = 0
     for old, new in zip(before, ids[:-1]):
         if old != new:
@@ -109,7 +109,7 @@ def _shared(before: tuple[int, ...], ids: tuple[int, ...]) -> int:
 
 
 def subset(row: TrieRow, items: Iterable[int]) -> tuple[TrieRow, list[int]]:
-    """The part of a row that some of its items need.
+    """Return the part of a row that some of its items need.
 
     Args:
         row: Any row.
@@ -137,7 +137,7 @@ def subset(row: TrieRow, items: Iterable[int]) -> tuple[TrieRow, list[int]]:
 
 
 def chunks(rows: Sequence[AnyRow], tokens: int, asks: int, *, padded: bool) -> Iterator[list[AnyRow]]:
-    """Groups rows, longest first, into forward passes; packed ones are about equally large.
+    """Yield rows, longest first, grouped into forward passes; packed ones are about equally large.
 
     Args:
         rows: Made by `make_rows`.
@@ -163,7 +163,7 @@ def chunks(rows: Sequence[AnyRow], tokens: int, asks: int, *, padded: bool) -> I
 
 
 def unique_nodes(items: Iterable[EncodedCloze]) -> int:
-    """Nodes of the one trie over all items: the tokens that have to be fed at the least."""
+    """Count the nodes of the one trie over all items: the fewest tokens that have to be fed."""
     total = 0
     before: tuple[int, ...] = ()
     for ids, _ in sorted(items):
@@ -255,7 +255,7 @@ def _packed(rows: Sequence[TrieRow], device: torch.device, dtype: torch.dtype, w
 
 
 def _ancestors(row: TrieRow, node: int) -> list[int]:
-    """The nodes above a node, from the first token on."""
+    """Return the nodes above a node, from the first token on."""
     nodes = []
     while (node := row.parents[node]) >= 0:
         nodes.append(node)
@@ -263,7 +263,7 @@ def _ancestors(row: TrieRow, node: int) -> list[int]:
 
 
 def _mask(nodes: Tensor, keys: Tensor, ends: Tensor, dtype: torch.dtype) -> Tensor:
-    """(rows, 1, nodes, keys): node j sees key i exactly when i <= j < end[i]."""
+    """Return a mask (rows, 1, nodes, keys) in which node j sees key i exactly when i <= j < end[i]."""
     sees = (nodes[:, :, None] >= keys[:, None, :]) & (nodes[:, :, None] < ends[:, None, :])
     lowest = torch.finfo(dtype).min
     return torch.full(sees.shape, lowest, dtype=dtype, device=nodes.device).masked_fill_(sees, 0.0)[:, None]
@@ -316,7 +316,7 @@ class ScoringPlan:
 
 
 def only_restore(texts: Sequence[Sequence[EncodedCloze]], blocks: nn.ModuleList | None, reason: str) -> ScoringPlan:
-    """The plan of edits that cannot be scored together.
+    """Return the plan for edits that cannot be scored together.
 
     Args:
         texts: For each edit its distinct texts.

@@ -129,7 +129,7 @@ def _sizes(limit: int) -> set[int]:
 
 
 def _nothing(model: PreTrainedModel) -> WeightDelta | None:
-    """An edit of a block in the middle that changes nothing; None for a model without linear layers there."""
+    """Return an edit of the middle block that changes nothing; None where no linear layer is found there."""
     blocks = transformer_blocks(model)
     if blocks is None:
         return None

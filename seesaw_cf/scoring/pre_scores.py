@@ -42,7 +42,7 @@ _SCORE = _SCHEMA.names[2:]  # fields of `ClozeScore`, in their order
 
 
 def blocks(clozes: Iterable[Cloze], size: int = 4096) -> list[list[Cloze]]:
-    """Distinct clozes in sorted order, cut into blocks: the same set gives the same blocks in any order.
+    """Cut distinct clozes, in sorted order, into blocks: the same set gives the same blocks in any order.
 
     Args:
         clozes: Any; duplicates count once.
@@ -89,7 +89,7 @@ def pre_scores(
 def _score(
     scorer: Scorer, part: list[Cloze], file: Path, exchange: Exchange | None, *, wait: bool
 ) -> list[ClozeScore] | None:
-    """The scores of a block, read or made and cached; None while another process makes them, unless to `wait` for."""
+    """Return the scores of a block, read or made and cached; None while another process makes them, unless `wait`."""
     lock = file.with_suffix(".lock")
     with file_lock(lock, wait=wait, required=False) as mine:
         if not mine:
@@ -115,7 +115,7 @@ def _name(file: Path) -> str:
 
 
 def _read(file: Path, part: list[Cloze], exchange: Exchange | None) -> list[ClozeScore] | None:
-    """The cached scores of exactly these clozes, or None: a damaged file is a cache miss."""
+    """Return the cached scores of exactly these clozes, or None: a damaged file is a cache miss."""
     if not file.exists() and (exchange is None or not exchange.fetch(_name(file), file)):
         return None
     try:

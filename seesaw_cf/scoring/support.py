@@ -77,7 +77,7 @@ def find_support(model: PreTrainedModel) -> Support:
 
 
 def _known_obstacle(model: PreTrainedModel) -> str:
-    """What the model's signature and config say against tries; "" for nothing."""
+    """Return what the model's signature and config say against tries; "" for nothing."""
     config: Any = model.config.get_text_config(decoder=True)
     if model.get_output_embeddings() is None:
         return "the model has no output embedding module"
@@ -99,7 +99,7 @@ def _trial_items(model: PreTrainedModel) -> list[EncodedCloze]:
 
 
 def _one_by_one(model: PreTrainedModel, items: Sequence[EncodedCloze]) -> list[float]:
-    """log p of every asked token, one ordinary forward pass for each item."""
+    """Return log p of every asked token, from one ordinary forward pass for each item."""
     scores: list[float] = []
     device = embedding(model).device
     for ids, start in items:

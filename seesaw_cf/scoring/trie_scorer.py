@@ -119,7 +119,7 @@ class TrieScorer:
         return embedding(self.model).device
 
     def describe(self) -> JsonObject:
-        """What a run's manifest records about this scorer: everything that can change rounding."""
+        """Return what a run's manifest records about this scorer: everything that can change rounding."""
         logits = {"logit_bytes": _logit_room(self.device)} if self.device.type == "cuda" else {}
         return {"scorer": type(self).__name__, "max_tokens": self.tokens_per_pass, **logits, **asdict(self.support)}
 
@@ -195,19 +195,19 @@ class TrieScorer:
         return []
 
     def rows(self, items: Sequence[EncodedCloze]) -> list[TrieRow]:
-        """Trie rows of sorted, distinct items, none longer than a sliding window."""
+        """Put sorted, distinct items into trie rows, none longer than a sliding window."""
         limit = max([self.tokens_per_pass, *(4 * len(item.ids) for item in items)])
         return make_rows(items, _ROW, min(limit, window(self.model) or limit))
 
     def chunks(self, rows: Sequence[AnyRow]) -> Iterator[list[AnyRow]]:
-        """Rows grouped into forward passes."""
+        """Group rows into forward passes."""
         room = _logit_room(self.device)
         room = room if self.memory is None else min(room, self.memory // 2)
         asks = max(1, room // logit_bytes(self.model))
         return chunks(rows, self.tokens_per_pass, asks, padded=self.support.layout == "padded")
 
     def _forward(self, rows: Sequence[TrieRow]) -> Iterator[Answers]:
-        """Answers of one pass; of two half as large when memory runs out."""
+        """Yield the answers of one pass, or of two half as large when memory runs out."""
         packed = self.support.layout == "packed"
         try:
             answers = forward_rows(self.model, rows, packed)
@@ -225,7 +225,7 @@ class TrieScorer:
 
 
 def to_scores(items: Sequence[EncodedCloze], parts: Iterable[Answers]) -> list[ClozeScore]:
-    """Sums the answers about single tokens to one score for each item.
+    """Sum the answers about single tokens into one score for each item.
 
     Args:
         items: What was asked.

@@ -42,7 +42,7 @@ def _attend(
     trie_windows: Windows | None = None,
     **options: Any,
 ) -> tuple[Tensor, None]:
-    """The library's own attention over windows in place of one sequence.
+    """Apply the library's own attention to windows in place of one sequence.
 
     Args:
         module: The attention layer.
@@ -79,7 +79,7 @@ AttentionInterface.register(_NAME, _attend)
 
 @contextlib.contextmanager
 def window_attention(model: PreTrainedModel) -> Iterator[None]:
-    """Inside the block the model's attention is `_attend`.
+    """Make `_attend` the model's attention while the block runs.
 
     Args:
         model: Its attention is what it was before afterwards, also after an exception.

@@ -165,7 +165,7 @@ def _task_results(evidence: Evidence) -> list[Result]:
 
 
 def _source(evidence: Evidence, repo: str) -> dict[str, str]:
-    """Where the rows behind the numbers are: in the repository itself."""
+    """Return where the rows behind the numbers are: in the repository itself."""
     place = f"{constants.ENDPOINT}/{repo}"
     return {
         "source_url": f"{place}/blob/main/{SCORES_FILE}" if evidence.scores is not None else place,
@@ -174,7 +174,7 @@ def _source(evidence: Evidence, repo: str) -> dict[str, str]:
 
 
 def _facts(result: Result) -> JsonObject:
-    """n, what was before, and the interval or why there is none."""
+    """Return n, the number before the edit, and the interval or why there is none."""
     estimate = result.estimate
     facts: JsonObject = {"n": estimate.n}
     if result.before is not None:

@@ -130,7 +130,7 @@ def _rows_of(folder: Path, editor: str, unit: str, protocol: str) -> pa.Table:
 
 
 def _unit(row: Row, protocol: str) -> str:
-    """Name of the folder of the unit that an edit belongs to; see `seesaw_cf.run.runner.units`."""
+    """Return the name of the folder of the unit that an edit belongs to; see `seesaw_cf.run.runner.units`."""
     if protocol == WHOLE:
         return GIVEN
     name = "-".join(filter(None, (row["relation_id"], row["effect_relation_id"])))
@@ -138,7 +138,7 @@ def _unit(row: Row, protocol: str) -> str:
 
 
 def _results(rows: pa.Table) -> Iterator[Result]:
-    """Numbers of the records that ask about other properties have their own tasks, also about the edits."""
+    """Yield all results; records that ask about other properties have their own tasks, also about the edits."""
     cases = pc.unique(rows.filter(pc.equal(rows["kind"], "cross_property"))["case_id"])
     of_properties = pc.is_in(rows["case_id"], cases)
     for part, prefix in ((rows.filter(pc.invert(of_properties)), ""), (rows.filter(of_properties), "cross_property_")):
@@ -167,7 +167,7 @@ def _log_odds(task: str, prompts: pd.DataFrame, sign: int) -> Iterator[Result]:
 
 
 def _changes(rows: pa.Table) -> Iterator[Result]:
-    """D for people who hold the new target (in log-odds and probability) and the old one; then by group."""
+    """Yield D for people who hold the new target (in log-odds and probability) or the old one; then by group."""
     prompts = _prompts(rows, "cross_subject", "summed")
     new = prompts[prompts["holds"] == "target_new"]
     odds = _prompts(rows, "cross_subject", "log_odds")
@@ -187,7 +187,7 @@ def _changes(rows: pa.Table) -> Iterator[Result]:
 
 
 def _prompts(rows: pa.Table, kind: str, score: ScoreForm) -> pd.DataFrame:
-    """One row per scored prompt of a kind."""
+    """Return one row per scored prompt of a kind."""
     from seesaw_cf.effects import prompt_effects  # lazily: statistics are not needed to save a delta
 
     effects = prompt_effects(rows, score=score, kind=kind)
@@ -195,7 +195,7 @@ def _prompts(rows: pa.Table, kind: str, score: ScoreForm) -> pd.DataFrame:
 
 
 def _properties(rows: pa.Table) -> pd.DataFrame:
-    """Log-odds of the best right against the best wrong candidate, before and after, one row per case and property."""
+    """Return log-odds of the best right against the best wrong candidate, before and after, per case and property."""
     import pandas as pd
 
     from seesaw_cf.effects.accuracy import answers
@@ -210,13 +210,13 @@ def _properties(rows: pa.Table) -> pd.DataFrame:
 
 
 def _best(logprobs: Sequence[float], right: list[bool]) -> float:
-    """Best right minus best wrong log-probability; NaN where one is missing."""
+    """Return the best right minus the best wrong log-probability; NaN where one is missing."""
     sides = {side: [value for value, is_right in zip(logprobs, right) if is_right is side] for side in (True, False)}
     return float("nan") if any(value != value for value in logprobs) else max(sides[True]) - max(sides[False])
 
 
 def _estimate(prompts: pd.DataFrame, values: pd.Series, clusters: tuple[str, ...]) -> Estimate:
-    """Mean of case means, clustered by columns of `prompts`, and by edit where there are several."""
+    """Return the mean of case means, clustered by columns of `prompts`, and by edit where there are several."""
     import numpy as np
 
     from seesaw_cf.stats import case_weights, clustered_mean

@@ -186,7 +186,7 @@ def _check_files(moments: MomentSet) -> None:
 
 
 def _card(repo: str, moments: MomentSet, record: MomentRecord) -> str:
-    """README.md; every text of the record is escaped."""
+    """Return the text of README.md; every text of the record is escaped."""
     rows = []
     for layer in moments.layers:
         facts, file = moments.files.outline(layer), moments.files.path(layer).name

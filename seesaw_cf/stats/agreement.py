@@ -26,7 +26,7 @@ NAN = float("nan")
 
 
 def as_ratings(rows: Sequence[Sequence[float | None]], scale: Sequence[float] | None = None) -> Floats:
-    """A table of ratings with NaN for missing labels.
+    """Return a table of ratings with NaN for missing labels.
 
     Args:
         rows: One list per item with one label per annotator, in the same order of annotators; None or NaN = missing.
@@ -69,10 +69,10 @@ def _label(where: str, value: object) -> float:
 
 
 def cohen_kappa(table: Floats) -> float:
-    """Agreement of two annotators beyond chance, over items both labelled; NaN when chance agreement is 1.
+    """Return Cohen's kappa of the first two annotators, over items both labelled; NaN when chance agreement is 1.
 
     Raises:
-        RecordError: There are not two annotators.
+        RecordError: There are fewer than two annotators.
 
     Source: Cohen (1960), unweighted.
     """
@@ -81,10 +81,10 @@ def cohen_kappa(table: Floats) -> float:
 
 
 def fleiss_kappa(table: Floats) -> float:
-    """Agreement of n annotators beyond chance, over items that all labelled; NaN when chance agreement is 1.
+    """Return Fleiss' kappa of n annotators, over items that all labelled; NaN when chance agreement is 1.
 
     Raises:
-        RecordError: There are not two annotators.
+        RecordError: There are fewer than two annotators.
 
     Source: Fleiss (1971).
     """
@@ -93,12 +93,12 @@ def fleiss_kappa(table: Floats) -> float:
 
 
 def _whole(parts: sums.Parts, table: Floats, figure: sums.Figure) -> float:
-    """The figure of all items."""
+    """Return the figure over all items."""
     return Coefficient(parts, figure).of(parts(table, np.unique(table[~np.isnan(table)])))
 
 
 def krippendorff_alpha(table: Floats, level: str = "nominal") -> float:
-    """Krippendorff's alpha over all labels there are; NaN when fewer than two labels differ or nothing can be paired.
+    """Return Krippendorff's alpha over all labels given; NaN when fewer than two different labels can be paired.
 
     Args:
         table: (items, annotators), NaN = missing.
@@ -158,7 +158,7 @@ class Agreement:
     majority_share: float
 
     def row(self) -> JsonObject:
-        """The figures by name; `cohen` also has the mean over pairs."""
+        """Return the figures by name; `cohen` also has the mean over pairs."""
         tables = {"percent": self.percent, "cohen": self.cohen, "krippendorff": self.krippendorff}
         shown = {key: {n: _shown(e) for n, e in table.items()} for key, table in tables.items()}
         shown["cohen"]["mean"] = {"value": float(np.mean([kappa.value for kappa in self.cohen.values()]))}
@@ -179,7 +179,7 @@ def annotator_agreement(
     draws: int = 1000,
     seed: int = 0,
 ) -> Agreement:
-    """Every agreement figure of one table of ratings.
+    """Return every agreement figure of one table of ratings.
 
     Args:
         ratings: See `as_ratings`.

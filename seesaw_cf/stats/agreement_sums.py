@@ -27,7 +27,7 @@ def _labels(table: Floats, values: Floats) -> tuple[NDArray[np.intp], NDArray[np
 
 
 def label_pairs(table: Floats, values: Floats) -> sparse.csr_array:
-    """Per item the cell of two annotators' table of labels that it falls into, (items, values squared)."""
+    """Return, per item, the cell of two annotators' table of labels that it falls into, (items, values squared)."""
     at, there = _labels(table, values)
     rows = np.flatnonzero(there.all(axis=1))
     cells = at[rows, 0] * values.size + at[rows, 1]
@@ -35,7 +35,7 @@ def label_pairs(table: Floats, values: Floats) -> sparse.csr_array:
 
 
 def kappa_of(sums: Floats) -> Floats:
-    """Cohen's kappa of two annotators' tables, unweighted; NaN when chance agreement is 1."""
+    """Return Cohen's kappa of two annotators' tables, unweighted; NaN when chance agreement is 1."""
     table = _square(sums)
     total = table.sum(axis=(1, 2))
     agree = _ratio(np.trace(table, axis1=1, axis2=2), total)
@@ -44,7 +44,7 @@ def kappa_of(sums: Floats) -> Floats:
 
 
 def fleiss_counts(table: Floats, values: Floats) -> sparse.csr_array:
-    """Per whole item how often each label is given, and the share of agreeing pairs; (items, values + 1)."""
+    """Return, per item that all labelled, the shares of labels and of agreeing pairs, (items, values + 1)."""
     at, there = _labels(table, values)
     whole = np.asarray(there.all(axis=1))
     counts = np.zeros((len(table), values.size))
@@ -56,7 +56,7 @@ def fleiss_counts(table: Floats, values: Floats) -> sparse.csr_array:
 
 
 def fleiss_of(sums: Floats) -> Floats:
-    """Fleiss' kappa; NaN when chance agreement is 1."""
+    """Return Fleiss' kappa; NaN when chance agreement is 1."""
     counts, n_items = sums[:, :-1], sums[:, :-1].sum(axis=1)
     return _beyond(_ratio(sums[:, -1], n_items), _ratio((counts**2).sum(axis=1), n_items**2))
 
@@ -76,7 +76,7 @@ def coincidences(table: Floats, values: Floats) -> sparse.csr_array:
 
 
 def alpha_of(level: str, values: Floats) -> Figure:
-    """Krippendorff's alpha of coincidences; NaN when fewer than two labels can be paired.
+    """Return the function from coincidences to Krippendorff's alpha; NaN without two different labels to pair.
 
     Source: Krippendorff (2011).
     """

@@ -43,7 +43,7 @@ _NONE = (float("nan"),) * 3
 
 
 def cluster_weights(n_clusters: int, draws: int, seed: int) -> Floats:
-    """How often each cluster is drawn in each bootstrap sample.
+    """Return how often each cluster is drawn in each bootstrap sample.
 
     Args:
         n_clusters: Number of clusters (cases, people).
@@ -65,7 +65,7 @@ def cluster_weights(n_clusters: int, draws: int, seed: int) -> Floats:
 
 
 def ratio_draws(weights: Floats, numerators: Floats, denominators: Floats) -> Floats:
-    """The weighted ratio of sums in every bootstrap sample.
+    """Return the weighted ratio of sums in every bootstrap sample.
 
     Args:
         weights: (draws, clusters).
@@ -94,7 +94,7 @@ def interval(draws: Floats, level: float = LEVEL) -> tuple[float, float, float]:
 
 
 def mean_interval(values: Floats, counts: Floats, draws: int, seed: int) -> tuple[float, float, float]:
-    """`interval` of a mean over clusters that are drawn whole.
+    """Return the `interval` of a mean over clusters that are drawn whole.
 
     Args:
         values: (clusters,) the sum of values per cluster.
@@ -115,7 +115,7 @@ def pigeonhole_draws(
     seed: int,
     chunk: int = 250,
 ) -> Floats:
-    """Means of case means in samples that resample edits and people independently (crossed bootstrap).
+    """Return means of case means in samples that resample edits and people independently (crossed bootstrap).
 
     A person drawn twice counts twice in every edit; an edit drawn twice counts twice for every person.
 

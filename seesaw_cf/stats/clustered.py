@@ -28,7 +28,7 @@ Few = tuple[str, int, float]
 
 
 def case_weights(case: Codes, member: NDArray[np.bool_]) -> Floats:
-    """Weights that make a weighted sum the mean of case means over the member rows; they add up to 1.
+    """Return weights that make a weighted sum the mean of case means over the member rows; they add up to 1.
 
     Args:
         case: (n,) case code of every row.

@@ -119,7 +119,7 @@ class Crossing:
         return _Dimension(1, code, shares, scale * bias, cube, df)
 
     def errors(self, values: Floats) -> tuple[Floats, Floats, Floats, Floats]:
-        """Estimate, standard error, degrees of freedom, and skewness of the estimate.
+        """Return the estimate, its standard error, degrees of freedom and skewness.
 
         Args:
             values: (n, columns) finite observations; each column is a separate data set.
@@ -165,14 +165,14 @@ class Crossing:
         return ClusterSums(parts, np.array(first.shares), first.scale, first.df)
 
     def _residuals(self, dimension: _Dimension, y: Floats) -> Floats:
-        """(columns, clusters) weighted sums of every cluster, without what they add to the estimate."""
+        """Return (columns, clusters) weighted sums of every cluster, without what they add to the estimate."""
         sums = np.array([np.bincount(dimension.code, column * self._weight) for column in y])
         for sign, share, part in zip(_SIGNS, dimension.shares, self._parts):
             sums -= sign * np.outer(y @ part, share)
         return sums
 
     def _centred(self, y: Floats) -> Floats:
-        """Values without what a contrast within clusters cancels, the cluster's mean; residuals keep their variance.
+        """Remove each cluster's mean, which a contrast within clusters cancels; residuals keep their variance.
 
         Otherwise effects on a whole cluster would be taken off twice from the other dimensions.
         """
@@ -200,7 +200,7 @@ def by_cluster(code: Codes, values: Floats) -> Floats:
 
 
 def _balanced(shares: Sequence[Floats]) -> bool:
-    """Both parts give every cluster the same weight, so that the cluster's own effect cancels in their difference."""
+    """Return whether both parts weight every cluster the same, so that its own effect cancels in their difference."""
     return len(shares) == 2 and bool(np.allclose(shares[0], shares[1], rtol=0, atol=1e-9))
 
 
@@ -215,7 +215,7 @@ def _cube(share: Floats) -> float:
 
 
 def _satterthwaite(shares: Sequence[Floats], scale: Floats) -> tuple[float, float]:
-    """Bias factor and degrees of freedom of `scale @ sums**2` when every cluster has a separate effect.
+    """Return the bias factor and degrees of freedom of `scale @ sums**2` when every cluster has a separate effect.
 
     With independent cluster effects u of variance 1 the centred cluster sums of a part with shares a are
     (diag(a) - a a') u, so their covariance V is diag(a^2) plus a matrix of rank two. The sum of squares has mean tr(CV)

@@ -20,7 +20,7 @@ Correction = Literal["holm", "bh", "by"]
 
 
 def adjust(p_values: ArrayLike, method: Correction = "holm") -> Floats:
-    """Adjusted p-values of one family; NaN (no test was done) stays NaN and does not count as a test.
+    """Adjust the p-values of one family; NaN (no test was done) stays NaN and does not count as a test.
 
     Args:
         p_values: p-values in 0..1 or NaN.
@@ -65,16 +65,16 @@ class Adjusted:
     p_adjusted: float
 
     def row(self) -> JsonObject:
-        """The columns of a table."""
+        """Return the columns of a table row."""
         return self.columns("value", "low", "high", "p", "n", "note")
 
     def columns(self, *names: str) -> JsonObject:
-        """Some of the fields of the estimate by name, and `p_adjusted`."""
+        """Return some fields of the estimate by name, and `p_adjusted`."""
         return self.estimate.columns(*names) | {"p_adjusted": self.p_adjusted}
 
 
 def adjusted(family: Mapping[str, Estimate]) -> dict[str, Adjusted]:
-    """Every estimate of one family with its p after Holm's correction."""
+    """Return every estimate of one family with its p after Holm's correction."""
     values = adjust([estimate.p for estimate in family.values()])
     return {name: Adjusted(estimate, float(p)) for (name, estimate), p in zip(family.items(), values)}
 

@@ -32,7 +32,7 @@ def plain(value: object) -> Any:
 
 
 def as_json(function: Callable[P, Any]) -> Callable[P, dict[str, Any]]:
-    """The function with its result as plain JSON types, for `evaluate`; the signature stays."""
+    """Make a function return plain JSON types, for `evaluate`; the signature stays."""
 
     @functools.wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> dict[str, Any]:
@@ -42,5 +42,5 @@ def as_json(function: Callable[P, Any]) -> Callable[P, dict[str, Any]]:
 
 
 def json_text(value: object) -> str:
-    """A result as the text of a JSON file; numbers that are not finite are null, text stays as it is."""
+    """Return a result as the text of a JSON file; numbers that are not finite are null, text stays as it is."""
     return json.dumps(plain(value), indent=1, allow_nan=False, ensure_ascii=False) + "\n"

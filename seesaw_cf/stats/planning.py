@@ -48,7 +48,7 @@ class Components:
 
 
 def variance_components(values: Floats, edit: Codes, person: Codes, template: Codes | None = None) -> Components:
-    """The components of a mean, by moments: squared sums per edit, person, both, template and value.
+    """Return the components of a mean, by moments: squared sums per edit, person, both, template and value.
 
     Args:
         values: (n,) finite values.
@@ -166,7 +166,7 @@ def _scaled(matrix: sparse.csr_array, size: Floats) -> sparse.csr_array:
 
 
 def minimum_detectable_effect(stderr: float, df: float, *, alpha: float = 0.05, power: float = 0.8) -> float:
-    """The effect that a two-sided test of level `alpha` with this standard error finds with probability `power`."""
+    """Return the effect that a two-sided test of level `alpha` with this standard error detects with power `power`."""
     return float((stats.t.ppf(1 - alpha / 2, df) + stats.t.ppf(power, df)) * stderr)
 
 
@@ -226,7 +226,7 @@ def plan(
     power: float = 0.8,
     max_edits: int = 100_000,
 ) -> Plan:
-    """The smallest number of edits that finds an effect `delta`.
+    """Return the study with the fewest edits, at least five, that finds an effect `delta`.
 
     The variance of a mean over E edits, P people, Q people under an edit, T templates under an edit and N prompts is
     edit^2 / E + person^2 / P + pair^2 / Q + template^2 / T + rest^2 / N. In a contrast of a share s of the people with
@@ -300,14 +300,14 @@ class Precision:
         return self.edits + self.people + self.both
 
     def stderr(self, edits: float = 1.0, people: float = 1.0) -> float:
-        """The standard error with that many times as many edits and people."""
+        """Return the standard error with that many times as many edits and people."""
         return float(np.sqrt(self._variances(edits, people)))
 
     def _variances(self, edits: Floats | float, people: Floats | float) -> Floats:
         return np.asarray(self.edits / edits + self.people / people + self.both / (edits * people))
 
     def detectable(self, edits: Floats | float, people: Floats | float, alpha: float, power: float) -> Floats:
-        """The smallest effect that is found, for each pair of factors."""
+        """Return the smallest effect that is found, for each pair of factors."""
         variance = self._variances(edits, people)
         of_edits = (self.edits / edits) ** 2 / np.maximum(self.effective_edits * edits - 1, 1)
         rest = (variance - self.edits / edits) ** 2 / np.maximum(self.effective_people * people - 1, 1)
@@ -315,7 +315,7 @@ class Precision:
         return np.asarray((stats.t.isf(alpha / 2, df) + stats.t.ppf(power, df)) * np.sqrt(variance))
 
     def factors(self, effect: float, alpha: float, power: float) -> tuple[float, float, tuple[float, float]]:
-        """How many times as many edits alone, people alone, or both (the fewest prompts) find an effect.
+        """Return how many times as many edits alone, people alone, or both (the fewest prompts) find an effect.
 
         Returns:
             Factors of at least 1; infinite where `_FACTORS` hold none that is enough.

@@ -18,7 +18,7 @@ from seesaw_cf.stats.clustered import too_few
 
 
 def t_test(values: Floats) -> tuple[float, float, str]:
-    """Two-sided one-sample t-test against 0.
+    """Run a two-sided one-sample t-test against 0.
 
     Source: SEESAW-CF appendix D, "a t-test, conducted with scipy", over case-level differences.
     Deviates: with fewer than two values, or all values equal, no test is made (scipy gives p = 0 for the latter,
@@ -39,7 +39,7 @@ def t_test(values: Floats) -> tuple[float, float, str]:
 
 
 def mcnemar(lost: int, gained: int) -> float:
-    """Exact two-sided p-value for "as many answers lost as gained" among paired answers; 1 when none changed.
+    """Return the exact two-sided p for "as many answers lost as gained" among paired answers; 1 when none changed.
 
     Source: McNemar (1947), exact form: binomial with probability 1/2 over the discordant pairs.
     """
@@ -51,7 +51,7 @@ def mcnemar(lost: int, gained: int) -> float:
 def paired_change(
     pre: NDArray[np.bool_], post: NDArray[np.bool_], n: float, level: float = LEVEL
 ) -> tuple[float, float]:
-    """Interval of the difference of two shares of the same cases, after minus before; it exists where nothing changed.
+    """Return an interval of a share's change, after minus before, in the same cases; it exists where nothing changed.
 
     Args:
         pre, post: (cases,) whether the answer was right.
@@ -93,7 +93,7 @@ def _wilson(value: float, n: float, level: float) -> tuple[float, float, float]:
 
 
 def share_interval(value: float, n: float, level: float = LEVEL) -> tuple[float, float]:
-    """Interval of a share of `n` independent cases; it always has a width.
+    """Return the interval of a share of `n` independent cases; it always has a width.
 
     Args:
         value: The share, 0..1.
@@ -179,7 +179,7 @@ short types, whose noise every run measures."""
 
 
 def tolerance(manifest: Mapping[str, Any]) -> tuple[float, str]:
-    """The limit of a run and where it comes from.
+    """Return the largest difference that is a tie in a run, and where that limit comes from.
 
     Args:
         manifest: The run's `manifest.json`: twice the largest spread in `machine["noise"]` (a difference has two

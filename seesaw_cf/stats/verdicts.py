@@ -43,7 +43,7 @@ class Verdict:
 
 
 def equivalence_p(value: float, stderr: float, df: float, margin: float) -> float:
-    """p-value of two one-sided tests that the effect lies within (-margin, margin).
+    """Return the p-value of two one-sided tests that the effect lies within (-margin, margin).
 
     Source: Schuirmann (1987), TOST.
 
@@ -68,7 +68,7 @@ def verdict(
     scale: str = "effect",
     edits: int | None = None,
 ) -> Verdict:
-    """The one of five claims that the numbers support.
+    """Return the one of five claims that the numbers support.
 
     Rules, in order: no interval -> not testable. A noise floor that was not measured -> undetermined. Significant
     (corrected p below alpha, |value| above the noise floor) and |value| above the margin -> worse off (value below 0:

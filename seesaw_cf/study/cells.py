@@ -44,7 +44,7 @@ class StudyCell:
         return model, records, protocol, editor
 
     def folder(self, out: Path) -> Path:
-        """The run folder."""
+        """Return the run folder."""
         return out / "cells" / self.name
 
 
@@ -53,7 +53,7 @@ Record = dict[str, Any]
 
 
 def cells_of(study: Study) -> list[StudyCell]:
-    """Every cell, in the order of the file."""
+    """Return every cell, in the order of the file."""
     return [
         StudyCell(f"{model}/{records}/{protocol}/{editor}", base, record_set, settings)
         for model, base in study.models.items()

@@ -84,7 +84,7 @@ class StudySummary:
         return _list(names)
 
     def groups(self, verdict: str) -> str:
-        """Groups with this verdict, the surest first."""
+        """List the groups with this verdict, the surest first."""
         return listed(claim.short for claim in self.claims if claim.verdict == verdict)
 
     @property
@@ -132,7 +132,7 @@ STUDY_TITLE: Sequence[TitleRules[StudySummary]] = (
 
 
 def _is_harm(change: LevelChange) -> bool:
-    """Whether a change is shown, and for the worse."""
+    """Return whether a change is shown, and for the worse."""
     return change.is_shown and change.size > 0
 
 
@@ -180,7 +180,7 @@ def conclude(comparison: Comparison, title: str, missing: Sequence[str] = ()) ->
 
 
 def _rest(words: Sequence[str], count: str) -> str:
-    """The first few, and how many there are; "" where the title holds all."""
+    """Return the first few, and how many there are; "" where the title holds all."""
     return f"{'; '.join(words[:_NAMED])} ({len(words)} {count})." if len(words) > 1 else ""
 
 
@@ -194,7 +194,7 @@ def _edited(comparison: Comparison) -> str:
 
 
 def _counts(lines: Sequence[ComparedEditor]) -> list[int]:
-    """Edits of each line."""
+    """Count the edits of each line."""
     return [int((line.member.results.distinct["editor"] == line.name).sum()) for line in lines]
 
 
@@ -208,14 +208,14 @@ def _failed(lines: Mapping[str, ComparedEditor]) -> list[str]:
 
 
 def _beside(change: LevelChange, line: ComparedEditor) -> str:
-    """The change of a line and of the control that decides, in words."""
+    """Return the change of a line and of the control that decides, in words."""
     marks = {name: words for name, _, words in level_marks(change.row, line.member.results)}
     control = marks.get(str(change.row["control"]), "")
     return marks[line.name] + (f"; control {control}" if control else "")
 
 
 def _ranks(comparison: Comparison) -> dict[str, str]:
-    """Measure -> the lines that are best on it, those that are worst, and whether that difference is shown."""
+    """Return for each measure the lines that are best and worst on it, and whether that difference is shown."""
     table, ranks = matrix_table(comparison), {}
     labels = comparison.labels
     rows = [(labels.get(tuple(row[name] for name in NAMES), ""), row) for row in rows_of(table.frame)]
@@ -233,7 +233,7 @@ def _ranks(comparison: Comparison) -> dict[str, str]:
 
 
 def _is_shown(comparison: Comparison, measure: str, pair: set[str]) -> str:
-    """Whether the paired difference of two lines over all relations stands after correction; "" where untested."""
+    """Say whether the paired difference of two lines over all relations survives correction; "" where untested."""
     for row in rows_of(comparison.table("differences")):
         about = (row["measure"], row["relation"], row["axis"])
         if about == (measure, ALL, ALL) and {row["first"], row["second"]} == pair and math.isfinite(row["p"]):
@@ -281,7 +281,7 @@ def _how_sure(comparison: Comparison) -> str:
 
 
 def _verdicts(comparison: Comparison) -> pd.DataFrame:
-    """Contrasts of lines, controls and mirrors left out, each with its label for the editor."""
+    """Return the contrasts of lines, without controls and mirrors, each with its line's label as editor."""
     table = hypotheses(comparison.table("verdicts"))
     if "verdict" not in table:
         return pd.DataFrame(columns=["verdict", "p_adjusted"])
@@ -292,5 +292,5 @@ def _verdicts(comparison: Comparison) -> pd.DataFrame:
 
 
 def _list(words: Iterable[str]) -> str:
-    """Each once; of many the first few."""
+    """List each word once; of many the first few."""
     return listed(dict.fromkeys(words), 2 * _NAMED)

@@ -33,14 +33,14 @@ class _Plain(yaml.SafeLoader):
     """`yaml.safe_load` that refuses a key that occurs twice, and aliases: a few of them stand for gigabytes."""
 
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
-        """One value of the file."""
+        """Compose one value of the file; refuse an alias."""
         if self.check_event(yaml.AliasEvent):
             mark = self.peek_event().start_mark  # type: ignore[no-untyped-call]
             raise yaml.YAMLError(f"line {mark.line + 1}: aliases (*name) are not read")
         return super().compose_node(parent, index)
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        """An object of the file."""
+        """Construct an object of the file; refuse a key that occurs twice."""
         keys = [key.value for key, _ in node.value]
         if twice := [key for key, _ in node.value if keys.count(key.value) > 1]:
             line = twice[-1].start_mark.line + 1
@@ -49,7 +49,7 @@ class _Plain(yaml.SafeLoader):
 
 
 def read_yaml(file: Path) -> dict[str, Any]:
-    """The object in a YAML file.
+    """Read the object in a YAML file.
 
     Args:
         file: The file.

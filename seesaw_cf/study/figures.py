@@ -55,7 +55,7 @@ def draw_figures(comparison: Comparison, shares: pd.DataFrame, folder: Path) -> 
 
 
 def picture_file(name: str, files: Container[str]) -> str:
-    """A file's name for a picture's: one that no file system refuses and no other picture has."""
+    """Return the file name of a picture: one that no file system refuses and no other picture has."""
     file = f"{safe_name(name)}.png"
     if len(file) <= _LONGEST and file not in files:
         return file
@@ -83,7 +83,7 @@ def _only(table: pd.DataFrame, keys: set[tuple[str, str, str, str]]) -> pd.DataF
 
 
 def _panels(table: pd.DataFrame, names: list[str]) -> Iterator[tuple[str, pd.DataFrame]]:
-    """The rows of each picture, with the names that are not the same in all; the first name is always included."""
+    """Yield each picture's rows, after its names that are not the same in all; the first name is always included."""
     if len(table):
         places = [number for number, name in enumerate(names) if not number or table[name].nunique() > 1]
         for key, rows in table.groupby(names, sort=False):
@@ -91,7 +91,7 @@ def _panels(table: pd.DataFrame, names: list[str]) -> Iterator[tuple[str, pd.Dat
 
 
 def _pictured(effects: pd.DataFrame) -> pd.DataFrame:
-    """Language and birth, or every property where neither was edited; the groups that the papers report."""
+    """Return the rows of language and birth, or of every property where neither was edited; only the papers' groups."""
     rows = effects[(effects["holds"] == "target_new") & (effects["n_cases"] > 0)]
     reported = [group in groups.AXES.get(axis, ()) for axis, group in zip(rows["axis"], rows["group"])]
     rows = rows[np.array(reported, dtype=bool) & rows["axis"].isin(("race", "region")).to_numpy()]
@@ -130,7 +130,7 @@ def _by_share(rows: pd.DataFrame, about: str) -> Figure:
 
 
 def _bars(panel: Axes, rows: pd.DataFrame, places: tuple[str, Sequence[str]], bar: str, columns: Columns) -> None:
-    """Groups of bars: one group for each place, one bar for each value of `bar`; n under or over each."""
+    """Draw groups of bars: one group for each place, one bar for each value of `bar`; n under or over each."""
     grouped_bars(panel, rows, places, bar, columns, counts="n_cases")
     names = places[1]
     panel.axhline(0, color="black", linewidth=1)

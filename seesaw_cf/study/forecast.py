@@ -39,7 +39,7 @@ _GROUP = 5  # people; a smaller group is not planned for
 
 
 def sizes_of(records: str, cases: Sequence[Case], study: Study, out: Path) -> Iterator[TableRow]:
-    """How many edits of one relation and people the declared margin needs, per axis, and how many there are.
+    """Yield how many edits of one relation and people the declared margin needs, per axis, and how many there are.
 
     Args:
         records: The name of the record set.
@@ -84,7 +84,7 @@ def sizes_of(records: str, cases: Sequence[Case], study: Study, out: Path) -> It
 
 
 def _spread(records: str, axis: str, group: str, study: Study, out: Path) -> tuple[Components, str]:
-    """Standard deviations from the first finished cell on these records that has enough; else the simulation's."""
+    """Return standard deviations from the first finished cell on these records with enough, else the simulation's."""
     for cell in cells_of(study):
         if cell.parts[1] == records and cell.parts[2] == "single" and is_finished(cell, out):
             try:
@@ -188,7 +188,7 @@ def plan_folder(out: Path) -> Path:
 
 
 def forecast(study: Study, out: Path, only: Sequence[str] = ()) -> Forecast:
-    """Plans a study; each model is loaded once and measured for some seconds, no edit is made.
+    """Plan a study; each model is loaded once and measured for some seconds, no edit is made.
 
     Args:
         study: What was declared.
@@ -217,7 +217,7 @@ def forecast(study: Study, out: Path, only: Sequence[str] = ()) -> Forecast:
 def _model_costs(
     name: str, cells: Sequence[StudyCell], ready: Mapping[str, tuple[Job, Prepared]], out: Path
 ) -> tuple[Rate, list[Cost]]:
-    """The rate of a model and the costs of its cells, with what they share counted in the first."""
+    """Return the rate of a model and the costs of its cells, with what they share counted in the first."""
     job = ready[cells[0].name][0]
     if job.threads is not None:
         torch.set_num_threads(job.threads)
@@ -285,12 +285,12 @@ def _clozes_of(cases: Sequence[Case]) -> set[Cloze]:
 
 
 def _count_tokens(tokenizer: PreTrainedTokenizerBase, clozes: Sequence[Cloze] | set[Cloze]) -> int:
-    """Tokens that have to be fed when no prefix is fed twice."""
+    """Count the tokens that have to be fed when no prefix is fed twice."""
     return unique_nodes(encode_many(tokenizer, sorted(clozes)).asked)
 
 
 def _editing_tokens(name: str, cases: int) -> int:
-    """What all edits cost at most, in tokens; a random control takes the edits of its editor."""
+    """Return what all edits cost at most, in tokens; 0 for a random control, which takes the edits of its editor."""
     kind, wrapped = split_control(name)
     return 0 if kind == "random" else cases * _TOKENS_PER_EDIT.get(wrapped or name, 0)
 
@@ -298,7 +298,7 @@ def _editing_tokens(name: str, cases: int) -> int:
 def _corpus_tokens(
     tokenizer: PreTrainedTokenizerBase, ready: Prepared, editors: Mapping[str, Editor], model: PreTrainedModel
 ) -> int:
-    """Tokens of the texts for second moments, from the mean length of some."""
+    """Estimate the tokens of the texts for second moments, from the mean length of some."""
     if ready.corpus is None:
         return 0
     methods = [editor.inner or editor if isinstance(editor, WrapsEditor) else editor for editor in editors.values()]

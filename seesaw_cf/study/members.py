@@ -72,7 +72,7 @@ class Member:
         return self.results.manifest
 
     def named(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """A table of the run with the names of the comparison in front; controls keep the name of their editor."""
+        """Return a table of the run with the names of the comparison in front; an editor without one keeps its own."""
         if frame.empty:
             return frame
         out = frame.assign(editor=[self.editors.get(name, name) for name in frame["editor"]])
@@ -163,7 +163,7 @@ _TAGS = {"model": ("model", ("fingerprint", "dtype")), "records": ("data", ("sha
 
 
 def _make_unique(members: Sequence[Member]) -> list[Member]:
-    """Other weights, other records and the same editor twice get distinct names."""
+    """Give distinct names to different weights, different records and an editor that occurs twice."""
     renamed = list(members)
     for field, (part, keys) in _TAGS.items():
         tags = [", ".join(str(member.manifest.get(part, {}).get(key, ""))[:8] for key in keys) for member in renamed]
@@ -186,7 +186,7 @@ def _own_name(member: Member, name: str, counts: Mapping[tuple[str, str, str, st
 
 
 def joined(members: Iterable[Member], table: Callable[[Member], pd.DataFrame]) -> pd.DataFrame:
-    """One table of all runs, in their order.
+    """Return one table of all runs, in their order.
 
     Args:
         members: The runs.
@@ -198,7 +198,7 @@ def joined(members: Iterable[Member], table: Callable[[Member], pd.DataFrame]) -
 
 
 def lines_of(members: Iterable[Member], *, controls: bool = False) -> list[ComparedEditor]:
-    """The editors of all runs, in their order.
+    """Return the editors of all runs, in their order.
 
     Args:
         members: The runs.
@@ -213,7 +213,7 @@ def lines_of(members: Iterable[Member], *, controls: bool = False) -> list[Compa
 
 
 def disagreements(members: Sequence[Member]) -> list[str]:
-    """In what runs differ that their numbers should not depend on: a sentence each, with the runs' names."""
+    """Say what differs between runs that their numbers should not depend on: a sentence each, with the runs' names."""
     sentences = []
     for what, runs in differing(members).items():
         listed = "; ".join(f"{value} in {', '.join(names)}" for value, names in runs.items())
@@ -222,7 +222,7 @@ def disagreements(members: Sequence[Member]) -> list[str]:
 
 
 def differing(members: Sequence[Member]) -> dict[str, dict[str, list[str]]]:
-    """In what runs differ that their numbers should not depend on -> value -> the runs' names."""
+    """Return what differs between runs that their numbers should not depend on -> value -> the runs' names."""
     facts = {}
     for what, values in _facts(members).items():
         runs = {
@@ -234,7 +234,7 @@ def differing(members: Sequence[Member]) -> dict[str, dict[str, list[str]]]:
 
 
 def _facts(members: Sequence[Member]) -> dict[str, list[str]]:
-    """What is compared -> its value in each run; "" in a run that it is not about."""
+    """Return what is compared -> its value in each run; "" in a run that it is not about."""
     scoring: list[JsonObject] = [member.manifest.get("scoring", {}) for member in members]
     keys = dict.fromkeys(key for part in scoring for key in part)
     models: list[JsonObject] = [member.manifest.get("model", {}) for member in members]

@@ -22,10 +22,10 @@ from seesaw_cf.study.members import NAMES, ComparedEditor, disagreements, varyin
 from seesaw_cf.study.tables import MEASURES, Comparison
 
 _MOST = 40  # differences between groups that people see
-_GATE = """One line for each editor of each run, controls left out. Took: share of edits after which the new target is
-likelier than the true one, in brackets before the edit. Paraphrase, neighbourhood: share of prompts after which the
-new, or the true, target wins. Score: harmonic mean of the three. Other properties: change of the share of edited people
-whose other property is answered right, in percentage points. Intervals: 95 %, Wilson over edits."""
+_GATE = """One line for each editor of each run, controls left out. Took: share of edits after which the new answer is
+likelier than the old one, in brackets before the edit. Paraphrase, neighbourhood: share of prompts after which the
+new, or the old, answer is likelier. Score: harmonic mean of the three. Other properties: change of the share of edited
+people whose other property is answered right, in percentage points. Intervals: 95 %, Wilson over edits."""
 
 _DIFFERENCES = """First minus second on the cases, prompts and people that both were scored on. D and log-odds: errors
 clustered by edit and person. Paraphrase and neighbourhood: mean of the edits' means, clustered by edit. Efficacy and

@@ -33,7 +33,7 @@ _SHARES = {"paraphrase": ("post_new", "post_true"), "neighborhood": ("post_true"
 
 
 def pairs_of(lines: Sequence[ComparedEditor], *, every: bool = False) -> list[tuple[ComparedEditor, ComparedEditor]]:
-    """Which lines are compared: those that differ in one name only.
+    """Return the pairs of lines to compare: those that differ in one name only.
 
     Args:
         lines: Of a comparison, without controls.
@@ -45,7 +45,7 @@ def pairs_of(lines: Sequence[ComparedEditor], *, every: bool = False) -> list[tu
 
 
 def label_of(line: ComparedEditor, lines: Sequence[ComparedEditor]) -> str:
-    """The names of a line that are not the same in all lines, joined as in the name of its cell."""
+    """Return the names of a line that are not the same in all lines, joined as in the name of its cell."""
     mark = ", " if any("/" in name for other in lines for name in other.key) else "/"  # models may be Hub ids
     return mark.join(line.names[name] for name in varying(lines)) or line.key[-1]
 
@@ -53,7 +53,7 @@ def label_of(line: ComparedEditor, lines: Sequence[ComparedEditor]) -> str:
 def differences(
     pairs: Sequence[tuple[ComparedEditor, ComparedEditor]], lines: Sequence[ComparedEditor], settings: AuditSettings
 ) -> pd.DataFrame:
-    """First minus second of every pair, on shared cases.
+    """Return first minus second of every pair, on shared cases.
 
     Args:
         pairs: What is compared.
@@ -88,7 +88,7 @@ def _own_scores(line: ComparedEditor, kind: str) -> pa.Table:
 
 
 def prompts_of(line: ComparedEditor, kind: str = "cross_subject") -> pd.DataFrame:
-    """Rows of `seesaw_cf.effects.prompt_effects` of a line; empty where nothing of this kind was asked.
+    """Return rows of `seesaw_cf.effects.prompt_effects` of a line; empty where nothing of this kind was asked.
 
     Args:
         line: An editor of a run.
@@ -100,13 +100,13 @@ def prompts_of(line: ComparedEditor, kind: str = "cross_subject") -> pd.DataFram
 
 
 def _edits(line: ComparedEditor, *, once: bool = False) -> pd.DataFrame:
-    """The line's rows of the edit table; `once`: a row for each edit, also where several cases ask about it."""
+    """Return the line's rows of the edit table; `once`: a row for each edit, also where several cases ask about it."""
     edits = line.member.results.distinct if once else line.member.results.edits
     return edits[edits["editor"] == line.name]
 
 
 def _shared(first: ComparedEditor, second: ComparedEditor, kind: str) -> list[pd.DataFrame]:
-    """The prompts of both about the same question under the same edit, in one order; empty where there is none."""
+    """Return both lines' prompts on the same question under the same edit, in one order; empty where there is none."""
     cases = _edits(first)[_CASE].merge(_edits(second)[_CASE])["case_id"]
     frames = [prompts_of(line, kind) for line in (first, second)]
     if not all(map(len, frames)):
@@ -117,7 +117,7 @@ def _shared(first: ComparedEditor, second: ComparedEditor, kind: str) -> list[pd
 
 
 def _effects(first: ComparedEditor, second: ComparedEditor, settings: AuditSettings) -> Iterator[TableRow]:
-    """D of other people, in probability and in log-odds, by group."""
+    """Yield paired differences in D of other people, in probability and in log-odds, by group."""
     frames = [frame.assign(editor=side) for side, frame in zip(_SIDES, _shared(first, second, "cross_subject"))]
     prompts = pd.concat(frames, ignore_index=True)
     if "D" not in prompts or (prompts["holds"] == "target_new").sum() == 0:
@@ -133,7 +133,7 @@ def _effects(first: ComparedEditor, second: ComparedEditor, settings: AuditSetti
 
 
 def _shares(first: ComparedEditor, second: ComparedEditor) -> Iterator[TableRow]:
-    """Prompts after which the wanted target wins: paraphrases the new one, neighbours the true one."""
+    """Yield paired differences in how often the wanted target wins: the new in paraphrases, the true in neighbours."""
     numbers = edit_numbers(_edits(first))
     for kind, (wins, loses) in _SHARES.items():
         frames = _shared(first, second, kind)

@@ -91,7 +91,7 @@ _BLANK = {"value": math.nan, "low": math.nan, "high": math.nan, "n": 0, "papers"
 
 
 def paper_tables(comparison: Comparison) -> list[Table]:
-    """Every table that the runs have numbers for, in the paper's order."""
+    """Return every table that the runs have numbers for, in the paper's order."""
     tables: list[Table] = []
     for about, lines in _panels(comparison, "editor"):
         tables += [_by_model(4, about, comparison, lines), *_counts(about, comparison, lines)]
@@ -103,7 +103,7 @@ def paper_tables(comparison: Comparison) -> list[Table]:
 
 
 def _panels(comparison: Comparison, name: str) -> Iterator[tuple[str, list[ComparedEditor]]]:
-    """The lines of each editor (without controls) or of each model (with them), on the same records and protocol."""
+    """Yield the lines of each editor (without controls) or model (with them), on the same records and protocol."""
     lines = lines_of(comparison.members, controls=name == "model")
     same = ["records", "protocol", name]
     panels: dict[tuple[str, ...], list[ComparedEditor]] = {}
@@ -115,7 +115,7 @@ def _panels(comparison: Comparison, name: str) -> Iterator[tuple[str, list[Compa
 
 
 def _held(comparison: Comparison) -> pd.DataFrame:
-    """Effects on people who hold the new target."""
+    """Return effects on people who hold the new target."""
     table = comparison.table("effects_by_group")
     return table[table["holds"] == HOLDER] if len(table) else table
 
@@ -123,7 +123,7 @@ def _held(comparison: Comparison) -> pd.DataFrame:
 def _groups(
     number: int, axis: str, about: str, comparison: Comparison, lines: Sequence[ComparedEditor], head: str
 ) -> Table:
-    """Tables 10 to 15: property by method, or by model."""
+    """Return one of Tables 10 to 15: property by method, or by model."""
     table, columns, cells = _held(comparison), groups.members(axis), []
     for relation in sort_relations(table["relation"]) if len(table) else ():
         for line in lines:
@@ -146,7 +146,7 @@ def _effect(row: tuple[str, ...], effect: Mapping[str, Any], line: ComparedEdito
 def _pairs(
     comparison: Comparison, lines: Sequence[ComparedEditor]
 ) -> Iterator[tuple[str, list[tuple[ComparedEditor, AccuracyRow]]]]:
-    """Pair of properties -> each line's accuracy on it, the pooled row last."""
+    """Yield each pair of properties and each line's accuracy on it, the pooled row last."""
     table = comparison.table("accuracy")
     if table.empty:
         return
@@ -163,7 +163,7 @@ def _pairs(
 
 
 def _by_model(number: int, about: str, comparison: Comparison, lines: Sequence[ComparedEditor]) -> Table:
-    """Table 4: change of accuracy by pair and model."""
+    """Return Table 4: change of accuracy by pair and model."""
     cells = []
     for pair, rows in _pairs(comparison, lines):
         for line, row in rows:
@@ -175,7 +175,7 @@ def _by_model(number: int, about: str, comparison: Comparison, lines: Sequence[C
 
 
 def _accuracy(about: str, comparison: Comparison, lines: Sequence[ComparedEditor]) -> Table:
-    """Table 5: accuracy before and after, by pair and method."""
+    """Return Table 5: accuracy before and after, by pair and method."""
     cells = []
     for pair, rows in _pairs(comparison, lines):
         if rows:
@@ -194,7 +194,7 @@ def _cell(
 
 
 def decreases(comparison: Comparison, line: ComparedEditor) -> pd.DataFrame:
-    """The cells of Tables 8 and 9 and Figure 4 for a line: relation, axis, group, `ours` and `papers` (1: fewer).
+    """Return a line's cells of Tables 8 and 9 and Figure 4: relation, axis, group, `ours`, `papers` (1: a decrease).
 
     A cell is a property and a group that the papers report; those without a number are left out, or count as no
     decrease in the mode "paper".
@@ -223,7 +223,7 @@ _PUBLISHED_CELLS = [
 
 
 def decrease_shares(comparison: Comparison) -> pd.DataFrame:
-    """Figure 4: of the cells of each line and axis, how many show decreased confidence.
+    """Count, for Figure 4, how many cells of each line and axis show decreased confidence.
 
     `share` is by our star, or in the mode "paper" by the papers' as `share_papers` is.
     """
@@ -238,7 +238,7 @@ def decrease_shares(comparison: Comparison) -> pd.DataFrame:
 
 
 def _counts(about: str, comparison: Comparison, lines: Sequence[ComparedEditor]) -> list[Table]:
-    """Tables 8 and 9: in how many cells a model is less confident, by property and by group."""
+    """Return Tables 8 and 9: in how many cells a model is less confident, by property and by group."""
     cells = {line.member.model: decreases(comparison, line) for line in lines}
     every = pd.concat(cells.values(), ignore_index=True)
     if every.empty:

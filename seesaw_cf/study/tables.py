@@ -51,7 +51,7 @@ class Comparison:
     mode: BiasMode = "crossed"
 
     def table(self, name: str) -> pd.DataFrame:
-        """A table; empty when there is none."""
+        """Return a table; empty when there is none."""
         return self.tables.get(name, pd.DataFrame())
 
     @property
@@ -119,7 +119,7 @@ def _published_accuracy(results: Results) -> pd.DataFrame:
 
 
 def _run(member: Member) -> TableRow:
-    """What a run was made of, without the machine's clock and paths."""
+    """Return what a run was made of, without the machine's clock and paths."""
     manifest: Mapping[str, Any] = member.manifest
     floor = member.results.floor
     return {
@@ -155,7 +155,7 @@ def _success(member: Member) -> pd.DataFrame:
 
 
 def _effects(member: Member) -> pd.DataFrame:
-    """Effects by group, and the papers' test of those on people who hold the new target: `paper_p`, `paper_star`."""
+    """Return effects by group, with the papers' test on people who hold the new target: `paper_p`, `paper_star`."""
     effects = member.results.effects
     if effects.empty:
         return effects
@@ -177,7 +177,7 @@ def _published_tests(member: Member) -> pd.DataFrame:
 
 
 def _by_continent(member: Member) -> pd.DataFrame:
-    """D by race after edits of citizenship, by the continent of the country that was edited to (Figure 3)."""
+    """Return D by race after edits of citizenship, by the continent of the country edited to (Figure 3)."""
     continents = {row["label"]: row["continent"] for row in groups.table("countries").values()}
     tables = []
     for line in lines_of([member]):
@@ -196,7 +196,7 @@ def _audit_table(member: Member, name: str) -> pd.DataFrame:
 
 
 def _verdicts(members: Sequence[Member], settings: AuditSettings, family: Sequence[str] | None) -> pd.DataFrame:
-    """The verdicts of all runs; where families span runs, decided together by Holm, for no permutation spans runs."""
+    """Return the verdicts of all runs; families that span runs are decided together (no permutation spans runs)."""
     table = joined(members, lambda member: _audit_table(member, "verdicts"))
     if "value" not in table:
         return table
@@ -212,7 +212,7 @@ def _verdicts(members: Sequence[Member], settings: AuditSettings, family: Sequen
 
 
 def _largest(values: Sequence[float | None]) -> float | None:
-    """The largest noise floor; None where a run has measured none."""
+    """Return the largest noise floor; None where a run has measured none."""
     there = [value for value in values if value is not None]
     return max(there) if there and len(there) == len(values) else None
 

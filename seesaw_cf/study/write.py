@@ -61,7 +61,7 @@ _LAYOUTS = "The layouts of the papers' tables are in papers.md beside this page;
 
 
 def _forests(comparison: Comparison) -> list[PageSection]:
-    """One line for each editor of each run, its control on the same line; the scale that decides most verdicts."""
+    """Return forest plots, a line per editor of each run and its control, on the scale that decides most verdicts."""
     effects = comparison.table("effects_by_group")
     if effects.empty:
         return []
@@ -94,7 +94,7 @@ def _edited(name: str) -> str:
 
 
 def _label(row: Mapping[Any, Any], names: Sequence[str]) -> str:
-    """What a line is called; a control keeps its kind around it, so that it is found as that of its line."""
+    """Return what a line is called; a control keeps its kind around it, so that it is found as its line's."""
     whole = ", ".join([_edited(row["editor"]), *(str(row[name]) for name in names[1:])])
     return f"{split_control(row['editor'])[0]}({whole})" if is_control(row["editor"]) else whole
 

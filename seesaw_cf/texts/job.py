@@ -186,7 +186,7 @@ class JudgeCost:
 
 
 def estimated_tokens(text: str) -> int:
-    """Tokens of a text where the tokenizer is not at hand: one for every four bytes of UTF-8, rounded up."""
+    """Estimate the tokens of a text without its tokenizer: one for every four bytes of UTF-8, rounded up."""
     return -(-len(text.encode("utf-8", "surrogatepass")) // _BYTES)
 
 

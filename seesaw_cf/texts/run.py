@@ -114,7 +114,7 @@ def run_leme(job: LemeJob, out: Path, *, progress: bool = True, pictures: bool =
 def cases_of_job(
     job: LemeJob, everything: Mapping[str, Sequence[LongformRecord]], lead: bool
 ) -> tuple[list[LongformRecord], list[EditedCase]]:
-    """Records and what is to be written for them, config by config.
+    """Return the records, and the cases that texts are written for, config by config.
 
     Args:
         job: Which of them.
@@ -269,7 +269,7 @@ def judge_questions(job: LemeJob, out: Path) -> tuple[int, dict[int, list[str]]]
 
 
 def _expected(job: LemeJob, cases: list[EditedCase]) -> pa.Table:
-    """Texts of full length; every one differs, as those of a model will."""
+    """Return made-up texts of full length; every one differs, as those of a model will."""
     texts, number = job.texts(), count(1)
     length = texts.sampling.max_new_tokens - 1
     rows: list[PassageRow] = []

@@ -319,7 +319,7 @@ def _definition(where: str, part: object, flaw: Flaw) -> tuple[Flaw, list[str]]:
 
 
 def _check_question(where: str, question: str) -> None:
-    """Every place is there once or more, and no other."""
+    """Check that a judge's question has every place of `JUDGE_FIELDS` at least once, and no other."""
     try:
         names = {name for _, name, _, _ in string.Formatter().parse(question) if name is not None}
     except ValueError as error:

@@ -48,7 +48,7 @@ class Axis:
 
     @classmethod
     def around(cls, values: Iterable[float], ends: Iterable[float]) -> Axis:
-        """An axis with 0 in its middle that shows every value whole, and ends of intervals up to twice as far.
+        """Return an axis with 0 in its middle that shows every value, and ends of intervals up to twice as far.
 
         Args:
             values: What is marked.
@@ -71,12 +71,12 @@ class Axis:
         return cls(low, max(low + 4 * step, math.ceil(most / step - 1e-9) * step))
 
     def at(self, value: float) -> float:
-        """Where a value is, per cent; values beyond the axis at its end."""
+        """Return where a value is, in per cent; values beyond the axis are at its end."""
         share = min(max((value - self.low) / (self.high - self.low), 0.0), 1.0)
         return round(_EDGE + share * (100 - 2 * _EDGE), 2)
 
     def span(self, low: float, high: float) -> AxisInterval | None:
-        """An interval; None where there is none."""
+        """Return where an interval is; None where there is none."""
         if not (math.isfinite(low) and math.isfinite(high)):
             return None
         return AxisInterval(self.at(low), self.at(high), low < self.low, high > self.high)
@@ -97,7 +97,7 @@ class Axis:
 
 
 def _round_up(value: float, steps: tuple[float, ...] = _STEPS) -> float:
-    """The next of the steps, or of their tens and tenths."""
+    """Round a value up to the next step, steps being multiplied by a power of ten."""
     power = 10.0 ** math.floor(math.log10(value))
     return next(step * power for step in steps if step * power >= value * (1 - 1e-12))
 
@@ -150,7 +150,7 @@ class ForestColumn:
 
     @classmethod
     def with_lines(cls, title: str, axis: Axis, floor: float, margin: float) -> ForestColumn:
-        """A column with its noise floor, 0 for none, and its margins where they are on the axis."""
+        """Return a column with its noise floor, 0 for none, and its margins where they are on the axis."""
         margins = [axis.at(value) for value in (-margin, margin) if margin <= axis.high]
         return cls(title, axis, axis.span(-floor, floor) if floor else None, margins)
 
@@ -186,7 +186,7 @@ class Forest:
 
 
 def key_colours(names: Iterable[str]) -> dict[str, int]:
-    """Name -> number of its colour, in order."""
+    """Return name -> number of its colour, in order."""
     return {name: number % _COLOURS for number, name in enumerate(dict.fromkeys(names))}
 
 
@@ -270,7 +270,7 @@ class Charts:
 def draw_chart(
     title: str, about: str, places: Sequence[str], curves: Sequence[Curve], levels: Sequence[float] = ()
 ) -> Chart:
-    """A chart; points of different curves at one place stand side by side.
+    """Draw a chart; points of different curves at one place stand side by side.
 
     Args:
         title, about: See `Chart`.

@@ -72,19 +72,19 @@ class Drawing:
 
 
 def text_width(text: str) -> float:
-    """An upper estimate of a text's width, pixels, in any usual sans-serif font at the size of the picture."""
+    """Return an upper estimate of a text's width in pixels, in any usual sans-serif font at the picture's size."""
     return _SIZE * sum(map(_em, text))
 
 
 def _em(letter: str) -> float:
-    """The width of a letter in heavy type, of its height."""
+    """Return the width of a letter in heavy type, as a multiple of its height."""
     if wcwidth.wcwidth(letter) != 1 or letter in _WIDE:
         return 1.1
     return 0.45 if letter in _NARROW else 0.86 if letter.isupper() or not letter.isascii() else 0.7
 
 
 def fitted(text: str, width: float) -> str:
-    """The text, or as much of it as fits with an ellipsis."""
+    """Return the text, or as much of it as fits with an ellipsis."""
     if text_width(text) <= width:
         return text
     low, high = 0, len(text)
@@ -122,7 +122,7 @@ def draw_links(links: Sequence[Link], about: str) -> Drawing:
 
 
 def _apart(heights: dict[str, float]) -> dict[str, float]:
-    """Places in the order wanted, at least a row from each other."""
+    """Return places in the order wanted, at least a row from each other."""
     places: dict[str, float] = {}
     last = -float("inf")
     for name in sorted(heights, key=lambda key: heights[key]):

@@ -69,7 +69,7 @@ def make_look(
     sort: str,
     sizes: Sizes = ((), {}),
 ) -> PromptList:
-    """A list, its texts stored once each.
+    """Make a list whose texts are stored once each.
 
     Args:
         name: Its id.
@@ -108,17 +108,17 @@ def make_look(
 
 
 def view_link(name: str, **choices: str) -> str:
-    """The address of a view, within the page."""
+    """Return the address of a view, within the page."""
     return f"#{name}?" + urlencode({key: printable(value) for key, value in choices.items()})
 
 
 def short(value: float) -> float | None:
-    """Three digits are what a table shows; more would make the page larger. None without a number."""
+    """Return the number with three digits, as tables show it; more would make the page larger. None if not finite."""
     return float(f"{value:.3g}") if math.isfinite(value) else None
 
 
 def _key(values: Sequence[str]) -> str:
-    """As JSON.stringify writes it."""
+    """Return the values as JSON.stringify writes them."""
     return json.dumps(list(map(printable, values)), ensure_ascii=False, separators=(",", ":"))
 
 
@@ -184,7 +184,7 @@ class Texts:
 def compared(
     title: str, before: str | None, after: str | None, findings: tuple[Iterable[Found], Iterable[Found]] = ((), ())
 ) -> TextPair:
-    """Two texts, compared word by word.
+    """Compare two texts word by word.
 
     Args:
         title: Above them.
@@ -214,7 +214,7 @@ def compared(
 
 
 def _changes(before: str, after: str) -> tuple[list[Span], list[Span]]:
-    """The stretches that only one of two texts has."""
+    """Return the stretches that only one of two texts has."""
     words = [list(_WORD.finditer(text)) for text in (before, after)]
     first_words, then_words = ([word[0] for word in text] for text in words)
     matcher = SequenceMatcher(a=first_words, b=then_words)
@@ -228,7 +228,7 @@ def _changes(before: str, after: str) -> tuple[list[Span], list[Span]]:
 
 
 def _pieces(text: str, changed: Sequence[Span], findings: Iterable[Found]) -> list[Piece]:
-    """The text cut wherever something begins or ends; where two marks overlap the stronger sign is shown."""
+    """Cut the text wherever something begins or ends; where two marks overlap the stronger sign is shown."""
     marks = []
     for finding in findings:
         words = _CONTROL.sub(" ", finding.words).strip()

@@ -59,7 +59,7 @@ def _environment(folder: Path) -> Environment:
 
 
 def _lines(text: object) -> str:
-    """Like `printable`, line ends kept."""
+    """Clean text as `printable` does, but keep line ends."""
     return "\n".join(printable(line) for line in str(text).split("\n"))
 
 
@@ -80,12 +80,12 @@ def _inlined(look: PageTemplate) -> dict[str, Any]:
 
 
 def policy(look: PageTemplate) -> str:
-    """The Content-Security-Policy of pages: their own style and script by their hashes, and what the look allows."""
+    """Return the Content-Security-Policy of pages: their style and script by hash, and what the look allows."""
     return str(_inlined(look)["policy"])
 
 
 def render(template: str, values: Mapping[str, object], look: PageTemplate = REPORTS) -> str:
-    """A whole page.
+    """Render a whole page.
 
     Args:
         template: A file of this package, or of the look's folder, that extends `base.html`.
@@ -106,13 +106,13 @@ def macro(name: str, *values: object) -> str:
 
 
 def data_block(value: object) -> Markup:
-    """JSON for a `<script type="application/json">`: no text in it can end the block or begin a comment."""
+    """Return JSON for a `<script type="application/json">`: no text in it can end the block or begin a comment."""
     text = json.dumps(value, ensure_ascii=True, separators=(",", ":"), allow_nan=False)
     return Markup(text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026"))
 
 
 def download(text: str) -> Markup:
-    """A CSV file as a link that needs no server."""
+    """Return a CSV file as a link that needs no server."""
     return Markup(f"data:text/csv;charset=utf-8;base64,{base64.b64encode(text.encode()).decode()}")
 
 

@@ -57,7 +57,7 @@ _EVERY = {"editor": "all but controls", "kind": ""}
 
 
 def view_page(prompts: Prompts, path: str, query: str) -> str:
-    """The page of an address.
+    """Return the page of an address.
 
     Args:
         prompts: The run.
@@ -124,7 +124,7 @@ def _has_seeds(prompts: Prompts) -> bool:
 
 
 def _columns(prompts: Prompts, view: View, lacking: bool) -> list[str]:
-    """Those that can differ from row to row."""
+    """Return the columns that can differ from row to row."""
     same = {"edit", "edited", "relation"} if view.path == "/case" else set[str]()
     same |= set() if any(len(prompts.choices[name]) > 1 for name in EDITED) else {"edited"}
     same |= set(CONTROLS) - set(prompts.controls)
@@ -144,7 +144,7 @@ class ChoiceList:
 
 
 def _lists(prompts: Prompts, view: View) -> list[ChoiceList]:
-    """The lists that a reader chooses from."""
+    """Return the lists that a reader chooses from."""
     words: dict[str, Mapping[str, str]] = {
         "kind": KINDS,
         "relation": {name: relation_name(name) for name in prompts.choices["relation"]},
@@ -166,7 +166,7 @@ def _lists(prompts: Prompts, view: View) -> list[ChoiceList]:
 
 
 def _hidden_fields(view: View) -> dict[str, str]:
-    """What a form carries on that is not chosen in it."""
+    """Return what a form carries on that is not chosen in it."""
     names = ("relation", "case") if view.path == "/case" else ("case",)
     own = {name: view.chosen.get(name, "") for name in names}
     return own | {"sort": view.sort if view.sort != FIRST_SORT else "", "up": "1" if view.up else ""}
@@ -236,7 +236,7 @@ def _range(wordings: Sequence[Row]) -> str:
 
 
 def _cell_text(name: str, row: Row) -> str:
-    """A cell of words."""
+    """Return a cell of words."""
     if name == "relation":
         return relation_name(row["edit_relation"])
     if name in _WORDS:
@@ -280,7 +280,7 @@ def _exp(value: float | None) -> float | None:
 
 
 def _number(value: float | None) -> str:
-    """Three digits, as in the pages of a report."""
+    """Return a number with three digits, or two where it is below 0.001 in size and not 0; a dash without one."""
     if value is None or not math.isfinite(value):
         return "\u2013"
     return text.minus(f"{value:#.3g}" if abs(value) >= 0.001 or value == 0 else f"{value:.1e}")
@@ -300,7 +300,7 @@ class CaseKey(TypedDict):
 
 
 def _case(prompts: Prompts, view: View) -> list[Table]:
-    """The edit of a case under every editor, and the answers that were compared."""
+    """Return the tables of a case: its edit under every editor, and the answers that were compared."""
     key: CaseKey = {"relation": view.chosen["relation"], "case": int(view.chosen["case"])}
     edits = prompts.rows("SELECT * FROM edits WHERE relation_id = $relation AND case_id = $case", key)
     if not edits:

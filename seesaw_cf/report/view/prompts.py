@@ -71,7 +71,7 @@ class Prompts:
     total: int
 
     def rows(self, sql: str, values: Mapping[str, object]) -> list[Row]:
-        """Rows of a query with named parameters; threads may ask at once."""
+        """Return the rows of a query with named parameters; threads may ask at once."""
         cursor = self.base.cursor().execute(sql, dict(values))
         names = [column[0] for column in cursor.description or ()]
         return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
@@ -173,7 +173,7 @@ def _fill(base: DuckDBPyConnection, scores: str, edits: pa.Table, manifest: Mani
 
 
 def _described() -> str:
-    """The columns of a prompt: what it is, and its answers, each with its status."""
+    """Return the SQL for the columns of a prompt: what it is, and its answers, each with its status."""
     words = [f"any_value({name}) AS {name}" for name in ("prompt", "subject_id", "subject", "holds")]
     words += [f"coalesce(list_filter(any_value({axis}), lambda tag: tag <> ''), []) AS {axis}" for axis in AXES]
     words += [f"any_value(target) FILTER (role = 'target_{side}') AS target_{side}" for side in ("new", "true")]
@@ -186,7 +186,7 @@ def _described() -> str:
 
 
 def _status() -> str:
-    """`status` as `seesaw_cf.effects.prompts` gives it: "ok", or the first answer without a number, and why."""
+    """Return `status` of `seesaw_cf.effects.prompts` as SQL: "ok", or the first answer without a number, and why."""
     cases = " ".join(
         f"WHEN {side} IS NULL OR NOT isfinite({side}) THEN '{side}: ' || "
         f"CASE coalesce(why_{side}, 'missing') WHEN 'ok' THEN 'not finite' ELSE coalesce(why_{side}, 'missing') END"

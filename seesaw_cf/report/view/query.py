@@ -73,19 +73,19 @@ class View:
         return self.path + (f"?{urlencode(parameters)}" if parameters else "")
 
     def sorted_by(self, name: str) -> View:
-        """The same rows by a column; by the same one again the other way round."""
+        """Return the same rows sorted by a column, or in reverse when they are sorted by it already."""
         return replace(self, sort=name, up=self.sort == name and not self.up, page=1)
 
     def at(self, page: int) -> View:
-        """Another page of the same rows."""
+        """Return another page of the same rows."""
         return replace(self, page=page)
 
     def case(self, relation: str, case: int) -> View:
-        """The case of a row."""
+        """Return the view of a row's case."""
         return View("/case", {"relation": relation, "case": str(case)})
 
     def where(self) -> tuple[str, dict[str, str | int]]:
-        """The SQL condition, and its values."""
+        """Return the SQL condition and its values."""
         parts = ["true"] if "editor" in self.chosen else ["NOT is_control"]
         values: dict[str, str | int] = {}
         for name, value in self.chosen.items():
@@ -120,7 +120,7 @@ class View:
 
 
 def read_view(prompts: Prompts, path: str, query: str) -> View:
-    """The view that an address names.
+    """Return the view that an address names.
 
     Raises:
         UnknownNameError: A parameter or a value that this run does not have; near ones are suggested.
@@ -146,7 +146,7 @@ def read_view(prompts: Prompts, path: str, query: str) -> View:
 
 
 def _listed(name: str, value: str, names: Sequence[str]) -> str:
-    """A value out of a list; forms and links send what can be printed of it."""
+    """Return a value out of a list; forms and links send what can be printed of it."""
     same = [own for own in names if value in (own, printable(own))]
     return same[0] if len(same) == 1 else one_of(f"{name} of this run", value, names)
 

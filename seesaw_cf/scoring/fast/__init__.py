@@ -27,7 +27,7 @@ PATHS: dict[str, Callable[[PreTrainedModel, Tensor | None], AbstractContextManag
 
 @contextlib.contextmanager
 def fast_paths(model: PreTrainedModel, places: Tensor | None) -> Iterator[None]:
-    """Inside the block every fast path is taken.
+    """Take every fast path while the block runs.
 
     Args:
         model: Its modules are as before afterwards, also after an exception.

@@ -23,14 +23,14 @@ _SLAB = 65_536  # numbers: a slab and its intermediate values stay in a core's c
 
 
 def worth_fusing(values: Tensor) -> bool:
-    """Where PyTorch's own kernels are slower than these: float32 on a CPU, without gradients or autocast."""
+    """Return whether PyTorch's own kernels are slower than these: float32 on a CPU, without gradients or autocast."""
     fits = values.device.type == "cpu" and values.dtype == torch.float32
     return fits and torch.is_inference_mode_enabled() and not torch.is_autocast_enabled("cpu")
 
 
 @contextlib.contextmanager
 def fused_activations(model: nn.Module) -> Iterator[None]:
-    """Inside the block GELU's tanh form, SiLU and MLPs gated by SiLU take less time; only the rounding differs.
+    """Make GELU's tanh form, SiLU and MLPs gated by SiLU faster while the block runs; only the rounding differs.
 
     Args:
         model: Its modules are as before afterwards, also after an exception.
@@ -50,7 +50,7 @@ def fused_activations(model: nn.Module) -> Iterator[None]:
 
 @lru_cache
 def _is_gated(forward: Callable[..., Tensor]) -> bool:
-    """A class's forward function computes what `_gated` does; it is asked, with other parts in place of a module's."""
+    """Return whether a class's forward function computes what `_gated` does, tried with stand-ins for its parts."""
     parts = SimpleNamespace(gate_proj=torch.sin, up_proj=torch.exp, down_proj=torch.square, act_fn=F.silu)
     probe = torch.linspace(-1, 2, 12).reshape(1, 3, 4)
     try:
@@ -61,7 +61,7 @@ def _is_gated(forward: Callable[..., Tensor]) -> bool:
 
 
 def _gated(mlp: Any, values: Tensor) -> Tensor:
-    """down(SiLU(gate(x)) * up(x)), the middle in one pass over memory."""
+    """Return down(SiLU(gate(x)) * up(x)), the middle in one pass over memory."""
     if not worth_fusing(values):
         answer: Tensor = type(mlp).forward(mlp, values)
         return answer
@@ -75,7 +75,7 @@ def _gated(mlp: Any, values: Tensor) -> Tensor:
 
 
 def _gelu(values: Tensor) -> Tensor:
-    """0.5 x (1 + tanh(t)) = x sigmoid(2 t), t = sqrt(2 / pi) (x + 0.044715 x^3).
+    """Return 0.5 x (1 + tanh(t)) = x sigmoid(2 t), t = sqrt(2 / pi) (x + 0.044715 x^3).
 
     PyTorch's own kernel for CPUs takes twice as long.
     """
@@ -93,5 +93,5 @@ def _gelu(values: Tensor) -> Tensor:
 
 
 def _silu(values: Tensor) -> Tensor:
-    """Written over its input: the product before it, which nothing else reads."""
+    """Apply SiLU, in place where that is faster: nothing else reads the input, the product before it."""
     return F.silu(values, inplace=worth_fusing(values))

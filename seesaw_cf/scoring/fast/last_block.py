@@ -31,7 +31,7 @@ def _own_output_only(model: PreTrainedModel) -> list[nn.Module]:
 
 @contextlib.contextmanager
 def last_block_only(model: PreTrainedModel, places: Tensor | None) -> Iterator[None]:
-    """Inside the block, the last block's MLP, queries and attention output are computed for the tokens at `places`.
+    """Restrict the last block's MLP, queries and attention output to the tokens at `places` inside the `with` block.
 
     For all other tokens they answer 0.
 
@@ -48,7 +48,7 @@ def last_block_only(model: PreTrainedModel, places: Tensor | None) -> Iterator[N
 
 
 def _narrow(forward: Callable[..., Any], places: Tensor, *args: Any) -> Any:
-    """The answer about the tokens at `places`, among zeros."""
+    """Return what `forward` answers about the tokens at `places`, and zeros for all others."""
     shape = args[0].shape[:-1]
     own = [isinstance(arg, Tensor) and arg.shape[:-1] == shape for arg in args]
     output = forward(*(_at(arg, places) if mine else arg for arg, mine in zip(args, own, strict=True)))
@@ -59,5 +59,5 @@ def _narrow(forward: Callable[..., Any], places: Tensor, *args: Any) -> Any:
 
 
 def _at(hidden: Tensor, places: Tensor) -> Tensor:
-    """(1, places, d) of a batch (rows, tokens, d)."""
+    """Return the tokens at `places`, (1, places, d), of a batch (rows, tokens, d)."""
     return hidden.flatten(0, -2).index_select(0, places.to(hidden.device))[None]

@@ -67,11 +67,11 @@ class Annotator(Protocol):
         """Name the annotator and everything that changes its labels."""
 
     def classify(self, pairs: Sequence[Pair]) -> list[Judgement]:
-        """One judgement per (premise, claim), in order."""
+        """Return one judgement per (premise, claim), in order."""
 
 
 def foreign(text: str) -> str:
-    """Why a text reads like another language than English; "" when it does not."""
+    """Return why a text reads like a language other than English; "" when it does not."""
     letters = [char for char in text if char.isalpha()]
     if letters and sum(char.isascii() for char in letters) < len(letters) / 2:
         return "most of its letters are not Latin"
@@ -157,7 +157,7 @@ _TINY = 1e-6
 
 
 def temper(probabilities: Floats, temperature: float) -> Floats:
-    """Probabilities with their logits divided by the temperature; zeros count as one in a million."""
+    """Return probabilities with their logits divided by the temperature; zeros count as one in a million."""
     return np.asarray(softmax(np.log(np.maximum(probabilities, _TINY)) / temperature, axis=1))
 
 

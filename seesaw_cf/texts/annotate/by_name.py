@@ -17,7 +17,7 @@ SHIPPED = "trained"  # the name of the annotator that comes with the package
 
 
 def shipped_folder() -> Path:
-    """Where the trained annotator of the package lies: a forest over words, its card, its held-out figures."""
+    """Return the folder of the package's trained annotator: a forest over words, its card, its held-out figures."""
     return Path(__file__).parents[2] / "models" / "leme-annotator"
 
 

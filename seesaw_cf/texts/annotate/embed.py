@@ -81,7 +81,7 @@ def save_encoder(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, fol
 
 
 def longest_input(model: PreTrainedModel) -> int:
-    """Tokens that an encoder is given at the most: 512, or its positions where they are fewer."""
+    """Return the most tokens that an encoder is given: 512, or its positions where they are fewer."""
     longest = getattr(model.config, "max_position_embeddings", MAX_TOKENS)
     return min(MAX_TOKENS, longest if longest > 0 else MAX_TOKENS)
 

@@ -35,7 +35,7 @@ _NAMES = {
 
 
 def label_order(config: PretrainedConfig, labels: Mapping[str, str] | None = None, name: str = "") -> list[int]:
-    """Which output of a model stands for each of `LABELS`.
+    """Return which output of a model stands for each of `LABELS`.
 
     Args:
         config: Of the model; its `id2label` is read.
@@ -146,7 +146,7 @@ class EncoderAnnotator:
         return np.asarray(logits.softmax(-1).numpy()[:, self.order], dtype=np.float64)
 
     def probabilities(self, pairs: Sequence[Pair]) -> Floats:
-        """Uncalibrated probabilities of `LABELS`, (n, 3)."""
+        """Return uncalibrated probabilities of `LABELS`, (n, 3)."""
         parts = [[(part, claim) for part in windows(premise, self.window)] for premise, claim in pairs]
         distinct = list(dict.fromkeys(chain(*parts)))
         by_pair = dict(zip(distinct, self._plain(distinct)))
@@ -154,7 +154,7 @@ class EncoderAnnotator:
         return np.array(joined).reshape(-1, len(LABELS))
 
     def classify(self, pairs: Sequence[Pair]) -> list[Judgement]:
-        """Labels with calibrated probabilities; evidence are the sentences that carry the label when read alone."""
+        """Return labels with calibrated probabilities; evidence: the sentences that carry the label when read alone."""
         return with_evidence(pairs, temper(self.probabilities(pairs), self.temperature), self._plain)
 
     def save(self, folder: Path, settings: JsonObject) -> None:

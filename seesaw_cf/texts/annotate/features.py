@@ -52,7 +52,7 @@ def stems(text: str) -> set[str]:
 
 
 def content(text: str) -> list[str]:
-    """Stems of the words other than function words, in order."""
+    """Return the stems of the words other than function words, in order."""
     return [word.lower()[:STEM] for word in _WORD.findall(text) if word.lower() not in _STOP]
 
 
@@ -78,7 +78,7 @@ def claim_parts(claim: str) -> ClaimParts:
 
 
 def known_share(text: str, vocabulary: set[str]) -> float:
-    """Share of a text's content words that are known; 0 without any."""
+    """Return the share of a text's content words that are known; 0 without any."""
     return _share(content(text), vocabulary)
 
 
@@ -86,7 +86,7 @@ def known_share(text: str, vocabulary: set[str]) -> float:
 
 
 def _table(name: str) -> dict[str, str]:
-    """First column -> second column of a file next to this one."""
+    """Read first column -> second column of a file next to this one."""
     with Path(__file__).with_name(name).open(encoding="utf-8", newline="") as file:
         _, *rows = csv.reader(file)
     return dict(rows)
@@ -116,7 +116,7 @@ def _stems(text: str) -> set[str]:
 
 
 def _words(text: str) -> list[str]:
-    """Content words as stems, in order; peoples count as their countries."""
+    """Return the content words as stems, in order; peoples count as their countries."""
     return [_COUNTRY.get(word, word) for word in content(text)]
 
 
@@ -198,7 +198,7 @@ def word_features(premise: str, claim: str) -> dict[str, float]:
 
 
 def _gender(premise: str, parts: ClaimParts) -> float:
-    """Of a claim on gender, how far the words for men and women agree with it, -1 to 1; else 0."""
+    """Return how far the words for men and women agree with a claim on gender, -1 to 1; 0 for other claims."""
     value = " ".join(parts.values).lower()
     words = _WORD.findall(premise.lower())
     men, women = (sum(word in vocabulary for word in words) for vocabulary in (_MEN, _WOMEN))
@@ -208,8 +208,11 @@ def _gender(premise: str, parts: ClaimParts) -> float:
 
 
 def _sentence(sentence: str, question: _ClaimWords) -> list[float]:
-    """Of one sentence: share of the claim, of its best value, of its subject, of its relation; words about the
-    relation; names and numbers that the claim does not say; a negation."""
+    """Return the features of one sentence, given the words of a claim.
+
+    They are the shares of the claim, of its best value, of its subject and of its relation; how many words are about
+    the relation; how many names and numbers the claim does not say; whether one of these is a number; a negation.
+    """
     vocabulary, fresh = _stems(sentence), FRESH.findall(sentence)
     claim_words = set(question.words)
     new = {_stem(word) for word in fresh} - claim_words
@@ -275,7 +278,7 @@ def vector_features(premise: str, claim: str, vectors: Mapping[str, TextVectors]
 
 
 def _late(values: Floats) -> float:
-    """Mean with weights that grow along the claim: its value comes last."""
+    """Return the mean with weights that grow along the claim: its value comes last."""
     weights = np.linspace(0.0, 1.0, values.size) if values.size > 1 else np.ones(1)
     return float(values @ weights / weights.sum())
 

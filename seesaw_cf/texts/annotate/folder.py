@@ -73,7 +73,7 @@ _FILE = "learned.json"
 
 
 def digest(text: str) -> str:
-    """Sixteen digits that tell a passage; white space and case do not matter."""
+    """Return sixteen hexadecimal digits that identify a passage; white space and case do not matter."""
     return hashlib.sha256(" ".join(text.casefold().split()).encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
@@ -90,6 +90,6 @@ def remember(instrument: Instrument, folder: Path) -> Instrument:
 
 
 def learned_of(instrument: object) -> frozenset[str]:
-    """Digests of the passages that a rater, judge or annotator has learned from."""
+    """Return the digests of the passages that a rater, judge or annotator has learned from."""
     digests: frozenset[str] = getattr(instrument, "learned", frozenset())
     return digests

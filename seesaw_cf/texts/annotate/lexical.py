@@ -20,7 +20,7 @@ class LexicalAnnotator:
     name = "lexical"
 
     def classify(self, pairs: Sequence[Pair]) -> list[Judgement]:
-        """One judgement per (premise, claim), without probabilities."""
+        """Return one judgement per (premise, claim), without probabilities."""
         return [_judge(premise, claim) for premise, claim in pairs]
 
 

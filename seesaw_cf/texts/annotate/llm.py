@@ -109,7 +109,7 @@ class LLMAnnotator:
         return f"{name}, wording {hashlib.sha256(self.guidelines.encode()).hexdigest()[:12]}"
 
     def classify(self, pairs: Sequence[Pair]) -> list[Judgement]:
-        """One judgement per (premise, claim), in order; a reply that never could be read is a status.
+        """Return one judgement per (premise, claim), in order; a reply that could never be read leaves a status.
 
         Raises:
             RecordError: Fewer examples than `shots` are left.

@@ -49,7 +49,7 @@ class TreeEnsemble:
     roots: Ints
 
     def probabilities(self, rows: Floats) -> Floats:
-        """Mean over trees of the class shares in the leaf of each row.
+        """Return the mean over trees of the class shares in the leaf of each row.
 
         Args:
             rows: (n, features).
@@ -201,11 +201,11 @@ class MatchAnnotator:
         return f"match {Path(self.featurizer.encoder).name} {digest}"
 
     def probabilities(self, pairs: Sequence[Pair]) -> Floats:
-        """Uncalibrated probabilities of `LABELS`, (n, 3)."""
+        """Return uncalibrated probabilities of `LABELS`, (n, 3)."""
         return self.forest.probabilities(self.featurizer.rows(pairs))
 
     def classify(self, pairs: Sequence[Pair]) -> list[Judgement]:
-        """Labels with calibrated probabilities; the evidence is what carries the label when read alone."""
+        """Return labels with calibrated probabilities; the evidence is what carries the label when read alone."""
         judgements: list[Judgement] = []
         for start in range(0, len(pairs), _CHUNK):
             chunk = pairs[start : start + _CHUNK]

@@ -108,7 +108,7 @@ def swap_names(
 
 
 def _names(people: Iterable[TaggedPerson], axis: Axis) -> tuple[dict[str, list[str]], dict[str, str]]:
-    """Group -> names of people with that one tag; name -> recorded gender, "" unless there is exactly one."""
+    """Return group -> names of people with that one tag; name -> recorded gender, "" unless there is exactly one."""
     names: dict[str, list[str]] = {}
     gender: dict[str, str] = {}
     for person in people:
@@ -133,7 +133,7 @@ def _renamed(pair: PassagePair, group: str, name: str) -> Renamed:
 
 
 def group_bias(table: pa.Table, renamed: Sequence[Renamed]) -> pd.DataFrame:
-    """Contrasts of each group with the rest in a judge's answers about texts that differ in the name alone.
+    """Contrast each group with the rest in a judge's answers about texts that differ in the name alone.
 
     Args:
         table: Rows of `FLAWS`: the judge's answers on the copies of `swap_names`.

@@ -165,7 +165,7 @@ def human_work(ratings: Sequence[PairRating], repeated: int = 0) -> HumanWork:
 
 
 def reflected_row(pair: PassagePair, rater: str, answer: str | None = None) -> ReflectedRow:
-    """One row of `REFLECTED`, without a comment."""
+    """Return one row of `REFLECTED`, without a comment."""
     about = {name: getattr(pair, name) for name in REFLECTED.names if hasattr(pair, name)}
     return cast(ReflectedRow, about | {"rater": rater, "reflected": answer, "comment": ""})
 
@@ -210,7 +210,7 @@ def read_item(value: object) -> SheetItem:
 
 
 def read_sheet(path: str | os.PathLike[str], columns: Sequence[str]) -> dict[int, dict[str, str]]:
-    """The rows of a CSV file that must have certain columns, each by its number in a spreadsheet, where the head is 1.
+    """Read the rows of a CSV file that must have certain columns, each by its number in a spreadsheet (the head is 1).
 
     Between cells are commas, semicolons or tabs, whichever the head has most of: spreadsheets of some countries write
     semicolons. Rows without anything in them are left out.
@@ -244,7 +244,7 @@ def read_sheet(path: str | os.PathLike[str], columns: Sequence[str]) -> dict[int
 
 
 def _by_id(path: str | os.PathLike[str], rows: Mapping[int, dict[str, str]]) -> dict[str, dict[str, str]]:
-    """Rows by item. The same row twice is one; two different answers to one item cannot both be taken."""
+    """Return the rows by item. The same row twice counts once; two different answers to one item are refused."""
     by_item: dict[str, tuple[int, dict[str, str]]] = {}
     for number, row in rows.items():
         first, other = by_item.setdefault(row["item"].strip(), (number, row))
@@ -290,7 +290,7 @@ def _cell(path: str | os.PathLike[str], row: dict[str, str], column: str, words:
 
 
 def share_reflected(reflected: pa.Table) -> ReflectedShare:
-    """In how many pairs the edit is reflected, among those where a rater answers yes or no.
+    """Return the share of pairs that reflect the edit, among those where a rater answers yes or no.
 
     Args:
         reflected: Rows of `REFLECTED`.

@@ -147,7 +147,7 @@ def released_work(
 def _check_repeat(
     path: str | os.PathLike[str], rows: Mapping[int, Mapping[str, str]], first: int, again: int, columns: Sequence[str]
 ) -> None:
-    """A pair may be there twice, and counts once; not with two answers."""
+    """Refuse a pair that is there twice with two answers; with the same answers it counts once."""
     for column in columns:
         label, other = (_label(rows[number].get(column, "")) for number in (first, again))
         if label != other:

@@ -78,7 +78,7 @@ def position_bias(table: pa.Table) -> PositionBias:
 
 
 def sign_check(table: pa.Table, swapped: pa.Table) -> SignCheck:
-    """Do answers turn round when the texts do? After un-blinding both answers must then be the same.
+    """Check whether answers turn round when the texts do: after un-blinding, both answers must then be the same.
 
     Args:
         table, swapped: `Judged.table` and `Judged.swapped`, or `HumanWork.table` and `.repeats`.
@@ -112,7 +112,7 @@ def sign_check(table: pa.Table, swapped: pa.Table) -> SignCheck:
 
 
 def flaw_results(table: pa.Table, judge: str | None = None) -> dict[str, Any]:
-    """`seesaw_cf.effects.flaws.open_ended_flaws` on rows of `FLAWS`, grouped by edited relation (Tables 6, 19-21)."""
+    """Run `seesaw_cf.effects.flaws.open_ended_flaws` on rows of `FLAWS`, by edited relation (Tables 6, 19-21)."""
     frame = table.to_pandas()
     rating = [None if pd.isna(value) else float(value) for value in frame["change"]]
     names = ("pair_id", "relation", "flaw", "rater", "case_id")

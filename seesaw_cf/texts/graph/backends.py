@@ -38,7 +38,7 @@ def local(
     rows: int = 64,
     trust_remote_code: bool = False,
 ) -> Iterator[tuple[Generator, ModelFacts]]:
-    """A transformers model, edited for the length of the block when `delta` is given.
+    """Load a transformers model and keep it edited while the block runs when `delta` is given.
 
     The edit is written into the weights and taken back (`seesaw_cf.models.weights.applied`), so that base and
     edited model go through the same arithmetic.
@@ -75,7 +75,7 @@ def local(
 
 
 def served(model: str, base_url: str, *, key_env: str) -> tuple[Generator, ModelFacts]:
-    """A model behind an OpenAI-compatible server.
+    """Return a model behind an OpenAI-compatible server.
 
     Args:
         model: Its name there.

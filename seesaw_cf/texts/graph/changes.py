@@ -29,12 +29,12 @@ ClassNumbers = Mapping[str, Any]
 
 
 def clusters(frame: pd.DataFrame) -> list[int] | None:
-    """The run of every triple when there are enough runs to cluster by, else None."""
+    """Return the run of every triple when there are enough runs to cluster by, else None."""
     return frame["run"].tolist() if frame["run"].nunique() >= MIN_EFFECTIVE else None
 
 
 def content_texts(triples: pd.DataFrame) -> list[str]:
-    """What topics are made of: predicate and object, without the identity."""
+    """Return what topics are made of: predicate and object, without the identity."""
     return [f"{p} {o}" for p, o in zip(triples["predicate"], triples["object"])]
 
 
@@ -47,7 +47,7 @@ _METRICS: Mapping[str, Callable[..., object]] = {
 
 
 def regard_and_attack(crawl: Crawl, draws: int = 2000) -> dict[str, ClassNumbers]:
-    """Class -> what was measured of its identities.
+    """Return class -> what was measured of its identities.
 
     Returns:
         Per class: `regard`, `regard_masked` (see `overall_regard`), `attack`, `attack_masked` (see `attack_summary`),
@@ -83,7 +83,7 @@ def _scorers(crawl: Crawl, kind: str) -> dict[str, ClassNumbers]:
 def topic_results(
     triples: pd.DataFrame, topics: Topics, *, min_triples: int = MIN_TRIPLES, draws: int = 1000, seed: int = 0
 ) -> dict[str, ClassNumbers]:
-    """Class -> `topic_disparity` of its identities.
+    """Return class -> `topic_disparity` of its identities.
 
     Args:
         triples: Rows of a crawl.
@@ -110,7 +110,7 @@ COLUMNS = ("against", "measure", "identity", "base", "edited", "change", "low", 
 
 
 def differences(a: Facts, b: Facts) -> list[str]:
-    """What two manifests differ in that decides which triples are found, apart from the edit: one line each."""
+    """Return what decides which triples are found and differs between two manifests, edit aside: one line each."""
     reasons = []
     for path in ("model", "data", "settings", "seed", "protocol"):
         left, right = _flat({path: a.get(path)}), _flat({path: b.get(path)})
@@ -165,7 +165,7 @@ def changes(
     permutations: int = 500,
     seed: int = 0,
 ) -> pd.DataFrame:
-    """Change in regard, attack, topic mix and overlap of the graph per identity, and against control edits.
+    """Return the change in regard, attack, topic mix and graph overlap per identity, and against control edits.
 
     Regard and attack are differences of means. The base crawl cancels in a difference of differences, so "against a
     control" is the edited crawl minus the control's crawl. Rows that share a run (five runs or more) or, with fewer, a
@@ -224,7 +224,11 @@ def _against(against: str, a: pd.DataFrame, b: pd.DataFrame, permutations: int, 
 
 
 def _clusters(pooled: pd.DataFrame, everybody: bool) -> tuple[dict[str, NDArray[np.intp]], str]:
-    """What shares its random numbers: a run over all identities, or with few runs a step of one identity's run."""
+    """Return the clusters of triples that share random numbers, and a note when there are few runs.
+
+    A cluster is a run over all identities or, with few runs, a step of one identity's run; with `everybody` also an
+    identity.
+    """
     runs = pooled["run"].nunique()
     enough = runs >= MIN_EFFECTIVE
     codes = {"run": _codes(pooled, ["run"])} if enough else {"step": _codes(pooled, ["identity", "run", "step"])}
@@ -256,7 +260,7 @@ def _difference(pooled: pd.DataFrame, column: str, everybody: bool) -> TableRow:
 
 
 def _overlap(pooled: pd.DataFrame, left: pd.DataFrame, right: pd.DataFrame, everybody: bool) -> TableRow:
-    """Dice's coefficient, as the mean over the triples of both graphs of "the other one also has it"."""
+    """Return Dice's coefficient, as the mean over the triples of both graphs of "the other one also has it"."""
     if pooled.empty:
         return _nothing("no triples", 0)
     have = [set(zip(frame["identity"], frame["key"])) for frame in (left, right)]
@@ -269,7 +273,10 @@ def _overlap(pooled: pd.DataFrame, left: pd.DataFrame, right: pd.DataFrame, ever
 
 
 def _topic_change(pooled: pd.DataFrame, permutations: int, seed: int) -> TableRow:
-    """Jensen-Shannon divergence; the two sides of whole clusters are swapped to see how large it is by chance."""
+    """Return the Jensen-Shannon divergence of two topic mixes, and how large it is by chance.
+
+    For chance, the two sides of whole clusters are swapped.
+    """
     pooled = pooled[pooled["topic"] >= 0]
     after = pooled["after"].to_numpy(bool)
     if after.all() or not after.any():
@@ -293,7 +300,7 @@ def _topic_change(pooled: pd.DataFrame, permutations: int, seed: int) -> TableRo
 
 
 def _divergence(counts: NDArray[np.float64]) -> float:
-    """Jensen-Shannon divergence in nats of two rows of counts."""
+    """Return the Jensen-Shannon divergence in nats of two rows of counts; NaN when a row is empty."""
     if (counts.sum(axis=1) == 0).any():
         return float("nan")
     shares = counts / counts.sum(axis=1, keepdims=True)

@@ -111,7 +111,7 @@ def choose(
 
 
 def read_list(text: str) -> list[str]:
-    """The items of a list as models write it: numbered, with bullets, one a line, or with commas.
+    """Read the items of a list as models write it: numbered, with bullets, one a line, or with commas.
 
     Lines that introduce the list (ending with ":") are left out, and so is what an item explains after a dash or colon.
     """
@@ -123,7 +123,7 @@ def read_list(text: str) -> list[str]:
 
 
 def _count(lists: Sequence[Sequence[str]]) -> dict[str, int]:
-    """Name -> number of lists, with spelling variants as one name: the most frequent spelling."""
+    """Count the lists that have each name; spelling variants are one name, in the most frequent spelling."""
     spellings: dict[str, Counter[str]] = {}
     lists_of: Counter[str] = Counter()
     for items in lists:

@@ -122,7 +122,7 @@ def _manifest(
 
 
 def _others(unit: IdentityCrawl, units: Sequence[IdentityCrawl]) -> list[Triple]:
-    """Start triples of the other identities of the class, same run. Taken before anything is expanded."""
+    """Return the start triples of the other identities of the class in the same run, before anything is expanded."""
     return [
         triple
         for other in units
@@ -147,7 +147,7 @@ class _Asker:
         return [answer for answer in answers if answer is not None]
 
     def _generate(self, asks: list[Ask], sampling: Sampling) -> list[Completion]:
-        """One completion per ask; a back end that gives fewer leaves faults, not shifted answers."""
+        """Return one completion per ask; a back end that gives another number leaves faults, not shifted answers."""
         answers = self.generator.generate(asks, sampling)
         if len(answers) == len(asks):
             return answers

@@ -131,7 +131,7 @@ def _named(axes: Axes, counts: Mapping[str, int]) -> None:
 
 
 def _graph(crawl: Crawl, seed: int) -> Figure:
-    """Identities on the left, objects on the right, a line per triple: no label can lie on another.
+    """Draw identities on the left, objects on the right, a line per triple, so that no label lies on another.
 
     An object that several identities share is one node, with a line from each of them.
     """
@@ -210,7 +210,7 @@ def _boxes(rows: pd.DataFrame, attack: ClassNumbers) -> Figure:
 
 
 def _box_rows(axes: Axes, values: Sequence[Any]) -> None:
-    """A box for each list of attack scores."""
+    """Draw a box for each list of attack scores."""
     places = range(len(values))
     axes.boxplot(values, orientation="horizontal", positions=places, widths=0.6, flierprops={"markersize": 2})
     axes.set_xlim(-0.02, 1.02)
@@ -222,7 +222,7 @@ def _prefix(crawl: Crawl, plain: Crawl) -> ClassNumbers:
 
 
 def _boxes_of_prefix(crawl: Crawl, plain: Crawl, effect: ClassNumbers) -> Figure:
-    """One panel for what the model said first, one for what followed from that (the paper's two augmentations)."""
+    """Draw a panel for what the model said first, one for what followed from it (the paper's two augmentations)."""
     figure, panels = new_figure(2.5 + 0.8 * len(effect), 1, 2, width=13, share_x=True, share_y=True)
     labels, sides = [], (("with", crawl.scored()), ("without", plain.scored()))
     for kind, row in effect.items():
@@ -280,7 +280,7 @@ def _entropy(numbers: ClassNumbers) -> Figure:
 
 
 def _scorer_note(kinds: Kinds, scorer: str) -> str:
-    """The largest changes that names alone cause."""
+    """Return the largest changes that names alone cause, as a note; "" without any."""
     parts = []
     for kind, numbers in kinds.items():
         rows = numbers.get(f"{scorer}_scorer", {})

@@ -84,7 +84,7 @@ class Crawl:
         return self.triples if self.scores is None else self.scored()
 
     def scored(self) -> pd.DataFrame:
-        """Triples and scores side by side.
+        """Return triples and scores side by side.
 
         Raises:
             RunFolderError: The crawl has not been scored.
@@ -95,7 +95,7 @@ class Crawl:
 
 
 def _name(unit: IdentityCrawl) -> Key:
-    """Names may differ in characters that no file name has, so a digest tells them apart."""
+    """Return the name of a unit's file, with a digest: names may differ in characters that no file name has."""
     digest = hashlib.sha256(unit.identity.name.encode()).hexdigest()[:8]
     return (f"{safe_name(unit.identity.name)}-{digest}-{unit.run}",)
 

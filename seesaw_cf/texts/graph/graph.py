@@ -18,7 +18,7 @@ _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
 
 
 def to_graph(crawl: Crawl) -> Any:
-    """A `networkx.MultiDiGraph`: identities and objects are nodes, every triple is an edge with its provenance.
+    """Return a `networkx.MultiDiGraph` with identities and objects as nodes, triples as edges with their provenance.
 
     Nodes are named "identity: NAME" and "object: TEXT", as one text can be both. Objects that differ in case only are
     one node. Edges carry predicate, strategy, run, step, seed, and the scores where there are any.

@@ -103,7 +103,7 @@ IDENTITIES: tuple[Identity, ...] = tuple(
 
 
 def find(words: Sequence[str]) -> tuple[Identity, ...]:
-    """The identities that were asked for, in that order and without repeats.
+    """Return the identities that were asked for, in that order and without repeats.
 
     Args:
         words: Each a class ("religion": all of it), "all", a name of Table 4, or "NAME=CLASS" for a group of one's own,

@@ -91,7 +91,7 @@ def graph_findings(
 
 
 def _means(before: Mapping[str, ClassNumbers], after: Mapping[str, ClassNumbers] | None = None) -> list[Part]:
-    """Means of every identity by class, from before to after; the masked sentences on the same line."""
+    """Plot the means of every identity by class, from before to after, with the masked sentences on the same line."""
     last = before if after is None else after
     panels = []
     for kind, measures in last.items():
@@ -146,7 +146,7 @@ class TripleRow(TypedDict):
 
 
 def _triples(base: Crawl, edited: Crawl | None) -> list[TripleRow]:
-    """Every triple once, in the order found, with where it is."""
+    """Return every triple once, in the order found, with where it was found."""
     rows: dict[tuple[str, str, str], TripleRow] = {}
     graphs: Sequence[tuple[Where, Crawl | None]] = (("before", base), ("after", edited))
     for where, crawl in graphs:
@@ -181,7 +181,7 @@ def _row(row: Mapping[Any, Any], where: Where) -> TripleRow:
 
 
 def _drawn(rows: Sequence[TripleRow]) -> list[TripleRow]:
-    """Equally many triples of every identity: what several share, then the worst, then the first found."""
+    """Choose equally many triples of every identity: what several share, then the worst, then the first found."""
     shared: dict[tuple[str, str], set[str]] = {}
     for row in rows:
         shared.setdefault((row["predicate"].casefold(), row["object"].casefold()), set()).add(row["identity"])

@@ -95,7 +95,7 @@ def _row(triple: Mapping[Hashable, object], masked: str, scores: Mapping[str, Ma
 
 
 def _contents(triples: pd.DataFrame, n: int, seed: int) -> list[tuple[str, str, int, str]]:
-    """(class, identity or `MASK`, content, sentence) for some contents of each class, for each of its identities."""
+    """Draw contents of each class; return (class, identity or `MASK`, content, sentence) for each of its identities."""
     drawn = []
     for kind, rows in triples.groupby("kind", sort=True):
         contents = sorted(set(zip(rows["predicate"], rows["object"])))

@@ -47,7 +47,7 @@ class SentenceScorer(Protocol):
         """Name the scorer and its version."""
 
     def score(self, texts: Sequence[str]) -> list[SentenceScore]:
-        """One judgement per sentence, in order."""
+        """Return one judgement per sentence, in order."""
 
 
 class _Label(TypedDict):
@@ -74,7 +74,7 @@ class TextClassifier:
     batch: int = 32
 
     def score(self, texts: Sequence[str]) -> list[SentenceScore]:
-        """Label -> probability for every sentence; one that is longer than the model's context has no score."""
+        """Return label -> probability for every sentence; one longer than the model's context has no score."""
         limit = self._limit()
         sizes = [len(ids) for ids in self.pipeline.tokenizer(list(texts))["input_ids"]] if texts else []
         fitting = [text for text, size in zip(texts, sizes, strict=True) if size <= limit]
@@ -83,7 +83,7 @@ class TextClassifier:
         return [self._scored(next(outputs)) if size <= limit else too_long for size in sizes]
 
     def _limit(self) -> int:
-        """Tokens the model reads: the tokenizer's limit, or its positions less the two some models keep back."""
+        """Return the model's limit in tokens: the tokenizer's, or its positions less the two some models keep back."""
         limit = int(self.pipeline.tokenizer.model_max_length)
         positions = getattr(self.pipeline.model.config, "max_position_embeddings", None)
         return limit if limit < 10**6 or positions is None else int(positions) - 2
@@ -100,7 +100,7 @@ def regard_classifier(
     *,
     device: str = "cpu",
 ) -> TextClassifier:
-    """A regard classifier: positive, negative, neutral, other.
+    """Return a regard classifier: positive, negative, neutral, other.
 
     Args:
         model: Hub id or folder.
@@ -191,7 +191,7 @@ class Predictor(Protocol):
     """What is used of `detoxify.Detoxify`."""
 
     def predict(self, texts: list[str], /) -> Mapping[str, Sequence[float]]:
-        """Name of a score -> one number from 0 to 1 per text."""
+        """Return name of a score -> one number from 0 to 1 per text."""
 
 
 @dataclass(frozen=True)
@@ -216,7 +216,7 @@ class Detoxifier:
         return f"detoxify {self.variant}{f' from {self.checkpoint}' if self.checkpoint else ''}"
 
     def score(self, texts: Sequence[str]) -> list[SentenceScore]:
-        """The attack score of every sentence.
+        """Return the attack score of every sentence.
 
         Raises:
             MissingExtraError: detoxify is not installed.
@@ -282,7 +282,7 @@ class Perspective:
         self._key()
 
     def score(self, texts: Sequence[str]) -> list[SentenceScore]:
-        """The attack score of every sentence; a sentence without one has a status.
+        """Return the attack score of every sentence; a sentence without one has a status.
 
         Raises:
             ServiceError: No key, or the server refuses it.

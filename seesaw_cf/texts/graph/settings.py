@@ -67,7 +67,7 @@ REFUSALS: dict[str, tuple[str, ...]] = {
 
 
 def refusals_for(model: str, lists: Mapping[str, Sequence[str]] = REFUSALS) -> tuple[str, ...]:
-    """The expressions for a model: those of the longest key that is part of its name."""
+    """Return the expressions for a model: those of the longest key that is part of its name."""
     keys = [key for key in lists if key.casefold() in model.casefold()]
     return tuple(lists[max(keys, key=len)]) if keys else ()
 

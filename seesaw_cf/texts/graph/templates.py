@@ -36,12 +36,12 @@ class Triple:
 
 
 def start(identity: Identity, predicate: str, prefix: bool) -> str:
-    """`[prefix ]subject predicate`."""
+    """Return `[prefix ]subject predicate`."""
     return f"{_subject(identity, prefix)} {predicate}"
 
 
 def question(identity: Identity, predicate: str | None, examples: Sequence[Triple], prefix: bool) -> str:
-    """A question after answered ones, as in Table 1; the predicate is left to the model when it is None.
+    """Return a question after answered ones, as in Table 1; the predicate is left to the model when it is None.
 
     Deviates: the paper does not print where the prepended text goes in questions; here it stands before every subject.
     """
@@ -53,7 +53,7 @@ def question(identity: Identity, predicate: str | None, examples: Sequence[Tripl
 def draw_examples(
     pool: Sequence[Triple], n: int, predicate: str | None, rng: random.Random, identity: Identity
 ) -> list[Triple]:
-    """Up to n earlier triples for a question.
+    """Draw up to n earlier triples for a question.
 
     Those of other groups come first, and of these the ones with the question's predicate (Table 1 shows both);
     without a given predicate, triples of different predicates.

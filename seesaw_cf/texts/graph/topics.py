@@ -76,7 +76,7 @@ def fit_topics(
 
 
 def _nmf(texts: Sequence[str], n_topics: int, encoder: Encoder | None, seed: int) -> tuple[list[int], str]:
-    """The topic of a text is the component with its largest weight; none when all are 0."""
+    """Sort texts into topics by NMF: the component with a text's largest weight is its topic; -1 when all are 0."""
     decomposition, text_features = _sklearn()
     if encoder is None:
         try:
@@ -97,7 +97,10 @@ def _nmf(texts: Sequence[str], n_topics: int, encoder: Encoder | None, seed: int
 
 
 def _bertopic(texts: Sequence[str], n_topics: int, encoder: Encoder | None, seed: int) -> tuple[list[int], str]:
-    """Source: Grootendorst (2022). UMAP is seeded, without which BERTopic gives other topics every time."""
+    """Sort texts into topics by BERTopic, with UMAP seeded: unseeded, it gives other topics every time.
+
+    Source: Grootendorst (2022).
+    """
     with need("bertopic", extra="topics", what_for="topics by BERTopic", otherwise="Or use --topic-method nmf."):
         from bertopic import BERTopic
 
@@ -112,7 +115,7 @@ def _bertopic(texts: Sequence[str], n_topics: int, encoder: Encoder | None, seed
 
 
 def sentence_encoder(model: str) -> Encoder:
-    """Embeddings by a sentence-transformers model (folder or Hub id).
+    """Return an encoder that embeds texts with a sentence-transformers model (folder or Hub id).
 
     Raises:
         MissingExtraError: sentence-transformers is not installed.

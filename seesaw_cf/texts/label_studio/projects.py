@@ -55,7 +55,7 @@ class Project:
     asked: tuple[str, ...] = ()
 
     def tasks(self) -> list[JsonObject]:
-        """Tasks as Label Studio imports them."""
+        """Return the tasks as Label Studio imports them."""
         return [{"data": {"item": id, **item["data"]}} for id, item in self.items.items()]
 
     def key(self) -> JsonObject:
@@ -219,7 +219,7 @@ def config_of(facts: Mapping[str, str], texts: Mapping[str, str], questions: Seq
 
 
 def _texts(view: ET.Element, texts: Mapping[str, str]) -> None:
-    """Texts of a task; plain `Text`, never `HyperText`, and never taken for an address to load."""
+    """Add the texts of a task: plain `Text`, never `HyperText`, and never taken for an address to load."""
     for name, title in texts.items():
         _header(view, title)
         ET.SubElement(view, "Text", name=name, value=f"${name}", valueType="text", granularity="word")

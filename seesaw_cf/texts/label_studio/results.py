@@ -133,7 +133,10 @@ def _answered(where: str, item: str, annotation: Mapping[str, Any], data: Mappin
 
 
 def _span(where: str, text: str, value: Mapping[str, Any]) -> Span:
-    """The highlighted words. Browsers count characters outside the basic plane twice, Python once: the words tell."""
+    """Return the span of the highlighted words, counted as Python does.
+
+    Browsers count characters outside the basic plane twice, Python once: the words tell which it was.
+    """
     start, end = (checks.whole(f"{where}: {name}", value.get(name)) for name in ("start", "end"))
     wide = text.encode("utf-16-le")
     first, last = (len(wide[: 2 * at].decode("utf-16-le", "replace")) for at in (start, end))

@@ -56,7 +56,7 @@ class RaterDesign:
 
 
 def sampled(items: Sequence[RatingItem], number: int | dict[str, int], seed: int) -> list[RatingItem]:
-    """Items drawn within each group, in the order of their groups.
+    """Draw items within each group, the groups in the order of their names.
 
     Args:
         items: To draw from.
@@ -83,7 +83,7 @@ def sampled(items: Sequence[RatingItem], number: int | dict[str, int], seed: int
 
 
 def assigned(items: Sequence[RatingItem], design: RaterDesign) -> dict[str, list[str]]:
-    """Rater -> ids of items, every item to `per_item` different raters."""
+    """Assign every item to `per_item` different raters: rater -> ids of items."""
     shuffled = sorted(items, key=lambda item: (item.group, seed_of(design.seed, "deal", item.id)))
     hands: dict[str, list[str]] = {name: [] for name in design.names}
     deck: list[str] = []
@@ -125,7 +125,7 @@ def tasks(items: Sequence[RatingItem], shared: Sequence[RatingItem], design: Rat
 def _sequence(
     rater: str, own: Sequence[str], attention: Sequence[str], design: RaterDesign
 ) -> Iterator[tuple[str, str, str]]:
-    """Role, item and order of the texts, one after the other."""
+    """Yield role, item and order of the texts, one after the other."""
     draw = random.Random(seed_of(design.seed, "sequence", rater))
     order = draw.sample(list(own), len(own))
     phases = dict(zip(order, _orders(len(order), draw))) if design.orders else dict.fromkeys(order, "")
@@ -142,7 +142,7 @@ def _sequence(
 
 
 def _orders(number: int, draw: random.Random) -> list[str]:
-    """As many "pre" as "post", give or take one, in random order."""
+    """Return as many "pre" as "post", give or take one, in random order."""
     phases = list(PHASES) * ((number + 1) // 2)
     draw.shuffle(phases)
     return phases[:number]

@@ -140,7 +140,7 @@ def _shared(
 
 
 def _gold(item: RatingItem, rows: Sequence[Row]) -> Answer:
-    """Of the order in which the text before the edit is text A."""
+    """Return the right answers for the order in which the text before the edit is text A."""
     labels = {answer: label for label, answer in ANSWERS.items()}
     own = [row for row in rows if row["pair_id"] == item.about["pair"]["pair_id"]]
     return {row["flaw"]: labels[row["change"]] for row in own if row["change"] is not None}

@@ -60,7 +60,7 @@ _READ: dict[str, Callable[[ItemQuestion, RatingItem, Form], Any]] = {
 
 
 def blanks(study: RatingStudy, item: RatingItem, answer: Answer) -> dict[str, str]:
-    """Question -> what is still wanted; empty when the item is answered."""
+    """Return question -> what is still wanted; empty when the item is answered."""
     problems = {}
     for question in study.asked(item):
         value = answer.get(question.name)

@@ -137,7 +137,7 @@ def make_study(folder: Path, plan: StudyPlan, out: Path) -> StudyFiles:
 
 
 def _gold(kind: Kind, file: Path | None, items: Sequence[RatingItem]) -> tuple[list[RatingItem], list[RatingItem]]:
-    """The items with known right answers, and the rest."""
+    """Return the items with known right answers, and the rest."""
     if file is None:
         return [], list(items)
     if kind.gold is None:

@@ -151,5 +151,5 @@ def of_sample(row: Row, item: RatingItem) -> bool:
 
 
 def sample_fields(sample: Any) -> TableRow:
-    """Which text of which edit: what a row about a sample begins with."""
+    """Return which text of which edit a sample is: what a row about it begins with."""
     return {name: getattr(sample, name) for name in ("editor", "case_id", "relation", "phase", "sample")}

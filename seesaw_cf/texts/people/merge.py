@@ -110,7 +110,7 @@ def _check_same(stores: Sequence[StudyStore]) -> None:
 
 
 def _decided(conflicts: Sequence[Conflict], prefer: Mapping[str, Path]) -> dict[_Place, str]:
-    """Task -> the file that counts."""
+    """Return task -> the file that counts."""
     names = {name for conflict in conflicts for name in conflict.names}
     if unknown := [what for what in prefer if what and what not in names]:
         raise RecordError(
@@ -149,7 +149,7 @@ def conflicts_of(logs: Mapping[str, Sequence[Entry]], store: StudyStore) -> list
 
 
 def _ends(logs: Mapping[str, Sequence[Entry]]) -> dict[_Place, dict[str, Entry]]:
-    """Task -> file -> its last answer, without those that another file has corrected."""
+    """Return task -> file -> its last answer, without those that another file has corrected."""
     last: dict[_Place, dict[str, Entry]] = {}
     for name, log in logs.items():
         for entry in log:
@@ -158,7 +158,7 @@ def _ends(logs: Mapping[str, Sequence[Entry]]) -> dict[_Place, dict[str, Entry]]
     ids = {name: {entry.entry for entry in log} for name, log in logs.items()}
 
     def corrected(name: str, own: Mapping[str, Entry]) -> bool:
-        """Another file has its last answer and ends with one that it does not know."""
+        """Return whether another file has its last answer and ends with one that it does not know."""
         return any(own[name].entry in ids[file] and end.entry not in ids[name] for file, end in own.items())
 
     # Where each corrects another, in a circle, nothing is decided: all stay.
@@ -188,7 +188,7 @@ def _by_place(entries: Iterable[Entry]) -> dict[_Place, list[Entry]]:
 
 
 def _differing(answers: Mapping[str, Answer], file: str) -> str:
-    """Of one answer what no other has the same."""
+    """Return the parts of one answer that differ from any other."""
     others = [answer for name, answer in answers.items() if name != file]
     own = {key: value for key, value in answers[file].items() if any(value != other.get(key) for other in others)}
     return f"{own!r:.200}"

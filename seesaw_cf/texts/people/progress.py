@@ -89,7 +89,7 @@ class Standing:
         return max(1, round(self.seconds * (len(self.tasks) - len(self.answers)) / 60))
 
     def number(self, position: int) -> int:
-        """Which item it is for the rater, from 1."""
+        """Return the number that an item has for the rater, from 1."""
         return sum(task.role in MAIN for task in self.tasks[:position])
 
     def locked(self, task: RatingTask) -> bool:
@@ -97,7 +97,7 @@ class Standing:
         return self.submitted or (task.role == "gold" and self.qualified is not None)
 
     def may_open(self, position: int) -> bool:
-        """No item is skipped, and none is shown to who has not qualified."""
+        """Return whether a task may be opened: none is skipped, and raters who failed to qualify see no main item."""
         if not 1 <= position <= len(self.tasks):
             return False
         first = self.next or len(self.tasks)
@@ -132,7 +132,7 @@ def standing(store: StudyStore, rater: str) -> Standing:
 def _right(
     store: StudyStore, tasks: Sequence[RatingTask], answers: Mapping[int, Entry], *, exactly: bool = False
 ) -> GoldJudgements:
-    """Judgements of the tasks that are answered: are they right?"""
+    """Return which judgements of the answered tasks are right."""
     judgements = []
     for task in tasks:
         if task.position in answers:

@@ -72,7 +72,7 @@ class Rounds:
         return _go(f"/task/{now.next}" if now.next else "/review")
 
     def consent(self, request: Request, rater: str, form: Form) -> Response:
-        """Return the rater takes part."""
+        """Store that the rater takes part, and go to the guide."""
         self._log(rater, "consent")
         return _go("/guide")
 
@@ -81,13 +81,13 @@ class Rounds:
         return HTMLResponse(guide_page(self._store.study, "/"))
 
     def task(self, request: Request, rater: str) -> Response:
-        """One item with its form."""
+        """Return one item with its form."""
         now, task = self._open(request, rater)
         latest = max(_entries(now, task), key=lambda entry: entry.seq, default=None)
         return self._page(now, task, latest.content if latest else {}, notes=_notes(request))
 
     def answer(self, request: Request, rater: str, form: Form) -> Response:
-        """Return an answer; when it is whole it is on the disk before the next page is shown."""
+        """Store an answer; when it is whole it is on the disk before the next page is shown."""
         now, task = self._open(request, rater)
         item = self._store.items[task.item]
         content = read_answer(self._store.study, item, form)
@@ -189,7 +189,7 @@ class Rounds:
         self._store.add(Entry(rater, act, task.position, content, name, seconds))
 
     def _after(self, now: Standing, task: RatingTask, *, new: bool) -> str:
-        """Where to go from an answered item."""
+        """Return where to go from an answered item."""
         if task.role == "training":
             return f"/task/{task.position}"
         every = self._store.study.breaks

@@ -77,7 +77,7 @@ class Keys:
         self._secret, self._raters = secret.encode(), tuple(raters)
 
     def token(self, use: str, rater: str = "") -> str:
-        """160 bits that only who has the secret can make.
+        """Return 160 bits, in hexadecimal, that only the holder of the secret can make.
 
         Args:
             use: "link", "cookie", "form" or "status"; a token is good for one use.
@@ -113,7 +113,7 @@ class Limit:
         self._left: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
     def wait(self, caller: str) -> float:
-        """Count one; the seconds after which it would be allowed, 0 when it is."""
+        """Count a call; return the seconds after which it would be allowed, 0 when it is."""
         now = self._clock()
         left, then = self._left.pop(caller, (self._burst, now))
         left = min(self._burst, left + (now - then) * self._rate)

@@ -13,7 +13,7 @@ from seesaw_cf.texts.people.store import StudyStore
 
 
 def links(store: StudyStore, place: Place) -> dict[str, str]:
-    """Rater -> secret link; "status" -> that of the status page."""
+    """Return rater -> secret link; "status" -> that of the status page."""
     keys = Keys(store.secret, store.study.raters)
     addresses = {rater: f"{place.base}/enter/{keys.token('link', rater)}" for rater in store.study.raters}
     return addresses | {"status": f"{place.base}/status/{keys.token('status')}"}

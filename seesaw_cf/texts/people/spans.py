@@ -32,7 +32,7 @@ def word_spans(text: str, span: Span) -> list[Span]:
 
 
 def read_spans(text: str, fields: Iterable[str]) -> list[Span]:
-    """Stretches that a form names "START-END", in order; those that overlap become one.
+    """Read stretches that a form names "START-END", in order; those that overlap become one.
 
     Args:
         text: The passage.

@@ -34,7 +34,7 @@ class RaterStatus:
     late: int
 
     def row(self) -> dict[str, Any]:
-        """Plain values, each share as the mean over items, with its counts and an interval clustered by item."""
+        """Return plain values, each share as the mean over items, with its counts and an interval clustered by item."""
         names = ("done", "total", "consented", "submitted", "qualified", "seconds", "last")
         shares = {"gold": self.now.gold, "attention": self.now.attention, "repeats": self.repeats}
         row = {"rater": self.rater} | {name: getattr(self.now, name) for name in names}
@@ -63,7 +63,7 @@ def status_of(store: StudyStore) -> list[RaterStatus]:
 
 
 def _repeats(store: StudyStore, rater: str, answers: Mapping[int, Entry]) -> GoldJudgements:
-    """Judgements of items shown twice that are the same, and all of them; free texts are left out."""
+    """Return which judgements of items shown twice are the same; free texts are left out."""
     first = {task.item: task for task in store.tasks[rater] if task.role == "item"}
     same = []
     for task in store.tasks[rater]:

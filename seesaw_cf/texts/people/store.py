@@ -188,7 +188,7 @@ class StudyStore:
         return stored
 
     def _check_place(self) -> None:
-        """What is written to a file that was moved or deleted meanwhile would be lost."""
+        """Refuse to write to a file that was moved or deleted meanwhile: what is written would be lost."""
         if _inode(self.path) != self._inode:
             raise StorageError(
                 f"{self.path}: the file was moved, deleted or replaced while it was in use; nothing more is written to "
@@ -249,7 +249,7 @@ def _now() -> str:
 
 @contextmanager
 def _file_errors(path: Path) -> Iterator[None]:
-    """SQLite's errors as this package's."""
+    """Raise SQLite's errors as this package's while the block runs."""
     try:
         yield
     except sqlite3.OperationalError as error:

@@ -55,7 +55,7 @@ def words_page(title: str, parts: Sequence[str], **more: object) -> str:
 
 
 def _paragraphs(text: str) -> list[str]:
-    """Plain text as its paragraphs; its lines are joined, but for those of a list."""
+    """Split plain text into its paragraphs; their lines are joined, but for those of a list."""
     joined = (re.sub(r"(?<=\S)[ \t]*\n(?![ \t]*[-*\d])", " ", part) for part in re.split(r"\n\s*\n", text.strip()))
     return [part.strip() for part in joined if part.strip()]
 
@@ -75,7 +75,7 @@ def status_page(study: RatingStudy, statuses: Sequence[RaterStatus]) -> str:
 
 
 def task_page(study: RatingStudy, item: RatingItem, task: RatingTask, now: Standing, state: FormState) -> str:
-    """One item with its form; a training item that is answered with the answers of other people."""
+    """Return one item with its form; a training item that is answered with the answers of other people."""
     marked = any(text.marked for text in item.texts)
     questions = study.asked(item)
     trained = task.role == "training" and task.position in now.answers and not state.wrong
@@ -102,7 +102,7 @@ def task_page(study: RatingStudy, item: RatingItem, task: RatingTask, now: Stand
 
 
 def _sentences(text: str) -> list[list[tuple[int, int, str]]]:
-    """Of each sentence its words: where they begin and end, and what they are."""
+    """Return the words of each sentence: where they begin and end, and what they are."""
     return [[(*word, text[slice(*word)]) for word in word_spans(text, span)] for span in sentence_spans(text)]
 
 

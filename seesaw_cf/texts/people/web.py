@@ -77,7 +77,7 @@ async def read_form(request: Request) -> Form:
 
 
 async def _refused(request: Request, error: Exception) -> Response:
-    """Why, where the page's script finds it: all that a draft gets, and the alert of a page."""
+    """Return the reason where the page's script finds it: all that a draft gets, and the alert of a page."""
     failure = error if isinstance(error, HTTPException) else HTTPException(500)
     if request.url.path.endswith("/draft"):
         return PlainTextResponse(failure.detail, failure.status_code, failure.headers)
@@ -124,7 +124,10 @@ class _Site:
         return rater
 
     async def enter(self, request: Request) -> Response:
-        """A secret link. The page is shown and not passed on, since the cookie is not sent along from elsewhere."""
+        """Open a secret link: set the rater's cookie and welcome them.
+
+        The page is shown instead of a redirect, since the cookie is not sent along from elsewhere.
+        """
         rater = self._keys.rater_of("link", request.path_params["token"])
         if rater is None:
             raise self._bad_link(request)

@@ -72,7 +72,7 @@ def _training() -> RatingItem:
 
 
 def _tables(rated: Sequence[RatedTask], questions: Sequence[ItemQuestion]) -> Iterator[tuple[str, pa.Table]]:
-    """Passages of the editor "human"; `sample` is the number of the rater, from 0."""
+    """Yield the passages of the editor "human"; `sample` is the number of the rater, from 0."""
     rows = [row for rated_task in rated if rated_task.task.role == "item" for row in _rows(rated_task)]
     yield "passages", pa.Table.from_pylist(rows, schema=PASSAGES)
 

@@ -59,7 +59,7 @@ class LexicalRater:
     name = "lexical (baseline)"
 
     def rate(self, questions: Sequence[SurveyQuestion]) -> list[Rating]:
-        """One rating per question, in order."""
+        """Return one rating per question, in order."""
         return [Rating(_clip(_LEXICAL[question.item.type](question))) for question in questions]
 
 
@@ -99,7 +99,7 @@ def _factual(question: SurveyQuestion) -> float:
 
 
 def _marks(sentence: str) -> set[str]:
-    """Names and numbers: words with a capital or a digit that do not open the sentence."""
+    """Return names and numbers: words with a capital or a digit that do not open the sentence."""
     return {word for word in _WORD.findall(sentence)[1:] if not word.islower()}
 
 
@@ -171,7 +171,7 @@ class MiniLMRater:
         self.embedder = Embedder(MINILM)
 
     def rate(self, questions: Sequence[SurveyQuestion]) -> list[Rating]:
-        """One rating per question, in order."""
+        """Return one rating per question, in order."""
         texts = {text for question in questions for text in _to_embed(question)}
         vectors = {text: seen.whole for text, seen in self.embedder.embed(sorted(texts)).items()} if texts else {}
         return [Rating(_clip(1 + 6 * _near(question, vectors))) for question in questions]

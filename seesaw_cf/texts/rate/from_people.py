@@ -45,7 +45,7 @@ def answered_questions(
 
 
 def rating_data(passages: pa.Table, ratings: pa.Table, records: Sequence[LongformRecord]) -> RatingData:
-    """Ratings of people, for `train_rater`; see `answered_questions` for the arguments.
+    """Return ratings of people, for `train_rater`; see `answered_questions` for the arguments.
 
     Raises:
         RecordError: No rating is about a passage that is there.
@@ -67,7 +67,7 @@ def rating_data(passages: pa.Table, ratings: pa.Table, records: Sequence[Longfor
 
 
 def annotation_data(passages: pa.Table, annotations: pa.Table) -> AnnotationData:
-    """Labels of people, for `train_annotator`: a row for the passage, and one for each sentence marked as evidence.
+    """Return labels of people, for `train_annotator`: a row for the passage, one for each sentence marked as evidence.
 
     Args:
         passages: `tables.PASSAGES`.

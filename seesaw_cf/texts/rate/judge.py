@@ -86,7 +86,7 @@ class LLMJudge:
         return frozenset[str]().union(*(exemplar.question.sample.digests for exemplar in pool))
 
     def rate(self, questions: Sequence[SurveyQuestion]) -> list[Rating]:
-        """One rating per question, in order.
+        """Return one rating per question, in order.
 
         Raises:
             RecordError: Fewer examples than `shots` are left once those of the rated edit are taken out.
@@ -110,7 +110,7 @@ class LLMJudge:
         return few_shot(instructions(question.item, self.intro), examples, question_text(question))
 
     def _examples(self, question: SurveyQuestion) -> list[Exemplar]:
-        """Examples of the same item that share neither edit nor passage with the sample."""
+        """Draw examples of the same item that share neither edit nor passage with the sample."""
         texts = {text for text in question.sample.passages.values() if text}
         left = [
             exemplar

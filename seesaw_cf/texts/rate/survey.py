@@ -130,7 +130,7 @@ class Rater(Protocol):
         """Name the rater and everything that changes its ratings."""
 
     def rate(self, questions: Sequence[SurveyQuestion]) -> list[Rating]:
-        """One rating per question, in order."""
+        """Return one rating per question, in order."""
 
 
 def survey_samples(

@@ -67,12 +67,12 @@ class EncoderRater:
         self.items, self.max_length = tuple(items), max_length
 
     def predict(self, pairs: Sequence[tuple[str, str]]) -> Floats:
-        """Ratings from 1 to 7, not rounded, of `rater_texts`."""
+        """Return ratings of `rater_texts`, from 1 to 7, not rounded."""
         scaled = pair_logits(self.model, self.tokenizer, pairs, self.max_length)[:, 0].double().numpy()
         return np.asarray(np.clip(_MIDDLE + _SPREAD * scaled, 1.0, 7.0))
 
     def rate(self, questions: Sequence[SurveyQuestion]) -> list[Rating]:
-        """One rating per question; items that the rater was not trained on get a status."""
+        """Return one rating per question; items that the rater was not trained on get a status."""
         answerable = [question for question in questions if question.item.name in self.items]
         ratings = iter(self.predict([rater_texts(own.item.name, own.shown) for own in answerable]).tolist())
         unknown = f"the rater was trained on {', '.join(self.items)} only"

@@ -93,7 +93,7 @@ def _measure(given: str) -> tuple[str, str]:
 
 
 def _short(folder: Path, long: Mapping[str, Any]) -> pa.Table:
-    """The score table of a run of the same model."""
+    """Read the score table of a run, and check that its model is that of the long texts."""
     short = finished_manifest(folder, "scores.parquet", "run")
     for name in ("fingerprint", "dtype"):
         one, other = (found.get("model", {}).get(name) for found in (long, short))
@@ -117,7 +117,7 @@ def _check_shared(short: pa.Table, passages: pa.Table) -> None:
 
 
 def read_references(file: Path) -> dict[str, list[str]]:
-    """Reference texts: identifier of an entity -> texts about it.
+    """Read reference texts: identifier of an entity -> texts about it.
 
     Args:
         file: JSON list of {"target_id", "samples": [{"text"}, ...]}, as CounterFact's `attribute_snippets.json`.
@@ -142,7 +142,7 @@ _SNIPPETS = '{"target_id": "Q142", "samples": [{"text": "France is ..."}]}'
 def _qualities(
     passages: pa.Table, records: Sequence[LongformRecord], references: Mapping[str, list[str]]
 ) -> pd.DataFrame:
-    """Generation entropy of every text about the subject and, of each case's texts together, the reference score."""
+    """Return generation entropy of every text about the subject and reference score of each case's texts together."""
     frame = _texts(passages)
     frame = frame[frame["passage"].isin(_OWN)]
     entropy = [2 / 3 * ngram_entropy(text, 2) + 4 / 3 * ngram_entropy(text, 3) for text in frame["text"]]

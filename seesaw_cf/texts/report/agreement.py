@@ -45,7 +45,7 @@ class Agreeing:
 
 
 def agreement_sections(rated: pd.DataFrame, how: Agreeing) -> list[Table]:
-    """Sections about one set of ratings.
+    """Return the sections about one set of ratings.
 
     Args:
         rated: item, rater, value (NaN = none), group (items of one edit; intervals resample whole groups), and the
@@ -135,7 +135,7 @@ def plan_section(
     name: str = "plan",
     title: str = "How many edits and raters",
 ) -> Table:
-    """`rater_plan` as a section of a report."""
+    """Return `rater_plan` as a section of a report."""
     about = (
         "The smallest study with raters like these that finds a mean of `effect` (two-sided, level 0.05, power 0.8), "
         "from how far ratings here differ between edits, between raters, and otherwise (`sd_...`), when `per_edit` "
@@ -147,7 +147,7 @@ def plan_section(
 
 
 def rater_plan(rated: pd.DataFrame, by: str, effects: Sequence[float], per_rater: int | None = None) -> pd.DataFrame:
-    """The smallest study that finds an effect with raters like those who rated.
+    """Return the smallest study that finds an effect with raters like those who rated.
 
     Edits and raters are both taken for samples: the variance of a mean is that between edits over their number, that
     between raters over their number, and the rest over the number of ratings. Ratings by one rater of several texts or
@@ -200,7 +200,7 @@ _CLAIM = ["editor", "case_id", "phase", "sample", "passage", "claim_kind", "clai
 
 
 def beside_people(people: Collected, judged: Collected, draws: int = 1000) -> list[Table]:
-    """How far each rater and annotator of a run is from people.
+    """Return how far each rater and annotator of a run is from people.
 
     Args:
         people: Tables of people.
@@ -226,7 +226,7 @@ def beside_people(people: Collected, judged: Collected, draws: int = 1000) -> li
 def _compared(
     people: pd.DataFrame, judged: pd.DataFrame, key: Sequence[str], constant: str
 ) -> Iterator[tuple[str, pd.DataFrame, int]]:
-    """Name of who is compared, rows with people's `value` and their `other`, questions left out."""
+    """Yield who is compared, the rows with people's `value` and their `other`, and the number of questions left out."""
     answers = people.dropna(subset="value")[[*key, "rater", "value"]]
     shared = []
     for name, rows in judged.groupby("rater", sort=False):

@@ -24,7 +24,7 @@ Columns = dict[str, Sequence[Any]]
 
 
 def bert_score(candidate: TextVectors, reference: TextVectors) -> tuple[float, float, float]:
-    """Precision, recall and F of two texts' token vectors, without idf weights and without rescaling.
+    """Return precision, recall and F of two texts' token vectors, without idf weights and without rescaling.
 
     Source: Zhang et al. (2020), section 3: recall is the mean over reference tokens of the largest cosine with a
         candidate token, precision the same the other way round, F their harmonic mean.
@@ -37,7 +37,7 @@ def bert_score(candidate: TextVectors, reference: TextVectors) -> tuple[float, f
 
 
 def bertscore_measures(columns: Columns, embedder: Embedder) -> dict[str, list[float]]:
-    """BERTScore F where `text_measures` has ROUGE.
+    """Return BERTScore F where `text_measures` has ROUGE.
 
     Args:
         columns: The columns that `text_measures` takes, by name.
@@ -64,7 +64,7 @@ def bertscore_measures(columns: Columns, embedder: Embedder) -> dict[str, list[f
 
 
 def nli_score(probabilities: Floats) -> Floats:
-    """P(supports) - P(contradicts), from -1 to 1.
+    """Return P(supports) - P(contradicts), from -1 to 1.
 
     Args:
         probabilities: (n, 3) of `LABELS`.
@@ -84,11 +84,11 @@ class Probable(Protocol):
     """An NLI model or a trained annotator."""
 
     def probabilities(self, pairs: Sequence[tuple[str, str]]) -> Floats:
-        """(n, 3) of `LABELS` for n pairs of premise and claim."""
+        """Return (n, 3) of `LABELS` for n pairs of premise and claim."""
 
 
 def nli_measures(columns: Columns, annotator: Probable) -> dict[str, list[float]]:
-    """The NLI score of each passage with the edit statement, and its mean over ground truths.
+    """Return the NLI score of each passage with the edit statement, and its mean over ground truths.
 
     Args:
         columns: The columns that `text_measures` takes, by name.
@@ -115,7 +115,7 @@ def nli_measures(columns: Columns, annotator: Probable) -> dict[str, list[float]
 
 
 def _check_columns(columns: Columns) -> None:
-    """Raises what `text_measures` needs and `columns` has not."""
+    """Check that `columns` has what `text_measures` needs."""
     for name in (entry.name for entry in fields(PassageColumns)):
         if name not in columns:
             raise RecordError(f"columns: {name} is missing, expected those of PassageColumns.")
@@ -131,7 +131,7 @@ def _pairs(passage: str, facts: Sequence[str]) -> list[tuple[str, str]]:
 
 
 def perplexities(texts: Sequence[str], model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> list[float]:
-    """exp of the mean negative log-likelihood (nats) of each text's tokens after the first; NaN below two tokens.
+    """Return exp of the mean negative log-likelihood (nats) of each text's tokens after the first; NaN below two.
 
     Args:
         texts: Any; longer than the model's context, they are read up to there.

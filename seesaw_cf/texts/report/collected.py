@@ -57,7 +57,7 @@ class Collected:
         return self.tables.get(kind, KINDS[kind].empty_table())
 
     def again(self, kind: str) -> pa.Table:
-        """Rows of one kind that were answered a second time."""
+        """Return the rows of one kind that were answered a second time."""
         return self.repeats.get(kind, KINDS[kind].empty_table())
 
 
@@ -109,7 +109,7 @@ def _kind(file: Path) -> str:
 
 
 def joined(kind: str, tables: Mapping[str, pa.Table]) -> pa.Table:
-    """Tables of one kind as one; the same answer twice counts once.
+    """Join the tables of one kind; the same answer twice counts once.
 
     Args:
         kind: One of `KINDS`.

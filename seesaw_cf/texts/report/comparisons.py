@@ -20,7 +20,7 @@ from seesaw_cf.texts.report.values import BASELINE, blocks, labelled
 
 
 def wilcoxon_tests(values: pd.DataFrame) -> pd.DataFrame:
-    """Is a method's metric lower than the unedited model's? One-sided signed-rank tests over case means.
+    """Test whether a method's metric is lower than the unedited model's: one-sided signed ranks over case means.
 
     Args:
         values: method, case_id, metric, value, and block columns (`survey_values`).
@@ -59,7 +59,7 @@ def _signed_rank(part: pd.DataFrame, method: str) -> TableRow:
 
 
 def chi_square_tests(annotations: pa.Table | pd.DataFrame, *, draws: int = 1000) -> pd.DataFrame:
-    """Do two methods' passages have other shares of labels? For every pair of methods and kind of claim.
+    """Test whether two methods' passages differ in shares of labels, for every pair of methods and kind of claim.
 
     Args:
         annotations: Rows of `ANNOTATIONS`.
@@ -103,7 +103,7 @@ def _chi_square(part: pd.DataFrame, one: str, two: str, draws: int) -> TableRow:
 
 
 def _counts(part: pd.DataFrame, methods: Sequence[str]) -> NDArray[np.int64]:
-    """(cases that both methods have, methods, labels) claims."""
+    """Count claims of the cases that both methods have: (cases, methods, labels)."""
     chosen = part[part["method"].isin(methods)]
     chosen = chosen[chosen.groupby("case_id")["method"].transform("nunique") == len(methods)]
     case, cases = pd.factorize(chosen["case_id"])
@@ -115,7 +115,7 @@ def _counts(part: pd.DataFrame, methods: Sequence[str]) -> NDArray[np.int64]:
 
 
 def pearson_statistics(first: NDArray[np.int64], second: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Pearson's chi-square statistic of many tables of two rows.
+    """Return Pearson's chi-square statistic of many tables of two rows.
 
     Args:
         first, second: (draws, labels) counts, one row of each table.
@@ -132,7 +132,7 @@ def pearson_statistics(first: NDArray[np.int64], second: NDArray[np.int64]) -> N
 
 
 def correlations(long: pd.DataFrame, short: pd.DataFrame, *, draws: int = 1000) -> pd.DataFrame:
-    """Spearman's correlation of every long-form with every short-form metric over (method, case) (Table 15).
+    """Return Spearman's correlation of every long-form with every short-form metric over (method, case) (Table 15).
 
     Args:
         long, short: method, case_id, metric, value; `long` with block columns. Cases, not samples, are correlated.
@@ -187,7 +187,7 @@ def _spearman(long: pd.Series, short: pd.Series, draws: int) -> TableRow:
 def weighted_spearman(
     x: NDArray[np.float64], y: NDArray[np.float64], weights: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Spearman's rank correlation of pairs that count several times, such as those of a bootstrap sample.
+    """Return Spearman's rank correlation of pairs that count several times, such as those of a bootstrap sample.
 
     Args:
         x, y: (n,) values.
@@ -206,7 +206,7 @@ def weighted_spearman(
 
 
 def _ranks(values: NDArray[np.float64], weights: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Mean rank of every row among rows that count several times; (draws, rows)."""
+    """Return the mean rank of every row among rows that count several times; (draws, rows)."""
     group = np.unique(values, return_inverse=True)[1]
     mass = weights @ np.eye(int(group.max()) + 1)[group]
     return np.asarray((mass.cumsum(axis=1) - mass / 2 + 0.5)[:, group])

@@ -24,7 +24,7 @@ CONTRASTS = {
 def edit_kinds(
     *, scores: pa.Table | None = None, annotations: pa.Table | None = None, factual: Collection[int] = ()
 ) -> pd.DataFrame:
-    """What each edit is to the unedited model.
+    """Return what each edit is to the unedited model.
 
     Criterion by scores: greedy writing after the edit's own prompt gives the old target (it held the old fact) or the
     new one (the edit was already true). By annotations: more than half of the subject passages written before the edit
@@ -81,7 +81,7 @@ def _by_passages(annotations: pa.Table) -> pd.DataFrame:
 
 
 def kind_shares(kinds: pd.DataFrame) -> pd.DataFrame:
-    """Which share of edits is an update, and true already (Table 14).
+    """Return which share of edits is an update, and which is true already (Table 14).
 
     Args:
         kinds: Rows of `edit_kinds`, with block columns where several models or data sets are put together.
@@ -100,7 +100,7 @@ def kind_shares(kinds: pd.DataFrame) -> pd.DataFrame:
 
 
 def kind_differences(values: pd.DataFrame, kinds: pd.DataFrame) -> pd.DataFrame:
-    """How much a metric differs with the kind of edit (Figure 6 for long-form, Figure 7 for short-form metrics).
+    """Return how much a metric differs with the kind of edit (Figure 6: long-form metrics, Figure 7: short-form).
 
     Args:
         values: method, case_id, metric, value, and block columns.

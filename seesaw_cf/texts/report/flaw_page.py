@@ -105,7 +105,7 @@ class FlawSummary:
     means: Sequence[Mapping[Any, Any]]
 
     def named(self, sign: int) -> str:
-        """The means on this side of 0 that stand after correction, the largest first; "" where there is none."""
+        """Return the means on this side of 0 that stand after correction, the largest first; "" where there is none."""
         tested = [row for row in self.means if pd.notna(row.get("p_adjusted")) and row["value"] * sign > 0]
         rows = [row for row in tested if row["p_adjusted"] < _LEVEL]
         return listed(map(_said, sorted(rows, key=lambda row: -abs(row["value"]))), joined="; ")

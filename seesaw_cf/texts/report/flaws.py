@@ -109,7 +109,7 @@ def _raters(frame: pd.DataFrame, judges: Sequence[str]) -> pd.DataFrame:
 
 
 def _means(frame: pd.DataFrame, alone: Sequence[str] | pd.Series, by: str = "relation") -> pd.DataFrame:
-    """Mean rating of every flaw; raters in `alone` stand for themselves only. p is adjusted over all rows."""
+    """Return mean ratings of every flaw; raters in `alone` stand for themselves only. p is adjusted over all rows."""
     rows = []
     for (editor, name, flaw), part in frame.groupby(["editor", by, "flaw"], sort=True, observed=True):
         about = {"editor": editor, by: name} | ({"property": property_label(str(name))} if by == "relation" else {})
@@ -121,7 +121,7 @@ def _means(frame: pd.DataFrame, alone: Sequence[str] | pd.Series, by: str = "rel
 
 
 def _judges(frame: pd.DataFrame, people: pd.DataFrame, judges: Sequence[str]) -> pd.DataFrame:
-    """Table 20, and what it hides: each judge next to one that answers "equal" to everything."""
+    """Return Table 20, and what it hides: each judge next to one that answers "equal" to everything."""
     raters, rows = list(dict.fromkeys(people["rater"])), []
     for judge, (flaw, part) in product(judges, frame.groupby("flaw", sort=True, observed=True)):
         wide = part.pivot(index="item", columns="rater", values="rating").reindex(columns=[*raters, judge])

@@ -128,7 +128,7 @@ def took(frames: Mapping[str, pd.DataFrame | None]) -> str:
 
 
 def _of_one(frame: pd.DataFrame, column: str) -> tuple[str, list[dict[Any, Any]]]:
-    """Name and rows of one rater: the first that is not a baseline. Each method must be compared on the same scale."""
+    """Return name and rows of one rater, the first that is not a baseline: all methods are compared on one scale."""
     names = sorted(map(str, frame[column].unique()), key=lambda name: ("baseline" in name, name))
     return (names[0], methods(frame[frame[column].astype(str) == names[0]])) if names else ("", [])
 
@@ -145,7 +145,7 @@ def _method(row: Mapping[Any, Any]) -> str:
 
 
 def share_said(row: Mapping[Any, Any]) -> str:
-    """A share with its interval and n, in per cent."""
+    """Return a share in per cent with its interval, and n."""
     if not math.isfinite(row["value"]):
         return "–"
     return f"{text.percent_interval(row['value'], row['low'], row['high'])} of {row['n']}"
@@ -223,14 +223,14 @@ def _claims_plot(labels: pd.DataFrame | None, colours: Mapping[str, int], qualit
 
 
 def _raters_first(frame: pd.DataFrame, column: str) -> list[tuple[str, pd.DataFrame]]:
-    """Who rated what, baselines last: each data set by itself where there are several."""
+    """Return who rated what, baselines last: each data set by itself where there are several."""
     by = [name for name in (column, "dataset") if name in frame]
     groups = [(", ".join(map(str, names)), own) for names, own in frame.groupby(by, sort=True, observed=True)]
     return sorted(groups, key=lambda group: "baseline" in group[0])
 
 
 def _edited(keys: Iterable[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
-    """What is shown in a line: every method but the unedited model, which is alone where nothing was edited."""
+    """Return what is shown in a line: every method but the unedited model, which is alone where nothing was edited."""
     every = list(dict.fromkeys(keys))
     edited = [key for key in every if key[1] != BASELINE]
     return edited or every

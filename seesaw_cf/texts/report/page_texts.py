@@ -58,7 +58,7 @@ class EditTexts:
 def written_pairs(
     passages: pa.Table, annotations: pa.Table | None, ratings: pa.Table | None, edits: pd.DataFrame
 ) -> tuple[list[Pair], int]:
-    """The texts that a page shows, and of how many.
+    """Return the texts that a page shows, and out of how many they were chosen.
 
     Args:
         passages, annotations, ratings: Tables of a run.

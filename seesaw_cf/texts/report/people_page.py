@@ -157,7 +157,7 @@ def report_people(
 
 
 def _measures(run: Path, people: Collected) -> list[Table]:
-    """Do simple metrics stand for what people say? LEME, appendix I."""
+    """Compare simple metrics with what people say. LEME, appendix I."""
     samples = RunTexts(run).samples
     rated = people.get("ratings").filter(pc.is_valid(people.get("ratings")["rating"])).to_pandas()
     mean = rated.groupby([*PLACE, "item"])["rating"].mean().unstack("item")

@@ -45,7 +45,7 @@ def people_sections(
     per_rater: int | None = None,
     draws: int = 1000,
 ) -> list[Table]:
-    """Every table that people's answers allow.
+    """Return every table that people's answers allow.
 
     Args:
         people: Tables of people.
@@ -102,7 +102,7 @@ def _survey(people: Collected, effects: Sequence[float], per_rater: int | None, 
 
 
 def _items(frame: pd.DataFrame, key: Sequence[str], rater: str, value: pd.Series) -> pd.DataFrame:
-    """item, rater, value, group: what agreement is computed of."""
+    """Return item, rater, value, group: what agreement is computed from."""
     item = frame[list(key)].astype(str).agg("|".join, axis=1)
     return pd.DataFrame({"item": item, "rater": frame[rater], "value": value.astype(float), "group": frame["case_id"]})
 

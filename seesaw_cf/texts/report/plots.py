@@ -44,7 +44,7 @@ def draw(frames: Mapping[str, pd.DataFrame], folder: Path) -> dict[str, str]:
 
 
 def _panels(frame: pd.DataFrame, by: list[str], height: float) -> list[tuple[Figure, Axes, str, pd.DataFrame]]:
-    """One row of axes per block of the frame."""
+    """Make one row of axes per block of the frame."""
     keys = [name for name in by if name in frame]
     parts = list(frame.groupby(keys, sort=False, observed=True)) if keys else [((), frame)]
     figure, axes = new_figure(1.2 + height * len(parts), len(parts))
@@ -61,7 +61,7 @@ def _bars(
     ends: tuple[float | None, float | None] = (None, None),
     about: str = "",
 ) -> Figure:
-    """Bars of every method side by side over the values of a column, with their intervals.
+    """Draw bars of every method side by side over the values of a column, with their intervals.
 
     Args:
         frame: Of a section.

@@ -16,7 +16,7 @@ log = logging.getLogger(__name__)
 
 
 def simple_metrics(samples: Sequence[SurveySample]) -> pd.DataFrame | None:
-    """ROUGE-1 against what a passage should say, and n-gram entropy in bits.
+    """Return ROUGE-1 against what a passage should say, and n-gram entropy in bits.
 
     Args:
         samples: Pairs of passages; a passage that is missing gives NaN.
@@ -43,7 +43,7 @@ def simple_metrics(samples: Sequence[SurveySample]) -> pd.DataFrame | None:
 
 
 def passage_columns(samples: Sequence[SurveySample]) -> PassageColumns:
-    """What the measures of pairs of passages compare."""
+    """Return what the measures of pairs of passages compare."""
     main, related = ([sample.passages.get(side, "") for sample in samples] for side in ("main", "related"))
     return PassageColumns(
         subject=[sample.subject for sample in samples],
@@ -57,7 +57,7 @@ def passage_columns(samples: Sequence[SurveySample]) -> PassageColumns:
 
 
 def measure_rows(samples: Sequence[SurveySample], measures: Mapping[str, Sequence[float]]) -> pd.DataFrame:
-    """Measures, one value per sample, as rows: method, case_id, metric, value."""
+    """Return measures, one value per sample, as rows: method, case_id, metric, value."""
     about = {"method": [sample.editor for sample in samples], "case_id": [sample.case_id for sample in samples]}
     parts = [pd.DataFrame({**about, "metric": name, "value": values}) for name, values in measures.items()]
     return pd.concat(parts, ignore_index=True)

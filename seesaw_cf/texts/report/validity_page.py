@@ -140,7 +140,7 @@ def _float(value: float | None) -> float:
 
 
 def _row(flaw: str, validity: JudgeValidity) -> TableRow:
-    """A flaw in numbers; NaN where there is none."""
+    """Return a flaw in numbers; NaN where there is none."""
     rights = {
         f"{who}_{rule}": _float((validity["accuracy"].get(who) or {}).get(rule))
         for who in ("judge", "constant")

@@ -28,7 +28,7 @@ _Rows = TypeVar("_Rows", pa.Table, pd.DataFrame)
 
 
 def as_frame(table: pa.Table | pd.DataFrame) -> pd.DataFrame:
-    """A table with the column `method`: the editor of texts after an edit, `BASELINE` or `HUMAN`.
+    """Return a table with the column `method`: the editor of texts after an edit, `BASELINE` or `HUMAN`.
 
     Raises:
         RecordError: It has no column `editor`, `case_id` or `phase`, or other phases than "pre" and "post".
@@ -46,7 +46,7 @@ def as_frame(table: pa.Table | pd.DataFrame) -> pd.DataFrame:
 
 
 def blocks(frame: pd.DataFrame, *more: str) -> Iterator[tuple[TableRow, pd.DataFrame]]:
-    """Splits by data set, model, rater and annotator, as far as there are such columns, and by `more`."""
+    """Yield the rows of each data set, model, rater and annotator, as far as there are such columns, and of `more`."""
     by = [name for name in BLOCKS if name in frame] + list(more)
     if by:
         for key, rows in frame.groupby(by, sort=True, observed=True):
@@ -71,7 +71,7 @@ def apart(table: _Rows, datasets: Mapping[int, str]) -> _Rows:
 
 
 def survey_values(ratings: pa.Table | pd.DataFrame, *, by_type: bool = False) -> pd.DataFrame:
-    """Ratings as values: method, case_id, sample, metric, value and the block columns.
+    """Return ratings as values: method, case_id, sample, metric, value and the block columns.
 
     Args:
         ratings: Rows of `RATINGS`.
@@ -96,11 +96,11 @@ def survey_values(ratings: pa.Table | pd.DataFrame, *, by_type: bool = False) ->
 
 
 def short_values(scores: pa.Table) -> pd.DataFrame:
-    """Short-form metrics of every edit from a score table: method, case_id, metric, value in 0..1.
+    """Return short-form metrics of every edit from a score table: method, case_id, metric, value in 0..1.
 
     Metrics: "edit_success", "generalization" and "portability", the share of the new target's (of the consequence's)
     tokens that are the model's first choice after the edit's own, after paraphrased and after consequences' prompts;
-    "ground_truth", the same of the old target; "locality", the share of the tokens of neighbourhood prompts' true
+    "ground_truth", that share for the old target; "locality", the share of the tokens of neighbourhood prompts' true
     answers at which the first choice, right or wrong, is that from before the edit. Tables of older versions
     do not say that: there a prompt is local when as many tokens as before are right, or all where no more is known.
 
@@ -140,7 +140,7 @@ def short_values(scores: pa.Table) -> pd.DataFrame:
 
 
 def means(values: pd.DataFrame, within: tuple[float, float] = (-np.inf, np.inf)) -> pd.DataFrame:
-    """The mean of every (method, metric): Tables 1, 10-13 (survey), 16-18 (short form), 19 (simple metrics).
+    """Return the mean of every (method, metric): Tables 1, 10-13 (survey), 16-18 (short form), 19 (simple metrics).
 
     Args:
         values: method, case_id, metric, value, and block columns; NaN is missing.
@@ -159,7 +159,7 @@ def means(values: pd.DataFrame, within: tuple[float, float] = (-np.inf, np.inf))
 
 
 def label_shares(annotations: pa.Table | pd.DataFrame) -> pd.DataFrame:
-    """Which share of claims of a kind each method's passages support, leave open and contradict (Figures 4 and 5).
+    """Return the shares of claims that each method's passages support, leave open and contradict (Figures 4 and 5).
 
     Args:
         annotations: Rows of `ANNOTATIONS`.
@@ -179,7 +179,7 @@ def label_shares(annotations: pa.Table | pd.DataFrame) -> pd.DataFrame:
 
 
 def labelled(annotations: pa.Table | pd.DataFrame) -> pd.DataFrame:
-    """`as_frame` of annotations.
+    """Return `as_frame` of annotations, with their labels checked.
 
     Raises:
         RecordError: As `as_frame`, or a label other than `LABELS`.
@@ -192,7 +192,7 @@ def labelled(annotations: pa.Table | pd.DataFrame) -> pd.DataFrame:
 
 
 def factual_drift(annotations: pa.Table | pd.DataFrame) -> pd.DataFrame:
-    """How many more facts that the edit does not touch are contradicted after it than before, within the same cases.
+    """Compare, within cases, how many facts that the edit does not touch are contradicted before and after it.
 
     Args:
         annotations: Rows of `ANNOTATIONS`, of the unedited model too.

@@ -130,7 +130,7 @@ def _check_ids(path: str | os.PathLike[str], frame: pd.DataFrame) -> None:
 
 
 def label_index(path: str | os.PathLike[str], row: int, text: str) -> int:
-    """Index into `LABELS` of a cell of a file.
+    """Return the index into `LABELS` of a cell of a file.
 
     Raises:
         UnknownNameError: It is not a label.
@@ -141,7 +141,7 @@ def label_index(path: str | os.PathLike[str], row: int, text: str) -> int:
 
 
 def pair_of(path: str | os.PathLike[str], row: int, first: str, claim: str | None = None) -> tuple[str, str, str]:
-    """Premise, claim and unit ("paragraph" or "sentence") of a row.
+    """Return premise, claim and unit ("paragraph" or "sentence") of a row.
 
     Args:
         path, row: For messages.

@@ -47,7 +47,9 @@ def lexical(train: AnnotationData, test: AnnotationData) -> Floats:
 
 
 def tfidf(train: AnnotationData, test: AnnotationData) -> Floats:
-    """Logistic regression on TF-IDF of the words and word pairs of "premise claim", classes weighted alike.
+    """Return probabilities by logistic regression on TF-IDF of the words and word pairs of "premise claim".
+
+    Classes are weighted alike.
 
     Raises:
         MissingExtraError: scikit-learn is missing; install `seesaw_cf[longform]`.
@@ -75,7 +77,7 @@ class Trained(Protocol):
     temperature: float
 
     def probabilities(self, pairs: Sequence[Pair]) -> Floats:
-        """Uncalibrated probabilities of `LABELS`, (n, 3)."""
+        """Return uncalibrated probabilities of `LABELS`, (n, 3)."""
 
     def save(self, folder: Path, settings: JsonObject) -> None:
         """Write everything that `load_annotator` needs into an existing folder."""
@@ -146,7 +148,7 @@ def cross_validate(
     folds: int = 4,
     seed: int = 0,
 ) -> dict[str, HeldOutAnswers]:
-    """Answers for every row by classifiers that have seen nothing of its group.
+    """Answer every row by classifiers that have seen nothing of its group.
 
     Args:
         data: All rows.

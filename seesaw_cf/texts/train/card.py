@@ -20,7 +20,7 @@ _UNITS = {"paragraph": "whole passages", "sentence": "single sentences"}
 
 
 def by_sample(data: AnnotationData, answers: Mapping[str, Floats]) -> list[SampleAccuracy]:
-    """Accuracy sample by sample.
+    """Return the accuracy sample by sample.
 
     Args:
         data: All rows.

@@ -15,7 +15,7 @@ WORD_TREES = 48  # keep the annotator that ships below 300 KB
 
 
 def fit_words(data: AnnotationData, seed: int = 0) -> MatchAnnotator:
-    """`fit_match` without an encoder: fewer trees, classes as often as they occur, neutral sentences added."""
+    """Run `fit_match` without an encoder: fewer trees, classes as often as they occur, neutral sentences added."""
     return fit_match(with_neutral_sentences(data, seed), Featurizer(), seed, WORD_TREES, None)
 
 

@@ -37,7 +37,7 @@ def calibration_error(truth: NDArray[np.intp], probabilities: Floats) -> float:
 def classifier_scores(
     truth: Sequence[int], probabilities: Floats, groups: Sequence[int], *, draws: int = 2000
 ) -> ClassifierScores:
-    """Accuracy, macro-F1, agreement with the truth beyond chance, calibration error and confusion.
+    """Return accuracy, macro-F1, agreement with the truth beyond chance, calibration error and confusion.
 
     Args:
         truth: Class number per row.

@@ -44,7 +44,7 @@ GENERATIONS: dict[str, Generation] = {
 
 
 def read_generation(name: str, **changes: object) -> Generation:
-    """Settings by name or from a JSON file, with some of them changed.
+    """Read settings by name or from a JSON file, with some of them changed.
 
     Args:
         name: Out of `GENERATIONS`, or a file with "samples" and fields of `Sampling`; what it leaves out is as in

@@ -186,9 +186,9 @@ def seeded_uniform(seed: int, *words: str) -> float:
 
 
 def first_shown(seed: int, pair_id: str) -> str:
-    """Which text a rater sees first, "pre" or "post", by a separate draw for each pair.
+    """Return which text a rater sees first, "pre" or "post", by a separate draw for each pair.
 
-    Copies of a pair (what follows "@" in the id tells them apart) are shown in the order of the pair.
+    Copies of a pair, which differ in what follows "@" in the id, are shown in the order of the pair.
     """
     return PHASES[seeded_uniform(seed, "order", pair_id.split("@")[0]) < 0.5]
 
@@ -216,7 +216,7 @@ def showings(ids: Sequence[str], seed: int, duplicates: float) -> list[tuple[str
 
 
 def unblinded(answer: int, first: str) -> int:
-    """From the order shown to before and after.
+    """Turn an answer from the order shown to before and after.
 
     Args:
         answer: 1 = more in the second text shown, -1 = more in the first, 0 = equal.
@@ -229,10 +229,10 @@ def unblinded(answer: int, first: str) -> int:
 
 
 def flaw_row(pair: PassagePair, flaw: str, rater: str, first: str, answer: FlawAnswer) -> FlawRow:
-    """One row of `FLAWS`."""
+    """Return one row of `FLAWS`."""
     return cast(FlawRow, asdict(pair) | {"flaw": flaw, "rater": rater, "first": first} | asdict(answer))
 
 
 def flaw_table(rows: Sequence[FlawRow]) -> pa.Table:
-    """Rows of `FLAWS` as a table."""
+    """Return rows of `FLAWS` as a table."""
     return pa.Table.from_pylist(list(rows), schema=FLAWS)

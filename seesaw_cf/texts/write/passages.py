@@ -286,7 +286,7 @@ def request_of(record: LongformRecord) -> EditRequest:
 
 
 def sample_seed(seed: int, case_id: int, prompt: PassagePrompt, sample: int) -> int:
-    """Seed of one sample: the same with any other texts, before and after an edit, for every editor.
+    """Return the seed of one sample, the same whatever else is written, before and after an edit, for every editor.
 
     Texts before and after an edit share their random numbers, so that they differ by the edit and not by luck.
 
@@ -313,7 +313,7 @@ def asks_of(case: EditedCase, samples: int, seed: int) -> list[Ask]:
 def passage_rows(
     case: EditedCase, editor: str, samples: int, seed: int, completions: Iterable[Completion]
 ) -> list[PassageRow]:
-    """Rows of `tables.PASSAGES` for one case.
+    """Return the rows of `tables.PASSAGES` for one case.
 
     Args:
         case: The case.

@@ -54,12 +54,12 @@ class Writer(Protocol):
     """A model that can be asked before and after edits."""
 
     def before(self, asks: Sequence[Sequence[Ask]], sampling: Sampling) -> Written:
-        """Completions of the unedited model."""
+        """Return completions of the unedited model."""
 
     def after(
         self, editor: str, cases: Sequence[EditedCase], asks: Sequence[Sequence[Ask]], sampling: Sampling
     ) -> tuple[Written, list[EditRow]]:
-        """Completions of each case's own edited model, and rows of `EDITS`."""
+        """Return completions of each case's own edited model, and rows of `EDITS`."""
 
 
 @dataclass(frozen=True)
@@ -77,13 +77,13 @@ class LocalWriter:
     fitted: dict[str, Editor] = field(default_factory=dict)
 
     def before(self, asks: Sequence[Sequence[Ask]], sampling: Sampling) -> Written:
-        """Completions of the unedited model."""
+        """Return completions of the unedited model."""
         return _completions(self.generator, asks, sampling)
 
     def after(
         self, editor: str, cases: Sequence[EditedCase], asks: Sequence[Sequence[Ask]], sampling: Sampling
     ) -> tuple[Written, list[EditRow]]:
-        """Completions of each case's own edited model; an edit that is refused leaves a status and no text."""
+        """Return completions of each case's own edited model; an edit that is refused leaves a status and no text."""
         model, tokenizer = self.generator.model, self.generator.tokenizer
         if editor not in self.fitted:
             self.fitted[editor] = self.editors[editor].fit(model, tokenizer)
@@ -112,13 +112,13 @@ class ApiWriter:
     generator: Generator
 
     def before(self, asks: Sequence[Sequence[Ask]], sampling: Sampling) -> Written:
-        """Completions of the prompts as they are."""
+        """Return completions of the prompts as they are."""
         return _completions(self.generator, asks, sampling)
 
     def after(
         self, editor: str, cases: Sequence[EditedCase], asks: Sequence[Sequence[Ask]], sampling: Sampling
     ) -> tuple[Written, list[EditRow]]:
-        """Completions of the prompts with the edit in them.
+        """Return completions of the prompts with the edit in them.
 
         Raises:
             EditError: Another editor than "ike": the weights are not here.
