@@ -351,7 +351,7 @@ def _judge(row: Mapping[Hashable, Any], settings: AuditSettings) -> Verdict:
 
 
 def in_log_odds(likelier_pre: pd.Series, margin: float, score: ScoreForm = "summed") -> pd.Series:
-    """Return whether log-odds decide: halving the likelier answer's probability does not exceed the margin.
+    """Return whether log-odds decide: halving the likelier answer's probability stays inside the margin.
 
     Args:
         likelier_pre: Mean probability of the likelier of the two answers before the edit.

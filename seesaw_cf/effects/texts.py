@@ -44,7 +44,7 @@ def repetition(text: str, n: int = 4) -> float:
 
 
 def reference_score(texts: Sequence[str], references: Sequence[Sequence[str]]) -> list[float]:
-    """Return the cosine of TF-IDF vectors of each text and its reference texts joined; NaN without references.
+    """Return the cosine of TF-IDF vectors of each text and its reference texts joined; NaN where these have no words.
 
     Document frequencies come from all references.
 

@@ -104,7 +104,9 @@ class DoseSummary:
     @property
     def first_alarm(self) -> str:
         """The smallest dose with an alarm, and of which lines; "" where there is none."""
-        least = min((row["dose"] for _, row in self.alarms), default=0)
+        if not self.alarms:
+            return ""
+        least = min(row["dose"] for _, row in self.alarms)
         names = [who for who, row in self.alarms if row["dose"] == least]
         return f"from {_count(least)} on ({listed(names, _NAMED, joined='; ')})"
 

@@ -20,7 +20,7 @@ _DEVIATIONS = ("edit", "person", "pair", "template", "rest")
 
 
 def needed(results: Results) -> str:
-    """Return one sentence on what would decide the open contrasts of a run; "" where nothing is open.
+    """Return one sentence on what would decide the undetermined contrasts of a run; "" where there are none.
 
     Args:
         results: What the run found.
@@ -29,7 +29,7 @@ def needed(results: Results) -> str:
 
 
 def needed_of(frame: pd.DataFrame) -> str:
-    """Return the sentence for rows of `run_needs`: on the median open contrast, of pooled ones if there are any."""
+    """Return the sentence for rows of `run_needs`: on the median undetermined contrast, of pooled ones if any."""
     rows = hypotheses(frame) if len(frame) else frame.reindex(columns=["verdict", "times", "relation"])
     rows = rows[(rows["verdict"] == "undetermined") & rows["times"].notna()]
     pooled = rows[rows["relation"] == ALL]
@@ -37,7 +37,7 @@ def needed_of(frame: pd.DataFrame) -> str:
     if rows.empty:
         return ""
     row = rows_of(rows)[(len(rows) - 1) // 2]
-    kind = "open pooled contrast" if len(pooled) else "open contrast"
+    kind = "undetermined pooled contrast" if len(pooled) else "undetermined contrast"
     which = f"the {kind}" if len(rows) == 1 else f"half of the {len(rows)} {kind}s"
     unit = "" if row["scale"] == "probability" else " nats"
     if row["times"] <= 1:

@@ -35,7 +35,10 @@ neighbours the old one, of consequences what follows from the edit. unedited: th
 
 
 def success_table(success_of: Mapping[str, Success]) -> pd.DataFrame:
-    """Return a row per editor, protocol and number of `edit_success`: value, low, high, n_prompts, n_cases, note."""
+    """Return a row per editor, protocol and number of `edit_success`.
+
+    Columns: `counted` and `asked` (what of which prompts), value, low, high, n_prompts, n_cases, note.
+    """
     return pd.DataFrame(
         {"editor": editor, "protocol": protocol, "number": name}
         | dict(zip(("counted", "asked"), _PLACES.get((protocol, name), ("", "")), strict=True))

@@ -14,6 +14,8 @@ from seesaw_cf.base.terminal import printable
 from seesaw_cf.report.rows import EffectRow
 
 _MARKUP = re.compile(r"([\\`*_\[\]|~$#])")
+# A hyphen that is a minus sign: of a number, of an exponent, between two spaces. Those of names are none.
+_MINUS = re.compile(r"(?<!\w)-(?=\d|\.\d|inf)|(?<=\de)-(?=\d)|(?<= )-(?= )")
 
 # What D is made of -> (its formula, its unit, the range of D_d).
 ABOUT_SCORE: Mapping[str, tuple[str, str, str]] = {
@@ -116,5 +118,5 @@ def fence(text: str) -> str:
 
 
 def minus(text: str) -> str:
-    """Return formatted numbers with typographic minus signs, also in exponents; a lone "-" becomes a dash."""
-    return text.replace("-", "\u2212") if text != "-" else "\u2013"
+    """Return text whose numbers have typographic minus signs, also in exponents; a lone "-" becomes a dash."""
+    return _MINUS.sub("\u2212", text) if text != "-" else "\u2013"

@@ -72,9 +72,9 @@ def verdict(
 
     Rules, in order: no interval -> not testable. A noise floor that was not measured -> undetermined. Significant
     (corrected p below alpha, |value| above the noise floor) and |value| above the margin -> worse off (value below 0:
-    the group came out worse) or better off. Inside the margin by two one-sided tests -> equivalent; the direction stays
-    where it is significant. Otherwise undetermined. Below `FEW_EDITS` edits no size is claimed: a direction, and never
-    equivalence.
+    the group came out worse) or better off. Inside the margin by two one-sided tests, with the noise floor below the
+    margin -> equivalent; the direction stays where it is significant. Otherwise undetermined. Below `FEW_EDITS` edits
+    no size is claimed: a direction, and never equivalence.
 
     Args:
         estimate: The effect, or contrast with a reference group, with `p` corrected over the declared family; a value

@@ -101,3 +101,16 @@ def test_a_code_block_cannot_be_ended_from_inside(raw: str) -> None:
 @pytest.mark.parametrize(("value", "shown"), [(0.0001, "p<0.001"), (0.0123, "p=0.012"), (math.nan, "p=-")])
 def test_a_p_value_has_one_sign_before_it(value: float, shown: str) -> None:
     assert text.p_equals(value) == shown
+
+
+@pytest.mark.parametrize(
+    ("plain", "shown"),
+    [
+        ("-0.5 [-1.2e-05, +0.1], -inf", "−0.5 [−1.2e−05, +0.1], −inf"),
+        ("p(new target) - p(true target)", "p(new target) − p(true target)"),
+        ("non-binary, gpt-2: -3 nats on 2026-11-27", "non-binary, gpt-2: −3 nats on 2026-11-27"),
+        ("-", "–"),
+    ],
+)
+def test_hyphens_of_names_are_no_minus_signs(plain: str, shown: str) -> None:
+    assert text.minus(plain) == shown
