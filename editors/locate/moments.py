@@ -28,6 +28,7 @@ from transformers import PreTrainedTokenizerBase
 from seesaw_cf.base.errors import EditError
 from seesaw_cf.base.locks import file_lock
 from seesaw_cf.base.retrying import Bar, no_bars
+from seesaw_cf.base.types import JsonObject
 from seesaw_cf.editors.locate.moment_files import MomentFiles, SecondMoment
 from seesaw_cf.editors.locate.moment_sets import describe_set, hash_texts, sets_folder
 from seesaw_cf.editors.locate.moment_sums import PARTS, Sums, TextShare, sum_dtype
@@ -120,7 +121,58 @@ def ensure_moments(
     how = options or MomentOptions()
     length = how.max_length or context_length(parts.model)
     sample = _limit_tokens(tokenizer, _sample(texts, how.sample_size, how.seed), length, how)
-    facts = {
+    facts = _facts(parts, tokenizer, sample, length)
+    key = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:24]
+    sets = _Sets((cache / "second_moments" if cache else sets_folder()) / key, key, sample, how)
+    if sets.missing(layers):
+        with sets.lock():  # the process that held it may have made them
+            missing = sets.missing(layers)
+        if missing:
+            # Named by the layers that were asked for: who goes on when some of them are saved finds the others' sums.
+            name = f"{key}, {sets.order}, layers {'-'.join(map(str, sorted(layers)))}"
+            _make(
+                _Pass(parts, tokenizer, missing, length, how),
+                TextShare(sample, sets.whole.folder, name),
+                sets,
+                facts,
+                texts,
+            )
+    return sets.find(layers)
+
+
+class _Sets:
+    """Where the second moments of a model from some texts are kept.
+
+    Attributes:
+        order: What names the texts in their order.
+        part: What names the texts of a pass that ended early.
+        whole, early: The moments of all texts, and those of a pass that ended early.
+    """
+
+    def __init__(self, folder: Path, key: str, sample: Sequence[str], how: MomentOptions) -> None:
+        self.order = f"{hash_texts(sample)[:12]}-{how.chunk}"
+        self.part = f"{self.order}, within {how.sampling_error}"
+        self.whole = MomentFiles(folder, key)
+        self.early = MomentFiles(folder / self.part.replace(", within ", "-within-"), f"{key}, {self.part}")
+        self._usable = [self.whole] if how.sampling_error is None else [self.whole, self.early]
+        self.lock = partial(file_lock, folder.parent / f".{key}.lock", wait=True, required=False)
+
+    def find(self, layers: Sequence[int]) -> dict[int, MomentFiles]:
+        """Return the files of each layer that has moments, those of an early end first where they are enough."""
+        there = ((layer, files) for layer in layers for files in self._usable if files.path(layer).exists())
+        return dict(there)
+
+    def missing(self, layers: Sequence[int]) -> list[int]:
+        """Return the layers without moments."""
+        there = self.find(layers)
+        return [layer for layer in layers if layer not in there]
+
+
+def _facts(
+    parts: ModelParts, tokenizer: PreTrainedTokenizerBase, sample: Sequence[str], length: int | None
+) -> JsonObject:
+    """Return what second moments depend on."""
+    return {
         "model": fingerprint(parts.model),
         "corpus": hash_texts(sorted(sample)),
         "sample_size": len(sample),
@@ -129,46 +181,28 @@ def ensure_moments(
         "tokenizer": tokenizer_hash(tokenizer),
         "libraries": libraries(),
     }
-    key = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:24]
-    order = f"{hash_texts(sample)[:12]}-{how.chunk}"
-    part = f"{order}, within {how.sampling_error}"
-    whole = MomentFiles((cache / "second_moments" if cache else sets_folder()) / key, key)
-    early = MomentFiles(whole.folder / part.replace(", within ", "-within-"), f"{key}, {part}")
-    usable = [whole] if how.sampling_error is None else [early, whole]
 
-    def places() -> dict[int, MomentFiles]:
-        return {layer: files for layer in layers for files in reversed(usable) if files.path(layer).exists()}
 
-    def missing() -> list[int]:
-        there = places()
-        return [layer for layer in layers if layer not in there]
-
-    set_lock = partial(file_lock, whole.folder.parent / f".{key}.lock", wait=True, required=False)
-    if not missing():
-        return places()
-    with set_lock():
-        new = missing()  # the process that held the lock may have made them
-    if not new:
-        return places()
-    # Named by the layers that were asked for: who goes on when some of them are saved finds the others' sums.
-    corpus = TextShare(sample, whole.folder, f"{key}, {order}, layers {'-'.join(map(str, sorted(layers)))}")
-    job = _Pass(parts, tokenizer, new, length, how)
+def _make(job: _Pass, corpus: TextShare, sets: _Sets, facts: JsonObject, texts: Sequence[str]) -> None:
+    """Sum over the texts, in shares with other processes where the pass has no early end, and save what is missing."""
+    how = job.options
     if how.sampling_error is None and not corpus.file("partial").exists():
-        job.run_shares(corpus, lambda: bool(missing()))
-    with set_lock():
-        if layers_left := [layer for layer in missing() if layer in new]:
-            sums, complete = replace(job, layers=layers_left).run(corpus)
-            target = whole if complete else early
-            describe_set(target.folder, facts, "" if complete else part, parts.model, texts)
-            try:
-                for layer in layers_left:
-                    target.save(layer, sums.moment(layer, parts))
-            except EditError:  # not finite: nothing can go on from these sums
-                corpus.delete_files(how.chunk)
-                raise
-            if complete:
-                corpus.delete_files(how.chunk)
-    return places()
+        job.run_shares(corpus, lambda: bool(sets.missing(job.layers)))
+    with sets.lock():
+        layers = sets.missing(job.layers)
+        if not layers:
+            return
+        sums, complete = replace(job, layers=layers).run(corpus)
+        files = sets.whole if complete else sets.early
+        describe_set(files.folder, facts, "" if complete else sets.part, job.parts.model, texts)
+        try:
+            for layer in layers:
+                files.save(layer, sums.moment(layer, job.parts))
+        except EditError:  # not finite: nothing can go on from these sums
+            corpus.delete_files(how.chunk)
+            raise
+        if complete:
+            corpus.delete_files(how.chunk)
 
 
 def _sample(texts: Sequence[str], size: int, seed: int) -> list[str]:
