@@ -25,7 +25,7 @@ from seesaw_cf.base.errors import RecordError, SeesawError, StorageError, unknow
 T = TypeVar("T")
 
 # Largest whole number that every library behind this package takes for a size.
-MOST = 2**31 - 1
+LARGEST = 2**31 - 1
 # Largest seed that numpy, torch and scikit-learn all take.
 LAST_SEED = 2**32 - 1
 # A million samples tell an interval's ends to a thousandth of its length; more only fill the memory.
@@ -62,7 +62,9 @@ def number(
     raise error(f"{where} is {shown(value)}, expected {expected_number(low, high, ends=ends)}.")
 
 
-def whole(where: str, value: object, low: int = 0, high: int = MOST, *, error: type[SeesawError] = RecordError) -> int:
+def whole(
+    where: str, value: object, low: int = 0, high: int = LARGEST, *, error: type[SeesawError] = RecordError
+) -> int:
     """Check that a value is a whole number in a range, both ends included, and return it.
 
     Raises:
@@ -181,7 +183,7 @@ def expected_number(
     """Return the words for a range of numbers."""
     if low == -math.inf and high == math.inf:
         return f"a {kind}"
-    if high in (math.inf, MOST):
+    if high in (math.inf, LARGEST):
         return f"a {kind} {f'of at least {low}' if ends else f'above {low}'}"
     if low == -math.inf:
         return f"a {kind} {f'of at most {high}' if ends else f'below {high}'}"
@@ -213,9 +215,9 @@ def above_zero(record: object, names: Iterable[str], *, error: type[SeesawError]
     """
     for name in names:
         value = getattr(record, name, None)
-        if value is not None and not 0 < value <= MOST:
+        if value is not None and not 0 < value <= LARGEST:
             raise error(
-                f"{type(record).__name__}: {name} is {shown(value)}, expected a number above 0 and at most {MOST:,}."
+                f"{type(record).__name__}: {name} is {shown(value)}, expected a number above 0 and at most {LARGEST:,}."
             )
 
 

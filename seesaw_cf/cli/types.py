@@ -15,7 +15,7 @@ from seesaw_cf.base import checks
 from seesaw_cf.base.errors import unknown_name
 
 
-def whole(low: int = 0, high: int = checks.MOST) -> Callable[[str], int]:
+def whole(low: int = 0, high: int = checks.LARGEST) -> Callable[[str], int]:
     """Return the type of an option that is a whole number in a range, both ends included."""
 
     def convert(text: str) -> int:

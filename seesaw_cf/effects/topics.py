@@ -184,7 +184,7 @@ def topic_disparity(
         (reflected) bootstrap intervals, cut off at 0. They cover .86 to .91 at 50 and .87 to .91 at 200 triples an
         identity (nominal .95; entropies of .11, .06 and .02 nats over five topics, 300 invented crawls).
     """
-    checks.number("topic disparity: smoothing", smoothing, 0, checks.MOST, ends=False)
+    checks.number("topic disparity: smoothing", smoothing, 0, checks.LARGEST, ends=False)
     checks.draws("topic disparity: draws", draws)
     checks.seed("topic disparity: seed", seed)
     frame = read_clustered({"identity": labels, "topic": wholes}, {"identity": identity, "topic": topic}, cluster)

@@ -10,7 +10,7 @@ from torch import Tensor
 from seesaw_cf.models.weights import LowRank
 from seesaw_cf.models.wide import in_float64
 
-MOST = 256
+MOST_RANKS = 256
 """The largest rank that is looked for."""
 _FIRST, _MORE = 8, 8  # the rank that is tried first; directions beside it that make the sketch of its range sure
 
@@ -32,7 +32,7 @@ def compress(change: Tensor, allowed: float) -> LowRank | None:
     Source: Halko, Martinsson and Tropp (2011), algorithms 4.4 and 5.1.
     """
     wide, (rows, columns) = in_float64(change), change.shape
-    most = min(MOST, rows * columns // (2 * (rows + columns)))
+    most = min(MOST_RANKS, rows * columns // (2 * (rows + columns)))
     rank = min(_FIRST, most)
     while rank:
         basis = _range(wide, min(rank + _MORE, rows, columns))

@@ -13,7 +13,7 @@ from seesaw_cf.editors.control_names import split_control
 from seesaw_cf.models.change import EditedModel
 from seesaw_cf.report.rows import Manifest
 
-MOST = 12  # parameters of each model that people see
+MOST_PARAMETERS = 12  # parameters of each model that people see
 ABOUT_MOVED = """These models were changed elsewhere and compared with the base once, tensor by tensor. Each is one
 change: n counts facts and people that were asked, its intervals are over them, and what is found holds for this model,
 not for the method that made it. Whether a change took is shown for the facts that it is said to be made for, and no

@@ -14,7 +14,7 @@ from seesaw_cf.report import notes, text
 from seesaw_cf.report.edit_damage import WORST, edit_damage
 from seesaw_cf.report.intersections import CROSSED, intersections
 from seesaw_cf.report.levels import WORDS, level_verdict
-from seesaw_cf.report.moved import ABOUT_MOVED, MOST, moved_table
+from seesaw_cf.report.moved import ABOUT_MOVED, MOST_PARAMETERS, moved_table
 from seesaw_cf.report.page_answers import case_link
 from seesaw_cf.report.page_cases import cell_link, edit_link
 from seesaw_cf.report.results import HOLDER, Results, relation_name, sort_relations
@@ -95,7 +95,7 @@ def _moved(results: Results) -> Table:
     frame = view = moved_table(results.manifest)
     if len(frame):
         frame = frame.sort_values("relative", ascending=False, kind="stable")
-        view = frame.groupby("model", sort=False).head(MOST)
+        view = frame.groupby("model", sort=False).head(MOST_PARAMETERS)
     return Table("moved", "What the changed models moved", ABOUT_MOVED, columns, frame, view=view)
 
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypeVar
 
-from seesaw_cf.base.checks import MOST, shown
+from seesaw_cf.base.checks import LARGEST, shown
 from seesaw_cf.base.errors import RecordError
 from seesaw_cf.base.seeds import seed_of
 from seesaw_cf.base.types import Case
@@ -41,7 +41,7 @@ class PromptDesign:
         """
         for name in ("prompts_per_person", "holders"):
             value = getattr(self, name)
-            if value != "all" and not (type(value) is int and 1 <= value <= MOST):
+            if value != "all" and not (type(value) is int and 1 <= value <= LARGEST):
                 raise RecordError(
                     f"job: {name} is {shown(value)}, expected a whole number of at least 1, or 'all'. Leave it out "
                     "for that of the design."

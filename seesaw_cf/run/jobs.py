@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from seesaw_cf.base.checks import MOST, one_of, shown, whole
+from seesaw_cf.base.checks import LARGEST, one_of, shown, whole
 from seesaw_cf.base.errors import RecordError, StorageError, UnknownNameError
 from seesaw_cf.editors import EDITORS
 from seesaw_cf.editors.control_names import CONTROLS, planned, split_control
@@ -256,7 +256,7 @@ class TunePlan:
 
     def __post_init__(self) -> None:
         for name in ("trials", "first_edits", "finalists", "final_edits", "texts", "new_tokens"):
-            whole(f"tune: {name}", getattr(self, name), 1, _MOST.get(name, MOST))
+            whole(f"tune: {name}", getattr(self, name), 1, _MOST.get(name, LARGEST))
         if self.space is not None:
             _check_space(self.space)
 

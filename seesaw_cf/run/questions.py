@@ -197,7 +197,7 @@ def longest_cloze(cases: Sequence[Case]) -> Cloze:
 
 # The answers among which an edit's true target is ranked before the edit: a bounded number for each relation.
 
-MOST = 32
+MOST_CANDIDATES = 32
 """Candidates of one edit, its two targets among them. Each costs its own tokens once, before any edit."""
 
 
@@ -206,7 +206,7 @@ class Candidates:
     """What an edit's true target is compared with.
 
     Attributes:
-        by_relation: Relation -> answers that occur for it, at most `MOST`.
+        by_relation: Relation -> answers that occur for it, at most `MOST_CANDIDATES`.
         true: (subject, relation) -> answers that the records say are true of the subject: no competitors.
     """
 
@@ -221,7 +221,7 @@ class Candidates:
             return ()
         true_names = {*own, *self.true.get((request.subject, request.relation_id), ())}
         others = (name for name in self.by_relation.get(request.relation_id, ()) if name not in true_names)
-        return tuple(dict.fromkeys((*own, *others)))[:MOST]
+        return tuple(dict.fromkeys((*own, *others)))[:MOST_CANDIDATES]
 
     def clozes(self, case: Case) -> list[Cloze]:
         """Return the edit's own prompt with each of the case's candidates."""
@@ -236,7 +236,7 @@ def candidates_of(cases: Iterable[Case], seed: int = 0) -> Candidates:
 
     Args:
         cases: All records at hand, so that the candidates do not depend on how many of them are edited.
-        seed: Of the draw where a relation has more than `MOST`.
+        seed: Of the draw where a relation has more than `MOST_CANDIDATES`.
     """
     answers: dict[str, set[str]] = defaultdict(set)
     true: dict[tuple[str, str], set[str]] = defaultdict(set)
@@ -254,4 +254,4 @@ def candidates_of(cases: Iterable[Case], seed: int = 0) -> Candidates:
 def _drawn(labels: set[str], seed: int) -> tuple[str, ...]:
     names = sorted(label for label in labels if label.strip())
     rng = np.random.default_rng([seed, len(names)])
-    return tuple(names[index] for index in rng.permutation(len(names))[:MOST])
+    return tuple(names[index] for index in rng.permutation(len(names))[:MOST_CANDIDATES])

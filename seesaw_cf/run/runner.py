@@ -39,7 +39,15 @@ from seesaw_cf.run.explain import log_lines, log_prefix
 from seesaw_cf.run.first_edits import EDITS_TOGETHER, check_first_edits
 from seesaw_cf.run.given import Examined, Given
 from seesaw_cf.run.manifest import RunManifest, read_manifest
-from seesaw_cf.run.questions import MOST, Candidates, Question, find_indistinct, pair_scores, questions, score_table
+from seesaw_cf.run.questions import (
+    MOST_CANDIDATES,
+    Candidates,
+    Question,
+    find_indistinct,
+    pair_scores,
+    questions,
+    score_table,
+)
 from seesaw_cf.run.store import Store
 from seesaw_cf.run.units import Task, Unit, units, work_order
 from seesaw_cf.scoring import Scorer
@@ -158,7 +166,7 @@ class Run:
         clozes = {q.cloze for _, qs in self._every for q in qs}
         more = {cloze for case, _ in self._every for cloze in self.candidates.clozes(case)} - clozes
         note = f"before any edit: {len(more):,} clozes more than are asked afterwards, to rank the true targets"
-        log_lines([(logging.INFO, f"{note} among at most {MOST} candidates")])
+        log_lines([(logging.INFO, f"{note} among at most {MOST_CANDIDATES} candidates")])
         return blocks(clozes) + blocks(more)
 
     @cached_property

@@ -215,7 +215,7 @@ def _value(where: str, name: str, value: object, kind: str) -> object:
     if kind.startswith("bool") or (kind.startswith("Number") and value == "all"):
         return value
     if kind.startswith(("int", "Number")):
-        return checks.whole(where, value, *_LIMITS.get(name, (1, checks.MOST)))
+        return checks.whole(where, value, *_LIMITS.get(name, (1, checks.LARGEST)))
     if kind.startswith("float"):
         return checks.number(where, value, 0, 1 if name == "alpha" else math.inf, ends=False)
     if kind.startswith("tuple"):

@@ -13,7 +13,7 @@ import pytest
 
 from seesaw_cf.errors import RecordError
 from seesaw_cf.run.edit_table import EDITS, read_edits, write_edits
-from seesaw_cf.run.questions import MOST, Candidates, candidates_of
+from seesaw_cf.run.questions import MOST_CANDIDATES, Candidates, candidates_of
 from seesaw_cf.run.runner import Run
 from seesaw_cf.run.workers import run_share
 from seesaw_cf.scoring import HFScorer
@@ -56,7 +56,7 @@ def test_what_is_also_true_of_the_subject_is_no_competitor() -> None:
 def test_there_are_never_more_than_stated_and_the_seed_draws_them() -> None:
     records = [case(number, f"T{number:03d}", f"N{number:03d}") for number in range(40)]
     one, same, other = (candidates_of(records, seed).of(records[0]) for seed in (0, 0, 1))
-    assert len(one) == len(set(one)) == MOST
+    assert len(one) == len(set(one)) == MOST_CANDIDATES
     assert one[:2] == ("T000", "N000")
     assert one == same != other
     assert candidates_of(reversed(records)).of(records[0]) == one
@@ -83,7 +83,7 @@ def test_a_run_scores_the_candidates_before_the_edit_and_says_how_many(
         run_share(run, 0, 1)
     # Nine clozes more: three cases of P19, about three people, with three cities each.
     assert "before any edit: 9 clozes more than are asked afterwards" in caplog.text
-    assert f"at most {MOST} candidates" in caplog.text
+    assert f"at most {MOST_CANDIDATES} candidates" in caplog.text
     rows = pq.read_table(tmp_path / "edits.parquet").to_pylist()
     for row, asked in zip(rows, made, strict=True):
         scores = HFScorer(base, tokenizer).score(found.clozes(asked))
