@@ -156,24 +156,23 @@ def make_run(
         manifest.model["dtype"] = "as served"
     floors = [server["noise"] for server in servers] + ([] if base else [_noise(earlier, job, scorer, asked)])
     manifest.machine["noise"] = max(floors, key=lambda noise: noise.get("max") or 0.0)
-    candidates = candidates_of(ready.everything, job.seed)
     return Run(
-        model,
-        tokenizer,
-        scorer,
-        editors,
-        cases,
-        manifest,
-        out,
-        keep_deltas,
-        progress,
-        [*notes, *(f"{name}: {note}." for name, facts in moved.items() for note in facts["notes"])],
-        edited_models,
-        ready.examined,
-        job.checkpoints,
-        candidates,
-        job.anyway,
-        exchange,
+        model=model,
+        tokenizer=tokenizer,
+        scorer=scorer,
+        editors=editors,
+        cases=cases,
+        manifest=manifest,
+        out=out,
+        keep_deltas=keep_deltas,
+        progress=progress,
+        notes=[*notes, *(f"{name}: {note}." for name, facts in moved.items() for note in facts["notes"])],
+        given=edited_models,
+        examined=ready.examined,
+        checkpoints=job.checkpoints,
+        candidates=candidates_of(ready.everything, job.seed),
+        anyway=job.anyway,
+        exchange=exchange,
     )
 
 
