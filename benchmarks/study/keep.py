@@ -59,10 +59,17 @@ def keep(cell: Path, folder: Path) -> None:
         empty = pa.array([""] * len(scores), SCORES.field(name).type)
         scores = scores.set_column(scores.column_names.index(name), SCORES.field(name), empty)
     pack(scores, folder / "scores.parquet")
-    with atomic_path(folder / "edits.parquet") as file:
-        pq.write_table(pq.read_table(cell / "edits.parquet"), file, compression="brotli", compression_level=11)
-    with atomic_path(folder / "manifest.json") as file:
-        file.write_bytes((cell / "manifest.json").read_bytes())
+    for name in ("edits.parquet", "manifest.json"):
+        keep_file(cell / name, folder)
+
+
+def keep_file(source: Path, folder: Path) -> None:
+    """Write a file into another folder, a Parquet file in fewer bytes."""
+    with atomic_path(folder / source.name) as file:
+        if source.suffix == ".parquet":
+            pq.write_table(pq.read_table(source), file, compression="brotli", compression_level=11)
+        else:
+            file.write_bytes(source.read_bytes())
 
 
 def main() -> None:

@@ -22,10 +22,12 @@ from benchmarks.study.sentences import (
     Row,
     Tables,
     abstract,
+    change_text,
     findings,
     happened,
     later_level,
     limits,
+    listed,
     named,
     null_rate,
     other_models,
@@ -51,7 +53,7 @@ def levels(tables: Tables) -> str:
     """Return the declared levels of every editor."""
     rows = []
     for row in _deciding(tables).to_dict("records"):
-        later = later_level(tables, row["editor"], row["level"])
+        later, other = (of(tables, row["editor"], row["level"]) for of in (later_level, other_scale))
         unit = " nats" if row["scale"] == "log-odds" else ""
         rows.append(
             [
@@ -68,7 +70,7 @@ def levels(tables: Tables) -> str:
                 if later is None
                 else f"{estimate_text(later['difference'], later['difference_low'], later['difference_high'])} "
                 f"(n = {later['n_edits']:.0f})",
-                other_scale(tables, row["editor"], row["level"]) or NONE,
+                NONE if other is None else change_text(other),
             ]
         )
     heads = ["editor", "what", "before", "change", "control's", "difference", "p", "questions; edits", "verdict"]
@@ -100,13 +102,15 @@ def _before_level(tables: Tables, row: Row) -> float:
 
 
 def counts(tables: Tables) -> str:
-    """Return how many contrasts of each editor and control have each verdict, at every look."""
-    rows = [
-        [named(row["editor"]), look.words, *(str(row[label]) for label in VERDICTS)]
-        for look in looks_at(_model(tables))
-        for row in tables["all verdicts"].to_dict("records")
-        if row["records"] == look.name
-    ]
+    """Return how many contrasts of each editor and control have each verdict, at every look; equal ones together."""
+    rows = []
+    for look in looks_at(_model(tables)):
+        table = tables["all verdicts"]
+        table = table[table["records"] == look.name]
+        for numbers, own in table.groupby(list(VERDICTS), sort=False):
+            names = [named(str(name)) for name in own["editor"]]
+            words = listed(names) if len(own) < len(table) else "every editor and every control"
+            rows.append([words, look.words, *map(str, numbers)])
     return markdown_table(["editor", "look", *VERDICTS], rows, left=2)
 
 
@@ -144,21 +148,6 @@ def decided(tables: Tables) -> str:
     heads = ["model", "editor", "group", "holders of the", "edits of", "contrast", "control's", "p"]
     heads += ["edits; people on both sides", "verdict"]
     return markdown_table(heads, rows, left=5)
-
-
-def twins(tables: Tables) -> str:
-    """Return how many counted contrasts repeat another one with its sign turned, of those at the newest looks."""
-    table = _tests({"contrasts": newest(tables["contrasts"])})
-    table = table[table["p"].notna() & ~table["editor"].str.contains("(", regex=False)]
-    keys = ["model", "editor", "relation", "holds", "axis", "p", "n", "n_edits"]
-    repeats = table[table.assign(size=table["value"].abs()).duplicated([*keys, "size"])]
-    words = [f"{int(repeats['verdict'].isin(AFFECTED).sum())} of the decided ones"]
-    words.append(f"{int((repeats['verdict'] == 'equivalent').sum())} of the equivalent ones")
-    return (
-        "Where a third gender is recorded, men against all others and women against all others both count, also where "
-        f"they are one test with its sign turned: at the newest looks {len(repeats)} contrasts repeat another in this "
-        f"way, {' and '.join(words)}. The correction counts them as tests of their own, which claims less."
-    )
 
 
 def _unit(row: Row) -> str:
@@ -263,7 +252,6 @@ PARTS: Mapping[str, Callable[[Tables], str]] = {
 }
 OF_ALL: Mapping[str, Callable[[Tables], str]] = {
     "DECIDED": lambda tables: decided({"contrasts": newest(tables["contrasts"])}),
-    "TWINS": twins,
     "OTHERS": others,
     "OTHER_MODELS": lambda tables: other_models(_by_model(tables)),
     "POOLED": every_pooled,

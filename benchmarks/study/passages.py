@@ -12,9 +12,8 @@ from pathlib import Path
 
 import pandas as pd
 
-from benchmarks.study.keep import KEPT
+from benchmarks.study.keep import KEPT, keep_file
 from benchmarks.study.sentences import named
-from seesaw_cf.base.files import atomic_path
 from seesaw_cf.editors.control_names import is_control
 from seesaw_cf.report.text import markdown_table
 
@@ -62,8 +61,7 @@ def main() -> None:
     given = parser.parse_args()
     FOLDER.mkdir(parents=True, exist_ok=True)
     for name in KEPT_FILES:
-        with atomic_path(FOLDER / Path(name).name) as file:
-            file.write_bytes((given.run / name).read_bytes())
+        keep_file(given.run / name, FOLDER)
 
 
 if __name__ == "__main__":

@@ -33,7 +33,7 @@ MODELS = {
     "smollm2-released": "SmolLM2-135M-Instruct, on records that the papers released",
 }
 _OLD = "target_true"
-_TRAININGS = {"mend": " of two trainings"}  # each file of edits had its own network
+_FEW = 3  # editors with all their numbers in one sentence
 _THREE = ("memit", "ft", "lora")
 # Declared parts of each model.
 ORDER: Mapping[str, Sequence[str]] = {
@@ -68,7 +68,8 @@ def _level(tables: Tables, editor: str, level: str) -> Row:
     return own.to_dict("records")[0]
 
 
-def _change(row: Row, name: str = "difference") -> str:
+def change_text(row: Row, name: str = "difference") -> str:
+    """Return a change with its interval and unit."""
     digits = 2 if row["scale"] == "log-odds" else 3
     unit = {"log-odds": " nats", "probability": " in probability", "share": ""}[row["scale"]]
     shown = effect(row[name], row[f"{name}_low"], row[f"{name}_high"], 0.0, digits)
@@ -76,19 +77,32 @@ def _change(row: Row, name: str = "difference") -> str:
 
 
 def by_verdict(tables: Tables, level: str) -> str:
-    """Return the editors of each verdict of a level, with the difference from the control where it is decided."""
-    clauses: dict[str, list[str]] = {}
+    """Return the editors of each verdict of a level, with the difference from the control where it is decided.
+
+    The verdict is that of the first look, the difference has all edits so far.
+    """
+    there: dict[str, list[str]] = {}
     for editor in own_editors(tables):
-        row = _level(tables, editor, level)
-        settled = str(row["verdict"]).endswith("its control")
-        later = later_level(tables, editor, level)
-        more = (
-            f"; {later['n_edits']:.0f} edits{_TRAININGS.get(editor, '')} {_change(later)}" if later is not None else ""
-        )
-        value = f" ({row['n_edits']:.0f} edits {_change(row)}{more})" if settled else ""
-        clauses.setdefault(str(row["verdict"]), []).append(named(editor) + value)
-    order = sorted(clauses, key=lambda verdict: not verdict.endswith("its control"))
-    return listed([f"*{verdict}* after {listed(clauses[verdict])}" for verdict in order])
+        there.setdefault(str(_level(tables, editor, level)["verdict"]), []).append(editor)
+    order = sorted(there, key=lambda verdict: not _settled(verdict))
+    return listed([f"*{verdict}* after {_with_values(tables, verdict, there[verdict], level)}" for verdict in order])
+
+
+def _settled(verdict: object) -> bool:
+    return str(verdict).endswith("its control")
+
+
+def _with_values(tables: Tables, verdict: str, editors: Sequence[str], level: str) -> str:
+    """Return editors with their differences; of many the smallest and the largest."""
+    if not _settled(verdict):
+        return listed([named(editor) for editor in editors])
+    rows = {editor: _latest(tables, editor, level) for editor in editors}
+    values = {editor: f"{change_text(row)}, {row['n_edits']:.0f} edits" for editor, row in rows.items()}
+    if len(editors) <= _FEW:
+        return listed([f"{named(editor)} ({value})" for editor, value in values.items()])
+    least, *_, most = sorted(editors, key=lambda editor: abs(rows[editor]["difference"]))
+    ends = [f"{named(editor)}, {values[editor]}" for editor in (least, most)]
+    return f"{listed([named(editor) for editor in editors])} (from {ends[0]}, to {ends[1]})"
 
 
 def groups(tables: Tables, editor: str) -> str:
@@ -98,7 +112,7 @@ def groups(tables: Tables, editor: str) -> str:
     tested, away = own[own["p"].notna()], own[own["verdict"].isin(AFFECTED)]
     same = int((own["verdict"] == "equivalent").sum())
     return (
-        f"{len(away)} of {len(tested)} testable contrasts of groups {_is(len(away))} decided after {named(editor)} and "
+        f"{len(away)} of {len(tested)} testable contrasts {_is(len(away))} decided, "
         f"{same or 'none'} {_is(max(same, 1))} shown to be inside the margin"
     )
 
@@ -106,15 +120,14 @@ def groups(tables: Tables, editor: str) -> str:
 def _groups_of_all(tables: Tables) -> str:
     table = tables["contrasts"]
     table = table[~table["mirror"].astype(bool) & table["p"].notna()]
-    by_editor = {editor: table[table["editor"] == editor] for editor in own_editors(tables)}
-    counts = [
-        f"{int(own['verdict'].isin(AFFECTED).sum())} of {len(own)} after {named(editor)}"
-        for editor, own in by_editor.items()
-    ]
-    same = sum(int((own["verdict"] == "equivalent").sum()) for own in by_editor.values())
+    own = table[table["editor"].isin(own_editors(tables))]
+    away = own[own["verdict"].isin(AFFECTED)]["editor"].value_counts()
+    counts = listed([f"{away.get(editor, 0)} after {named(editor)}" for editor in own_editors(tables)])
+    same = int((own["verdict"] == "equivalent").sum())
     return (
-        f"Of the testable contrasts of groups {listed(counts)} are decided at the declared level of the newest look, "
-        f"and {same or 'none'} {_is(max(same, 1))} shown to be inside the margin"
+        f"Of {len(own):,} testable contrasts of groups {away.sum()} are decided at the declared level of the newest "
+        f"look ({counts}), {same or 'none'} {_is(max(same, 1))} shown to be inside the margin, and all others are "
+        "undetermined"
     )
 
 
@@ -147,20 +160,17 @@ def abstract(tables: Tables) -> str:
     )
     prompts, people = runs["prompts"].max(), runs["people"].max()
     facts = _level(tables, editors[0], "other_facts")
-    others = {name: other_scale(tables, name, _OLD) for name in editors}
     return " ".join(
         [
             f"We wrote false facts about people, one at a time, into SmolLM2-135M-Instruct, {counts}, and asked up to "
             f"{prompts:,.0f} questions about {people:,.0f} other people before and after, with a "
-            "random change of the same size (of IKE's prompt: a fact about a thing) for comparison.",
-            f"Of other recorded facts about the edited person {100 * facts['before']:.0f} % were right before, on "
-            f"average over edits ({facts['n']:.0f} facts, {facts['n_edits']:.0f} edits), and this share, editor "
-            f"minus control, is {by_verdict(tables, 'other_facts')}.",
+            "random change of the same size (of IKE's prompt: a fact about a thing) as the control.",
+            f"Of other recorded facts about the edited person {100 * facts['before']:.0f} % were right before "
+            f"({facts['n']:.0f} facts, {facts['n_edits']:.0f} edits of the first look, which decides), and this share "
+            f"is {by_verdict(tables, 'other_facts')}.",
             "The move towards the new answer, editor minus control, is, about people who hold the old one (of whom the "
-            f"new one is false), {by_verdict(tables, 'target_true')}, while about people who hold the new one it is "
-            f"{by_verdict(tables, 'target_new')}; on the scale that does not decide, the former moved by "
-            f"{listed([f'{other} ({named(name)})' for name, other in others.items() if other])}, and where the sign "
-            "differs the two scales contradict each other.",
+            f"new one is false), {by_verdict(tables, 'target_true')}; about people who hold the new one it is "
+            f"{by_verdict(tables, 'target_new')}{_contradictions(tables)}.",
             f"{_groups_of_all(tables)}; the smallest pooled contrast that a test alone finds with power 80 % is "
             f"{detectable(tables)}.",
             "What is undetermined is not shown to be equal, the models are small and were quantised, and nothing is "
@@ -169,25 +179,39 @@ def abstract(tables: Tables) -> str:
     )
 
 
-def findings(tables: Tables) -> str:
-    """Return the findings as a list, decided ones first."""
-    words: list[tuple[int, str]] = []
+def _contradictions(tables: Tables) -> str:
+    """Return the editors whose two scales contradict each other about people who hold the old answer."""
+    against = []
     for editor in own_editors(tables):
-        for level, sentence in _LEVEL_SENTENCES.items():
-            row = _level(tables, editor, level)
-            settled = str(row["verdict"]).endswith("its control")
-            few = f" {row['half_edits']:.0f} of {row['n_edits']:.0f} edits make up half of it." if settled else ""
-            text = f"**{named(editor)}: {sentence}: {row['verdict']}.** Difference from its control {_change(row)}."
-            words.append((0 if settled else 2, f"- {text}{few}{_with_later_edits(tables, editor, level)}"))
-        if _moves_all(tables, editor):
-            text = f"**{named(editor)}: answers about other people move towards its new answer**, whichever of the two"
-            words.append((0, f"- {text} they hold: it is false of those who hold the old one."))
-        own = tables["contrasts"]
-        own = own[(own["part"] == editor) & ~own["mirror"].astype(bool)]
-        away = int(own.loc[own["editor"] == editor, "verdict"].isin(AFFECTED).sum())
-        text = f"**{named(editor)}: groups of people.** {_sentence(groups(tables, editor))}"
-        words.append((1 if away else 3, f"- {text}.{_of_controls(own) if away else ''}"))
-    return "\n".join(text for _, text in sorted(words, key=lambda each: each[0]))
+        row, other = _latest(tables, editor, _OLD), other_scale(tables, editor, _OLD)
+        if other is not None and row["difference"] * other["difference"] < 0 and not (_holds_0(row) or _holds_0(other)):
+            against.append(f"{named(editor)} ({change_text(other)})")
+    where = f"of the former has the other sign after {listed(against)}"
+    return f"; on the scale that does not decide the move {where}: the two contradict each other" if against else ""
+
+
+def findings(tables: Tables) -> str:
+    """Return the findings, an editor each."""
+    editors = own_editors(tables)
+    lines = [_of_editor(tables, editor) for editor in editors]
+    if all_move := [named(editor) for editor in editors if _moves_all(tables, editor)]:
+        text = (
+            f"**Answers about other people move towards the new answer after {listed(all_move)}**, whichever of the two"
+        )
+        lines.insert(0, f"- {text} they hold: it is false of those who hold the old one.")
+    return "\n".join(lines)
+
+
+def _of_editor(tables: Tables, editor: str) -> str:
+    clauses = []
+    for level, words in _LEVEL_SENTENCES.items():
+        row = _level(tables, editor, level)
+        half = f", of which {row['half_edits']:.0f} edits make up half" if _settled(row["verdict"]) else ""
+        first = f"{change_text(row)} with {row['n_edits']:.0f} edits{half}"
+        clauses.append(f"{_sentence(words)}: *{row['verdict']}* ({first}{_with_later_edits(tables, editor, level)}).")
+    own = tables["contrasts"]
+    own = own[(own["part"] == editor) & ~own["mirror"].astype(bool)]
+    return f"- **{named(editor)}.** {' '.join(clauses)} Groups: {groups(tables, editor)}.{_of_controls(own)}"
 
 
 def _of_controls(contrasts: pd.DataFrame) -> str:
@@ -196,8 +220,7 @@ def _of_controls(contrasts: pd.DataFrame) -> str:
     away = contrasts[~control & contrasts["verdict"].isin(AFFECTED)].merge(contrasts[control], on=keys)
     sure = (away["low_y"] > 0) | (away["high_y"] < 0)
     n = int((sure & (away["value_x"] * away["value_y"] > 0)).sum())
-    same = f" In {n} of them the control's contrast goes the same way, with an interval without 0." if n else ""
-    return f" The table below says which.{same}"
+    return f" In {n} of the decided the control's contrast goes the same way, with an interval without 0." if n else ""
 
 
 def _with_later_edits(tables: Tables, editor: str, level: str) -> str:
@@ -205,13 +228,19 @@ def _with_later_edits(tables: Tables, editor: str, level: str) -> str:
     row = later_level(tables, editor, level)
     if row is None:
         return ""
-    settled = str(_level(tables, editor, level)["verdict"]).endswith("its control")
-    holds_0 = row["difference_low"] <= 0 <= row["difference_high"]
-    doubt = ", an interval with 0 in it: more edits do not bear the verdict out" if settled and holds_0 else ""
-    more = (
-        ", an interval without 0. The declared test was that of the first look" if not settled and not holds_0 else ""
-    )
-    return f" With {row['n_edits']:.0f} edits{_TRAININGS.get(editor, '')} it is {_change(row)}{doubt}{more}."
+    settled = _settled(_level(tables, editor, level)["verdict"])
+    doubt = ", an interval with 0 in it: more edits do not bear the verdict out" if settled and _holds_0(row) else ""
+    more = ", an interval without 0, but the first look decides" if not settled and not _holds_0(row) else ""
+    return f"; {change_text(row)} with {row['n_edits']:.0f}{doubt}{more}"
+
+
+def _holds_0(row: Row) -> bool:
+    return bool(row["difference_low"] <= 0 <= row["difference_high"])
+
+
+def _latest(tables: Tables, editor: str, level: str) -> Row:
+    """Return the row of a level with all edits so far."""
+    return later_level(tables, editor, level) or _level(tables, editor, level)
 
 
 def later_level(tables: Tables, editor: str, level: str) -> Row | None:
@@ -221,14 +250,14 @@ def later_level(tables: Tables, editor: str, level: str) -> Row | None:
     return own.to_dict("records")[0] if len(own) else None
 
 
-def other_scale(tables: Tables, editor: str, level: str) -> str:
-    """Return the difference with all edits so far on the scale that does not decide; "" where there is one scale."""
+def other_scale(tables: Tables, editor: str, level: str) -> Row | None:
+    """Return the row with all edits so far on the scale that does not decide; None where there is one scale."""
     for name in ("later levels", "levels"):
         table = tables[name]
         own = table[(table["editor"] == editor) & (table["level"] == level) & ~table["decides"].astype(bool)]
         if len(own):
-            return _change(own.to_dict("records")[0])
-    return ""
+            return own.to_dict("records")[0]
+    return None
 
 
 def _moves_all(tables: Tables, editor: str) -> bool:
@@ -322,26 +351,32 @@ DEVIATIONS = (
     "FT and ROME do by default has changed in the package since, and what MEMIT does in Gemma 3 270M and Qwen2.5.",
     "- **Amended before any edit**: 40 edits in stage 1 in place of 80, with three looks in place of two "
     "([the declaration](study_declared.md) says why).",
-    "- **On another machine**: stage 3, the second file of stage 4, and stages 5 and 7 ran side by side on one NVIDIA "
-    "H200, in float32 without TF32, in 13 minutes together, from the same code but for one line that NumPy 2.5 needed "
+    "- **On another machine**: stage 3, the second file of stage 4 (but MEND), and stages 5 and 7 ran side by side on "
+    "one NVIDIA H200, in float32 without TF32, in 13 minutes together, from the same code but for one line that NumPy "
+    "2.5 needed "
     "(torch 2.11 in place of 2.13). The first part of stage 1 was repeated there: its 26,924 scores after an edit "
     "differ by 2.2e-4 nats (root mean square; 0.01 at most), those of its control by 1e-5. 120 of the 320 edits "
-    "of AlphaEdit's third file were made there too, the others and all of their controls on a CPU. LoRA's third file "
-    "and IKE's were made by two processes side by side on a CPU.",
+    "of AlphaEdit's third file were made there too, the others and all of their controls on a CPU. LoRA's third file, "
+    "IKE's and all of MEND's were made by two processes side by side on a CPU.",
     "- **Stage 6 has 50 coupled edits**, all that the sample has, in place of 60. MEMIT's and FT's texts and those of "
     "their controls were written on the same card, two of seven blocks of ROME's and all of its control's on a CPU.",
     "- **Level of stage 7**, which the declaration does not give: one look at 5 %, as in stage 5.",
     "- **More permutations, decided after the third look at MEMIT was read**: with 1,999 the smallest corrected p of "
-    "an equivalence is the tests over 4,000, 0.056 with 225 tests, so that nothing could come out *equivalent* at any "
-    "declared level. As many more are drawn as that takes, 4,500 at 2.5 % with 225 tests. The declared 1,999 are the "
+    "an equivalence is the tests over 4,000, 0.054 with 217 tests, so that nothing could come out *equivalent* at any "
+    "declared level. As many more are drawn as that takes, 4,340 at 2.5 % with 217 tests. The declared 1,999 are the "
     "first of them.",
+    "- **Counted once, decided after all looks but MEND's third were read**: a contrast that is another one with its "
+    "sides exchanged. Where a third gender is recorded the page counted men against all others and women against all "
+    "others as two tests, also where they are one: 8 of 225 after 400 edits. One decided contrast (FT) and 7 "
+    "equivalent ones had been counted twice; no other verdict changed.",
     "- **Another control for IKE, decided before any of its edits**: the declared one is a random change of weights, "
     "and IKE changes none, so that the declared command fails. Its control is `unrelated`: the same text in front of "
     "every question, with a false fact about a thing in place of the one about a person.",
-    "- **MEND** ran with the package's own training, 300 steps on the 800 texts, for each file anew and the "
-    "second time on another machine. The two networks differ (people who hold the old answer: 11.6 and 21.8 nats "
-    "beyond the control), so that what is said of 80 edits is an average over two editors. The first look has "
-    "one.",
+    "- **The second file of MEND ran twice.** Its network is trained by the package, 300 steps on the 800 texts. The "
+    "first time the second file ran on another machine, where the training ends in another network (people who hold "
+    "the old answer: 21.8 nats beyond the control), so that the parts were not of one editor. It was decided, before a "
+    "score of the third file was read, to run all files with one network. That of the first file came out again, and "
+    "so did its scores, to the last digit. The scores of the other network are in commit `26206629`.",
     "- **Templates**: the declaration says two for all people of an edit. The records have two for work and "
     "language, and one for birth, gender and citizenship.",
     "- **The second model of stage 5** is declared as Qwen2.5-0.5B. The one that installs, and ran, is "

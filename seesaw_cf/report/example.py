@@ -60,7 +60,7 @@ def _holder(results: Results, editor: str, holds: str) -> AnswerExample | None:
         f"{len(own):,} prompts about people who hold the {who} answer. {_MEDIAN}"
     )
     about, prompt = printable(row["subject"] or row["person"]), printable(row["prompt"])
-    sentence = f"{_edit(results, row)}: asked about {about} (“{prompt}”), the model {words}."
+    sentence = f"{_edit(results, row)}: asked about {about}{_quoted(prompt)}, the model {words}."
     return AnswerExample(sentence, results.words(rule))
 
 
@@ -81,10 +81,10 @@ def _other_fact(results: Results, editor: str) -> AnswerExample | None:
         f"Chosen by rule: {len(lost):,} of {len(own):,} answers about other facts were right before and wrong after "
         f"{editor}. {_MEDIAN} Per cents are of the candidates."
     )
+    then, now = (chance(float(shares[phase][top])) for phase in ("pre", "post"))
     sentence = (
-        f"{_edit(results, row)}: asked about {relation_name(row['effect_relation'])} (“{prompt}”), the model now says "
-        f"{printable(names[top])} ({chance(float(shares['post'][top]))}; before, {chance(float(shares['pre'][top]))}); "
-        f"right is {printable(row['gold'][0])}."
+        f"{_edit(results, row)}: asked about {relation_name(row['effect_relation'])}{_quoted(prompt)}, the model now "
+        f"says {printable(names[top])} ({now}; before, {then}); right is {printable(row['gold'][0])}."
     )
     return AnswerExample(sentence, results.words(rule))
 
@@ -93,6 +93,11 @@ _MAKERS: Mapping[str, Callable[[Results, str], AnswerExample | None]] = {
     "other_facts": _other_fact,
     **{holds: partial(_holder, holds=holds) for holds in ("target_true", "target_new")},
 }
+
+
+def _quoted(prompt: str) -> str:
+    """Return a prompt in brackets; "" where the table was kept without wording."""
+    return f" (“{prompt}”)" if prompt else ""
 
 
 def _median(rows: pd.DataFrame, sizes: pd.Series) -> Mapping[Any, Any]:
