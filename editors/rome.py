@@ -130,7 +130,7 @@ class ROME(LocateThenEdit):
 
 
 def _stacked(first: LowRank | None, second: LowRank) -> LowRank:
-    """Return the sum of two low-rank updates as one, whose rank is the sum of theirs."""
+    """Return the sum of two low-rank updates as one, of rank as large as both together."""
     if first is None:
         return second
     return LowRank(torch.cat([first.left, second.left], 1), torch.cat([first.right, second.right], 0))

@@ -35,7 +35,7 @@ def listed(names: Iterable[object], most: int = 2, joined: str = ", ") -> str:
 
 
 def terminal_width() -> int:
-    """Return the terminal's columns: `COLUMNS` where it is set, 100 where the output is no terminal, at least 40."""
+    """Return the terminal's columns: `COLUMNS` where it is set, 100 where the output is not a terminal, at least 40."""
     return max(_NARROWEST, shutil.get_terminal_size((_NO_TERMINAL, 24)).columns)
 
 

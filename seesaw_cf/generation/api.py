@@ -130,7 +130,7 @@ class CachedGenerator:
         return self.generator.name
 
     def generate(self, asks: Sequence[Ask], sampling: Sampling) -> list[Completion]:
-        """Return completions from the store, and from the generator those that the store lacks.
+        """Return completions from the store, and from the generator those missing from the store.
 
         Raises:
             RecordError: A file of the store is damaged; the message names it.

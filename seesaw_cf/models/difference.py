@@ -197,7 +197,7 @@ def _value(files: TensorFiles, pair: _Pair) -> Tensor:
 
 
 def _aligned(value: Tensor, own: Tensor, rows: Tensor) -> Tensor:
-    """Return the rows of `value` in the order of the base's tokens; for tokens that it lacks, the base's own rows."""
+    """Return the rows of `value` in the order of the base's tokens; for tokens missing there, the base's own rows."""
     there = (rows >= 0) & (rows < len(value))
     aligned = own.clone()
     aligned[there] = value[rows[there]]

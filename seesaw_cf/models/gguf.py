@@ -25,7 +25,7 @@ SOURCE = "source.json"
 
 
 def gguf_folder(file: Path, *, progress: bool = True) -> Path:
-    """Return the folder that a GGUF file was converted to; convert the file first when the cache lacks it.
+    """Return the folder that a GGUF file was converted to; convert the file first unless it is cached.
 
     Args:
         file: A GGUF file of a causal language model with its tokenizer.

@@ -79,7 +79,7 @@ class WeightDelta:
         return all(bool(torch.isfinite(part).all()) for part in self.tensors())
 
     def is_zero(self) -> bool:
-        """Return whether nothing would change: there is no context, and every update is exactly zero."""
+        """Return whether nothing would change: without a context, and every update is exactly zero."""
         return not self.context and all(not bool(self.dense(name).any()) for name in self.updates)
 
     def norms(self) -> dict[str, float]:

@@ -197,7 +197,7 @@ _EXTRA = ("kind", "loc_ans", "locality", "portability")
 
 
 def _without_passages(table: pa.Table) -> pa.Table:
-    """Add the columns of `CASES` that a table of `coupled_*` lacks: `extra` is filled, the others are empty."""
+    """Add the columns of `CASES` that a table of `coupled_*` lacks: `extra` is filled, the rest are empty."""
     rows = table.select([name for name in _EXTRA if name in table.column_names]).to_pylist()
     extra = [json.dumps({name: value for name, value in row.items() if value}) for row in rows]
     for name in _LACKING:

@@ -118,5 +118,5 @@ def fence(text: str) -> str:
 
 
 def minus(text: str) -> str:
-    """Return text whose numbers have typographic minus signs, also in exponents; a lone "-" becomes a dash."""
+    """Return text with typographic minus signs in its numbers, also in exponents; a lone "-" becomes a dash."""
     return _MINUS.sub("\u2212", text) if text != "-" else "\u2013"

@@ -267,7 +267,7 @@ def _get_or_fail(ray: Any, reference: object, when: str) -> Any:
 
 
 def _loss_errors(ray: Any) -> tuple[type[Exception], ...]:
-    """Return what a lost actor raises; one that took too much memory is killed under a name of its own."""
+    """Return the errors of a lost actor; one that is killed for its memory has a separate error."""
     return ray.exceptions.RayActorError, ray.exceptions.OutOfMemoryError
 
 

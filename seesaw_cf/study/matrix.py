@@ -69,7 +69,7 @@ def _groups(row: Row) -> str | None:
 
 
 def _rows(line: ComparedEditor, comparison: Comparison) -> list[TableRow]:
-    """Return the row of a line, then that of the control that stands beside most of its levels."""
+    """Return the row of a line, then that of the control of most of its levels."""
     changes, results = changes_of(line), line.member.results
     controls = [str(change.row["control"]) for change in changes.values() if change.row["control"]]
     names = [line.name, *([max(controls, key=controls.count)] if controls else [])]
@@ -90,7 +90,7 @@ def _numbers(head: str, value: float, low: float, high: float, n: float) -> Tabl
 
 
 def _measures(key: tuple[str, ...], comparison: Comparison) -> TableRow:
-    """Return the measures that are no levels: whether edits take, neighbours, and contrasts between groups."""
+    """Return the measures that are not levels: whether edits take, neighbours, and contrasts between groups."""
     row: TableRow = dict(zip(NAMES, key, strict=True))
     took, success, verdicts = (
         rows_of_line(comparison.table(name), key) for name in ("efficacy", "success", "verdicts")

@@ -69,7 +69,7 @@ def make_look(
     sort: str,
     sizes: Sizes = ((), {}),
 ) -> PromptList:
-    """Make a list whose texts are stored once each.
+    """Make a list that stores each text once.
 
     Args:
         name: Its id.

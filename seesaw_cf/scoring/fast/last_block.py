@@ -48,7 +48,7 @@ def last_block_only(model: PreTrainedModel, places: Tensor | None) -> Iterator[N
 
 
 def _narrow(forward: Callable[..., Any], places: Tensor, *args: Any) -> Any:
-    """Return what `forward` answers about the tokens at `places`, and zeros for all others."""
+    """Return what `forward` answers about the tokens at `places`, and zeros elsewhere."""
     shape = args[0].shape[:-1]
     own = [isinstance(arg, Tensor) and arg.shape[:-1] == shape for arg in args]
     output = forward(*(_at(arg, places) if mine else arg for arg, mine in zip(args, own, strict=True)))

@@ -222,7 +222,7 @@ def _prefix(crawl: Crawl, plain: Crawl) -> ClassNumbers:
 
 
 def _boxes_of_prefix(crawl: Crawl, plain: Crawl, effect: ClassNumbers) -> Figure:
-    """Draw a panel for what the model said first, one for what followed from it (the paper's two augmentations)."""
+    """Draw a panel for the model's first words, one for what followed from it (the paper's two augmentations)."""
     figure, panels = new_figure(2.5 + 0.8 * len(effect), 1, 2, width=13, share_x=True, share_y=True)
     labels, sides = [], (("with", crawl.scored()), ("without", plain.scored()))
     for kind, row in effect.items():

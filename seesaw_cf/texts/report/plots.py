@@ -65,7 +65,7 @@ def _bars(
 
     Args:
         frame: Of a section.
-        by: Blocks that have axes of their own.
+        by: Blocks with separate axes.
         across: What is side by side.
         label: Words of the vertical axis.
         height: Of a panel.
