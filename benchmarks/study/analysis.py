@@ -32,7 +32,7 @@ from seesaw_cf.report.audit import adjusted_contrasts
 from seesaw_cf.report.plots import draw_levels
 from seesaw_cf.report.results import Results, read_results
 from seesaw_cf.stats.multiple import step_down
-from seesaw_cf.stats.verdicts import VERDICTS
+from seesaw_cf.stats.verdicts import AFFECTED, VERDICTS
 from seesaw_cf.study.declared import read_study
 
 DECLARED = Path(__file__).with_name("study.yaml")
@@ -78,6 +78,10 @@ _ROWS: Mapping[str, tuple[Callable[[Results], pd.DataFrame], Sequence[str]]] = {
     ),
     "contrasts": (
         lambda r: _counted(r.audit.verdicts) if r.audit else pd.DataFrame(),
+        (*_KEY, *_TEST, "verdict", *_COUNTS),
+    ),
+    "decided": (
+        lambda r: _affected(r.audit.verdicts) if r.audit else pd.DataFrame(),
         (*_KEY, *_TEST, "verdict", *_COUNTS),
     ),
     "groups": (
@@ -190,6 +194,11 @@ def _counted(verdicts: pd.DataFrame) -> pd.DataFrame:
     return verdicts.assign(
         **{column: [own.get(name, 0) for own in verdicts["clusters"]] for column, name in counts.items()}
     )
+
+
+def _affected(verdicts: pd.DataFrame) -> pd.DataFrame:
+    """Return the contrasts with a verdict on a group, also those of looks whose other contrasts are not kept."""
+    return _counted(verdicts[verdicts["verdict"].isin(AFFECTED)])
 
 
 def _verdicts(results: Results) -> pd.DataFrame:

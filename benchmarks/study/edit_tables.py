@@ -82,7 +82,7 @@ def claims(tables: Tables) -> str:
 def card(tables: Tables) -> str:
     """Return what the data are, as rows of a table."""
     runs = newest(tables["runs"])
-    most = runs.sort_values("prompts").iloc[-1]
+    most = runs[["edits", "prompts", "people"]].max()
     models = runs.drop_duplicates("model").to_dict("records")
     prints = [f"{MODELS[row['model']]} (`{row['model_fingerprint'][:16]}`)" for row in models]
     rows = [
@@ -91,7 +91,10 @@ def card(tables: Tables) -> str:
         ["edits; prompts; people", f"{most['edits']:.0f}; {most['prompts']:,.0f}; {most['people']:,.0f} at most"],
         ["scores", f"{runs['score_rows'].sum():,.0f}, in steps of 1/2048 nat, without the wording of prompts"],
         ["not scored", f"{runs['unscored'].sum():,.0f}"],
-        ["records", "`sample` of the package: its [card](cards/dataset.md) says where facts and labels come from"],
+        [
+            "records",
+            "`sample` of the package (its `dataset_card.md` says where facts come from); released ones of the papers",
+        ],
         ["labels", "as recorded there; unknown is kept, and none was inferred from a name"],
         ["models; fingerprints", listed(prints)],
         ["licence", "MIT for scores and tables; SmolLM2 and Qwen2.5 have Apache-2.0, Gemma 3 has Google's Gemma terms"],

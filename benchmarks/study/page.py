@@ -35,7 +35,7 @@ from benchmarks.study.sentences import (
 )
 from seesaw_cf.base.files import write_text
 from seesaw_cf.report.results import relation_name
-from seesaw_cf.report.text import markdown_table, minus, p_value
+from seesaw_cf.report.text import effect, markdown_table, minus, p_value
 from seesaw_cf.stats.verdicts import AFFECTED, VERDICTS
 
 PAGE = ROOT / "docs" / "study_smollm2.md"
@@ -47,6 +47,7 @@ LEVELS = {
     "target_new": "people who hold the new answer: towards the new one",
 }
 HOLDS = {"target_new": "new", "target_true": "old"}
+_KEYS = ["model", "part", "relation", "holds", "axis", "group"]
 
 
 def levels(tables: Tables) -> str:
@@ -60,22 +61,23 @@ def levels(tables: Tables) -> str:
                 named(row["editor"]),
                 LEVELS[row["level"]],
                 share_text(_before_level(tables, row)),
-                estimate_text(row["value"], row["low"], row["high"]) + unit,
+                minus(effect(row["value"], row["low"], row["high"], 0.0, 3)) + unit,
                 estimate_text(row["control_value"]),
-                f"**{estimate_text(row['difference'], row['difference_low'], row['difference_high'])}**",
+                f"**{_difference(row)}**",
                 p_value(row["p_adjusted"]),
                 f"{row['n']:.0f}; {row['n_edits']:.0f}",
                 row["verdict"],
-                NONE
-                if later is None
-                else f"{estimate_text(later['difference'], later['difference_low'], later['difference_high'])} "
-                f"(n = {later['n_edits']:.0f})",
+                NONE if later is None else f"{_difference(later)} (n = {later['n_edits']:.0f})",
                 NONE if other is None else change_text(other),
             ]
         )
     heads = ["editor", "what", "before", "change", "control's", "difference", "p", "questions; edits", "verdict"]
     heads += ["difference with all edits so far", "the same on the other scale"]
     return markdown_table(heads, rows, left=2)
+
+
+def _difference(row: Row) -> str:
+    return minus(effect(row["difference"], row["difference_low"], row["difference_high"], 0.0, 3))
 
 
 def pictures(tables: Tables) -> str:
@@ -125,8 +127,8 @@ def _tests(tables: Tables) -> pd.DataFrame:
 
 def decided(tables: Tables) -> str:
     """Return the contrasts with a verdict on a group, or that there is none."""
-    table, keys = _tests(tables), ["model", "part", "relation", "holds", "axis", "group"]
-    control = table[table["editor"].str.contains("(", regex=False)].set_index(keys)
+    table = _tests(tables)
+    control = table[table["editor"].str.contains("(", regex=False)].set_index(_KEYS)
     table = table[table["verdict"].isin(AFFECTED)]
     if table.empty:
         return "No contrast of any editor, change or control, in any model, came out *worse off* or *better off*."
@@ -138,7 +140,7 @@ def decided(tables: Tables) -> str:
             f"{HOLDS[row['holds']]} answer",
             "all" if row["relation"] == "all" else relation_name(row["relation"]),
             f"{estimate_text(row['value'], row['low'], row['high'])} {_unit(row)}",
-            estimate_text(*control.loc[tuple(row[name] for name in keys), ["value", "low", "high"]]),
+            estimate_text(*control.loc[tuple(row[name] for name in _KEYS), ["value", "low", "high"]]),
             p_value(row["p_adjusted"]),
             f"{row['n_edits']:.0f}; {row['n_people']:.0f}",
             row["verdict"],
@@ -148,6 +150,27 @@ def decided(tables: Tables) -> str:
     heads = ["model", "editor", "group", "holders of the", "edits of", "contrast", "control's", "p"]
     heads += ["edits; people on both sides", "verdict"]
     return markdown_table(heads, rows, left=5)
+
+
+def earlier(tables: Tables) -> str:
+    """Return the contrasts that were decided at a look which is not the newest, a sentence each."""
+    table = tables["decided"]
+    table = table[~table["mirror"].astype(bool) & ~table.index.isin(newest(table).index)]
+    looks = {(model, look.name): look for model in MODELS for look in looks_at(model)}
+    last = _tests({"contrasts": tables["contrasts"]}).set_index([*_KEYS, "editor"])
+    words = []
+    for row in table.to_dict("records"):
+        now = last.loc[(*(row[name] for name in _KEYS), row["editor"])]
+        relation = "all edits" if row["relation"] == "all" else f"edits of {relation_name(row['relation'])}"
+        then, later = (
+            f"{estimate_text(each['value'], each['low'], each['high'])} {_unit(each)}" for each in (row, now)
+        )
+        words.append(
+            f"At the {looks[row['model'], row['records']].words}, after {relation} with {named(row['editor'])}, "
+            f"{row['group']} ({HOLDS[row['holds']]} answer) came out *{row['verdict']}*: {then}, "
+            f"p {p_value(row['p_adjusted'])}; at the newest look it is {later}, *{now['verdict']}*."
+        )
+    return "\n\n".join(words) or "No contrast was decided at an earlier look."
 
 
 def _unit(row: Row) -> str:
@@ -252,6 +275,7 @@ PARTS: Mapping[str, Callable[[Tables], str]] = {
 }
 OF_ALL: Mapping[str, Callable[[Tables], str]] = {
     "DECIDED": lambda tables: decided({"contrasts": newest(tables["contrasts"])}),
+    "EARLIER": earlier,
     "OTHERS": others,
     "OTHER_MODELS": lambda tables: other_models(_by_model(tables)),
     "POOLED": every_pooled,
