@@ -450,8 +450,8 @@ def null_rate(tables: Tables) -> str:
             )
     if len(words) > 1:
         sums = (table["false"] / table["reports"]).groupby(table["editor"], sort=False).sum()
-        counts = listed([f"{named(str(editor))} {100 * share:.1f} %" for editor, share in sums.items()])
-        words.append(f"summed over the looks, for which 5 % are declared, {counts}")
+        shares = listed([f"{named(str(editor))} {100 * share:.1f} %" for editor, share in sums.items()])
+        words.append(f"summed over the looks, for which 5 % are declared, {shares}")
     return "; ".join(words) + "."
 
 
