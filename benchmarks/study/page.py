@@ -14,6 +14,7 @@ import pandas as pd
 
 from benchmarks.editors_common import ROOT
 from benchmarks.study.analysis import read_tables
+from benchmarks.study.departures import happened
 from benchmarks.study.edit_tables import NONE, card, claims, estimate_text, pairs, share_text, took
 from benchmarks.study.looks import MODEL, first, looks_at, newest
 from benchmarks.study.passages import FOLDER, passages
@@ -24,7 +25,6 @@ from benchmarks.study.sentences import (
     abstract,
     change_text,
     findings,
-    happened,
     later_level,
     limits,
     listed,
