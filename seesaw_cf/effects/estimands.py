@@ -165,9 +165,10 @@ def group_contrasts(
             other = tagged & ~own if reference is None else groups.get(reference, np.zeros(len(own), bool))
             sides = _Sides.of((group, reference or "others"), own & ~other, other & ~own, prepared.case)
             key = _row(editor, relation, axis, group) | {"reference": sides.names[1]}
-            place = alone.pop(sides.exchanged().key, None)
+            packed = sides.pack()
+            place = alone.pop(packed[::-1], None)
             if place is None:
-                alone[sides.key] = number
+                alone[packed] = number
                 found.append((number, key | {"mirror": False} | _contrast(prepared, sides, method)))
             else:
                 turned = replace(prepared, values=-prepared.values)
@@ -202,11 +203,12 @@ class _Sides:
         both = np.logical_and(*cases)[case]
         return cls(names, (first, second), (first & both, second & both))
 
-    @property
-    def key(self) -> tuple[bytes, ...]:
+    def pack(self) -> tuple[bytes, ...]:
+        """Return what tells sides apart: the rows that are compared, or all where none are."""
         return tuple(np.packbits(side).tobytes() for side in (self.compared if self.compared[0].any() else self.rows))
 
     def exchanged(self) -> _Sides:
+        """Return the same sides in the other order."""
         return _Sides(self.names[::-1], self.rows[::-1], self.compared[::-1])
 
 
