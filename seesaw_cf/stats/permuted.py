@@ -85,7 +85,13 @@ class _Sums:
 
 
 class _Block:
-    """Edits that are averaged, and who was asked under them."""
+    """Edits that are averaged, and who was asked under them.
+
+    Attributes:
+        people: Who of all people with labels its sums are about: who was asked, or all where most were.
+    """
+
+    people: Codes | slice
 
     def __init__(self, edit: Codes, person: Codes, counts: Floats, sums: Floats, n_people: int) -> None:
         """Prepare what does not depend on labels.
@@ -95,6 +101,10 @@ class _Block:
             counts, sums: (cells,) and (measures, cells) prompts, and sums of their values.
             n_people: People with labels.
         """
+        self.people = slice(None)
+        own, place = np.unique(person, return_inverse=True)
+        if own.size < n_people / 2:
+            self.people, person, n_people = own, place, own.size
         self._edit, self._person, self._n_edits, self._measures = edit, person, int(edit.max()) + 1, len(sums)
         columns = [counts, counts**2, *sums, *(counts * sums), *(sums * sums)]
         different = {column.tobytes(): column for column in columns}  # several are one where everybody is asked once
@@ -111,7 +121,7 @@ class _Block:
         """Add up over edits, and over the edits of each person.
 
         Args:
-            kinds: (labellings, all people) row of `labels` that a person has.
+            kinds: (labellings, the block's people) row of `labels` that a person has.
             labels: (kinds, 2, contrasts) 1.0 where such a person is on this side.
             sides: See `_Sums.p`.
         """
@@ -183,7 +193,7 @@ class LabelledPeople:
         # what an edit does to everybody cancels in every contrast; without it less is lost to rounding
         sums = np.array([np.bincount(code, column - mean[edit]) for column, mean in zip(values.T, means)])
         ends = [0, *(np.flatnonzero(np.diff(within[first])) + 1), len(first)]  # edits of a block follow each other
-        self.n_blocks, self._measures, self._blocks = len(ends), len(sums), []
+        self.n_blocks, self._measures, self._n_people, self._blocks = len(ends), len(sums), n_people, []
         for start, stop in pairwise(ends):
             rows = slice(*np.searchsorted(edits, [start, stop]))
             self._blocks.append(_Block(edits[rows] - start, people[rows], n[rows], sums[:, rows], n_people))
@@ -202,14 +212,28 @@ class LabelledPeople:
         """
         labels = np.stack([member, other], axis=1)
         sides = [side.T.take(kinds, axis=1) for side in (member, other)]
-        parts = [block.sums(kinds, labels, sides) for block in self._blocks]
-        whole = _Sums(*(sum(getattr(part, field.name) for part in parts) for field in fields(_Sums)))
+        of_blocks = [[side[..., block.people] for side in sides] for block in self._blocks]
+        parts = [block.sums(kinds[:, block.people], labels, own) for block, own in zip(self._blocks, of_blocks)]
         out = np.full((self.n_blocks, self._measures, *sides[0].shape[:2]), np.nan)
-        for at, sums in enumerate([whole, *parts]):
+        for at, (sums, own) in enumerate([(self._total(parts), sides), *zip(parts, of_blocks)]):
             chosen = np.arange(len(out[0, 0])) if tested is None else np.flatnonzero(tested[at])
             if chosen.size:
-                out[at][:, chosen] = sums.of(chosen).p([side[chosen] for side in sides])
+                out[at][:, chosen] = sums.of(chosen).p([side[chosen] for side in own])
         return out.swapaxes(2, 3)
+
+    def _total(self, parts: Sequence[_Sums]) -> _Sums:
+        """Return the sums of all edits together, of all people with labels."""
+        total = []
+        for field in fields(_Sums):
+            values = [getattr(part, field.name) for part in parts]
+            if field.name in ("share", "values"):
+                whole = np.zeros((*values[0].shape[:-1], self._n_people))
+                for block, own in zip(self._blocks, values):
+                    whole[..., block.people] += own
+                total.append(whole)
+            else:
+                total.append(sum(values))
+        return _Sums(*total)
 
 
 def _matrix(whole: sparse.csr_array) -> Matrix:
