@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +20,7 @@ import pyarrow.parquet as pq
 
 from seesaw_cf.base.files import atomic_path
 from seesaw_cf.base.tables import SCORES, read_table
+from seesaw_cf.stats.bootstrap import Floats
 
 KEPT = Path(__file__).with_name("results")
 _STEPS = 2048
@@ -26,21 +28,34 @@ _WORDING = ("prompt", "subject")
 _PAGE = 2**30  # bytes and rows: a column is one page, in which scores before an edit repeat
 
 
-def pack(scores: pa.Table, file: Path) -> None:
-    """Write a score table in as few bytes as Parquet allows."""
+def pack(table: pa.Table, file: Path) -> None:
+    """Write a table in as few bytes as Parquet allows."""
     with atomic_path(file) as path:
         pq.write_table(
-            scores,
+            table,
             path,
             compression="brotli",
             compression_level=11,
-            row_group_size=len(scores),
+            row_group_size=len(table),
             data_page_size=_PAGE,
             max_rows_per_page=_PAGE,
             write_batch_size=_PAGE,
             dictionary_pagesize_limit=_PAGE,
-            use_dictionary=[name for name in scores.column_names if name != "logprob"],
+            use_dictionary=[path for field in table.schema for path in _repeated(field)],
         )
+
+
+def _repeated(field: pa.Field) -> list[str]:
+    """Return the path of a column in which values repeat, else nothing."""
+    listed = pa.types.is_list(field.type)
+    if pa.types.is_floating(field.type.value_type if listed else field.type) or field.name == "prompt_id":
+        return []
+    return [f"{field.name}.list.element" if listed else field.name]
+
+
+def rounded(logprobs: Floats) -> Floats:
+    """Return log-probabilities in steps."""
+    return np.minimum(np.round(logprobs * _STEPS) / _STEPS, 0.0)
 
 
 def keep(cell: Path, folder: Path) -> None:
@@ -52,23 +67,30 @@ def keep(cell: Path, folder: Path) -> None:
     """
     folder.mkdir(parents=True, exist_ok=True)
     scores = read_table(cell / "scores.parquet", SCORES)
-    place = scores.column_names.index("logprob")
-    steps = np.round(scores["logprob"].to_numpy() * _STEPS) / _STEPS
-    scores = scores.set_column(place, SCORES.field("logprob"), [np.minimum(steps, 0.0)])
+    scores = _replaced(scores, "logprob", rounded(scores["logprob"].to_numpy()))
     for name in _WORDING:
-        empty = pa.array([""] * len(scores), SCORES.field(name).type)
-        scores = scores.set_column(scores.column_names.index(name), SCORES.field(name), empty)
+        scores = _replaced(scores, name, [""] * len(scores))
     pack(scores, folder / "scores.parquet")
-    for name in ("edits.parquet", "manifest.json"):
-        keep_file(cell / name, folder)
+    edits = pq.read_table(cell / "edits.parquet")
+    before = edits["candidates_pre"].combine_chunks()
+    steps = pa.array(rounded(before.values.to_numpy(zero_copy_only=False)))
+    before = pa.ListArray.from_arrays(before.offsets, steps, mask=before.is_null())
+    pack(_replaced(edits, "candidates_pre", before), folder / "edits.parquet")
+    keep_file(cell / "manifest.json", folder)
+
+
+def _replaced(table: pa.Table, name: str, values: Any) -> pa.Table:
+    field = table.schema.field(name)
+    values = values if isinstance(values, pa.Array) else pa.array(values, field.type)
+    return table.set_column(table.column_names.index(name), field, values)
 
 
 def keep_file(source: Path, folder: Path) -> None:
     """Write a file into another folder, a Parquet file in fewer bytes."""
-    with atomic_path(folder / source.name) as file:
-        if source.suffix == ".parquet":
-            pq.write_table(pq.read_table(source), file, compression="brotli", compression_level=11)
-        else:
+    if source.suffix == ".parquet":
+        pack(pq.read_table(source), folder / source.name)
+    else:
+        with atomic_path(folder / source.name) as file:
             file.write_bytes(source.read_bytes())
 
 

@@ -4,13 +4,21 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from seesaw_cf.base.exchange import Exchange
+from seesaw_cf.cli import main
 from seesaw_cf.errors import RunFolderError, ServiceError
+from seesaw_cf.run.job import run_job
+from seesaw_cf.run.jobs import Workers
+from seesaw_cf.run.runner import Run
 from seesaw_cf.run.workers import _Worker, call_on_actors, run_on_ray
 from tests.scoring.fake_ray import FakeRay, FakeRun, OutOfMemoryError, RayActorError, RayTaskError, Reference
+from tests.scoring.shared_run import make, same_tables
 
 DEAD = RayActorError("The actor died.\n\tclass: _Worker")
 
@@ -65,6 +73,35 @@ def test_an_actor_claims_the_folder_where_it_lives_once() -> None:
     worker.do(3)
     worker.do(4)
     assert claims == [0], "before its first task, whoever asked for the open ones"
+
+
+def test_tables_come_from_the_node_that_merged(
+    ray: FakeRay, alone: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The actors' folder is nobody else's, as on nodes without a common disk."""
+
+    def make_on_node(job: Any, out: Path, *, keep_deltas: bool, exchange: Exchange | None) -> Run:
+        return replace(make(tmp_path / "node"), exchange=exchange)
+
+    monkeypatch.setattr("seesaw_cf.run.job.make_run", make_on_node)
+    workers = Workers(engine="ray", exchange=str(tmp_path / "exchange"))
+    job: Any = None
+    assert run_job(job, tmp_path / "driver", workers=workers, progress=False)
+    assert len(ray.started) == 2
+    same_tables(alone, tmp_path / "driver")
+    assert (tmp_path / "driver" / "manifest.json").read_bytes() == (tmp_path / "node" / "manifest.json").read_bytes()
+    assert not (tmp_path / "driver" / "shards").exists()
+
+
+def test_no_more_actors_than_shares_make_second_moments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each would load a model, and there are eight shares of texts."""
+    ray = _cluster(monkeypatch, FakeRay([{"CPU": 64.0}]))
+    monkeypatch.setattr("seesaw_cf.cli.moments._make_files", lambda _: {})
+    arguments = ["--model", "seesaw-tiny", "--editor", "memit", "--corpus", str(tmp_path), "--quiet"]
+    for asked, started in (([], 8), (["--actors", "3"], 3), (["--actors", "50"], 8)):
+        ray.started.clear()
+        main(["moments", "make", *arguments, "--engine", "ray", *asked])
+        assert len(ray.started) == started
 
 
 @pytest.mark.parametrize(

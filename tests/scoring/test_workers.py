@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
@@ -63,6 +65,20 @@ def test_a_worker_does_not_wait_for_ever(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr("seesaw_cf.run.workers._PATIENCE", 0.3)
     with pytest.raises(RunFolderError, match=waited):
         run_share(make(tmp_path / "run"), 1, 2)
+
+
+@pytest.mark.parametrize(("first_failed", "seconds"), [(None, 600), (lambda: False, 3600)])
+def test_a_worker_waits_longer_where_it_would_hear_of_a_failure(
+    first_failed: Callable[[], object] | None, seconds: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [0.0]
+
+    def sleep(_: float) -> None:
+        now[0] += 100
+
+    monkeypatch.setattr("seesaw_cf.run.workers.time", SimpleNamespace(monotonic=lambda: now[0], sleep=sleep))
+    with pytest.raises(RunFolderError, match=rf"worker 1 waited {seconds + 100} s for the first worker"):
+        run_share(make(tmp_path / "run"), 1, 2, first_failed)
 
 
 @given(tasks=st.sets(st.integers(0, 60)), world=st.integers(1, 9))
