@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from seesaw_cf.base.files import atomic_path
+from seesaw_cf.base.files import atomic_path, write_text
 from seesaw_cf.base.tables import SCORES, read_table
 from seesaw_cf.stats.bootstrap import Floats
 
@@ -76,22 +76,13 @@ def keep(cell: Path, folder: Path) -> None:
     steps = pa.array(rounded(before.values.to_numpy(zero_copy_only=False)))
     before = pa.ListArray.from_arrays(before.offsets, steps, mask=before.is_null())
     pack(_replaced(edits, "candidates_pre", before), folder / "edits.parquet")
-    keep_file(cell / "manifest.json", folder)
+    write_text(folder / "manifest.json", (cell / "manifest.json").read_text(encoding="utf-8"))
 
 
 def _replaced(table: pa.Table, name: str, values: Any) -> pa.Table:
     field = table.schema.field(name)
     values = values if isinstance(values, pa.Array) else pa.array(values, field.type)
     return table.set_column(table.column_names.index(name), field, values)
-
-
-def keep_file(source: Path, folder: Path) -> None:
-    """Write a file into another folder, a Parquet file in fewer bytes."""
-    if source.suffix == ".parquet":
-        pack(pq.read_table(source), folder / source.name)
-    else:
-        with atomic_path(folder / source.name) as file:
-            file.write_bytes(source.read_bytes())
 
 
 def main() -> None:

@@ -1,30 +1,35 @@
 """Stage 6 of the study: what texts of 160 tokens say after an edit, by the annotator that comes with the package.
 
-    python -m benchmarks.study.passages RUN
+    python -m benchmarks.study.passages [RUN ...]
 
-keeps the labels and the texts of a finished `seesaw-cf leme run` in `benchmarks/study/results/passages`.
+keeps the texts of finished `seesaw-cf leme run`s, together, in `benchmarks/study/results/passages`, and the tables of
+the annotator's labels of them; without a run it makes the tables of the kept texts again.
 """
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from pathlib import Path
 
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 
-from benchmarks.study.keep import KEPT, keep_file
+from benchmarks.study.keep import KEPT, pack
 from benchmarks.study.sentences import named
+from seesaw_cf.base.files import csv_text, write_text
 from seesaw_cf.editors.control_names import is_control
 from seesaw_cf.report.text import markdown_table
+from seesaw_cf.texts.annotate.annotate import annotate
+from seesaw_cf.texts.annotate.by_name import load_annotator
+from seesaw_cf.texts.report.tables import longform_sections
+from seesaw_cf.texts.write.claims import claim_pairs
+from seesaw_cf.texts.write.passages import read_records
 
 FOLDER = KEPT / "passages"
-KEPT_FILES = (
-    "report/tables/labels.csv",
-    "report/tables/label_tests.csv",
-    "passages.parquet",
-    "edits.parquet",
-    "manifest.json",
-)
+TEXTS = ("passages.parquet", "edits.parquet")
+LABELS = ("labels", "label_tests")
 # What is read off a text: passage, kind of claim, label.
 MEASURES = {
     "subject's text says the new fact": ("subject", "new_fact", "supports"),
@@ -54,14 +59,31 @@ def _share(own: pd.DataFrame, passage: str, kind: str, label: str) -> str:
     return f"{row['value']:.2f} [{row['low']:.2f}, {row['high']:.2f}] (n = {row['n']:.0f})"
 
 
-def main() -> None:
-    """Keep the files of the run."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("run", type=Path)
-    given = parser.parse_args()
+def labels(passages: pa.Table, edits: pa.Table) -> dict[str, pd.DataFrame]:
+    """Return the tables `LABELS` of texts about coupled edits of the sample."""
+    cases = set(edits["case_id"].to_pylist())
+    records = [row for row in read_records("sample", "coupled_counterfact") if row["case_id"] in cases]
+    annotations = annotate(claim_pairs(passages, records), load_annotator("trained"))
+    sections = longform_sections(passages, annotations=annotations, edits=edits)
+    return {section.name: section.frame for section in sections if section.name in LABELS}
+
+
+def keep(runs: Sequence[Path]) -> None:
+    """Keep the texts of runs, which are about different edits, and the tables of their labels."""
     FOLDER.mkdir(parents=True, exist_ok=True)
-    for name in KEPT_FILES:
-        keep_file(given.run / name, FOLDER)
+    for name in TEXTS if runs else ():
+        pack(pa.concat_tables(pq.read_table(run / name) for run in runs), FOLDER / name)
+    for number, run in enumerate(runs, 1):
+        write_text(FOLDER / f"manifest{number}.json", (run / "manifest.json").read_text(encoding="utf-8"))
+    for name, table in labels(*(pq.read_table(FOLDER / name) for name in TEXTS)).items():
+        write_text(FOLDER / f"{name}.csv", csv_text(table))
+
+
+def main() -> None:
+    """Keep the runs."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("runs", nargs="*", type=Path, metavar="RUN")
+    keep(parser.parse_args().runs)
 
 
 if __name__ == "__main__":

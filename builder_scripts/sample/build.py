@@ -6,6 +6,7 @@ import argparse
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from seesaw_cf.base.checks import one_of
@@ -25,7 +26,8 @@ from seesaw_cf.records import groups, sample
 from seesaw_cf.records.arrow import read_cases
 from seesaw_cf.records.relations import RELATIONS
 
-COUPLES = 5  # coupled edits per relation and gender
+COUPLES = 5  # coupled edits per relation and gender of the small sample
+MORE_COUPLES = 6  # of the large one
 FIRST_COUPLE_ID = 300_001
 # Records in zsRE's form about people of the sample; twelve `pred` are answers of an earlier seesaw-tiny.
 QUESTIONS = SAMPLE / "zsre.json"
@@ -77,7 +79,7 @@ is stated.""",
 }
 
 
-def sample_couples(source: Source, facts: Facts) -> dict[str, list[Coupled]]:
+def sample_couples(source: Source, facts: Facts, most: int = COUPLES) -> dict[str, list[Coupled]]:
     """Return edits of people with a related entity that is another person of the sample.
 
     The two are linked by `sample/links.tsv`.
@@ -85,10 +87,11 @@ def sample_couples(source: Source, facts: Facts) -> dict[str, list[Coupled]]:
     Args:
         source: The sample.
         facts: The same, with the rules.
+        most: So many edits of men, and of women, per relation at most.
 
     Returns:
-        `coupled_counterfact`: at most five edits of men and five of women per relation, in the order of the relations,
-        with their consequences and with prompts about other people who hold the old value. `coupled_zsre`: the two
+        `coupled_counterfact`: edits of men and of women per relation, in the order of the relations, with their
+        consequences and with prompts about other people who hold the old value. `coupled_zsre`: the two
         edits of each of `QUESTIONS`.
     """
     people = {person.id: person for person in facts.everyone()}
@@ -105,8 +108,9 @@ def sample_couples(source: Source, facts: Facts) -> dict[str, list[Coupled]]:
             gender = people[str(row.subject.entity.id)].gender
             chosen.setdefault((row.edit.case.request.relation_id, gender), []).append(row)
     questions, _ = couple(facts, claims, read_cases(QUESTIONS))
+    parts = (slice(COUPLES), slice(COUPLES, most))  # those of the small sample first, as they were before the others
     return {
-        "coupled_counterfact": [row for rows in chosen.values() for row in rows[:COUPLES]],
+        "coupled_counterfact": [row for part in parts for rows in chosen.values() for row in rows[part]],
         "coupled_zsre": [row for row in questions if row.related.entity.id in people],
     }
 
@@ -146,7 +150,10 @@ class EmbeddedSample:
 # By the names of `seesaw_cf.records.sample.SAMPLES`; dates: when a table of facts was changed last.
 EMBEDDED: Mapping[str, EmbeddedSample] = {
     "sample": EmbeddedSample(
-        lambda: store(*curated()), SAMPLE_OPTIONS, About(_WORDS, references=True, date="2026-11-26"), sample_couples
+        lambda: store(*curated()),
+        SAMPLE_OPTIONS,
+        About(_WORDS, references=True, date="2026-11-27"),
+        partial(sample_couples, most=MORE_COUPLES),
     ),
     "sample-small": EmbeddedSample(
         lambda: store(*curated(small=True)),

@@ -152,7 +152,7 @@ def test_coupled_edits_of_the_sample_are_about_two_people_who_are_linked() -> No
     rows = pq.read_table(path).to_pylist()
     names = {row["name"] for row in read_tsv(SAMPLE / "people.tsv")}
     linked = {frozenset((row["name"], row["other"])) for row in read_tsv(SAMPLE / "links.tsv")}
-    assert Counter(row["requested_rewrite"]["relation_id"] for row in rows) == dict.fromkeys(RELATIONS, 10)
+    assert Counter(row["requested_rewrite"]["relation_id"] for row in rows) == dict.fromkeys(RELATIONS, 12)
     for row in rows:
         sides = [row["subject_entity"], row["related_entity"]]
         assert frozenset(side["entity"]["str"] for side in sides) in linked

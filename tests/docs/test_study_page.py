@@ -1,10 +1,12 @@
 """The page of the declared study is what its tables give, and its tables are what the kept scores give."""
 
+import io
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
+import pyarrow.parquet as pq
 import pytest
 
 from benchmarks.study.analysis import DECLARED, merged, read_tables, settings, table_file
@@ -12,8 +14,11 @@ from benchmarks.study.claims import verdict
 from benchmarks.study.keep import KEPT
 from benchmarks.study.looks import LOOKS, MODEL, ONE_LOOK, finished_looks, join, looks_at, newest
 from benchmarks.study.page import PAGE, TEMPLATES, page
+from benchmarks.study.passages import FOLDER as PASSAGES
+from benchmarks.study.passages import LABELS, TEXTS, labels
 from benchmarks.study.records import FOLDER, stages
 from benchmarks.study.sentences import named
+from seesaw_cf.base.files import csv_text
 from seesaw_cf.records.load import load_cases
 from seesaw_cf.records.relations import FREE
 from seesaw_cf.report.text import minus
@@ -228,3 +233,12 @@ def test_what_is_declared() -> None:
 )
 def test_a_claim_of_no_effect_needs_the_margin(change: float, p: float, loss: bool, reach: float, word: str) -> None:
     assert verdict(change, p, loss=loss, reach=reach) == word
+
+
+@pytest.mark.slow(40)
+def test_labels_of_texts_are_those_of_the_kept_texts() -> None:
+    tables = labels(*(pq.read_table(PASSAGES / name) for name in TEXTS))
+    assert sorted(tables) == sorted(LABELS)
+    for name, table in tables.items():
+        again = pd.read_csv(io.StringIO(csv_text(table)))
+        pd.testing.assert_frame_equal(again, pd.read_csv(PASSAGES / f"{name}.csv"), rtol=1e-9)
