@@ -17,8 +17,9 @@ from seesaw_cf.logs.comparison import LogComparison, compare_logs
 from seesaw_cf.logs.log import best, hash_of, log_probability_metrics
 from seesaw_cf.logs.settings import CompareSettings
 from seesaw_cf.report.table import Column, Table, word_column
-from seesaw_cf.run.given import examined, find_all, read_all
+from seesaw_cf.run.external import find_external, read_external
 from seesaw_cf.run.jobs import Job
+from seesaw_cf.run.requests import Requests
 from seesaw_cf.scoring.choose import make_scorer
 
 METRICS = ("acc", "bias", "stereotype", "occupation", "ss", "lm")
@@ -132,15 +133,15 @@ def bias_comparison(job: BiasJob, model: PreTrainedModel, tokenizer: PreTrainedT
     start = str(tokenizer.bos_token or tokenizer.eos_token or _NO_START)
     clozes = [Cloze(item.context or start, choice) for item in job.items for choice in item.choices]
     audited = Job("base", changed=job.changed, controls=("none",))
-    found = find_all(audited, ())
+    found = find_external(audited, ())
     if "base" in found:
         raise RecordError("--changed: the name 'base' is that of the model before the change. Choose another.")
-    models, _ = read_all(found, model, tokenizer, audited, {}, examined(()), clozes[:_MEASURED])
+    models, _ = read_external(found, model, tokenizer, audited, {}, Requests(), clozes[:_MEASURED])
     scorer = make_scorer(model, tokenizer)[0]
     files = {"base": job.out / "base.parquet"} | {name: job.out / f"{name}.parquet" for name in models}
     write_bias_log(files["base"], job.items, scorer.score(clozes))
-    for name, given in models.items():
-        write_bias_log(files[name], job.items, given.score(model, scorer, clozes))
+    for name, external in models.items():
+        write_bias_log(files[name], job.items, external.score(model, scorer, clozes))
     settings = CompareSettings(groups=GROUPS, metrics=METRICS)
     comparison = compare_logs(files["base"], {name: files[name] for name in models}, settings)
     return replace(comparison, more_tables=(_authors_table(files),))

@@ -15,7 +15,7 @@ from seesaw_cf.base.types import Case, Cloze, ClozeScore, EditRequest, TableRow
 from seesaw_cf.models.editor import Editor, EditsEach
 from seesaw_cf.models.hooks import alone
 from seesaw_cf.models.weights import WeightDelta, checksum, parameter_hashes
-from seesaw_cf.run.given import Given
+from seesaw_cf.run.external import ExternalModel
 from seesaw_cf.run.questions import Candidates, Question
 from seesaw_cf.scoring import Scorer, score_each
 
@@ -191,10 +191,10 @@ def score_before(scorer: Scorer, questions: Iterable[Question]) -> dict[Cloze, C
     return dict(zip(clozes, scorer.score(clozes), strict=True))
 
 
-def score_given(
+def score_external(
     model: PreTrainedModel,
     scorer: Scorer,
-    given: Given,
+    external: ExternalModel,
     unit: Asked,
     hashes: Mapping[str, str],
 ) -> Mapping[Cloze, ClozeScore]:
@@ -202,7 +202,7 @@ def score_given(
 
     Args:
         model, scorer, hashes: See `score_edits`.
-        given: The changed model.
+        external: The changed model.
         unit: Cases with their questions.
 
     Raises:
@@ -210,8 +210,8 @@ def score_given(
     """
     clozes = list(dict.fromkeys(q.cloze for _, qs in unit for q in qs))
     with alone(model):
-        scores = given.score(model, scorer, clozes)
-    _check_restored(model, given.names, hashes)
+        scores = external.score(model, scorer, clozes)
+    _check_restored(model, external.names, hashes)
     return dict(zip(clozes, scores, strict=True))
 
 

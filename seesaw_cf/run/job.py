@@ -29,13 +29,14 @@ from seesaw_cf.models.load import load_model
 from seesaw_cf.models.trial import check_model
 from seesaw_cf.run.design import prompt_counts
 from seesaw_cf.run.explain import announce, log_prefix
-from seesaw_cf.run.given import read_all, requests_facts
+from seesaw_cf.run.external import read_external
 from seesaw_cf.run.jobs import Job, Workers
 from seesaw_cf.run.make_editors import moments_facts
 from seesaw_cf.run.manifest import RunManifest, read_manifest
 from seesaw_cf.run.preflight import check_plan, data_notes
 from seesaw_cf.run.prepare import LoadedModel, prepare
 from seesaw_cf.run.questions import candidates_of, longest_cloze, sample_clozes
+from seesaw_cf.run.requests import requests_facts
 from seesaw_cf.run.runner import Run
 from seesaw_cf.run.served import ServedModel, ask_base
 from seesaw_cf.run.units import PROTOCOLS
@@ -133,8 +134,8 @@ def make_run(
         model, tokenizer = loaded.model, loaded.tokenizer
         check_model(model, tokenizer)
     editors = ready.editors or ready.make(model)
-    common = (job, ready.overrides, ready.examined, asked, earlier.get("edited") or {})
-    edited_models, moved = read_all(edited, model, tokenizer, *common)
+    common = (job, ready.overrides, ready.requests, asked, earlier.get("edited") or {})
+    external_models, moved = read_external(edited, model, tokenizer, *common)
     scorer: Scorer
     if base is not None:
         scorer, scoring = base.scorer, base.scoring
@@ -143,9 +144,9 @@ def make_run(
         scorer, scoring = make_scorer(model, tokenizer, job.scorer, job.max_tokens, job.memory)
     scoring |= {"threads": torch.get_num_threads()}
     manifest = _manifest(job, model, tokenizer, editors, cases, scoring)
-    manifest.editors.update({name: dict(entry.config) for name, entry in edited_models.items()})
+    manifest.editors.update({name: dict(entry.config) for name, entry in external_models.items()})
     manifest.edited.update(moved)
-    manifest.data.update(requests_facts(job.requests, ready.examined))
+    manifest.data.update(requests_facts(job.requests, ready.requests))
     manifest.data["revision"] = ready.revision
     manifest.data["others"] = {"asked": prompt_counts(cases), "recorded": dict(ready.recorded)}
     manifest.data.update({**corpus_facts(ready.corpus), **moments_facts(ready.overrides, model, tokenizer)})
@@ -167,8 +168,8 @@ def make_run(
         keep_deltas=keep_deltas,
         progress=progress,
         notes=[*notes, *(f"{name}: {note}." for name, facts in moved.items() for note in facts["notes"])],
-        given=edited_models,
-        examined=ready.examined,
+        external=external_models,
+        requests=ready.requests,
         checkpoints=job.checkpoints,
         candidates=candidates_of(ready.everything, job.seed),
         anyway=job.anyway,

@@ -19,10 +19,11 @@ from seesaw_cf.models.editor import Editor, Overrides
 from seesaw_cf.models.load import outline_model
 from seesaw_cf.records.load import check_configs, load_revised_cases
 from seesaw_cf.run.design import prompt_counts
-from seesaw_cf.run.given import Examined, find_all, read_requests
+from seesaw_cf.run.external import find_external
 from seesaw_cf.run.jobs import Job
 from seesaw_cf.run.make_editors import make_editor, read_settings, settings_of, with_moments, with_seed
 from seesaw_cf.run.preflight import RunPlan, check_places
+from seesaw_cf.run.requests import Requests, read_requests
 from seesaw_cf.run.served import ServedModel, check_alone, find_served
 from seesaw_cf.run.tuned import held_out
 from seesaw_cf.run.units import check_numbers
@@ -42,7 +43,7 @@ class Prepared:
         everything: All cases of the records.
         cases: Those that are edited, with the prompts about other people that the design asks.
         recorded: How many prompts about how many other people their records have.
-        examined: What is asked of models edited elsewhere.
+        requests: What is asked of models edited elsewhere.
         revision: Of the records, where they come from the Hub.
         outline: The model without weights; None when its class cannot be built so.
         editors: Name -> editor, not fitted; {} without an outline.
@@ -56,7 +57,7 @@ class Prepared:
     everything: Sequence[Case]
     cases: Sequence[Case]
     recorded: Mapping[str, int]
-    examined: Examined
+    requests: Requests
     revision: str
     outline: PreTrainedModel | None
     editors: Mapping[str, Editor]
@@ -114,7 +115,7 @@ def prepare(job: Job, out: Path, loaded: LoadedModel | None = None) -> Prepared:
     check_places(out)
     check_alone(job, rank_and_world()[1])
     base = find_served(job.model, "--model", job)
-    edited = find_all(job, names)
+    edited = find_external(job, names)
     check_configs(job.data, job.configs)  # before a corpus of some minutes is read
     texts = loaded.corpus if loaded is not None else None
     corpus = texts if texts is not None else corpus_of(job.corpus, job.model, job.corpus_limit, job.seed)
@@ -126,7 +127,7 @@ def prepare(job: Job, out: Path, loaded: LoadedModel | None = None) -> Prepared:
     if not cases:
         raise RecordError(f"{job.data} {job.configs}: no cases to run. Check --data, --config and --limit.")
     check_numbers(cases)
-    examined = read_requests(job.requests, job.changed, cases)
+    requests = read_requests(job.requests, job.changed, cases)
     if loaded is not None:
         outline: PreTrainedModel | None = loaded.model
     elif base is not None:
@@ -136,7 +137,7 @@ def prepare(job: Job, out: Path, loaded: LoadedModel | None = None) -> Prepared:
     everything = [case for records, _ in read for case in records]
     revision = ",".join(sorted({revision for _, revision in read}))
     ready = Prepared(
-        names, overrides, base, edited, corpus, everything, cases, recorded, examined, revision, outline, editors={}
+        names, overrides, base, edited, corpus, everything, cases, recorded, requests, revision, outline, editors={}
     )
     if outline is None:
         return ready

@@ -34,10 +34,10 @@ from seesaw_cf.models.edited import save_change, with_meta
 from seesaw_cf.models.editor import Editor, EditsEach, WrapsEditor
 from seesaw_cf.models.weights import WeightDelta, base_facts, checksum, parameter_hashes
 from seesaw_cf.run.edit_table import GIVEN, write_edits
-from seesaw_cf.run.edits import Outcome, edit_units, score_edits, score_given
+from seesaw_cf.run.edits import Outcome, edit_units, score_edits, score_external
 from seesaw_cf.run.explain import log_lines, log_prefix
+from seesaw_cf.run.external import ExternalModel
 from seesaw_cf.run.first_edits import EDITS_TOGETHER, check_first_edits
-from seesaw_cf.run.given import Examined, Given
 from seesaw_cf.run.manifest import RunManifest, read_manifest
 from seesaw_cf.run.questions import (
     MOST_CANDIDATES,
@@ -48,6 +48,7 @@ from seesaw_cf.run.questions import (
     questions,
     score_table,
 )
+from seesaw_cf.run.requests import Requests
 from seesaw_cf.run.store import Store
 from seesaw_cf.run.units import Task, Unit, units, work_order
 from seesaw_cf.scoring import Scorer
@@ -74,8 +75,8 @@ class Run:
         keep_deltas: Also save each edit as `deltas/EDITOR/UNIT/`, for sharing; units finished earlier are not redone.
         progress: Show progress bars with ETA on stderr.
         notes: What was found out about the run beforehand, in sentences.
-        given: Name -> a model edited elsewhere; they come after the editors.
-        examined: What is asked of those.
+        external: Name -> a model edited elsewhere; they come after the editors.
+        requests: What is asked of those.
         checkpoints: Also write each edit as a separate model, `checkpoints/EDITOR/UNIT/`; not of controls.
         candidates: What the true target of each case is ranked among before any edit.
         anyway: Warn of an editor with first edits that are not local, instead of stopping.
@@ -95,8 +96,8 @@ class Run:
     keep_deltas: bool = False
     progress: bool = True
     notes: Sequence[str] = ()
-    given: Mapping[str, Given] = field(default_factory=dict)
-    examined: Examined = field(default_factory=Examined)
+    external: Mapping[str, ExternalModel] = field(default_factory=dict)
+    requests: Requests = field(default_factory=Requests)
     checkpoints: bool = False
     candidates: Candidates = field(default_factory=Candidates)
     anyway: bool = False
@@ -132,32 +133,32 @@ class Run:
     def seeds(self) -> dict[str, list[str]]:
         """Each editor with itself and, of a control that draws, its further seeds: they share the edits of a block."""
         seeds: dict[str, list[str]] = {}
-        for name in (*self.editors, *self.given):
+        for name in (*self.editors, *self.external):
             seeds.setdefault(first_seed(name), []).append(name)
         return seeds
 
     def _units_of(self, name: str) -> list[Unit]:
-        return self.given_units if name in self.given else self.units
+        return self.external_units if name in self.external else self.units
 
     @cached_property
-    def given_units(self) -> list[Unit]:
+    def external_units(self) -> list[Unit]:
         """The cases of models edited elsewhere, cut in the same way: what a killed run loses at most."""
-        return units(self.examined.cases, self.manifest.protocol) if self.given else []
+        return units(self.requests.cases, self.manifest.protocol) if self.external else []
 
     def asked(self, unit: Unit) -> Rows:
         """Return the cases of a unit with their questions, made anew each time: those of all units fill the memory."""
         return [(case, list(questions(case))) for case in unit.cases]
 
-    def asked_given(self, unit: Unit) -> Rows:
+    def asked_external(self, unit: Unit) -> Rows:
         """Return the same of models edited elsewhere."""
-        return [(case, self.examined.asked(case)) for case in unit.cases]
+        return [(case, self.requests.questions(case)) for case in unit.cases]
 
     @property
     def _every(self) -> Iterator[tuple[Case, list[Question]]]:
         for unit in self.units if self.editors else ():
             yield from self.asked(unit)
-        for unit in self.given_units:
-            yield from self.asked_given(unit)
+        for unit in self.external_units:
+            yield from self.asked_external(unit)
 
     @cached_property
     def parts(self) -> list[list[Cloze]]:
@@ -229,7 +230,7 @@ class Run:
         for editor in task.editors:
             if self.is_open(part := replace(task, editors=(editor,))):
                 with log_prefix(f"{editor}, {part}"):
-                    (self._do_given if editor in self.given else self._do_edits)(editor, task.units)
+                    (self._do_external if editor in self.external else self._do_edits)(editor, task.units)
 
     def _do_edits(self, name: str, block: Sequence[Unit]) -> None:
         before, hashes = self.before, self.hashes
@@ -244,17 +245,17 @@ class Run:
             self._write(name, unit, rows, outcome)
         check_first_edits(self.store, name, self.units, block, self.anyway)
 
-    def _do_given(self, name: str, block: Sequence[Unit]) -> None:
+    def _do_external(self, name: str, block: Sequence[Unit]) -> None:
         """Score units with a model changed elsewhere: one change for all of them."""
-        given, asked = self.given[name], [self.asked_given(unit) for unit in block]
+        external, asked = self.external[name], [self.asked_external(unit) for unit in block]
         _ = self.before
         rows = [row for own in asked for row in own]
-        scores = score_given(self.model, self.scorer, given, rows, self.hashes)
-        if self.keep_deltas and given.change is not None:
-            self._keep_delta(name, GIVEN, given.change)
+        scores = score_external(self.model, self.scorer, external, rows, self.hashes)
+        if self.keep_deltas and external.change is not None:
+            self._keep_delta(name, GIVEN, external.change)
         for unit, own in zip(block, asked, strict=True):
-            status = {case.case_id: self.examined.status(case) for case in unit.cases}
-            self._write(name, unit, own, Outcome(scores, status, given.norm))
+            status = {case.case_id: self.requests.status(case) for case in unit.cases}
+            self._write(name, unit, own, Outcome(scores, status, external.norm))
 
     def _write(self, editor: str, unit: Unit, unit_rows: Rows, outcome: Outcome) -> None:
         scores = {cloze: self.indistinct.get(cloze, score) for cloze, score in outcome.scores.items()}

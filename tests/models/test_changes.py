@@ -31,8 +31,9 @@ from seesaw_cf.models.identity import fingerprint
 from seesaw_cf.models.load import load_model
 from seesaw_cf.models.steering import SteeringVector, load_steering
 from seesaw_cf.models.weights import WeightDelta, applied
-from seesaw_cf.run.given import Examined, Given, read_all
+from seesaw_cf.run.external import ExternalModel, read_external
 from seesaw_cf.run.jobs import Job
+from seesaw_cf.run.requests import Requests
 from seesaw_cf.scoring import HFScorer, make_scorer
 from seesaw_cf.types import Cloze
 from tests.runner import small
@@ -69,9 +70,9 @@ def read(folder: Path, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBas
     return checkpoint.read(model, tokenizer)
 
 
-def given_of(folder: Path, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> Given:
+def external_of(folder: Path, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> ExternalModel:
     checkpoints = {"theirs": find_edited(str(folder))}
-    return read_all(checkpoints, model, tokenizer, JOB, {}, Examined())[0]["theirs"]
+    return read_external(checkpoints, model, tokenizer, JOB, {}, Requests())[0]["theirs"]
 
 
 def logprobs(scorer: Any, clozes: list[Cloze] = CLOZES) -> list[float]:
@@ -84,7 +85,7 @@ def check_law(
     """The changed model scores as it does when loaded directly, by tries too; the base keeps its bytes."""
     model, own = small.model(), byte_level(bos=False)
     before = fingerprint(model)
-    changed = given_of(folder, model, own)
+    changed = external_of(folder, model, own)
     wanted = logprobs(HFScorer(direct.eval(), tokenizer or own), clozes)
     plain = logprobs(HFScorer(model, own), clozes)
     assert max(abs(a - b) for a, b in zip(wanted, plain, strict=True)) > 100 * NATS, "the change moves something"
@@ -235,7 +236,7 @@ def test_the_noise_floor_of_a_dtype_is_measured_on_the_base(tmp_path: Path) -> N
     narrowed(small.model(), torch.bfloat16).save_pretrained(tmp_path / "rounded")
     model, tokenizer = small.model(), byte_level(bos=False)
     checkpoints = {"theirs": find_edited(str(tmp_path / "rounded"))}
-    models, facts = read_all(checkpoints, model, tokenizer, JOB, {}, Examined(), CLOZES)
+    models, facts = read_external(checkpoints, model, tokenizer, JOB, {}, Requests(), CLOZES)
     before, after = (logprobs(HFScorer(narrowed(small.model(), dtype).float(), tokenizer)) for dtype in _DTYPES)
     floor = max(abs(a - b) for a, b in zip(before, after, strict=True))
     match = re.search("moves log-probabilities by up to (.*) nats .99 % of 4 questions", facts["theirs"]["notes"][2])
@@ -306,7 +307,7 @@ def test_checkpoints_with_reordered_and_more_tokens(tmp_path: Path) -> None:
         assert torch.equal(found.change.dense(name)[rows], wanted[rows])
     same = [cloze for cloze in CLOZES if "Krakow" not in cloze.target]
     check_law(tmp_path / "tuned", moved, own, same)
-    asked = given_of(tmp_path / "tuned", small.model(), tokenizer).score(small.model(), None, CLOZES)  # type: ignore[arg-type]
+    asked = external_of(tmp_path / "tuned", small.model(), tokenizer).score(small.model(), None, CLOZES)  # type: ignore[arg-type]
     assert [score.status for score in asked] == [
         "ok", "ok", "the changed model's tokenizer cuts this text into other tokens", "ok"
     ]  # fmt: skip
@@ -324,7 +325,7 @@ def test_reordered_tokens_that_are_only_rounded_are_asked_with_their_own_tokeniz
     found = read(tmp_path / "rounded", model, tokenizer)
     assert (found.rounding, found.vocabulary is None) == (True, False)
     own = AutoTokenizer.from_pretrained(tmp_path / "rounded")
-    asked = given_of(tmp_path / "rounded", model, tokenizer).score(model, HFScorer(model, tokenizer), CLOZES)
+    asked = external_of(tmp_path / "rounded", model, tokenizer).score(model, HFScorer(model, tokenizer), CLOZES)
     assert [score.logprob for score in asked] == pytest.approx(logprobs(HFScorer(moved.eval(), own)), abs=NATS)
 
 
@@ -337,7 +338,9 @@ def test_reordered_rounded_and_padded_is_a_rounding(tmp_path: Path) -> None:
         for end in (moved.get_input_embeddings(), moved.get_output_embeddings()):
             end.weight[order] = end.weight[: len(order)].clone()
     moved.save_pretrained(tmp_path / "rounded")
-    models, facts = read_all({"theirs": find_edited(str(tmp_path / "rounded"))}, model, tokenizer, JOB, {}, Examined())
+    models, facts = read_external(
+        {"theirs": find_edited(str(tmp_path / "rounded"))}, model, tokenizer, JOB, {}, Requests()
+    )
     assert facts["theirs"]["null"] == "rounding"
     null, change = models["random(theirs)"].change, models["theirs"].change
     assert null is not None
@@ -485,7 +488,7 @@ def test_quantised_checkpoints_are_asked_as_transformers_loads_them(method: str,
     assert found.rounding
     assert "asked as transformers loads it, one text at a time" in found.notes[0]
     assert all(0 < row["relative"] < 0.4 for row in found.change.meta["moved"])
-    scores = given_of(tmp_path / "quantised", model, own).score(model, HFScorer(model, own), CLOZES)
+    scores = external_of(tmp_path / "quantised", model, own).score(model, HFScorer(model, own), CLOZES)
     assert [score.logprob for score in scores] == pytest.approx(logprobs(HFScorer(direct, own, 1)), abs=NATS)
 
 

@@ -26,9 +26,10 @@ from seesaw_cf.records.arrow import cases_to_table
 from seesaw_cf.records.load import load_cases
 from seesaw_cf.report import read_results
 from seesaw_cf.report.findings import find
-from seesaw_cf.run.given import Given, examined, read_all
+from seesaw_cf.run.external import ExternalModel, read_external
 from seesaw_cf.run.job import make_run, run_job
 from seesaw_cf.run.jobs import Job
+from seesaw_cf.run.requests import Requests, match_requests
 from seesaw_cf.run.runner import Run
 from seesaw_cf.run.workers import run_share
 from seesaw_cf.scoring import HFScorer, make_scorer
@@ -190,10 +191,10 @@ def test_the_same_delta_of_an_editor_in_one_batch_gives_the_same_scores(base: Pa
     model, delta = nudged(base, tmp_path / "edited")
     save_delta(delta, tmp_path / "delta", model)
     tokenizer, made = byte_level(bos=False), small.manifest(model, protocol="batch")
-    given = {"theirs": Given(delta, {})}
+    external = {"theirs": ExternalModel(delta, {})}
     both = Run(
         *(model, tokenizer, HFScorer(model, tokenizer), {"fixed": Fixed(delta)}, CASES, made, tmp_path / "run"),
-        progress=False, given=given, examined=examined(CASES, CASES),
+        progress=False, external=external, requests=match_requests(CASES, CASES),
     )  # fmt: skip
     hashes = fingerprint(model)
     run_share(both, 0, 1)
@@ -252,24 +253,24 @@ def _data(folder: Path, *cases: Case) -> Path:
 
 def test_cases_take_over_what_the_record_of_their_request_asks() -> None:
     record = replace(CASES[0], paraphrase_prompts=("So it is said that",), case_id=77)
-    found = examined(CASES, [record, replace(record, request=replace(REQUEST, target_new=Entity(None, "Rome")))])
+    found = match_requests(CASES, [record, replace(record, request=replace(REQUEST, target_new=Entity(None, "Rome")))])
     assert [case.case_id for case in found.cases] == [*range(9), 9]
     assert found.cases[0].paraphrase_prompts == ("So it is said that",)
     assert found.cases[0].attribute_prompts == CASES[0].attribute_prompts
     assert [found.has(case) for case in found.cases] == [True, *[False] * 8, True]
-    assert {q.kind for q in found.asked(found.cases[1])} == {"cross_subject"}
-    assert {q.kind for q in found.asked(found.cases[0])} == {"cross_subject", "efficacy", "paraphrase"}
+    assert {q.kind for q in found.questions(found.cases[1])} == {"cross_subject"}
+    assert {q.kind for q in found.questions(found.cases[0])} == {"cross_subject", "efficacy", "paraphrase"}
     # Without a relation the subject and the new target decide; with one it must be the same.
     bare = replace(record, request=replace(REQUEST, relation_id=""))
-    assert examined(CASES, [bare]).has(CASES[0])
-    assert len(examined(CASES, [replace(record, request=replace(REQUEST, relation_id="P20"))]).cases) == 10
+    assert match_requests(CASES, [bare]).has(CASES[0])
+    assert len(match_requests(CASES, [replace(record, request=replace(REQUEST, relation_id="P20"))]).cases) == 10
 
 
 def test_a_random_control_has_the_norms_and_ranks_of_the_checkpoint(base: Path, tmp_path: Path) -> None:
     nudged(base, tmp_path / "edited")
     job = job_of(base, tmp_path / "edited", controls=("random",), data=str(_data(tmp_path, *CASES[:3])))
     run = make_run(job, tmp_path / "run")
-    theirs, random = (run.given[name].change for name in ("theirs", "random(theirs)"))
+    theirs, random = (run.external[name].change for name in ("theirs", "random(theirs)"))
     assert isinstance(theirs, WeightDelta)
     assert isinstance(random, WeightDelta)
     assert random.norms() == pytest.approx(theirs.norms())
@@ -281,7 +282,7 @@ def test_a_random_control_has_the_norms_and_ranks_of_the_checkpoint(base: Path, 
     assert set(results.audit.excess["control"]) == {"random(theirs)"}
     seeded = tmp_path / "seed.json"
     seeded.write_text('{"random": {"seed": 3}}')
-    other = make_run(replace(job, editor_config=seeded), tmp_path / "other").given["random(theirs)"]
+    other = make_run(replace(job, editor_config=seeded), tmp_path / "other").external["random(theirs)"]
     assert other.config["seed"] == 3
     assert other.change is not None
     assert other.change.sha256() != random.sha256()
@@ -444,7 +445,7 @@ def test_another_vocabulary_and_an_adapter_of_another_model_are_refused(base: Pa
     wrapped.save_pretrained(tmp_path / "adapter")
     with pytest.raises(SeesawError, match=r"module 'model.layers.1.mlp.extra': .* LlamaForCausalLM has none there"):
         make_run(job_of(base, tmp_path / "adapter"), tmp_path / "run")
-    assert read_all({}, model, longer, job_of(base, tmp_path / "edited"), {}, examined(())) == ({}, {})
+    assert read_external({}, model, longer, job_of(base, tmp_path / "edited"), {}, Requests()) == ({}, {})
 
 
 def test_a_changed_model_has_its_null_unless_none_is_asked_for() -> None:

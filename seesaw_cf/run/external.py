@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 import itertools
-import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
-from pathlib import Path
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -16,8 +13,8 @@ import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from seesaw_cf.base.checks import one_of
-from seesaw_cf.base.errors import EditError, RecordError
-from seesaw_cf.base.types import Case, Cloze, ClozeScore, EditRequest, JsonObject
+from seesaw_cf.base.errors import EditError
+from seesaw_cf.base.types import Cloze, ClozeScore
 from seesaw_cf.editors.control_names import CONTROLS, control_name, is_control, split_control
 from seesaw_cf.editors.controls import ControlConfig
 from seesaw_cf.editors.locate.checks import request_facts
@@ -28,24 +25,15 @@ from seesaw_cf.models.difference import rounding
 from seesaw_cf.models.edited import ChangedModel, Checkpoint, find_edited, with_meta
 from seesaw_cf.models.editor import Overrides, Settings
 from seesaw_cf.models.vocabulary import Vocabulary
-from seesaw_cf.records.arrow import read_cases
-from seesaw_cf.run.edit_table import ASKED_ONLY
 from seesaw_cf.run.jobs import Job
 from seesaw_cf.run.make_editors import settings_of
-from seesaw_cf.run.questions import Question, questions
+from seesaw_cf.run.requests import Requests
 from seesaw_cf.run.served import FORM, NoWeights, ServedModel, digest_of, find_served, measure, served_facts
 from seesaw_cf.scoring import HFScorer, Scorer, make_scorer
 
-# What is asked of a model that somebody else edited: the run's questions about people, and those of its requests.
-
-# Kinds of questions that ask whether an edit took.
-_OF_THE_EDIT = ("efficacy", "paraphrase", "neighborhood")
-# Prompts that a case may take over from the record of the request.
-_PROMPTS = ("paraphrase_prompts", "neighborhood_prompts")
-
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class ExternalModel:
     """A model changed elsewhere, or its control, in a run: one change under all questions.
 
     Attributes:
@@ -103,67 +91,7 @@ class SharedTokensScorer:
         return [next(scores) if same else other for same in alike]
 
 
-@dataclass(frozen=True, slots=True)
-class Examined:
-    """The cases of such models.
-
-    Attributes:
-        cases: Those of the run, then requests that no case is about.
-        requested: Those of `cases` that are about a request, as `key` names them.
-    """
-
-    cases: tuple[Case, ...] = ()
-    requested: frozenset[tuple[str, str, int]] = field(default_factory=frozenset)
-
-    def has(self, case: Case) -> bool:
-        """Return whether the models were edited for the fact of a case."""
-        return key(case) in self.requested
-
-    def asked(self, case: Case) -> list[Question]:
-        """Return the questions of a case; without a request none about the edit."""
-        every = questions(case)
-        return list(every) if self.has(case) else [q for q in every if q.kind not in _OF_THE_EDIT]
-
-    def status(self, case: Case) -> str:
-        """Return the status of a case in the table of edits."""
-        return "ok" if self.has(case) else ASKED_ONLY
-
-
-def key(case: Case) -> tuple[str, str, int]:
-    """Return what identifies a case in a run."""
-    return case.request.relation_id, case.effect_relation_id or "", case.case_id
-
-
-def examined(cases: Sequence[Case], requests: Sequence[Case] = ()) -> Examined:
-    """Match the requests that models were edited for with the cases of a run.
-
-    A request is matched with every case of the same subject and new target, and of the same relation where it names
-    one. Such a case keeps its own prompts and gets paraphrases and neighbourhood prompts of the request's record where
-    it has none. A request without a case is asked on its own, with a new number.
-
-    Args:
-        cases: Of the run.
-        requests: Records of the requests; none when it is unknown what the models were edited for.
-    """
-    records, requested, alone = [], set(), list(requests)
-    for case in cases:
-        own = next((record for record in requests if _is_about(record.request, case.request)), None)
-        if own is not None:
-            alone = [record for record in alone if not _is_about(record.request, case.request)]
-            case = replace(case, **{name: getattr(case, name) or getattr(own, name) for name in _PROMPTS})
-            requested.add(key(case))
-        records.append(case)
-    numbers = itertools.count(max((case.case_id for case in cases), default=-1) + 1)
-    records += (others := [replace(record, case_id=number) for record, number in zip(alone, numbers)])
-    return Examined(tuple(records), frozenset(requested | {key(case) for case in others}))
-
-
-def _is_about(request: EditRequest, case: EditRequest) -> bool:
-    same = (request.subject, request.target_new.label) == (case.subject, case.target_new.label)
-    return same and request.relation_id in ("", case.relation_id)
-
-
-def find_all(job: Job, editors: Sequence[str]) -> dict[str, Checkpoint | ServedModel]:
+def find_external(job: Job, editors: Sequence[str]) -> dict[str, Checkpoint | ServedModel]:
     """Find the models behind `--changed` and `--null`, by their names.
 
     Args:
@@ -189,41 +117,6 @@ def find_all(job: Job, editors: Sequence[str]) -> dict[str, Checkpoint | ServedM
             "random, a change of the same norm and rank at the same place, or name an --editor."
         )
     return checkpoints
-
-
-def read_requests(file: Path | None, edited: Sequence[str], cases: Sequence[Case]) -> Examined:
-    """Return what is asked of the models behind `--changed`.
-
-    Args:
-        file: The requests that they were edited for, in any format that `seesaw-cf import` reads; None: unknown.
-        edited: As it was given.
-        cases: Of the run.
-
-    Raises:
-        RecordError: Requests without a model that was edited, or a damaged file.
-        StorageError: The file cannot be read.
-    """
-    if file is not None and not edited:
-        raise RecordError(
-            f"--requests {file}: these are the facts that models of --changed were edited for, and none is given. Name "
-            "one with --changed NAME=FOLDER; --data has the facts that --editor edits."
-        )
-    requests = examined(cases, read_cases(file) if file is not None else ()) if edited else Examined()
-    if edited and not any(map(requests.asked, requests.cases)):
-        raise RecordError(
-            f"--changed: none of the {len(cases)} cases asks about other people, and nobody says what the models were "
-            "edited for, so there is nothing to ask. Give that with --requests, or other cases with --data, --config."
-        )
-    return requests
-
-
-def requests_facts(file: Path | None, requests: Examined) -> JsonObject:
-    """Return what the manifest records of the requests; nothing without any."""
-    if file is None:
-        return {}
-    rows = sorted(json.dumps([case.request.text, case.request.target_new.label]) for case in requests.cases)
-    digest = hashlib.sha256(json.dumps([rows, sorted(requests.requested)]).encode()).hexdigest()
-    return {"requests": {"file": file.name, "asked": len(requests.requested), "sha256": digest}}
 
 
 def _apart(job: Job, form: str, found: ChangedModel, tokenizer: PreTrainedTokenizerBase) -> Scorer | None:
@@ -256,20 +149,20 @@ def _floor(dtype: torch.dtype | None, model: PreTrainedModel, scorer: Scorer, cl
     ]
 
 
-def read_all(
+def read_external(
     checkpoints: Mapping[str, Checkpoint | ServedModel],
     model: PreTrainedModel,
     tokenizer: PreTrainedTokenizerBase,
     job: Job,
     overrides: Overrides,
-    requests: Examined,
+    requests: Requests,
     clozes: Sequence[Cloze] = (),
     earlier: Mapping[str, Any] = {},
-) -> tuple[dict[str, Given], dict[str, EditedModel]]:
+) -> tuple[dict[str, ExternalModel], dict[str, EditedModel]]:
     """Take the difference of every model to the base, and make its random control where one is wanted.
 
     Args:
-        checkpoints: See `find_all`.
+        checkpoints: See `find_external`.
         model: The base.
         tokenizer: The base's.
         job: What the run does: its controls, their seeds, how it scores.
@@ -284,21 +177,21 @@ def read_all(
     Raises:
         SeesawError: A model does not belong to the base or cannot be read; see `Checkpoint`.
     """
-    models: dict[str, Given] = {}
+    models: dict[str, ExternalModel] = {}
     facts: dict[str, EditedModel] = {}
     own_requests = [request_facts(case.request) for case in requests.cases if requests.has(case)]
     for name, checkpoint in checkpoints.items():
         if isinstance(checkpoint, ServedModel):
             own = checkpoint.scorer(tokenizer, job)
             measured = measure(own, clozes, job.seed, earlier.get(name, {}).get("server"))
-            models[name] = Given(None, {"form": FORM, "sha256": digest_of(measured)}, own)
+            models[name] = ExternalModel(None, {"form": FORM, "sha256": digest_of(measured)}, own)
             has_null = is_control(name) or control_name("random", name) in checkpoints
             facts[name] = served_facts(checkpoint, measured, isinstance(model, NoWeights), has_null)
             continue
         found = checkpoint.read(model, tokenizer)
         change = with_meta(found.change, {"requests": own_requests or None} | dict(found.change.meta))
         scorer = _apart(job, checkpoint.form, found, tokenizer)
-        models[name] = Given(change, {"form": checkpoint.form, "sha256": change.meta["sha256"]}, scorer)
+        models[name] = ExternalModel(change, {"form": checkpoint.form, "sha256": change.meta["sha256"]}, scorer)
         kind = null_kind(change, rounded=found.rounding)
         facts[name] = {
             "source": checkpoint.source,
@@ -316,5 +209,5 @@ def read_all(
         random = control_name("random", name, number)
         config = with_settings(ControlConfig(editor=name), settings_of(random, overrides))
         null = null_of(changed.change, facts[name]["null"], config)
-        models[random] = Given(null, asdict(config) | dict(changed.config))
+        models[random] = ExternalModel(null, asdict(config) | dict(changed.config))
     return models, facts
