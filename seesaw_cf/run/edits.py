@@ -16,10 +16,9 @@ from seesaw_cf.models.editor import Editor, EditsEach
 from seesaw_cf.models.hooks import alone
 from seesaw_cf.models.weights import WeightDelta, checksum, parameter_hashes
 from seesaw_cf.run.external import ExternalModel
-from seesaw_cf.run.questions import Candidates, Question
+from seesaw_cf.run.questions import Candidates, CaseQuestions, Question
 from seesaw_cf.scoring import Scorer, score_each
 
-Asked = Sequence[tuple[Case, Sequence[Question]]]
 _TARGETS = Candidates()
 
 
@@ -40,7 +39,7 @@ class Outcome:
     delta: WeightDelta | None = None
 
     def edit_rows(
-        self, editor: str, unit: Asked, before: Mapping[Cloze, ClozeScore], candidates: Candidates = _TARGETS
+        self, editor: str, unit: CaseQuestions, before: Mapping[Cloze, ClozeScore], candidates: Candidates = _TARGETS
     ) -> list[TableRow]:
         """Return one row of `EDITS` for each case, without what `write_edits` decides by the run's noise.
 
@@ -157,7 +156,7 @@ def score_edits(
     model: PreTrainedModel,
     scorer: Scorer,
     edits: Sequence[UnitEdit],
-    units: Sequence[Asked],
+    units: Sequence[CaseQuestions],
     before: Mapping[Cloze, ClozeScore],
     hashes: Mapping[str, str],
 ) -> list[Outcome]:
@@ -195,7 +194,7 @@ def score_external(
     model: PreTrainedModel,
     scorer: Scorer,
     external: ExternalModel,
-    unit: Asked,
+    unit: CaseQuestions,
     hashes: Mapping[str, str],
 ) -> Mapping[Cloze, ClozeScore]:
     """Score every question with a model changed elsewhere: its weights are written, in any dtype.
@@ -215,7 +214,7 @@ def score_external(
     return dict(zip(clozes, scores, strict=True))
 
 
-def _moved(delta: WeightDelta | None, unit: Asked) -> dict[Cloze, Cloze]:
+def _moved(delta: WeightDelta | None, unit: CaseQuestions) -> dict[Cloze, Cloze]:
     """Map every distinct question to the one asked in its place, which begins with the delta's text."""
     context = delta.context if delta else ""
     clozes = dict.fromkeys(q.cloze for _, qs in unit for q in qs)

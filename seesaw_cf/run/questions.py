@@ -38,6 +38,9 @@ class Question:
         return Cloze(self.prompt.text, self.target)
 
 
+CaseQuestions = Sequence[tuple[Case, Sequence[Question]]]
+
+
 def questions(case: Case) -> Iterator[Question]:
     """Yield every question of one case, in a fixed order.
 

@@ -42,6 +42,7 @@ from seesaw_cf.run.manifest import RunManifest, read_manifest
 from seesaw_cf.run.questions import (
     MOST_CANDIDATES,
     Candidates,
+    CaseQuestions,
     Question,
     find_indistinct,
     pair_scores,
@@ -55,7 +56,6 @@ from seesaw_cf.scoring import Scorer
 from seesaw_cf.scoring.pre_scores import blocks, pre_scores
 from seesaw_cf.stats.simple import tolerance
 
-Rows = list[tuple[Case, list[Question]]]
 """Cases with their questions."""
 
 
@@ -145,20 +145,20 @@ class Run:
         """The cases of models edited elsewhere, cut in the same way: what a killed run loses at most."""
         return units(self.requests.cases, self.manifest.protocol) if self.external else []
 
-    def asked(self, unit: Unit) -> Rows:
+    def questions_of(self, unit: Unit) -> CaseQuestions:
         """Return the cases of a unit with their questions, made anew each time: those of all units fill the memory."""
         return [(case, list(questions(case))) for case in unit.cases]
 
-    def asked_external(self, unit: Unit) -> Rows:
+    def external_questions(self, unit: Unit) -> CaseQuestions:
         """Return the same of models edited elsewhere."""
         return [(case, self.requests.questions(case)) for case in unit.cases]
 
     @property
-    def _every(self) -> Iterator[tuple[Case, list[Question]]]:
+    def _every(self) -> Iterator[tuple[Case, Sequence[Question]]]:
         for unit in self.units if self.editors else ():
-            yield from self.asked(unit)
+            yield from self.questions_of(unit)
         for unit in self.external_units:
-            yield from self.asked_external(unit)
+            yield from self.external_questions(unit)
 
     @cached_property
     def parts(self) -> list[list[Cloze]]:
@@ -235,7 +235,7 @@ class Run:
     def _do_edits(self, name: str, block: Sequence[Unit]) -> None:
         before, hashes = self.before, self.hashes
         edits = edit_units(self.model, self.tokenizer, self.fit(name), [unit.cases for unit in block])
-        asked = [self.asked(unit) for unit in block]
+        asked = [self.questions_of(unit) for unit in block]
         outcomes = score_edits(self.model, self.scorer, edits, asked, before, hashes)
         for unit, rows, outcome in zip(block, asked, outcomes, strict=True):
             if self.keep_deltas and outcome.delta is not None:
@@ -247,7 +247,7 @@ class Run:
 
     def _do_external(self, name: str, block: Sequence[Unit]) -> None:
         """Score units with a model changed elsewhere: one change for all of them."""
-        external, asked = self.external[name], [self.asked_external(unit) for unit in block]
+        external, asked = self.external[name], [self.external_questions(unit) for unit in block]
         _ = self.before
         rows = [row for own in asked for row in own]
         scores = score_external(self.model, self.scorer, external, rows, self.hashes)
@@ -257,7 +257,7 @@ class Run:
             status = {case.case_id: self.requests.status(case) for case in unit.cases}
             self._write(name, unit, own, Outcome(scores, status, external.norm))
 
-    def _write(self, editor: str, unit: Unit, unit_rows: Rows, outcome: Outcome) -> None:
+    def _write(self, editor: str, unit: Unit, unit_rows: CaseQuestions, outcome: Outcome) -> None:
         scores = {cloze: self.indistinct.get(cloze, score) for cloze, score in outcome.scores.items()}
         outcome = replace(outcome, scores=scores)
         rows = score_table(editor, pair_scores(unit_rows, self.before, scores))
