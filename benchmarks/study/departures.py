@@ -84,8 +84,8 @@ DEVIATIONS = (
     "FT and ROME do by default has changed in the package since, and what MEMIT does in Gemma 3 270M and Qwen2.5.",
     "- **Amended before any edit**: 40 edits in stage 1 in place of 80, with three looks in place of two "
     "([the declaration](study_declared.md) says why).",
-    "- **On another machine**: stage 3, the second file of stage 4 (but MEND), and stages 5 and 7 ran side by side on "
-    "one NVIDIA H200, in float32 without TF32, in 13 minutes together, from the same code but for one line that NumPy "
+    "- **On another machine**: stage 3, the second file of stage 4 (but MEND), and stages 5 (but MEMIT and LoRA in "
+    "Qwen2.5) and 7 ran side by side on one NVIDIA H200, in float32 without TF32, in 13 minutes together, from the same code but for one line that NumPy "
     "2.5 needed "
     "(torch 2.11 in place of 2.13). The first part of stage 1 was repeated there: its 26,924 scores after an edit "
     "differ by 2.2e-4 nats (root mean square; 0.01 at most), those of its control by 1e-5. 120 of the 320 edits "
