@@ -85,12 +85,12 @@ DEVIATIONS = (
     "- **Amended before any edit**: 40 edits in stage 1 in place of 80, with three looks in place of two "
     "([the declaration](study_declared.md) says why).",
     "- **On another machine**: stage 3, the second file of stage 4 (but MEND), and stages 5 (but MEMIT and LoRA in "
-    "Qwen2.5) and 7 ran side by side on one NVIDIA H200, in float32 without TF32, in 13 minutes together, from the same code but for one line that NumPy "
-    "2.5 needed "
-    "(torch 2.11 in place of 2.13). The first part of stage 1 was repeated there: its 26,924 scores after an edit "
-    "differ by 2.2e-4 nats (root mean square; 0.01 at most), those of its control by 1e-5. 120 of the 320 edits "
-    "of AlphaEdit's third file were made there too, the others and all of their controls on a CPU. LoRA's third file, "
-    "IKE's, all of MEND's, and MEMIT's and LoRA's in Qwen2.5 were made by two processes side by side on a CPU.",
+    "Qwen2.5) and 7 ran side by side on one NVIDIA H200, in float32 without TF32, in 13 minutes together, from the "
+    "same code but for one line that NumPy 2.5 needed (torch 2.11 in place of 2.13). The first part of stage 1 was "
+    "repeated there: its 26,924 scores after an edit differ by 2.2e-4 nats (root mean square; 0.01 at most), those of "
+    "its control by 1e-5. 120 of the 320 edits of AlphaEdit's third file were made there too, the others and all of "
+    "their controls on a CPU. LoRA's third file, IKE's, all of MEND's, and MEMIT's and LoRA's in Qwen2.5 were made by "
+    "two processes side by side on a CPU.",
     "- **Ten of the 60 coupled edits of stage 6 came later.** The sample had 50 when the stage ran. It has a sixth man "
     "and a sixth woman of each relation since, in the order of the records, whose texts were written by the declared "
     "code after the labels of the first 50 had been read. Of these 50, MEMIT's and FT's texts and those of their "
