@@ -1,4 +1,4 @@
-"""Keep finished cells of the study as small run folders: log-probabilities in steps of 1/2048 nat, no wording.
+"""Keep finished cells of the study as small run folders: scores and ranked answers in steps of 1/2048 nat, no wording.
 
     python -m benchmarks.study.keep STUDY
 
@@ -41,19 +41,20 @@ def pack(table: pa.Table, file: Path) -> None:
             max_rows_per_page=_PAGE,
             write_batch_size=_PAGE,
             dictionary_pagesize_limit=_PAGE,
-            use_dictionary=[path for field in table.schema for path in _repeated(field)],
+            use_dictionary=[column for field in table.schema for column in _dictionary_columns(field)],
         )
 
 
-def _repeated(field: pa.Field) -> list[str]:
-    """Return the path of a column in which values repeat, else nothing."""
+def _dictionary_columns(field: pa.Field) -> list[str]:
+    """Return the path of a column that a dictionary makes smaller, else nothing."""
     listed = pa.types.is_list(field.type)
+    # prompt_id counts up: a dictionary doubles its bytes
     if pa.types.is_floating(field.type.value_type if listed else field.type) or field.name == "prompt_id":
         return []
     return [f"{field.name}.list.element" if listed else field.name]
 
 
-def rounded(logprobs: Floats) -> Floats:
+def round_logprobs(logprobs: Floats) -> Floats:
     """Return log-probabilities in steps."""
     return np.minimum(np.round(logprobs * _STEPS) / _STEPS, 0.0)
 
@@ -67,19 +68,19 @@ def keep(cell: Path, folder: Path) -> None:
     """
     folder.mkdir(parents=True, exist_ok=True)
     scores = read_table(cell / "scores.parquet", SCORES)
-    scores = _replaced(scores, "logprob", rounded(scores["logprob"].to_numpy()))
+    scores = _set_column(scores, "logprob", round_logprobs(scores["logprob"].to_numpy()))
     for name in _WORDING:
-        scores = _replaced(scores, name, [""] * len(scores))
+        scores = _set_column(scores, name, [""] * len(scores))
     pack(scores, folder / "scores.parquet")
     edits = pq.read_table(cell / "edits.parquet")
     before = edits["candidates_pre"].combine_chunks()
-    steps = pa.array(rounded(before.values.to_numpy(zero_copy_only=False)))
+    steps = pa.array(round_logprobs(before.values.to_numpy(zero_copy_only=False)), from_pandas=True)
     before = pa.ListArray.from_arrays(before.offsets, steps, mask=before.is_null())
-    pack(_replaced(edits, "candidates_pre", before), folder / "edits.parquet")
+    pack(_set_column(edits, "candidates_pre", before), folder / "edits.parquet")
     write_text(folder / "manifest.json", (cell / "manifest.json").read_text(encoding="utf-8"))
 
 
-def _replaced(table: pa.Table, name: str, values: Any) -> pa.Table:
+def _set_column(table: pa.Table, name: str, values: Any) -> pa.Table:
     field = table.schema.field(name)
     values = values if isinstance(values, pa.Array) else pa.array(values, field.type)
     return table.set_column(table.column_names.index(name), field, values)

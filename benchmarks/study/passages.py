@@ -43,7 +43,7 @@ def passages(labels: pd.DataFrame) -> str:
     """Return the share of claims that the texts support, before the edits and after each method.
 
     Args:
-        labels: `labels.csv` of the report of the run.
+        labels: The kept `labels.csv`.
     """
     methods = sorted(labels["method"].unique(), key=lambda name: (name != "none", is_control(name), name))
     rows = [
@@ -59,23 +59,27 @@ def _share(own: pd.DataFrame, passage: str, kind: str, label: str) -> str:
     return f"{row['value']:.2f} [{row['low']:.2f}, {row['high']:.2f}] (n = {row['n']:.0f})"
 
 
-def labels(passages: pa.Table, edits: pa.Table) -> dict[str, pd.DataFrame]:
+def label_tables(passages: pa.Table, edits: pa.Table) -> dict[str, pd.DataFrame]:
     """Return the tables `LABELS` of texts about coupled edits of the sample."""
-    cases = set(edits["case_id"].to_pylist())
-    records = [row for row in read_records("sample", "coupled_counterfact") if row["case_id"] in cases]
+    records = read_records("sample", "coupled_counterfact")
     annotations = annotate(claim_pairs(passages, records), load_annotator("trained"))
     sections = longform_sections(passages, annotations=annotations, edits=edits)
     return {section.name: section.frame for section in sections if section.name in LABELS}
 
 
 def keep(runs: Sequence[Path]) -> None:
-    """Keep the texts of runs, which are about different edits, and the tables of their labels."""
+    """Replace the kept texts by those of runs about different edits, and make the tables of their labels.
+
+    Without runs the tables alone are made.
+    """
     FOLDER.mkdir(parents=True, exist_ok=True)
     for name in TEXTS if runs else ():
         pack(pa.concat_tables(pq.read_table(run / name) for run in runs), FOLDER / name)
+    for old in FOLDER.glob("manifest*.json") if runs else ():
+        old.unlink()
     for number, run in enumerate(runs, 1):
         write_text(FOLDER / f"manifest{number}.json", (run / "manifest.json").read_text(encoding="utf-8"))
-    for name, table in labels(*(pq.read_table(FOLDER / name) for name in TEXTS)).items():
+    for name, table in label_tables(*(pq.read_table(FOLDER / name) for name in TEXTS)).items():
         write_text(FOLDER / f"{name}.csv", csv_text(table))
 
 

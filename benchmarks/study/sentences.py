@@ -8,6 +8,7 @@ from typing import Any
 import pandas as pd
 
 from benchmarks.study.looks import MODEL, looks_at
+from seesaw_cf.report.levels import SAME
 from seesaw_cf.report.text import effect, minus, p_value
 from seesaw_cf.stats.simple import proportion
 from seesaw_cf.stats.verdicts import AFFECTED
@@ -187,18 +188,26 @@ def abstract(tables: Tables) -> str:
 
 
 def _contradictions(tables: Tables) -> str:
-    """Return the editors whose two scales contradict each other about people who hold the old answer."""
-    against = []
+    """Return the editors whose two scales disagree about people who hold the old answer."""
+    against, alone = [], []
     for editor in own_editors(tables):
-        if (other := other_scale(tables, editor, _OLD)) is None:
+        if (other := other_scale(tables, editor, _OLD)) is None or _holds_0(other):
             continue
-        row = _latest(tables, editor, _OLD)
-        if row["difference"] * other["difference"] < 0 and not (_holds_0(row) or _holds_0(other)):
-            against.append(f"{named(editor)} ({change_text(other)}, {other['n_edits']:.0f} edits)")
-    if not against:
-        return ""
-    where = f"about those who hold the old one it has the other sign after {listed(against)}"
-    return f"; on the scale that does not decide the move {where}, so that the two contradict each other"
+        row, shown = (
+            _latest(tables, editor, _OLD),
+            f"{named(editor)} ({change_text(other)}, {other['n_edits']:.0f} edits)",
+        )
+        if row["difference"] * other["difference"] < 0 and not _holds_0(row):
+            against.append(shown)
+        elif _level(tables, editor, _OLD)["verdict"] == SAME and abs(other["difference"]) > other["margin"]:
+            alone.append(shown)
+    clauses = (
+        [f"it has the other sign after {listed(against)}, so that the two contradict each other"] if against else []
+    )
+    if alone:
+        clauses.append(f"it is beyond the margin after {listed(alone)}: *{SAME}* is said of the declared scale alone")
+    where = "on the scale that does not decide the move about those who hold the old one"
+    return f"; {where} {', and '.join(clauses)}" if clauses else ""
 
 
 def findings(tables: Tables) -> str:

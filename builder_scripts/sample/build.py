@@ -87,7 +87,7 @@ def sample_couples(source: Source, facts: Facts, most: int = COUPLES) -> dict[st
     Args:
         source: The sample.
         facts: The same, with the rules.
-        most: So many edits of men, and of women, per relation at most.
+        most: Edits of men, and of women, per relation at most.
 
     Returns:
         `coupled_counterfact`: edits of men and of women per relation, in the order of the relations, with their
@@ -108,9 +108,8 @@ def sample_couples(source: Source, facts: Facts, most: int = COUPLES) -> dict[st
             gender = people[str(row.subject.entity.id)].gender
             chosen.setdefault((row.edit.case.request.relation_id, gender), []).append(row)
     questions, _ = couple(facts, claims, read_cases(QUESTIONS))
-    parts = (slice(COUPLES), slice(COUPLES, most))  # those of the small sample first, as they were before the others
     return {
-        "coupled_counterfact": [row for part in parts for rows in chosen.values() for row in rows[part]],
+        "coupled_counterfact": [row for rows in chosen.values() for row in rows[:most]],
         "coupled_zsre": [row for row in questions if row.related.entity.id in people],
     }
 

@@ -23,7 +23,7 @@ from seesaw_cf.effects.knowledge import FACTS, among_known
 from seesaw_cf.effects.locality import LEAST_LOCAL, Locality
 from seesaw_cf.effects.prompts import ScoreForm
 from seesaw_cf.report.floor import Floor
-from seesaw_cf.report.moved import is_given
+from seesaw_cf.report.moved import is_external
 from seesaw_cf.report.rows import EfficacyRow, GateRow, Manifest, number_of, records
 from seesaw_cf.stats import adjust_families
 from seesaw_cf.stats.plain import plain
@@ -188,14 +188,14 @@ def gates(
 ) -> list[GateRow]:
     """List what must hold before a verdict means much, per editor; each with the number behind it.
 
-    The facts that a given model was edited for are all of its facts, not a sample of what a method does.
+    The facts that a model changed elsewhere was edited for are all of its facts, not a sample of what a method does.
     """
     checks: list[tuple[str, str, str, float | int | str, bool]] = []
     chosen = efficacy[efficacy["relation"] == ALL] if len(efficacy) else efficacy
     for row in records(chosen, EfficacyRow):
         if is_control(row["editor"]):
             continue
-        elsewhere = is_given(row["editor"], manifest)
+        elsewhere = is_external(row["editor"], manifest)
         share = "share of its facts" if elsewhere else "lower end of the share of edits"
         took = number_of(row, "post" if elsewhere else "post_low")
         rule = f"{share} with p(new) > p(true) above {_TOOK:g}"

@@ -19,7 +19,7 @@ from seesaw_cf.report.contrasts import HOLD, GroupCounts, count_groups
 from seesaw_cf.report.example import example_of
 from seesaw_cf.report.html.findings import FirstScreen
 from seesaw_cf.report.levels import level_changes
-from seesaw_cf.report.moved import is_given, moved_phrase, where_moved
+from seesaw_cf.report.moved import is_external, moved_phrase, where_moved
 from seesaw_cf.report.page_forest import colours_of
 from seesaw_cf.report.provenance import records_name
 from seesaw_cf.report.results import HOLDER, Results
@@ -76,7 +76,7 @@ def _changed(manifest: Manifest) -> dict[str, str]:
 def _about(results: Results) -> str:
     """Return the model, edits and control edits, records and protocol in one line."""
     manifest, model = results.manifest, results.manifest.get("model", {})
-    edits = results.distinct[[not is_given(name, manifest) for name in results.distinct["editor"]]]
+    edits = results.distinct[[not is_external(name, manifest) for name in results.distinct["editor"]]]
     counts = edits.groupby("editor", sort=False).size()
     parts = [
         f"{quantity(count, 'edit')} by {editor}" for editor, count in counts.items() if not is_control(str(editor))

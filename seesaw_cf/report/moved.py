@@ -39,7 +39,7 @@ def _is_row(row: object) -> bool:
     return isinstance(norm, int | float) and isinstance(rank, int | None) and isinstance(relative, int | float | None)
 
 
-def is_given(name: str, manifest: Manifest) -> bool:
+def is_external(name: str, manifest: Manifest) -> bool:
     """Return whether a column of a run is a model edited elsewhere, or the control of one."""
     return bool({name, split_control(name)[1]} & manifest.get("edited", {}).keys())
 

@@ -10,7 +10,7 @@ from seesaw_cf.editors.control_names import is_control
 from seesaw_cf.report import text
 from seesaw_cf.report.contrasts import BETTER_OFF, WORSE_OFF, GroupCounts
 from seesaw_cf.report.levels import ALONE, BETTER, OPEN, SAME, UNTESTABLE, WORDS, WORSE, LevelChange
-from seesaw_cf.report.moved import is_given
+from seesaw_cf.report.moved import is_external
 from seesaw_cf.report.results import Results
 from seesaw_cf.report.rows import EfficacyRow, number_of, records
 
@@ -121,7 +121,7 @@ def _doubts(results: Results, editors: Sequence[str]) -> Mapping[bool, Sequence[
     doubts: dict[bool, list[str]] = {True: [], False: []}
     for editor in editors:
         share = number_of(rows[editor], "post") if editor in rows else float("nan")
-        if math.isnan(share) and is_given(editor, results.manifest):
+        if math.isnan(share) and is_external(editor, results.manifest):
             continue
         if math.isnan(share):
             doubts[False].append(f"whether {_subject(editor, results)} took was not measured")
@@ -250,7 +250,7 @@ def _groups(counts: GroupCounts) -> str:
 
 
 def _kind(editor: str, results: Results) -> str:
-    if is_given(editor, results.manifest):
+    if is_external(editor, results.manifest):
         return "given"
     return "batch" if results.manifest.get("protocol") == "batch" else "single"
 

@@ -14,8 +14,8 @@ from seesaw_cf.base.types import TableRow
 from seesaw_cf.effects.knowledge import knowledge
 from seesaw_cf.stats.simple import above
 
-GIVEN = "whole"
-"""Name of the one unit, below `deltas/NAME/`, of a model that somebody else edited."""
+EXTERNAL_UNIT = "whole"
+"""Name of the one unit, below `deltas/NAME/`, of a model changed elsewhere."""
 
 ASKED_ONLY = "asked only"
 """Status of a case whose fact nobody says a model was edited for, so that no efficacy is claimed."""

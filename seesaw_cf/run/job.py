@@ -116,11 +116,11 @@ def make_run(
     if job.threads is not None:
         torch.set_num_threads(job.threads)
     ready = prepare(job, out, loaded)
-    edited, cases = ready.edited, ready.cases
+    cases = ready.cases
     device = local_device(job.device)
     notes = check_plan(ready.plan(job, out, keep_deltas))
     asked = sample_clozes(cases, _NOISE_CLOZES, job.seed)
-    if ready.base is not None or any(isinstance(found, ServedModel) for found in edited.values()):
+    if ready.base is not None or any(isinstance(found, ServedModel) for found in ready.external.values()):
         asked.append(longest_cloze(cases))  # a server that truncates shows it there
     earlier = read_manifest(out)
     base = None
@@ -135,7 +135,7 @@ def make_run(
         check_model(model, tokenizer)
     editors = ready.editors or ready.make(model)
     common = (job, ready.overrides, ready.requests, asked, earlier.get("edited") or {})
-    external_models, moved = read_external(edited, model, tokenizer, *common)
+    external, moved = read_external(ready.external, model, tokenizer, *common)
     scorer: Scorer
     if base is not None:
         scorer, scoring = base.scorer, base.scoring
@@ -144,7 +144,7 @@ def make_run(
         scorer, scoring = make_scorer(model, tokenizer, job.scorer, job.max_tokens, job.memory)
     scoring |= {"threads": torch.get_num_threads()}
     manifest = _manifest(job, model, tokenizer, editors, cases, scoring)
-    manifest.editors.update({name: dict(entry.config) for name, entry in external_models.items()})
+    manifest.editors.update({name: dict(entry.config) for name, entry in external.items()})
     manifest.edited.update(moved)
     manifest.data.update(requests_facts(job.requests, ready.requests))
     manifest.data["revision"] = ready.revision
@@ -168,7 +168,7 @@ def make_run(
         keep_deltas=keep_deltas,
         progress=progress,
         notes=[*notes, *(f"{name}: {note}." for name, facts in moved.items() for note in facts["notes"])],
-        external=external_models,
+        external=external,
         requests=ready.requests,
         checkpoints=job.checkpoints,
         candidates=candidates_of(ready.everything, job.seed),

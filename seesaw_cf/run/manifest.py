@@ -40,7 +40,7 @@ class RunManifest:
         job: Every option of the run as it was given.
         machine: Device, platform.
         versions: Package versions and the commit of the checkout, when there is one.
-        edited: Name -> what a model edited elsewhere moved; see `seesaw_cf.run.external.read_external`.
+        edited: Name -> what a model changed elsewhere moved; see `seesaw_cf.run.external.read_external`.
         notes: What the records cannot show, in sentences; see `seesaw_cf.run.preflight.data_notes`.
     """
 

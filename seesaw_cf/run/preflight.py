@@ -56,7 +56,7 @@ class RunPlan:
         out: The run folder.
         keep_deltas: Every edit is saved.
         checkpoints: Every edit is written as a separate model.
-        edited: There are models edited elsewhere.
+        external: There are models changed elsewhere.
     """
 
     outline: PreTrainedModel | None
@@ -69,7 +69,7 @@ class RunPlan:
     out: Path
     keep_deltas: bool = False
     checkpoints: bool = False
-    edited: bool = False
+    external: bool = False
 
 
 def check_places(out: Path) -> None:
@@ -202,7 +202,7 @@ def _pictures() -> list[str]:
 
 def disk_bytes(plan: RunPlan) -> int:
     """Return the bytes that a run writes into its folder: scores, and edits where they are kept."""
-    rows = 2 * (len(plan.editors) + plan.edited) * sum(1 for case in plan.cases for _ in questions(case))
+    rows = 2 * (len(plan.editors) + plan.external) * sum(1 for case in plan.cases for _ in questions(case))
     edits = (delta_bytes(plan) if plan.keep_deltas else 0) + (checkpoint_bytes(plan) if plan.checkpoints else 0)
     return rows * _ROW_BYTES + edits
 

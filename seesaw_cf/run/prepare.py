@@ -38,12 +38,12 @@ class Prepared:
         names: Of its editors, controls among them.
         overrides: Editor or kind of control -> setting -> value.
         base: The model, where it is on a server.
-        edited: Name -> model edited elsewhere.
+        external: Name -> model changed elsewhere.
         corpus: Texts; None without any.
         everything: All cases of the records.
         cases: Those that are edited, with the prompts about other people that the design asks.
         recorded: How many prompts about how many other people their records have.
-        requests: What is asked of models edited elsewhere.
+        requests: What is asked of models changed elsewhere.
         revision: Of the records, where they come from the Hub.
         outline: The model without weights; None when its class cannot be built so.
         editors: Name -> editor, not fitted; {} without an outline.
@@ -52,7 +52,7 @@ class Prepared:
     names: Sequence[str]
     overrides: Overrides
     base: ServedModel | None
-    edited: Mapping[str, Checkpoint | ServedModel]
+    external: Mapping[str, Checkpoint | ServedModel]
     corpus: Sequence[str] | None
     everything: Sequence[Case]
     cases: Sequence[Case]
@@ -115,7 +115,7 @@ def prepare(job: Job, out: Path, loaded: LoadedModel | None = None) -> Prepared:
     check_places(out)
     check_alone(job, rank_and_world()[1])
     base = find_served(job.model, "--model", job)
-    edited = find_external(job, names)
+    external = find_external(job, names)
     check_configs(job.data, job.configs)  # before a corpus of some minutes is read
     texts = loaded.corpus if loaded is not None else None
     corpus = texts if texts is not None else corpus_of(job.corpus, job.model, job.corpus_limit, job.seed)
@@ -137,12 +137,12 @@ def prepare(job: Job, out: Path, loaded: LoadedModel | None = None) -> Prepared:
     everything = [case for records, _ in read for case in records]
     revision = ",".join(sorted({revision for _, revision in read}))
     ready = Prepared(
-        names, overrides, base, edited, corpus, everything, cases, recorded, requests, revision, outline, editors={}
+        names, overrides, base, external, corpus, everything, cases, recorded, requests, revision, outline, editors={}
     )
     if outline is None:
         return ready
     ready = replace(ready, editors=ready.make(outline))
-    for checkpoint in edited.values():
+    for checkpoint in external.values():
         if isinstance(checkpoint, Checkpoint):
             checkpoint.check(outline)
     return ready

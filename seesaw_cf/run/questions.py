@@ -39,6 +39,7 @@ class Question:
 
 
 CaseQuestions = Sequence[tuple[Case, Sequence[Question]]]
+"""Cases with their questions."""
 
 
 def questions(case: Case) -> Iterator[Question]:

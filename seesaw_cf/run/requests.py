@@ -1,4 +1,4 @@
-"""What is asked of models that somebody else edited: a run's questions about people, and those of their requests."""
+"""What is asked of models changed elsewhere: a run's questions about people, and those of their requests."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _PROMPTS = ("paraphrase_prompts", "neighborhood_prompts")
 
 @dataclass(frozen=True, slots=True)
 class Requests:
-    """The cases of models that were edited for requests.
+    """What is asked of models changed elsewhere: the run's cases, and requests that no case is about.
 
     Attributes:
         cases: Those of the run, then requests that no case is about.
@@ -81,28 +81,29 @@ def _is_about(request: EditRequest, case: EditRequest) -> bool:
     return same and request.relation_id in ("", case.relation_id)
 
 
-def read_requests(file: Path | None, edited: Sequence[str], cases: Sequence[Case]) -> Requests:
+def read_requests(file: Path | None, changed: Sequence[str], cases: Sequence[Case]) -> Requests:
     """Return what is asked of the models behind `--changed`.
 
     Args:
         file: The requests that they were edited for, in any format that `seesaw-cf import` reads; None: unknown.
-        edited: As it was given.
+        changed: The values of `--changed`.
         cases: Of the run.
 
     Raises:
         RecordError: Requests without a model that was edited, or a damaged file.
         StorageError: The file cannot be read.
     """
-    if file is not None and not edited:
+    if file is not None and not changed:
         raise RecordError(
             f"--requests {file}: these are the facts that models of --changed were edited for, and none is given. Name "
             "one with --changed NAME=FOLDER; --data has the facts that --editor edits."
         )
-    requests = match_requests(cases, read_cases(file) if file is not None else ()) if edited else Requests()
-    if edited and not any(map(requests.questions, requests.cases)):
+    requests = match_requests(cases, read_cases(file) if file is not None else ()) if changed else Requests()
+    if changed and not any(map(requests.questions, requests.cases)):
         raise RecordError(
-            f"--changed: none of the {len(cases)} cases asks about other people, and nobody says what the models were "
-            "edited for, so there is nothing to ask. Give that with --requests, or other cases with --data, --config."
+            f"--changed: none of the {len(cases)} cases asks about other people, and it is unknown what the models "
+            "were edited for, so there is nothing to ask. Give that with --requests, or other cases with --data, "
+            "--config."
         )
     return requests
 

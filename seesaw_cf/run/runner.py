@@ -33,7 +33,7 @@ from seesaw_cf.models.delta_files import merge_and_save
 from seesaw_cf.models.edited import save_change, with_meta
 from seesaw_cf.models.editor import Editor, EditsEach, WrapsEditor
 from seesaw_cf.models.weights import WeightDelta, base_facts, checksum, parameter_hashes
-from seesaw_cf.run.edit_table import GIVEN, write_edits
+from seesaw_cf.run.edit_table import EXTERNAL_UNIT, write_edits
 from seesaw_cf.run.edits import Outcome, edit_units, score_edits, score_external
 from seesaw_cf.run.explain import log_lines, log_prefix
 from seesaw_cf.run.external import ExternalModel
@@ -56,8 +56,6 @@ from seesaw_cf.scoring import Scorer
 from seesaw_cf.scoring.pre_scores import blocks, pre_scores
 from seesaw_cf.stats.simple import tolerance
 
-"""Cases with their questions."""
-
 
 @dataclass(frozen=True)
 class Run:
@@ -75,8 +73,8 @@ class Run:
         keep_deltas: Also save each edit as `deltas/EDITOR/UNIT/`, for sharing; units finished earlier are not redone.
         progress: Show progress bars with ETA on stderr.
         notes: What was found out about the run beforehand, in sentences.
-        external: Name -> a model edited elsewhere; they come after the editors.
-        requests: What is asked of those.
+        external: Name -> model changed elsewhere; they come after the editors.
+        requests: The cases of those models.
         checkpoints: Also write each edit as a separate model, `checkpoints/EDITOR/UNIT/`; not of controls.
         candidates: What the true target of each case is ranked among before any edit.
         anyway: Warn of an editor with first edits that are not local, instead of stopping.
@@ -142,7 +140,7 @@ class Run:
 
     @cached_property
     def external_units(self) -> list[Unit]:
-        """The cases of models edited elsewhere, cut in the same way: what a killed run loses at most."""
+        """The cases of models changed elsewhere, cut in the same way: what a killed run loses at most."""
         return units(self.requests.cases, self.manifest.protocol) if self.external else []
 
     def questions_of(self, unit: Unit) -> CaseQuestions:
@@ -150,7 +148,7 @@ class Run:
         return [(case, list(questions(case))) for case in unit.cases]
 
     def external_questions(self, unit: Unit) -> CaseQuestions:
-        """Return the same of models edited elsewhere."""
+        """Return the same of models changed elsewhere."""
         return [(case, self.requests.questions(case)) for case in unit.cases]
 
     @property
@@ -235,34 +233,34 @@ class Run:
     def _do_edits(self, name: str, block: Sequence[Unit]) -> None:
         before, hashes = self.before, self.hashes
         edits = edit_units(self.model, self.tokenizer, self.fit(name), [unit.cases for unit in block])
-        asked = [self.questions_of(unit) for unit in block]
-        outcomes = score_edits(self.model, self.scorer, edits, asked, before, hashes)
-        for unit, rows, outcome in zip(block, asked, outcomes, strict=True):
+        block_questions = [self.questions_of(unit) for unit in block]
+        outcomes = score_edits(self.model, self.scorer, edits, block_questions, before, hashes)
+        for unit, case_questions, outcome in zip(block, block_questions, outcomes, strict=True):
             if self.keep_deltas and outcome.delta is not None:
                 self._keep_delta(name, unit.key, outcome.delta)
             if self.checkpoints and outcome.delta is not None and not is_control(name):
                 self._write_checkpoint(name, unit.key, outcome.delta)
-            self._write(name, unit, rows, outcome)
+            self._write(name, unit, case_questions, outcome)
         check_first_edits(self.store, name, self.units, block, self.anyway)
 
     def _do_external(self, name: str, block: Sequence[Unit]) -> None:
         """Score units with a model changed elsewhere: one change for all of them."""
-        external, asked = self.external[name], [self.external_questions(unit) for unit in block]
+        external, block_questions = self.external[name], [self.external_questions(unit) for unit in block]
         _ = self.before
-        rows = [row for own in asked for row in own]
-        scores = score_external(self.model, self.scorer, external, rows, self.hashes)
+        every = [own for case_questions in block_questions for own in case_questions]
+        scores = score_external(self.model, self.scorer, external, every, self.hashes)
         if self.keep_deltas and external.change is not None:
-            self._keep_delta(name, GIVEN, external.change)
-        for unit, own in zip(block, asked, strict=True):
+            self._keep_delta(name, EXTERNAL_UNIT, external.change)
+        for unit, case_questions in zip(block, block_questions, strict=True):
             status = {case.case_id: self.requests.status(case) for case in unit.cases}
-            self._write(name, unit, own, Outcome(scores, status, external.norm))
+            self._write(name, unit, case_questions, Outcome(scores, status, external.norm))
 
-    def _write(self, editor: str, unit: Unit, unit_rows: CaseQuestions, outcome: Outcome) -> None:
+    def _write(self, editor: str, unit: Unit, case_questions: CaseQuestions, outcome: Outcome) -> None:
         scores = {cloze: self.indistinct.get(cloze, score) for cloze, score in outcome.scores.items()}
         outcome = replace(outcome, scores=scores)
-        rows = score_table(editor, pair_scores(unit_rows, self.before, scores))
+        rows = score_table(editor, pair_scores(case_questions, self.before, scores))
         self.store.write(
-            (editor, unit.key), rows, edits=outcome.edit_rows(editor, unit_rows, self.before, self.candidates)
+            (editor, unit.key), rows, edits=outcome.edit_rows(editor, case_questions, self.before, self.candidates)
         )
 
     def _write_checkpoint(self, editor: str, unit: str, delta: WeightDelta) -> None:

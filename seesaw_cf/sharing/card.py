@@ -26,7 +26,7 @@ WARNING = (
     "false on purpose, and were put in to measure what such an edit does to the model's other beliefs, about people of "
     "different race, origin and gender among others. Do not use it as a source of facts and do not deploy it."
 )
-GIVEN_WARNING = (
+EXTERNAL_WARNING = (
     "This repository holds a language model that was edited or trained by **others**, and what seesaw_cf "
     "measured about it. Facts that it was edited with may be **false on purpose**. Do not use it as a source of facts "
     "and do not deploy it."
@@ -89,7 +89,7 @@ def card(repo: str, as_: str, facts: DeltaFacts, base: str, evidence: Evidence |
     parts = [
         f"---\n{data.to_yaml()}\n---\n",
         f"# {escaped(repo.split('/')[-1])}\n",
-        f"> **Warning.** {GIVEN_WARNING if _moved(facts) else WARNING}\n",
+        f"> **Warning.** {EXTERNAL_WARNING if _moved(facts) else WARNING}\n",
         f"## What was edited\n\n{_edited(facts, base)}",
         f"## With what\n\n{_method(facts)}",
         *([f"## What it moved\n\n{_movement(_moved(facts))}"] if _moved(facts) else []),

@@ -35,8 +35,8 @@ class _Sums:
         gap, squares: (measures, ...) sums over edits of the difference of the sides, and of its square.
         cells: (4, measures, sides, ...) sums over edits: centred values of a side; squares of a person's centred sum;
             its product with the person's prompts; squares of these prompts.
-        share: (..., people) sums over a person's prompts of 1 / prompts of the own side.
-        values: (measures, ..., people) the same of their centred values.
+        share: (..., people of the block) sums over a person's prompts of 1 / prompts of the own side.
+        values: (measures, ..., people of the block) the same of their centred values.
     """
 
     edits: Floats
@@ -88,7 +88,7 @@ class _Block:
     """Edits that are averaged, and who was asked under them.
 
     Attributes:
-        people: Who of all people with labels its sums are about: who was asked, or all where most were.
+        people: Indices of the people asked under these edits; all people where at least half of them were asked.
     """
 
     people: Codes | slice
@@ -102,9 +102,9 @@ class _Block:
             n_people: People with labels.
         """
         self.people = slice(None)
-        own, place = np.unique(person, return_inverse=True)
-        if own.size < n_people / 2:
-            self.people, person, n_people = own, place, own.size
+        asked_people, place = np.unique(person, return_inverse=True)
+        if asked_people.size < n_people / 2:  # with more, to select them costs what smaller sums save
+            self.people, person, n_people = asked_people, place, asked_people.size
         self._edit, self._person, self._n_edits, self._measures = edit, person, int(edit.max()) + 1, len(sums)
         columns = [counts, counts**2, *sums, *(counts * sums), *(sums * sums)]
         different = {column.tobytes(): column for column in columns}  # several are one where everybody is asked once

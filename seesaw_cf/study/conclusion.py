@@ -16,7 +16,7 @@ from seesaw_cf.report import text
 from seesaw_cf.report.contrasts import GroupClaim, group_claim
 from seesaw_cf.report.html.findings import FirstScreen, TitleRules, title_by
 from seesaw_cf.report.levels import ALONE, BETTER, SAME, WORDS, WORSE, LevelChange
-from seesaw_cf.report.moved import is_given
+from seesaw_cf.report.moved import is_external
 from seesaw_cf.report.results import relation_names
 from seesaw_cf.report.strips import level_marks
 from seesaw_cf.report.table import rows_of
@@ -185,8 +185,8 @@ def _rest(words: Sequence[str], count: str) -> str:
 
 
 def _edited(comparison: Comparison) -> str:
-    lines = [line for line in comparison.lines if not is_given(line.name, line.member.results.manifest)]
-    external = [line.key[-1] for line in comparison.lines if is_given(line.name, line.member.results.manifest)]
+    lines = [line for line in comparison.lines if not is_external(line.name, line.member.results.manifest)]
+    external = [line.key[-1] for line in comparison.lines if is_external(line.name, line.member.results.manifest)]
     what = [f"{sum(_counts(lines)):,} edits by {_list([line.key[-1] for line in lines])}"] if lines else []
     what += [f"models edited elsewhere ({_list(external)})"] if external else []
     models, data, protocols = (_list([line.key[place] for line in comparison.lines]) for place in range(3))

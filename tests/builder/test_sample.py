@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from collections import Counter
+from itertools import product
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -152,7 +153,10 @@ def test_coupled_edits_of_the_sample_are_about_two_people_who_are_linked() -> No
     rows = pq.read_table(path).to_pylist()
     names = {row["name"] for row in read_tsv(SAMPLE / "people.tsv")}
     linked = {frozenset((row["name"], row["other"])) for row in read_tsv(SAMPLE / "links.tsv")}
-    assert Counter(row["requested_rewrite"]["relation_id"] for row in rows) == dict.fromkeys(RELATIONS, 12)
+    genders = {row["name"]: row["gender"] for row in read_tsv(SAMPLE / "people.tsv")}
+    edits = [(row["requested_rewrite"]["relation_id"], row["subject_entity"]["entity"]["str"]) for row in rows]
+    counts = Counter((relation, genders[name]) for relation, name in edits)
+    assert counts == dict.fromkeys(product(RELATIONS, ("female", "male")), 6)
     for row in rows:
         sides = [row["subject_entity"], row["related_entity"]]
         assert frozenset(side["entity"]["str"] for side in sides) in linked

@@ -15,7 +15,7 @@ from benchmarks.study.keep import KEPT
 from benchmarks.study.looks import LOOKS, MODEL, ONE_LOOK, finished_looks, join, looks_at, newest
 from benchmarks.study.page import PAGE, TEMPLATES, page
 from benchmarks.study.passages import FOLDER as PASSAGES
-from benchmarks.study.passages import LABELS, TEXTS, labels
+from benchmarks.study.passages import LABELS, TEXTS, label_tables
 from benchmarks.study.records import FOLDER, stages
 from benchmarks.study.sentences import named
 from seesaw_cf.base.files import csv_text
@@ -237,7 +237,7 @@ def test_a_claim_of_no_effect_needs_the_margin(change: float, p: float, loss: bo
 
 @pytest.mark.slow(40)
 def test_labels_of_texts_are_those_of_the_kept_texts() -> None:
-    tables = labels(*(pq.read_table(PASSAGES / name) for name in TEXTS))
+    tables = label_tables(*(pq.read_table(PASSAGES / name) for name in TEXTS))
     assert sorted(tables) == sorted(LABELS)
     for name, table in tables.items():
         again = pd.read_csv(io.StringIO(csv_text(table)))

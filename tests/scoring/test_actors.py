@@ -78,7 +78,7 @@ def test_an_actor_claims_the_folder_where_it_lives_once() -> None:
 def test_tables_come_from_the_node_that_merged(
     ray: FakeRay, alone: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The actors' folder is nobody else's, as on nodes without a common disk."""
+    """Actors write to a folder that the driver does not read, as on nodes without a common disk."""
 
     def make_on_node(job: Any, out: Path, *, keep_deltas: bool, exchange: Exchange | None) -> Run:
         return replace(make(tmp_path / "node"), exchange=exchange)

@@ -122,3 +122,22 @@ def test_values_that_are_no_numbers_are_refused() -> None:
         LabelledPeople(code, code, code, np.array([[1.0], [np.nan]]), 1)
     with pytest.raises(RecordError, match="labelled people"):
         LabelledPeople(code, code[:1], code, np.ones((2, 1)), 1)
+
+
+def test_blocks_of_few_people_have_the_p_of_the_slow_way() -> None:
+    """Each block asks 25 of 65 people, so that its sums are about them alone."""
+    rng = np.random.default_rng(3)
+    edit, person = (code.ravel() for code in np.indices((24, 25)))
+    block = edit % 3
+    person = person + 20 * block
+    values = rng.normal(size=(edit.size, 2))
+    labels = rng.integers(0, 3, (65, 5))
+    member, other = (labels == 1).astype(float), (labels == 2).astype(float)
+    orders = rng.permuted(np.tile(np.arange(65), (3, 1)), axis=1)
+    found = LabelledPeople(edit, person, block, values, 65).p(orders, member, other)
+    assert np.isfinite(found).mean() > 0.9
+    for at, kinds in enumerate(orders):
+        for number, rows in enumerate([block >= 0, *(block == code for code in range(3))]):
+            own = np.unique(edit[rows], return_inverse=True)[1]
+            slow = one_by_one(own, person[rows], values[rows], member[kinds], other[kinds])
+            assert np.allclose(found[number, :, at], slow, rtol=1e-7, atol=1e-12, equal_nan=True)
