@@ -58,7 +58,7 @@ def test_coupled_edits_are_about_linked_people_and_have_neighbours() -> None:
     rows = pq.read_table(FOLDER / "data" / "coupled_counterfact" / NAME).to_pylist()
     links = read_tsv(SAMPLE / "links.tsv")
     linked = {frozenset((row["name"], row["other"])) for row in links}
-    assert Counter(row["requested_rewrite"]["relation_id"] for row in rows) == dict.fromkeys(RELATIONS, 10)
+    assert Counter(row["requested_rewrite"]["relation_id"] for row in rows) == dict.fromkeys(RELATIONS, 12)
     held = {row["id"]: row for row in pq.read_table(FOLDER / "data" / "demographics").to_pylist()}
     names = {row["label"]: row for row in held.values()}
     for row in rows:
