@@ -189,24 +189,22 @@ def abstract(tables: Tables) -> str:
 
 def _contradictions(tables: Tables) -> str:
     """Return the editors whose two scales disagree about people who hold the old answer."""
-    against, alone = [], []
+    opposite, beyond = [], []
     for editor in own_editors(tables):
         if (other := other_scale(tables, editor, _OLD)) is None or _holds_0(other):
             continue
-        row, shown = (
-            _latest(tables, editor, _OLD),
-            f"{named(editor)} ({change_text(other)}, {other['n_edits']:.0f} edits)",
-        )
+        row = _latest(tables, editor, _OLD)
+        change = f"{named(editor)} ({change_text(other)}, {other['n_edits']:.0f} edits)"
         if row["difference"] * other["difference"] < 0 and not _holds_0(row):
-            against.append(shown)
+            opposite.append(change)
         elif _level(tables, editor, _OLD)["verdict"] == SAME and abs(other["difference"]) > other["margin"]:
-            alone.append(shown)
-    clauses = (
-        [f"it has the other sign after {listed(against)}, so that the two contradict each other"] if against else []
-    )
-    if alone:
-        clauses.append(f"it is beyond the margin after {listed(alone)}: *{SAME}* is said of the declared scale alone")
-    where = "on the scale that does not decide the move about those who hold the old one"
+            beyond.append(change)
+    clauses = []
+    if opposite:
+        clauses.append(f"has the other sign after {listed(opposite)}, so that the two contradict each other")
+    if beyond:
+        clauses.append(f"is beyond the margin after {listed(beyond)}: *{SAME}* is said of the declared scale alone")
+    where = "on the scale that does not decide, the move about those who hold the old one"
     return f"; {where} {', and '.join(clauses)}" if clauses else ""
 
 

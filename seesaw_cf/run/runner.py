@@ -247,8 +247,8 @@ class Run:
         """Score units with a model changed elsewhere: one change for all of them."""
         external, block_questions = self.external[name], [self.external_questions(unit) for unit in block]
         _ = self.before
-        every = [own for case_questions in block_questions for own in case_questions]
-        scores = score_external(self.model, self.scorer, external, every, self.hashes)
+        all_questions = [case for case_questions in block_questions for case in case_questions]
+        scores = score_external(self.model, self.scorer, external, all_questions, self.hashes)
         if self.keep_deltas and external.change is not None:
             self._keep_delta(name, EXTERNAL_UNIT, external.change)
         for unit, case_questions in zip(block, block_questions, strict=True):

@@ -78,6 +78,14 @@ def test_the_first_page_has_something_to_run() -> None:
     assert {"make demo", "make test"} <= set(_commands(README))
 
 
+def test_what_is_said_of_the_demo_is_on_its_screen() -> None:
+    text = " ".join(README.read_text(encoding="utf-8").split())
+    counts = re.search(r"(\d+) contrasts of edits: (\d+) decided, \d+ undetermined, (\d+) not testable", text)
+    assert counts, "the screen of the demo"
+    contrasts, decided, untestable = map(int, counts.groups())
+    assert f"{decided} of {contrasts - untestable} contrasts that could be tested are decided" in text
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_every_command_is_known(page: Path) -> None:
     for command in _commands(page):
