@@ -2,7 +2,8 @@
 
     python -m benchmarks.study.records [--released TAGGED]
 
-writes `edits1.parquet`, `edits2.parquet` and `edits3.parquet` beside this file. No edit is in two of them. Cases about
+writes `edits1.parquet`, `edits2.parquet` and `edits3.parquet` beside this file. No edit is in two of them. `edits4.parquet`
+has the first four of each relation of `edits3.parquet`, for models that are not asked about all of it. Cases about
 another property of an edited person go with the edit that they repeat. With the folder of a `seesaw-cf tag` of the
 papers' released records it writes 40 of them, `released.parquet`, instead.
 """
@@ -24,6 +25,7 @@ from seesaw_cf.types import Case
 
 SAMPLE = "sample"
 SIZES = (8, 8, 64)
+FOURTH = 4  # of each relation of the third file
 # One answer out of 1,082 candidates costs more than everything else that is asked about its edit.
 LEFT_OUT = {("P27", "P19")}
 FOLDER = Path(__file__).parent
@@ -76,7 +78,7 @@ def main() -> None:
     if given.released:
         write_table(FOLDER / "released.parquet", cases_to_table(released(given.released)))
         return
-    for number, cases in enumerate(stages(), 1):
+    for number, cases in enumerate([*stages(), stages((*SIZES[:2], FOURTH))[2]], 1):
         write_table(FOLDER / f"edits{number}.parquet", cases_to_table(cases))
 
 
