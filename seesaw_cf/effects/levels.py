@@ -38,6 +38,7 @@ LevelVerdict = Literal[
     "no control",
 ]
 LEVEL_VERDICTS: tuple[LevelVerdict, ...] = get_args(LevelVerdict)
+_APART = LEVEL_VERDICTS[:2]
 ALPHA = 0.05
 """At most this often one of the levels of an editor is said to differ from a control that it does not differ from."""
 RARE = "can miss rare harm"
@@ -129,6 +130,19 @@ def _verdict(row: Row, floor: float, is_control: bool) -> tuple[LevelVerdict | L
     if p < ALPHA and not real:
         return "undetermined", f"{size}: within the noise floor {floor:.2g}"
     return "undetermined", f"{size}: {side}, 90 % interval not inside the margin"
+
+
+def contradicts(other: Mapping[str, Any], row: Mapping[str, Any]) -> str:
+    """Return how the scale that does not decide speaks against a verdict; "" where it does not.
+
+    Args:
+        other, row: Rows of `levels` on the other scale and on the one that decides: same level, editor and control.
+    """
+    if not other["difference_low"] * other["difference_high"] > 0:
+        return ""
+    if row["verdict"] in _APART:
+        return "the other way" if row["difference"] * other["difference"] < 0 else ""
+    return f"beyond its margin of {other['margin']:g}" if abs(other["difference"]) > other["margin"] else ""
 
 
 def _other_facts(answers: pd.DataFrame | None, controls: Controls) -> Iterator[Row]:

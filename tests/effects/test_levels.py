@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from seesaw_cf.effects import group_effects, prompt_effects
-from seesaw_cf.effects.levels import levels
+from seesaw_cf.effects.levels import contradicts, levels
 from seesaw_cf.stats import adjust, clustered_mean, paired_change
 from tests.effects.rows import four, table
 
@@ -125,6 +125,28 @@ def test_a_level_is_judged_beside_its_control(name: str) -> None:
     assert above["verdict"] == "undetermined"
     batch = _of(levels(prompts, None, PAIR, no_interval="one edit"), "probability")
     assert (batch["verdict"], batch["rule"]) == ("not testable", "no interval: one edit")
+
+
+# moves of edits, verdict and difference of the deciding row that are put in place of its own -> words
+AGAINST: dict[str, tuple[list[float], dict[str, Any], str]] = {
+    "rare answers": ([0.012, 0.014] * 40, {}, "beyond its margin of 0.1"),
+    "undetermined": ([0.012, 0.014] * 40, {"verdict": "undetermined"}, "beyond its margin of 0.1"),
+    "both small": ([0.005, 0.007] * 40, {}, ""),
+    "both large": ([0.05, 0.07] * 40, {}, ""),
+    "other sign": ([0.05, 0.07] * 40, {"difference": -0.06}, "the other way"),
+    "interval with 0": ([0.09, -0.09, 0.02] * 4, {"difference": -0.06}, ""),
+}
+
+
+@pytest.mark.parametrize("name", AGAINST)
+def test_the_scale_that_does_not_decide_may_speak_against_a_verdict(name: str) -> None:
+    moves, other, words = AGAINST[name]
+    own = {("memit", "P27", case): [move + 0.001 * n for n in range(-3, 4)] for case, move in enumerate(moves)}
+    none = {("random(memit)", "P27", case): [0.0] * 7 for case in range(len(moves))}
+    rows = levels(_prompts(own | none), None, PAIR)
+    assert contradicts(_of(rows, "log-odds"), _of(rows, "probability") | other) == words
+    alone = levels(_prompts(own), None, PAIR)
+    assert contradicts(_of(alone, "log-odds"), _of(alone, "probability")) == ""
 
 
 def test_levels_of_an_editor_are_one_family() -> None:

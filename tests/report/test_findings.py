@@ -253,6 +253,16 @@ def test_an_open_level_with_an_interval_off_0_says_its_corrected_p(beside: Resul
     assert other.chips[0].note.endswith("beyond random(memit)")
 
 
+def test_a_verdict_says_what_the_other_scale_says_against_it(beside: Results) -> None:
+    """Rare answers: nothing in probability, nats in log-odds."""
+    same = _row(**_beyond(0.001, "no more than its control"))
+    nats = _row(**_beyond(2.3), scale="log-odds", decides=False, margin=0.1)
+    (strip,) = _strips(find(replace(beside, levels=pd.DataFrame([same, nats]), local={})))
+    assert re.search(r"; in log-odds \+2\.300 nats \[.+\], beyond its margin of 0\.1$", strip.chips[0].note)
+    (alone,) = _strips(find(replace(beside, levels=pd.DataFrame([same, nats | {"editor": "ft"}]), local={})))
+    assert "nats" not in alone.chips[0].note
+
+
 def test_an_open_level_of_few_edits_says_that_they_can_miss_rare_harm(beside: Results) -> None:
     few = _row(**_beyond(0.001, "undetermined"), p_adjusted=0.9, n_edits=12, rule="12 edits can miss rare harm (60)")
     strip = _strips(find(replace(beside, levels=pd.DataFrame([few]), local={})))[0]
