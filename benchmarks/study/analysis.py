@@ -8,8 +8,8 @@ writes `benchmarks/study/results/tables`, with `--new` only the looks that they 
 from __future__ import annotations
 
 import argparse
-import gzip
 import io
+import lzma
 import tempfile
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
@@ -21,7 +21,7 @@ import pandas as pd
 
 from benchmarks.editors_common import ROOT
 from benchmarks.study.keep import KEPT
-from benchmarks.study.looks import MODEL, finished_looks, join
+from benchmarks.study.looks import MODEL, Look, finished_looks, join
 from seesaw_cf.base.files import atomic_path
 from seesaw_cf.editors.control_names import compared, is_control
 from seesaw_cf.effects.audit import HOLDERS, AuditSettings, audit
@@ -127,7 +127,9 @@ _ROWS: Mapping[str, tuple[Callable[[Results], pd.DataFrame], Sequence[str]]] = {
     "verdicts": (lambda r: _verdicts(r), ("editor", *VERDICTS)),
 }
 _NEWEST = ("contrasts", "groups", "excess", "adjusted")
-"""Tables of groups, which are long: they have each editor's newest look alone, and are packed."""
+"""Tables of groups, which are long: they have each editor's newest tested look alone."""
+_PACKED = (*_NEWEST, "success")
+_TESTED = (*_NEWEST, "decided", "null", "verdicts")
 
 
 def settings() -> AuditSettings:
@@ -152,23 +154,28 @@ def analyse(
     declared = declared or settings()
     tables: dict[str, list[pd.DataFrame]] = {name: [] for name in _ROWS}
     looks = list(finished_looks(kept))
-    last = {(model, editor): look for model, look, editor, _ in looks}
+    last = {(model, editor): look for model, look, editor, _ in looks if look.alpha}
     for model, look, editor, parts in looks:
         names = dict(zip(CELL, (model, look.name, editor)))
         if tuple(names.values()) in known:
             continue
         is_last = last[model, editor] == look
         with tempfile.TemporaryDirectory() as folder:
-            results = _results(join(parts, Path(folder)), replace(declared, alpha=look.alpha))
+            results = _results(join(parts, Path(folder)), _at(look, declared))
             if pictures is not None and is_last and model == MODEL:
                 _picture(results, pictures / f"study_{editor}.png")
             for name, (rows, columns) in _ROWS.items():
-                if name in _NEWEST and not is_last:
+                if (name in _NEWEST and not is_last) or (name in _TESTED and not look.alpha):
                     continue
                 frame = rows(results)
                 frame = frame[[column for column in columns if column in frame]]
                 tables[name].append(frame.assign(**names)[[*CELL, *frame.columns]])
     return {name: pd.concat(frames, ignore_index=True) for name, frames in tables.items() if frames}
+
+
+def _at(look: Look, declared: AuditSettings) -> AuditSettings:
+    """Return the settings at a look; no labels are permuted where no group is tested."""
+    return replace(declared, alpha=look.alpha) if look.alpha else replace(declared, permutations=0)
 
 
 def _results(folder: Path, declared: AuditSettings) -> Results:
@@ -306,7 +313,7 @@ def _null(results: Results) -> pd.DataFrame:
 
 def table_file(name: str) -> Path:
     """Return the file of a table."""
-    return TABLES / f"{name}.csv{'.gz' * (name in _NEWEST)}"
+    return TABLES / f"{name}.csv{'.xz' * (name in _PACKED)}"
 
 
 def read_tables() -> dict[str, pd.DataFrame]:
@@ -317,7 +324,7 @@ def read_tables() -> dict[str, pd.DataFrame]:
 def _write(name: str, table: pd.DataFrame) -> None:
     text = table.to_csv(index=False, float_format="%.6g").encode()
     with atomic_path(table_file(name)) as file:
-        file.write_bytes(gzip.compress(text, mtime=0) if name in _NEWEST else text)
+        file.write_bytes(lzma.compress(text, preset=9 | lzma.PRESET_EXTREME) if name in _PACKED else text)
 
 
 def _as_text(table: pd.DataFrame) -> pd.DataFrame:

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -68,9 +67,10 @@ def keep(cell: Path, folder: Path) -> None:
     """
     folder.mkdir(parents=True, exist_ok=True)
     scores = read_table(cell / "scores.parquet", SCORES)
-    scores = _set_column(scores, "logprob", round_logprobs(scores["logprob"].to_numpy()))
+    steps = pa.array(round_logprobs(scores["logprob"].to_numpy()), pa.float32())  # holds them exactly, in fewer bytes
+    scores = _set_column(scores, "logprob", steps)
     for name in _WORDING:
-        scores = _set_column(scores, name, [""] * len(scores))
+        scores = _set_column(scores, name, pa.array([""] * len(scores)))
     pack(scores, folder / "scores.parquet")
     edits = pq.read_table(cell / "edits.parquet")
     before = edits["candidates_pre"].combine_chunks()
@@ -80,10 +80,8 @@ def keep(cell: Path, folder: Path) -> None:
     write_text(folder / "manifest.json", (cell / "manifest.json").read_text(encoding="utf-8"))
 
 
-def _set_column(table: pa.Table, name: str, values: Any) -> pa.Table:
-    field = table.schema.field(name)
-    values = values if isinstance(values, pa.Array) else pa.array(values, field.type)
-    return table.set_column(table.column_names.index(name), field, values)
+def _set_column(table: pa.Table, name: str, values: pa.Array) -> pa.Table:
+    return table.set_column(table.column_names.index(name), name, values)
 
 
 def main() -> None:

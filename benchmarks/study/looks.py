@@ -22,7 +22,7 @@ class Look:
     Attributes:
         records: The files of edits.
         words: What the page calls it.
-        alpha: Level of the contrasts of groups.
+        alpha: Level of the contrasts of groups; 0: none is made (docs/study_declared_more.md).
     """
 
     records: tuple[str, ...]
@@ -42,9 +42,12 @@ LOOKS = (
     Look(("edits1", "edits2"), "second look, 80 edits at 1.5 %", 0.015),
     Look(("edits1", "edits2", "edits3"), "third look, 400 edits at 2.5 %", 0.025),
 )
-ONE_LOOK = (Look(("edits1", "edits2"), "the only look, 80 edits at 5 %", 0.05),)
+ONE_LOOK = (
+    Look(("edits1", "edits2"), "the only look, 80 edits at 5 %", 0.05),
+    Look(("edits1", "edits2", "edits4"), "the only look, 80 edits at 5 %, and 20 more edits that test nothing", 0.0),
+)
 OF_MODEL = {MODEL: LOOKS, "smollm2-released": (Look(("released",), "not declared, 40 edits at 5 %", 0.05),)}
-_ORDER = tuple(look.name for looks in OF_MODEL.values() for look in looks)
+_ORDER = tuple(look.name for looks in (*OF_MODEL.values(), ONE_LOOK[1:]) for look in looks)
 
 
 def looks_at(model: str) -> tuple[Look, ...]:

@@ -2,10 +2,10 @@
 
     python -m benchmarks.study.records [--released TAGGED]
 
-writes `edits1.parquet`, `edits2.parquet` and `edits3.parquet` beside this file. No edit is in two of them. `edits4.parquet`
-has the first four of each relation of `edits3.parquet`, for models that are not asked about all of it. Cases about
-another property of an edited person go with the edit that they repeat. With the folder of a `seesaw-cf tag` of the
-papers' released records it writes 40 of them, `released.parquet`, instead.
+writes `edits1.parquet`, `edits2.parquet` and `edits3.parquet` beside this file. No edit is in two of them.
+`edits4.parquet` has the first four of each relation of `edits3.parquet`, for models that are not asked about all of it.
+Cases about another property of an edited person go with the edit that they repeat. With the folder of a `seesaw-cf tag`
+of the papers' released records it writes 40 of them, `released.parquet`, instead.
 """
 
 from __future__ import annotations
