@@ -129,6 +129,8 @@ _ROWS: Mapping[str, tuple[Callable[[Results], pd.DataFrame], Sequence[str]]] = {
 _NEWEST = ("contrasts", "groups", "excess", "adjusted")
 """Tables of groups, which are long: they have each editor's newest tested look alone."""
 _PACKED = (*_NEWEST, "success")
+_TESTS = {"p", "p_adjusted", "verdict", "rule"}
+"""Columns that are empty at a look which tests nothing."""
 _TESTED = (*_NEWEST, "decided", "null", "verdicts")
 
 
@@ -169,19 +171,20 @@ def analyse(
                     continue
                 frame = rows(results)
                 frame = frame[[column for column in columns if column in frame]]
+                frame = frame if look.alpha else frame.assign(**dict.fromkeys(_TESTS & set(frame)))
                 tables[name].append(frame.assign(**names)[[*CELL, *frame.columns]])
     return {name: pd.concat(frames, ignore_index=True) for name, frames in tables.items() if frames}
 
 
 def _at(look: Look, declared: AuditSettings) -> AuditSettings:
-    """Return the settings at a look; no labels are permuted where no group is tested."""
+    """Return the settings at a look; no labels are permuted where nothing is tested."""
     return replace(declared, alpha=look.alpha) if look.alpha else replace(declared, permutations=0)
 
 
 def _results(folder: Path, declared: AuditSettings) -> Results:
     """Read a cell; adjusted contrasts carry no verdict, so that their labels are not permuted."""
     results = read_results(folder, settings=declared)
-    if results.audit is None or results.prompts is None:
+    if results.audit is None or results.prompts is None or not declared.permuted:
         return results
     plain = replace(declared, permutations=0, noise_floor=results.floor.probability)
     plain = replace(plain, noise_floor_log_odds=results.floor.log_odds)

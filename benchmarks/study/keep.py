@@ -70,7 +70,7 @@ def keep(cell: Path, folder: Path) -> None:
     steps = pa.array(round_logprobs(scores["logprob"].to_numpy()), pa.float32())  # holds them exactly, in fewer bytes
     scores = _set_column(scores, "logprob", steps)
     for name in _WORDING:
-        scores = _set_column(scores, name, pa.array([""] * len(scores)))
+        scores = _set_column(scores, name, pa.array([""] * len(scores), pa.string()))
     pack(scores, folder / "scores.parquet")
     edits = pq.read_table(cell / "edits.parquet")
     before = edits["candidates_pre"].combine_chunks()

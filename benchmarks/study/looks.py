@@ -22,7 +22,7 @@ class Look:
     Attributes:
         records: The files of edits.
         words: What the page calls it.
-        alpha: Level of the contrasts of groups; 0: none is made (docs/study_declared_more.md).
+        alpha: Level of the contrasts of groups; 0: nothing is tested (docs/study_declared_more.md).
     """
 
     records: tuple[str, ...]
@@ -42,12 +42,18 @@ LOOKS = (
     Look(("edits1", "edits2"), "second look, 80 edits at 1.5 %", 0.015),
     Look(("edits1", "edits2", "edits3"), "third look, 400 edits at 2.5 %", 0.025),
 )
-ONE_LOOK = (
-    Look(("edits1", "edits2"), "the only look, 80 edits at 5 %", 0.05),
+ONE_LOOK = (Look(("edits1", "edits2"), "the only look, 80 edits at 5 %", 0.05),)
+AND_MORE = (
+    *ONE_LOOK,
     Look(("edits1", "edits2", "edits4"), "the only look, 80 edits at 5 %, and 20 more edits that test nothing", 0.0),
 )
-OF_MODEL = {MODEL: LOOKS, "smollm2-released": (Look(("released",), "not declared, 40 edits at 5 %", 0.05),)}
-_ORDER = tuple(look.name for looks in (*OF_MODEL.values(), ONE_LOOK[1:]) for look in looks)
+OF_MODEL = {
+    MODEL: LOOKS,
+    "gemma3-270m": AND_MORE,
+    "qwen2.5-0.5b": AND_MORE,
+    "smollm2-released": (Look(("released",), "not declared, 40 edits at 5 %", 0.05),),
+}
+_ORDER = tuple(dict.fromkeys(look.name for looks in (*OF_MODEL.values(), ONE_LOOK) for look in looks))
 
 
 def looks_at(model: str) -> tuple[Look, ...]:
@@ -76,9 +82,13 @@ _SAME: Mapping[str, Callable[[dict[str, Any]], object]] = {
     "editors": lambda manifest: manifest["editors"],
 }
 
+_FLOORS = ("p99", "p99_probability")  # of scoring noise: parts may be of several machines
+
 
 def join(parts: Sequence[Path], folder: Path) -> Path:
     """Write the run folders of one editor as one, and return it; one part is returned as it is.
+
+    The noise floor is the largest of the parts.
 
     Args:
         parts: Run folders that have no edit in common.
@@ -100,9 +110,12 @@ def join(parts: Sequence[Path], folder: Path) -> Path:
         if len(set().union(*ids)) < sum(map(len, ids)):
             raise ValueError(f"{where}: got an edit in two parts, expected each in one. Join other parts.")
         folder.mkdir(parents=True, exist_ok=True)
-        pq.write_table(pa.concat_tables(tables, promote_options="default"), folder / f"{name}.parquet")
+        pq.write_table(pa.concat_tables(tables, promote_options="permissive"), folder / f"{name}.parquet")
     data = manifests[0]["data"] | {"cases": sum(manifest["data"]["cases"] for manifest in manifests)}
-    write_text(folder / "manifest.json", json.dumps(manifests[0] | {"data": data}))
+    noises = [manifest["machine"]["noise"] for manifest in manifests]
+    noise = noises[0] | {name: max(own[name] for own in noises) for name in _FLOORS}
+    machine = manifests[0]["machine"] | {"noise": noise}
+    write_text(folder / "manifest.json", json.dumps(manifests[0] | {"data": data, "machine": machine}))
     return folder
 
 

@@ -312,7 +312,8 @@ def other_models(views: Mapping[str, Tables]) -> str:
         away = int(tested["verdict"].isin(AFFECTED).sum())
         levels = [level for level in _LEVEL_SENTENCES if level in set(tables["levels"]["level"])]
         clauses = [f"{_LEVEL_SENTENCES[level]} {by_verdict(tables, level)}" for level in levels]
-        groups = f"{away} of {len(tested)} testable contrasts of groups {_is(away)} decided"
+        look = next(look for look in looks_at(model) if look.alpha)
+        groups = f"{away} of {len(tested)} testable contrasts of groups {_is(away)} decided ({look.words})"
         groups = groups if len(tested) else "No contrast of groups is testable"
         lines.append(f"- **{MODELS[model]}**: {'; '.join(clauses)}{_contradictions(tables)}. {groups}.")
     return "\n".join(lines)
@@ -361,7 +362,8 @@ def limits(tables: Tables) -> str:
             "- **Labels** are those that the records have. Who has none is in no group.",
             "- **One trained network of MEND.** Another one, trained on another machine, moved people who hold the old "
             "answer by 21.8 nats on the second file. Intervals are over edits and people, not over trainings.",
-            f"- **Noise**: scoring alone moves log-odds by {floor:.1e} nats at most on one machine. After edits of "
+            f"- **Noise**: scoring alone moves log-odds by {floor:.1e} nats (twice what 99 % of scores stay below, in "
+            "the noisiest part) on one machine. After edits of "
             "MEMIT's first file two machines differ by up to 0.01. Kept scores have steps of 4.9e-4.",
         ]
     )

@@ -38,7 +38,7 @@ LevelVerdict = Literal[
     "no control",
 ]
 LEVEL_VERDICTS: tuple[LevelVerdict, ...] = get_args(LevelVerdict)
-_APART = LEVEL_VERDICTS[:2]
+_DECIDED, _UNTESTED = LEVEL_VERDICTS[:2], LEVEL_VERDICTS[-2:]
 ALPHA = 0.05
 """At most this often one of the levels of an editor is said to differ from a control that it does not differ from."""
 RARE = "can miss rare harm"
@@ -83,8 +83,9 @@ def levels(
         prompts), `n_edits`, `n_people`, `decides` (whether this scale is read); `control_value`, `control_low`,
         `control_high`; `difference` (editor minus control on the same questions) with `difference_low`, `_high`,
         `_note`, `difference_reach` (the end of its 90 % interval that is farther from 0), `p`, `p_adjusted` (Holm, over
-        what decides of an editor), `margin`, `verdict` of `LEVEL_VERDICTS`, and `rule`. Edits weigh equally; errors:
-        clustered by edit and person, of other facts by the edited person.
+        what decides of an editor), `margin`, `verdict` of `LEVEL_VERDICTS`, `rule`, and `against` (`contradiction` by
+        the other scale). Edits weigh equally. Errors are clustered by edit and person, of other facts by the edited
+        person.
     """
     scales = [name for name in SCALE_COLUMNS if name == "log-odds" or score != "log_odds"]
     table = pd.DataFrame([*_other_facts(answers, controls), *_people(prompts, controls, scales)])
@@ -103,6 +104,7 @@ def levels(
     own = {control for _, control in controls}
     judged = [_verdict(row, floors.get(row["scale"], 0.0), row["editor"] in own) for row in table.to_dict("records")]
     table["verdict"], table["rule"] = zip(*judged)
+    table["against"] = _against(table, floors)
     return table
 
 
@@ -132,17 +134,31 @@ def _verdict(row: Row, floor: float, is_control: bool) -> tuple[LevelVerdict | L
     return "undetermined", f"{size}: {side}, 90 % interval not inside the margin"
 
 
-def contradicts(other: Mapping[str, Any], row: Mapping[str, Any]) -> str:
-    """Return how the scale that does not decide speaks against a verdict; "" where it does not.
+def contradiction(row: Mapping[Any, Any], other: Mapping[Any, Any], floor: float) -> str:
+    """Return how the scale that does not decide speaks against a verdict, or shows a change where there is none.
 
     Args:
-        other, row: Rows of `levels` on the other scale and on the one that decides: same level, editor and control.
+        row, other: Rows of `levels` on the scale that decides and on the other: same level, editor and control.
+        floor: Largest difference on the other scale that is noise.
     """
-    if not other["difference_low"] * other["difference_high"] > 0:
+    change = other["difference"]
+    if row["verdict"] in _UNTESTED or other["difference_low"] * other["difference_high"] <= 0 or abs(change) <= floor:
         return ""
-    if row["verdict"] in _APART:
-        return "the other way" if row["difference"] * other["difference"] < 0 else ""
-    return f"beyond its margin of {other['margin']:g}" if abs(other["difference"]) > other["margin"] else ""
+    if row["verdict"] in _DECIDED:
+        return "the other way" if row["difference"] * change < 0 else ""
+    return f"beyond its margin of {other['margin']:g}" if abs(change) > other["margin"] else ""
+
+
+def _against(table: pd.DataFrame, floors: Mapping[str, float]) -> list[str]:
+    """Return `contradiction` of every row that decides; "" where there is one scale."""
+    rows = [*zip(table[["level", "editor", "control"]].itertuples(index=False, name=None), table.to_dict("records"))]
+    others = {key: row for key, row in rows if not row["decides"]}
+    return [
+        contradiction(row, other, floors.get(other["scale"], 0.0))
+        if row["decides"] and (other := others.get(key))
+        else ""
+        for key, row in rows
+    ]
 
 
 def _other_facts(answers: pd.DataFrame | None, controls: Controls) -> Iterator[Row]:

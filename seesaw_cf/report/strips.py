@@ -10,7 +10,7 @@ from typing import ClassVar
 from seesaw_cf.base.terminal import quantity
 from seesaw_cf.base.types import JsonObject
 from seesaw_cf.editors.control_names import is_control
-from seesaw_cf.effects.levels import ALPHA, RARE, contradicts
+from seesaw_cf.effects.levels import ALPHA, RARE
 from seesaw_cf.report import text
 from seesaw_cf.report.html.forest import Axis, AxisInterval
 from seesaw_cf.report.levels import (
@@ -198,19 +198,24 @@ def _chip(change: LevelChange, editor: str, results: Results) -> Chip:
             note += f", corrected {text.p_equals(row['p_adjusted'])}"  # alone its interval excludes 0
     if change.verdict == OPEN and RARE in str(row.get("rule")):
         note += results.words(f"; {row['n_edits']} edits {RARE} ({FEW_EDITS} needed)")
-    note += "".join(_against(other, row, results) for other in rows_of(results.levels) if not other["decides"])
+    note += _on_other_scale(row, results)
     reason = row["difference_note"] if row["control"] else row["note"]
     missing = results.words(f"no interval: {text.short_note(reason)}") if reason else ""
     return Chip(editor, said.format(harm=WORDS[change.level].harm), tone, "; ".join(filter(None, (note, missing))))
 
 
-def _against(other: Row, row: Row, results: Results) -> str:
+def _on_other_scale(row: Row, results: Results) -> str:
     """Return what the scale that does not decide says against a verdict, or nothing."""
-    same = all(other[name] == row[name] for name in ("level", "editor", "control"))
-    if not same or not (how := contradicts(other, row)):
+    if not row.get("against"):
         return ""
-    scale = other["scale"]
-    return text.minus(f"; in {scale} {level_number(scale, with_limits(other, 'difference'), results)}, {how}")
+    same = ("level", "editor", "control")
+    (other,) = (
+        each
+        for each in rows_of(results.levels)
+        if not each["decides"] and all(each[name] == row[name] for name in same)
+    )
+    difference = level_number(other["scale"], with_limits(other, "difference"), results)
+    return text.minus(f"; in {other['scale']} {difference}, {row['against']}")
 
 
 def level_number(scale: str, numbers: tuple[float, float, float], results: Results) -> str:

@@ -176,11 +176,17 @@ def _clauses(editor: str, changes: Sequence[LevelChange], results: Results) -> S
         return undecided
     subject = _subject(editor, results)
     rest = [
-        words.format(levels=_and([WORDS[change.level].about for change in same]) + _reason(same))
+        words.format(levels=_and([_about(change) for change in same]) + _reason(same))
         for verdict, words in _REST.items()
         if (same := [change for change in changes if change.verdict == verdict])
     ]
     return [f"{subject} {_and(rest)}" if rest else _NOTHING.format(subject=subject) + _reason(changes)]
+
+
+def _about(change: LevelChange) -> str:
+    """Return who or what a level is about, and the scale of the verdict where the other one speaks against it."""
+    scale = f" (in {change.row['scale']})" if change.row.get("against") else ""
+    return f"{WORDS[change.level].about}{scale}"
 
 
 def _is_undecided(change: LevelChange) -> bool:

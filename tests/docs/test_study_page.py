@@ -35,7 +35,7 @@ SIDES = ["case_id", "prompt_id", "edit_relation", "subject_id", "holds"]
 
 
 class Cell(NamedTuple):
-    """An editor of a model at one look, the run folders of its parts, and whether groups are tested at no later one."""
+    """An editor of a model at a look, the run folders of its parts, and whether it is the newest that tests groups."""
 
     model: str
     editor: str
@@ -215,10 +215,22 @@ def test_the_levels_of_the_looks_are_the_declared_ones() -> None:
     assert [look.alpha for look in looks_at(MODEL)] == [0.01, 0.015, 0.025]
     assert "On the models of stage 5 there is one look at 5 %" in " ".join(text.split())
     assert [look.alpha for look in looks_at("gemma3-270m")] == [0.05, 0.0]
+    assert [look.alpha for look in looks_at("smollm2-changed")] == [0.05]
     more = (PAGE.parent / "study_declared_more.md").read_text(encoding="utf-8")
     assert "No contrast\nof groups is computed on the 100 edits" in more
     assert hashlib.sha256((FOLDER / "edits4.parquet").read_bytes()).hexdigest() in more
     assert settings().alpha == LOOKS[0].alpha
+
+
+def test_twenty_more_edits_test_nothing() -> None:
+    tables = read_tables()
+    more = {name: table[table["records"].str.contains("edits4")] for name, table in tables.items()}
+    assert {name for name, rows in more.items() if len(rows)} == {
+        *("efficacy", "success", "accuracy", "levels", "before", "runs")
+    }
+    assert set(more["runs"]["edits"]) == {100}
+    tests = {"p", "p_adjusted", "verdict", "rule"}
+    assert all(rows[list(tests & set(rows))].isna().all().all() for rows in more.values())
 
 
 def test_what_is_declared() -> None:

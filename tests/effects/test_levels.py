@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from seesaw_cf.effects import group_effects, prompt_effects
-from seesaw_cf.effects.levels import contradicts, levels
+from seesaw_cf.effects.levels import contradiction, levels
 from seesaw_cf.stats import adjust, clustered_mean, paired_change
 from tests.effects.rows import four, table
 
@@ -127,26 +127,34 @@ def test_a_level_is_judged_beside_its_control(name: str) -> None:
     assert (batch["verdict"], batch["rule"]) == ("not testable", "no interval: one edit")
 
 
-# moves of edits, verdict and difference of the deciding row that are put in place of its own -> words
-AGAINST: dict[str, tuple[list[float], dict[str, Any], str]] = {
-    "rare answers": ([0.012, 0.014] * 40, {}, "beyond its margin of 0.1"),
-    "undetermined": ([0.012, 0.014] * 40, {"verdict": "undetermined"}, "beyond its margin of 0.1"),
-    "both small": ([0.005, 0.007] * 40, {}, ""),
-    "both large": ([0.05, 0.07] * 40, {}, ""),
-    "other sign": ([0.05, 0.07] * 40, {"difference": -0.06}, "the other way"),
-    "interval with 0": ([0.09, -0.09, 0.02] * 4, {"difference": -0.06}, ""),
+# moves of edits, changes of the row that decides, noise floor of log-odds -> words
+AGAINST: dict[str, tuple[list[float], dict[str, Any], float, str]] = {
+    "rare answers": ([0.012, 0.014] * 40, {}, 0.0, "beyond its margin of 0.1"),
+    "downwards": ([-0.012, -0.014] * 40, {}, 0.0, "beyond its margin of 0.1"),
+    "undetermined": ([0.012, 0.014] * 40, {"verdict": "undetermined"}, 0.0, "beyond its margin of 0.1"),
+    "not testable": ([0.012, 0.014] * 40, {"verdict": "not testable"}, 0.0, ""),
+    "noise": ([0.012, 0.014] * 40, {}, 0.2, ""),
+    "both small": ([0.005, 0.007] * 40, {}, 0.0, ""),
+    "both large": ([0.05, 0.07] * 40, {}, 0.0, ""),
+    "worse, other sign": ([0.05, 0.07] * 40, {"difference": -0.06}, 0.0, "the other way"),
+    "better, other sign": ([-0.05, -0.07] * 40, {"difference": 0.06}, 0.0, "the other way"),
+    "interval with 0": ([0.09, -0.09, 0.02] * 4, {"difference": -0.06}, 0.0, ""),
 }
 
 
 @pytest.mark.parametrize("name", AGAINST)
-def test_the_scale_that_does_not_decide_may_speak_against_a_verdict(name: str) -> None:
-    moves, other, words = AGAINST[name]
+@pytest.mark.parametrize("holds", ["target_true", "target_new"])
+def test_the_scale_that_does_not_decide_may_speak_against_a_verdict(name: str, holds: str) -> None:
+    moves, changes, floor, words = AGAINST[name]
     own = {("memit", "P27", case): [move + 0.001 * n for n in range(-3, 4)] for case, move in enumerate(moves)}
     none = {("random(memit)", "P27", case): [0.0] * 7 for case in range(len(moves))}
-    rows = levels(_prompts(own | none), None, PAIR)
-    assert contradicts(_of(rows, "log-odds"), _of(rows, "probability") | other) == words
-    alone = levels(_prompts(own), None, PAIR)
-    assert contradicts(_of(alone, "log-odds"), _of(alone, "probability")) == ""
+    table = levels(_prompts(own | none, holds), None, PAIR, floors={"log-odds": floor})
+    row, other = _of(table, "probability"), _of(table, "log-odds")
+    assert contradiction(row | changes, other, floor) == words
+    if not changes:
+        assert (row["against"], other["against"]) == (words, "")
+    alone = levels(_prompts(own, holds), None, PAIR)
+    assert set(alone["against"]) == {""}
 
 
 def test_levels_of_an_editor_are_one_family() -> None:

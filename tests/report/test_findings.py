@@ -254,13 +254,16 @@ def test_an_open_level_with_an_interval_off_0_says_its_corrected_p(beside: Resul
 
 
 def test_a_verdict_says_what_the_other_scale_says_against_it(beside: Results) -> None:
-    """Rare answers: nothing in probability, nats in log-odds."""
-    same = _row(**_beyond(0.001, "no more than its control"))
-    nats = _row(**_beyond(2.3), scale="log-odds", decides=False, margin=0.1)
-    (strip,) = _strips(find(replace(beside, levels=pd.DataFrame([same, nats]), local={})))
+    """Rare answers: nothing in probability, nats in log-odds; rows of another control and another level say less."""
+    same = _row(**_beyond(0.001, "no more than its control"), against="beyond its margin of 0.1")
+    nats = _row(**_beyond(2.3), scale="log-odds", decides=False)
+    others = [nats | change | {"difference": 9.9} for change in ({"control": "identity"}, {"level": "target_new"})]
+    result = replace(beside, levels=pd.DataFrame([same, nats, *others]), local={}, efficacy=_took(beside))
+    (strip,) = _strips(find(result))
     assert re.search(r"; in log-odds \+2\.300 nats \[.+\], beyond its margin of 0\.1$", strip.chips[0].note)
-    (alone,) = _strips(find(replace(beside, levels=pd.DataFrame([same, nats | {"editor": "ft"}]), local={})))
-    assert "nats" not in alone.chips[0].note
+    assert "no more harm than its control to people who hold the old answer (in probability)" in find(result).title
+    (plain,) = _strips(find(replace(result, levels=pd.DataFrame([same | {"against": ""}, nats]))))
+    assert "nats" not in plain.chips[0].note
 
 
 def test_an_open_level_of_few_edits_says_that_they_can_miss_rare_harm(beside: Results) -> None:
