@@ -8,7 +8,8 @@ from typing import Any
 import pandas as pd
 
 from benchmarks.study.looks import MODEL, looks_at
-from seesaw_cf.report.levels import SAME
+from seesaw_cf.effects.levels import contradiction
+from seesaw_cf.report.levels import BETTER, SAME, WORSE
 from seesaw_cf.report.text import effect, minus, p_value
 from seesaw_cf.stats.simple import proportion
 from seesaw_cf.stats.verdicts import AFFECTED
@@ -189,16 +190,16 @@ def abstract(tables: Tables) -> str:
 
 def _contradictions(tables: Tables) -> str:
     """Return the editors whose two scales disagree about people who hold the old answer."""
-    opposite, beyond = [], []
+    opposite: list[str] = []
+    beyond: list[str] = []
+    clause = {WORSE: opposite, BETTER: opposite, SAME: beyond}
     for editor in own_editors(tables):
-        if (other := other_scale(tables, editor, _OLD)) is None or _holds_0(other):
+        if (other := other_scale(tables, editor, _OLD)) is None:
             continue
-        row = _latest(tables, editor, _OLD)
-        change = f"{named(editor)} ({change_text(other)}, {other['n_edits']:.0f} edits)"
-        if row["difference"] * other["difference"] < 0 and not _holds_0(row):
-            opposite.append(change)
-        elif _level(tables, editor, _OLD)["verdict"] == SAME and abs(other["difference"]) > other["margin"]:
-            beyond.append(change)
+        verdict = _level(tables, editor, _OLD)["verdict"]
+        against = contradiction({**_latest(tables, editor, _OLD), "verdict": verdict}, other, 0.0)
+        if against and verdict in clause:
+            clause[verdict].append(f"{named(editor)} ({change_text(other)}, {other['n_edits']:.0f} edits)")
     clauses = []
     if opposite:
         clauses.append(f"has the other sign after {listed(opposite)}, so that the two contradict each other")
