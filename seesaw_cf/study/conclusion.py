@@ -83,6 +83,13 @@ class StudySummary:
         names = [label for label, own in self.changes.items() if own and not any(map(_is_harm, own.values()))]
         return _list(names)
 
+    @property
+    def contradicted(self) -> str:
+        """The lines of which the scale that does not decide speaks against a verdict."""
+        return _list(
+            [label for label, own in self.changes.items() if any(one.row.get("against") for one in own.values())]
+        )
+
     def groups(self, verdict: str) -> str:
         """List the groups with this verdict, the surest first."""
         return listed(claim.short for claim in self.claims if claim.verdict == verdict)
@@ -109,6 +116,11 @@ STUDY_TITLE: Sequence[TitleRules[StudySummary]] = (
         (lambda study: not study.verdicts, "Nothing was asked but the edits themselves."),
         (lambda study: study.harm and WORSE in study.verdicts, "Most harm beyond its control: {0.harm}."),
         (lambda study: study.harm, "Largest changes, without a control to put them down to the edits: {0.harm}."),
+        (
+            lambda study: study.verdicts <= {BETTER, SAME} and study.contradicted,
+            "No editor does more harm than its control on the scale that decides; the other one speaks against it for "
+            "{0.contradicted}.",
+        ),
         (
             lambda study: study.verdicts <= {BETTER, SAME},
             "No editor does more harm than its control on anything that was asked.",

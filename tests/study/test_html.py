@@ -117,6 +117,17 @@ def _change(level: str, verdict: str, size: float, changed: bool = True) -> Leve
             "No editor does more harm than its control on anything that was asked.",
         ),
         (
+            {
+                "ft": {
+                    "target_true": LevelChange({"level": "target_true", "against": "the other way"}, SAME, 0.2, False)
+                },
+                "memit": {"target_true": _change("target_true", SAME, 0.2)},
+            },
+            {},
+            "No editor does more harm than its control on the scale that decides; the other one speaks against it for "
+            "ft.",
+        ),
+        (
             {"ft": {"other_facts": _change("other_facts", OPEN, 2.0)}, "memit": {}},
             {"failed": ["Most edits by ft break the model"], "tests": 4},
             "Most edits by ft break the model. No editor is shown to do more harm than its control. No two of them are "
