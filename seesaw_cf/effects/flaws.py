@@ -255,7 +255,12 @@ def middle_rating(ratings: Floats) -> Floats:
 
     Returns:
         (items,).
+
+    Raises:
+        RecordError: Another shape.
     """
+    if ratings.ndim != 2:
+        raise RecordError(f"middle rating: got an array of shape {ratings.shape}, expected (items, raters).")
     ordered = np.sort(ratings, axis=1)  # NaN last
     rated = (~np.isnan(ratings)).sum(axis=1)
     low, high = (

@@ -56,7 +56,7 @@ def variance_components(values: Floats, edit: Codes, person: Codes, template: Co
         template: (n,) codes; None: all in the same words.
 
     Raises:
-        RecordError: Fewer than two edits or people, or lengths differ.
+        RecordError: Fewer than two edits or people, lengths differ, or values are not finite.
 
     Source: Henderson (1953), method 1, with the grand mean taken out; no component is below 0. What the data cannot
         tell apart is in `rest`: a person under an edit who has one prompt, templates with one person each.
@@ -87,7 +87,7 @@ def contrast_components(
         Components; `edit` also holds what differs because other people were asked, so plans err on the large side.
 
     Raises:
-        RecordError: Fewer than two edits have both members and non-members, or lengths differ.
+        RecordError: Fewer than two edits have both members and non-members, lengths differ, or values are not finite.
     """
     template = np.zeros_like(edit) if template is None else template
     columns = {"values": values, "edit": edit, "person": person, "template": template, "member": member}
@@ -106,7 +106,7 @@ def contrast_components(
     means = (np.bincount(cell, values, counts.size) / np.maximum(counts.ravel(), 1)).reshape(-1, 2)[compared]
     # What sampling adds to the difference: each pair with its share of its side's prompts, and each prompt.
     pairs, first = np.unique(np.column_stack([cell, person]), axis=0, return_inverse=True)[:2]
-    share = np.bincount(first) / counts.ravel()[pairs[:, 0]]
+    share = np.bincount(first.ravel()) / counts.ravel()[pairs[:, 0]]
     sampling = (
         moments["pair"] ** 2 * float(share @ share) + moments["rest"] ** 2 * float((1 / counts[compared]).sum())
     ) / len(means)
@@ -135,6 +135,8 @@ def _moments(values: Floats, dimensions: Mapping[str, Codes], within: Codes) -> 
     The squared sums of residuals from the means of `within` are set equal to what they are on average: with Z the
     indicators of a dimension and M the projection off these means, |Z' M Z_k|^2 times the variance of dimension k.
     """
+    if not np.isfinite(values).all():
+        raise RecordError("variance components: values are not all finite. Leave unscored rows out and count them.")
     size = np.bincount(within).astype(np.float64)
     size, within = size[size > 0], np.unique(within, return_inverse=True)[1]
     residual = values - (np.bincount(within, values) / size)[within]

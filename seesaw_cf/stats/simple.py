@@ -100,9 +100,14 @@ def share_interval(value: float, n: float, level: float = LEVEL) -> tuple[float,
         n: Effective number of cases, which need not be whole.
         level: Confidence level.
 
+    Raises:
+        RecordError: A share outside 0..1.
+
     Source: Wilson (1927); no end is nearer than the exact one-sided bound at `level` (Clopper and Pearson 1934).
     Deviates: the bound mends coverage near 0 and 1 (.90 for 18 cases at .97), as Brown, Cai and DasGupta (2001) do.
     """
+    if not -1e-9 < value < 1 + 1e-9 and not math.isnan(value):
+        raise RecordError(f"share interval: value is {value}, expected a share, 0 to 1.")
     _, low, high = _wilson(value, n, level)
     yes, no = n * value, n * (1 - value)
     exact_low = stats.beta.ppf(1 - level, yes, no + 1) if yes > 0 else 0.0

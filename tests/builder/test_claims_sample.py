@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -76,7 +77,8 @@ def test_it_is_loaded_by_name_wherever_the_first_sample_is() -> None:
 def test_the_command_line_builds_tags_and_lists_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Records without tags get back what the builder attached; the first sample knows few of these people."""
     assert main(["build", "--source", "sample-claims", "--out", str(tmp_path / "built")]) == 0
-    assert (tmp_path / "built" / "README.md").read_bytes() == (FOLDER / "README.md").read_bytes()
+    built, shipped = ((folder / "README.md").read_text(encoding="utf-8") for folder in (tmp_path / "built", FOLDER))
+    assert re.sub(r"[0-9a-f]{64}", "", built) == re.sub(r"[0-9a-f]{64}", "", shipped)  # Parquet names its writer
     cases = load_cases("sample-claims", "cross_subject")
     bare = [
         replace(case, attribute_prompts=tuple(replace(p, gender=(), race=(), region=(), living=None) for p in prompts))

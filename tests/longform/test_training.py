@@ -88,8 +88,10 @@ def test_edited_ids_and_shared_texts(tmp_path: Path) -> None:
 
 
 def test_unreadable_files(tmp_path: Path) -> None:
-    with pytest.raises(StorageError, match=r"none\.csv: cannot be read"):
+    with pytest.raises(StorageError, match=r"none\.csv: No such file or directory\. Check the path"):
         read_annotations(tmp_path / "none.csv")
+    with pytest.raises(StorageError, match="/dev/full: a device, expected a file"):  # never ends
+        read_annotations(Path("/dev/full"))
     (tmp_path / "empty.csv").write_text("", encoding="utf-8")
     with pytest.raises(RecordError, match="no CSV table"):
         read_annotations(tmp_path / "empty.csv")

@@ -11,7 +11,7 @@ from pathlib import Path
 from urllib.parse import parse_qs
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from seesaw_cf.base.terminal import printable
@@ -231,6 +231,7 @@ def test_marks_have_the_colours_of_the_legend(folder: Path, page: Read) -> None:
 
 
 @given(st.lists(st.floats(-50, 50), min_size=1), st.floats(0.1, 5))
+@example([5e-324], 1.0)  # the least number above 0
 def test_an_axis_shows_every_value_and_is_symmetric(values: list[float], spread: float) -> None:
     axis = Axis.around(values, [value + spread for value in values])
     assert axis.high >= max(map(abs, values)) * (1 - 1e-9)

@@ -43,6 +43,11 @@ def test_components_are_found_again() -> None:
     assert found.rest == pytest.approx(0.10, rel=0.05)
     with pytest.raises(RecordError, match="1 edits and 40 people, expected at least two of each"):
         variance_components(y[:40], np.zeros(40, int), person[:40])
+    y[3] = np.nan
+    with pytest.raises(RecordError, match="values are not all finite"):
+        variance_components(y, edit, person)
+    with pytest.raises(RecordError, match="values are not all finite"):
+        contrast_components(y, edit, person, person % 2 == 0)
 
 
 def test_contrast_components_are_found_again() -> None:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from benchmarks.simulation import correlated_shares, share_rows
+from seesaw_cf.errors import RecordError
 from seesaw_cf.stats import agreeing, clustered_share, interval, mcnemar, paired_change, proportion, share_interval
 
 few = settings(derandomize=True, deadline=None, max_examples=50)
@@ -66,6 +67,9 @@ def test_ends_of_all_and_of_none(n: int) -> None:
     low = min(n / (n + z * z), 0.05 ** (1 / n))  # Wilson; where all n are right with a chance of 5 %
     assert share_interval(1.0, n) == pytest.approx((low, 1))
     assert share_interval(0.0, n) == pytest.approx((0, 1 - low))
+    for value in (-0.1, 3.0):
+        with pytest.raises(RecordError, match=rf"value is {value}, expected a share, 0 to 1"):
+            share_interval(value, n)
 
 
 @pytest.mark.parametrize("drawn", [[], [0.3], [1.0] * 5, [0.1 + 0.2, 0.3, 0.3]])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -98,6 +99,7 @@ class Axis:
 
 def _round_up(value: float, steps: tuple[float, ...] = _STEPS) -> float:
     """Round a value up to the next step, steps being multiplied by a power of ten."""
+    value = max(value, sys.float_info.min)  # of smaller numbers steps are not multiples
     power = 10.0 ** math.floor(math.log10(value))
     return next(step * power for step in steps if step * power >= value * (1 - 1e-12))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
@@ -11,7 +12,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from seesaw_cf.base.errors import RecordError, StorageError
+from seesaw_cf.base.errors import RecordError
+from seesaw_cf.base.files import read_bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +38,11 @@ def read_csv(path: str | os.PathLike[str]) -> pd.DataFrame:
     """Return a CSV file as texts; empty cells are "".
 
     Raises:
-        StorageError: The file cannot be read.
+        StorageError: See `read_bytes`.
         RecordError: It is not a CSV table.
     """
+    content = io.BytesIO(read_bytes(path))
     try:
-        return pd.read_csv(path, dtype=str, keep_default_na=False)
-    except OSError as error:
-        raise StorageError(f"{path}: cannot be read ({error.strerror or error}). Check the path.") from error
+        return pd.read_csv(content, dtype=str, keep_default_na=False)
     except (pd.errors.ParserError, pd.errors.EmptyDataError, UnicodeDecodeError) as error:
         raise RecordError(f"{path}: no CSV table ({error}). Expected a comma-separated file with a header.") from error
