@@ -46,7 +46,7 @@ def test_ray_with_two_actors(alone: Path, tmp_path: Path, cluster: Any, caplog: 
     assert len(plans) == 5  # nine cases in blocks of two
     assert sum(" and 1 more: 2 edits, " in plan for plan in plans) == 4
     assert run_on_ray(functools.partial(make, tmp_path / "run"), actors=1, progress=False)  # nothing left to do
-    with pytest.raises(RunFolderError, match="was written by another run"):  # not Ray's traceback of a dead actor
+    with pytest.raises(RunFolderError, match="belongs to another run"):  # not Ray's traceback of a dead actor
         run_on_ray(functools.partial(make, tmp_path / "run", seed=1), actors=1, progress=False)
 
 

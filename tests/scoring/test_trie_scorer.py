@@ -336,6 +336,7 @@ def test_an_editor_packs_no_rows_for_attention_that_makes_its_own_masks() -> Non
 
 @pytest.mark.slow(120)
 @pytest.mark.exhaustive
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of torch's compiler about its own functions
 def test_a_model_with_flex_attention_is_scored_in_packed_tries(tokenizer: PreTrainedTokenizerBase) -> None:
     if shutil.which("c++") is None:
         pytest.skip("flex attention needs a C++ compiler on a CPU")
