@@ -34,8 +34,7 @@ def main() -> None:
         return [torch.linalg.solve(weight * moment.double() + column @ column.T, column) for column in wide]
 
     def factored() -> list[Tensor]:
-        factor = factorise(moment, "benchmark")
-        return [factor.regularised(column, weight) for column in columns]
+        return factorise(moment, "benchmark").regularised(list(columns), weight)
 
     errors = relative(factored(), dense())
     times = interleaved({"dense": dense, "factored": factored}, given.rounds)

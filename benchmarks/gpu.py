@@ -4,15 +4,18 @@
     python -m benchmarks.gpu --out served.json --shape --server Qwen/Qwen2.5-1.5B=http://localhost:8000/v1
 
 Shapes are built on the device in bfloat16, because speed does not depend on weights. Each way of scoring is timed
-`--rounds` times and medians are written. *Plain* is transformers with padded batches, *loop* one forward pass for each
-prompt, as published programs score. *Bound* is the unavoidable products of the model's own shapes. A share of the peak
-is unavoidable operations over seconds and over the rate of a large product in the same dtype. The second call asks
-the same of a model that vLLM or SGLang serves on the same card. The file grows part by part.
+`--rounds` times (the engine three times at least) and medians are written. *First* is the engine on shapes that it has
+not seen, *plain* transformers with padded batches, *loop* one forward pass for each prompt, as published programs
+score. *Bound* is the unavoidable products of the model's own shapes. A share of the peak is unavoidable operations over
+seconds and over the rate of a large product in the same dtype. *Device* is what kernels and copies take of the
+engine's, or the editor's, time. The second call asks the same of a model that vLLM or SGLang serves on the same card.
+The file grows part by part.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import gc
 import json
 import statistics
@@ -22,18 +25,21 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import torch
-from torch.utils.flop_counter import FlopCounterMode
-from transformers import AutoModelForCausalLM, GPTJConfig, LlamaConfig, PreTrainedModel
+from torch.profiler import ProfilerActivity, profile
+from transformers import AutoModelForCausalLM, GPTJConfig, LlamaConfig, PreTrainedModel, Qwen2Config
 
 from benchmarks.editors_common import machine, requests
 from benchmarks.engine import delta, one_after_the_other, together
+from benchmarks.flops import flop_counter
 from benchmarks.scoring_work import bound_flops, bound_seconds, cpu_or_wall, published_loop, sample, tokenizer
-from seesaw_cf.base.errors import SeesawError
 from seesaw_cf.base.files import write_text
 from seesaw_cf.base.types import JsonObject
+from seesaw_cf.models import hooks
+from seesaw_cf.models.architectures import model_parts
 from seesaw_cf.models.load import load_model, sample_corpus
 from seesaw_cf.models.tf32 import products_of, use_tf32
 from seesaw_cf.run.jobs import Job
@@ -56,14 +62,41 @@ SHAPES: dict[str, Any] = {
         eos_token_id=0,
     ),
     "gpt-j-6b": GPTJConfig(bos_token_id=0, eos_token_id=0),
+    "qwen2.5-1.5b": Qwen2Config(
+        hidden_size=1536,
+        intermediate_size=8960,
+        num_hidden_layers=28,
+        num_attention_heads=12,
+        num_key_value_heads=2,
+        vocab_size=151_936,
+        tie_word_embeddings=True,
+        bos_token_id=0,
+        eos_token_id=0,
+    ),
     "tiny": LlamaConfig(num_hidden_layers=8, bos_token_id=0, eos_token_id=0, **TINY_SHAPE),
 }
 DTYPES = ("float32", "tf32", "bfloat16")
-EDITS, TEXTS, SIDE, FEW, CLOZES = 8, 2000, 8192, 100, 6000
+EDITS, TEXTS, SIDE, FEW, CLOZES, LONGEST = (8, 32), 1000, 8192, 100, 6000, 12
 
 
 def _seconds(model: PreTrainedModel, do: Callable[[], Any], rounds: int = 1) -> float:
     return statistics.median(cpu_or_wall(do, model) for _ in range(rounds))
+
+
+def on_device(do: Callable[[], Any]) -> JsonObject:
+    """Seconds of kernels and copies, how many there are, and the longest; the rest of wall time is the host's."""
+    if not torch.cuda.is_available():
+        return {}
+    with profile(activities=[ProfilerActivity.CUDA]) as seen:
+        do()
+        torch.cuda.synchronize()
+    kernels = sorted(seen.key_averages(), key=lambda kernel: -kernel.self_device_time_total)
+    return {
+        "seconds": sum(kernel.self_device_time_total for kernel in kernels) / 1e6,
+        "kernels": sum(kernel.count for kernel in kernels if kernel.self_device_time_total),
+        "copies": sum(kernel.count for kernel in kernels if kernel.key.startswith("Memcpy")),
+        "longest": {kernel.key[:80]: kernel.self_device_time_total / 1e6 for kernel in kernels[:LONGEST]},
+    }
 
 
 def rates(device: str, side: int) -> dict[str, float]:
@@ -100,27 +133,40 @@ def scoring(model: Any, tokens: Any, work: list[Cloze], peak: float, rounds: int
     """Engine, plain batches and the published loop on the same clozes."""
     facts: dict[str, Any] = bound_flops(model, tokens, work)
     scorer, few = TrieScorer(model, tokens), work[:FEW]
-    scorer.score(work)
+    tokens.pad_token = tokens.pad_token or tokens.eos_token  # the loop pads
+    engine = partial(scorer.score, work)
+    scorer.score(few)
+    first = _seconds(model, engine)
     if model.device.type == "cuda":
         torch.cuda.reset_peak_memory_stats()
     ways = {
-        "engine": lambda: scorer.score(work),
         "plain": lambda: HFScorer(model, tokens, 16_384).score(work),
         "loop": lambda: published_loop(model, tokens, few, 2),
     }
     seconds = {name: _seconds(model, way, rounds) for name, way in ways.items()}
+    seconds |= {"first": first, "engine": _seconds(model, engine, max(3, rounds))}
     seconds["loop"] *= len(work) / len(few)
     seconds["bound"] = bound_seconds(model, facts, 8192)
     facts |= {
         "layout": scorer.describe(),
         "seconds": seconds,
         "tokens_per_s": facts["naive_tokens"] / seconds["engine"],
+        "device": on_device(engine),
     }
     facts["unique_tokens_per_s"] = facts["unique_tokens"] / seconds["engine"]
     facts["share_of_peak"] = facts["flops"] / seconds["engine"] / peak / 1e12
     if model.device.type == "cuda":
         facts["peak_gib_with_model"] = torch.cuda.max_memory_allocated() / 2**30
     return facts
+
+
+def new_shapes(model: Any, tokens: Any, work: list[Cloze]) -> dict[str, float]:
+    """Seconds for shapes that were not seen, without cuDNN's attention, as this package scores, and with it."""
+    scorer, most = TrieScorer(model, tokens), len(work) // 2
+    scorer.score(work[:FEW])
+    without = _seconds(model, lambda: scorer.score(work[:most]))
+    with mock.patch.object(hooks, "attention_of_any_shape", contextlib.nullcontext):
+        return {"without": without, "with": _seconds(model, lambda: scorer.score(work[: most - 1]))}
 
 
 def blocks_of_edits(model: Any, tokens: Any, work: list[Cloze]) -> list[dict[str, Any]]:
@@ -137,24 +183,37 @@ def blocks_of_edits(model: Any, tokens: Any, work: list[Cloze]) -> list[dict[str
 
 
 def editing(model: Any, tokens: Any, name: str, peak: float) -> dict[str, Any]:
-    """Seconds of an editor's statistics and of an edit, with its share of the peak."""
+    """Seconds of an editor's statistics and of edits made together, with their share of the peak."""
     fresh: Any = make_editor(name, model, {}, sample_corpus(TEXTS))
-    start, asked = time.perf_counter(), requests(EDITS)
+    start, asked = time.perf_counter(), requests(max(EDITS))
     editor = fresh.fit(model, tokens)
-    fit = time.perf_counter() - start
-    editor.edit_each(model, tokens, asked)  # what only the first edits of a process do
-    seconds = _seconds(model, lambda: editor.edit_each(model, tokens, asked))
-    with FlopCounterMode(display=False) as counted:
-        editor.edit_each(model, tokens, asked)
+    fit, few = time.perf_counter() - start, asked[: min(EDITS)]
+    editor.edit_each(model, tokens, few)  # what only the first edits of a process do
+    seconds = {size: _seconds(model, partial(editor.edit_each, model, tokens, asked[:size])) for size in EDITS}
+    with flop_counter() as counted:
+        editor.edit_each(model, tokens, few)
     flops = counted.get_total_flops()
     return {
         "editor": name,
-        "edits": EDITS,
         "fit_s": fit,
-        "edits_per_s": EDITS / seconds,
+        "seconds": seconds,
+        "edits_per_s": {size: size / taken for size, taken in seconds.items()},
+        "device": on_device(partial(editor.edit_each, model, tokens, few)),
         "flops": flops,
-        "share_of_peak": flops / seconds / peak / 1e12,
+        "share_of_peak": flops / seconds[len(few)] / peak / 1e12,
     }
+
+
+def null_space(size: int, device: str) -> dict[str, float]:
+    """Seconds of the eigendecomposition that AlphaEdit needs once for a layer, in float64."""
+    square = torch.randn(size, size, device=device, dtype=torch.float64)
+    moment = square @ square.T
+    del square
+    start = time.perf_counter()
+    torch.linalg.eigh(moment)
+    if device != "cpu":
+        torch.cuda.synchronize()
+    return {"size": size, "seconds": time.perf_counter() - start}
 
 
 def apart(scores: Sequence[Any], exact: Sequence[Any]) -> dict[str, float]:
@@ -180,7 +239,7 @@ def attempt(parts: Mapping[str, Callable[[], Any]]) -> dict[str, Any]:
         start = time.perf_counter()
         try:
             facts[name] = part()
-        except (SeesawError, RuntimeError) as error:
+        except Exception as error:
             facts[name] = {"failed": f"{type(error).__name__}: {error}"}
         print(f"  {name}: {time.perf_counter() - start:.0f} s", flush=True)
     return facts
@@ -213,8 +272,10 @@ def of_shape(shape: str, device: str, peak: dict[str, float], rounds: int) -> di
     return attempt(
         {name: partial(scoring, model, tokens, part, bfloat16, rounds) for name, part in work.items()}
         | {
+            "new shapes": partial(new_shapes, model, tokens, clozes),
             "blocks": lambda: blocks_of_edits(model, tokens, clozes),
             "memit": lambda: editing(model, tokens, "memit", bfloat16),
+            "null space": lambda: null_space(model_parts(model).key_size(0), device),
             "noise": partial(noise, model, tokens, clozes[:200]),
             "nats": rounding,
         }
@@ -262,7 +323,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
-    parser.add_argument("--shape", nargs="*", default=["llama-3-8b", "gpt-j-6b"], choices=SHAPES)
+    parser.add_argument("--shape", nargs="*", default=["llama-3-8b", "gpt-j-6b", "qwen2.5-1.5b"], choices=SHAPES)
     parser.add_argument("--model", action="append", default=[], help="a real model; give it again for more")
     parser.add_argument("--server", action="append", default=[], metavar="TOKENIZER=URL", help="of a served model")
     parser.add_argument("--side", type=int, default=SIDE, help="of the square product that gives the peak")

@@ -29,10 +29,10 @@ from typing import Any
 from unittest import mock
 
 import torch
-from torch.utils.flop_counter import FlopCounterMode, sdpa_backward_flop_count, sdpa_flop_count
 from transformers import PreTrainedModel
 
 from benchmarks.editors_common import RESULTS, machine
+from benchmarks.flops import flop_counter
 from seesaw_cf.base.files import cache_folder, write_text
 from seesaw_cf.models.load import load_model, sample_corpus
 from seesaw_cf.report import write_report
@@ -41,15 +41,6 @@ from seesaw_cf.run import job, jobs, runner, workers
 TEXTS = 400
 ROWS = (64, 1024)
 """Rows of the products: a pass of an editor's packed texts, and one of scoring."""
-# Attention on a CPU, which torch's own counter leaves out, by the counter's formula for attention elsewhere.
-ATTENTION: dict[Any, Any] = {
-    torch.ops.aten._scaled_dot_product_flash_attention_for_cpu: lambda query, key, value, *_, **__: sdpa_flop_count(
-        query, key, value
-    ),
-    torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward: lambda gradient, *sides, **__: (
-        sdpa_backward_flop_count(gradient, *sides[:3])
-    ),
-}
 # Part -> where the function that does it is looked up; a part within another counts for itself alone.
 PARTS: dict[str, tuple[Any, str]] = {
     "reading and noise floor": (job, "make_run"),
@@ -127,7 +118,7 @@ def audit(args: argparse.Namespace) -> dict[str, Any]:
     """Run the audit in this process: seconds and rates, or operations."""
     torch.set_num_threads(1)
     real = cache_folder()
-    counter = FlopCounterMode(display=False, custom_mapping=ATTENTION)
+    counter = flop_counter()
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
         cache, out, texts = (Path(folder, name) for name in ("cache", "out", "texts.txt"))
         cache.mkdir()

@@ -26,7 +26,11 @@ from seesaw_cf.editors.locate.solve import check_keys
 from seesaw_cf.editors.locate.spread import keys_of
 from seesaw_cf.models.editor import Diagnostics
 from seesaw_cf.models.hooks import frozen
+from seesaw_cf.models.memory import free_memory
 from seesaw_cf.models.wide import float64_device, in_float64
+
+_WORK = 6
+"""Matrices in float64 that an eigendecomposition holds: what goes in, what comes out, and what the library needs."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,9 +90,9 @@ class AlphaEdit(SpreadEdit):
         editor = super().fit(model, tokenizer)
         moments = require(editor.fitted, "AlphaEdit").moments
         files = {layer: self._file(moment.matrix) for layer, moment in moments.items()}
-        for wait in (False, True):  # first those that no other process is at: of a large model one takes minutes
+        for wait in (False, True):  # first those that no other process is at: on a CPU one takes minutes
             for layer, file in files.items():
-                self._make(file, moments[layer].matrix, layer, wait=wait)
+                self._make(file, moments[layer].matrix, layer, model.device, wait=wait)
         bases = {layer: read(file, file.stem, ["basis"], [])[0]["basis"] for layer, file in files.items()}
         if sum(basis.nbytes for basis in bases.values()) <= require(editor.fitted, "AlphaEdit").room:
             bases = {layer: basis.to(float64_device(model.device)) for layer, basis in bases.items()}
@@ -100,15 +104,17 @@ class AlphaEdit(SpreadEdit):
         key.update(f"{moment.dtype} {self.config.null_threshold!r}".encode())
         return cache_folder() / "null_spaces" / f"{key.hexdigest()}.safetensors"
 
-    def _make(self, file: Path, moment: Tensor, layer: int, *, wait: bool) -> None:
+    def _make(self, file: Path, moment: Tensor, layer: int, device: torch.device, *, wait: bool) -> None:
         """Write a null space unless it is there, or another process is at it and `wait` is False."""
         if not file.exists():
             with file_lock(file.with_suffix(".lock"), wait=wait, required=False) as mine:
                 if mine and not file.exists():
-                    write(file, {"basis": self._null_space(moment, layer)}, file.stem, {})
+                    write(file, {"basis": self._null_space(moment, layer, device)}, file.stem, {})
 
-    def _null_space(self, moment: Tensor, layer: int) -> Tensor:
-        values, vectors = torch.linalg.eigh(in_float64(moment))
+    def _null_space(self, moment: Tensor, layer: int, device: torch.device) -> Tensor:
+        room = free_memory(device) > _WORK * 8 * moment.numel()
+        wide = in_float64(moment.to(device if room else "cpu"))
+        values, vectors = torch.linalg.eigh(wide)
         small = values < self.config.null_threshold
         if not bool(small.any()):
             raise EditError(
@@ -116,7 +122,7 @@ class AlphaEdit(SpreadEdit):
                 f"{self.config.null_threshold} (smallest {float(values[0]):.3g}, median {float(values.median()):.3g}): "
                 "nothing may be written. Raise null_threshold."
             )
-        basis: Tensor = vectors[:, small].contiguous()
+        basis: Tensor = vectors[:, small].cpu().contiguous()
         return basis
 
     def remember(
@@ -150,11 +156,17 @@ class AlphaEdit(SpreadEdit):
             "past_keys": {str(layer): keys.shape[1] for layer, keys in self.past.items()},
         }
 
-    def solve(self, fitted: Fitted, layer: int, keys: Tensor) -> Tensor:
-        """Return (P (K K^T + K_p K_p^T) + L2 I)^-1 P K, (d_ff, n) in float64, from a system with a row for each key."""
+    def solve(self, fitted: Fitted, layer: int, keys: Sequence[Tensor]) -> Sequence[Tensor]:
+        """Return (P (K K^T + K_p K_p^T) + L2 I)^-1 P K of each group, (d_ff, n) in float64.
+
+        It comes from a system with a row for each key.
+        """
         if layer not in self.bases:
             raise EditError(f"AlphaEdit: no null space of layer {layer}, only of {sorted(self.bases)}. Call fit first.")
-        basis = self.bases[layer].to(float64_device(keys.device))
+        basis = self.bases[layer].to(float64_device(keys[0].device))
+        return [self._solve(layer, basis, own) for own in keys]
+
+    def _solve(self, layer: int, basis: Tensor, keys: Tensor) -> Tensor:
         check_keys(keys, len(basis))
         new = basis.T @ in_float64(keys)
         old = self.past.get(layer)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -13,7 +14,6 @@ from seesaw_cf.base.errors import EditError
 from seesaw_cf.editors.locate.config import LocateThenEditConfig
 from seesaw_cf.editors.locate.fitted import Fitted
 from seesaw_cf.editors.locate.method import SpreadEdit
-from seesaw_cf.models.wide import in_float64
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,12 +49,15 @@ class EMMET(SpreadEdit):
     config_class: ClassVar[type[EMMETConfig]] = EMMETConfig
     config: EMMETConfig
 
-    def solve(self, fitted: Fitted, layer: int, keys: Tensor) -> Tensor:
-        """Return A = D K (K^T D K + slack I)^-1, (d_ff, n) in float64."""
+    def solve(self, fitted: Fitted, layer: int, keys: Sequence[Tensor]) -> Sequence[Tensor]:
+        """Return A = D K (K^T D K + slack I)^-1 of each group, (d_ff, n) in float64."""
+        weight = self.config.moment_weight
+        factor = fitted.factor(layer, keys[0], self.config.norm_weight / weight)
+        return [self._solve(layer, own, solved / weight) for own, solved in factor.inverse_times_each(keys)]
+
+    def _solve(self, layer: int, keys: Tensor, spread_keys: Tensor) -> Tensor:
         config = self.config
-        factor = fitted.factor(layer, keys, config.norm_weight / config.moment_weight)
-        spread_keys = factor.inverse_times(keys) / config.moment_weight
-        small = in_float64(keys).T @ spread_keys
+        small = keys.T @ spread_keys
         if len(small) > 1 or config.slack_for_one:
             small = small + config.slack * torch.eye(len(small)).to(small)
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -45,9 +46,9 @@ class MEMIT(SpreadEdit):
     config_class: ClassVar[type[MEMITConfig]] = MEMITConfig
     config: MEMITConfig
 
-    def solve(self, fitted: Fitted, layer: int, keys: Tensor) -> Tensor:
-        """Return A = (lambda C + K K^T)^-1 K, (d_ff, n) in float64."""
-        return fitted.factor(layer, keys).regularised(keys, self.config.moment_weight)
+    def solve(self, fitted: Fitted, layer: int, keys: Sequence[Tensor]) -> Sequence[Tensor]:
+        """Return A = (lambda C + K K^T)^-1 K of each group, (d_ff, n) in float64."""
+        return fitted.factor(layer, keys[0]).regularised(keys, self.config.moment_weight)
 
 
 check_public(globals())

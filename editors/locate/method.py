@@ -109,8 +109,13 @@ class SpreadEdit(LocateThenEdit):
     """A locate-then-edit method that spreads its value over several layers as in MEMIT; a subclass gives `solve`."""
 
     @abstractmethod
-    def solve(self, fitted: Fitted, layer: int, keys: Tensor) -> Tensor:
-        """Return A, (d_ff, n) in float64, of the layer's change R A^T; R is (d, n), `keys` (d_ff, n). See `spread`."""
+    def solve(self, fitted: Fitted, layer: int, keys: Sequence[Tensor]) -> Sequence[Tensor]:
+        """Return A of each group, (d_ff, n) in float64, of the layer's change R A^T.
+
+        Args:
+            fitted, layer: What the model is known by.
+            keys: K of each group, (d_ff, n); R is (d, n). See `spread`.
+        """
 
     def changes(self, parts: ModelParts, fitted: Fitted, groups: Sequence[Sequence[PreparedEdit]]) -> Sequence[Changes]:
         """Return the updates of each group by itself on the model as it is now.

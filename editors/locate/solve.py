@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -77,28 +78,44 @@ class Factor:
             here.copy_(torch.linalg.solve_triangular(corner.mT, here, upper=True))
         return solution
 
-    def regularised(self, keys: Tensor, weight: float) -> Tensor:
-        """Return (weight * C + K K^T)^-1 K, without forming the (d_ff, d_ff) matrix.
+    def inverse_times_each(self, groups: Sequence[Tensor]) -> list[tuple[Tensor, Tensor]]:
+        """Return each matrix, in float64, and C^-1 times it; the factor is read once for all.
+
+        Args:
+            groups: (d_ff, n) each.
+
+        Raises:
+            EditError: Columns of another length.
+        """
+        for columns in groups:
+            check_keys(columns, len(self.panels[0]))
+        every = in_float64(torch.cat(list(groups), 1)).to(self.panels[0].device)
+        sizes = [columns.shape[1] for columns in groups]
+        return list(zip(every.split(sizes, 1), self.inverse_times(every).split(sizes, 1), strict=True))
+
+    def regularised(self, groups: Sequence[Tensor], weight: float) -> list[Tensor]:
+        """Return (weight * C + K K^T)^-1 K of each group's keys K, without forming the (d_ff, d_ff) matrix.
 
         Woodbury: with S = C^-1 K / weight this is S (I + K^T S)^-1.
         Source: MEMIT eq. 14 (C_0 = weight * C).
 
         Args:
-            keys: K, (d_ff, n).
+            groups: K, (d_ff, n) each.
             weight: Lambda of MEMIT.
 
         Returns:
-            (d_ff, n), float64.
+            (d_ff, n) of each, float64.
 
         Raises:
             EditError: The keys have another length.
         """
-        check_keys(keys, len(self.panels[0]))
-        keys = in_float64(keys).to(self.panels[0].device)
-        spread = self.inverse_times(keys) / weight
-        small = torch.eye(keys.shape[1], dtype=torch.float64, device=keys.device) + keys.T @ spread
-        solved: Tensor = torch.linalg.solve(small.T, spread.T)
-        return solved.T
+        return [_woodbury(keys, solved / weight) for keys, solved in self.inverse_times_each(groups)]
+
+
+def _woodbury(keys: Tensor, spread: Tensor) -> Tensor:
+    small = torch.eye(keys.shape[1]).to(keys) + keys.T @ spread
+    solved: Tensor = torch.linalg.solve(small.T, spread.T)
+    return solved.T
 
 
 def factorise(moment: Tensor, where: str, extra: float = 0.0) -> Factor:

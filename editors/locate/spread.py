@@ -58,7 +58,7 @@ def spread(
     groups: Sequence[Sequence[PreparedEdit]],
     values: Sequence[Optimised],
     layers: Sequence[int],
-    solve: Callable[[int, Tensor], Tensor],
+    solve: Callable[[int, Sequence[Tensor]], Sequence[Tensor]],
     max_tokens: int,
     most: float | None = None,
 ) -> list[tuple[dict[str, LowRank], Tensor]]:
@@ -75,7 +75,8 @@ def spread(
         groups: Edits that are made together, n of them in a group; groups do not touch each other.
         values: z of each group, n of them, for the output of the last of `layers`.
         layers: In any order; edited from the lowest up.
-        solve: Layer and keys K (d_ff, n) -> A (d_ff, n); the layer's change is (z - now)^T / share times A^T.
+        solve: Layer and keys K (d_ff, n) of each group -> A (d_ff, n); the layer's change is (z - now)^T / share times
+            A^T.
         max_tokens: Tokens per forward pass.
         most: Share of a weight's norm that no change exceeds; None = no limit.
 
@@ -89,12 +90,14 @@ def spread(
     missed = [torch.zeros(len(group)) for group in groups]
     for number, layer in enumerate(ordered):
         seen = _seen_by_each(parts, groups, updates, layer, ordered[-1], max_tokens)
-        for which, (update, value, (keys, outputs, now)) in enumerate(zip(updates, values, seen, strict=True)):
+        answers = solve(layer, [keys for keys, _, _ in seen])
+        each = zip(updates, values, seen, answers, strict=True)
+        for which, (update, value, (_, outputs, now), answer) in enumerate(each):
             left = distance(value.initial.to(now.device), value.shift.to(now.device), now)
             share = left / (len(ordered) - number)
             residual = before_norm(parts, layer, outputs, share)
             missed[which] = out_of_reach(parts, layer, outputs, share, residual)
-            name, change = parts.weight_name(layer), oriented(parts, residual.T, solve(layer, keys), layer)
+            name, change = parts.weight_name(layer), oriented(parts, residual.T, answer, layer)
             update[name] = LowRank(change.left * allowed(parts.model, name, change, most), change.right)
     return list(zip(updates, missed, strict=True))
 

@@ -137,8 +137,23 @@ def alone(model: nn.Module) -> Iterator[None]:
     """
     with _MAKING:
         lock = _LOCKS.setdefault(model, threading.RLock())
-    with lock, products_of(model):
+    with lock, products_of(model), attention_of_any_shape():
         yield
+
+
+@contextlib.contextmanager
+def attention_of_any_shape() -> Iterator[None]:
+    """Keep cuDNN's attention out while the block runs.
+
+    On a GPU it builds a plan for every shape that it has not seen, up to half a second forward and half a second
+    backward, and every pass here has a shape of its own.
+    """
+    before = torch.backends.cuda.cudnn_sdp_enabled()
+    torch.backends.cuda.enable_cudnn_sdp(False)
+    try:
+        yield
+    finally:
+        torch.backends.cuda.enable_cudnn_sdp(before)
 
 
 @contextlib.contextmanager

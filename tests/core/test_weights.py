@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 from hypothesis import given, settings
@@ -128,3 +130,27 @@ def test_a_sum_on_the_device_sees_two_signs_that_change(dtype: torch.dtype) -> N
     turned = tensor.clone()
     turned[0, 0], turned[3, 4] = -tensor[0, 0], -tensor[3, 4]
     assert len({word_sum(tensor), word_sum(turned), word_sum(-tensor)}) == 3
+
+
+class Elsewhere(torch.Tensor):
+    """A tensor that says that it is on a GPU."""
+
+    device = property(lambda _: torch.device("cuda"))
+
+
+@pytest.mark.parametrize("block", [1, 7, 64, 10_000])
+def test_a_hash_does_not_depend_on_where_a_tensor_is_nor_on_the_blocks_that_move_it(
+    block: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Page-locked memory needs a GPU: ordinary memory stands for it."""
+    plain, pinned = torch.empty, list[bool]()
+
+    def empty(*size: int, pin_memory: bool = False, **how: Any) -> torch.Tensor:
+        pinned.append(pin_memory)
+        return plain(*size, **how)
+
+    monkeypatch.setattr(torch, "empty", empty)
+    monkeypatch.setattr(weights, "_BLOCK", block)
+    for tensor in (torch.randn(9, 5), torch.randn(4, 6).T, torch.ones(3).bfloat16(), torch.tensor(2.0)):
+        assert weights.hash_tensor(tensor.as_subclass(Elsewhere)) == weights.hash_tensor(tensor)
+    assert pinned == [True] * 4

@@ -37,10 +37,14 @@ def test_keys_and_layers_of_solve(kind: Any, config: Any) -> None:
     editor = fitted(kind, config)
     for shape in ((), (48,), (2, 3), (3, 48), (48, 1, 1)):
         with pytest.raises(EditError, match=r"expected \(48, number of keys\)"):
-            editor.solve(editor.fitted, 1, torch.zeros(shape, dtype=torch.float64))
+            editor.solve(editor.fitted, 1, [torch.zeros(shape, dtype=torch.float64)])
     with pytest.raises(EditError, match=r"of layer 2, only of \[1\]"):
-        editor.solve(editor.fitted, 2, torch.zeros(48, 1))
-    assert editor.solve(editor.fitted, 1, torch.eye(48, 2, dtype=torch.float64)).shape == (48, 2)
+        editor.solve(editor.fitted, 2, [torch.zeros(48, 1)])
+    several = [torch.eye(48, size, dtype=torch.float64) for size in (2, 1, 3)]
+    together = editor.solve(editor.fitted, 1, several)
+    assert [answer.shape for answer in together] == [keys.shape for keys in several]
+    for keys, answer in zip(several, together, strict=True):
+        torch.testing.assert_close(answer, *editor.solve(editor.fitted, 1, [keys]), rtol=1e-12, atol=1e-14)
 
 
 @pytest.mark.parametrize(("kind", "config"), [*SPREAD, (ROME, ROMEConfig)])

@@ -42,11 +42,13 @@ def _seen(model: Any, do: Callable[[], object]) -> set[bool]:
     return seen
 
 
-def test_scores_and_their_noise_are_in_tf32_and_second_moments_are_not(
+def test_scores_and_their_noise_are_in_tf32_and_second_moments_and_the_trial_are_not(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model, tokenizer = _model(monkeypatch), tiny_tokenizer()
     scorer = TrieScorer(model, tokenizer)
+    assert _seen(model, lambda: scorer.support) == {False}
+    assert scorer.support.layout == "packed"
     assert _seen(model, lambda: scorer.score(CLOZES)) == {True}
     assert _seen(model, lambda: measure_noise(scorer, CLOZES, quick=True)) == {True}
     parts = model_parts(model)
@@ -65,6 +67,20 @@ def test_blocks_nest_and_leave_the_switch_as_it_was(monkeypatch: pytest.MonkeyPa
         assert not switch.allow_tf32
     with evaluating(model), evaluating(other):
         assert switch.allow_tf32
+
+
+def test_attention_that_plans_for_each_shape_is_off_while_a_model_is_used_and_on_again_after() -> None:
+    """On a GPU cuDNN's attention takes up to half a second for a shape that it has not seen."""
+    model, seen = tiny_model("llama"), set[bool]()
+    switch: Callable[[], bool] = torch.backends.cuda.cudnn_sdp_enabled
+    handle = model.register_forward_pre_hook(lambda *_: seen.add(switch()))
+    assert switch()
+    TrieScorer(model, tiny_tokenizer()).score(CLOZES)
+    with pytest.raises(KeyError), frozen(model), evaluating(model):
+        raise KeyError
+    handle.remove()
+    assert seen == {False}
+    assert switch()
 
 
 def test_without_a_gpu_it_is_float32_and_says_so(caplog: pytest.LogCaptureFixture) -> None:
