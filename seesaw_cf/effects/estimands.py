@@ -46,13 +46,29 @@ Method = Literal["clustered", "mixed"]
 Side = NDArray[np.bool_]
 
 
+_ORDER = ("case_id", "person", "prompt_id")
+
+
+def sorted_prompts(prompts: pd.DataFrame) -> pd.DataFrame:
+    """Return rows by case, person and prompt, in which sums have the same last digits however rows came.
+
+    Rows that are sorted are not copied.
+    """
+    same, later = np.ones(max(len(prompts) - 1, 0), bool), np.zeros(max(len(prompts) - 1, 0), bool)
+    for name in _ORDER:
+        column = prompts[name]
+        values = (column.cat.codes if isinstance(column.dtype, pd.CategoricalDtype) else column).to_numpy()
+        later |= same & (values[:-1] > values[1:])
+        same &= values[:-1] == values[1:]
+    return prompts.sort_values(list(_ORDER), kind="stable") if later.any() else prompts
+
+
 def _usable(prompts: pd.DataFrame, holds: str) -> pd.DataFrame:
-    keys = ["case_id", "person", "prompt_id"]
-    need_columns("prompts", prompts, ("editor", "edit_relation", "holds", "status", "D", *keys))
-    chosen = prompts[(held(prompts) == holds) & (prompts["status"] == "ok")]
-    if chosen.empty:
+    need_columns("prompts", prompts, ("editor", "edit_relation", "holds", "status", "D", *_ORDER))
+    there = (held(prompts) == holds) & (prompts["status"] == "ok")
+    if not there.any():
         raise RecordError(f"no scored prompts about people with holds={holds!r}; nothing to estimate.")
-    return chosen.sort_values(keys, kind="stable").reset_index(drop=True)
+    return sorted_prompts(prompts if there.all() else prompts[there]).reset_index(drop=True)
 
 
 def _codes(rows: pd.DataFrame, clusters: Mapping[str, str]) -> dict[str, NDArray[np.intp]]:

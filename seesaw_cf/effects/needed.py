@@ -19,6 +19,7 @@ from seesaw_cf.effects.groups import ALL, AXES, UNKNOWN, check_axes, held, mask,
 from seesaw_cf.effects.prompts import SCALE_COLUMNS, ScoreForm, prompt_effects
 from seesaw_cf.effects.scores import ScoreFile
 from seesaw_cf.stats import Components, contrast_components, minimum_detectable_effect, variance_components
+from seesaw_cf.stats.crossing import Codes
 from seesaw_cf.stats.planning import Precision, contrast_precision
 
 _KEYS = ["editor", "holds", "relation"]
@@ -87,7 +88,8 @@ def _precisions(prompts: pd.DataFrame, contrasts: pd.DataFrame) -> Iterator[tupl
     first = rows[0]
     own = (prompts["editor"] == first["editor"]) & (held(prompts) == first["holds"])
     asked = prompts[own if first["relation"] == ALL else own & (prompts["edit_relation"] == first["relation"])]
-    found = [_precision(asked, row) if row["stderr"] > 0 else None for row in rows]
+    edit, person = (pd.factorize(asked[name])[0] for name in ("case_id", "person"))
+    found = [_precision(asked, edit, person, row) if row["stderr"] > 0 else None for row in rows]
     tests = [p for row, p in zip(rows, found, strict=True) if p is not None and not row["mirror"]]
     parts = np.array([(p.edits, p.people, p.both) for p in tests])
     shares = parts.sum(axis=0) / parts.sum() if parts.size else parts
@@ -96,12 +98,11 @@ def _precisions(prompts: pd.DataFrame, contrasts: pd.DataFrame) -> Iterator[tupl
         yield row, precision and replace(precision, **pooled)
 
 
-def _precision(asked: pd.DataFrame, row: Row) -> Precision:
+def _precision(asked: pd.DataFrame, edit: Codes, person: Codes, row: Row) -> Precision:
     masks = {group: mask(len(asked), at) for group, at in members(asked[str(row["axis"])]).items()}
     own, nobody = masks[row["group"]], np.zeros(len(asked), bool)
     other = masks.get(row["reference"], ~own & ~masks.get(UNKNOWN, nobody))
     first, second = own & ~other, other & ~own
-    edit, person = (pd.factorize(asked[name])[0] for name in ("case_id", "person"))
     both = [np.bincount(edit[side], minlength=edit.max() + 1) > 0 for side in (first, second)]
     used = (first | second) & (both[0] & both[1])[edit]
     values = asked[SCALE_COLUMNS[row["scale"]]].to_numpy(np.float64)[used]

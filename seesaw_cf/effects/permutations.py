@@ -14,7 +14,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
 
+from seesaw_cf.effects.estimands import sorted_prompts
 from seesaw_cf.effects.groups import ALL, tags_of
 from seesaw_cf.effects.prompts import SCALE_COLUMNS
 from seesaw_cf.stats.bootstrap import Floats
@@ -77,7 +79,8 @@ class LabelledContrasts:
             rng = np.random.Generator(np.random.PCG64(seed).advance(start * self.strata.size))
             return self.p(label_orders(rng, self.strata, min(_BATCH, permutations - start)))
 
-        with ThreadPoolExecutor(_cores()) as pool:  # numpy and scipy let other threads compute meanwhile
+        # numpy and scipy let other threads compute meanwhile; threads that BLAS adds to these would only wait for them
+        with threadpool_limits(1, "blas"), ThreadPoolExecutor(_cores()) as pool:
             parts = [pool.submit(permute_batch, start) for start in range(0, permutations, _BATCH)]
             try:
                 yield lambda: np.concatenate([part.result() for part in parts])
@@ -134,7 +137,7 @@ class _Design:
 def _designs(prompts: pd.DataFrame, tested: pd.DataFrame, people: pd.DataFrame) -> Iterator[_Design]:
     keys = ["case_id", "person", "prompt_id"]
     columns = [*keys, "holds", "editor", "edit_relation", *SCALE_COLUMNS.values()]
-    chosen = prompts[columns].sort_values(keys, kind="stable")
+    chosen = sorted_prompts(prompts[columns])
     codes = np.column_stack([pd.factorize(chosen[name])[0] for name in keys])
     alike: dict[tuple[str, bytes], list[tuple[str, pd.DataFrame]]] = {}
     indices: dict[Any, NDArray[np.intp]] = chosen.groupby(["holds", "editor"], sort=True).indices  # type: ignore[assignment]

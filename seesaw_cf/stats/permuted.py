@@ -1,9 +1,9 @@
 """Contrasts between people of two kinds within edits, for many ways to label people: what a permutation test draws.
 
-The t of `Crossing` (two clusterings, by edit and by person) again, to rounding, for many labellings at once. Labels are
-few while people are many: what was measured is added up by label first, and what depends on labels follows from these
-sums. No person is on both sides of a contrast, so that a person's share is that of one side. All edits together are
-the sum of their blocks.
+The t of `Crossing` (two clusterings, by edit and by person) again, to rounding, for many labellings at once; of very
+many cells (a person under an edit) in single precision. Labels are few while people are many: what was measured is
+added up by label first, and what depends on labels follows from these sums. No person is on both sides of a contrast,
+so that a person's share is that of one side. All edits together are the sum of their blocks.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +23,10 @@ from seesaw_cf.stats.clustered import MIN_EFFECTIVE
 from seesaw_cf.stats.crossing import Codes
 
 Matrix = sparse.csr_array | Floats
-_LEAST = MIN_EFFECTIVE - 1e-6  # five equal clusters are five, whatever the last digits
+_LEAST = MIN_EFFECTIVE - 1e-4  # five equal clusters are five, whatever the last digits
+_MANY = 1 << 18
+"""Cells from which sums are taken in single precision: p of t is right to 1e-5 then, and comes in half the time."""
+_ROUNDED = 1 - 1e-3  # what such a p is multiplied by, so that equal ones stay equal: never in favour of a claim
 _SPARSE = 0.2  # below this share of filled cells a sparse product is the faster one
 
 
@@ -46,31 +50,32 @@ class _Sums:
     share: Floats
     values: Floats
 
-    def of(self, chosen: Codes) -> _Sums:
+    def of(self, chosen: NDArray[np.bool_]) -> _Sums:
         """Return some contrasts."""
         first = (self.edits[chosen], self.gap[:, chosen], self.squares[:, chosen], self.cells[..., chosen, :])
         return _Sums(*first, self.share[chosen], self.values[:, chosen])
 
-    def p(self, sides: Sequence[Floats]) -> Floats:
+    def p(self, sides: Floats) -> Floats:
         """Return p of t, (measures, contrasts, labellings).
 
         Args:
-            sides: (contrasts, labellings, people) 1.0 where a person is on the first side, and on the second.
+            sides: (contrasts, labellings, 2, people) 1.0 where a person is on this side.
         """
         k = np.maximum(self.edits, 1)
         value, (means, *squares) = self.gap / k, self.cells / k
-        share = self.share / k[..., None]
+        share = self.share / k[..., None].astype(self.share.dtype)
         scale = 1 / (1 - np.minimum(share, 0.99))
-        powers = [share * share]
-        powers.append(scale * powers[0])
-        powers += [powers[1] * share, powers[1] * powers[0], powers[1] * powers[1]]
-        powers.append(powers[-1] * share)
-        sums = np.array([[_dot(power, side) for side in sides] for power in powers])
-        bias, free, least = _satterthwaite(sums)
         weighted = scale * self.values
-        of_person = _dot(weighted, self.values) / k**2
-        for side, own, mean in zip(sides, sums[1], np.moveaxis(means, 1, 0)):
-            of_person += mean**2 * own - 2 * mean * _dot(weighted, share * side) / k
+        rows = np.empty((6 + len(weighted), *share.shape), share.dtype)  # as `_satterthwaite` names them, then s v a
+        np.multiply(share, share, out=rows[0])
+        np.multiply(scale, rows[0], out=rows[1])
+        np.multiply(rows[1], share, out=rows[2])
+        np.multiply(rows[1], rows[:2], out=rows[3:5])
+        np.multiply(rows[4], share, out=rows[5])
+        np.multiply(weighted, share, out=rows[6:])
+        sums = np.moveaxis(np.moveaxis(rows, 0, -2) @ sides.mT, (-2, -1), (0, 1)).astype(np.float64)
+        bias, free, least = _satterthwaite(sums[:6])
+        of_person = _dot(weighted, self.values) / k**2 + (means**2 * sums[1] - 2 * means * sums[6:] / k).sum(axis=1)
         squared, crossed, counts = (total / k for total in squares)
         of_cell = (squared - 2 * means * crossed + means**2 * counts).sum(axis=1)
         of_edit = np.maximum(self.squares - k * value**2, 0) / np.maximum(k * (k - 1), 1)
@@ -110,14 +115,12 @@ class _Block:
         different = {column.tobytes(): column for column in columns}  # several are one where everybody is asked once
         self._place = [list(different).index(column.tobytes()) for column in columns]
         self._columns = np.column_stack(list(different.values()))
-        shape = (n_people, self._n_edits)
-        asked = sparse.csr_array((counts, (person, edit)), shape=shape)
+        shape, at = (n_people, self._n_edits), (person.astype(np.int32), edit.astype(np.int32))  # half the bytes
+        asked = sparse.csr_array((counts, at), shape=shape)
         self._counts = _matrix(asked)
-        self._both = [
-            _matrix(sparse.hstack([sparse.csr_array((own, (person, edit)), shape=shape), asked], "csr")) for own in sums
-        ]
+        self._both = [_matrix(sparse.hstack([sparse.csr_array((own, at), shape=shape), asked], "csr")) for own in sums]
 
-    def sums(self, kinds: Codes, labels: Floats, sides: Sequence[Floats]) -> _Sums:
+    def sums(self, kinds: Codes, labels: Floats, sides: Floats) -> _Sums:
         """Add up over edits, and over the edits of each person.
 
         Args:
@@ -125,21 +128,23 @@ class _Block:
             labels: (kinds, 2, contrasts) 1.0 where such a person is on this side.
             sides: See `_Sums.p`.
         """
-        code = kinds[:, self._person] * len(kinds) + np.arange(len(kinds))[:, None]
-        code = (code * self._n_edits + self._edit).ravel()
+        size = len(labels) * len(kinds) * self._n_edits
+        place = (kinds * len(kinds) + np.arange(len(kinds))[:, None]) * self._n_edits
+        code = place.astype(np.min_scalar_type(-size)).take(self._person, axis=1)
+        code = (code + self._edit.astype(code.dtype)).ravel()
         whole = np.broadcast_to(self._columns, (len(kinds), *self._columns.shape)).reshape(code.size, -1)
-        each, size = np.arange(code.size + 1), len(labels) * len(kinds) * self._n_edits
-        by_kind = sparse.csc_array((np.ones(code.size), code, each), shape=(size, code.size)) @ whole
-        by_side = labels.reshape(len(labels), -1).T @ by_kind.reshape(len(labels), -1)
-        shape = (*labels.shape[1:], len(kinds), self._n_edits)
-        every = np.ascontiguousarray(np.moveaxis(by_side.reshape(*shape, -1), -1, 0))[self._place]
-        (n, nn), (y, yn, yy) = every[:2], every[2:].reshape(3, self._measures, *shape)
-        count = n.sum(axis=0)
-        both = (n > 0).all(axis=0)
+        each = np.arange(code.size + 1)
+        by_kind = sparse.csc_array((np.ones(code.size, whole.dtype), code, each), shape=(size, code.size)) @ whole
+        of_column = np.ascontiguousarray(by_kind.reshape(len(labels), -1, whole.shape[1]).transpose(2, 0, 1))
+        by_side = labels.reshape(len(labels), -1).T @ of_column
+        every = by_side.reshape(-1, *labels.shape[1:], len(kinds), self._n_edits)[self._place]
+        (n, nn), (y, yn, yy) = every[:2], every[2:].reshape(3, self._measures, *every.shape[1:])
+        count = n[0] + n[1]
+        both = (n[0] > 0) & (n[1] > 0)
         inverse = both / np.maximum(n, 1)
         wider = both * np.sqrt(count / np.maximum(count - 1, 1))  # the other people of an edit are known to be a sample
         wide = wider * inverse
-        middle = (y.sum(axis=1) / np.maximum(count, 1))[:, None]
+        middle = ((y[:, 0] + y[:, 1]) / np.maximum(count, 1))[:, None]
         mean = y * inverse
         gap = mean[:, 0] - mean[:, 1]
         apart = yn - middle * nn
@@ -149,16 +154,16 @@ class _Block:
             _dot(apart, wide * inverse),
             np.broadcast_to(_dot(inverse * inverse, nn), y.shape[:-1]),
         ]
-        share = self._own(self._counts, inverse[None], sides)
-        values = [self._own(both, np.array([wide, -wide * own]), sides) for both, own in zip(self._both, middle)]
-        return _Sums(both.sum(axis=-1), gap.sum(axis=-1), _dot(gap, gap), np.array(cells), share, np.array(values))
-
-    def _own(self, matrix: Matrix, of_edits: Floats, sides: Sequence[Floats]) -> Floats:
-        """Return (contrasts, labellings, people) of (people, parts x edits) and (parts, sides, ..., edits)."""
-        parts = of_edits.reshape(len(of_edits), -1, self._n_edits).transpose(0, 2, 1)
-        whole = np.asarray(matrix @ parts.reshape(len(of_edits) * self._n_edits, -1)).T
-        first, second = whole.reshape(*of_edits.shape[1:-1], -1)
-        return np.asarray(first * sides[0] + second * sides[1])
+        weights = [inverse[None], *(np.array([wide, -wide * own]) for own in middle)]
+        of_people = np.empty((len(weights), *sides.shape[:2], sides.shape[-1]), sides.dtype)
+        for out, matrix, own in zip(of_people, [self._counts, *self._both], weights):
+            parts = own.reshape(len(own), -1, self._n_edits).transpose(0, 2, 1)  # (people, parts x edits) times it
+            whole = np.asarray(matrix @ parts.reshape(len(own) * self._n_edits, -1)).T
+            first, second = whole.reshape(*own.shape[1:-1], -1)
+            np.multiply(first, sides[..., 0, :], out=out)
+            out += second * sides[..., 1, :]
+        totals = np.count_nonzero(both, axis=-1), gap.sum(axis=-1), _dot(gap, gap), np.array(cells)
+        return _Sums(*totals, of_people[0], of_people[1:])
 
 
 class LabelledPeople:
@@ -189,14 +194,16 @@ class LabelledPeople:
         means = np.array([np.bincount(edit, column) for column in values.T]) / np.bincount(edit)
         cell, code = np.unique(edit * n_people + person, return_inverse=True)
         edits, people = np.divmod(cell, n_people)
-        n = np.bincount(code).astype(np.float64)
+        self._dtype: Any = np.float64 if len(cell) < _MANY else np.float32
+        n: Floats = np.asarray(np.bincount(code), self._dtype)
         # what an edit does to everybody cancels in every contrast; without it less is lost to rounding
         sums = np.array([np.bincount(code, column - mean[edit]) for column, mean in zip(values.T, means)])
         ends = [0, *(np.flatnonzero(np.diff(within[first])) + 1), len(first)]  # edits of a block follow each other
         self.n_blocks, self._measures, self._n_people, self._blocks = len(ends), len(sums), n_people, []
         for start, stop in pairwise(ends):
             rows = slice(*np.searchsorted(edits, [start, stop]))
-            self._blocks.append(_Block(edits[rows] - start, people[rows], n[rows], sums[:, rows], n_people))
+            own: Floats = np.asarray(sums[:, rows], self._dtype)
+            self._blocks.append(_Block(edits[rows] - start, people[rows], n[rows], own, n_people))
 
     def p(self, kinds: Codes, member: Floats, other: Floats, tested: NDArray[np.bool_] | None = None) -> Floats:
         """Return the two-sided p of t with Satterthwaite's degrees of freedom.
@@ -210,16 +217,18 @@ class LabelledPeople:
             (1 + blocks, measures, labellings, contrasts); NaN below the floor of effective edits or people on a side,
             and for what is not computed.
         """
+        member, other = member.astype(self._dtype), other.astype(self._dtype)
         labels = np.stack([member, other], axis=1)
-        sides = [side.T.take(kinds, axis=1) for side in (member, other)]
-        of_blocks = [[side[..., block.people] for side in sides] for block in self._blocks]
+        sides = labels.T.take(kinds, axis=2).swapaxes(1, 2)
+        of_blocks = [sides[..., block.people] for block in self._blocks]
         parts = [block.sums(kinds[:, block.people], labels, own) for block, own in zip(self._blocks, of_blocks)]
-        out = np.full((self.n_blocks, self._measures, *sides[0].shape[:2]), np.nan)
+        out = np.full((self.n_blocks, self._measures, *sides.shape[:2]), np.nan)
         for at, (sums, own) in enumerate([(self._total(parts), sides), *zip(parts, of_blocks)]):
-            chosen = np.arange(len(out[0, 0])) if tested is None else np.flatnonzero(tested[at])
-            if chosen.size:
-                out[at][:, chosen] = sums.of(chosen).p([side[chosen] for side in own])
-        return out.swapaxes(2, 3)
+            if tested is None or tested[at].all():
+                out[at] = sums.p(own)
+            elif tested[at].any():
+                out[at][:, tested[at]] = sums.of(tested[at]).p(own[tested[at]])
+        return out.swapaxes(2, 3) * (_ROUNDED if self._dtype == np.float32 else 1.0)
 
     def _total(self, parts: Sequence[_Sums]) -> _Sums:
         """Return the sums of all edits together, of all people with labels."""
@@ -227,7 +236,7 @@ class LabelledPeople:
         for field in fields(_Sums):
             values = [getattr(part, field.name) for part in parts]
             if field.name in ("share", "values"):
-                whole = np.zeros((*values[0].shape[:-1], self._n_people))
+                whole = np.zeros((*values[0].shape[:-1], self._n_people), self._dtype)
                 for block, own in zip(self._blocks, values):
                     whole[..., block.people] += own
                 total.append(whole)
@@ -242,7 +251,7 @@ def _matrix(whole: sparse.csr_array) -> Matrix:
 
 def _dot(first: Floats, second: Floats) -> Floats:
     """Return sums of products over the last axis."""
-    return np.asarray(np.einsum("...e,...e->...", first, second))
+    return np.asarray(np.vecdot(first, second), np.float64)
 
 
 def _satterthwaite(powers: Floats) -> tuple[Floats, Floats, Floats]:
