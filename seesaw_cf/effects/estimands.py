@@ -54,13 +54,19 @@ def sorted_prompts(prompts: pd.DataFrame) -> pd.DataFrame:
 
     Rows that are sorted are not copied.
     """
+    return prompts if _in_order(prompts) else prompts.sort_values(list(_ORDER), kind="stable")
+
+
+def _in_order(prompts: pd.DataFrame) -> bool:
     same, later = np.ones(max(len(prompts) - 1, 0), bool), np.zeros(max(len(prompts) - 1, 0), bool)
     for name in _ORDER:
         column = prompts[name]
         values = (column.cat.codes if isinstance(column.dtype, pd.CategoricalDtype) else column).to_numpy()
+        if column.isna().any():  # has no order of its own
+            return False
         later |= same & (values[:-1] > values[1:])
         same &= values[:-1] == values[1:]
-    return prompts.sort_values(list(_ORDER), kind="stable") if later.any() else prompts
+    return not later.any()
 
 
 def _usable(prompts: pd.DataFrame, holds: str) -> pd.DataFrame:

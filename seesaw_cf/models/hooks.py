@@ -18,6 +18,7 @@ from seesaw_cf.models.tf32 import products_of
 
 _LOCKS: WeakKeyDictionary[nn.Module, threading.RLock] = WeakKeyDictionary()
 _MAKING = threading.Lock()
+_CUDNN: list[bool] = []  # whether cuDNN's attention was on, for each block that keeps it out
 
 
 class StopForward(BaseException):
@@ -146,14 +147,19 @@ def attention_of_any_shape() -> Iterator[None]:
     """Keep cuDNN's attention out while the block runs.
 
     On a GPU it builds a plan for every shape that it has not seen, up to half a second forward and half a second
-    backward, and every pass here has a shape of its own.
+    backward, and every pass here has a shape of its own. The switch is the process's: it is put back after the last
+    block of any thread.
     """
-    before = torch.backends.cuda.cudnn_sdp_enabled()
-    torch.backends.cuda.enable_cudnn_sdp(False)
+    with _MAKING:
+        _CUDNN.append(torch.backends.cuda.cudnn_sdp_enabled())
+        torch.backends.cuda.enable_cudnn_sdp(False)
     try:
         yield
     finally:
-        torch.backends.cuda.enable_cudnn_sdp(before)
+        with _MAKING:
+            if len(_CUDNN) == 1:
+                torch.backends.cuda.enable_cudnn_sdp(_CUDNN[0])
+            _CUDNN.pop()
 
 
 @contextlib.contextmanager

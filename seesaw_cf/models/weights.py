@@ -202,8 +202,10 @@ def parameter_hashes(
     chosen = sorted(state if names is None else names)
     if missing := [name for name in chosen if name not in state]:
         raise DeltaMismatchError(f"{type(model).__name__} has no tensor {shown(missing)}. Use the model of the delta.")
-    with ThreadPoolExecutor(_HASHERS) as pool:
-        return dict(zip(chosen, pool.map(hash_of or hash_tensor, (state[name] for name in chosen)), strict=True))
+    tensors = [state[name] for name in chosen]
+    apart = hash_of is None and {tensor.device.type for tensor in tensors} <= _FROM_THREADS
+    with ThreadPoolExecutor(_HASHERS if apart else 1) as pool:
+        return dict(zip(chosen, pool.map(hash_of or hash_tensor, tensors), strict=True))
 
 
 def digest(hashes: Mapping[str, str]) -> str:
@@ -262,7 +264,9 @@ def tensor_bytes(tensor: Tensor) -> memoryview:
 
 _HASHERS = 8
 """Threads that hash: SHA-256 takes a second a gigabyte and lets the others run."""
-_BLOCK = 2**26
+_FROM_THREADS = {"cpu", "cuda"}
+"""Devices that several threads may read from at once: MPS may not."""
+_BLOCK = 2**24
 """Bytes of a tensor that are moved off a GPU at once."""
 _WORDS = 2**22
 """Words of a tensor, of four bytes at most, that are summed at once."""

@@ -25,7 +25,7 @@ from seesaw_cf.stats.crossing import Codes
 Matrix = sparse.csr_array | Floats
 _LEAST = MIN_EFFECTIVE - 1e-4  # five equal clusters are five, whatever the last digits
 _MANY = 1 << 18
-"""Cells from which sums are taken in single precision: p of t is right to 1e-5 then, and comes in half the time."""
+"""Cells from which sums are taken in single precision, in half the time: p of t above 1e-20 is right to 1e-5 then."""
 _ROUNDED = 1 - 1e-3  # what such a p is multiplied by, so that equal ones stay equal: never in favour of a claim
 _SPARSE = 0.2  # below this share of filled cells a sparse product is the faster one
 
@@ -130,8 +130,9 @@ class _Block:
         """
         size = len(labels) * len(kinds) * self._n_edits
         place = (kinds * len(kinds) + np.arange(len(kinds))[:, None]) * self._n_edits
-        code = place.astype(np.min_scalar_type(-size)).take(self._person, axis=1)
-        code = (code + self._edit.astype(code.dtype)).ravel()
+        whole_numbers = np.int32 if size <= 2**31 else np.int64
+        code = place.astype(whole_numbers).take(self._person, axis=1)
+        code = (code + self._edit.astype(whole_numbers)).ravel()
         whole = np.broadcast_to(self._columns, (len(kinds), *self._columns.shape)).reshape(code.size, -1)
         each = np.arange(code.size + 1)
         by_kind = sparse.csc_array((np.ones(code.size, whole.dtype), code, each), shape=(size, code.size)) @ whole

@@ -7,6 +7,8 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from seesaw_cf.effects.estimands import (
     distribution_changes,
@@ -14,6 +16,7 @@ from seesaw_cf.effects.estimands import (
     excess_over_control,
     group_contrasts,
     noise_floor,
+    sorted_prompts,
     stratify,
     toward_truth,
 )
@@ -127,3 +130,22 @@ def test_noise_floor_is_the_largest_group_effect_of_scoring_alone() -> None:
     assert noise_floor(table(rows), table(rows)) == 0
     with pytest.raises(RecordError, match="no scored pre-edit prompt in common"):
         noise_floor(table(rows), table([row | {"case_id": 7} for row in rows]))
+
+
+@given(
+    rows=st.lists(st.tuples(st.integers(0, 2), st.sampled_from(["a", "b", "c"]), st.integers(0, 1)), max_size=12),
+    kind=st.sampled_from(["str", "object", "category"]),
+    missing=st.booleans(),
+)
+@example(rows=[(0, "c", 0), (0, "a", 0)], kind="category", missing=True)
+def test_rows_in_order_are_the_same_object_and_others_are_sorted(
+    rows: list[tuple[int, str, int]], kind: str, missing: bool
+) -> None:
+    keys = ["case_id", "person", "prompt_id"]
+    frame = pd.DataFrame(rows, columns=keys).assign(at=range(len(rows)))
+    person = [None if missing and name == "c" else name for name in frame["person"]]
+    frame["person"] = pd.Series(person, dtype=object).astype(kind)  # type: ignore[call-overload]
+    expected = frame.sort_values(keys, kind="stable")
+    found = sorted_prompts(frame)
+    pd.testing.assert_frame_equal(found, expected)
+    assert sorted_prompts(expected) is expected or missing

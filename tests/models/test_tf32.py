@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -80,6 +81,17 @@ def test_attention_that_plans_for_each_shape_is_off_while_a_model_is_used_and_on
         raise KeyError
     handle.remove()
     assert seen == {False}
+    assert switch()
+
+
+def test_attention_is_back_after_the_last_of_blocks_that_overlap() -> None:
+    """As of two threads with a model each."""
+    switch: Callable[[], bool] = torch.backends.cuda.cudnn_sdp_enabled
+    with ExitStack() as first, ExitStack() as second:
+        for stack in (first, second):
+            stack.enter_context(evaluating(tiny_model("llama")))
+        first.close()
+        assert not switch()
     assert switch()
 
 
