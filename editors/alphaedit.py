@@ -22,7 +22,7 @@ from seesaw_cf.editors.locate.fitted import Fitted, parts_for, require
 from seesaw_cf.editors.locate.method import SpreadEdit
 from seesaw_cf.editors.locate.moment_files import read, write
 from seesaw_cf.editors.locate.positions import prepare
-from seesaw_cf.editors.locate.solve import check_keys
+from seesaw_cf.editors.locate.solve import check_keys, key_groups
 from seesaw_cf.editors.locate.spread import keys_of
 from seesaw_cf.models.editor import Diagnostics
 from seesaw_cf.models.hooks import frozen
@@ -163,8 +163,9 @@ class AlphaEdit(SpreadEdit):
         """
         if layer not in self.bases:
             raise EditError(f"AlphaEdit: no null space of layer {layer}, only of {sorted(self.bases)}. Call fit first.")
-        basis = self.bases[layer].to(float64_device(keys[0].device))
-        return [self._solve(layer, basis, own) for own in keys]
+        groups = key_groups(keys)
+        basis = self.bases[layer].to(float64_device(groups[0].device))
+        return [self._solve(layer, basis, own) for own in groups]
 
     def _solve(self, layer: int, basis: Tensor, keys: Tensor) -> Tensor:
         check_keys(keys, len(basis))

@@ -14,6 +14,7 @@ from seesaw_cf.base.errors import EditError
 from seesaw_cf.editors.locate.config import LocateThenEditConfig
 from seesaw_cf.editors.locate.fitted import Fitted
 from seesaw_cf.editors.locate.method import SpreadEdit
+from seesaw_cf.editors.locate.solve import key_groups
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,9 +52,9 @@ class EMMET(SpreadEdit):
 
     def solve(self, fitted: Fitted, layer: int, keys: Sequence[Tensor]) -> Sequence[Tensor]:
         """Return A = D K (K^T D K + slack I)^-1 of each group, (d_ff, n) in float64."""
-        weight = self.config.moment_weight
-        factor = fitted.factor(layer, keys[0], self.config.norm_weight / weight)
-        return [self._solve(layer, own, solved / weight) for own, solved in factor.inverse_times_each(keys)]
+        groups, weight = key_groups(keys), self.config.moment_weight
+        factor = fitted.factor(layer, groups[0], self.config.norm_weight / weight)
+        return [self._solve(layer, own, solved / weight) for own, solved in factor.inverse_times_each(groups)]
 
     def _solve(self, layer: int, keys: Tensor, spread_keys: Tensor) -> Tensor:
         config = self.config

@@ -12,6 +12,7 @@ from seesaw_cf.base.arguments import check_public
 from seesaw_cf.editors.locate.config import LocateThenEditConfig
 from seesaw_cf.editors.locate.fitted import Fitted
 from seesaw_cf.editors.locate.method import SpreadEdit
+from seesaw_cf.editors.locate.solve import key_groups
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,7 +49,8 @@ class MEMIT(SpreadEdit):
 
     def solve(self, fitted: Fitted, layer: int, keys: Sequence[Tensor]) -> Sequence[Tensor]:
         """Return A = (lambda C + K K^T)^-1 K of each group, (d_ff, n) in float64."""
-        return fitted.factor(layer, keys[0]).regularised(keys, self.config.moment_weight)
+        groups = key_groups(keys)
+        return fitted.factor(layer, groups[0]).regularised(groups, self.config.moment_weight)
 
 
 check_public(globals())

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from seesaw_cf.base.checks import shown
 from seesaw_cf.base.errors import EditError
 from seesaw_cf.models.wide import in_float64
 
@@ -34,6 +35,19 @@ def check_keys(keys: Tensor, size: int) -> None:
     """
     if keys.ndim != 2 or len(keys) != size:
         raise EditError(f"keys of shape {tuple(keys.shape)}, expected ({size}, number of keys): d_ff rows.")
+
+
+def key_groups(groups: Sequence[Tensor]) -> list[Tensor]:
+    """Return the keys of each group.
+
+    Raises:
+        EditError: There are none, or something else is among them.
+    """
+    found = list(groups)
+    strange = [type(keys).__name__ for keys in found if not isinstance(keys, Tensor)]
+    if strange or not found:
+        raise EditError(f"keys: got {shown(strange) if strange else 'no group'}, expected a tensor for each group.")
+    return found
 
 
 @dataclass(frozen=True)

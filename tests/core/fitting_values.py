@@ -186,7 +186,7 @@ FITTING: dict[str, Made] = {
     "path:write": lambda: HERE / "file",
     "paths": lambda: [run_folder() / "cases.parquet"],
     "parts:changes": lambda: model_parts(model()[0]),
-    "keys:solve": lambda: torch.ones(editor(MEMIT).fitted.moments[1].matrix.shape[0], 1, dtype=torch.float64),
+    "keys:solve": lambda: [torch.ones(editor(MEMIT).fitted.moments[1].matrix.shape[0], 1, dtype=torch.float64)],
     "layer:solve": lambda: 1,
     "person": lambda: np.arange(N) % 3,
     "person_values": lambda: np.arange(3.0),

@@ -38,6 +38,8 @@ def test_keys_and_layers_of_solve(kind: Any, config: Any) -> None:
     for shape in ((), (48,), (2, 3), (3, 48), (48, 1, 1)):
         with pytest.raises(EditError, match=r"expected \(48, number of keys\)"):
             editor.solve(editor.fitted, 1, [torch.zeros(shape, dtype=torch.float64)])
+    with pytest.raises(EditError, match="keys: got no group, expected a tensor for each group"):
+        editor.solve(editor.fitted, 1, [])
     with pytest.raises(EditError, match=r"of layer 2, only of \[1\]"):
         editor.solve(editor.fitted, 2, [torch.zeros(48, 1)])
     several = [torch.eye(48, size, dtype=torch.float64) for size in (2, 1, 3)]
