@@ -168,7 +168,7 @@ def new_shapes(model: Any, tokens: Any, work: list[Cloze]) -> dict[str, float]:
     scorer, most = TrieScorer(model, tokens), len(work) // 2
     scorer.score(work[:FEW])
     without = _seconds(model, lambda: scorer.score(work[:most]))
-    with mock.patch.object(hooks, "attention_of_any_shape", contextlib.nullcontext):
+    with mock.patch.object(hooks, "without_cudnn_attention", contextlib.nullcontext):
         return {"without": without, "with": _seconds(model, lambda: scorer.score(work[: most - 1]))}
 
 

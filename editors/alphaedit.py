@@ -113,8 +113,7 @@ class AlphaEdit(SpreadEdit):
 
     def _null_space(self, moment: Tensor, layer: int, device: torch.device) -> Tensor:
         room = free_memory(device) > _WORK * 8 * moment.numel()
-        wide = in_float64(moment.to(device if room else "cpu"))
-        values, vectors = torch.linalg.eigh(wide)
+        values, vectors = torch.linalg.eigh(in_float64(moment.to(float64_device(device) if room else "cpu")))
         small = values < self.config.null_threshold
         if not bool(small.any()):
             raise EditError(

@@ -113,7 +113,8 @@ class SpreadEdit(LocateThenEdit):
         """Return A of each group, (d_ff, n) in float64, of the layer's change R A^T.
 
         Args:
-            fitted, layer: What the model is known by.
+            fitted: Second moments of the model.
+            layer: The block that changes.
             keys: K of each group, (d_ff, n); R is (d, n). See `spread`.
         """
 

@@ -43,11 +43,11 @@ def key_groups(groups: Sequence[Tensor]) -> list[Tensor]:
     Raises:
         EditError: There are none, or something else is among them.
     """
-    found = list(groups)
-    strange = [type(keys).__name__ for keys in found if not isinstance(keys, Tensor)]
-    if strange or not found:
+    matrices = list(groups)
+    strange = [type(keys).__name__ for keys in matrices if not isinstance(keys, Tensor)]
+    if strange or not matrices:
         raise EditError(f"keys: got {shown(strange) if strange else 'no group'}, expected a tensor for each group.")
-    return found
+    return matrices
 
 
 @dataclass(frozen=True)

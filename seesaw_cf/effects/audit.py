@@ -18,7 +18,7 @@ from seesaw_cf.base.checks import seed as check_seed
 from seesaw_cf.base.errors import RecordError
 from seesaw_cf.base.types import Estimate
 from seesaw_cf.effects.adjusted import ESTIMANDS, without_covariates
-from seesaw_cf.effects.estimands import Method, group_contrasts, sorted_prompts, toward_truth
+from seesaw_cf.effects.estimands import Method, group_contrasts, sort_prompts, toward_truth
 from seesaw_cf.effects.groups import ALL, AXES, CLUSTERS, SCALES, UNKNOWN, members, need_columns
 from seesaw_cf.effects.permutations import LabelledContrasts
 from seesaw_cf.effects.prompts import ScoreForm
@@ -204,7 +204,7 @@ def auditing(
     if estimand is None:  # for want of memory: the rows are copied several times
         usable = usable.filter(items=list(dict.fromkeys([*CONTRAST_COLUMNS, *axes, *clusters.values()])))
     there = (usable["status"] == "ok") & usable["holds"].isin(list(holds))
-    usable = sorted_prompts(usable if there.all() else usable[there])  # once for all contrasts
+    usable = sort_prompts(usable if there.all() else usable[there])  # once for all contrasts
     chosen = None if estimand is None else ESTIMANDS[one_of("estimand", estimand, ESTIMANDS)]
     options: dict[str, Any] = {"clusters": clusters, "method": settings.method, "estimand": chosen}
     tables = [_contrasts(usable, kind, axis, reference or {}, options) for kind in holds for axis in axes]

@@ -49,7 +49,7 @@ Side = NDArray[np.bool_]
 _ORDER = ("case_id", "person", "prompt_id")
 
 
-def sorted_prompts(prompts: pd.DataFrame) -> pd.DataFrame:
+def sort_prompts(prompts: pd.DataFrame) -> pd.DataFrame:
     """Return rows by case, person and prompt, in which sums have the same last digits however rows came.
 
     Rows that are sorted are not copied.
@@ -62,7 +62,7 @@ def _in_order(prompts: pd.DataFrame) -> bool:
     for name in _ORDER:
         column = prompts[name]
         values = (column.cat.codes if isinstance(column.dtype, pd.CategoricalDtype) else column).to_numpy()
-        if column.isna().any():  # has no order of its own
+        if column.isna().any():  # missing keys have no order
             return False
         later |= same & (values[:-1] > values[1:])
         same &= values[:-1] == values[1:]
@@ -74,7 +74,7 @@ def _usable(prompts: pd.DataFrame, holds: str) -> pd.DataFrame:
     there = (held(prompts) == holds) & (prompts["status"] == "ok")
     if not there.any():
         raise RecordError(f"no scored prompts about people with holds={holds!r}; nothing to estimate.")
-    return sorted_prompts(prompts if there.all() else prompts[there]).reset_index(drop=True)
+    return sort_prompts(prompts if there.all() else prompts[there]).reset_index(drop=True)
 
 
 def _codes(rows: pd.DataFrame, clusters: Mapping[str, str]) -> dict[str, NDArray[np.intp]]:

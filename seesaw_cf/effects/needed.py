@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from seesaw_cf.base.checks import one_of
 from seesaw_cf.base.errors import RecordError
@@ -89,7 +90,13 @@ def _precisions(prompts: pd.DataFrame, contrasts: pd.DataFrame) -> Iterator[tupl
     own = (prompts["editor"] == first["editor"]) & (held(prompts) == first["holds"])
     asked = prompts[own if first["relation"] == ALL else own & (prompts["edit_relation"] == first["relation"])]
     edit, person = (pd.factorize(asked[name])[0] for name in ("case_id", "person"))
-    found = [_precision(asked, edit, person, row) if row["stderr"] > 0 else None for row in rows]
+    masks = {
+        axis: {group: mask(len(asked), at) for group, at in members(asked[axis]).items()}
+        for axis in {str(row["axis"]) for row in rows}
+    }
+    found = [
+        _precision(asked, edit, person, masks[str(row["axis"])], row) if row["stderr"] > 0 else None for row in rows
+    ]
     tests = [p for row, p in zip(rows, found, strict=True) if p is not None and not row["mirror"]]
     parts = np.array([(p.edits, p.people, p.both) for p in tests])
     shares = parts.sum(axis=0) / parts.sum() if parts.size else parts
@@ -98,8 +105,9 @@ def _precisions(prompts: pd.DataFrame, contrasts: pd.DataFrame) -> Iterator[tupl
         yield row, precision and replace(precision, **pooled)
 
 
-def _precision(asked: pd.DataFrame, edit: Codes, person: Codes, row: Row) -> Precision:
-    masks = {group: mask(len(asked), at) for group, at in members(asked[str(row["axis"])]).items()}
+def _precision(
+    asked: pd.DataFrame, edit: Codes, person: Codes, masks: Mapping[str, NDArray[np.bool_]], row: Row
+) -> Precision:
     own, nobody = masks[row["group"]], np.zeros(len(asked), bool)
     other = masks.get(row["reference"], ~own & ~masks.get(UNKNOWN, nobody))
     first, second = own & ~other, other & ~own

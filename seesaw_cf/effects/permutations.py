@@ -16,7 +16,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from seesaw_cf.effects.estimands import sorted_prompts
+from seesaw_cf.effects.estimands import sort_prompts
 from seesaw_cf.effects.groups import ALL, tags_of
 from seesaw_cf.effects.prompts import SCALE_COLUMNS
 from seesaw_cf.stats.bootstrap import Floats
@@ -137,7 +137,7 @@ class _Design:
 def _designs(prompts: pd.DataFrame, tested: pd.DataFrame, people: pd.DataFrame) -> Iterator[_Design]:
     keys = ["case_id", "person", "prompt_id"]
     columns = [*keys, "holds", "editor", "edit_relation", *SCALE_COLUMNS.values()]
-    chosen = sorted_prompts(prompts[columns])
+    chosen = sort_prompts(prompts[columns])
     codes = np.column_stack([pd.factorize(chosen[name])[0] for name in keys])
     alike: dict[tuple[str, bytes], list[tuple[str, pd.DataFrame]]] = {}
     indices: dict[Any, NDArray[np.intp]] = chosen.groupby(["holds", "editor"], sort=True).indices  # type: ignore[assignment]

@@ -18,7 +18,7 @@ from seesaw_cf.models.tf32 import products_of
 
 _LOCKS: WeakKeyDictionary[nn.Module, threading.RLock] = WeakKeyDictionary()
 _MAKING = threading.Lock()
-_CUDNN: list[bool] = []  # whether cuDNN's attention was on, for each block that keeps it out
+_CUDNN_BEFORE: list[bool] = []  # whether cuDNN's attention was on, for each block that keeps it out
 
 
 class StopForward(BaseException):
@@ -138,28 +138,28 @@ def alone(model: nn.Module) -> Iterator[None]:
     """
     with _MAKING:
         lock = _LOCKS.setdefault(model, threading.RLock())
-    with lock, products_of(model), attention_of_any_shape():
+    with lock, products_of(model), without_cudnn_attention():
         yield
 
 
 @contextlib.contextmanager
-def attention_of_any_shape() -> Iterator[None]:
+def without_cudnn_attention() -> Iterator[None]:
     """Keep cuDNN's attention out while the block runs.
 
     On a GPU it builds a plan for every shape that it has not seen, up to half a second forward and half a second
-    backward, and every pass here has a shape of its own. The switch is the process's: it is put back after the last
+    backward, and each pass here has another shape. The switch is the process's: it is put back after the last
     block of any thread.
     """
     with _MAKING:
-        _CUDNN.append(torch.backends.cuda.cudnn_sdp_enabled())
+        _CUDNN_BEFORE.append(torch.backends.cuda.cudnn_sdp_enabled())
         torch.backends.cuda.enable_cudnn_sdp(False)
     try:
         yield
     finally:
         with _MAKING:
-            if len(_CUDNN) == 1:
-                torch.backends.cuda.enable_cudnn_sdp(_CUDNN[0])
-            _CUDNN.pop()
+            if len(_CUDNN_BEFORE) == 1:
+                torch.backends.cuda.enable_cudnn_sdp(_CUDNN_BEFORE[0])
+            _CUDNN_BEFORE.pop()
 
 
 @contextlib.contextmanager

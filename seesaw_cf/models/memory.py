@@ -30,8 +30,8 @@ def free_memory(device: torch.device) -> int:
     of one `torchrun` on a machine share its memory, and each has a GPU of its own.
     """
     if device.type == "cuda":  # what torch holds and nothing uses is free, too
-        kept = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
-        return int(torch.cuda.mem_get_info(device)[0]) + kept
+        unused = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+        return int(torch.cuda.mem_get_info(device)[0]) + unused
     available = re.search(r"^MemAvailable: +(\d+) kB$", _text(_MEMORY), re.MULTILINE)
     free = int(available[1]) * 1024 if available else physical_memory() // 2
     free = min([free, *(max(limit - used, 0) for limit, used in _limits())])

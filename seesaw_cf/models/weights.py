@@ -203,8 +203,8 @@ def parameter_hashes(
     if missing := [name for name in chosen if name not in state]:
         raise DeltaMismatchError(f"{type(model).__name__} has no tensor {shown(missing)}. Use the model of the delta.")
     tensors = [state[name] for name in chosen]
-    apart = hash_of is None and {tensor.device.type for tensor in tensors} <= _FROM_THREADS
-    with ThreadPoolExecutor(_HASHERS if apart else 1) as pool:
+    parallel = hash_of is None and {tensor.device.type for tensor in tensors} <= _THREAD_SAFE
+    with ThreadPoolExecutor(_HASH_THREADS if parallel else 1) as pool:
         return dict(zip(chosen, pool.map(hash_of or hash_tensor, tensors), strict=True))
 
 
@@ -226,9 +226,9 @@ def _blocks(tensor: Tensor) -> Iterator[memoryview]:
     if tensor.device.type != "cuda":
         yield tensor_bytes(tensor)
         return
-    held = tensor.detach().contiguous().reshape(-1).view(torch.uint8)
-    buffer = torch.empty(min(len(held), _BLOCK), dtype=torch.uint8, pin_memory=True)
-    for part in held.split(_BLOCK):
+    whole = tensor.detach().contiguous().reshape(-1).view(torch.uint8)
+    buffer = torch.empty(min(len(whole), _BLOCK), dtype=torch.uint8, pin_memory=True)
+    for part in whole.split(_BLOCK):
         yield buffer[: len(part)].copy_(part).numpy().data
 
 
@@ -262,9 +262,9 @@ def tensor_bytes(tensor: Tensor) -> memoryview:
     return tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data
 
 
-_HASHERS = 8
+_HASH_THREADS = 8
 """Threads that hash: SHA-256 takes a second a gigabyte and lets the others run."""
-_FROM_THREADS = {"cpu", "cuda"}
+_THREAD_SAFE = {"cpu", "cuda"}
 """Devices that several threads may read from at once: MPS may not."""
 _BLOCK = 2**24
 """Bytes of a tensor that are moved off a GPU at once."""

@@ -24,9 +24,9 @@ from seesaw_cf.stats.crossing import Codes
 
 Matrix = sparse.csr_array | Floats
 _LEAST = MIN_EFFECTIVE - 1e-4  # five equal clusters are five, whatever the last digits
-_MANY = 1 << 18
+_SINGLE_FROM = 1 << 18
 """Cells from which sums are taken in single precision, in half the time: p of t above 1e-20 is right to 1e-5 then."""
-_ROUNDED = 1 - 1e-3  # what such a p is multiplied by, so that equal ones stay equal: never in favour of a claim
+_TIE_SLACK = 1 - 1e-3  # what such a p is multiplied by, so that equal ones stay equal: never in favour of a claim
 _SPARSE = 0.2  # below this share of filled cells a sparse product is the faster one
 
 
@@ -66,14 +66,16 @@ class _Sums:
         share = self.share / k[..., None].astype(self.share.dtype)
         scale = 1 / (1 - np.minimum(share, 0.99))
         weighted = scale * self.values
-        rows = np.empty((6 + len(weighted), *share.shape), share.dtype)  # as `_satterthwaite` names them, then s v a
-        np.multiply(share, share, out=rows[0])
-        np.multiply(scale, rows[0], out=rows[1])
-        np.multiply(rows[1], share, out=rows[2])
-        np.multiply(rows[1], rows[:2], out=rows[3:5])
-        np.multiply(rows[4], share, out=rows[5])
-        np.multiply(weighted, share, out=rows[6:])
-        sums = np.moveaxis(np.moveaxis(rows, 0, -2) @ sides.mT, (-2, -1), (0, 1)).astype(np.float64)
+        terms = np.empty((6 + len(weighted), *share.shape), share.dtype)
+        a2, s2, s3, s4, r4, r5 = terms[:6]  # as `_satterthwaite` names their sums
+        np.multiply(share, share, out=a2)
+        np.multiply(scale, a2, out=s2)
+        np.multiply(s2, share, out=s3)
+        np.multiply(s2, a2, out=s4)
+        np.multiply(s2, s2, out=r4)
+        np.multiply(r4, share, out=r5)
+        np.multiply(weighted, share, out=terms[6:])
+        sums = np.moveaxis(np.moveaxis(terms, 0, -2) @ sides.mT, (-2, -1), (0, 1)).astype(np.float64)
         bias, free, least = _satterthwaite(sums[:6])
         of_person = _dot(weighted, self.values) / k**2 + (means**2 * sums[1] - 2 * means * sums[6:] / k).sum(axis=1)
         squared, crossed, counts = (total / k for total in squares)
@@ -130,9 +132,9 @@ class _Block:
         """
         size = len(labels) * len(kinds) * self._n_edits
         place = (kinds * len(kinds) + np.arange(len(kinds))[:, None]) * self._n_edits
-        whole_numbers = np.int32 if size <= 2**31 else np.int64
-        code = place.astype(whole_numbers).take(self._person, axis=1)
-        code = (code + self._edit.astype(whole_numbers)).ravel()
+        index_type = np.int32 if size <= 2**31 else np.int64
+        code = place.astype(index_type).take(self._person, axis=1)
+        code = (code + self._edit.astype(index_type)).ravel()
         whole = np.broadcast_to(self._columns, (len(kinds), *self._columns.shape)).reshape(code.size, -1)
         each = np.arange(code.size + 1)
         by_kind = sparse.csc_array((np.ones(code.size, whole.dtype), code, each), shape=(size, code.size)) @ whole
@@ -195,7 +197,7 @@ class LabelledPeople:
         means = np.array([np.bincount(edit, column) for column in values.T]) / np.bincount(edit)
         cell, code = np.unique(edit * n_people + person, return_inverse=True)
         edits, people = np.divmod(cell, n_people)
-        self._dtype: Any = np.float64 if len(cell) < _MANY else np.float32
+        self._dtype: Any = np.float64 if len(cell) < _SINGLE_FROM else np.float32
         n: Floats = np.asarray(np.bincount(code), self._dtype)
         # what an edit does to everybody cancels in every contrast; without it less is lost to rounding
         sums = np.array([np.bincount(code, column - mean[edit]) for column, mean in zip(values.T, means)])
@@ -229,7 +231,7 @@ class LabelledPeople:
                 out[at] = sums.p(own)
             elif tested[at].any():
                 out[at][:, tested[at]] = sums.of(tested[at]).p(own[tested[at]])
-        return out.swapaxes(2, 3) * (_ROUNDED if self._dtype == np.float32 else 1.0)
+        return out.swapaxes(2, 3) * (_TIE_SLACK if self._dtype == np.float32 else 1.0)
 
     def _total(self, parts: Sequence[_Sums]) -> _Sums:
         """Return the sums of all edits together, of all people with labels."""

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 from scipy import optimize, sparse, stats
 
@@ -353,7 +354,7 @@ def contrast_precision(
     Source: Cameron, Gelbach and Miller (2011): what edits and people add, and what was counted twice.
     """
     check_rows("precision", ("edit", "person"), values=values, edit=edit, person=person, member=member)
-    edit, person = (np.unique(code, return_inverse=True)[1] for code in (edit, person))
+    edit, person = (pd.factorize(code, sort=True)[0] for code in (edit, person))
     n_edits, n_people = int(edit.max()) + 1, int(person.max()) + 1
     cell = edit * 2 + member
     counts = np.bincount(cell, minlength=2 * n_edits).astype(np.float64)
@@ -366,7 +367,7 @@ def contrast_precision(
     weight = np.where(member, 1.0, -1.0) / counts[cell] / n_edits
     side = np.bincount(member, np.abs(weight) * residual)  # the mean of each side
     weighted = weight * (residual - side[member.astype(np.intp)])
-    pair = np.unique(edit * n_people + person, return_inverse=True)[1]
+    pair = pd.factorize(edit * n_people + person, sort=True)[0]
     of_people, of_pairs = (float((np.bincount(code, weighted) ** 2).sum()) for code in (person, pair))
     # The effect of a person is in its pairs with edits, too.
     shared, apart = (float((np.bincount(code, weight) ** 2).sum()) for code in (person, pair))

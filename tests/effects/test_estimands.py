@@ -16,7 +16,7 @@ from seesaw_cf.effects.estimands import (
     excess_over_control,
     group_contrasts,
     noise_floor,
-    sorted_prompts,
+    sort_prompts,
     stratify,
     toward_truth,
 )
@@ -146,6 +146,6 @@ def test_rows_in_order_are_the_same_object_and_others_are_sorted(
     person = [None if missing and name == "c" else name for name in frame["person"]]
     frame["person"] = pd.Series(person, dtype=object).astype(kind)  # type: ignore[call-overload]
     expected = frame.sort_values(keys, kind="stable")
-    found = sorted_prompts(frame)
+    found = sort_prompts(frame)
     pd.testing.assert_frame_equal(found, expected)
-    assert sorted_prompts(expected) is expected or missing
+    assert sort_prompts(expected) is expected or missing

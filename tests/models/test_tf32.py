@@ -85,7 +85,7 @@ def test_attention_that_plans_for_each_shape_is_off_while_a_model_is_used_and_on
 
 
 def test_attention_is_back_after_the_last_of_blocks_that_overlap() -> None:
-    """As of two threads with a model each."""
+    """Two threads that each use a model overlap like this."""
     switch: Callable[[], bool] = torch.backends.cuda.cudnn_sdp_enabled
     with ExitStack() as first, ExitStack() as second:
         for stack in (first, second):

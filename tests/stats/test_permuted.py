@@ -46,7 +46,7 @@ def test_p_is_that_of_the_estimator_of_reports(
     Many cells are added up in single precision, where p is taken a little smaller: rounding makes no chance rarer.
     """
     if single:
-        monkeypatch.setattr(permuted, "_MANY", 0)
+        monkeypatch.setattr(permuted, "_SINGLE_FROM", 0)
     rng = np.random.default_rng(edits)
     edit, person = (code.ravel() for code in np.indices((edits, people)))
     times = rng.integers(0, 1 + most, edit.size) * (rng.random(edit.size) < asked)
@@ -68,7 +68,7 @@ def test_p_is_that_of_the_estimator_of_reports(
     assert np.array_equal(np.isnan(found), np.isnan(expected))
     assert np.isfinite(found[0]).any()
     there = np.isfinite(found)
-    smaller, digits = (permuted._ROUNDED, 1e-4) if single else (1.0, 1e-7)
+    smaller, digits = (permuted._TIE_SLACK, 1e-4) if single else (1.0, 1e-7)
     assert found[there] == pytest.approx(smaller * np.array(expected)[there], rel=digits)
     assert not single or (found[there] < np.array(expected)[there]).all()
 
