@@ -1,6 +1,6 @@
 """How many workers can a run use: two on two cores are measured, 8, 64 and 512 simulated from the times of one.
 
-    python -m benchmarks.scaling [--model smollm2-135m-q4] [--editor ft] [--limit 48] [--texts foldoc.txt]
+    python -m benchmarks.scaling [--model smollm2-135m-q4] [--editor ft] [--limit 120] [--texts foldoc.txt]
 
 runs an editor with its random control in one process and under `torchrun` in two, without what a report costs, each
 with a cache of its own. It prints the ratio of seconds, that without loading and merging, and that of the simulation,
@@ -149,7 +149,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", default="smollm2-135m-q4")
     parser.add_argument("--editor", default="ft")
-    parser.add_argument("--limit", type=int, default=48)
+    parser.add_argument("--limit", type=int, default=120)
     parser.add_argument("--texts", type=Path, help="a text a line, for second moments")
     parser.add_argument("--work", action="store_true", help=argparse.SUPPRESS)
     given = parser.parse_args()
@@ -160,7 +160,7 @@ def main() -> None:
     facts: dict[str, Any] = {"settings": what, **machine()}
     with tempfile.TemporaryDirectory() as folder:
         walls = {n: measured(n, Path(folder) / "run", what) for n in (1, 2)}
-        wall, seconds = walls[1]
+        (wall, seconds), (_, two) = walls[1], walls[2]
         works = {n: own.pop("work")[0] for n, (_, own) in walls.items()}
         seconds["load"] = [wall - sum(map(sum, seconds.values()))]
         parts = (seconds["load"][0], seconds["block"], seconds["task"], seconds["merge"][0])
@@ -169,6 +169,7 @@ def main() -> None:
             "ratio": walls[1][0] / walls[2][0],
             "ratio_without_loading": works[1] / works[2],
             "simulated_ratio": simulated(1, *parts) / simulated(2, *parts),
+            "seconds_of_a_task": {1: np.mean(seconds["task"]), 2: np.mean(two["task"])},
             "parts": {name: {"n": len(own), "seconds": sum(own)} for name, own in seconds.items()},
             "published": ratios(seconds),
         }

@@ -74,7 +74,9 @@ CASES: pa.Schema = pa.schema(
 
 # Struct -> what it is a column of; fields and columns have the same names but for a few.
 _RECORDS: dict[pa.DataType, type] = {ENTITY: Entity, REQUEST: EditRequest, _PROMPT: AttributePrompt}
+_REPEATED = (Entity, AttributePrompt)  # of which equal ones are one object: edits ask the same of the same people
 _ATTRIBUTES = {"str": "label", "requested_rewrite": "request"}
+_BATCH = 4096  # cases that are read together
 _NULLABLE = ("id", "effect_relation_id", "living", "sitelinks")
 
 
@@ -137,19 +139,34 @@ def _values(column: pa.Array, name: str) -> list[Any]:
     """Return the inverse of `_column`; null only where `_NULLABLE` names the column, or as an item of a list."""
     if pa.types.is_list(column.type):
         offsets, items = column.offsets.to_pylist(), _values(column.flatten(), "")
-        return [tuple(items[start - offsets[0] : stop - offsets[0]]) for start, stop in itertools.pairwise(offsets)]
+        rows = (tuple(items[start - offsets[0] : stop - offsets[0]]) for start, stop in itertools.pairwise(offsets))
+        return _shared(rows) if pa.types.is_string(column.type.value_type) else list(rows)
     if pa.types.is_struct(column.type):
         parts = {field.name: _values(column.field(field.name), field.name) for field in column.type}
         return _records(_RECORDS[column.type], parts)
     if name and name not in _NULLABLE and column.null_count:
         raise TypeError(f"{name} is null in {column.null_count} rows")
+    if pa.types.is_string(column.type):  # names and prompts repeat: one string for each, not one for each row
+        encoded = column.dictionary_encode()
+        texts = [*encoded.dictionary.to_pylist(), None]
+        return [texts[index] for index in encoded.indices.fill_null(len(texts) - 1).to_pylist()]
     return list(column.to_pylist())
 
 
 def _records(kind: type[T], columns: Mapping[str, Iterable[Any]]) -> list[T]:
     """Make records of a dataclass from the columns of its fields."""
     by_field = {_ATTRIBUTES.get(name, name): column for name, column in columns.items()}
-    return list(map(kind, *(by_field[field.name] for field in fields(kind))))  # type: ignore[arg-type]
+    rows = zip(*(by_field[field.name] for field in fields(kind)))  # type: ignore[arg-type]
+    if kind not in _REPEATED:
+        return list(itertools.starmap(kind, rows))
+    made: dict[tuple[Any, ...], T] = {}
+    return [made[row] if row in made else made.setdefault(row, kind(*row)) for row in rows]
+
+
+def _shared(values: Iterable[T]) -> list[T]:
+    """Return the values, equal ones as one object."""
+    seen: dict[T, T] = {}
+    return [seen.setdefault(value, value) for value in values]
 
 
 def table_to_cases(table: pa.Table) -> list[Case]:
@@ -177,7 +194,7 @@ def table_to_cases(table: pa.Table) -> list[Case]:
     except pa.ArrowException as error:
         raise RecordError(f"table of cases: {error}. Make it with seesaw_cf.records.cases_to_table.") from error
     try:
-        return [case for batch in table.to_batches() for case in _read_batch(batch)]
+        return [case for batch in table.to_batches(_BATCH) for case in _read_batch(batch)]
     except (AttributeError, TypeError, json.JSONDecodeError) as error:
         raise RecordError(
             f"table of cases: a null where a value is needed, or no JSON in extra ({error}); only effect_relation_id, "

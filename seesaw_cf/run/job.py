@@ -46,6 +46,7 @@ from seesaw_cf.scoring.forward import logit_bytes, token_bytes
 from seesaw_cf.scoring.noise import measure_noise
 
 _NOISE_CLOZES = 24
+_ROWS = 1000
 _RESULTS = ("manifest.json", "scores.parquet", "edits.parquet")
 
 
@@ -212,6 +213,19 @@ def _check_memory(memory: int | None, model: PreTrainedModel) -> None:
         )
 
 
+def _checksum(cases: Sequence[Case]) -> str:
+    """Return the SHA-256 of a JSON list of the cases' rows; some are in memory at a time."""
+    from seesaw_cf.records.arrow import cases_to_table
+
+    digest = hashlib.sha256(b"[")
+    for at in range(0, len(cases), _ROWS):
+        rows = cases_to_table(cases[at : at + _ROWS]).to_pylist()
+        text = json.dumps(rows, sort_keys=True, ensure_ascii=False)[1:-1]
+        digest.update(f", {text}".encode() if at else text.encode())
+    digest.update(b"]")
+    return digest.hexdigest()
+
+
 def _manifest(
     job: Job,
     model: PreTrainedModel,
@@ -220,9 +234,6 @@ def _manifest(
     cases: Sequence[Case],
     scoring: JsonObject,
 ) -> RunManifest:
-    from seesaw_cf.records.arrow import cases_to_table
-
-    rows = json.dumps(cases_to_table(cases).to_pylist(), sort_keys=True, ensure_ascii=False)
     commit = getattr(model.config, "_commit_hash", None)
     return RunManifest(
         model={
@@ -236,7 +247,7 @@ def _manifest(
             "source": job.data,
             "configs": list(job.configs),
             "cases": len(cases),
-            "sha256": hashlib.sha256(rows.encode()).hexdigest(),
+            "sha256": _checksum(cases),
         },
         protocol=job.protocol,
         seed=job.seed,

@@ -29,10 +29,9 @@ from seesaw_cf.editors.locate.norms import check_norms
 from seesaw_cf.models.architectures import model_parts
 from seesaw_cf.models.editor import Editor, HasLayers, HasMoments, ReadsTexts, WrapsEditor
 from seesaw_cf.models.memory import physical_memory
-from seesaw_cf.records.checks import spaced
 from seesaw_cf.records.groups import AXES
 from seesaw_cf.run.manifest import check_folder
-from seesaw_cf.run.questions import questions
+from seesaw_cf.run.questions import count_questions, count_spaced
 from seesaw_cf.run.units import units
 
 _ROW_BYTES = 120  # bytes on disk of a score row, in its shard and in the merged table: twice the 50 to 70 of the sample
@@ -202,7 +201,7 @@ def _pictures() -> list[str]:
 
 def disk_bytes(plan: RunPlan) -> int:
     """Return the bytes that a run writes into its folder: scores, and edits where they are kept."""
-    rows = 2 * (len(plan.editors) + plan.external) * sum(1 for case in plan.cases for _ in questions(case))
+    rows = 2 * (len(plan.editors) + plan.external) * sum(map(count_questions, plan.cases))
     edits = (delta_bytes(plan) if plan.keep_deltas else 0) + (checkpoint_bytes(plan) if plan.checkpoints else 0)
     return rows * _ROW_BYTES + edits
 
@@ -245,11 +244,10 @@ def data_notes(cases: Sequence[Case]) -> list[str]:
             f"{silent:,} of {len(complete):,} cross-property cases do not say which candidate is true: they are left "
             f"out of the cross-property accuracy. {_TAG} adds the true one where a source knows it."
         )
-    asked = [question for case in cases for question in questions(case)]
-    if odd := sum(spaced(question.prompt.text) or question.target != question.target.strip() for question in asked):
+    if odd := sum(map(count_spaced, cases)):
         notes.append(
-            f"{odd:,} of {len(asked):,} prompts with an answer have white space at an end or two spaces in a row: to a "
-            "model that is another text, by up to 20 nats. `seesaw-cf import` flags such records."
+            f"{odd:,} of {sum(map(count_questions, cases)):,} prompts with an answer have white space at an end or two "
+            "spaces in a row: to a model that is another text, by up to 20 nats. `seesaw-cf import` flags such records."
         )
     return notes
 

@@ -15,14 +15,15 @@ from transformers import PreTrainedTokenizerBase
 
 from seesaw_cf.base.tables import SCORES
 from seesaw_cf.base.types import AttributePrompt, Case, Cloze, ClozeScore, Entity, Kind, Phase, Role
+from seesaw_cf.records.checks import spaced
 from seesaw_cf.records.load import locality, portability
 from seesaw_cf.scoring.encode import encode_cloze
+from seesaw_cf.scoring.pre_scores import sort_clozes
 
-_Targets = tuple[tuple[str, Role], ...]
+_SAMPLED_CASES = 1000
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
+class Question(NamedTuple):
     """One cloze with its columns of the score table."""
 
     kind: Kind
@@ -41,6 +42,55 @@ class Question:
 CaseQuestions = Sequence[tuple[Case, Sequence[Question]]]
 """Cases with their questions."""
 
+_NOBODY = Entity(None, "")
+
+
+class _Section(NamedTuple):
+    """Prompts of one kind, each asked with every answer.
+
+    Attributes:
+        kind: Of the questions.
+        prompts: Ready, or texts.
+        answers: With their roles.
+        about: The person of the texts.
+        first: Number of the first prompt.
+    """
+
+    kind: Kind
+    prompts: Sequence[AttributePrompt | str]
+    answers: Sequence[tuple[str, Role]]
+    about: Entity = _NOBODY
+    first: int = 0
+
+
+def _targets(new: str, true: str) -> list[tuple[str, Role]]:
+    answers: tuple[tuple[str, Role], ...] = ((new, "target_new"), (true, "target_true"))
+    return [answer for answer in answers if answer[0].strip()]
+
+
+def _sections(case: Case) -> Iterator[_Section]:
+    request = case.request
+    targets: tuple[tuple[str, Role], ...] = (
+        (request.target_new.label, "target_new"),
+        (request.target_true.label, "target_true"),
+    )
+    near = (
+        (targets[0], (str(case.extra.get("loc_ans", "")), targets[1][1])) if case.record_format == "zsre" else targets
+    )
+    labels, near = (tuple(answer for answer in own if answer[0].strip()) for own in (targets, near))
+    subject_id = case.extra.get("subject_id")
+    subject = Entity(subject_id if isinstance(subject_id, str) and subject_id else None, request.subject)
+    yield _Section("efficacy", (request.text,), labels, subject)
+    yield _Section("paraphrase", case.paraphrase_prompts, labels, subject)
+    yield _Section("neighborhood", case.neighborhood_prompts, near)
+    yield _Section("cross_subject", () if case.record_format == "eff" else case.attribute_prompts, labels)
+    for number, (text, answer) in enumerate(locality(case)):
+        yield _Section("neighborhood", (text,), ((answer, "target_true"),), first=number)
+    for number, (text, answer) in enumerate(portability(case)):
+        yield _Section("portability", (text,), ((answer, "target_new"),), first=number)
+    candidates: list[tuple[str, Role]] = [(answer, "candidate") for answer in case.candidates]
+    yield _Section("cross_property", case.effect_prompts, candidates)
+
 
 def questions(case: Case) -> Iterator[Question]:
     """Yield every question of one case, in a fixed order.
@@ -50,36 +100,27 @@ def questions(case: Case) -> Iterator[Question]:
     attribute prompt, so it is not asked twice. zsRE's locality prompt is compared with its own answer. What records of
     EasyEdit ask in addition to the edit has one answer: of "portability" a target_new, of "neighborhood" a target_true.
     """
-    request = case.request
-    labels: _Targets = ((request.target_new.label, "target_new"), (request.target_true.label, "target_true"))
-    subject_id = case.extra.get("subject_id")
-    subject = Entity(subject_id if isinstance(subject_id, str) and subject_id else None, request.subject)
-    near: _Targets = ((request.target_new.label, "target_new"), (str(case.extra.get("loc_ans", "")), "target_true"))
-    sections: tuple[tuple[Kind, Sequence[AttributePrompt], _Targets], ...] = (
-        ("efficacy", [AttributePrompt(request.text, subject)], labels),
-        ("paraphrase", [AttributePrompt(text, subject) for text in case.paraphrase_prompts], labels),
-        (
-            "neighborhood",
-            [AttributePrompt(text, Entity(None, "")) for text in case.neighborhood_prompts],
-            near if case.record_format == "zsre" else labels,
-        ),
-        ("cross_subject", () if case.record_format == "eff" else case.attribute_prompts, labels),
-    )
-    for kind, prompts, targets in sections:
-        for number, prompt in enumerate(prompts):
-            for target, role in targets:
-                if target.strip():
-                    yield Question(kind, number, prompt, target, role)
-    for kind, role, beside in (
-        ("neighborhood", "target_true", locality(case)),
-        ("portability", "target_new", portability(case)),
-    ):
-        for number, (text, answer) in enumerate(beside):
-            yield Question(kind, number, AttributePrompt(text, Entity(None, "")), answer, role)
     gold = set(case.gold)
-    for number, prompt in enumerate(case.effect_prompts):
-        for candidate in case.candidates:
-            yield Question("cross_property", number, prompt, candidate, "candidate", candidate in gold)
+    for kind, prompts, answers, about, first in _sections(case):
+        for number, asked in enumerate(prompts, first):
+            prompt = AttributePrompt(asked, about) if isinstance(asked, str) else asked
+            for answer, role in answers:
+                yield Question(kind, number, prompt, answer, role, role == "candidate" and answer in gold)
+
+
+def count_questions(case: Case) -> int:
+    """Return how many questions a case has, without making them."""
+    return sum(len(section.prompts) * len(section.answers) for section in _sections(case))
+
+
+def count_spaced(case: Case) -> int:
+    """Return how many questions of a case have a prompt that is `spaced`, or an answer with white space at an end."""
+    odd = 0
+    for section in _sections(case):
+        texts = (prompt if isinstance(prompt, str) else prompt.text for prompt in section.prompts)
+        whole = sum(not spaced(text) for text in texts) * sum(answer == answer.strip() for answer, _ in section.answers)
+        odd += len(section.prompts) * len(section.answers) - whole
+    return odd
 
 
 class ScoredQuestion(NamedTuple):
@@ -184,18 +225,19 @@ def sample_clozes(cases: Sequence[Case], count: int, seed: int = 0) -> list[Cloz
     """Return distinct clozes that these cases ask, drawn without replacement; all when there are fewer.
 
     Args:
-        cases: Where they come from.
+        cases: Where they come from; of more than a thousand, a thousand that are drawn.
         count: How many.
         seed: Of the draw.
     """
-    clozes = sorted({q.cloze for case in cases for q in questions(case)})
+    drawn = np.random.default_rng(seed).permutation(len(cases))[:_SAMPLED_CASES]
+    clozes = sort_clozes(q.cloze for index in drawn for q in questions(cases[index]))
     chosen = np.random.default_rng(seed).permutation(len(clozes))[:count]
     return [clozes[index] for index in sorted(chosen)]
 
 
 def longest_cloze(cases: Sequence[Case]) -> Cloze:
     """Return the cloze with the longest text that these cases ask."""
-    clozes = {q.cloze for case in cases for q in questions(case)}
+    clozes = (q.cloze for case in cases for q in questions(case))
     return max(clozes, key=lambda cloze: (len(cloze.context) + len(cloze.target), cloze))
 
 

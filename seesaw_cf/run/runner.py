@@ -7,9 +7,8 @@ with one number of threads.
 
 from __future__ import annotations
 
-import logging
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import product
@@ -19,13 +18,13 @@ from zlib import crc32
 
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from seesaw_cf.base.errors import EditError, PromptError, StorageError
+from seesaw_cf.base.errors import EditError, StorageError
 from seesaw_cf.base.exchange import Exchange
 from seesaw_cf.base.files import safe_name
 from seesaw_cf.base.retrying import Bar
 from seesaw_cf.base.tables import CONTROL_SEEDS, SCORES
 from seesaw_cf.base.tracking import track
-from seesaw_cf.base.types import Case, Cloze, ClozeScore
+from seesaw_cf.base.types import Case
 from seesaw_cf.editors.control_names import control_name, first_seed, is_control, split_control
 from seesaw_cf.editors.remembered import Remembered, RememberedEach
 from seesaw_cf.models.change import Change
@@ -33,27 +32,18 @@ from seesaw_cf.models.delta_files import merge_and_save
 from seesaw_cf.models.edited import save_change, with_meta
 from seesaw_cf.models.editor import Editor, EditsEach, WrapsEditor
 from seesaw_cf.models.weights import WeightDelta, base_facts, checksum, parameter_hashes
+from seesaw_cf.run.before import Before, SpanScores, questions_of
 from seesaw_cf.run.edit_table import EXTERNAL_UNIT, write_edits
 from seesaw_cf.run.edits import Outcome, edit_units, score_edits, score_external
-from seesaw_cf.run.explain import log_lines, log_prefix
+from seesaw_cf.run.explain import log_prefix
 from seesaw_cf.run.external import ExternalModel
 from seesaw_cf.run.first_edits import EDITS_TOGETHER, check_first_edits
 from seesaw_cf.run.manifest import RunManifest, read_manifest
-from seesaw_cf.run.questions import (
-    MOST_CANDIDATES,
-    Candidates,
-    CaseQuestions,
-    Question,
-    find_indistinct,
-    pair_scores,
-    questions,
-    score_table,
-)
+from seesaw_cf.run.questions import Candidates, CaseQuestions, pair_scores, score_table
 from seesaw_cf.run.requests import Requests
 from seesaw_cf.run.store import Store
 from seesaw_cf.run.units import Task, Unit, units, work_order
 from seesaw_cf.scoring import Scorer
-from seesaw_cf.scoring.pre_scores import blocks, pre_scores
 from seesaw_cf.stats.simple import tolerance
 
 
@@ -80,8 +70,6 @@ class Run:
         anyway: Warn of an editor with first edits that are not local, instead of stopping.
         exchange: Where machines without a common file system exchange what is finished.
         fitted: Name -> editors fitted so far.
-        indistinct: Answers that no score tells from another answer of their question, with the reason; filled by
-            `before`.
     """
 
     model: PreTrainedModel
@@ -101,7 +89,6 @@ class Run:
     anyway: bool = False
     exchange: Exchange | None = None
     fitted: dict[str, Editor] = field(default_factory=dict, init=False)
-    indistinct: dict[Cloze, ClozeScore] = field(default_factory=dict, init=False)
 
     @cached_property
     def store(self) -> Store:
@@ -117,15 +104,19 @@ class Run:
     def tasks(self) -> list[Task]:
         """Every task. Blocks depend on the whole plan, not on what is open, so that a resumed run and any number of
         workers make the same ones."""
-        size = self.manifest.settings.get("block", EDITS_TOGETHER)
         controls = {name: control_name("random", name) for name in self.editors}
         tasks = []
         for name, seeds in self.seeds.items():
             if name not in controls.values():
                 together = (*seeds, *self.seeds.get(controls.get(name, ""), ()))
                 own = self._units_of(name)
-                tasks += [Task(together, tuple(own[at : at + size])) for at in range(0, len(own), size)]
+                tasks += [Task(together, tuple(own[at : at + self.block])) for at in range(0, len(own), self.block)]
         return tasks
+
+    @property
+    def block(self) -> int:
+        """The number of units in a task."""
+        return int(self.manifest.settings.get("block") or EDITS_TOGETHER)
 
     @cached_property
     def seeds(self) -> dict[str, list[str]]:
@@ -143,51 +134,13 @@ class Run:
         """The cases of models changed elsewhere, cut in the same way: what a killed run loses at most."""
         return units(self.requests.cases, self.manifest.protocol) if self.external else []
 
-    def questions_of(self, unit: Unit) -> CaseQuestions:
-        """Return the cases of a unit with their questions, made anew each time: those of all units fill the memory."""
-        return [(case, list(questions(case))) for case in unit.cases]
-
-    def external_questions(self, unit: Unit) -> CaseQuestions:
-        """Return the same of models changed elsewhere."""
-        return [(case, self.requests.questions(case)) for case in unit.cases]
-
-    @property
-    def _every(self) -> Iterator[tuple[Case, Sequence[Question]]]:
-        for unit in self.units if self.editors else ():
-            yield from self.questions_of(unit)
-        for unit in self.external_units:
-            yield from self.external_questions(unit)
-
     @cached_property
-    def parts(self) -> list[list[Cloze]]:
-        """Every question, then the other candidates of the edits, in the blocks in which scores before any edit are
-        cached."""
-        clozes = {q.cloze for _, qs in self._every for q in qs}
-        more = {cloze for case, _ in self._every for cloze in self.candidates.clozes(case)} - clozes
-        note = f"before any edit: {len(more):,} clozes more than are asked afterwards, to rank the true targets"
-        log_lines([(logging.INFO, f"{note} among at most {MOST_CANDIDATES} candidates")])
-        return blocks(clozes) + blocks(more)
-
-    @cached_property
-    def before(self) -> dict[Cloze, ClozeScore]:
-        """The score of every question before any edit; two answers of a question with the same tokens have none.
-
-        Raises:
-            PromptError: No question can be scored.
-        """
-        scores = self.score_before(self.parts)
-        if scores and not any(score.status == "ok" for score in scores.values()):
-            why = f"none of the {len(scores):,} questions can be scored, so nothing is edited"
-            raise PromptError(f"{why}; ask others, or another model. First: {next(iter(scores.values())).status}")
-        self.indistinct.update(find_indistinct(self.tokenizer, self._every, scores))
-        return scores | self.indistinct
-
-    def score_before(self, parts: Sequence[list[Cloze]]) -> dict[Cloze, ClozeScore]:
-        """Score some of `parts` before any edit, and cache them; what is cached is not scored again."""
+    def before(self) -> Before:
+        """Scores before any edit."""
         model = {key: value for key, value in self.manifest.model.items() if key not in ("id", "revision")}
-        scores = pre_scores(self.scorer, parts, {"model": model, "scoring": self.manifest.scoring}, self.exchange)
-        bar = Bar(scores, "before any edit: score", len(parts), unit="block", disable=not self.progress)
-        return {cloze: score for block in bar for cloze, score in block.items()}
+        identity, edited = {"model": model, "scoring": self.manifest.scoring}, self.units if self.editors else ()
+        asked = (edited, self.external_units, self.block, self.requests, self.candidates)
+        return Before(self.scorer, self.tokenizer, identity, *asked, self.exchange, self.progress)
 
     @cached_property
     def hashes(self) -> dict[str, str]:
@@ -231,37 +184,43 @@ class Run:
                     (self._do_external if editor in self.external else self._do_edits)(editor, task.units)
 
     def _do_edits(self, name: str, block: Sequence[Unit]) -> None:
-        before, hashes = self.before, self.hashes
+        before, hashes = self.before.of(block), self.hashes
         edits = edit_units(self.model, self.tokenizer, self.fit(name), [unit.cases for unit in block])
-        block_questions = [self.questions_of(unit) for unit in block]
-        outcomes = score_edits(self.model, self.scorer, edits, block_questions, before, hashes)
+        block_questions = [questions_of(unit) for unit in block]
+        outcomes = score_edits(self.model, self.scorer, edits, block_questions, before.scores, hashes)
         for unit, case_questions, outcome in zip(block, block_questions, outcomes, strict=True):
             if self.keep_deltas and outcome.delta is not None:
                 self._keep_delta(name, unit.key, outcome.delta)
             if self.checkpoints and outcome.delta is not None and not is_control(name):
                 self._write_checkpoint(name, unit.key, outcome.delta)
-            self._write(name, unit, case_questions, outcome)
+            self._write(name, unit, case_questions, before, outcome)
         check_first_edits(self.store, name, self.units, block, self.anyway)
 
     def _do_external(self, name: str, block: Sequence[Unit]) -> None:
         """Score units with a model changed elsewhere: one change for all of them."""
-        external, block_questions = self.external[name], [self.external_questions(unit) for unit in block]
-        _ = self.before
+        external, block_questions = self.external[name], [self.before.external_questions(unit) for unit in block]
+        before = self.before.of(block)
         all_questions = [case for case_questions in block_questions for case in case_questions]
         scores = score_external(self.model, self.scorer, external, all_questions, self.hashes)
         if self.keep_deltas and external.change is not None:
             self._keep_delta(name, EXTERNAL_UNIT, external.change)
         for unit, case_questions in zip(block, block_questions, strict=True):
             status = {case.case_id: self.requests.status(case) for case in unit.cases}
-            self._write(name, unit, case_questions, Outcome(scores, status, external.norm))
+            self._write(name, unit, case_questions, before, Outcome(scores, status, external.norm))
 
-    def _write(self, editor: str, unit: Unit, case_questions: CaseQuestions, outcome: Outcome) -> None:
-        scores = {cloze: self.indistinct.get(cloze, score) for cloze, score in outcome.scores.items()}
+    def _write(
+        self,
+        editor: str,
+        unit: Unit,
+        case_questions: CaseQuestions,
+        before: SpanScores,
+        outcome: Outcome,
+    ) -> None:
+        scores = {cloze: before.indistinct.get(cloze, score) for cloze, score in outcome.scores.items()}
         outcome = replace(outcome, scores=scores)
-        rows = score_table(editor, pair_scores(case_questions, self.before, scores))
-        self.store.write(
-            (editor, unit.key), rows, edits=outcome.edit_rows(editor, case_questions, self.before, self.candidates)
-        )
+        rows = score_table(editor, pair_scores(case_questions, before.scores, scores))
+        edits = outcome.edit_rows(editor, case_questions, before.scores, self.candidates)
+        self.store.write((editor, unit.key), rows, edits=edits)
 
     def _write_checkpoint(self, editor: str, unit: str, delta: WeightDelta) -> None:
         """Write an edit as a separate model, unless it is there."""
@@ -295,16 +254,17 @@ class Run:
             return
         for name in self.editors:  # of an earlier call
             check_first_edits(self.store, name, self.units, self.units, self.anyway)
-        if world > 1:  # the other workers score the other blocks meanwhile; `before` finds them in the cache
-            self.score_before(self.parts[rank::world])
-        _ = self.before, self.hashes
+        _ = self.hashes
         if world == 1 and self.exchange is not None:  # machines that do not know each other: in orders of their own
             rank, world = crc32(f"{gethostname()} {os.getpid()}".encode()), 2**32
-        order = work_order(still_open, rank, world)
+        spans = [self.before.span(task.units[0]) for task in self.tasks]
+        order = work_order(still_open, rank, world, spans)
+        self.before.of(self.tasks[order[0]].units, rank, world)
         bar = Bar(order, "edit, score, restore", unit="block", disable=not self.progress)
         for done, number in enumerate(bar, 1):
-            if self.is_open(self.tasks[number]):
-                self.do(self.tasks[number])
+            if self.is_open(task := self.tasks[number]):
+                self.before.of(task.units, rank, world)
+                self.do(task)
             track("blocks", {"done": done, "of": len(still_open)})
         _check_untouched(self.model, self.hashes)
 

@@ -230,7 +230,7 @@ def _choose_questions(case: Case) -> list[Question]:
     if any(q.kind == "neighborhood" for q in selected):
         return selected
     others = [q for q in every if q.kind == "cross_subject" and q.prompt.holds == "target_true"]
-    return selected + [replace(q, kind="neighborhood") for q in others[:20]]
+    return selected + [q._replace(kind="neighborhood") for q in others[:20]]
 
 
 def _trial_row(name: str, number: int, table: pa.Table, facts: TrialFacts) -> TrialRow:

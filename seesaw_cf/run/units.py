@@ -83,7 +83,7 @@ class Task:
         return listed((unit.key for unit in self.units), 1)
 
 
-def work_order(tasks: Iterable[int], rank: int, world: int) -> list[int]:
+def work_order(tasks: Iterable[int], rank: int, world: int, spans: Sequence[int] | None = None) -> list[int]:
     """Return tasks in a worker's order: its own, then those of the others, drawn by its number.
 
     Whoever is done early helps those who are slow or dead, and seldom with what another helper is at. At the end some
@@ -92,8 +92,13 @@ def work_order(tasks: Iterable[int], rank: int, world: int) -> list[int]:
     Args:
         tasks: Numbers.
         rank, world: This worker's number and how many there are.
+        spans: Of every task; those of the others are drawn span by span. None: they are all in one.
     """
     own, others = list[int](), list[int]()
     for number in sorted(tasks):
         (own if number % world == rank else others).append(number)
-    return own + random.Random(rank).sample(others, len(others))
+    others = random.Random(rank).sample(others, len(others))
+    if spans is not None:
+        drawn = {span: place for place, span in enumerate(dict.fromkeys(spans[number] for number in others))}
+        others.sort(key=lambda number: drawn[spans[number]])
+    return own + others

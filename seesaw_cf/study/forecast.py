@@ -22,7 +22,7 @@ from seesaw_cf.run.job import load_named
 from seesaw_cf.run.jobs import Job
 from seesaw_cf.run.preflight import disk_bytes, moment_bytes
 from seesaw_cf.run.prepare import Prepared, prepare
-from seesaw_cf.run.questions import questions, sample_clozes
+from seesaw_cf.run.questions import count_questions, questions, sample_clozes
 from seesaw_cf.run.units import units
 from seesaw_cf.run.workers import local_device
 from seesaw_cf.scoring import Scorer, make_scorer
@@ -253,7 +253,7 @@ def _model_costs(
                 cell.name,
                 state,
                 len(edit_units) * len(editors),
-                sum(1 for case in prepared.cases for _ in questions(case)) * len(editors),
+                sum(map(count_questions, prepared.cases)) * len(editors),
                 tokens,
                 editing,
                 texts,

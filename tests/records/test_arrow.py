@@ -51,6 +51,13 @@ def test_slices_chunks_and_column_order_do_not_matter() -> None:
     assert table_to_cases(shuffled) == cases
 
 
+def test_what_edits_have_in_common_is_in_memory_once() -> None:
+    table = cases_to_table([dataclasses.replace(parse_record(samples.SEESAW), case_id=number) for number in range(2)])
+    one, other = (case.attribute_prompts for case in table_to_cases(table))
+    assert len(one) > 1
+    assert all(prompt is again for prompt, again in zip(one, other, strict=True))
+
+
 def test_parquet_bytes_are_the_same_for_the_same_cases(tmp_path: Path) -> None:
     cases = [parse_record(record) for record in samples.RECORDS.values()]
     for name in ("a.parquet", "b.parquet"):

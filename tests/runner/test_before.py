@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock, patch
 
+import pyarrow.parquet as pq
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from seesaw_cf.run.before import Before, questions_of
+from seesaw_cf.run.questions import Candidates, count_questions
+from seesaw_cf.run.requests import Requests
 from seesaw_cf.run.runner import Run
+from seesaw_cf.run.units import Unit
 from seesaw_cf.scoring import TrieScorer
 from seesaw_cf.scoring.pre_scores import blocks
 from seesaw_cf.types import Cloze, ClozeScore
@@ -21,7 +30,7 @@ from tests.tokenizer_styles import byte_level
 @pytest.fixture(autouse=True)
 def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SEESAW_CF_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr("seesaw_cf.run.runner.blocks", partial(blocks, size=10))
+    monkeypatch.setattr("seesaw_cf.run.before.blocks", partial(blocks, size=10))
 
 
 @dataclass(frozen=True)
@@ -47,26 +56,29 @@ def _make(out: Path, editor: str = "nudge", block: int | None = None, **scoring:
 def test_another_editor_and_another_block_size_find_the_scores_of_the_first_run(tmp_path: Path) -> None:
     first, scored = _make(tmp_path / "a", block=8)
     again, idle = _make(tmp_path / "b", editor="another", block=1)
-    assert len(first.parts) > 2
-    expected = first.before
-    assert len(scored.asked) == len(first.parts)
+    parts = first.before.parts(0)
+    assert len(parts) > 2
+    expected = first.before.of(first.units)
+    assert len(scored.asked) == len(parts)
     assert scored.scorer.counts.forwards > 0
-    assert again.before == expected
+    assert again.before.of(again.units) == expected
     assert idle.asked == []
     assert idle.scorer.counts.forwards == 0
     other, busy = _make(tmp_path / "c", threads=2)  # what can change rounding is not shared
-    assert other.before.keys() == expected.keys()
-    assert len(busy.asked) == len(first.parts)
+    assert other.before.of(other.units).scores.keys() == expected.scores.keys()
+    assert len(busy.asked) == len(parts)
 
 
 def test_each_worker_begins_with_its_own_blocks_and_scores_what_the_others_have_not(tmp_path: Path) -> None:
     alone, _ = _make(tmp_path / "alone", block=2)
     alone.do_open()
     (tmp_path / "cache").rename(tmp_path / "cache.alone")
-    starts = [part[0] for part in alone.parts]
+    starts = [part[0] for part in alone.before.parts(0)]
     last, late = _make(tmp_path / "shared", block=2)
     last.do_open(1, 2)  # the other worker never comes
-    assert late.asked[: len(starts)] == [*starts[1::2], *starts[::2]]
+    own = len(starts[1::2])
+    assert late.asked[:own] == starts[1::2]
+    assert sorted(late.asked[own : len(starts)]) == starts[::2]
     files = sorted(path.name for path in (tmp_path / "cache.alone" / "pre").iterdir())
     assert files == sorted(path.name for path in (tmp_path / "cache" / "pre").iterdir())
     for name in files:
@@ -80,9 +92,55 @@ def test_each_worker_begins_with_its_own_blocks_and_scores_what_the_others_have_
 
 
 def test_workers_at_the_same_time_score_each_block_once(tmp_path: Path) -> None:
-    """The first shares done, each worker finds the other's blocks."""
     (one, first), (two, second) = (_make(tmp_path / "run") for _ in range(2))
-    one.score_before(one.parts[0::2])
-    two.score_before(two.parts[1::2])
-    assert one.before == two.before
-    assert len(first.asked) + len(second.asked) == len(one.parts)
+    with ThreadPoolExecutor(2) as pool:
+        found = list(pool.map(lambda run, rank: run.before.of(run.units, rank, 2), (one, two), (0, 1)))
+    assert found[0] == found[1]
+    assert len(first.asked) + len(second.asked) == len(one.before.parts(0))
+
+
+def test_of_a_run_of_many_questions_one_span_is_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each span is of whole tasks, and asks its questions alone; the tables are the same for any number of workers."""
+    whole, _ = _make(tmp_path / "whole", block=2)
+    every = whole.before.of(whole.units)
+    whole.do_open()
+    whole.merge()
+    monkeypatch.setattr("seesaw_cf.run.before.SPAN", 25)
+    run, _ = _make(tmp_path / "run", block=2)
+    spans = [{run.before.span(unit) for unit in task.units} for task in run.tasks]
+    assert [len(own) for own in spans] == [1] * 5
+    assert [*range(max(span for (span,) in spans) + 1)] == sorted(set().union(*spans))
+    assert len(set().union(*spans)) > 2
+    for task in run.tasks:
+        scores, _ = run.before.of(task.units)
+        units = [unit for unit in run.units if {run.before.span(unit)} == {run.before.span(task.units[0])}]
+        asked = {q.cloze for unit in units for _, qs in questions_of(unit) for q in qs}
+        assert scores.keys() == asked | {
+            c for unit in units for case in unit.cases for c in run.candidates.clozes(case)
+        }
+        logprobs = {cloze: score.logprob for cloze, score in scores.items()}
+        assert logprobs == pytest.approx({cloze: every.scores[cloze].logprob for cloze in scores}, abs=1e-4)
+    run.do_open(0, 2)
+    run.merge()
+    other, _ = _make(tmp_path / "other", block=2)
+    other.do_open(1, 2)
+    other.merge()
+    for table in ("scores.parquet", "edits.parquet"):
+        assert (tmp_path / "run" / table).read_bytes() == (tmp_path / "other" / table).read_bytes()
+    assert pq.read_metadata(tmp_path / "run" / "scores.parquet").num_rows == (
+        pq.read_metadata(tmp_path / "whole" / "scores.parquet").num_rows
+    )
+
+
+@given(edited=st.integers(0, 12), more=st.integers(0, 6), block=st.integers(1, 5), size=st.integers(1, 40))
+def test_a_task_is_of_one_span_also_of_models_changed_elsewhere(edited: int, more: int, block: int, size: int) -> None:
+    cases = [replace(small.cases()[0], case_id=number) for number in range(edited + more)]
+    external = [Unit(str(case.case_id), (case,)) for case in cases]
+    before = Before(Mock(), Mock(), {}, external[:edited], external, block, Requests(), Candidates(), None, False)
+    with patch("seesaw_cf.run.before.SPAN", size):
+        spans = [before.span(unit) for unit in external]
+    assert spans == sorted(spans)
+    assert all(len({*spans[at : at + block]}) == 1 for at in range(0, len(spans), block))
+    questions = count_questions(small.cases()[0])
+    for number in set(spans):  # no larger than the last task makes it
+        assert spans.count(number) * questions < size + block * questions

@@ -6,11 +6,21 @@ import math
 from typing import get_args
 
 import pytest
+from hypothesis import given, settings
 
 from seesaw_cf.base.tables import SCORES
+from seesaw_cf.records.checks import spaced
 from seesaw_cf.records.json_records import parse_record
-from seesaw_cf.run.questions import ScoredQuestion, pair_scores, questions, score_table
+from seesaw_cf.run.questions import (
+    ScoredQuestion,
+    count_questions,
+    count_spaced,
+    pair_scores,
+    questions,
+    score_table,
+)
 from seesaw_cf.types import AttributePrompt, Case, ClozeScore, EditRequest, Entity, Kind, Role
+from tests.records import samples
 
 ADA = AttributePrompt(
     "Ada lives in",
@@ -153,3 +163,11 @@ def test_what_records_ask_beside_the_edit(
     }
     assert list(found.values()) == [near, far]
     assert {q.role for q in asked if q.kind == "portability"} <= {"target_new"}
+
+
+@given(samples.CASES)
+@settings(max_examples=60, deadline=None)
+def test_questions_are_counted_without_being_made(case: Case) -> None:
+    asked = list(questions(case))
+    assert count_questions(case) == len(asked)
+    assert count_spaced(case) == sum(spaced(q.prompt.text) or q.target != q.target.strip() for q in asked)

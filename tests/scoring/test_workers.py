@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import subprocess
 import sys
@@ -98,6 +99,17 @@ def test_those_who_help_seldom_do_the_same() -> None:
         done.update(number for number in now if number is not None)
         started += len(now) - now.count(None)
     assert started < 850
+
+
+@given(spans=st.lists(st.integers(0, 4), min_size=1, max_size=40), world=st.integers(1, 4))
+def test_whoever_helps_goes_span_by_span(spans: list[int], world: int) -> None:
+    tasks = range(len(spans))
+    for rank in range(world):
+        order = work_order(tasks, rank, world, spans)
+        helped = [spans[number] for number in order[len(tasks[rank::world]) :]]
+        assert sorted(order) == [*tasks]
+        assert order[: len(tasks[rank::world])] == [*tasks[rank::world]]
+        assert len([*itertools.groupby(helped)]) == len({*helped})
 
 
 def test_rank_and_world(monkeypatch: pytest.MonkeyPatch) -> None:
