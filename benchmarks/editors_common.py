@@ -93,3 +93,14 @@ def report(name: str, settings: dict[str, Any], times: dict[str, Any], slow: str
 def relative(found: Sequence[torch.Tensor], expected: Sequence[torch.Tensor]) -> list[float]:
     """Relative differences in norm."""
     return [float((a.double() - b.double()).norm() / b.double().norm()) for a, b in zip(found, expected)]
+
+
+def resident(what: str) -> int:
+    """VmRSS (now) or VmHWM (highest since the last reset) of this process, bytes."""
+    lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
+    return 1024 * next(int(line.split()[1]) for line in lines if line.startswith(what))
+
+
+def reset_peak() -> None:
+    """Let `resident("VmHWM")` begin again."""
+    Path("/proc/self/clear_refs").write_text("5", encoding="ascii")

@@ -18,12 +18,11 @@ import os
 import subprocess
 import sys
 import tempfile
-from pathlib import Path
 from typing import Any
 
 import torch
 
-from benchmarks.editors_common import RESULTS, TEMPLATES, gpt2, machine, requests, tokenizer
+from benchmarks.editors_common import RESULTS, TEMPLATES, gpt2, machine, requests, reset_peak, resident, tokenizer
 from seesaw_cf.base.files import write_text
 from seesaw_cf.editors import load_editor
 from seesaw_cf.models.load import sample_corpus
@@ -39,16 +38,6 @@ SETTINGS: dict[str, dict[str, Any]] = {
 }
 
 
-def _resident(what: str) -> int:
-    """VmRSS (now) or VmHWM (highest since the last reset) of this process, bytes."""
-    lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
-    return 1024 * next(int(line.split()[1]) for line in lines if line.startswith(what))
-
-
-def _reset_peak() -> None:
-    Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
-
-
 def measure(name: str, layers: int, width: int) -> dict[str, Any]:
     """Peaks of one editor in this process, bytes."""
     model, names = gpt2(layers, width), tokenizer()
@@ -61,13 +50,13 @@ def measure(name: str, layers: int, width: int) -> dict[str, Any]:
     torch.linalg.cholesky(torch.eye(512, dtype=torch.float64))  # the solver library's own buffers, of fixed size
     gc.collect()
     ctypes.CDLL("libc.so.6").malloc_trim(0)  # what the first edit freed is no room that the second has for nothing
-    before = _resident("VmRSS")
-    _reset_peak()
+    before = resident("VmRSS")
+    reset_peak()
     editor = editor.fit(model, names)
-    fitted = _resident("VmHWM")
-    _reset_peak()
+    fitted = resident("VmHWM")
+    reset_peak()
     delta = editor.edit(model, names, requests(1))
-    peak = _resident("VmHWM")
+    peak = resident("VmHWM")
     moments = getattr(getattr(editor, "fitted", None), "moments", {})
     return {
         "model": sum(parameter.nbytes for parameter in model.parameters()),

@@ -7,8 +7,8 @@ Two runs of invented records, of seesaw-tiny and FT, each looked at in a process
 Units: all of them are finished but the last eight, one person is asked about each. It prints the seconds until the run
 knows what is open, and all seconds of that process (imports, records, model), without scoring before any edit.
 
-Questions: two answers for each person of each edit, hardly one asked twice, with invented scores. It prints the peak
-memory of the process with the records read, and when the scores before any edit of each span have been in memory.
+Questions: two answers for each person of each edit, drawn from 12 million, with invented scores. It prints the peak
+memory of the process (Linux) while the records are read, and while one span after the other is scored.
 
 Writes benchmarks/results/many_units.json.
 """
@@ -18,7 +18,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import resource
 import subprocess
 import sys
 import tempfile
@@ -32,7 +31,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from benchmarks.editors_common import RESULTS, ROOT, machine
+from benchmarks.editors_common import RESULTS, ROOT, machine, reset_peak, resident
 from seesaw_cf.base.files import write_text
 from seesaw_cf.base.tables import SCORES
 from seesaw_cf.records import CASES, cases_to_table
@@ -111,18 +110,14 @@ def start(run: Run) -> dict[str, float]:
 
 
 def score_all(run: Run) -> dict[str, float]:
-    """Return the spans, and GB at most after each of them was in memory."""
+    """Return the number of spans, and GB at most while each of them is scored."""
     first = {run.before.span(task.units[0]): task for task in reversed(run.tasks)}
     peaks = []
     for span in sorted(first):
+        reset_peak()
         run.before.of(first[span].units)
-        peaks.append(peak())
-    return {"spans": len(peaks), "peak_GB_first_span": peaks[0], "peak_GB_all": peaks[-1]}
-
-
-def peak() -> float:
-    """Return the most memory of this process, GB."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
+        peaks.append(resident("VmHWM") / 1e9)
+    return {"spans": len(peaks), "peak_GB_first_span": peaks[0], "peak_GB_any_span": max(peaks)}
 
 
 def in_a_process(what: str, folder: Path) -> dict[str, float]:
@@ -141,7 +136,7 @@ def work(what: str, folder: Path) -> None:
     """Print what one process finds."""
     begun = time.perf_counter()
     run = a_run(folder)
-    found = {"seconds_until_made": time.perf_counter() - begun, "peak_GB_made": peak()}
+    found = {"seconds_until_made": time.perf_counter() - begun, "peak_GB_reading": resident("VmHWM") / 1e9}
     print(json.dumps(found | ({"finish": finish, "start": start, "score_all": score_all}[what](run) or {})))
 
 

@@ -36,7 +36,7 @@ from benchmarks.flops import flop_counter
 from seesaw_cf.base.files import cache_folder, write_text
 from seesaw_cf.models.load import load_model, sample_corpus
 from seesaw_cf.report import write_report
-from seesaw_cf.run import job, jobs, runner, workers
+from seesaw_cf.run import before, job, jobs, runner, workers
 
 TEXTS = 400
 ROWS = (64, 1024)
@@ -44,7 +44,7 @@ ROWS = (64, 1024)
 # Part -> where the function that does it is looked up; a part within another counts for itself alone.
 PARTS: dict[str, tuple[Any, str]] = {
     "reading and noise floor": (job, "make_run"),
-    "scores before": (runner.Run, "score_before"),
+    "scores before": (before.Before, "_score"),
     "second moments": (runner.Run, "fit"),
     "editing": (runner, "edit_units"),
     "scores after": (runner, "score_edits"),

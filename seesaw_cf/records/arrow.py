@@ -74,7 +74,7 @@ CASES: pa.Schema = pa.schema(
 
 # Struct -> what it is a column of; fields and columns have the same names but for a few.
 _RECORDS: dict[pa.DataType, type] = {ENTITY: Entity, REQUEST: EditRequest, _PROMPT: AttributePrompt}
-_REPEATED = (Entity, AttributePrompt)  # of which equal ones are one object: edits ask the same of the same people
+_REPEATED = (Entity, AttributePrompt)  # of which equal ones of a batch are one object: edits ask the same
 _ATTRIBUTES = {"str": "label", "requested_rewrite": "request"}
 _BATCH = 4096  # cases that are read together
 _NULLABLE = ("id", "effect_relation_id", "living", "sitelinks")
@@ -140,7 +140,7 @@ def _values(column: pa.Array, name: str) -> list[Any]:
     if pa.types.is_list(column.type):
         offsets, items = column.offsets.to_pylist(), _values(column.flatten(), "")
         rows = (tuple(items[start - offsets[0] : stop - offsets[0]]) for start, stop in itertools.pairwise(offsets))
-        return _shared(rows) if pa.types.is_string(column.type.value_type) else list(rows)
+        return _unify(rows) if pa.types.is_string(column.type.value_type) else list(rows)
     if pa.types.is_struct(column.type):
         parts = {field.name: _values(column.field(field.name), field.name) for field in column.type}
         return _records(_RECORDS[column.type], parts)
@@ -159,14 +159,14 @@ def _records(kind: type[T], columns: Mapping[str, Iterable[Any]]) -> list[T]:
     rows = zip(*(by_field[field.name] for field in fields(kind)))  # type: ignore[arg-type]
     if kind not in _REPEATED:
         return list(itertools.starmap(kind, rows))
-    made: dict[tuple[Any, ...], T] = {}
-    return [made[row] if row in made else made.setdefault(row, kind(*row)) for row in rows]
+    found: dict[tuple[Any, ...], T] = {}
+    return [found[row] if row in found else found.setdefault(row, kind(*row)) for row in rows]
 
 
-def _shared(values: Iterable[T]) -> list[T]:
+def _unify(values: Iterable[T]) -> list[T]:
     """Return the values, equal ones as one object."""
-    seen: dict[T, T] = {}
-    return [seen.setdefault(value, value) for value in values]
+    first: dict[T, T] = {}
+    return [first.setdefault(value, value) for value in values]
 
 
 def table_to_cases(table: pa.Table) -> list[Case]:

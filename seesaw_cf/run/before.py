@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
@@ -14,10 +14,10 @@ from seesaw_cf.base.errors import PromptError
 from seesaw_cf.base.exchange import Exchange
 from seesaw_cf.base.retrying import Bar
 from seesaw_cf.base.types import Case, Cloze, ClozeScore
+from seesaw_cf.run.candidates import MOST_CANDIDATES, Candidates
 from seesaw_cf.run.explain import log_lines
 from seesaw_cf.run.questions import (
-    MOST_CANDIDATES,
-    Candidates,
+    MOST_IN_MEMORY,
     CaseQuestions,
     Question,
     count_questions,
@@ -29,17 +29,14 @@ from seesaw_cf.run.units import Unit, work_order
 from seesaw_cf.scoring import Scorer
 from seesaw_cf.scoring.pre_scores import blocks, pre_scores
 
-SPAN = 2**21
-"""Questions of a span, about; more than the published study has. A question of two spans is scored in each."""
-
 
 class SpanScores(NamedTuple):
-    """Scores of the questions of a span before any edit.
+    """Scores of the questions of a span before any edit: of about `MOST_IN_MEMORY`, or of one task.
 
     Attributes:
         scores: Of every question, and of the other candidates of the edits.
-        indistinct: Answers that no score tells from another answer of their question, with the reason; these have no
-            score in `scores` either.
+        indistinct: Answers that no score tells from another answer of their question in some case of the span, with the
+            reason; these have no score in `scores` either.
     """
 
     scores: Mapping[Cloze, ClozeScore]
@@ -48,7 +45,7 @@ class SpanScores(NamedTuple):
 
 @dataclass(frozen=True)
 class Before:
-    """The scores of a run's questions before any edit.
+    """The scores of a run's questions before any edit. A question of two spans is scored in each.
 
     Attributes:
         scorer: Scores with the unedited model.
@@ -56,7 +53,7 @@ class Before:
         identity: What the scores depend on, see `pre_scores`.
         edited: What editors edit; nothing without an editor.
         external: What models changed elsewhere are asked about: the same, then more.
-        block: Units of a task, which are in one span.
+        block_size: Units of a task, which are in one span.
         requests: The cases of models changed elsewhere.
         candidates: What the true target of each case is ranked among.
         exchange: See `pre_scores`.
@@ -68,26 +65,26 @@ class Before:
     identity: Mapping[str, object]
     edited: Sequence[Unit]
     external: Sequence[Unit]
-    block: int
+    block_size: int
     requests: Requests
     candidates: Candidates
     exchange: Exchange | None
     progress: bool
     _held: dict[int, SpanScores] = field(default_factory=dict, init=False)
 
-    def of(self, block: Sequence[Unit], rank: int = 0, world: int = 1) -> SpanScores:
+    def of(self, units: Sequence[Unit], rank: int = 0, world: int = 1) -> SpanScores:
         """Return the scores of the span of a task's units; it stays in memory until another span is asked for.
 
         What is neither there nor in the cache is scored.
 
         Args:
-            block: The units.
+            units: Those of a task.
             rank, world: The worker's number and how many there are: each begins with blocks of its own.
 
         Raises:
-            PromptError: No question of the span can be scored.
+            PromptError: No question of the first span can be scored.
         """
-        if (span := self.span(block[0])) not in self._held:
+        if (span := self.span(units[0])) not in self._held:
             self._held.clear()
             self._held[span] = self._score(span, rank, world)
         return self._held[span]
@@ -101,27 +98,30 @@ class Before:
         """First case of a unit -> span, the same for editors and for models changed elsewhere."""
         spans, asked = dict[int, int](), 0
         for every in (self.edited, self.external):
-            for at in range(0, len(every), self.block):
-                task = {unit.cases[0].case_id: unit for unit in every[at : at + self.block]}
-                span = next((spans[case] for case in task if case in spans), asked // SPAN)
+            for at in range(0, len(every), self.block_size):
+                task = {unit.cases[0].case_id: unit for unit in every[at : at + self.block_size]}
+                span = next((spans[case] for case in task if case in spans), asked // MOST_IN_MEMORY)
                 for case in task.keys() - spans.keys():
                     spans[case] = span
-                    asked += sum(map(count_questions, task[case].cases))
+                    asked += sum(count_questions(own) + len(self.candidates.of(own)) for own in task[case].cases)
         return spans
 
     def parts(self, span: int) -> list[list[Cloze]]:
         """Return every question of a span, then the other candidates of its edits, in the blocks that are cached."""
         clozes = {q.cloze for _, qs in self._asked(span) for q in qs}
-        more = {cloze for case, _ in self._asked(span) for cloze in self.candidates.clozes(case)} - clozes
+        cases = (case for unit, _ in self._units(span) for case in unit.cases)
+        more = {cloze for case in cases for cloze in self.candidates.clozes(case)} - clozes
         note = f"before any edit: {len(more):,} clozes more than are asked afterwards, to rank the true targets"
         log_lines([(logging.INFO, f"{note} among at most {MOST_CANDIDATES} candidates")])
         return blocks(clozes) + blocks(more)
 
-    def _asked(self, span: int) -> Iterator[tuple[Case, Sequence[Question]]]:
+    def _units(self, span: int) -> Iterator[tuple[Unit, Callable[[Unit], CaseQuestions]]]:
+        """Yield the units of a span, with what makes their questions."""
         for units, ask in ((self.edited, questions_of), (self.external, self.external_questions)):
-            for unit in units:
-                if self.span(unit) == span:
-                    yield from ask(unit)
+            yield from ((unit, ask) for unit in units if self.span(unit) == span)
+
+    def _asked(self, span: int) -> Iterator[tuple[Case, Sequence[Question]]]:
+        return (case for unit, ask in self._units(span) for case in ask(unit))
 
     def external_questions(self, unit: Unit) -> CaseQuestions:
         """Return the cases of a unit with the questions for models changed elsewhere."""
@@ -132,10 +132,10 @@ class Before:
         mine = [parts[number] for number in work_order(range(len(parts)), rank, world)]
         found = pre_scores(self.scorer, mine, self.identity, self.exchange)
         bar = Bar(found, "before any edit: score", len(parts), unit="block", disable=not self.progress)
-        scores = {cloze: score for block in bar for cloze, score in block.items()}
-        if scores and not any(score.status == "ok" for score in scores.values()):
+        scores = {cloze: score for part in bar for cloze, score in part.items()}
+        if span == 0 and scores and not any(score.status == "ok" for score in scores.values()):
             why = f"none of the {len(scores):,} questions can be scored, so nothing is edited"
-            raise PromptError(f"{why}; ask others, or another model. First: {next(iter(scores.values())).status}")
+            raise PromptError(f"{why}; ask others, or another model. First: {scores[parts[0][0]].status}")
         indistinct = find_indistinct(self.tokenizer, self._asked(span), scores)
         scores.update(indistinct)
         return SpanScores(scores, indistinct)

@@ -15,8 +15,9 @@ from seesaw_cf.base.types import Case, Cloze, ClozeScore, EditRequest, TableRow
 from seesaw_cf.models.editor import Editor, EditsEach
 from seesaw_cf.models.hooks import alone
 from seesaw_cf.models.weights import WeightDelta, checksum, parameter_hashes
+from seesaw_cf.run.candidates import Candidates
 from seesaw_cf.run.external import ExternalModel
-from seesaw_cf.run.questions import Candidates, CaseQuestions, Question
+from seesaw_cf.run.questions import CaseQuestions, Question
 from seesaw_cf.scoring import Scorer, score_each
 
 _TARGETS = Candidates()

@@ -27,6 +27,7 @@ from seesaw_cf.models.editor import Editor
 from seesaw_cf.models.identity import identity
 from seesaw_cf.models.load import load_model
 from seesaw_cf.models.trial import check_model
+from seesaw_cf.run.candidates import candidates_of
 from seesaw_cf.run.design import prompt_counts
 from seesaw_cf.run.explain import announce, log_prefix
 from seesaw_cf.run.external import read_external
@@ -35,7 +36,7 @@ from seesaw_cf.run.make_editors import moments_facts
 from seesaw_cf.run.manifest import RunManifest, read_manifest
 from seesaw_cf.run.preflight import check_plan, data_notes
 from seesaw_cf.run.prepare import LoadedModel, prepare
-from seesaw_cf.run.questions import candidates_of, longest_cloze, sample_clozes
+from seesaw_cf.run.questions import longest_cloze, sample_clozes
 from seesaw_cf.run.requests import requests_facts
 from seesaw_cf.run.runner import Run
 from seesaw_cf.run.served import ServedModel, ask_base

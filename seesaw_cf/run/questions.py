@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -20,6 +18,8 @@ from seesaw_cf.records.load import locality, portability
 from seesaw_cf.scoring.encode import encode_cloze
 from seesaw_cf.scoring.pre_scores import sort_clozes
 
+MOST_IN_MEMORY = 2**21
+"""Questions that are in memory together, about: more than the published study has."""
 _SAMPLED_CASES = 1000
 
 
@@ -70,14 +70,9 @@ def _targets(new: str, true: str) -> list[tuple[str, Role]]:
 
 def _sections(case: Case) -> Iterator[_Section]:
     request = case.request
-    targets: tuple[tuple[str, Role], ...] = (
-        (request.target_new.label, "target_new"),
-        (request.target_true.label, "target_true"),
-    )
-    near = (
-        (targets[0], (str(case.extra.get("loc_ans", "")), targets[1][1])) if case.record_format == "zsre" else targets
-    )
-    labels, near = (tuple(answer for answer in own if answer[0].strip()) for own in (targets, near))
+    new, true = request.target_new.label, request.target_true.label
+    labels = _targets(new, true)
+    near = _targets(new, str(case.extra.get("loc_ans", ""))) if case.record_format == "zsre" else labels
     subject_id = case.extra.get("subject_id")
     subject = Entity(subject_id if isinstance(subject_id, str) and subject_id else None, request.subject)
     yield _Section("efficacy", (request.text,), labels, subject)
@@ -102,8 +97,8 @@ def questions(case: Case) -> Iterator[Question]:
     """
     gold = set(case.gold)
     for kind, prompts, answers, about, first in _sections(case):
-        for number, asked in enumerate(prompts, first):
-            prompt = AttributePrompt(asked, about) if isinstance(asked, str) else asked
+        for number, text in enumerate(prompts, first):
+            prompt = AttributePrompt(text, about) if isinstance(text, str) else text
             for answer, role in answers:
                 yield Question(kind, number, prompt, answer, role, role == "candidate" and answer in gold)
 
@@ -225,12 +220,13 @@ def sample_clozes(cases: Sequence[Case], count: int, seed: int = 0) -> list[Cloz
     """Return distinct clozes that these cases ask, drawn without replacement; all when there are fewer.
 
     Args:
-        cases: Where they come from; of more than a thousand, a thousand that are drawn.
+        cases: Where they come from; a thousand of them, drawn too, where all ask more than fits into memory.
         count: How many.
         seed: Of the draw.
     """
-    drawn = np.random.default_rng(seed).permutation(len(cases))[:_SAMPLED_CASES]
-    clozes = sort_clozes(q.cloze for index in drawn for q in questions(cases[index]))
+    if sum(map(count_questions, cases)) > MOST_IN_MEMORY:
+        cases = [cases[index] for index in np.random.default_rng(seed).permutation(len(cases))[:_SAMPLED_CASES]]
+    clozes = sort_clozes(q.cloze for case in cases for q in questions(case))
     chosen = np.random.default_rng(seed).permutation(len(clozes))[:count]
     return [clozes[index] for index in sorted(chosen)]
 
@@ -239,65 +235,3 @@ def longest_cloze(cases: Sequence[Case]) -> Cloze:
     """Return the cloze with the longest text that these cases ask."""
     clozes = (q.cloze for case in cases for q in questions(case))
     return max(clozes, key=lambda cloze: (len(cloze.context) + len(cloze.target), cloze))
-
-
-# The answers among which an edit's true target is ranked before the edit: a bounded number for each relation.
-
-MOST_CANDIDATES = 32
-"""Candidates of one edit, its two targets among them. Each costs its own tokens once, before any edit."""
-
-
-@dataclass(frozen=True, slots=True)
-class Candidates:
-    """What an edit's true target is compared with.
-
-    Attributes:
-        by_relation: Relation -> answers that occur for it, at most `MOST_CANDIDATES`.
-        true: (subject, relation) -> answers that the records say are true of the subject: no competitors.
-    """
-
-    by_relation: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    true: Mapping[tuple[str, str], frozenset[str]] = field(default_factory=dict)
-
-    def of(self, case: Case) -> tuple[str, ...]:
-        """Return the true and the new target of a case, then the other candidates; none when either target is empty."""
-        request = case.request
-        own = (request.target_true.label, request.target_new.label)
-        if not all(label.strip() for label in own):
-            return ()
-        true_names = {*own, *self.true.get((request.subject, request.relation_id), ())}
-        others = (name for name in self.by_relation.get(request.relation_id, ()) if name not in true_names)
-        return tuple(dict.fromkeys((*own, *others)))[:MOST_CANDIDATES]
-
-    def clozes(self, case: Case) -> list[Cloze]:
-        """Return the edit's own prompt with each of the case's candidates."""
-        return [Cloze(case.request.text, name) for name in self.of(case)]
-
-
-def candidates_of(cases: Iterable[Case], seed: int = 0) -> Candidates:
-    """Collect the candidates that records offer.
-
-    An answer of a relation is a target of one of its edits, or a candidate of a cross-property case that asks for it.
-    zsRE's questions have no relation in common: there is nothing to take from other records.
-
-    Args:
-        cases: All records at hand, so that the candidates do not depend on how many of them are edited.
-        seed: Of the draw where a relation has more than `MOST_CANDIDATES`.
-    """
-    answers: dict[str, set[str]] = defaultdict(set)
-    true: dict[tuple[str, str], set[str]] = defaultdict(set)
-    for case in cases:
-        request = case.request
-        answers[request.relation_id] |= {request.target_true.label, request.target_new.label}
-        true[request.subject, request.relation_id].add(request.target_true.label)
-        if case.effect_relation_id is not None:
-            answers[case.effect_relation_id].update(case.candidates)
-            true[request.subject, case.effect_relation_id].update(case.gold)
-    drawn = {name: _drawn(names, seed) for name, names in answers.items() if name}
-    return Candidates(drawn, {key: frozenset(names) for key, names in true.items()})
-
-
-def _drawn(labels: set[str], seed: int) -> tuple[str, ...]:
-    names = sorted(label for label in labels if label.strip())
-    rng = np.random.default_rng([seed, len(names)])
-    return tuple(names[index] for index in rng.permutation(len(names))[:MOST_CANDIDATES])

@@ -33,13 +33,14 @@ from seesaw_cf.models.edited import save_change, with_meta
 from seesaw_cf.models.editor import Editor, EditsEach, WrapsEditor
 from seesaw_cf.models.weights import WeightDelta, base_facts, checksum, parameter_hashes
 from seesaw_cf.run.before import Before, SpanScores, questions_of
+from seesaw_cf.run.candidates import Candidates
 from seesaw_cf.run.edit_table import EXTERNAL_UNIT, write_edits
 from seesaw_cf.run.edits import Outcome, edit_units, score_edits, score_external
 from seesaw_cf.run.explain import log_prefix
 from seesaw_cf.run.external import ExternalModel
 from seesaw_cf.run.first_edits import EDITS_TOGETHER, check_first_edits
 from seesaw_cf.run.manifest import RunManifest, read_manifest
-from seesaw_cf.run.questions import Candidates, CaseQuestions, pair_scores, score_table
+from seesaw_cf.run.questions import CaseQuestions, pair_scores, score_table
 from seesaw_cf.run.requests import Requests
 from seesaw_cf.run.store import Store
 from seesaw_cf.run.units import Task, Unit, units, work_order
@@ -102,19 +103,22 @@ class Run:
 
     @cached_property
     def tasks(self) -> list[Task]:
-        """Every task. Blocks depend on the whole plan, not on what is open, so that a resumed run and any number of
-        workers make the same ones."""
-        controls = {name: control_name("random", name) for name in self.editors}
+        """Every task, span after span. Blocks depend on the whole plan, not on what is open: a resumed run and any
+        number of workers make the same ones."""
+        controls, size = {name: control_name("random", name) for name in self.editors}, self.block_size
         tasks = []
         for name, seeds in self.seeds.items():
             if name not in controls.values():
                 together = (*seeds, *self.seeds.get(controls.get(name, ""), ()))
                 own = self._units_of(name)
-                tasks += [Task(together, tuple(own[at : at + self.block])) for at in range(0, len(own), self.block)]
-        return tasks
+                tasks += [Task(together, tuple(own[at : at + size])) for at in range(0, len(own), size)]
+        return sorted(tasks, key=self._span)
+
+    def _span(self, task: Task) -> int:
+        return self.before.span(task.units[0])
 
     @property
-    def block(self) -> int:
+    def block_size(self) -> int:
         """The number of units in a task."""
         return int(self.manifest.settings.get("block") or EDITS_TOGETHER)
 
@@ -139,7 +143,7 @@ class Run:
         """Scores before any edit."""
         model = {key: value for key, value in self.manifest.model.items() if key not in ("id", "revision")}
         identity, edited = {"model": model, "scoring": self.manifest.scoring}, self.units if self.editors else ()
-        asked = (edited, self.external_units, self.block, self.requests, self.candidates)
+        asked = (edited, self.external_units, self.block_size, self.requests, self.candidates)
         return Before(self.scorer, self.tokenizer, identity, *asked, self.exchange, self.progress)
 
     @cached_property
@@ -257,9 +261,8 @@ class Run:
         _ = self.hashes
         if world == 1 and self.exchange is not None:  # machines that do not know each other: in orders of their own
             rank, world = crc32(f"{gethostname()} {os.getpid()}".encode()), 2**32
-        spans = [self.before.span(task.units[0]) for task in self.tasks]
-        order = work_order(still_open, rank, world, spans)
-        self.before.of(self.tasks[order[0]].units, rank, world)
+        order = work_order(still_open, rank, world, [self._span(task) for task in self.tasks])
+        self.before.of(self.tasks[order[0]].units, rank, world)  # before the bar of the edits begins
         bar = Bar(order, "edit, score, restore", unit="block", disable=not self.progress)
         for done, number in enumerate(bar, 1):
             if self.is_open(task := self.tasks[number]):

@@ -99,6 +99,6 @@ def work_order(tasks: Iterable[int], rank: int, world: int, spans: Sequence[int]
         (own if number % world == rank else others).append(number)
     others = random.Random(rank).sample(others, len(others))
     if spans is not None:
-        drawn = {span: place for place, span in enumerate(dict.fromkeys(spans[number] for number in others))}
-        others.sort(key=lambda number: drawn[spans[number]])
+        places = {span: place for place, span in enumerate(dict.fromkeys(spans[number] for number in others))}
+        others.sort(key=lambda number: places[spans[number]])
     return own + others

@@ -11,6 +11,7 @@ import contextlib
 import hashlib
 import json
 import logging
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
 from pathlib import Path
@@ -130,5 +131,6 @@ def _read(file: Path, part: list[Cloze], exchange: Exchange | None) -> list[Cloz
         return None
     if list(zip(rows["context"], rows["target"], strict=True)) != [(c.context, c.target) for c in part]:
         return None
+    rows["status"] = list(map(sys.intern, rows["status"]))
     rows["first"] = [None if ids is None else tuple(ids) for ids in rows["first"]]
     return [ClozeScore(*row) for row in zip(*(rows[name] for name in _SCORE))]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,7 +23,7 @@ from seesaw_cf.run.job import load_named
 from seesaw_cf.run.jobs import Job
 from seesaw_cf.run.preflight import disk_bytes, moment_bytes
 from seesaw_cf.run.prepare import Prepared, prepare
-from seesaw_cf.run.questions import count_questions, questions, sample_clozes
+from seesaw_cf.run.questions import MOST_IN_MEMORY, count_questions, questions, sample_clozes
 from seesaw_cf.run.units import units
 from seesaw_cf.run.workers import local_device
 from seesaw_cf.scoring import Scorer, make_scorer
@@ -236,11 +237,7 @@ def _model_costs(
         texts = 0 if summed or not sums else _corpus_tokens(tokenizer, prepared, editors, model)
         summed |= bool(sums)
         records = cell.parts[1]
-        before = (
-            0
-            if records in scored
-            else sum(_count_tokens(tokenizer, part) for part in blocks(_clozes_of(prepared.cases)))
-        )
+        before = 0 if records in scored else _tokens_before(tokenizer, prepared.cases)
         scored.add(records)
         edit_units = units(prepared.cases, job.protocol)
         after = sum(_count_tokens(tokenizer, _clozes_of(unit.cases)) for unit in edit_units)
@@ -278,6 +275,15 @@ def _measure_rate(
         scorer.score(clozes)
         best = min(best, time.perf_counter() - start)
     return Rate(name, tokens, best, len(clozes), str(facts["scorer"]), str(facts["device"]), torch.get_num_threads())
+
+
+def _tokens_before(tokenizer: PreTrainedTokenizerBase, cases: Sequence[Case]) -> int:
+    """Return the tokens that are scored before any edit, as a run cuts cases into spans and these into blocks."""
+    asked = itertools.accumulate(map(count_questions, cases), initial=0)
+    tokens = 0
+    for _, own in itertools.groupby(zip(cases, asked), key=lambda pair: pair[1] // MOST_IN_MEMORY):
+        tokens += sum(_count_tokens(tokenizer, part) for part in blocks(_clozes_of([case for case, _ in own])))
+    return tokens
 
 
 def _clozes_of(cases: Sequence[Case]) -> set[Cloze]:

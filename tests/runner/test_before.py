@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
@@ -10,13 +11,14 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import Mock, patch
 
-import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from seesaw_cf.errors import PromptError
 from seesaw_cf.run.before import Before, questions_of
-from seesaw_cf.run.questions import Candidates, count_questions
+from seesaw_cf.run.candidates import Candidates
+from seesaw_cf.run.questions import count_questions
 from seesaw_cf.run.requests import Requests
 from seesaw_cf.run.runner import Run
 from seesaw_cf.run.units import Unit
@@ -100,12 +102,10 @@ def test_workers_at_the_same_time_score_each_block_once(tmp_path: Path) -> None:
 
 
 def test_of_a_run_of_many_questions_one_span_is_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each span is of whole tasks, and asks its questions alone; the tables are the same for any number of workers."""
+    """Each span is of whole tasks, and asks its questions alone."""
     whole, _ = _make(tmp_path / "whole", block=2)
     every = whole.before.of(whole.units)
-    whole.do_open()
-    whole.merge()
-    monkeypatch.setattr("seesaw_cf.run.before.SPAN", 25)
+    monkeypatch.setattr("seesaw_cf.run.before.MOST_IN_MEMORY", 25)
     run, _ = _make(tmp_path / "run", block=2)
     spans = [{run.before.span(unit) for unit in task.units} for task in run.tasks]
     assert [len(own) for own in spans] == [1] * 5
@@ -120,16 +120,43 @@ def test_of_a_run_of_many_questions_one_span_is_in_memory(tmp_path: Path, monkey
         }
         logprobs = {cloze: score.logprob for cloze, score in scores.items()}
         assert logprobs == pytest.approx({cloze: every.scores[cloze].logprob for cloze in scores}, abs=1e-4)
-    run.do_open(0, 2)
-    run.merge()
-    other, _ = _make(tmp_path / "other", block=2)
-    other.do_open(1, 2)
-    other.merge()
-    for table in ("scores.parquet", "edits.parquet"):
-        assert (tmp_path / "run" / table).read_bytes() == (tmp_path / "other" / table).read_bytes()
-    assert pq.read_metadata(tmp_path / "run" / "scores.parquet").num_rows == (
-        pq.read_metadata(tmp_path / "whole" / "scores.parquet").num_rows
-    )
+
+
+def _in_spans(monkeypatch: pytest.MonkeyPatch, folder: Path, name: str) -> Run:
+    """Return a run of many small spans with a cache of its own."""
+    monkeypatch.setattr("seesaw_cf.run.before.MOST_IN_MEMORY", 25)
+    monkeypatch.setenv("SEESAW_CF_CACHE", str(folder / name / "cache"))
+    run, _ = _make(folder / name, block=2)
+    run.store.claim()
+    return run
+
+
+def test_spans_give_the_same_bytes_in_any_order_of_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _in_spans(monkeypatch, tmp_path, "alone").do_open()
+    _in_spans(monkeypatch, tmp_path, "second").do_open(1, 2)
+    backwards = _in_spans(monkeypatch, tmp_path, "backwards")
+    for task in backwards.tasks[::-1]:
+        backwards.do(task)
+    begun = _in_spans(monkeypatch, tmp_path, "begun")
+    begun.do(begun.tasks[3])
+    made = {}
+    for name in ("alone", "second", "backwards", "begun"):
+        run = _in_spans(monkeypatch, tmp_path, name)
+        run.do_open()
+        run.merge()
+        made[name] = [(tmp_path / name / table).read_bytes() for table in ("scores.parquet", "edits.parquet")]
+    assert len({run.before.span(unit) for unit in run.units}) > 2
+    assert all(tables == made["alone"] for tables in made.values())
+
+
+def test_a_later_span_without_a_score_does_not_end_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = _in_spans(monkeypatch, tmp_path, "run")
+    last = run.tasks[-1].units
+    none = ClozeScore(math.nan, 0, False, "too long")
+    monkeypatch.setattr(type(run.scorer), "score", lambda _, clozes: [none] * len(clozes))
+    assert {score.status for score in run.before.of(last).scores.values()} == {"too long"}
+    with pytest.raises(PromptError, match=r"none of the \d+ questions can be scored"):
+        run.before.of(run.tasks[0].units)
 
 
 @given(edited=st.integers(0, 12), more=st.integers(0, 6), block=st.integers(1, 5), size=st.integers(1, 40))
@@ -137,10 +164,10 @@ def test_a_task_is_of_one_span_also_of_models_changed_elsewhere(edited: int, mor
     cases = [replace(small.cases()[0], case_id=number) for number in range(edited + more)]
     external = [Unit(str(case.case_id), (case,)) for case in cases]
     before = Before(Mock(), Mock(), {}, external[:edited], external, block, Requests(), Candidates(), None, False)
-    with patch("seesaw_cf.run.before.SPAN", size):
+    with patch("seesaw_cf.run.before.MOST_IN_MEMORY", size):
         spans = [before.span(unit) for unit in external]
     assert spans == sorted(spans)
     assert all(len({*spans[at : at + block]}) == 1 for at in range(0, len(spans), block))
-    questions = count_questions(small.cases()[0])
+    questions = count_questions(small.cases()[0])  # without other candidates
     for number in set(spans):  # no larger than the last task makes it
         assert spans.count(number) * questions < size + block * questions

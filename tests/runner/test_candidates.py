@@ -12,8 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from seesaw_cf.errors import RecordError
+from seesaw_cf.run.candidates import MOST_CANDIDATES, Candidates, candidates_of
 from seesaw_cf.run.edit_table import EDITS, read_edits, write_edits
-from seesaw_cf.run.questions import MOST_CANDIDATES, Candidates, candidates_of
 from seesaw_cf.run.runner import Run
 from seesaw_cf.run.workers import run_share
 from seesaw_cf.scoring import HFScorer

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from collections.abc import Sequence
@@ -9,10 +10,13 @@ from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import patch
 
 import pandas as pd
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from transformers import LlamaConfig
 
 from seesaw_cf.base.files import size
@@ -32,6 +36,7 @@ from seesaw_cf.editors.ike.ike import IKE
 from seesaw_cf.errors import RecordError, SeesawError, StorageError, UnknownNameError
 from seesaw_cf.models.load import outline_model
 from seesaw_cf.models.weights import WeightDelta
+from seesaw_cf.records import cases_to_table
 from seesaw_cf.records.load import load_cases
 from seesaw_cf.run import job as jobs
 from seesaw_cf.run import preflight
@@ -326,3 +331,13 @@ def test_a_run_with_controls_needs_no_more_than_its_editor_and_compares_each_wit
 def test_cases_of_one_number_are_refused_before_weights_are_loaded(tmp_path: Path) -> None:
     with pytest.raises(RecordError, match=r"case numbers occur twice, .* one at a time"):
         prepare(Job("seesaw-tiny", ("ft",), data="sample-small", configs=("cross_subject",) * 2), tmp_path / "run")
+
+
+@given(count=st.integers(1, 7), together=st.integers(1, 8))
+@settings(deadline=None)
+def test_the_checksum_of_cases_is_that_of_one_list_of_rows(count: int, together: int) -> None:
+    """It was computed from all rows at once by earlier versions, whose runs can be continued."""
+    cases = [replace(small.cases()[0], case_id=number, extra={"näme": "ö"}) for number in range(count)]
+    rows = json.dumps(cases_to_table(cases).to_pylist(), sort_keys=True, ensure_ascii=False)
+    with patch("seesaw_cf.run.job._ROWS", together):
+        assert jobs._checksum(cases) == hashlib.sha256(rows.encode()).hexdigest()
