@@ -26,6 +26,7 @@ from seesaw_cf.base.exchange import Exchange
 from seesaw_cf.base.files import atomic_path, safe_name
 from seesaw_cf.base.tables import read_table, write_table
 from seesaw_cf.base.types import JsonObject
+from seesaw_cf.run.finished import Finished
 from seesaw_cf.run.manifest import RunManifest, claim_folder
 
 log = logging.getLogger(__name__)
@@ -65,6 +66,10 @@ class Store:
     @cached_property
     def _identity(self) -> str:
         return self.manifest.identity
+
+    @cached_property
+    def _finished(self) -> Finished:
+        return Finished(self.folder / self.place / f"finished-{self._identity[:16]}.tsv")
 
     def claim(self) -> bool:
         """Make the folder this job's own, or check that it is; see `seesaw_cf.run.manifest.claim_folder`."""
@@ -117,8 +122,10 @@ class Store:
         try:
             if self.exchange is not None and not self._fetch(file):
                 return False
-            if self._identity.encode() not in _footer(file):
-                self._metadata(file)
+            if not self._finished.has(file):
+                if self._identity.encode() not in _footer(file):
+                    self._metadata(file)
+                self._finished.add(file)
             self._send_once(file)
         except SeesawError:
             raise
@@ -143,6 +150,7 @@ class Store:
         metadata = {_FACTS: json.dumps(facts), _RUN: self._identity}
         file = self.path(key)
         write_table(file, table.replace_schema_metadata(metadata))
+        self._finished.add(file)
         self.send(file)
 
     def read(self, key: Key) -> Shard:

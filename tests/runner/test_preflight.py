@@ -319,7 +319,10 @@ def test_a_run_with_controls_needs_no_more_than_its_editor_and_compares_each_wit
     ]
     assert main([*words, "--quiet", "--editor-config", str(file), "--out", str(tmp_path / "run")]) == 0
     capsys.readouterr()
-    assert sorted(part.name for part in (tmp_path / "run" / "shards").iterdir()) == ["ft", "identity-ft"]
+    assert sorted(part.name for part in (tmp_path / "run" / "shards").iterdir() if part.is_dir()) == [
+        "ft",
+        "identity-ft",
+    ]
     manifest = json.loads((tmp_path / "run" / "manifest.json").read_text())
     assert manifest["editors"]["identity(ft)"] == {"editor": "ft", "settings": {"steps": 1, "layers": [1]}, "seed": 0}
     assert manifest["notes"] == []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import shutil
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -16,6 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from seesaw_cf.errors import RecordError, RunFolderError, StorageError
+from seesaw_cf.run import store as units
 from seesaw_cf.run.manifest import RunManifest
 from seesaw_cf.run.store import Key, Store
 from tests.runner import claimer
@@ -59,11 +61,42 @@ def test_whatever_was_done_or_damaged_the_table_is_the_same_bytes(done: list[Key
         assert finish(broken) == whole
 
 
-def test_finished_units_are_known_by_their_last_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_finished_units_are_known_without_a_look_into_their_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     kept = store(tmp_path)
     finish(kept)
-    monkeypatch.setattr(pq, "read_schema", None)  # a tenth of a millisecond each, too much for 100,000
-    assert all(map(kept.has, KEYS))
+    opened: list[Path] = []
+    footer = units._footer
+
+    def noted(file: Path) -> bytes:
+        opened.append(file)
+        return footer(file)
+
+    monkeypatch.setattr(units, "_footer", noted)
+    assert all(map(store(tmp_path).has, KEYS))
+    assert not opened
+    (index,) = tmp_path.glob("shards/*.tsv")
+    lines = index.read_text().splitlines()
+    index.write_text("\n".join([lines[0], lines[1][:-2] + lines[2], "\0x"]))  # cut off, and begun
+    shutil.copystat(tmp_path / "manifest.json", kept.path(KEYS[3]))
+    again = store(tmp_path)
+    assert all(map(again.has, KEYS))
+    assert opened == [kept.path(key) for key in KEYS[1:]]
+    assert all(map(again.has, KEYS))
+    assert opened[3:] == [kept.path(KEYS[1])]  # whose line was written onto the one that was begun
+    assert all(map(store(tmp_path).has, KEYS))
+    assert len(opened) == 4
+
+
+def test_what_another_process_finishes_is_in_the_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    mine, other = store(tmp_path), store(tmp_path)
+    mine.claim()
+    do(mine, KEYS[0])
+    assert [mine.has(key) for key in KEYS[:2]] == [True, False]
+    do(other, KEYS[1])
+    monkeypatch.setattr(units, "_footer", None)
+    assert mine.has(KEYS[1])
 
 
 def test_several_at_once_leave_the_bytes_of_one(tmp_path: Path) -> None:
