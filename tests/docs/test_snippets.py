@@ -22,7 +22,14 @@ MADE = {ROOT / "docs" / name for name in generated()}  # only in the site
 # Pages that `make exhaustive` runs: what they show is what `make slow` runs in tests of the same commands.
 WEEKLY = {"editors", "engine", "instruments", "longform", "moments", "papers", "related", "sharing", "statistics"}
 WEEKLY |= {"stereotypes"}
-RUN_PAGES = [pytest.param(page, marks=[pytest.mark.exhaustive] if page.stem in WEEKLY else []) for page in PAGES]
+LONGEST = {"README": 160, "study": 80}  # seconds: they begin first
+RUN_PAGES = [
+    pytest.param(
+        page,
+        marks=[pytest.mark.slow(LONGEST.get(page.stem, 60))] + [pytest.mark.exhaustive] * (page.stem in WEEKLY),
+    )
+    for page in PAGES
+]
 BLOCK = re.compile(r"^```(bash|python|yaml)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 UNFILLED = re.compile(r"ORG/|YOUR_|https?://(?!127\.0\.0\.1)")
 # First words of commands that are not run inside the tests, and why.
@@ -48,6 +55,7 @@ SHORTER = {
     "runs/real": ("--limit", "1"),
     "train-annotator": ("--folds", "2"),
     "train-rater": ("--folds", "2", "--epochs", "1"),
+    "build sample": FEW_EDITS,
     "seesaw": FEW_EDITS,
     "seesaw-qlever": FEW_EDITS,
 }
@@ -100,7 +108,6 @@ def test_every_command_is_known(page: Path) -> None:
             assert (ROOT / named).exists(), command
 
 
-@pytest.mark.slow(60)
 @pytest.mark.parametrize("page", RUN_PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_every_command_and_snippet_runs_in_order(
     page: Path, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
@@ -116,7 +123,7 @@ def test_every_command_and_snippet_runs_in_order(
                 continue
             for command in _lines(text):
                 words = shlex.split(stand_ins.fill(command))
-                words += next((extra for name, extra in SHORTER.items() if name in words), ())
+                words += next((extra for name, extra in SHORTER.items() if set(name.split()) <= set(words)), ())
                 assert not UNFILLED.search(" ".join(words)), f"no stand-in: {command}"
                 if words[0] not in NOT_RUN:
                     code, said = stand_ins.run(words)

@@ -93,7 +93,12 @@ def _shown(page: Any) -> list[dict[str, str]]:
 def _opened_at(page: Any, group: str) -> None:
     """The prompts behind a mark: a click on the group's name in the table of who lost most."""
     row = page.locator("#most tbody tr").filter(has=page.get_by_role("cell", name="memit", exact=True))
+    before = page.evaluate(
+        "turned = new Promise(done => addEventListener('hashchange', done, { once: true })); location.hash"
+    )
     row.get_by_role("link", name=group, exact=True).click()
+    if page.evaluate("location.hash") != before:
+        page.evaluate("turned")  # after the page's own listener has shown the rows
 
 
 def test_which_group_lost_most_and_is_it_more_than_its_control(page: Any, asked: pd.DataFrame) -> None:
