@@ -151,7 +151,7 @@ def main() -> None:
     parser.add_argument("--edits", type=int, default=20_000)
     parser.add_argument("--people", type=int, default=175)
     given = parser.parse_args()
-    record: dict[str, object] = {"settings": vars(given), **machine()}
+    found: dict[str, dict[str, float]] = {}
     for name, edits, people, steps in (
         ("units", given.units, 1, ("finish", "start")),
         ("questions", given.edits, given.people, ("score_all",)),
@@ -159,8 +159,9 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as folder:
             write_records(Path(folder) / "records" / "cross_subject" / "test.parquet", edits, people)
             for step in steps:
-                record[name] = in_a_process(step, Path(folder))
-                print(name, step, json.dumps(record[name]), flush=True)
+                found[name] = in_a_process(step, Path(folder))
+                print(name, step, json.dumps(found[name]), flush=True)
+    record = {"settings": vars(given), **machine(), **found}
     write_text(RESULTS / "many_units.json", json.dumps(record, indent=1) + "\n")
 
 

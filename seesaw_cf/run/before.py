@@ -20,7 +20,6 @@ from seesaw_cf.run.questions import (
     MOST_IN_MEMORY,
     CaseQuestions,
     Question,
-    count_questions,
     find_indistinct,
     questions,
 )
@@ -101,9 +100,9 @@ class Before:
             for at in range(0, len(every), self.block_size):
                 task = {unit.cases[0].case_id: unit for unit in every[at : at + self.block_size]}
                 span = next((spans[case] for case in task if case in spans), asked // MOST_IN_MEMORY)
-                for case in task.keys() - spans.keys():
-                    spans[case] = span
-                    asked += sum(count_questions(own) + len(self.candidates.of(own)) for own in task[case].cases)
+                new = [case for case in task if case not in spans]
+                spans.update(dict.fromkeys(new, span))
+                asked += sum(_estimate_questions(own) for case in new for own in task[case].cases)
         return spans
 
     def parts(self, span: int) -> list[list[Cloze]]:
@@ -139,6 +138,12 @@ class Before:
         indistinct = find_indistinct(self.tokenizer, self._asked(span), scores)
         scores.update(indistinct)
         return SpanScores(scores, indistinct)
+
+
+def _estimate_questions(case: Case) -> int:
+    """Return how many questions and candidates of its edit a case has, about: 100,000 cases are counted in a moment."""
+    prompts = 1 + len(case.paraphrase_prompts) + len(case.neighborhood_prompts) + len(case.attribute_prompts)
+    return 2 * prompts + len(case.effect_prompts) * len(case.candidates) + MOST_CANDIDATES
 
 
 def questions_of(unit: Unit) -> CaseQuestions:

@@ -16,9 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seesaw_cf.errors import PromptError
-from seesaw_cf.run.before import Before, questions_of
+from seesaw_cf.run.before import Before, _estimate_questions, questions_of
 from seesaw_cf.run.candidates import Candidates
-from seesaw_cf.run.questions import count_questions
 from seesaw_cf.run.requests import Requests
 from seesaw_cf.run.runner import Run
 from seesaw_cf.run.units import Unit
@@ -105,7 +104,7 @@ def test_of_a_run_of_many_questions_one_span_is_in_memory(tmp_path: Path, monkey
     """Each span is of whole tasks, and asks its questions alone."""
     whole, _ = _make(tmp_path / "whole", block=2)
     every = whole.before.of(whole.units)
-    monkeypatch.setattr("seesaw_cf.run.before.MOST_IN_MEMORY", 25)
+    monkeypatch.setattr("seesaw_cf.run.before.MOST_IN_MEMORY", 150)
     run, _ = _make(tmp_path / "run", block=2)
     spans = [{run.before.span(unit) for unit in task.units} for task in run.tasks]
     assert [len(own) for own in spans] == [1] * 5
@@ -124,7 +123,7 @@ def test_of_a_run_of_many_questions_one_span_is_in_memory(tmp_path: Path, monkey
 
 def _in_spans(monkeypatch: pytest.MonkeyPatch, folder: Path, name: str) -> Run:
     """Return a run of many small spans with a cache of its own."""
-    monkeypatch.setattr("seesaw_cf.run.before.MOST_IN_MEMORY", 25)
+    monkeypatch.setattr("seesaw_cf.run.before.MOST_IN_MEMORY", 150)
     monkeypatch.setenv("SEESAW_CF_CACHE", str(folder / name / "cache"))
     run, _ = _make(folder / name, block=2)
     run.store.claim()
@@ -168,6 +167,6 @@ def test_a_task_is_of_one_span_also_of_models_changed_elsewhere(edited: int, mor
         spans = [before.span(unit) for unit in external]
     assert spans == sorted(spans)
     assert all(len({*spans[at : at + block]}) == 1 for at in range(0, len(spans), block))
-    questions = count_questions(small.cases()[0])  # without other candidates
+    questions = _estimate_questions(small.cases()[0])
     for number in set(spans):  # no larger than the last task makes it
         assert spans.count(number) * questions < size + block * questions
