@@ -18,31 +18,32 @@ class Finished:
         """Take the index in a file, which need not exist; shards are below its folder."""
         self.file, self._lines, self._end = file, set[str](), 0
 
-    def has(self, shard: Path) -> bool:
-        """Return whether a shard is in the index and has not changed since.
+    def entry(self, shard: Path) -> str:
+        """Return the line of a shard as it is now.
 
         Raises:
             FileNotFoundError: It is not there.
         """
-        line = self._line(shard)
-        if line not in self._lines:
-            self._read_more()
-        return line in self._lines
-
-    def add(self, shard: Path) -> None:
-        """Add a shard that is whole."""
-        with suppress(OSError), self.file.open("a", encoding="utf-8") as stream:
-            stream.write(self._line(shard) + "\n")
-
-    def _line(self, shard: Path) -> str:
         found, name = shard.stat(), os.fspath(shard).removeprefix(os.fspath(self.file.parent))
         return f"{name}\t{found.st_size}\t{found.st_mtime_ns}"
 
+    def has(self, entry: str) -> bool:
+        """Return whether a shard is in the index and has not changed since."""
+        if entry not in self._lines:
+            self._read_more()
+        return entry in self._lines
+
+    def add(self, entry: str) -> None:
+        """Add a shard that is whole; an index that cannot be written stays as it is."""
+        with suppress(OSError), self.file.open("a", encoding="utf-8") as stream:
+            stream.write(entry + "\n")
+
     def _read_more(self) -> None:
-        """Read the whole lines that have been added since the last time."""
+        """Read the whole lines that have been added since the last time; all of them where the index is shorter now."""
         with suppress(OSError), self.file.open("rb") as stream:
-            stream.seek(self._end)
+            start = self._end if self._end <= stream.seek(0, os.SEEK_END) else 0
+            stream.seek(start)
             added = stream.read()
             size = added.rfind(b"\n") + 1
             self._lines.update(added[:size].decode(errors="replace").splitlines())
-            self._end += size
+            self._end = start + size

@@ -113,7 +113,8 @@ class Store:
     def has(self, key: Key) -> bool:
         """Return whether a unit is finished; exchange its shard with other machines, if there are any.
 
-        A damaged shard is not finished, so that it is made again.
+        A damaged shard is not finished, so that it is made again. Damage that leaves size and time as they were is found by
+        `merge`.
 
         Raises:
             RunFolderError: The shard belongs to another job.
@@ -122,10 +123,11 @@ class Store:
         try:
             if self.exchange is not None and not self._fetch(file):
                 return False
-            if not self._finished.has(file):
+            entry = self._finished.entry(file)
+            if not self._finished.has(entry):
                 if self._identity.encode() not in _footer(file):
                     self._metadata(file)
-                self._finished.add(file)
+                self._finished.add(entry)
             self._send_once(file)
         except SeesawError:
             raise
@@ -150,7 +152,7 @@ class Store:
         metadata = {_FACTS: json.dumps(facts), _RUN: self._identity}
         file = self.path(key)
         write_table(file, table.replace_schema_metadata(metadata))
-        self._finished.add(file)
+        self._finished.add(self._finished.entry(file))
         self.send(file)
 
     def read(self, key: Key) -> Shard:

@@ -178,7 +178,7 @@ def test_unreadable_folders_say_what_is_wrong(tmp_path: Path) -> None:
 def test_damaged_completions_are_asked_for_again(tmp_path: Path) -> None:
     folder = tmp_path / "a"
     found = crawl_identities(FakeGenerator(), PEOPLE, SMALL, folder)
-    file = next((folder / "completions").iterdir())
+    file = next((folder / "completions").glob("*.parquet"))
     whole = file.read_bytes()
     file.write_bytes(whole[:-9])
     assert crawl_identities(FakeGenerator(), PEOPLE, SMALL, folder).triples.equals(found.triples)
@@ -188,7 +188,7 @@ def test_damaged_completions_are_asked_for_again(tmp_path: Path) -> None:
 def test_completions_of_another_crawl_are_refused(tmp_path: Path) -> None:
     crawl_identities(FakeGenerator(), PEOPLE, SMALL, tmp_path / "a")
     crawl_identities(FakeGenerator(), PEOPLE, replace(SMALL, seed=1), tmp_path / "b")
-    file = next((tmp_path / "a" / "completions").iterdir())
+    file = next((tmp_path / "a" / "completions").glob("*.parquet"))
     file.write_bytes((tmp_path / "b" / "completions" / file.name).read_bytes())
     with pytest.raises(RunFolderError, match="was written by another run"):
         crawl_identities(FakeGenerator(), PEOPLE, SMALL, tmp_path / "a")
