@@ -113,8 +113,8 @@ class Store:
     def has(self, key: Key) -> bool:
         """Return whether a unit is finished; exchange its shard with other machines, if there are any.
 
-        A damaged shard is not finished, so that it is made again. Damage that leaves size and time as they were is found by
-        `merge`.
+        A damaged shard is not finished, so that it is made again. Damage that leaves its size and time as they were is
+        found by `merge`.
 
         Raises:
             RunFolderError: The shard belongs to another job.
