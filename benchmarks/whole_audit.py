@@ -44,7 +44,7 @@ ROWS = (64, 1024)
 # Part -> where the function that does it is looked up; a part within another counts for itself alone.
 PARTS: dict[str, tuple[Any, str]] = {
     "reading and noise floor": (job, "make_run"),
-    "scores before": (before.Before, "_score"),
+    "scores before": (before.ScoresBefore, "_score"),
     "second moments": (runner.Run, "fit"),
     "editing": (runner, "edit_units"),
     "scores after": (runner, "score_edits"),

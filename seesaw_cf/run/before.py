@@ -43,7 +43,7 @@ class SpanScores(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Before:
+class ScoresBefore:
     """The scores of a run's questions before any edit. A question of two spans is scored in each.
 
     Attributes:

@@ -47,7 +47,7 @@ from seesaw_cf.scoring.forward import logit_bytes, token_bytes
 from seesaw_cf.scoring.noise import measure_noise
 
 _NOISE_CLOZES = 24
-_ROWS = 1000
+_ROWS = 1000  # cases whose rows are in memory together
 _RESULTS = ("manifest.json", "scores.parquet", "edits.parquet")
 
 
@@ -215,7 +215,7 @@ def _check_memory(memory: int | None, model: PreTrainedModel) -> None:
 
 
 def _checksum(cases: Sequence[Case]) -> str:
-    """Return the SHA-256 of a JSON list of the cases' rows; some are in memory at a time."""
+    """Return the SHA-256 of a JSON list of the cases' rows."""
     from seesaw_cf.records.arrow import cases_to_table
 
     digest = hashlib.sha256(b"[")

@@ -97,8 +97,8 @@ def questions(case: Case) -> Iterator[Question]:
     """
     gold = set(case.gold)
     for kind, prompts, answers, about, first in _sections(case):
-        for number, text in enumerate(prompts, first):
-            prompt = AttributePrompt(text, about) if isinstance(text, str) else text
+        for number, item in enumerate(prompts, first):
+            prompt = AttributePrompt(item, about) if isinstance(item, str) else item
             for answer, role in answers:
                 yield Question(kind, number, prompt, answer, role, role == "candidate" and answer in gold)
 

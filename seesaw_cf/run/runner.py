@@ -32,7 +32,7 @@ from seesaw_cf.models.delta_files import merge_and_save
 from seesaw_cf.models.edited import save_change, with_meta
 from seesaw_cf.models.editor import Editor, EditsEach, WrapsEditor
 from seesaw_cf.models.weights import WeightDelta, base_facts, checksum, parameter_hashes
-from seesaw_cf.run.before import Before, SpanScores, questions_of
+from seesaw_cf.run.before import ScoresBefore, SpanScores, questions_of
 from seesaw_cf.run.candidates import Candidates
 from seesaw_cf.run.edit_table import EXTERNAL_UNIT, write_edits
 from seesaw_cf.run.edits import Outcome, edit_units, score_edits, score_external
@@ -139,12 +139,12 @@ class Run:
         return units(self.requests.cases, self.manifest.protocol) if self.external else []
 
     @cached_property
-    def before(self) -> Before:
+    def before(self) -> ScoresBefore:
         """Scores before any edit."""
         model = {key: value for key, value in self.manifest.model.items() if key not in ("id", "revision")}
         identity, edited = {"model": model, "scoring": self.manifest.scoring}, self.units if self.editors else ()
         asked = (edited, self.external_units, self.block_size, self.requests, self.candidates)
-        return Before(self.scorer, self.tokenizer, identity, *asked, self.exchange, self.progress)
+        return ScoresBefore(self.scorer, self.tokenizer, identity, *asked, self.exchange, self.progress)
 
     @cached_property
     def hashes(self) -> dict[str, str]:

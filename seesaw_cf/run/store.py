@@ -26,8 +26,8 @@ from seesaw_cf.base.exchange import Exchange
 from seesaw_cf.base.files import atomic_path, safe_name
 from seesaw_cf.base.tables import read_table, write_table
 from seesaw_cf.base.types import JsonObject
-from seesaw_cf.run.finished import Finished
 from seesaw_cf.run.manifest import RunManifest, claim_folder
+from seesaw_cf.run.shard_index import ShardIndex
 
 log = logging.getLogger(__name__)
 
@@ -68,8 +68,8 @@ class Store:
         return self.manifest.identity
 
     @cached_property
-    def _finished(self) -> Finished:
-        return Finished(self.folder / self.place / f"finished-{self._identity[:16]}.tsv")
+    def _index(self) -> ShardIndex:
+        return ShardIndex(self.folder / self.place / f"index-{self._identity[:16]}.tsv")
 
     def claim(self) -> bool:
         """Make the folder this job's own, or check that it is; see `seesaw_cf.run.manifest.claim_folder`."""
@@ -123,11 +123,11 @@ class Store:
         try:
             if self.exchange is not None and not self._fetch(file):
                 return False
-            entry = self._finished.entry(file)
-            if not self._finished.has(entry):
+            entry = self._index.entry(file)
+            if not self._index.has(entry):
                 if self._identity.encode() not in _footer(file):
                     self._metadata(file)
-                self._finished.add(entry)
+                self._index.add(entry)
             self._send_once(file)
         except SeesawError:
             raise
@@ -152,7 +152,7 @@ class Store:
         metadata = {_FACTS: json.dumps(facts), _RUN: self._identity}
         file = self.path(key)
         write_table(file, table.replace_schema_metadata(metadata))
-        self._finished.add(self._finished.entry(file))
+        self._index.add(self._index.entry(file))
         self.send(file)
 
     def read(self, key: Key) -> Shard:

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seesaw_cf.errors import PromptError
-from seesaw_cf.run.before import Before, _estimate_questions, questions_of
+from seesaw_cf.run.before import ScoresBefore, _estimate_questions, questions_of
 from seesaw_cf.run.candidates import Candidates
 from seesaw_cf.run.requests import Requests
 from seesaw_cf.run.runner import Run
@@ -162,7 +162,7 @@ def test_a_later_span_without_a_score_does_not_end_a_run(tmp_path: Path, monkeyp
 def test_a_task_is_of_one_span_also_of_models_changed_elsewhere(edited: int, more: int, block: int, size: int) -> None:
     cases = [replace(small.cases()[0], case_id=number) for number in range(edited + more)]
     external = [Unit(str(case.case_id), (case,)) for case in cases]
-    before = Before(Mock(), Mock(), {}, external[:edited], external, block, Requests(), Candidates(), None, False)
+    before = ScoresBefore(Mock(), Mock(), {}, external[:edited], external, block, Requests(), Candidates(), None, False)
     with patch("seesaw_cf.run.before.MOST_IN_MEMORY", size):
         spans = [before.span(unit) for unit in external]
     assert spans == sorted(spans)

@@ -7,7 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 
 
-class Finished:
+class ShardIndex:
     """An index of shards that were written, or opened and found whole, with their sizes and the times of their changes.
 
     Any number of processes add lines to the file. One that a kill cuts off, or that is lost, costs no more than opening
