@@ -123,7 +123,7 @@ def audit(args: argparse.Namespace) -> dict[str, Any]:
         cache, out, texts = (Path(folder, name) for name in ("cache", "out", "texts.txt"))
         cache.mkdir()
         for kept in ("models", "second_moments"):
-            (real / kept).mkdir(exist_ok=True)
+            (real / kept).mkdir(parents=True, exist_ok=True)
             (cache / kept).symlink_to(real / kept)
         texts.write_text("\n".join(" ".join(text.split()) for text in sample_corpus(TEXTS)), encoding="utf-8")
         stack.enter_context(mock.patch.dict(os.environ, SEESAW_CF_CACHE=str(cache)))

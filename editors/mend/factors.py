@@ -171,7 +171,7 @@ def added(model: nn.Module, changes: Mapping[str, tuple[Tensor, Tensor]]) -> Ite
 
 
 def outer_losses(
-    changes: dict[str, tuple[Tensor, Tensor]],
+    changes: Mapping[str, tuple[Tensor, Tensor]],
     model: PreTrainedModel,
     outer: Batch,
     unrelated: Batch,

@@ -258,16 +258,16 @@ def inputs_first(model: nn.Module, name: str) -> bool:
 
 @dataclass
 class Upper:
-    """The blocks from the first edited one upwards; what enters them is kept for texts that come again.
+    """The blocks from the first edited one upwards; what enters them is kept for batches that come again.
 
     Attributes:
         names: Full names of the edited weights.
-        limit: Most bytes that are kept.
+        limit: Most bytes that are kept; the oldest go.
     """
 
     names: Sequence[str]
     limit: int
-    _states: dict[tuple[int, ...], Tensor] = field(default_factory=dict)
+    _states: dict[tuple[object, ...], Tensor] = field(default_factory=dict)
     _form: object = None
 
     def __call__(self, model: PreTrainedModel, batch: Batch) -> Tensor:
@@ -277,32 +277,19 @@ class Upper:
         blocks = transformer_blocks(model)
         if blocks is None or None in numbers or first == 0:
             return forward(model, batch)
-        rows = [tuple(ids[:n].tolist()) for ids, n in zip(batch.ids, batch.mask.sum(1).tolist(), strict=True)]
-        missing = [index for index, row in enumerate(rows) if row not in self._states]
-        states = self._states
-        if missing:
-            new = self._run(model, blocks[first - 1], batch, missing, [rows[index] for index in missing])
-            room = self.limit - sum(tensor.nbytes for tensor in self._states.values())
-            states = self._states | new
-            if sum(tensor.nbytes for tensor in new.values()) <= room:
-                self._states = states
-        hidden = torch.nn.utils.rnn.pad_sequence([states[row] for row in rows], batch_first=True)
-        hidden = torch.nn.functional.pad(hidden, (0, 0, 0, batch.ids.shape[1] - hidden.shape[1]))
+        key = *map(tuple, batch.ids.tolist()), tuple(batch.mask.sum(1).tolist())
+        hidden = self._states.get(key)
+        if hidden is None:
+            hidden = self._states[key] = self._run(model, blocks[first - 1], batch)
+            while sum(tensor.nbytes for tensor in self._states.values()) > self.limit:
+                del self._states[next(iter(self._states))]
         with enter_at(blocks, first, hidden.to(batch.ids.device), self._form):
             return forward(model, batch)
 
-    def _run(
-        self,
-        model: PreTrainedModel,
-        block: torch.nn.Module,
-        batch: Batch,
-        missing: Sequence[int],
-        rows: Sequence[tuple[int, ...]],
-    ) -> dict[tuple[int, ...], Tensor]:
+    def _run(self, model: PreTrainedModel, block: torch.nn.Module, batch: Batch) -> Tensor:
         seen: list[object] = []
         note = block.register_forward_hook(lambda _, __, output: seen.append(output))
-        chosen = list(missing)
         with torch.no_grad(), hooked([note, stop_after(block)]):
-            forward(model, Batch(batch.ids[chosen], batch.mask[chosen], batch.labels[chosen]))
+            forward(model, batch)
         self._form = seen[0]
-        return {row: hidden[: len(row)].clone() for row, hidden in zip(rows, first_tensor(seen[0]), strict=True)}
+        return first_tensor(seen[0])

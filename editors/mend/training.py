@@ -1,4 +1,8 @@
-"""Training a MEND network; killed at any point, it goes on from the last checkpoint."""
+"""Training a MEND network; killed at any point, it goes on from the last checkpoint.
+
+Of processes with one cache that train the same network, one leads and the others help: the bytes are those of one
+process alone.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +10,11 @@ import hashlib
 import json
 import logging
 import math
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, fields, replace
+from functools import partial
 from pathlib import Path
 from typing import Self
 
@@ -19,18 +26,20 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from seesaw_cf.base.checks import above_zero
 from seesaw_cf.base.errors import EditError
-from seesaw_cf.base.files import atomic_path, cache_folder
+from seesaw_cf.base.files import atomic_path, cache_folder, remove
 from seesaw_cf.base.locks import file_lock
 from seesaw_cf.base.retrying import Bar, no_bars
 from seesaw_cf.editors.mend.examples import TrainingEdit
-from seesaw_cf.editors.mend.factors import batch_of, capture, outer_losses, text_batch
 from seesaw_cf.editors.mend.files import load_network, save_network
 from seesaw_cf.editors.mend.network import MENDNetwork, Upper
+from seesaw_cf.editors.mend.parts import Asked, factor_task, join, loss_tasks
+from seesaw_cf.editors.mend.rounds import Rounds, Tensors
 from seesaw_cf.models.hooks import frozen
 from seesaw_cf.models.identity import identity
 from seesaw_cf.models.tf32 import exact_products
 
 logger = logging.getLogger(__name__)
+_LOOK_AGAIN = 0.02  # seconds
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,6 +57,8 @@ class MENDTraining:
         validate_every: Steps between looks at the held-out examples.
         patience: Steps without a better validation loss after which training ends.
         held_out: Examples kept for validation, at most a fifth of all.
+        parts: Into how many parts a batch is cut at most: processes that can take part in a step. The network's bytes
+            depend on it, and not on how many do.
     """
 
     steps: int = 100_000
@@ -60,6 +71,7 @@ class MENDTraining:
     validate_every: int = 500
     patience: int = 2_000
     held_out: int = 200
+    parts: int = 4
 
     def __post_init__(self) -> None:
         """Refuse numbers that cannot work."""
@@ -73,7 +85,8 @@ class MENDTraining:
             width: Units of the residual stream.
 
         Returns:
-            Up to 256 units, minutes on two cores (chosen on the embedded model); up to 1,599, a quarter of an hour for
+            Up to 256 units, minutes on two cores (chosen on the embedded model; parts of its steps take longer than
+            they save); up to 1,599, a quarter of an hour for
             135 million parameters (SmolLM2-135M, see docs/editors_measured.md); the published one from 1,600 on.
         """
         if width >= 1600:
@@ -81,7 +94,7 @@ class MENDTraining:
         small = cls(learning_rate=3e-4, step_size_rate=1e-3, validate_every=50)
         if width > 256:
             return replace(small, steps=300, batch=8, locality_weight=1.0, patience=150, held_out=32)
-        return replace(small, steps=600, batch=16, locality_weight=5.0, patience=200, held_out=64)
+        return replace(small, steps=600, batch=16, locality_weight=5.0, patience=200, held_out=64, parts=1)
 
 
 def train(
@@ -112,47 +125,48 @@ def train(
     """
     if len(examples) < 10:
         raise EditError(f"MEND: {len(examples)} training examples, expected at least 10. Give more texts or examples.")
+    names = [matrix.name for matrix in network.shape.matrices]
     facts = {
         "base": identity(model, tokenizer),
         "training": asdict(settings),
         "seed": seed,
-        "matrices": [matrix.name for matrix in network.shape.matrices],
+        "matrices": names,
         "start": [network.shape.rank, network.shape.hidden, network.edit_lrs.tolist()],
         "examples": hashlib.sha256(repr(examples).encode()).hexdigest(),
     }
     key = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:24]
     folder = (cache or cache_folder()) / "mend" / key
-    with file_lock(folder.parent / f".{key}.lock", wait=True, required=False):
-        if (folder / "network").exists():
-            return load_network(folder / "network").to(model.device)
-        trainer = _Trainer(network, model, tokenizer, list(examples), settings, seed, folder)
-        with exact_products(model), frozen(model), torch.enable_grad():
-            best = trainer.run()
-        save_network(network, folder / "network", {**facts, "best": best})
-    for name in ("state.safetensors", "best.safetensors"):
-        (folder / name).unlink(missing_ok=True)
-    return network.eval()
+    upper = Upper(names, limit=sum(parameter.nbytes for parameter in model.parameters()) // 2)
+    asked = Asked(model, tokenizer, examples, (settings.edit_weight, settings.locality_weight), upper)
+    trainer = _Trainer(network, asked, settings, seed, folder)
+    lock = partial(file_lock, folder.parent / f".{key}.lock", required=False)
+    with exact_products(model), frozen(model), torch.enable_grad():
+        while not (folder / "network").exists():
+            with lock() as leads:
+                if leads and not (folder / "network").exists():
+                    best = trainer.run()
+                    save_network(network, folder / "network", {**facts, "best": best})
+                    for name in ("state.safetensors", "best.safetensors"):
+                        remove(folder / name)
+            if not leads:
+                trainer.help(lock)
+        remove(trainer.rounds.folder)
+    return load_network(folder / "network").to(model.device)
 
 
 class _Trainer:
-    """One training; everything that changes is in `network`, `optimiser`, `step`, `best` and `best_step`."""
+    """One training; everything that changes is in `network`, `optimiser`, `step`, `best` and `best_step`.
 
-    def __init__(
-        self,
-        network: MENDNetwork,
-        model: PreTrainedModel,
-        tokenizer: PreTrainedTokenizerBase,
-        examples: list[TrainingEdit],
-        settings: MENDTraining,
-        seed: int,
-        folder: Path,
-    ) -> None:
-        self.network, self.model, self.tokenizer, self.settings = network, model, tokenizer, settings
-        order = np.random.default_rng(seed).permutation(len(examples)).tolist()
-        held = min(settings.held_out, len(examples) // 5)
-        self.validation = [examples[index] for index in order[:held]]
-        self.examples = [examples[index] for index in order[held:]]
-        self.seed, self.folder = seed, folder
+    The model is asked about parts of a batch, by this process and by those that help; the network runs here alone, on
+    the whole batch, and its gradient follows from the parts' slopes.
+    """
+
+    def __init__(self, network: MENDNetwork, asked: Asked, settings: MENDTraining, seed: int, folder: Path) -> None:
+        self.network, self.settings, self.seed, self.folder = network, settings, seed, folder
+        n = len(asked.examples)
+        order = np.random.default_rng(seed).permutation(n).tolist()
+        held = min(settings.held_out, n // 5)
+        self.validation, self.examples = order[:held], order[held:]
         others = [parameter for name, parameter in network.named_parameters() if name != "edit_lrs"]
         rates = [
             {"params": others, "lr": settings.learning_rate},
@@ -160,11 +174,12 @@ class _Trainer:
         ]
         self.optimiser = torch.optim.Adam(rates)
         self.step, self.best, self.best_step = 0, math.inf, 0
-        size = sum(parameter.nbytes for parameter in model.parameters())
-        self.upper = Upper([matrix.name for matrix in network.shape.matrices], limit=size // 2)
+        self.rounds = Rounds(folder / "rounds", asked.answer)
+        self.ahead: list[Tensors] = []
 
     def run(self) -> float:
         """Train to the end and leave the best network in place; return its validation loss."""
+        remove(self.rounds.folder)
         self._resume()
         total = self.settings.steps
         with Bar[object](total=total, initial=self.step, desc="training MEND", unit="step", disable=no_bars()) as bar:
@@ -179,35 +194,53 @@ class _Trainer:
         logger.info("MEND: best validation loss %.4f at step %d of %d", self.best, self.best_step, self.step)
         return self.best
 
-    def _batch(self, step: int) -> list[TrainingEdit]:
-        """Return the examples of a step, a function of the step alone."""
+    def help(self, lock: Callable[[], AbstractContextManager[bool]]) -> None:
+        """Answer for the process that trains, until there is a network, or the lock is free because it was killed."""
+        logger.info("MEND: another process trains this network, this one helps")
+        with Bar[object](desc="helping to train MEND", unit="part", disable=no_bars()) as bar:
+            while not (self.folder / "network").exists():
+                answered = self.rounds.help()
+                bar.update(answered)
+                if answered:
+                    continue
+                time.sleep(_LOOK_AGAIN)
+                with lock() as free:
+                    if free:
+                        return
+
+    def _parts(self, step: int) -> list[Sequence[int]]:
+        """Return the numbers of the examples of a step, in parts; a function of the step alone."""
         places = range(step * self.settings.batch, (step + 1) * self.settings.batch)
         size = len(self.examples)
         epochs = {place // size for place in places}
         orders = {epoch: np.random.default_rng([self.seed, epoch]).permutation(size) for epoch in epochs}
-        return [self.examples[int(orders[place // size][place % size])] for place in places]
+        batch = [self.examples[int(orders[place // size][place % size])] for place in places]
+        return self._cut(batch)
 
-    def _loss(self, examples: Sequence[TrainingEdit], observe: bool) -> Tensor:
-        device = self.model.device
-        names = [matrix.name for matrix in self.network.shape.matrices]
-        edits = batch_of(self.tokenizer, [example.edit for example in examples], device)
-        factors = capture(self.model, names, edits, each_row=True, logits_of=self.upper)
-        changes = self.network(factors, observe=observe)
-        outer = batch_of(self.tokenizer, [example.outer for example in examples], device)
-        unrelated = text_batch(self.tokenizer, [example.unrelated for example in examples], self.model)
-        edit, locality = outer_losses(changes, self.model, outer, unrelated, logits_of=self.upper)
-        return self.settings.edit_weight * edit + self.settings.locality_weight * locality
+    def _cut(self, batch: Sequence[int]) -> list[Sequence[int]]:
+        size = -(-self.settings.batch // self.settings.parts)
+        return [batch[start : start + size] for start in range(0, len(batch), size)]
 
     def _train_step(self) -> float:
         self.optimiser.zero_grad()
-        loss = self._loss(self._batch(self.step), observe=True)
-        value = float(loss.detach())
+        device, batch = self.network.edit_lrs.device, self.settings.batch
+        parts = self._parts(self.step)
+        factors = self.ahead or self.rounds.lead([factor_task(part) for part in parts])
+        changes = self.network(join(factors, device), observe=True)
+        asked = loss_tasks(parts, factors, changes, of=batch, slopes=True)
+        answers = self.rounds.lead([*asked, *(factor_task(part) for part in self._parts(self.step + 1))])
+        losses, self.ahead = answers[: len(parts)], answers[len(parts) :]
+        value = sum(float(answer["#loss"]) for answer in losses)
         if not math.isfinite(value):
             raise EditError(
                 f"MEND: the training loss is {value} at step {self.step}, expected a finite number. Lower "
                 f"learning_rate or step_size_rate, and delete {self.folder} to start anew."
             )
-        loss.backward()
+        slopes = join(losses, device)
+        torch.autograd.backward(
+            [tensor for name in slopes for tensor in changes[name]],
+            [tensor for pair in slopes.values() for tensor in pair],
+        )
         torch.nn.utils.clip_grad_norm_(self.network.parameters(), self.settings.clip)
         self.optimiser.step()
         return value
@@ -215,13 +248,13 @@ class _Trainer:
     @torch.no_grad()
     def _validate(self) -> None:
         """Keep the network when it is the best so far, and write a checkpoint."""
-        size = self.settings.batch
-        losses = [
-            float(self._loss(chunk, observe=False)) * len(chunk)
-            for start in range(0, len(self.validation), size)
-            if (chunk := self.validation[start : start + size])
-        ]
-        loss = sum(losses) / len(self.validation)
+        loss, device = 0.0, self.network.edit_lrs.device
+        for start in range(0, len(self.validation), self.settings.batch):
+            parts = self._cut(self.validation[start : start + self.settings.batch])
+            factors = self.rounds.lead([factor_task(part) for part in parts])
+            changes = self.network(join(factors, device))
+            asked = loss_tasks(parts, factors, changes, of=len(self.validation), slopes=False)
+            loss += sum(float(answer["#loss"]) for answer in self.rounds.lead(asked))
         if loss < self.best:
             self.best, self.best_step = loss, self.step
             _save(self.folder / "best.safetensors", _state(self.network))

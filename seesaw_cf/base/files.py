@@ -47,11 +47,12 @@ def cache_folder() -> Path:
 
 
 @contextlib.contextmanager
-def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
+def atomic_path(path: str | os.PathLike[str], *, flush: bool = True) -> Iterator[Path]:
     """Yield a temporary path in the same folder; rename it to `path` when the block ends without an exception.
 
     Args:
         path: The final file. Its folder is made when missing.
+        flush: Wait until it is on the disk; False for what is read at once and need not survive a power cut.
 
     Yields:
         The temporary path to write to.
@@ -64,7 +65,8 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
     final = check_path(path)
     with _renamed(final, check_target, _temporary_file) as temporary:
         yield temporary
-        _flush([temporary])
+        if flush:
+            _flush([temporary])
 
 
 @contextlib.contextmanager

@@ -243,7 +243,7 @@ def test_examples_from_texts_exchange_ends_after_the_same_word() -> None:
         examples_from_texts(["Only one was in here."])
 
 
-def _examples() -> list[TrainingEdit]:
+def training_examples() -> list[TrainingEdit]:
     towns = ["London", "Polish", "Kraków", "physics"]
     return [
         TrainingEdit(
@@ -258,7 +258,7 @@ def _examples() -> list[TrainingEdit]:
 FAST = MENDTraining(steps=6, batch=3, learning_rate=1e-3, step_size_rate=1e-2, validate_every=2, patience=50)
 
 
-def _new(model: Any) -> MENDNetwork:
+def untrained(model: Any) -> MENDNetwork:
     return MENDNetwork(NetworkShape(matrices_of(NAMES["llama"], model), 4), edit_lr=1e-3)
 
 
@@ -269,7 +269,7 @@ def _validation(tmp_path: Path, edit: float, locality: float) -> float:
     weighted = replace(still, edit_weight=edit, locality_weight=locality)
     network = MENDNetwork(NetworkShape(matrices_of(NAMES["llama"], model), 4), edit_lr=0.05)
     folder = tmp_path / f"{edit} {locality}"
-    train(network, model, TOKENIZER, _examples(), weighted, cache=folder)
+    train(network, model, TOKENIZER, training_examples(), weighted, cache=folder)
     (file,) = folder.glob("mend/*/network/mend.json")
     return float(json.loads(file.read_text())["facts"]["best"])
 
@@ -287,14 +287,14 @@ def test_training_learns_leaves_the_model_alone_and_is_kept(tmp_path: Path) -> N
     model = tiny_model("llama")
     before, random_state = fingerprint(model), torch.get_rng_state()
     long = replace(FAST, steps=40, validate_every=10, step_size_rate=3e-2)
-    network = train(_new(model), model, TOKENIZER, _examples(), long, cache=tmp_path)
+    network = train(untrained(model), model, TOKENIZER, training_examples(), long, cache=tmp_path)
     assert fingerprint(model) == before
     assert torch.equal(torch.get_rng_state(), random_state)
     assert all(parameter.grad is None for parameter in model.parameters())
     assert float(network.edit_lrs.detach().max()) < 1e-3  # it has learned to step down the gradient
     (folder,) = (path for path in (tmp_path / "mend").iterdir() if path.is_dir())
     assert [path.name for path in folder.iterdir()] == ["network"]
-    kept = train(_new(model), model, TOKENIZER, _examples(), long, cache=tmp_path)
+    kept = train(untrained(model), model, TOKENIZER, training_examples(), long, cache=tmp_path)
     assert all(
         torch.equal(a, b) for a, b in zip(kept.state_dict().values(), network.state_dict().values(), strict=True)
     )
@@ -313,12 +313,12 @@ def test_killed_and_resumed_training_gives_the_same_bytes(left: int, tmp_path: P
             raise KeyboardInterrupt
 
     model.register_forward_pre_hook(dies)
-    whole = train(_new(model), model, TOKENIZER, _examples(), FAST, cache=tmp_path / "a")
+    whole = train(untrained(model), model, TOKENIZER, training_examples(), FAST, cache=tmp_path / "a")
     last.append(2 * len(passes) - left)
     with pytest.raises(KeyboardInterrupt):
-        train(_new(model), model, TOKENIZER, _examples(), FAST, cache=tmp_path / "b")
+        train(untrained(model), model, TOKENIZER, training_examples(), FAST, cache=tmp_path / "b")
     begun = len(passes)
-    resumed = train(_new(model), model, TOKENIZER, _examples(), FAST, cache=tmp_path / "b")
+    resumed = train(untrained(model), model, TOKENIZER, training_examples(), FAST, cache=tmp_path / "b")
     for name, tensor in whole.state_dict().items():
         assert torch.equal(tensor, resumed.state_dict()[name]), name
     assert len(passes) - begun < begun / 4, "it went on where it was"
@@ -327,11 +327,11 @@ def test_killed_and_resumed_training_gives_the_same_bytes(left: int, tmp_path: P
 def test_training_refuses_too_little_and_a_loss_that_is_no_number(tmp_path: Path) -> None:
     model = tiny_model("llama")
     with pytest.raises(EditError, match="3 training examples, expected at least 10"):
-        train(_new(model), model, TOKENIZER, _examples()[:3], FAST, cache=tmp_path)
+        train(untrained(model), model, TOKENIZER, training_examples()[:3], FAST, cache=tmp_path)
     with torch.no_grad():
         model.get_parameter("model.norm.weight").fill_(float("nan"))
     with pytest.raises(EditError, match=r"training loss is nan at step 0.*Lower"):
-        train(_new(model), model, TOKENIZER, _examples(), FAST, cache=tmp_path)
+        train(untrained(model), model, TOKENIZER, training_examples(), FAST, cache=tmp_path)
 
 
 def test_fit_trains_from_texts_alone_and_edits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

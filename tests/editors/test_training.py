@@ -52,7 +52,7 @@ def test_those_that_are_finished_stay_as_they_are(monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.parametrize("kind", ["gpt2", "llama"])
-def test_blocks_below_the_edited_ones_run_once(kind: str) -> None:
+def test_blocks_below_the_edited_ones_run_once_for_a_batch(kind: str) -> None:
     model = tiny_model(kind, dtype=torch.float64)
     texts = [Cloze("the city of Rome is", "in"), Cloze("Anna works in the field of", "law and order")]
     names = [name for name, _ in model.named_parameters() if ".3." in name and name.endswith("weight")][-1:]
@@ -63,12 +63,12 @@ def test_blocks_below_the_edited_ones_run_once(kind: str) -> None:
         .register_forward_hook(lambda *_: ran.append(1))
     )
     with torch.no_grad(), hooked([handle]):
-        for clozes in (texts, texts[:1], texts[::-1]):
+        for clozes, runs in ((texts, True), (texts[:1], True), (texts, False), (texts[::-1], True)):
             batch = batch_of(TOKENIZER, clozes)
             real = batch.mask.bool()
             ran.clear()
             found = upper(model, batch)[real]
-            assert bool(ran) == (clozes is texts)
+            assert bool(ran) == runs
             torch.testing.assert_close(found, forward(model, batch)[real], rtol=1e-9, atol=1e-12)
 
 
