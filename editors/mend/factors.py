@@ -170,40 +170,48 @@ def added(model: nn.Module, changes: Mapping[str, tuple[Tensor, Tensor]]) -> Ite
         yield
 
 
-def outer_losses(
+def outer_loss(
     changes: Mapping[str, tuple[Tensor, Tensor]],
     model: PreTrainedModel,
     outer: Batch,
-    unrelated: Batch,
     *,
     each_row: bool = True,
     logits_of: Logits = forward,
-) -> tuple[Tensor, Tensor]:
-    """Return what training minimises, before weighting.
+) -> Tensor:
+    """Return the loss on what an edited model must say: -log p per token, in nats.
 
     Args:
         changes: A network's answer; see `added`.
         model: Not written.
         outer: What the edited model must say.
-        unrelated: What must not change.
-        each_row: Rows are separate edits (means over rows of means over tokens), or one edit (means over all tokens).
+        each_row: Rows are separate edits (mean over rows of means over tokens), or one edit (mean over all tokens).
         logits_of: Another way to run the model, see `seesaw_cf.editors.mend.network`.
-
-    Returns:
-        NLL of the outer targets in nats per token; KL(base || edited) in nats per token of unrelated text.
     """
+    with added(model, changes):
+        nll = target_nll(model, outer, each_row=each_row, logits_of=logits_of)
+    return nll / len(outer.ids) if each_row else nll
+
+
+def divergence(
+    changes: Mapping[str, tuple[Tensor, Tensor]],
+    model: PreTrainedModel,
+    unrelated: Batch,
+    *,
+    each_row: bool = True,
+    logits_of: Logits = forward,
+) -> Tensor:
+    """Return KL(base || edited) on texts that must not change, in nats per token; see `outer_loss`."""
     places = unrelated.mask.bool()
     with torch.no_grad():
         before = log_p_at(model, unrelated, places, logits_of)
     with added(model, changes):
-        nll = target_nll(model, outer, each_row=each_row, logits_of=logits_of)
         after = log_p_at(model, unrelated, places, logits_of)
-    divergence = (before.exp() * (before - after)).sum(-1)
+    by_token = (before.exp() * (before - after)).sum(-1)
     if not each_row:
-        return nll, divergence.mean()
+        return by_token.mean()
     tokens = places.sum(1)
     shares = 1 / (len(tokens) * tokens.repeat_interleave(tokens))
-    return nll / len(outer.ids), (divergence * shares.to(divergence.device)).sum()
+    return (by_token * shares.to(by_token.device)).sum()
 
 
 def _projection(model: nn.Module, name: str) -> nn.Module:

@@ -32,7 +32,7 @@ from seesaw_cf.base.retrying import Bar, no_bars
 from seesaw_cf.editors.mend.examples import TrainingEdit
 from seesaw_cf.editors.mend.files import load_network, save_network
 from seesaw_cf.editors.mend.network import MENDNetwork, Upper
-from seesaw_cf.editors.mend.parts import Asked, factor_task, join, loss_tasks
+from seesaw_cf.editors.mend.parts import Asked, factor_task, join, loss_tasks, total_loss, total_slopes
 from seesaw_cf.editors.mend.rounds import Rounds, Tensors
 from seesaw_cf.models.hooks import frozen
 from seesaw_cf.models.identity import identity
@@ -57,8 +57,8 @@ class MENDTraining:
         validate_every: Steps between looks at the held-out examples.
         patience: Steps without a better validation loss after which training ends.
         held_out: Examples kept for validation, at most a fifth of all.
-        parts: Into how many parts a batch is cut at most: processes that can take part in a step. The network's bytes
-            depend on it, and not on how many do.
+        parts: Into how many parts a batch is cut at most. A step asks the model three things about each, and as many
+            processes can take part. The network's bytes depend on `parts`, not on who takes part.
     """
 
     steps: int = 100_000
@@ -71,7 +71,7 @@ class MENDTraining:
     validate_every: int = 500
     patience: int = 2_000
     held_out: int = 200
-    parts: int = 4
+    parts: int = 2
 
     def __post_init__(self) -> None:
         """Refuse numbers that cannot work."""
@@ -85,16 +85,15 @@ class MENDTraining:
             width: Units of the residual stream.
 
         Returns:
-            Up to 256 units, minutes on two cores (chosen on the embedded model; parts of its steps take longer than
-            they save); up to 1,599, a quarter of an hour for
+            Up to 256 units, minutes on two cores (chosen on the embedded model); up to 1,599, a quarter of an hour for
             135 million parameters (SmolLM2-135M, see docs/editors_measured.md); the published one from 1,600 on.
         """
         if width >= 1600:
             return cls()
-        small = cls(learning_rate=3e-4, step_size_rate=1e-3, validate_every=50)
+        small = cls(learning_rate=3e-4, step_size_rate=1e-3, validate_every=50, parts=1)
         if width > 256:
             return replace(small, steps=300, batch=8, locality_weight=1.0, patience=150, held_out=32)
-        return replace(small, steps=600, batch=16, locality_weight=5.0, patience=200, held_out=64, parts=1)
+        return replace(small, steps=600, batch=16, locality_weight=5.0, patience=200, held_out=64)
 
 
 def train(
@@ -229,14 +228,14 @@ class _Trainer:
         changes = self.network(join(factors, device), observe=True)
         asked = loss_tasks(parts, factors, changes, of=batch, slopes=True)
         answers = self.rounds.lead([*asked, *(factor_task(part) for part in self._parts(self.step + 1))])
-        losses, self.ahead = answers[: len(parts)], answers[len(parts) :]
-        value = sum(float(answer["#loss"]) for answer in losses)
+        losses, self.ahead = answers[: len(asked)], answers[len(asked) :]
+        value = total_loss(losses)
         if not math.isfinite(value):
             raise EditError(
                 f"MEND: the training loss is {value} at step {self.step}, expected a finite number. Lower "
                 f"learning_rate or step_size_rate, and delete {self.folder} to start anew."
             )
-        slopes = join(losses, device)
+        slopes = total_slopes(losses, device)
         torch.autograd.backward(
             [tensor for name in slopes for tensor in changes[name]],
             [tensor for pair in slopes.values() for tensor in pair],
@@ -254,7 +253,7 @@ class _Trainer:
             factors = self.rounds.lead([factor_task(part) for part in parts])
             changes = self.network(join(factors, device))
             asked = loss_tasks(parts, factors, changes, of=len(self.validation), slopes=False)
-            loss += sum(float(answer["#loss"]) for answer in self.rounds.lead(asked))
+            loss += total_loss(self.rounds.lead(asked))
         if loss < self.best:
             self.best, self.best_step = loss, self.step
             _save(self.folder / "best.safetensors", _state(self.network))

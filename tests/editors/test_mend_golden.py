@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 import torch
 
-from seesaw_cf.editors.mend.factors import Batch, batch_of, capture, outer_losses, target_nll
+from seesaw_cf.editors.mend.factors import Batch, batch_of, capture, divergence, outer_loss, target_nll
 from seesaw_cf.editors.mend.mend import MEND, MENDConfig
 from seesaw_cf.editors.mend.network import MENDNetwork, NetworkShape, matrices_of
 from seesaw_cf.models.hooks import frozen
@@ -134,7 +134,8 @@ def test_outer_losses_and_their_gradients(golden: Golden, run: str) -> None:
             name: (u.reshape(1, -1, u.shape[-1]), v.reshape(1, -1, v.shape[-1])) for name, (u, v) in changes.items()
         }
         outer, loc = golden.batch(run, "outer_"), golden.batch(run, "loc_")
-        edit, locality = outer_losses(joint, golden.model, outer, loc, each_row=False)
+        edit = outer_loss(joint, golden.model, outer, each_row=False)
+        locality = divergence(joint, golden.model, loc, each_row=False)
         total = 0.1 * edit + locality
         total.backward()
     golden.near(torch.stack([edit, locality, total]), f"{run}/outer_losses")
