@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from uuid import uuid4
 
+import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
@@ -90,6 +91,7 @@ def _lock(file: Path, *, wait: bool = False) -> contextlib.AbstractContextManage
 
 
 def _save(file: Path, tensors: Tensors) -> None:
-    """Write tensors that are read at once and thrown away."""
+    """Write tensors that are read at once and thrown away; some may be the same memory (inputs of two projections)."""
+    own = {name: tensor.detach().cpu().clone(memory_format=torch.contiguous_format) for name, tensor in tensors.items()}
     with atomic_path(file, flush=False) as temporary:
-        save_file({name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}, temporary)
+        save_file(own, temporary)

@@ -259,7 +259,9 @@ FAST = MENDTraining(steps=6, batch=3, learning_rate=1e-3, step_size_rate=1e-2, v
 
 
 def untrained(model: Any) -> MENDNetwork:
-    return MENDNetwork(NetworkShape(matrices_of(NAMES["llama"], model), 4), edit_lr=1e-3)
+    """Of a block's three matrices, two of which have the same input."""
+    names = [f"model.layers.2.mlp.{name}_proj.weight" for name in ("gate", "up", "down")]
+    return MENDNetwork(NetworkShape(matrices_of(names, model), 4), edit_lr=1e-3)
 
 
 def _validation(tmp_path: Path, edit: float, locality: float) -> float:
