@@ -37,7 +37,7 @@ class Asked:
     upper: Upper
 
     def answer(self, task: Tensors) -> Tensors:
-        """Return what `factor_task` or `loss_tasks` asks for.
+        """Return what `factor_tasks` or `loss_tasks` asks for.
 
         Returns:
             The factors of the edits, see `capture`; or "#loss" and, asked for, the slopes: its gradient with respect to
@@ -65,34 +65,35 @@ class Asked:
         return {"#loss": loss.detach(), **dict(zip(changes, found, strict=False))}
 
 
-def factor_task(part: Sequence[int]) -> Tensors:
-    """Ask for the factors of the edits of a part."""
-    return {"#examples": torch.tensor(part), "#kind": torch.tensor(FACTORS)}
+def factor_tasks(batch: Sequence[int], parts: int) -> list[Tensors]:
+    """Ask for the factors of the edits of a batch, in twice as many parts: they fill the end of a round."""
+    return [{"#examples": torch.tensor(part), "#kind": torch.tensor(FACTORS)} for part in _cut(batch, 2 * parts)]
 
 
-def loss_tasks(
-    parts: Sequence[Sequence[int]], factors: Sequence[Tensors], changes: Factors, *, of: int, slopes: bool
-) -> list[Tensors]:
+def loss_tasks(batch: Sequence[int], parts: int, changes: Factors, *, of: int, slopes: bool) -> list[Tensors]:
     """Ask for both losses of each part.
 
     Args:
-        parts: The parts of a batch.
-        factors: What was answered about them.
-        changes: A network's answer for all of them.
+        batch: Numbers of examples.
+        parts: Into how many it is cut at most.
+        changes: A network's answer about the batch.
         of: Edits over which a loss is a mean.
         slopes: Ask for the gradients too.
     """
     tasks, first = [], 0
-    for part, own in zip(parts, factors, strict=True):
+    for part in _cut(batch, parts):
         rows = slice(first, first + len(part))
-        shown = {
-            name: tensor[rows, : own[name].shape[1]].detach().contiguous() for name, tensor in _tensors(changes).items()
-        }
+        shown = {name: tensor[rows].detach() for name, tensor in _tensors(changes).items()}
         share = torch.tensor(len(part) / of, dtype=torch.float64)
-        common = factor_task(part) | {"#share": share, "#slopes": torch.tensor(slopes)} | shown
+        common = {"#examples": torch.tensor(part), "#share": share, "#slopes": torch.tensor(slopes)} | shown
         tasks += [common | {"#kind": torch.tensor(kind)} for kind in (OUTER, UNRELATED)]
         first = rows.stop
     return tasks
+
+
+def _cut(batch: Sequence[int], parts: int) -> list[Sequence[int]]:
+    size = -(-len(batch) // parts)
+    return [batch[start : start + size] for start in range(0, len(batch), size)]
 
 
 def total_loss(answers: Sequence[Tensors]) -> float:

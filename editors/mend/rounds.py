@@ -72,7 +72,7 @@ class Rounds:
         self.folder.mkdir(parents=True, exist_ok=True)
         self._offer.touch()
         number = 0
-        for file in sorted(self.folder.glob("*.task"), reverse=True):  # the leader begins with the first
+        for file in sorted(self.folder.glob("*.task")):
             with contextlib.suppress(FileNotFoundError), _lock(file) as held:  # it may have ended the round
                 if held and not file.with_suffix(".done").exists():
                     result = self.work(load_file(file))

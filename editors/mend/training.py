@@ -32,7 +32,7 @@ from seesaw_cf.base.retrying import Bar, no_bars
 from seesaw_cf.editors.mend.examples import TrainingEdit
 from seesaw_cf.editors.mend.files import load_network, save_network
 from seesaw_cf.editors.mend.network import MENDNetwork, Upper
-from seesaw_cf.editors.mend.parts import Asked, factor_task, join, loss_tasks, total_loss, total_slopes
+from seesaw_cf.editors.mend.parts import Asked, factor_tasks, join, loss_tasks, total_loss, total_slopes
 from seesaw_cf.editors.mend.rounds import Rounds, Tensors
 from seesaw_cf.models.hooks import frozen
 from seesaw_cf.models.identity import identity
@@ -207,27 +207,22 @@ class _Trainer:
                     if free:
                         return
 
-    def _parts(self, step: int) -> list[Sequence[int]]:
-        """Return the numbers of the examples of a step, in parts; a function of the step alone."""
+    def _batch(self, step: int) -> list[int]:
+        """Return the numbers of the examples of a step, a function of the step alone."""
         places = range(step * self.settings.batch, (step + 1) * self.settings.batch)
         size = len(self.examples)
         epochs = {place // size for place in places}
         orders = {epoch: np.random.default_rng([self.seed, epoch]).permutation(size) for epoch in epochs}
-        batch = [self.examples[int(orders[place // size][place % size])] for place in places]
-        return self._cut(batch)
-
-    def _cut(self, batch: Sequence[int]) -> list[Sequence[int]]:
-        size = -(-self.settings.batch // self.settings.parts)
-        return [batch[start : start + size] for start in range(0, len(batch), size)]
+        return [self.examples[int(orders[place // size][place % size])] for place in places]
 
     def _train_step(self) -> float:
         self.optimiser.zero_grad()
-        device, batch = self.network.edit_lrs.device, self.settings.batch
-        parts = self._parts(self.step)
-        factors = self.ahead or self.rounds.lead([factor_task(part) for part in parts])
+        device, parts = self.network.edit_lrs.device, self.settings.parts
+        batch, following = self._batch(self.step), self._batch(self.step + 1)
+        factors = self.ahead or self.rounds.lead(factor_tasks(batch, parts))
         changes = self.network(join(factors, device), observe=True)
-        asked = loss_tasks(parts, factors, changes, of=batch, slopes=True)
-        answers = self.rounds.lead([*asked, *(factor_task(part) for part in self._parts(self.step + 1))])
+        asked = loss_tasks(batch, parts, changes, of=len(batch), slopes=True)
+        answers = self.rounds.lead([*asked, *factor_tasks(following, parts)])
         losses, self.ahead = answers[: len(asked)], answers[len(asked) :]
         value = total_loss(losses)
         if not math.isfinite(value):
@@ -249,10 +244,9 @@ class _Trainer:
         """Keep the network when it is the best so far, and write a checkpoint."""
         loss, device = 0.0, self.network.edit_lrs.device
         for start in range(0, len(self.validation), self.settings.batch):
-            parts = self._cut(self.validation[start : start + self.settings.batch])
-            factors = self.rounds.lead([factor_task(part) for part in parts])
-            changes = self.network(join(factors, device))
-            asked = loss_tasks(parts, factors, changes, of=len(self.validation), slopes=False)
+            batch = self.validation[start : start + self.settings.batch]
+            changes = self.network(join(self.rounds.lead(factor_tasks(batch, self.settings.parts)), device))
+            asked = loss_tasks(batch, self.settings.parts, changes, of=len(self.validation), slopes=False)
             loss += total_loss(self.rounds.lead(asked))
         if loss < self.best:
             self.best, self.best_step = loss, self.step
