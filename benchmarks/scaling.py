@@ -196,15 +196,15 @@ def main() -> None:
     if given.work:
         work()
         return
+    torch.set_num_threads(1)  # as those that are measured
     record = RESULTS / "scaling.json"
-    facts: dict[str, Any] = json.loads(record.read_text(encoding="utf-8")) if given.only != list(WORKS) else {}
+    facts: dict[str, Any] = json.loads(record.read_text(encoding="utf-8")) if record.exists() else {}
     what = {"model": given.model, "editor": given.editor, "limit": given.limit}
     with tempfile.TemporaryDirectory() as folder:
         for name in given.only:
             found = {n: measured(n, Path(folder) / name, what | {"work": name}) for n in (1, 2)}
-            facts |= run_facts(found) if name == "run" else {name: work_facts(name, found)}
-            facts |= {"settings": what, **machine()}
-            write_text(record, json.dumps(facts, indent=1) + "\n")
+            facts |= {"settings": what, **run_facts(found)} if name == "run" else {name: work_facts(name, found)}
+            write_text(record, json.dumps(facts | machine(), indent=1) + "\n")
     print(json.dumps(facts, indent=1))
 
 

@@ -9,7 +9,7 @@ Source: Mitchell et al. 2022, arXiv 2110.11309, section 3; constants as in the m
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
@@ -258,16 +258,14 @@ def inputs_first(model: nn.Module, name: str) -> bool:
 
 @dataclass
 class Upper:
-    """The blocks from the first edited one upwards; what enters them is kept for batches that come again.
+    """The blocks from the first edited one upwards; what enters them is kept for a batch that comes again at once.
 
     Attributes:
         names: Full names of the edited weights.
-        limit: Most bytes that are kept; the oldest go.
     """
 
     names: Sequence[str]
-    limit: int
-    _states: dict[tuple[object, ...], Tensor] = field(default_factory=dict)
+    _last: tuple[object, Tensor] = (None, torch.empty(0))
     _form: object = None
 
     def __call__(self, model: PreTrainedModel, batch: Batch) -> Tensor:
@@ -277,13 +275,10 @@ class Upper:
         blocks = transformer_blocks(model)
         if blocks is None or None in numbers or first == 0:
             return forward(model, batch)
-        key = *map(tuple, batch.ids.tolist()), tuple(batch.mask.sum(1).tolist())
-        hidden = self._states.get(key)
-        if hidden is None:
-            hidden = self._states[key] = self._run(model, blocks[first - 1], batch)
-            while sum(tensor.nbytes for tensor in self._states.values()) > self.limit:
-                del self._states[next(iter(self._states))]
-        with enter_at(blocks, first, hidden.to(batch.ids.device), self._form):
+        key = (batch.ids.tolist(), batch.mask.tolist())
+        if self._last[0] != key:
+            self._last = key, self._run(model, blocks[first - 1], batch)
+        with enter_at(blocks, first, self._last[1].to(batch.ids.device), self._form):
             return forward(model, batch)
 
     def _run(self, model: PreTrainedModel, block: torch.nn.Module, batch: Batch) -> Tensor:

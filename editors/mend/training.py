@@ -10,6 +10,7 @@ import hashlib
 import json
 import logging
 import math
+import platform
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
@@ -27,19 +28,26 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from seesaw_cf.base.checks import above_zero
 from seesaw_cf.base.errors import EditError
 from seesaw_cf.base.files import atomic_path, cache_folder, remove
-from seesaw_cf.base.locks import file_lock
+from seesaw_cf.base.locks import file_lock, locks_end_with_process
 from seesaw_cf.base.retrying import Bar, no_bars
+from seesaw_cf.base.versions import versions
 from seesaw_cf.editors.mend.examples import TrainingEdit
 from seesaw_cf.editors.mend.files import load_network, save_network
 from seesaw_cf.editors.mend.network import MENDNetwork, Upper
-from seesaw_cf.editors.mend.parts import Asked, factor_tasks, join, loss_tasks, total_loss, total_slopes
-from seesaw_cf.editors.mend.rounds import Rounds, Tensors
-from seesaw_cf.models.hooks import frozen
+from seesaw_cf.editors.mend.shared import POLL_SECONDS, SharedTasks, Tensors
+from seesaw_cf.editors.mend.tasks import (
+    OUTER,
+    UNRELATED,
+    ModelTasks,
+    factor_tasks,
+    join,
+    loss_tasks,
+    total_gradient,
+    total_loss,
+)
 from seesaw_cf.models.identity import identity
-from seesaw_cf.models.tf32 import exact_products
 
 logger = logging.getLogger(__name__)
-_LOOK_AGAIN = 0.02  # seconds
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,8 +65,8 @@ class MENDTraining:
         validate_every: Steps between looks at the held-out examples.
         patience: Steps without a better validation loss after which training ends.
         held_out: Examples kept for validation, at most a fifth of all.
-        parts: Into how many parts a batch is cut at most. A step asks the model three things about each, and as many
-            processes can take part. The network's bytes depend on `parts`, not on who takes part.
+        parts: Into how many parts a batch is cut at most; four times as many processes can take part in a step. The
+            network's bytes depend on it, and not on who takes part.
     """
 
     steps: int = 100_000
@@ -108,7 +116,7 @@ def train(
     """Train a network, or take it from the cache when the very same training was done before.
 
     Args:
-        network: Untrained; changed in place.
+        network: Untrained; not to be used afterwards.
         model: The model that it learns to edit; left as it is.
         tokenizer: Its tokenizer.
         examples: What to train on.
@@ -135,34 +143,35 @@ def train(
     }
     key = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:24]
     folder = (cache or cache_folder()) / "mend" / key
-    upper = Upper(names, limit=sum(parameter.nbytes for parameter in model.parameters()) // 2)
-    asked = Asked(model, tokenizer, examples, (settings.edit_weight, settings.locality_weight), upper)
-    trainer = _Trainer(network, asked, settings, seed, folder)
+    weights = {OUTER: settings.edit_weight, UNRELATED: settings.locality_weight}
+    trainer = _Trainer(network, ModelTasks(model, tokenizer, examples, weights, Upper(names)), settings, seed, folder)
     lock = partial(file_lock, folder.parent / f".{key}.lock", required=False)
-    with exact_products(model), frozen(model), torch.enable_grad():
-        while not (folder / "network").exists():
-            with lock() as leads:
-                if leads and not (folder / "network").exists():
+    while not (folder / "network").exists():
+        with lock(wait=not trainer.can_help) as leads:
+            if leads and not (folder / "network").exists():
+                with torch.enable_grad():
                     best = trainer.run()
-                    save_network(network, folder / "network", {**facts, "best": best})
-                    for name in ("state.safetensors", "best.safetensors"):
-                        remove(folder / name)
-            if not leads:
-                trainer.help(lock)
-        remove(trainer.rounds.folder)
+                save_network(network, folder / "network", {**facts, "best": best})
+                for name in ("state.safetensors", "best.safetensors"):
+                    remove(folder / name)
+        if not leads:
+            trainer.help(lock)
+    remove(trainer.shared.folder)
     return load_network(folder / "network").to(model.device)
 
 
 class _Trainer:
     """One training; everything that changes is in `network`, `optimiser`, `step`, `best` and `best_step`.
 
-    The model is asked about parts of a batch, by this process and by those that help; the network runs here alone, on
-    the whole batch, and its gradient follows from the parts' slopes.
+    What a step asks of the model is done by this process and by those that help; the network runs here alone, on the
+    whole batch, and its gradient follows from that of the losses with respect to the changes.
     """
 
-    def __init__(self, network: MENDNetwork, asked: Asked, settings: MENDTraining, seed: int, folder: Path) -> None:
+    def __init__(
+        self, network: MENDNetwork, tasks: ModelTasks, settings: MENDTraining, seed: int, folder: Path
+    ) -> None:
         self.network, self.settings, self.seed, self.folder = network, settings, seed, folder
-        n = len(asked.examples)
+        n = len(tasks.examples)
         order = np.random.default_rng(seed).permutation(n).tolist()
         held = min(settings.held_out, n // 5)
         self.validation, self.examples = order[:held], order[held:]
@@ -173,12 +182,14 @@ class _Trainer:
         ]
         self.optimiser = torch.optim.Adam(rates)
         self.step, self.best, self.best_step = 0, math.inf, 0
-        self.rounds = Rounds(folder / "rounds", asked.answer)
-        self.ahead: list[Tensors] = []
+        self.shared = SharedTasks(folder / f"tasks-{_kind_of_process(tasks.model)}", tasks.do)
+        self.can_help = locks_end_with_process()
+        self.next_factors: list[Tensors] = []
 
     def run(self) -> float:
         """Train to the end and leave the best network in place; return its validation loss."""
-        remove(self.rounds.folder)
+        for file in self.shared.folder.glob("*.task"):  # of a process that was killed
+            file.unlink(missing_ok=True)
         self._resume()
         total = self.settings.steps
         with Bar[object](total=total, initial=self.step, desc="training MEND", unit="step", disable=no_bars()) as bar:
@@ -194,18 +205,22 @@ class _Trainer:
         return self.best
 
     def help(self, lock: Callable[[], AbstractContextManager[bool]]) -> None:
-        """Answer for the process that trains, until there is a network, or the lock is free because it was killed."""
+        """Do tasks for the process that trains, until its lock is free: it has the network, or was killed."""
         logger.info("MEND: another process trains this network, this one helps")
-        with Bar[object](desc="helping to train MEND", unit="part", disable=no_bars()) as bar:
-            while not (self.folder / "network").exists():
-                answered = self.rounds.help()
-                bar.update(answered)
-                if answered:
-                    continue
-                time.sleep(_LOOK_AGAIN)
-                with lock() as free:
-                    if free:
-                        return
+        with Bar[object](desc="helping to train MEND", unit="task", disable=no_bars()) as bar:
+            while self.can_help:
+                try:
+                    done = self.shared.help()
+                except Exception as error:  # such as memory: the other process does what is not done here
+                    logger.warning("MEND: this process cannot help and waits (%s: %s)", type(error).__name__, error)
+                    self.can_help = False
+                    return
+                bar.update(done)
+                if not done:
+                    time.sleep(POLL_SECONDS)
+                    with lock() as free:
+                        if free:
+                            return
 
     def _batch(self, step: int) -> list[int]:
         """Return the numbers of the examples of a step, a function of the step alone."""
@@ -217,23 +232,23 @@ class _Trainer:
 
     def _train_step(self) -> float:
         self.optimiser.zero_grad()
-        device, parts = self.network.edit_lrs.device, self.settings.parts
-        batch, following = self._batch(self.step), self._batch(self.step + 1)
-        factors = self.ahead or self.rounds.lead(factor_tasks(batch, parts))
+        device, parts, batch = self.network.edit_lrs.device, self.settings.parts, self._batch(self.step)
+        factors = self.next_factors or self.shared.do_all(factor_tasks(batch, parts))
         changes = self.network(join(factors, device), observe=True)
-        asked = loss_tasks(batch, parts, changes, of=len(batch), slopes=True)
-        answers = self.rounds.lead([*asked, *factor_tasks(following, parts)])
-        losses, self.ahead = answers[: len(asked)], answers[len(asked) :]
+        tasks = loss_tasks(batch, parts, changes, of=len(batch), gradient=True)
+        more = factor_tasks(self._batch(self.step + 1), parts) if self.step + 1 < self.settings.steps else []
+        results = self.shared.do_all([*tasks, *more])
+        losses, self.next_factors = results[: len(tasks)], results[len(tasks) :]
         value = total_loss(losses)
         if not math.isfinite(value):
             raise EditError(
                 f"MEND: the training loss is {value} at step {self.step}, expected a finite number. Lower "
                 f"learning_rate or step_size_rate, and delete {self.folder} to start anew."
             )
-        slopes = total_slopes(losses, device)
+        gradient = total_gradient(losses, device)
         torch.autograd.backward(
-            [tensor for name in slopes for tensor in changes[name]],
-            [tensor for pair in slopes.values() for tensor in pair],
+            [tensor for pair in changes.values() for tensor in pair],
+            [tensor for name in changes for tensor in gradient[name]],
         )
         torch.nn.utils.clip_grad_norm_(self.network.parameters(), self.settings.clip)
         self.optimiser.step()
@@ -245,9 +260,9 @@ class _Trainer:
         loss, device = 0.0, self.network.edit_lrs.device
         for start in range(0, len(self.validation), self.settings.batch):
             batch = self.validation[start : start + self.settings.batch]
-            changes = self.network(join(self.rounds.lead(factor_tasks(batch, self.settings.parts)), device))
-            asked = loss_tasks(batch, self.settings.parts, changes, of=len(self.validation), slopes=False)
-            loss += total_loss(self.rounds.lead(asked))
+            changes = self.network(join(self.shared.do_all(factor_tasks(batch, self.settings.parts)), device))
+            tasks = loss_tasks(batch, self.settings.parts, changes, of=len(self.validation), gradient=False)
+            loss += total_loss(self.shared.do_all(tasks))
         if loss < self.best:
             self.best, self.best_step = loss, self.step
             _save(self.folder / "best.safetensors", _state(self.network))
@@ -273,6 +288,13 @@ class _Trainer:
             for index in sorted({name.split("#")[1] for name in moments}, key=int)
         }
         self.optimiser.load_state_dict(saved)
+
+
+def _kind_of_process(model: PreTrainedModel) -> str:
+    """Name what the last bits of a result depend on: processes that differ in it do no tasks for each other."""
+    device = torch.cuda.get_device_name(model.device) if model.device.type == "cuda" else str(model.device.type)
+    facts = [versions(), device, platform.machine(), torch.backends.cpu.get_cpu_capability(), torch.get_num_threads()]
+    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:8]
 
 
 def _state(network: MENDNetwork) -> dict[str, Tensor]:

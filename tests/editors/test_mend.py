@@ -258,10 +258,10 @@ def training_examples() -> list[TrainingEdit]:
 FAST = MENDTraining(steps=6, batch=3, learning_rate=1e-3, step_size_rate=1e-2, validate_every=2, patience=50)
 
 
-def untrained(model: Any) -> MENDNetwork:
+def untrained(model: Any, edit_lr: float = 1e-3) -> MENDNetwork:
     """Of a block's three matrices, two of which have the same input."""
     names = [f"model.layers.2.mlp.{name}_proj.weight" for name in ("gate", "up", "down")]
-    return MENDNetwork(NetworkShape(matrices_of(names, model), 4), edit_lr=1e-3)
+    return MENDNetwork(NetworkShape(matrices_of(names, model), 4), edit_lr)
 
 
 def _validation(tmp_path: Path, edit: float, locality: float) -> float:

@@ -10,7 +10,7 @@ import torch
 from seesaw_cf.editors import ft as fine_tuning
 from seesaw_cf.editors.ft import FT, FTConfig
 from seesaw_cf.editors.lora import LoRA, LoRAConfig
-from seesaw_cf.editors.mend.factors import Batch, batch_of, forward, log_p_at
+from seesaw_cf.editors.mend.factors import batch_of, forward, log_p_at
 from seesaw_cf.editors.mend.network import Upper
 from seesaw_cf.models.hooks import hooked
 from seesaw_cf.types import Cloze
@@ -52,18 +52,18 @@ def test_those_that_are_finished_stay_as_they_are(monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.parametrize("kind", ["gpt2", "llama"])
-def test_blocks_below_the_edited_ones_run_once_for_a_batch(kind: str) -> None:
+def test_blocks_below_the_edited_ones_do_not_run_again_for_the_same_batch(kind: str) -> None:
     model = tiny_model(kind, dtype=torch.float64)
     texts = [Cloze("the city of Rome is", "in"), Cloze("Anna works in the field of", "law and order")]
     names = [name for name, _ in model.named_parameters() if ".3." in name and name.endswith("weight")][-1:]
-    upper, ran = Upper(names, limit=10**9), []
+    upper, ran = Upper(names), []
     handle = (
         model.get_decoder()
         .get_submodule("h.0.attn" if kind == "gpt2" else "layers.0.self_attn")
         .register_forward_hook(lambda *_: ran.append(1))
     )
     with torch.no_grad(), hooked([handle]):
-        for clozes, runs in ((texts, True), (texts[:1], True), (texts, False), (texts[::-1], True)):
+        for clozes, runs in ((texts, True), (texts, False), (texts[:1], True), (texts, True)):
             batch = batch_of(TOKENIZER, clozes)
             real = batch.mask.bool()
             ran.clear()
@@ -82,12 +82,3 @@ def test_log_p_is_that_of_the_whole_pass_at_the_asked_places(kind: str) -> None:
     with torch.no_grad():
         whole = forward(model, batch).log_softmax(-1)
         torch.testing.assert_close(log_p_at(model, batch, places), whole[places], rtol=1e-9, atol=1e-12)
-
-
-def test_nothing_is_kept_beyond_the_limit() -> None:
-    model = tiny_model("llama")
-    upper = Upper(["model.layers.3.mlp.down_proj.weight"], limit=0)
-    batch = Batch(*(torch.ones(1, 4, dtype=torch.long) for _ in range(3)))
-    with torch.no_grad():
-        torch.testing.assert_close(upper(model, batch), forward(model, batch))
-    assert not upper._states
