@@ -7,8 +7,8 @@ with a cache of its own. It prints the ratio of seconds, that without loading an
 in which every worker loads the model, scores blocks of questions before any edit that nobody else is at, waits for the
 last one, makes its tasks in the order of `seesaw_cf.run.units.work_order`, and the first one merges. For the published
 number of cases, times of blocks and tasks are drawn from the measured ones (seed 0); loading is that of one process,
-merging grows with the tasks. Second moments of 800 texts of the sample, in eight shares, and 60 steps of MEND's training
-on them are made by one process and by two, too; loading is left out there.
+merging grows with the tasks. Second moments of 800 texts of the sample, in eight shares, and 60 steps of MEND's
+training on them are made by one process and by two, too; loading is left out there.
 
 writes benchmarks/results/scaling.json; what --only leaves out stays as it is there
 """
