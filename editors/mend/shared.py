@@ -19,7 +19,7 @@ from seesaw_cf.base.locks import file_lock
 Tensors = dict[str, Tensor]
 """What a task is given, and what comes of it."""
 PATIENCE = 300.0
-"""Seconds after which a task of a helper that was stopped, but not killed, is done by who needs it."""
+"""Seconds of waiting after which the task of a helper that was stopped, but not killed, is done by who needs it."""
 POLL_SECONDS = 0.02
 
 
@@ -50,13 +50,14 @@ class SharedTasks:
         files = {self.folder / f"{name}-{number:04}.task": task for number, task in enumerate(tasks)}
         for file, task in files.items():
             _save(file, task)
-        results: dict[Path, Tensors] = {}
         end = time.monotonic() + PATIENCE
+        results: dict[Path, Tensors] = {}
         while left := [file for file in files if file not in results]:
             for file in left:
                 with _lock(file) as free:
                     if free or time.monotonic() > end:
                         results[file] = self._finish(file, files[file])
+                        end = time.monotonic() + PATIENCE
             time.sleep(POLL_SECONDS / 10)
         return [results[file] for file in files]
 
