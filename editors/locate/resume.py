@@ -11,6 +11,7 @@ dozen tokens, with hardly any padding, under a mask that lets each token see its
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -23,6 +24,7 @@ from transformers.cache_utils import Cache, DynamicCache
 from seesaw_cf.editors.locate.packed_rows import ConstantLayer, PackedRows, pack_rows, row_mask
 from seesaw_cf.editors.locate.positions import InputRow
 from seesaw_cf.models.architectures import ModelParts
+from seesaw_cf.models.attention import shared_keys
 from seesaw_cf.models.hooks import enter_at, first_tensor, hooked, stop_after
 from seesaw_cf.models.packing import cache_name, pad
 
@@ -67,8 +69,9 @@ class ResumableRows:
         Returns:
             (batch * tokens, d), the output of block `last`.
         """
-        for block, args, kwargs in self.calls:
-            hidden = first_tensor(block(hidden, *args, **kwargs))
+        with shared_keys(self.origin.parts.model) if self.origin else contextlib.nullcontext():
+            for block, args, kwargs in self.calls:
+                hidden = first_tensor(block(hidden, *args, **kwargs))
         return hidden.reshape(-1, hidden.shape[-1])
 
     def at(self, row: int, token: int) -> int:

@@ -8,14 +8,15 @@ by `set_attn_implementation`, that gets the windows as an argument of the model'
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
 from torch import Tensor, nn
 from transformers import AttentionInterface, PreTrainedModel
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
+
+from seesaw_cf.models.attention import attention
 
 _NAME = "seesaw_cf_windows"
 
@@ -77,22 +78,6 @@ def _attend(
 AttentionInterface.register(_NAME, _attend)
 
 
-@contextlib.contextmanager
-def window_attention(model: PreTrainedModel) -> Iterator[None]:
-    """Make `_attend` the model's attention while the block runs.
-
-    Args:
-        model: Its attention is what it was before afterwards, also after an exception.
-
-    Raises:
-        ValueError: The model's attention cannot be chosen by name.
-    """
-    decoder: Any = model.get_decoder()
-    before = decoder.config._attn_implementation
-    try:
-        decoder.set_attn_implementation(_NAME)
-        if decoder.config._attn_implementation != _NAME:
-            raise ValueError("the model's attention does not go through transformers' AttentionInterface")
-        yield
-    finally:
-        decoder.set_attn_implementation(before)
+def window_attention(model: PreTrainedModel) -> AbstractContextManager[None]:
+    """Return `seesaw_cf.models.attention.attention` of a model by windows."""
+    return attention(model, _NAME)

@@ -1,0 +1,88 @@
+"""Query heads that share a key head give the library's own numbers, without a copy of keys for each."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any
+from unittest import mock
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import Tensor, nn
+from transformers.integrations.sdpa_attention import sdpa_attention_forward
+
+from seesaw_cf.models import attention
+from tests.fakes import tiny_model
+from tests.scoring.models import make
+
+sizes = st.integers(1, 3)
+
+
+def layer(heads: int) -> nn.Module:
+    module = nn.Module()
+    module.num_key_value_groups = heads  # type: ignore[assignment]
+    return module
+
+
+@given(sizes, sizes, st.integers(1, 4), st.integers(1, 6), st.integers(0, 5), st.booleans(), st.integers(0, 99))
+def test_answers_and_gradients_are_the_librarys(
+    batch: int, keys: int, heads: int, tokens: int, earlier: int, one_mask: bool, seed: int
+) -> None:
+    draw = torch.Generator().manual_seed(seed)
+    shapes = [(batch, keys * heads, tokens, 4)] + [(batch, keys, tokens + earlier, 4)] * 2
+    sides = [torch.randn(shape, generator=draw, dtype=torch.float64, requires_grad=True) for shape in shapes]
+    query, key, value = sides
+    mask = torch.randn(1 if one_mask else batch, 1, tokens, tokens + earlier, generator=draw, dtype=torch.float64)
+    weight = torch.randn(batch, tokens, keys * heads, 4, generator=draw, dtype=torch.float64)
+    found = []
+    for attend in (sdpa_attention_forward, attention._attend):
+        answer, _ = attend(layer(heads), query, key, value, mask, scaling=0.3)
+        found.append([answer, *torch.autograd.grad((answer * weight).sum(), sides)])
+    for own, theirs in zip(found[1], found[0], strict=True):
+        torch.testing.assert_close(own, theirs, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("given", [{"attention_mask": None}, {"position_bias": torch.ones(1, 4, 3, 3)}])
+def test_what_it_does_not_know_is_the_librarys_to_answer(given: dict[str, Any]) -> None:
+    """Without a mask the library's attention is causal, and it adds biases to masks."""
+    query, key, value = torch.randn(1, 4, 3, 8), torch.randn(1, 2, 3, 8), torch.randn(1, 2, 3, 8)
+    options: dict[str, Any] = {"attention_mask": torch.zeros(1, 1, 3, 3), "scaling": 0.5, **given}
+    own, theirs = (f(layer(2), query, key, value, **options)[0] for f in (attention._attend, sdpa_attention_forward))
+    assert torch.equal(own, theirs)
+
+
+def shapes_seen(model: Any) -> list[tuple[int, int]]:
+    """Run a model under a mask of our own: heads of queries and of keys in each block's attention."""
+    seen: list[tuple[int, int]] = []
+    real = nn.functional.scaled_dot_product_attention
+
+    def attend(query: Tensor, key: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        seen.append((query.shape[1], key.shape[1]))
+        return real(query, key, *args, **kwargs)
+
+    with (
+        mock.patch.object(nn.functional, "scaled_dot_product_attention", attend),
+        mock.patch.object(attention, "scaled_dot_product_attention", attend),
+        torch.no_grad(),
+    ):
+        model(input_ids=torch.tensor([[3, 4, 5]]), attention_mask=torch.zeros(1, 1, 3, 3))
+    return seen
+
+
+def test_a_model_is_switched_inside_the_block_alone() -> None:
+    model = make("llama")  # four query heads, two key heads
+    assert shapes_seen(model) == [(4, 4)] * 3
+    with contextlib.suppress(KeyboardInterrupt), attention.shared_keys(model):
+        assert shapes_seen(model) == [(2, 2)] * 3
+        raise KeyboardInterrupt
+    assert model.config._attn_implementation == "sdpa"
+    assert shapes_seen(model) == [(4, 4)] * 3
+
+
+@pytest.mark.parametrize("model", [make("llama", attention="eager"), make("gpt_neox"), tiny_model("gpt2")])
+def test_other_attention_is_left_alone(model: Any) -> None:
+    before = model.config._attn_implementation
+    with attention.shared_keys(model):
+        assert model.config._attn_implementation == before
