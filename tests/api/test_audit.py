@@ -206,6 +206,7 @@ def test_a_model_without_its_tokenizer_is_explained(loaded: tuple[Any, Any]) -> 
         seesaw_cf.audit(loaded[0], editor="ft")
 
 
+@pytest.mark.slow(6)
 def test_a_steering_vector_is_audited_with_drawn_directions_as_its_control(loaded: tuple[Any, Any]) -> None:
     model, tokenizer = loaded
     weights = fingerprint(model)

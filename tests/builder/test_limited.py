@@ -31,6 +31,7 @@ from .test_build import ABOUT
 
 FEW = BuildOptions(edits=dict.fromkeys(RELATIONS, 2), per_gender=5, true_per_gender=2, per_pair=2)
 # What makes a query long: everybody is sorted, everybody is looked through, statements are counted.
+ALIKE = (pytest.mark.slow, pytest.mark.exhaustive)
 SORTS = re.compile(r"(?s)wdt:P31 wd:Q5.*ORDER BY SHA256")
 LOOKS = re.compile("SHA256")
 COUNTS = re.compile(r"COUNT\(")
@@ -84,7 +85,9 @@ def women(world: Path) -> tuple[str, str, str]:
     return "P27", StoreSource([world]).select("values", property="P27", limit=1)[0]["value"].split("/")[-1], FEMALE
 
 
-@pytest.mark.parametrize("patterns", [[SORTS], [SORTS, COUNTS]], ids=["sorts", "sorts and counts"])
+@pytest.mark.parametrize(
+    "patterns", [pytest.param([SORTS], marks=ALIKE), [SORTS, COUNTS]], ids=["sorts", "sorts and counts"]
+)
 def test_an_endpoint_that_ends_every_sort_gives_the_same_data_set(
     whole: dict[str, bytes], world_server: str, tmp_path: Path, patterns: list[re.Pattern[str]]
 ) -> None:
@@ -101,7 +104,9 @@ def test_an_endpoint_that_ends_every_sort_gives_the_same_data_set(
     assert make(tmp_path / "offline", offline)[0] == whole
 
 
-@pytest.mark.parametrize("patterns", [[LOOKS], [LOOKS, COUNTS]], ids=["looks", "looks and counts"])
+@pytest.mark.parametrize(
+    "patterns", [pytest.param([LOOKS], marks=ALIKE), [LOOKS, COUNTS]], ids=["looks", "looks and counts"]
+)
 def test_an_endpoint_that_ends_every_look_at_all_gives_pages(
     world: Path, world_server: str, tmp_path: Path, patterns: list[re.Pattern[str]]
 ) -> None:

@@ -23,6 +23,7 @@ NAME = "test-00000-of-00001.parquet"
 
 
 @pytest.mark.slow(60)
+@pytest.mark.exhaustive
 def test_the_build_reproduces_the_embedded_bytes(tmp_path: Path) -> None:
     build_sample(tmp_path, "sample")
     files = sorted(str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file())

@@ -71,8 +71,12 @@ def test_a_page_has_every_cell(file: Path) -> None:
     assert page.startswith("# ")
 
 
-@pytest.mark.slow(30)
-@pytest.mark.parametrize("file", NOTEBOOKS, ids=lambda file: file.stem)
+@pytest.mark.slow(60)
+@pytest.mark.parametrize(
+    "file",
+    [pytest.param(file, marks=[pytest.mark.exhaustive] * (file.stem == "editor")) for file in NOTEBOOKS],
+    ids=lambda file: file.stem,
+)
 def test_a_notebook_runs_and_prints_what_it_says(file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "100")
     code, said = fresh.snippet(RUN.format(root=str(FOLDER.parents[1]), file=str(file)), tmp_path)

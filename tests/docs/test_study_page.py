@@ -91,6 +91,7 @@ def own(cell: Cell) -> pd.DataFrame:
     return both.assign(**{"log-odds": odds, "probability": d[0] - d[1]})
 
 
+@pytest.mark.slow(8)
 def test_the_page_is_made_from_the_tables() -> None:
     tables = read_tables()
     for file in TEMPLATES:
@@ -185,6 +186,7 @@ def test_other_facts_are_counted_from_the_candidates(cell: Cell) -> None:
         assert abs(best["gold"].mean() - row["post"]) <= 1 / row["n"]  # a tie is no right answer
 
 
+@pytest.mark.slow(8)
 def test_the_edits_are_those_of_the_declared_draw() -> None:
     files = [load_cases(str(FOLDER / f"edits{number}.parquet"), "cross_subject") for number in (1, 2, 3)]
     edits = [(case.request.text, case.request.target_new.label) for cases in files for case in cases]

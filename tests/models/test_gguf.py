@@ -88,6 +88,7 @@ def test_it_is_converted_once_and_another_file_of_the_same_name_again(cache: Pat
     assert len(list(cache.glob("[!.]*"))) == 2
 
 
+@pytest.mark.slow(15)
 def test_processes_that_need_a_file_at_once_convert_it_once(cache: Path, tmp_path: Path) -> None:
     file = write_gguf(llama(), tmp_path / "tiny.gguf")
     code = f"from pathlib import Path; from seesaw_cf.models.gguf import gguf_folder; gguf_folder(Path({str(file)!r}))"

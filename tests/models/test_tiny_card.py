@@ -78,6 +78,7 @@ def test_card_lists_every_wording_and_marks_the_held_out(card: str) -> None:
         assert f"| {p.relation_id} | {mark} | {p.present} | {p.past} |" in card
 
 
+@pytest.mark.slow(6)
 def test_rank_agrees_with_scoring_every_attribute(people: list[Person]) -> None:
     model, tokenizer = load_model("seesaw-tiny", device="cpu")
     asked = [Prompt(person, phrasings(r, "held")[0], "held_phrasing") for person in people[:2] for r in person.facts]

@@ -83,6 +83,7 @@ def case_means(keys: Iterable[Key], values: Mapping[Key, float]) -> float:
     return mean(mean(found) for found in by_case.values())
 
 
+@pytest.mark.slow(10)
 def test_every_effect_is_a_mean_of_case_means(run_folder: Path, report: tuple[Path, str]) -> None:
     prompts = Prompts(run_folder)
     table = pd.read_csv(report[0] / "tables" / "effects_by_group.csv", keep_default_na=False, na_values=[""])

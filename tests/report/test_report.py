@@ -213,6 +213,7 @@ def test_refused_edits_are_counted_with_their_reason_and_escaped(
     assert sum(int(row["n_rows"]) for row in rows) == 2 * (12 + 1) * 2
 
 
+@pytest.mark.slow(10)
 def test_the_same_run_gives_the_same_bytes_in_the_runs_own_folder_by_default(
     run_folder: Path, report: tuple[Path, str], tmp_path: Path
 ) -> None:

@@ -298,6 +298,7 @@ def test_a_control_has_the_settings_and_the_lessons_of_its_editor(tmp_path: Path
         read_settings(tmp_path / "x", ["ft"])
 
 
+@pytest.mark.slow(10)
 def test_a_run_with_controls_needs_no_more_than_its_editor_and_compares_each_with_its_own(
     tmp_path: Path, folder: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

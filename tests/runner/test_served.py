@@ -104,6 +104,7 @@ def test_a_served_base_has_them_too(tiny: Loaded, base: ScoringServer, changed: 
     assert KEY not in words_of(read_results(tmp_path / "run"))
 
 
+@pytest.mark.slow(15)
 def test_a_served_change_stands_beside_a_served_null(
     tiny: Loaded, changed: ScoringServer, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

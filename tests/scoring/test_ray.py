@@ -93,6 +93,7 @@ def test_ray_gives_up_on_a_task_that_always_kills(tmp_path: Path, cluster: Any) 
 @pytest.mark.slow(60)
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.usefixtures("cluster")
+@pytest.mark.exhaustive
 def test_actors_make_second_moments_together(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -10,6 +10,7 @@ import pytest
 from benchmarks.control_level import RESULTS, exchanged, invented, judged_levels, measured
 
 
+@pytest.mark.slow(10)
 def test_a_control_is_rarely_said_to_do_more_than_another() -> None:
     """New values in each of 75 draws: 6 of them are three standard errors above a level of 2.6 %."""
     assert measured(invented, 75)["any"]["value"] <= 0.08

@@ -20,6 +20,7 @@ few = settings(derandomize=True, deadline=None, max_examples=50)
 VALUES = st.lists(st.tuples(st.integers(0, 6), st.sampled_from((0.0, 0.5, 1.0))), min_size=1, max_size=30)
 
 
+@pytest.mark.slow(8)
 def test_nineteen_of_twenty_intervals_hold_the_true_share() -> None:
     rows = list(share_rows(400, 0))
     assert {(row["edits"], row["prompts"], row["share"]) for row in rows} == {
@@ -77,6 +78,7 @@ def test_bootstrap_samples_of_one_value_have_no_interval(drawn: list[float]) -> 
     assert all(math.isnan(end) for end in interval(np.array(drawn)))
 
 
+@pytest.mark.slow(8)
 def test_interval_and_test_of_a_change_agree_on_every_table_of_25_cases() -> None:
     extended, tested = 0, cache(mcnemar)
     for n in range(1, 26):

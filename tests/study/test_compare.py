@@ -301,6 +301,7 @@ def test_what_cannot_be_compared_is_said(
     assert not (tmp_path / "x").exists()
 
 
+@pytest.mark.slow(15)
 def test_published_averages_and_denominators(runs: tuple[Path, Path, Path], tmp_path: Path) -> None:
     """SEESAW-CF: the last row of Tables 4 and 5 is the mean of the rows; 15 and 13 cells a property, 73 in all.
 

@@ -40,6 +40,7 @@ def written(editors: str = "[ft]", limit: int = 400) -> Path:
     return file
 
 
+@pytest.mark.slow(10)
 def test_counts_are_those_of_the_records() -> None:
     """400 is more than there are, so every case is edited: alone by editor and control, or once per relation."""
     found = forecast(read_study(written()), Path("out"))
@@ -77,6 +78,7 @@ def test_second_moments_are_counted_once_and_in_memory() -> None:
     assert memit.editing > 4 * ft.editing
 
 
+@pytest.mark.slow(10)
 def test_the_plan_is_written_beside_and_spread_comes_from_a_finished_cell(capsys: pytest.CaptureFixture[str]) -> None:
     file = written(limit=12)
     assert main(["study", str(file), "--plan"]) == 0

@@ -79,6 +79,7 @@ def test_a_second_report_computes_nothing_and_has_the_same_bytes(folder: Path, c
     assert list(calls.values()) == [0, 0, 0, 0]
 
 
+@pytest.mark.slow(15)
 def test_of_one_more_run_that_run_alone_is_computed(folder: Path, calls: dict[str, int]) -> None:
     grown = report(folder, EDITORS)
     assert list(calls.values()) == [1, 2, 1, 1]

@@ -130,6 +130,7 @@ def grown_equals_whole(
     return one["report.md"].decode()
 
 
+@pytest.mark.slow(30)
 def test_killed_and_extended_by_an_editor_it_is_reported_like_one_made_in_one_go(
     folder: Path, out: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -142,6 +143,7 @@ def test_killed_and_extended_by_an_editor_it_is_reported_like_one_made_in_one_go
 
 
 @pytest.mark.slow(60)
+@pytest.mark.exhaustive
 def test_extended_by_a_model_and_by_records_it_is_reported_like_one_made_in_one_go(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -234,7 +236,11 @@ def test_what_is_kept_of_one_cell_is_not_that_of_another_with_dashes_in_its_name
 
 
 @pytest.mark.slow(60)
-@pytest.mark.parametrize("words", [(), ("--engine", "ray", "--actors", "2")], ids=["torchrun", "ray"])
+@pytest.mark.parametrize(
+    "words",
+    [(), pytest.param(("--engine", "ray", "--actors", "2"), marks=pytest.mark.exhaustive)],
+    ids=["torchrun", "ray"],
+)
 def test_workers_share_every_cell_and_write_the_tables_of_one_process(
     words: tuple[str, ...], folder: Path, out: Path
 ) -> None:
@@ -281,6 +287,7 @@ def test_another_process_of_a_torchrun_does_tasks_and_leaves_the_merge_to_the_fi
     assert not cell.folder(out).exists()
 
 
+@pytest.mark.slow(25)
 def test_a_machine_fetches_the_cells_that_another_one_has_run(
     folder: Path, out: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
