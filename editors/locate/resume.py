@@ -24,7 +24,7 @@ from transformers.cache_utils import Cache, DynamicCache
 from seesaw_cf.editors.locate.packed_rows import ConstantLayer, PackedRows, pack_rows, row_mask
 from seesaw_cf.editors.locate.positions import InputRow
 from seesaw_cf.models.architectures import ModelParts
-from seesaw_cf.models.attention import shared_keys
+from seesaw_cf.models.attention import grouped_query_attention
 from seesaw_cf.models.hooks import enter_at, first_tensor, hooked, stop_after
 from seesaw_cf.models.packing import cache_name, pad
 
@@ -69,7 +69,7 @@ class ResumableRows:
         Returns:
             (batch * tokens, d), the output of block `last`.
         """
-        with shared_keys(self.origin.parts.model) if self.origin else contextlib.nullcontext():
+        with grouped_query_attention(self.origin.parts.model) if self.origin else contextlib.nullcontext():
             for block, args, kwargs in self.calls:
                 hidden = first_tensor(block(hidden, *args, **kwargs))
         return hidden.reshape(-1, hidden.shape[-1])

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from transformers import AttentionInterface, PreTrainedModel
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 
-from seesaw_cf.models.attention import attention
+from seesaw_cf.models.attention import use_attention
 
 _NAME = "seesaw_cf_windows"
 
@@ -79,5 +79,5 @@ AttentionInterface.register(_NAME, _attend)
 
 
 def window_attention(model: PreTrainedModel) -> AbstractContextManager[None]:
-    """Return `seesaw_cf.models.attention.attention` of a model by windows."""
-    return attention(model, _NAME)
+    """Return a context in which a model uses `_attend`; see `use_attention`."""
+    return use_attention(model, _NAME)

@@ -74,7 +74,7 @@ def shapes_seen(model: Any) -> list[tuple[int, int]]:
 def test_a_model_is_switched_inside_the_block_alone() -> None:
     model = make("llama")  # four query heads, two key heads
     assert shapes_seen(model) == [(4, 4)] * 3
-    with contextlib.suppress(KeyboardInterrupt), attention.shared_keys(model):
+    with contextlib.suppress(KeyboardInterrupt), attention.grouped_query_attention(model):
         assert shapes_seen(model) == [(2, 2)] * 3
         raise KeyboardInterrupt
     assert model.config._attn_implementation == "sdpa"
@@ -84,5 +84,5 @@ def test_a_model_is_switched_inside_the_block_alone() -> None:
 @pytest.mark.parametrize("model", [make("llama", attention="eager"), make("gpt_neox"), tiny_model("gpt2")])
 def test_other_attention_is_left_alone(model: Any) -> None:
     before = model.config._attn_implementation
-    with attention.shared_keys(model):
+    with attention.grouped_query_attention(model):
         assert model.config._attn_implementation == before
