@@ -24,6 +24,7 @@ from seesaw_cf.editors.locate.presets import preset
 from seesaw_cf.editors.locate.resume import ResumableRows, lay_out
 from seesaw_cf.models.architectures import Architecture, ModelParts
 from seesaw_cf.models.hooks import hooked
+from seesaw_cf.models.log_probabilities import log_probabilities
 
 Groups = Sequence[Sequence[InputRow]]
 """The rows of each group; there is one group, or every group has as many rows as fit into one batch."""
@@ -229,10 +230,11 @@ def _loss(
     own = values if len(chosen) == len(next(iter(values.values()))) else {n: v[chosen] for n, v in values.items()}
     with hooked([_exchange(parts, layer, batch, own, project) for layer in config.layers]):
         flat = batch.layout.run(batch.layout.hidden)
-    log_p = parts.logits(flat[batch.predictors.to(flat.device)]).log_softmax(-1)
-    device = log_p.device
-    weighted = log_p.gather(1, batch.targets.to(device)[:, None])[:, 0] * batch.weights.to(device, log_p.dtype)
-    return torch.zeros(len(chosen), dtype=log_p.dtype, device=device).index_add(0, batch.owners.to(device), -weighted)
+    logits = parts.logits(flat[batch.predictors.to(flat.device)])
+    device, places = logits.device, torch.arange(len(logits), device=logits.device)
+    log_p, _ = log_probabilities(logits, places, batch.targets.to(device), places[:0])
+    weighted = log_p * batch.weights.to(device, log_p.dtype)
+    return log_p.new_zeros(len(chosen)).index_add(0, batch.owners.to(device), -weighted)
 
 
 def _exchange(

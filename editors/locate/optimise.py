@@ -22,6 +22,7 @@ from seesaw_cf.editors.locate.positions import InputRow, PreparedEdit
 from seesaw_cf.editors.locate.resume import ResumableRows, lay_out
 from seesaw_cf.models.architectures import ModelParts
 from seesaw_cf.models.hooks import first_tensor, hooked
+from seesaw_cf.models.log_probabilities import log_probabilities
 from seesaw_cf.models.packing import batches
 from seesaw_cf.models.wide import in_float64
 from seesaw_cf.scoring.fast.activations import fused_activations
@@ -289,10 +290,10 @@ def _forward(parts: ModelParts, plan: _Plan, shift: Tensor, layer: int, inside: 
             flat = plan.layout.run(hidden)
     else:
         flat = plan.layout.run(_shifted(hidden, plan, shift))
-    log_p = parts.logits(flat[plan.positions.to(flat.device)]).log_softmax(-1)
-    chosen = log_p[plan.target_at, plan.target_id] * plan.target_weight.to(log_p.dtype)
-    nll = torch.zeros(len(shift), dtype=log_p.dtype, device=log_p.device).index_add(0, plan.target_edit, -chosen)
-    return nll, log_p[plan.anchor_at]
+    logits = parts.logits(flat[plan.positions.to(flat.device)])
+    chosen, anchors = log_probabilities(logits, plan.target_at, plan.target_id, plan.anchor_at)
+    weighted = chosen * plan.target_weight.to(chosen.dtype)
+    return chosen.new_zeros(len(shift)).index_add(0, plan.target_edit, -weighted), anchors
 
 
 def _shifted(hidden: Tensor, plan: _Plan, shift: Tensor) -> Tensor:

@@ -12,8 +12,8 @@ from transformers.cache_utils import CacheLayerMixin
 from seesaw_cf.editors.locate.positions import InputRow
 from seesaw_cf.models.packing import bins_of
 
-_SEQUENCE = 64
-"""Tokens of a packed sequence: long enough to waste little on padding, short enough for cheap attention."""
+_SEQUENCE = 12
+"""Tokens of a packed sequence: enough to waste little on padding, few enough to look past few keys of other rows."""
 
 
 class PackedRows(NamedTuple):

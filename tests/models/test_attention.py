@@ -1,4 +1,4 @@
-"""Query heads that share a key head give the library's own numbers, without a copy of keys for each."""
+"""Query heads that share a key head give the library's own numbers, without a copy of keys for each of them."""
 
 from __future__ import annotations
 
@@ -53,32 +53,35 @@ def test_what_it_does_not_know_is_the_librarys_to_answer(given: dict[str, Any]) 
     assert torch.equal(own, theirs)
 
 
-def shapes_seen(model: Any) -> list[tuple[int, int]]:
-    """Run a model under a mask of our own: heads of queries and of keys in each block's attention."""
-    seen: list[tuple[int, int]] = []
+def answered(model: Any) -> tuple[Tensor, int]:
+    """Run a model under a mask of our own: its logits, and how often the library's fused attention was called."""
     real = nn.functional.scaled_dot_product_attention
-
-    def attend(query: Tensor, key: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-        seen.append((query.shape[1], key.shape[1]))
-        return real(query, key, *args, **kwargs)
-
-    with (
-        mock.patch.object(nn.functional, "scaled_dot_product_attention", attend),
-        mock.patch.object(attention, "scaled_dot_product_attention", attend),
-        torch.no_grad(),
-    ):
-        model(input_ids=torch.tensor([[3, 4, 5]]), attention_mask=torch.zeros(1, 1, 3, 3))
-    return seen
+    with mock.patch.object(nn.functional, "scaled_dot_product_attention", wraps=real) as fused, torch.no_grad():
+        logits = model(input_ids=torch.tensor([[3, 4, 5]]), attention_mask=torch.zeros(1, 1, 3, 3)).logits
+    return logits, fused.call_count
 
 
 def test_a_model_is_switched_inside_the_block_alone() -> None:
     model = make("llama")  # four query heads, two key heads
-    assert shapes_seen(model) == [(4, 4)] * 3
+    expected, calls = answered(model)
+    assert calls == 3
     with contextlib.suppress(KeyboardInterrupt), attention.grouped_query_attention(model):
-        assert shapes_seen(model) == [(2, 2)] * 3
+        found, calls = answered(model)
+        assert calls == 0
+        torch.testing.assert_close(found, expected)
         raise KeyboardInterrupt
     assert model.config._attn_implementation == "sdpa"
-    assert shapes_seen(model) == [(4, 4)] * 3
+    assert answered(model)[1] == 3
+
+
+def test_half_precision_is_left_to_the_library() -> None:
+    """Its kernels add up in single precision."""
+    model = make("llama").bfloat16()
+    expected, _ = answered(model)
+    with attention.grouped_query_attention(model):
+        found, calls = answered(model)
+    assert calls == 3
+    assert torch.equal(found, expected)
 
 
 @pytest.mark.parametrize("model", [make("llama", attention="eager"), make("gpt_neox"), tiny_model("gpt2")])
