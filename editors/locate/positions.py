@@ -10,12 +10,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
+from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from seesaw_cf.base.errors import PromptError
 from seesaw_cf.base.types import Cloze, EditRequest
 from seesaw_cf.models.architectures import ModelParts
 from seesaw_cf.models.hooks import frozen, hooked, watch
+from seesaw_cf.models.packing import pad
 from seesaw_cf.scoring.encode import encode_cloze
 from seesaw_cf.scoring.hf_scorer import context_length
 
@@ -157,6 +159,7 @@ ROME_STARTS: tuple[tuple[str, int], ...] = (("", 5),) * 10 + (("", 10),) * 10
 """ROME: ten texts of five and ten of ten tokens from nothing. Source: rome/rome_main.py:213-236."""
 
 _TOP_K = 5
+_NO_BRACES = str.maketrans("{}", "  ")
 
 
 def sample_templates(
@@ -177,22 +180,27 @@ def sample_templates(
         Templates, each with exactly one "{}".
     """
     generator = torch.Generator().manual_seed(seed)
-    templates = ["{}"]
+    # drawn text by text, as `torch.multinomial` draws one of each, so that texts may grow side by side
+    noise = [[torch.empty(_TOP_K).exponential_(generator=generator) for _ in range(n_new)] for _, n_new in starts]
+    texts = [list(encode_text(tokenizer, start)) if start else [] for start, _ in starts]
+    first = tokenizer.bos_token_id if tokenizer.bos_token_id is not None else 0
+    texts = [ids or [first] for ids in texts]
     with frozen(parts.model), torch.no_grad():
-        for start, n_new in starts:
-            ids = list(encode_text(tokenizer, start)) if start else []
-            ids = ids or [tokenizer.bos_token_id if tokenizer.bos_token_id is not None else 0]
-            for _ in range(n_new):
-                ids.append(_next_token(parts, ids, generator))
-            text = str(tokenizer.decode(ids, skip_special_tokens=True))
-            text = " ".join(text.replace("{", " ").replace("}", " ").split())
-            templates.append(f"{text}. {{}}")
-    return tuple(templates)
+        for step in range(max(map(len, noise), default=0)):
+            growing = [number for number, draws in enumerate(noise) if step < len(draws)]
+            likeliest = _likeliest_next(parts, [texts[number] for number in growing])
+            for number, p, tokens in zip(growing, *likeliest):
+                texts[number].append(int(tokens[(p / noise[number][step]).argmax()]))
+    cleaned = [str(tokenizer.decode(ids, skip_special_tokens=True)).translate(_NO_BRACES).split() for ids in texts]
+    return ("{}", *(f"{' '.join(words)}. {{}}" for words in cleaned))
 
 
-def _next_token(parts: ModelParts, ids: list[int], generator: torch.Generator) -> int:
-    seen: dict[str, torch.Tensor] = {}
+def _likeliest_next(parts: ModelParts, texts: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
+    """Return the probabilities among the likeliest next tokens of each text, and these tokens, (texts, top) each."""
+    seen: dict[str, Tensor] = {}
+    ids, mask = pad(texts, parts.model.device)
     with hooked(watch(seen, outputs={"top": parts.block(parts.n_layers - 1)})):
-        parts.model(input_ids=torch.tensor([ids], device=parts.model.device), use_cache=False)
-    top = parts.logits(seen["top"][0, -1]).float().cpu().topk(_TOP_K)
-    return int(top.indices[int(torch.multinomial(top.values.softmax(-1), 1, generator=generator))])
+        parts.model(input_ids=ids, attention_mask=mask, use_cache=False)
+    ends = torch.tensor([len(text) - 1 for text in texts])
+    top = parts.logits(seen["top"][torch.arange(len(texts)), ends]).float().cpu().topk(_TOP_K)
+    return top.values.softmax(-1), top.indices

@@ -22,7 +22,7 @@ from seesaw_cf.editors.locate.checks import shortened
 from seesaw_cf.editors.locate.config import with_settings
 from seesaw_cf.editors.locate.fitted import Fitted
 from seesaw_cf.editors.locate.optimise import optimise
-from seesaw_cf.editors.locate.positions import MEMIT_STARTS, InputRow, prepare, sample_templates
+from seesaw_cf.editors.locate.positions import MEMIT_STARTS, InputRow, encode_text, prepare, sample_templates
 from seesaw_cf.editors.locate.presets import DEFAULTS
 from seesaw_cf.editors.locate.solve import Factor, factor_bytes, factorise
 from seesaw_cf.editors.locate.spread import keys_of
@@ -287,6 +287,22 @@ def test_templates_are_seeded_and_leave_no_trace() -> None:
     assert len(first) == 6
     assert all(template.count("{}") == 1 for template in first)
     assert torch.equal(before, torch.get_rng_state())
+
+
+@pytest.mark.parametrize("starts", [MEMIT_STARTS, (("", 3), ("The next", 6), ("", 5))])
+def test_templates_grown_side_by_side_are_those_of_one_after_the_other(starts: tuple[tuple[str, int], ...]) -> None:
+    model, tokenizer = trained_model("llama"), tiny_tokenizer()
+    generator = torch.Generator().manual_seed(7)
+    expected = ["{}"]
+    for start, n_new in starts:
+        ids = list(encode_text(tokenizer, start)) or [tokenizer.bos_token_id or 0]
+        for _ in range(n_new):
+            with torch.no_grad():
+                top = model(torch.tensor([ids])).logits[0, -1].topk(5)
+            ids.append(int(top.indices[int(torch.multinomial(top.values.softmax(-1), 1, generator=generator))]))
+        text = " ".join(str(tokenizer.decode(ids, skip_special_tokens=True)).split())
+        expected.append(f"{text}. {{}}")
+    assert sample_templates(model_parts(model), tokenizer, starts, 7) == tuple(expected)
 
 
 def test_bare_prompt_is_always_first() -> None:
