@@ -1,6 +1,7 @@
 # `make demo` shows the main job, `make test` proves it, `make cpus` tests numbers on imitated processors, `make slow` tests
-# what takes minutes: whole subprocesses, killed workers, real servers, `make exhaustive` every case of the tables of which the
-# others run a part, and more examples of every law, `make docs` builds the documentation into site/. Each makes .venv on first use.
+# what takes minutes: whole subprocesses, killed workers, real servers, `make first` those of them that every change runs,
+# `make exhaustive` every case of the tables of which the others run a part, and more examples of every law, `make docs` builds
+# the documentation into site/. Each makes .venv on first use.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -12,7 +13,7 @@ export OMP_NUM_THREADS = 1
 # Many tests start processes: compile the package and the tests once, whatever the shell says.
 export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: demo study paper docs test lint types tests cpus slow harness exhaustive oldest newest clean
+.PHONY: demo study paper docs test lint types tests cpus first slow harness exhaustive oldest newest clean
 
 demo: $(VENV)/core
 	$(BIN)/seesaw-cf run --model seesaw-tiny --editor memit --control random --control-seeds 1 --limit 80 --holders 100 \
@@ -56,8 +57,17 @@ cpus: $(VENV)/dev
 	ATEN_CPU_CAPABILITY=default $(CPU_PYTEST)
 	ONEDNN_MAX_CPU_ISA=AVX2 MKL_CBWR=COMPATIBLE OMP_NUM_THREADS=2 OMP_WAIT_POLICY=passive $(CPU_PYTEST)
 
+SLOW_PYTEST = $(BIN)/python -m pytest -m "slow and not exhaustive" -n auto --maxprocesses 8 --dist loadscope --no-loadscope-reorder
 slow: $(VENV)/dev
-	$(BIN)/python -m pytest -m "slow and not exhaustive" -n auto --maxprocesses 8 --dist loadscope --no-loadscope-reorder
+	$(SLOW_PYTEST)
+
+# What a stranger meets (the README's commands, the wheel, pages in a browser, the site), numbers of the papers, killed runs.
+FIRST_TESTS := 'tests/docs/test_snippets.py::test_every_command_and_snippet_runs_in_order[README.md]' \
+	tests/core/test_distribution.py tests/core/test_fresh.py tests/pages/test_in_browser.py tests/docs/test_site.py \
+	tests/api tests/golden tests/runner/test_runner.py \
+	tests/study/test_study.py::test_two_processes_share_a_study_and_one_is_killed
+first: $(VENV)/dev
+	$(SLOW_PYTEST) $(FIRST_TESTS)
 
 # lm_eval and inspect_ai want other versions of some packages: they come on top of .venv, in an environment of their own;
 # with them the client and a server of S3.

@@ -12,8 +12,11 @@ from transformers.cache_utils import CacheLayerMixin
 from seesaw_cf.editors.locate.positions import InputRow
 from seesaw_cf.models.packing import bins_of
 
-_SEQUENCE = 12
-"""Tokens of a packed sequence: enough to waste little on padding, few enough to look past few keys of other rows."""
+_SEQUENCE = 24
+"""Tokens of a packed sequence, which has room for the longest row twice.
+
+In longer ones more keys are those of other rows, in shorter ones more tokens are padding.
+"""
 
 
 class PackedRows(NamedTuple):
@@ -38,7 +41,8 @@ class PackedRows(NamedTuple):
 def pack_rows(rows: Sequence[InputRow], skips: Sequence[int], device: torch.device) -> tuple[PackedRows, PackedRows]:
     """Return what is before the rows' first tokens to lay out, `skips` of them, and the rest."""
     ends = [len(row.ids) for row in rows]
-    bins = bins_of([end - skip for end, skip in zip(ends, skips)], _SEQUENCE)
+    sizes = [end - skip for end, skip in zip(ends, skips)]
+    bins = bins_of(sizes, max(_SEQUENCE, 2 * max(sizes)))
     spans = [list(zip([0] * len(rows), skips)), list(zip(skips, ends))]
     head, tail = (_filled(rows, bins, own, device) for own in spans)
     return head, tail
