@@ -231,10 +231,10 @@ def _loss(
     with hooked([_exchange(parts, layer, batch, own, project) for layer in config.layers]):
         flat = batch.layout.run(batch.layout.hidden)
     logits = parts.logits(flat[batch.predictors.to(flat.device)])
-    device, places = logits.device, torch.arange(len(logits), device=logits.device)
-    log_p, _ = log_probabilities(logits, places, batch.targets.to(device), places[:0])
-    weighted = log_p * batch.weights.to(device, log_p.dtype)
-    return log_p.new_zeros(len(chosen)).index_add(0, batch.owners.to(device), -weighted)
+    places = torch.arange(len(logits), device=logits.device)
+    log_p, _ = log_probabilities(logits, places, batch.targets.to(places.device), places[:0])
+    losses = -log_p * batch.weights.to(log_p)
+    return losses.new_zeros(len(chosen)).index_add(0, batch.owners.to(places.device), losses)
 
 
 def _exchange(
