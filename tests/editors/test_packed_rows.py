@@ -21,6 +21,7 @@ def test_each_token_has_one_place_and_less_than_a_third_of_the_places_is_padding
         for part, tokens in ((head, range(skip)), (tail, range(skip, skip + size))):
             at = part.starts[i] + torch.tensor(list(tokens), dtype=torch.long)
             assert part.ids.flatten()[at].tolist() == [100 * i + token for token in tokens]
+            assert part.places.flatten(1)[:, at].T.tolist() == [[i, token] for token in tokens]
     total = sum(size for _, size in sizes)
     assert int((tail.places[0] >= 0).sum()) == total
     assert tail.ids.numel() < 1.5 * total

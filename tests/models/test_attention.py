@@ -26,7 +26,10 @@ def layer(heads: int) -> nn.Module:
     return module
 
 
-@given(sizes, sizes, st.integers(1, 4), st.integers(1, 6), st.integers(0, 5), st.booleans(), st.integers(0, 99))
+earlier_tokens = st.sampled_from([0, 1, 5, attention._SHORT])
+
+
+@given(sizes, sizes, st.integers(1, 4), st.integers(1, 6), earlier_tokens, st.booleans(), st.integers(0, 99))
 def test_answers_and_gradients_are_the_librarys(
     batch: int, keys: int, heads: int, tokens: int, earlier: int, one_mask: bool, seed: int
 ) -> None:
@@ -74,14 +77,25 @@ def test_a_model_is_switched_inside_the_block_alone() -> None:
     assert answered(model)[1] == 3
 
 
-def test_half_precision_is_left_to_the_library() -> None:
-    """Its kernels add up in single precision."""
+def test_half_precision_is_added_up_by_a_kernel() -> None:
+    """Products would round each sum to half precision."""
     model = make("llama").bfloat16()
     expected, _ = answered(model)
     with attention.grouped_query_attention(model):
         found, calls = answered(model)
     assert calls == 3
-    assert torch.equal(found, expected)
+    torch.testing.assert_close(found, expected)
+
+
+@pytest.mark.parametrize("dropout", [0.0, 1.0])
+def test_masks_that_say_yes_or_no_and_dropout_are_the_librarys(dropout: float) -> None:
+    query, key, value = torch.randn(1, 4, 3, 8), torch.randn(1, 2, 3, 8), torch.randn(1, 2, 3, 8)
+    mask = torch.ones(1, 1, 3, 3, dtype=torch.bool).tril()
+    mask = mask if not dropout else torch.zeros(1, 1, 3, 3)
+    attends = (attention._attend, sdpa_attention_forward)
+    own, theirs = (attend(layer(2), query, key, value, mask, dropout=dropout)[0] for attend in attends)
+    torch.testing.assert_close(own, theirs)
+    assert bool(own.any()) == (not dropout)
 
 
 @pytest.mark.parametrize("model", [make("llama", attention="eager"), make("gpt_neox"), tiny_model("gpt2")])
