@@ -12,7 +12,7 @@ from transformers.cache_utils import CacheLayerMixin
 from seesaw_cf.editors.locate.positions import InputRow
 from seesaw_cf.models.packing import bins_of
 
-_SEQUENCE = (24, 64)
+_SEQUENCE_TOKENS = (24, 64)
 """Tokens that a sequence aims at: room for the longest row twice, but at least and at most these.
 
 In longer ones more keys are those of other rows, in shorter ones more tokens are padding.
@@ -42,7 +42,7 @@ def pack_rows(rows: Sequence[InputRow], skips: Sequence[int], device: torch.devi
     """Return what is before the rows' first tokens to lay out, `skips` of them, and the rest."""
     ends = [len(row.ids) for row in rows]
     sizes = [end - skip for end, skip in zip(ends, skips)]
-    least, most = _SEQUENCE
+    least, most = _SEQUENCE_TOKENS
     bins = bins_of(sizes, min(max(least, 2 * max(sizes)), most))
     spans = [list(zip([0] * len(rows), skips)), list(zip(skips, ends))]
     head, tail = (_filled(rows, bins, own, device) for own in spans)

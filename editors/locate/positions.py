@@ -182,21 +182,20 @@ def sample_templates(
     generator = torch.Generator().manual_seed(seed)
     # drawn text by text, as `torch.multinomial` draws one of each, so that texts may grow side by side
     noise = [[torch.empty(_TOP_K).exponential_(generator=generator) for _ in range(n_new)] for _, n_new in starts]
-    texts = [list(encode_text(tokenizer, start)) if start else [] for start, _ in starts]
-    first = tokenizer.bos_token_id if tokenizer.bos_token_id is not None else 0
-    texts = [ids or [first] for ids in texts]
+    bos = tokenizer.bos_token_id if tokenizer.bos_token_id is not None else 0
+    texts = [(list(encode_text(tokenizer, start)) if start else []) or [bos] for start, _ in starts]
     with frozen(parts.model), torch.no_grad():
         for step in range(max(map(len, noise), default=0)):
-            growing = [number for number, draws in enumerate(noise) if step < len(draws)]
-            likeliest = _likeliest_next(parts, [texts[number] for number in growing])
-            for number, p, tokens in zip(growing, *likeliest):
+            unfinished = [number for number, draws in enumerate(noise) if step < len(draws)]
+            next_tokens = _likeliest_next(parts, [texts[number] for number in unfinished])
+            for number, p, tokens in zip(unfinished, *next_tokens):
                 texts[number].append(int(tokens[(p / noise[number][step]).argmax()]))
-    cleaned = [str(tokenizer.decode(ids, skip_special_tokens=True)).translate(_NO_BRACES).split() for ids in texts]
-    return ("{}", *(f"{' '.join(words)}. {{}}" for words in cleaned))
+    words = [str(tokenizer.decode(ids, skip_special_tokens=True)).translate(_NO_BRACES).split() for ids in texts]
+    return ("{}", *(f"{' '.join(text)}. {{}}" for text in words))
 
 
 def _likeliest_next(parts: ModelParts, texts: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
-    """Return the probabilities among the likeliest next tokens of each text, and these tokens, (texts, top) each."""
+    """Return probabilities of the `_TOP_K` likeliest next tokens of each text, and these tokens, (texts, top) each."""
     seen: dict[str, Tensor] = {}
     ids, mask = pad(texts, parts.model.device)
     with hooked(watch(seen, outputs={"top": parts.block(parts.n_layers - 1)})):

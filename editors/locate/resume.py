@@ -6,7 +6,7 @@ constants, and each optimisation step only runs the remaining tokens through the
 modules, called with the arguments that the model itself calls them with (masks, rotary tables, caches).
 
 Rows are packed where the architecture allows it: the remaining tokens of several rows stand in one sequence of a few
-dozen tokens, with hardly any padding, under a mask that lets each token see its own row's earlier tokens only.
+dozen tokens, with little padding, under a mask that lets each token see its own row's earlier tokens only.
 """
 
 from __future__ import annotations

@@ -54,9 +54,9 @@ def _attend(
         options |= {"dropout": dropout, "scaling": scaling}
         return sdpa_attention_forward(module, query, key, value, attention_mask, **options)
     queries, mask = query.unflatten(1, (-1, heads)).flatten(2, 3), attention_mask.repeat(1, 1, heads, 1)
-    # in half precision a kernel adds up in single precision, as products would not
-    single = query.dtype.itemsize >= 4 and mask.is_floating_point() and not dropout
-    if single and query.device.type == "cpu" and key.shape[2] <= _SHORT:
+    # a kernel adds up in single precision what products would in half
+    plain = query.dtype.itemsize >= 4 and mask.is_floating_point() and not dropout
+    if plain and query.device.type == "cpu" and key.shape[2] <= _SHORT:
         scores = queries * (query.shape[-1] ** -0.5 if scaling is None else scaling) @ key.mT
         output = (scores + mask).softmax(-1) @ value
     else:

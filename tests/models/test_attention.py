@@ -56,7 +56,7 @@ def test_what_it_does_not_know_is_the_librarys_to_answer(given: dict[str, Any]) 
     assert torch.equal(own, theirs)
 
 
-def answered(model: Any) -> tuple[Tensor, int]:
+def run_counted(model: Any) -> tuple[Tensor, int]:
     """Run a model under a mask of our own: its logits, and how often the library's fused attention was called."""
     real = nn.functional.scaled_dot_product_attention
     with mock.patch.object(nn.functional, "scaled_dot_product_attention", wraps=real) as fused, torch.no_grad():
@@ -66,23 +66,23 @@ def answered(model: Any) -> tuple[Tensor, int]:
 
 def test_a_model_is_switched_inside_the_block_alone() -> None:
     model = make("llama")  # four query heads, two key heads
-    expected, calls = answered(model)
+    expected, calls = run_counted(model)
     assert calls == 3
     with contextlib.suppress(KeyboardInterrupt), attention.grouped_query_attention(model):
-        found, calls = answered(model)
+        found, calls = run_counted(model)
         assert calls == 0
         torch.testing.assert_close(found, expected)
         raise KeyboardInterrupt
     assert model.config._attn_implementation == "sdpa"
-    assert answered(model)[1] == 3
+    assert run_counted(model)[1] == 3
 
 
 def test_half_precision_is_added_up_by_a_kernel() -> None:
     """Products would round each sum to half precision."""
     model = make("llama").bfloat16()
-    expected, _ = answered(model)
+    expected, _ = run_counted(model)
     with attention.grouped_query_attention(model):
-        found, calls = answered(model)
+        found, calls = run_counted(model)
     assert calls == 3
     torch.testing.assert_close(found, expected)
 
