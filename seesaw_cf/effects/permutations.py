@@ -17,12 +17,12 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from seesaw_cf.effects.estimands import sort_prompts
-from seesaw_cf.effects.groups import ALL, tags_of
+from seesaw_cf.effects.groups import ALL, tag_sets
 from seesaw_cf.effects.prompts import SCALE_COLUMNS
 from seesaw_cf.stats.bootstrap import Floats
 from seesaw_cf.stats.permuted import LabelledPeople
 
-_MOST_CELLS = 1 << 16  # of people x labels in one go: more do not stay near the processor
+_MOST_BYTES = 1 << 19  # of numbers of people x labels in one go: more do not stay near the processor
 _BATCH = (
     64  # permutations of one thread in one go: never of how many cores there are, on which last digits would depend
 )
@@ -126,7 +126,7 @@ class _Design:
     def p(self, orders: NDArray[np.intp]) -> Floats:
         """Return p of t, (permutations, rows)."""
         block, measure, label = self.places
-        step = max(1, _MOST_CELLS // (self.kinds.size * self.member.shape[1]))
+        step = max(1, _MOST_BYTES // (self.people.dtype.itemsize * self.kinds.size * self.member.shape[1]))
         chunks = [self.kinds[orders[start : start + step]] for start in range(0, len(orders), step)]
         tested = np.zeros((self.people.n_blocks, self.member.shape[1]), bool)
         tested[block, label] = True
@@ -170,7 +170,7 @@ def _designs(prompts: pd.DataFrame, tested: pd.DataFrame, people: pd.DataFrame) 
 
 def _sides(labels: pd.Series, groups: list[tuple[str, str]]) -> tuple[NDArray[np.intp], Floats, Floats]:
     """Return the kind of each person, and (kinds, groups) who is on either side: nobody who is in both groups."""
-    tags = list(map(set, map(tags_of, labels)))
+    code, tags = tag_sets(labels)
     member = np.array([[group in own for group, _ in groups] for own in tags])
     other = np.array(
         [
@@ -183,7 +183,7 @@ def _sides(labels: pd.Series, groups: list[tuple[str, str]]) -> tuple[NDArray[np
     )
     sides, kinds = np.unique(np.hstack([member & ~other, other & ~member]), axis=0, return_inverse=True)
     first, second = np.hsplit(sides.astype(np.float64), 2)
-    return kinds.reshape(-1), first, second
+    return kinds.reshape(-1)[code], first, second
 
 
 def _strata(prompts: pd.DataFrame, people: pd.Index) -> NDArray[np.intp]:

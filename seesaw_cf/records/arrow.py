@@ -190,7 +190,7 @@ def table_to_cases(table: pa.Table) -> list[Case]:
             "Make it with seesaw_cf.records.cases_to_table, or import the released files again."
         )
     try:
-        table = table.select(CASES.names).cast(CASES)
+        table = table.select(CASES.names).cast(CASES).combine_chunks()  # else each of many row groups is a batch
     except pa.ArrowException as error:
         raise RecordError(f"table of cases: {error}. Make it with seesaw_cf.records.cases_to_table.") from error
     try:

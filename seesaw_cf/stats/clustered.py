@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
+from scipy import special
 
 from seesaw_cf.base.errors import RecordError
 from seesaw_cf.base.types import Estimate
@@ -116,7 +116,7 @@ def clustered_means(
     estimates = []
     value, stderr, df, skew = crossing.errors(values)
     with np.errstate(invalid="ignore", divide="ignore"):
-        limits = outer_limits(value, stderr, stats.t.ppf((1 + LEVEL) / 2, df), skew)
+        limits = outer_limits(value, stderr, special.stdtrit(df, (1 + LEVEL) / 2), skew)
         numbers = (value, *limits, stderr, outer_p(value / stderr, df, skew), df, skew)
     names = ("value", "low", "high", "stderr", "p", "df", "skew")
     for row, column in zip(np.stack(numbers, axis=1).tolist(), values.T):

@@ -31,6 +31,7 @@ class _Dimension:
         shares: One (clusters,) weight vector per part.
         scale, cube: (clusters,) small-sample corrections of each squared and each cubed cluster sum.
         df: Satterthwaite degrees of freedom of the sum.
+        balanced: Both parts weight every cluster the same, so that its own effect cancels in their difference.
     """
 
     sign: int
@@ -39,6 +40,7 @@ class _Dimension:
     scale: Floats
     cube: Floats
     df: float
+    balanced: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +97,7 @@ class Crossing:
             self._dimension(codes, names) for size in range(1, len(codes) + 1) for names in combinations(codes, size)
         ]
         own = dict(zip(codes, self._dimensions))
-        self._within = next((code for name, code in codes.items() if _balanced(own[name].shares)), None)
+        self._within = next((code for name, code in codes.items() if own[name].balanced), None)
         self.counts = {name: dimension.scale.size for name, dimension in own.items()}
         self.sides = {name: [1 / max(float(a @ a), 1e-12) for a in dimension.shares] for name, dimension in own.items()}
         self.side_counts = {
@@ -111,12 +113,13 @@ class Crossing:
             code = np.cumsum(steps > 0) if (steps >= 0).all() else pd.factorize(pair)[0]  # rows in order need no search
         n = int(code.max(initial=-1)) + 1
         shares = [np.bincount(code, part, n).astype(np.float64) for part in self._parts]
+        balanced = len(shares) == 2 and bool(np.abs(shares[0] - shares[1]).max(initial=0.0) <= 1e-9)
         if len(names) > 1:
-            return _Dimension(-1 if len(names) % 2 == 0 else 1, code, shares, np.ones(n), np.ones(n), np.inf)
+            return _Dimension(-1 if len(names) % 2 == 0 else 1, code, shares, np.ones(n), np.ones(n), np.inf, balanced)
         scale = 1 / (1 - np.minimum(np.max(shares, axis=0), 0.99))
         bias, df = _satterthwaite(shares, scale)
         cube = np.array([_cube(share) for share in shares])[np.argmax(shares, axis=0)]
-        return _Dimension(1, code, shares, scale * bias, cube, df)
+        return _Dimension(1, code, shares, scale * bias, cube, df, balanced)
 
     def errors(self, values: Floats) -> tuple[Floats, Floats, Floats, Floats]:
         """Return the estimate, its standard error, degrees of freedom and skewness.
@@ -135,7 +138,7 @@ class Crossing:
         centred = self._centred(y)
         total, third, singles = np.zeros(len(estimate)), np.zeros(len(estimate)), []
         for dimension in self._dimensions:
-            residuals = self._residuals(dimension, y if _balanced(dimension.shares) else centred)
+            residuals = self._residuals(dimension, y if dimension.balanced else centred)
             squares = residuals * residuals
             singles.append(squares @ dimension.scale)
             total += dimension.sign * singles[-1]
@@ -190,18 +193,14 @@ class Crossing:
 
 def _ranks(code: Codes) -> Codes:
     """Return codes from 0 in the order of these, without gaps."""
-    place, names = pd.factorize(code)
-    return np.argsort(np.argsort(names))[place]
+    if code.size and code.min() >= 0 and code.max() < 8 * code.size:  # as codes mostly are
+        return np.asarray((np.cumsum(np.bincount(code) > 0) - 1)[code], np.intp)
+    return np.unique(code, return_inverse=True)[1]
 
 
 def by_cluster(code: Codes, values: Floats) -> Floats:
     """Return (columns, clusters) sums of (columns, rows) by the cluster of each row."""
     return np.array([np.bincount(code, column) for column in values])
-
-
-def _balanced(shares: Sequence[Floats]) -> bool:
-    """Return whether both parts weight every cluster the same, so that its own effect cancels in their difference."""
-    return len(shares) == 2 and bool(np.allclose(shares[0], shares[1], rtol=0, atol=1e-9))
 
 
 def _cube(share: Floats) -> float:

@@ -94,7 +94,8 @@ def adjust_families(table: pd.DataFrame, family: Sequence[str], method: Correcti
     if missing := [name for name in ("p", *family) if name not in table]:
         raise RecordError(f"adjust: columns {missing} are missing; the table has {list(table)}.")
     out = table.copy()
-    names = table[list(family)].astype(str).agg("/".join, axis=1) if len(family) else pd.Series("all", table.index)
+    parts = [table[name].astype(str) for name in family] or [pd.Series("all", table.index)]
+    names = pd.Series(["/".join(row) for row in zip(*parts)], table.index)
     out["family"] = names
     out["family_size"] = table["p"].notna().groupby(names).transform("sum")
     out["p_adjusted"] = np.nan

@@ -1,9 +1,9 @@
 """Contrasts between people of two kinds within edits, for many ways to label people: what a permutation test draws.
 
-The t of `Crossing` (two clusterings, by edit and by person) again, to rounding, for many labellings at once; of very
-many cells (a person under an edit) in single precision. Labels are few while people are many: what was measured is
-added up by label first, and what depends on labels follows from these sums. No person is on both sides of a contrast,
-so that a person's share is that of one side. All edits together are the sum of their blocks.
+The t of `Crossing` (two clusterings, by edit and by person) again, to rounding, for many labellings at once; of a
+thousand cells (a person under an edit) or more in single precision. Labels are few while people are many: what was
+measured is added up by label first, and what depends on labels follows from these sums. No person is on both sides of a
+contrast, so that a person's share is that of one side. All edits together are the sum of their blocks.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from seesaw_cf.stats.crossing import Codes
 
 Matrix = sparse.csr_array | Floats
 _LEAST = MIN_EFFECTIVE - 1e-4  # five equal clusters are five, whatever the last digits
-_SINGLE_FROM = 1 << 18
+_SINGLE_FROM = 1 << 10
 """Cells from which sums are taken in single precision, in half the time: p of t above 1e-20 is right to 1e-5 then."""
 _TIE_SLACK = 1 - 1e-3  # what such a p is multiplied by, so that equal ones stay equal: never in favour of a claim
 _SPARSE = 0.2  # below this share of filled cells a sparse product is the faster one
@@ -176,6 +176,7 @@ class LabelledPeople:
 
     Attributes:
         n_blocks: How many there are.
+        dtype: Of the sums.
     """
 
     def __init__(self, edit: Codes, person: Codes, block: Codes, values: Floats, n_people: int) -> None:
@@ -197,15 +198,15 @@ class LabelledPeople:
         means = np.array([np.bincount(edit, column) for column in values.T]) / np.bincount(edit)
         cell, code = np.unique(edit * n_people + person, return_inverse=True)
         edits, people = np.divmod(cell, n_people)
-        self._dtype: Any = np.float64 if len(cell) < _SINGLE_FROM else np.float32
-        n: Floats = np.asarray(np.bincount(code), self._dtype)
+        self.dtype: np.dtype[Any] = np.dtype(np.float64 if len(cell) < _SINGLE_FROM else np.float32)
+        n: Floats = np.asarray(np.bincount(code), self.dtype)
         # what an edit does to everybody cancels in every contrast; without it less is lost to rounding
         sums = np.array([np.bincount(code, column - mean[edit]) for column, mean in zip(values.T, means)])
         ends = [0, *(np.flatnonzero(np.diff(within[first])) + 1), len(first)]  # edits of a block follow each other
         self.n_blocks, self._measures, self._n_people, self._blocks = len(ends), len(sums), n_people, []
         for start, stop in pairwise(ends):
             rows = slice(*np.searchsorted(edits, [start, stop]))
-            own: Floats = np.asarray(sums[:, rows], self._dtype)
+            own: Floats = np.asarray(sums[:, rows], self.dtype)
             self._blocks.append(_Block(edits[rows] - start, people[rows], n[rows], own, n_people))
 
     def p(self, kinds: Codes, member: Floats, other: Floats, tested: NDArray[np.bool_] | None = None) -> Floats:
@@ -220,7 +221,7 @@ class LabelledPeople:
             (1 + blocks, measures, labellings, contrasts); NaN below the floor of effective edits or people on a side,
             and for what is not computed.
         """
-        member, other = member.astype(self._dtype), other.astype(self._dtype)
+        member, other = member.astype(self.dtype), other.astype(self.dtype)
         labels = np.stack([member, other], axis=1)
         sides = labels.T.take(kinds, axis=2).swapaxes(1, 2)
         of_blocks = [sides[..., block.people] for block in self._blocks]
@@ -231,7 +232,7 @@ class LabelledPeople:
                 out[at] = sums.p(own)
             elif tested[at].any():
                 out[at][:, tested[at]] = sums.of(tested[at]).p(own[tested[at]])
-        return out.swapaxes(2, 3) * (_TIE_SLACK if self._dtype == np.float32 else 1.0)
+        return out.swapaxes(2, 3) * (_TIE_SLACK if self.dtype == np.float32 else 1.0)
 
     def _total(self, parts: Sequence[_Sums]) -> _Sums:
         """Return the sums of all edits together, of all people with labels."""
@@ -239,7 +240,7 @@ class LabelledPeople:
         for field in fields(_Sums):
             values = [getattr(part, field.name) for part in parts]
             if field.name in ("share", "values"):
-                whole = np.zeros((*values[0].shape[:-1], self._n_people), self._dtype)
+                whole = np.zeros((*values[0].shape[:-1], self._n_people), self.dtype)
                 for block, own in zip(self._blocks, values):
                     whole[..., block.people] += own
                 total.append(whole)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import stats
+from scipy import special
 
 from seesaw_cf.stats.bootstrap import Floats
 
@@ -39,7 +39,7 @@ def outer_limits(value: ArrayLike, stderr: ArrayLike, quantile: ArrayLike, skew:
 
     Args:
         value, stderr: The mean and its standard error.
-        quantile: Of t, two-sided: `stats.t.isf(.025, df)` for 95 %.
+        quantile: Of t, two-sided: `scipy.stats.t.isf(.025, df)` for 95 %.
         skew: See `hall`.
     """
     value, stderr, quantile = (np.asarray(numbers, np.float64) for numbers in (value, stderr, quantile))
@@ -51,4 +51,4 @@ def outer_p(t: ArrayLike, df: ArrayLike, skew: ArrayLike) -> Floats:
     """Return the larger of both two-sided p: below .05 exactly where the interval of `outer_limits` excludes 0."""
     t = np.asarray(t, np.float64)
     least = np.minimum(np.abs(t), np.maximum(np.sign(t) * hall(t, skew), 0))
-    return np.asarray(2 * stats.t.sf(least, np.asarray(df, np.float64)))
+    return np.asarray(2 * special.stdtr(np.asarray(df, np.float64), -least))

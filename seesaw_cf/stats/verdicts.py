@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 import numpy as np
-from scipy import stats
+from scipy import special
 
 from seesaw_cf.base.checks import number
 from seesaw_cf.base.types import Estimate
@@ -53,9 +53,7 @@ def equivalence_p(value: float, stderr: float, df: float, margin: float) -> floa
     number("equivalence: margin", margin, 0, ends=False)
     if not stderr:
         return float(abs(value) >= margin)
-    upper = stats.t.cdf((value - margin) / stderr, df)
-    lower = stats.t.sf((value + margin) / stderr, df)
-    return float(max(upper, lower))
+    return float(special.stdtr(df, (abs(value) - margin) / stderr))
 
 
 def verdict(
