@@ -6,11 +6,9 @@ import gc
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import settings
-from xdist.scheduler import LoadScopeScheduling
 
 # Before torch is imported: the models are too small for two threads, and tests run side by side.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -28,10 +26,10 @@ ROOT = Path(__file__).resolve().parents[1]
 REFERENCE = ROOT.parent / "shared" / "reference"
 # Files whose tests share what is slow to start: a Ray cluster, the built site.
 TOGETHER = ("tests/scoring/test_ray.py", "tests/docs/test_site.py")
-# Files of few tests that take long: begun last they would keep one worker busy alone.
+# Files that take long: begun last they would keep one worker busy alone.
 FIRST = (
-    *("tests/study/test_study.py", "tests/study/test_compare.py", "tests/study/test_forecast.py"),
-    *("tests/report/test_five_forms.py", "tests/report/test_hostile_pages.py", "tests/core/test_packaging.py"),
+    *("tests/contract/test_editor_contract.py", "tests/editors/test_architectures.py", "tests/people/test_web.py"),
+    *("tests/golden/test_closed_forms.py", "tests/scoring/test_trie_scorer.py", "tests/editors/test_methods.py"),
 )
 
 
@@ -66,28 +64,22 @@ def pytest_collection_finish() -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The longest come first, by the seconds in their `slow` mark: no worker is left alone with one at the end."""
+    """The longest come first, by the seconds in their `slow` mark: no worker is left alone with one at the end.
+
+    With `--dist loadgroup` these go to whoever is free; the other tests of a file stay with one worker, which makes
+    what they share once.
+    """
+    for item in items:
+        file = item.nodeid.split("::")[0]
+        if file in TOGETHER or not _seconds(item):
+            item.add_marker(pytest.mark.xdist_group(file))
     items.sort(key=lambda item: (-_seconds(item), item.nodeid.split("::")[0] not in FIRST))
-
-
-class _Spread(LoadScopeScheduling):  # type: ignore[misc]
-    """Each test goes to whoever is free, but the tests of a file in `TOGETHER` stay with one worker."""
-
-    def _split_scope(self, nodeid: str) -> str:
-        file = nodeid.split("::")[0]
-        return file if file in TOGETHER else nodeid
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeScheduling | None:
-    """Replaces `--dist loadscope` only."""
-    return _Spread(config, log) if config.getvalue("dist") == "loadscope" else None
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
-    """With `--dist loadscope` three workers on two cores: slow tests wait for the processes and servers they start."""
-    return (os.cpu_count() or 1) * 3 // 2 if config.getvalue("dist") == "loadscope" else None
+    """With `--dist loadgroup` three workers on two cores: slow tests wait for the processes and servers they start."""
+    return (os.cpu_count() or 1) * 3 // 2 if config.getvalue("dist") == "loadgroup" else None
 
 
 def _seconds(item: pytest.Item) -> float:

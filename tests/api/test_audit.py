@@ -25,6 +25,8 @@ from seesaw_cf.models.identity import fingerprint
 from seesaw_cf.models.steering import SteeringVector
 from tests.api.own_editor import OneStep, OneStepConfig
 
+pytestmark = pytest.mark.slow
+
 QUIET: dict[str, Any] = {"progress": False, "device": "cpu", "data": "sample-small", "control_seeds": 1}
 OWN = Path(__file__).with_name("own_editor.py")
 

@@ -71,6 +71,7 @@ def test_a_careless_editor_is_told_which_clause_it_breaks(slip: str, clause: str
     assert fault in broken(slip)[clause]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["ft", "rome"])
 def test_editors_of_the_package_keep_it(name: str) -> None:
     model, tokenizer = tiny_model("llama"), tiny_tokenizer()

@@ -55,6 +55,7 @@ def new(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[s
             del sys.modules[module]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_the_scaffold_writes_passes_its_own_tests(kind: str, new: Callable[[str], Path]) -> None:
     file = new(kind)

@@ -57,6 +57,7 @@ def data(folder: Path) -> dict[str, bytes]:
     return {name: text for name, text in contents(folder).items() if name != "README.md"}
 
 
+@pytest.mark.slow
 def test_given_edits_keep_their_numbers_words_and_targets(world: Path, edits_file: Path, tmp_path: Path) -> None:
     seeds = read_seeds([edits_file])
     out = make(tmp_path / "out", StoreSource([world]), seeds=seeds)
@@ -75,6 +76,7 @@ def test_given_edits_keep_their_numbers_words_and_targets(world: Path, edits_fil
     assert not {case.case_id for case in pairs} & set(cases)
 
 
+@pytest.mark.slow
 def test_another_relation_needs_its_row_and_its_prompts(world: Path, tmp_path: Path, monkeypatch: Any) -> None:
     """Occupation: its values are asked of the source, everything else follows."""
     monkeypatch.setitem(RELATIONS, "P106", relations.Relation("P106", "occupation", "occupation"))
@@ -92,6 +94,7 @@ def test_another_relation_needs_its_row_and_its_prompts(world: Path, tmp_path: P
     assert "| occupation (P106) | 6 |" in (out / "README.md").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_the_papers_rules_show_the_papers_shape(world: Path, tmp_path: Path) -> None:
     options = paper(BuildOptions(edits=dict.fromkeys(RELATIONS, 7), per_gender=100))
     out = make(tmp_path / "out", StoreSource([world]), options)
@@ -142,6 +145,7 @@ def assert_card_counts(out: Path) -> None:
             assert [kind, f"{count:,}"] in cells
 
 
+@pytest.mark.slow
 def test_people_of_other_genders_are_asked_about(tmp_path: Path, edits_file: Path) -> None:
     write_world(tmp_path / "world.nt", World(4000, seed=3))
     out = make(tmp_path / "out", StoreSource([tmp_path / "world.nt"]))
@@ -189,6 +193,7 @@ def test_killed_and_started_again_nothing_is_asked_twice(world_server: str, tmp_
     assert contents(tmp_path / "out") == contents(tmp_path / "undisturbed")
 
 
+@pytest.mark.slow
 def test_a_full_disk_leaves_nothing_behind(
     world: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -214,6 +219,7 @@ def test_a_full_disk_leaves_nothing_behind(
     assert [path.name for path in tmp_path.iterdir()] == ["cache"]
 
 
+@pytest.mark.slow
 def test_command_reproduces_the_embedded_bytes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["build", "--source", "sample-small", "--out", str(tmp_path / "out")]) == 0
     built = contents(tmp_path / "out")
@@ -222,6 +228,7 @@ def test_command_reproduces_the_embedded_bytes(tmp_path: Path, capsys: pytest.Ca
     assert "| gender (P21) |" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_command_refuses_what_it_cannot_do(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     wrong = {
         "no --out DIR": ["build"],
@@ -245,6 +252,7 @@ def test_dry_run_counts_without_asking(edits_file: Path, capsys: pytest.CaptureF
     assert "**Total**" in out
 
 
+@pytest.mark.slow
 def test_bounds_are_bounds(world: Path, edits_file: Path, tmp_path: Path) -> None:
     seeds = read_seeds([edits_file])
     source = CachedSource(StoreSource([world]), tmp_path / "cache")
@@ -252,6 +260,7 @@ def test_bounds_are_bounds(world: Path, edits_file: Path, tmp_path: Path) -> Non
     assert 0 < source.misses <= sum(query_bounds(FEW, seeds).values())
 
 
+@pytest.mark.slow
 def test_large_builds_are_cut_into_shards(world: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from datasets import load_dataset
 

@@ -22,6 +22,7 @@ from seesaw_cf.types import Case
 BY_ID = {template.id: template for template in TEMPLATES}
 
 
+@pytest.mark.slow
 def test_sizes_asked_of_the_sample(subject_cases: list[Case], property_cases: list[Case]) -> None:
     assert len(subject_cases) >= 150
     assert sum(len(case.attribute_prompts) for case in subject_cases) >= 10_000
@@ -32,6 +33,7 @@ def test_sizes_asked_of_the_sample(subject_cases: list[Case], property_cases: li
     assert len(set(ids)) == len(ids)
 
 
+@pytest.mark.slow
 def test_prompts_are_every_template_for_every_chosen_holder(facts: Facts, subject_cases: list[Case]) -> None:
     for case in subject_cases:
         relation_id = case.request.relation_id

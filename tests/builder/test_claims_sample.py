@@ -25,6 +25,7 @@ FOLDER = sample.path("sample-claims")
 CONFIGS = ("candidates", "cross_property", "cross_subject", "demographics", "open_ended")
 
 
+@pytest.mark.slow
 def test_the_build_reproduces_the_embedded_bytes(tmp_path: Path) -> None:
     build_sample(tmp_path, "sample-claims")
     files = sorted(str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file())
@@ -74,6 +75,7 @@ def test_it_is_loaded_by_name_wherever_the_first_sample_is() -> None:
         build_sample("nowhere", "claims")
 
 
+@pytest.mark.slow
 def test_the_command_line_builds_tags_and_lists_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Records without tags get back what the builder attached; the first sample knows few of these people."""
     assert main(["build", "--source", "sample-claims", "--out", str(tmp_path / "built")]) == 0
@@ -98,6 +100,7 @@ def test_the_command_line_builds_tags_and_lists_it(tmp_path: Path, capsys: pytes
     assert "sample-claims" in said
 
 
+@pytest.mark.slow
 def test_the_page_counts_the_samples_right() -> None:
     page = (Path(__file__).resolve().parents[2] / "docs" / "building.md").read_text(encoding="utf-8")
     for name in sample.SAMPLES:

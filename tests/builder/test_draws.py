@@ -165,6 +165,7 @@ def written(folder: Path, source: Source) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
+@pytest.mark.slow
 def test_a_build_cut_off_after_any_query_ends_in_the_same_bytes(lines: list[str], tmp_path: Path) -> None:
     """Every few queries the source goes away; each try goes on from the kept replies and asks none of them again."""
     source = stored(tmp_path, lines)

@@ -85,6 +85,7 @@ def test_giving_up_says_what_happened(server: str) -> None:
         EndpointSource(proxy.url, RequestPolicy(attempts=3, pause=0.01), sleep=Waits()).ask(PEOPLE)
 
 
+@pytest.mark.slow
 def test_an_address_that_is_not_sparql_is_named(server: str) -> None:
     """A web page with status 200 in every try, as a wrong address gives; and a server that never ends a query."""
     policy = RequestPolicy(attempts=3, silent_attempts=2, pause=0.01, timeout=1)
@@ -102,6 +103,7 @@ def test_an_address_that_is_not_sparql_is_named(server: str) -> None:
         EndpointSource(proxy.url, policy, sleep=Waits()).ask(PEOPLE)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("short_silence")
 def test_a_silent_endpoint_is_named_at_once_and_not_asked_seven_times(caplog: pytest.LogCaptureFixture) -> None:
     policy = RequestPolicy(timeout=1, silent_attempts=1)

@@ -18,6 +18,7 @@ from seesaw_cf.errors import RecordError
 from seesaw_cf.records.relations import RELATIONS, templates
 
 
+@pytest.mark.slow
 @settings(max_examples=30)
 @given(st.lists(st.text(max_size=4)), st.integers(1, 7))
 def test_batches_hold_everything_once_in_order_and_only_the_last_is_short(ids: list[str], size: int) -> None:
@@ -52,6 +53,7 @@ class Echo(Source):
         return text.encode()
 
 
+@pytest.mark.slow
 @settings(max_examples=15, deadline=None)
 @given(st.lists(st.text(st.characters(codec="utf-8"), max_size=30), min_size=1, max_size=8))
 def test_a_reply_is_asked_for_once_and_then_had_offline(texts: list[str]) -> None:

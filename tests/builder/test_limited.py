@@ -66,6 +66,7 @@ def whole(world: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, by
     return files
 
 
+@pytest.mark.slow
 def test_slices_give_the_same_people_and_nobody_is_asked_to_sort_all(
     whole: dict[str, bytes], world_server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -85,6 +86,7 @@ def women(world: Path) -> tuple[str, str, str]:
     return "P27", StoreSource([world]).select("values", property="P27", limit=1)[0]["value"].split("/")[-1], FEMALE
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "patterns", [pytest.param([SORTS], marks=ALIKE), [SORTS, COUNTS]], ids=["sorts", "sorts and counts"]
 )
@@ -104,6 +106,7 @@ def test_an_endpoint_that_ends_every_sort_gives_the_same_data_set(
     assert make(tmp_path / "offline", offline)[0] == whole
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "patterns", [pytest.param([LOOKS], marks=ALIKE), [LOOKS, COUNTS]], ids=["looks", "looks and counts"]
 )
@@ -126,6 +129,7 @@ def test_an_endpoint_that_ends_every_look_at_all_gives_pages(
     assert "- *pages*: statements at places that the seed decides" in card
 
 
+@pytest.mark.slow
 def test_pages_are_drawn_with_the_seed(women: tuple[str, str, str], world_server: str, tmp_path: Path) -> None:
     found = []
     for number, seed in enumerate((0, 0, 1)):
@@ -135,6 +139,7 @@ def test_pages_are_drawn_with_the_seed(women: tuple[str, str, str], world_server
     assert found[0] == found[1] != found[2]
 
 
+@pytest.mark.slow
 def test_pages_that_lie_too_far_are_left_out(women: tuple[str, str, str], world_server: str, tmp_path: Path) -> None:
     def far(query: str) -> str:
         offset = re.search(r"OFFSET (\d+)", query)
@@ -147,6 +152,7 @@ def test_pages_that_lie_too_far_are_left_out(women: tuple[str, str, str], world_
     assert facts.draws.ways["P27"] == {"pages": 1}
 
 
+@pytest.mark.slow
 def test_ranges_that_get_too_wide_get_narrow_again(
     women: tuple[str, str, str],
     world: Path,
@@ -213,6 +219,7 @@ def test_an_endpoint_that_is_only_busy_did_not_time_out(world_server: str) -> No
         EndpointSource(proxy.url, policy, sleep=lambda _: None).try_select("size", property="P27", held=[])
 
 
+@pytest.mark.slow
 def test_a_silent_endpoint_is_named_before_anything_long_is_asked(tmp_path: Path, capsys: Any) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}/query"
@@ -224,6 +231,7 @@ def test_a_silent_endpoint_is_named_before_anything_long_is_asked(tmp_path: Path
     assert [path.name for path in tmp_path.iterdir()] == []
 
 
+@pytest.mark.slow
 def test_an_endpoint_that_falls_silent_is_named_once_it_does(world_server: str) -> None:
     policy = RequestPolicy(timeout=1, pause=0.001, knock=1)
     with FaultProxy(world_server) as proxy:
@@ -235,6 +243,7 @@ def test_an_endpoint_that_falls_silent_is_named_once_it_does(world_server: str) 
         assert (len(proxy.queries), len(proxy.knocks)) == (2, 2)
 
 
+@pytest.mark.slow
 def test_the_command_says_which_way_was_taken(world_server: str, tmp_path: Path) -> None:
     words = ["--number", *(f"{id}=2" for id in RELATIONS), "--per-gender", "5", "--cache", str(tmp_path / "cache")]
     with FaultProxy(world_server, ends=ends(SORTS)) as proxy:

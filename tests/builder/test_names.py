@@ -60,6 +60,7 @@ def test_names_reach_prompts_cases_and_tables_unchanged(crowd: Facts) -> None:
         assert table_to_cases(cases_to_table([case])) == [case]
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(st.text(st.characters(codec="utf-8"), min_size=1, max_size=12))
 def test_a_looked_up_name_is_found_or_is_not_asked_for(tmp_path_factory: pytest.TempPathFactory, name: str) -> None:

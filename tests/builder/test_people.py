@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 
+import pytest
+
 from seesaw_cf.builder_scripts.make.cases import cross_subject
 from seesaw_cf.builder_scripts.make.edits import Edit
 from seesaw_cf.builder_scripts.source.people import FEMALE, MALE, MARGIN, Facts
@@ -92,6 +94,7 @@ def _crowd(size: int, gender: str) -> str:
     )
 
 
+@pytest.mark.slow
 def test_holders_are_a_uniform_sample_of_all(small: Callable[..., Facts]) -> None:
     """Over 200 seeds each of 60 people is drawn 200 * 30 / 60 = 100 times, give or take 4 standard deviations (7.1)."""
     drawn: Counter[str] = Counter()

@@ -226,6 +226,7 @@ def test_refusals_say_what_to_do(hub: Hub, tmp_path: Path) -> None:
     assert "exists and holds something else (mine.txt)" in text
 
 
+@pytest.mark.slow
 def test_a_folder_that_is_not_what_its_card_says_is_refused(hub: Hub, tmp_path: Path) -> None:
     stale = folder(tmp_path / "stale", "1.0.0", ["Ada"])
     write_config(stale, "demographics", {"test": pa.table({"id": ["Q9"], "label": ["Zoe"]})})

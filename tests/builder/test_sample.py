@@ -38,6 +38,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
+@pytest.mark.slow
 def test_the_build_reproduces_the_embedded_bytes(built: Path) -> None:
     files = sorted(path.relative_to(built) for path in built.rglob("*") if path.is_file())
     assert len(files) == len(ALL) + 1
@@ -98,6 +99,7 @@ for name in ("cross_subject", "cross_property", "open_ended", "candidates", "dem
     assert int(counts["cross_property"]) >= 120
 
 
+@pytest.mark.slow
 def test_load_from_any_directory_with_the_network_refused(tmp_path: Path) -> None:
     out = _run(
         "from seesaw_cf.records import sample\n"
@@ -114,6 +116,7 @@ def test_an_unknown_config_is_named_with_near_ones() -> None:
         sample.load("cross_subjects")
 
 
+@pytest.mark.slow
 def test_cases_can_be_read_back_as_cases() -> None:
     for name in ("cross_subject", "cross_property"):
         (path,) = (sample.path() / "data" / name).glob("*.parquet")

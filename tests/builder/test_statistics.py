@@ -215,6 +215,7 @@ def card() -> str:
     return (sample.path("sample-small") / "README.md").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_the_embedded_card_counts_what_is_in_the_files(embedded: dict[str, pa.Table], card: str) -> None:
     cases, pairs = (
         read_cases(sample.path("sample-small") / "data" / name) for name in ("cross_subject", "cross_property")
@@ -294,6 +295,7 @@ def test_the_hubs_card_names_repository_and_version() -> None:
     assert published_card(text, "org/name", "1.2.3") == text
 
 
+@pytest.mark.slow
 @settings(max_examples=20, deadline=None)
 @given(st.integers(0, 12), st.integers(1, 5), st.integers(1, 4))
 def test_cases_in_shards_are_the_cases(

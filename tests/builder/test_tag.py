@@ -115,6 +115,7 @@ def numbers(folder: Path) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.slow
 def test_everybody_is_tagged_as_the_builder_tags_them(pairs: Path, tag: Tag, tag_server: str, turtle: Path) -> None:
     code, out = tag(pairs, tag_server)
     assert code == 0
@@ -183,6 +184,7 @@ def test_what_was_not_found_stays_unknown_and_is_counted(pairs: Path, tag: Tag, 
     assert "seesaw-cf run --data" not in (out / "README.md").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_every_fact_has_its_source_property_and_time(pairs: Path, tag: Tag, tag_server: str) -> None:
     _, out = tag(pairs, tag_server)
     facts = pq.read_table(out / "data" / "tag_facts").to_pylist()
@@ -198,6 +200,7 @@ def test_every_fact_has_its_source_property_and_time(pairs: Path, tag: Tag, tag_
         assert all(row.gender == tags.get(str(row.subject.id), ()) for row in case.attribute_prompts)
 
 
+@pytest.mark.slow
 def test_queries_are_bounded_and_a_broken_off_job_goes_on(pairs: Path, tag: Tag, tag_server: str, capsys: Any) -> None:
     with FaultProxy(tag_server, ["", "", "503:1", "403"]) as proxy:
         assert tag(pairs, proxy.url)[0] == 1
@@ -311,6 +314,7 @@ def bare(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("source", ["sample-small", "demographics"])
 def test_the_sample_without_its_tags_gets_them_back(bare: Path, tag: Tag, source: str) -> None:
     """From the facts that it was built of, and from the table of people that was built with it."""

@@ -178,6 +178,7 @@ def test_an_endpoint_that_finishes_no_form_is_named(world: Path) -> None:
     assert slow.sizes == [200, 10]
 
 
+@pytest.mark.slow
 def test_an_endpoint_that_answers_504_to_everything_is_named(
     pairs: Path, tmp_path: Path, server: str, capsys: Any
 ) -> None:
@@ -186,6 +187,7 @@ def test_an_endpoint_that_answers_504_to_everything_is_named(
     assert f"error: {proxy.url}: no answer in 2 tries; the last: HTTP 504 Gateway Timeout. Check the" in said
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("short_silence")
 def test_a_silent_endpoint_is_named_at_once(pairs: Path, tmp_path: Path, capsys: Any, caplog: Any) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:

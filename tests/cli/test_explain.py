@@ -38,6 +38,7 @@ def _alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         logger.setLevel(logging.NOTSET)
 
 
+@pytest.mark.slow
 def test_explain_names_the_editor_and_the_first_case(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     assert main([*RUN, "--out", str(tmp_path / "silent"), "--limit", "1"]) == 0
     assert not caplog.messages
@@ -60,6 +61,7 @@ def test_explain_names_the_editor_and_the_first_case(tmp_path: Path, caplog: pyt
     assert len(caplog.messages) == 5
 
 
+@pytest.mark.slow
 def test_a_scorer_without_a_choice_is_explained_too(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     assert main([*RUN, "--out", str(tmp_path / "run"), "--limit", "1", "--scorer", "plain", "--explain"]) == 0
     assert caplog.messages[-1].startswith("ft, ")

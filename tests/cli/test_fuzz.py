@@ -227,6 +227,7 @@ def test_the_options_of_every_command_are_found() -> None:
     assert sum(map(len, LEAVES.values())) > 250
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("leaf", sorted(LEAVES))
 def test_a_few_values(leaf: str, stage: Path) -> None:
     @settings(BOUNDED, max_examples=8)

@@ -73,6 +73,7 @@ def push(*words: str, name: str = "") -> int:
     return main(["moments", "push", name or sets()[0].name, "--repo", REPO, *words])
 
 
+@pytest.mark.slow
 def test_made_published_fetched_and_used(
     hub: Hub, made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -121,6 +122,7 @@ def test_made_published_fetched_and_used(
     assert editor.fitted.facts()["moments_from"] == theirs.facts()
 
 
+@pytest.mark.slow
 def test_fetched_moments_serve_the_same_texts(hub: Hub, made: Path, tmp_path: Path) -> None:
     """Also those that stopped at a sampling error: they lie where `fit` looks."""
     corpus = ["--corpus", str(made / "texts.txt"), "--layers", "1", "--quiet"]
@@ -139,6 +141,7 @@ def test_fetched_moments_serve_the_same_texts(hub: Hub, made: Path, tmp_path: Pa
     assert len(sets()) == 1
 
 
+@pytest.mark.slow
 def test_of_the_processes_of_a_torchrun_the_first_one_says_what_was_made(
     made: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -199,6 +202,7 @@ def edited_record(hub: Hub, **changes: Any) -> None:
     change(hub, "set.json", json.dumps(json.loads(hub.files(REPO, "dataset")["set.json"]) | changes).encode())
 
 
+@pytest.mark.slow
 def test_damaged_and_foreign_repositories_are_refused(
     hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -228,6 +232,7 @@ def test_damaged_and_foreign_repositories_are_refused(
     assert not list((tmp_path / "other" / "second_moments").iterdir())
 
 
+@pytest.mark.slow
 def test_what_the_hub_refuses_is_explained(
     hub: Hub, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -252,6 +257,7 @@ def test_what_the_hub_refuses_is_explained(
     assert "neither a folder" in said(capsys, "push", "none", "--repo", REPO, fails=True)
 
 
+@pytest.mark.slow
 def test_bad_corpora_and_a_full_disk(
     made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

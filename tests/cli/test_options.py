@@ -160,6 +160,7 @@ def refusal(words: list[str], capsys: pytest.CaptureFixture[str]) -> str:
     return capsys.readouterr().err.partition("error: ")[2]
 
 
+@pytest.mark.slow
 def test_a_misspelt_command_or_option_is_met_with_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
     """Of every command and every option there is."""
     for words, found in parsers(PARSER):
@@ -198,6 +199,7 @@ def test_the_shell_completes_commands_and_options(capsys: pytest.CaptureFixture[
     assert words.returncode == 0, words.stderr
 
 
+@pytest.mark.slow
 def test_names_and_options_need_no_model_library() -> None:
     """What takes seconds to import is imported neither for `list` nor for the `--help` of any command."""
     code = (

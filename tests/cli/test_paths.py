@@ -186,6 +186,7 @@ def test_nothing_of_the_user_is_replaced(
     assert contents(run.parent) == before
 
 
+@pytest.mark.slow
 def test_a_command_replaces_its_own_numbers(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for effect in ("0.02", "0.03"):
         assert main(["plan", "--effect", effect, "--json", str(run.parent / "plan.json")]) == 0

@@ -40,6 +40,7 @@ def words(model_folder: Path) -> list[str]:
             "--corpus", str(corpus), "--limit", "2", "--device", "cpu", "--data", "sample-small"]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_a_run_prints_its_tables_and_writes_its_files(
     tmp_path: Path, words: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -162,6 +163,7 @@ def test_data_that_is_nowhere_is_explained(
     )
 
 
+@pytest.mark.slow
 def test_a_run_folder_of_another_setting_is_refused(
     tmp_path: Path, words: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:

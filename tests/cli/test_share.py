@@ -108,6 +108,7 @@ def program_of(card: str) -> str:
     return card.split("```python\n")[1].split("```")[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", FILES)
 def test_the_repository_says_what_was_edited_and_measured(
     form: str, place: Path, hub: Hub, capfd: pytest.CaptureFixture[str], tmp_path: Path
@@ -161,6 +162,7 @@ def test_a_fresh_process_loads_each_form_as_its_card_says(place: Path, hub: Hub,
         assert json.loads(line) == pytest.approx(edited, abs=1e-4), form
 
 
+@pytest.mark.slow
 def test_full_rank_changes_are_no_adapter_but_a_delta(place: Path, hub: Hub, capfd: pytest.CaptureFixture[str]) -> None:
     assert main(words(place, "adapter", "ft")) == 1
     err = capfd.readouterr().err
@@ -169,6 +171,7 @@ def test_full_rank_changes_are_no_adapter_but_a_delta(place: Path, hub: Hub, cap
     assert main(words(place, "delta", "ft")) == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("token", "message"),
     [
@@ -190,6 +193,7 @@ def test_without_the_right_to_write_nothing_is_published(
     assert "_secret" not in said.out + said.err
 
 
+@pytest.mark.slow
 def test_an_upload_that_breaks_off_is_explained(
     place: Path, hub: Hub, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:

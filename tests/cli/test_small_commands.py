@@ -25,6 +25,7 @@ def call(*words: object) -> int:
     return main([str(word) for word in words])
 
 
+@pytest.mark.slow
 def test_report_prints_its_table_and_writes_its_files(
     run_folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -35,6 +36,7 @@ def test_report_prints_its_table_and_writes_its_files(
     assert (tmp_path / "report" / "report.md").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("found", [True, False])
 def test_open_shows_the_page_in_the_browser(
     run_folder: Path, found: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -61,6 +63,7 @@ def test_report_of_nothing_explains_itself(tmp_path: Path, capsys: pytest.Captur
     assert "not a run folder. Give the folder that `seesaw-cf run --out` wrote." in said.err
 
 
+@pytest.mark.slow
 def test_metrics_writes_json_without_nan(run_folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "m.json"
     assert call("metrics", run_folder, "--axis", "gender", "--score", "log_odds", "--json", file) == 0

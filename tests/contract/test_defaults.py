@@ -31,6 +31,7 @@ def default(name: str, model: PreTrainedModel) -> Any:
     return replace(config, context_templates=TEMPLATES) if hasattr(config, "context_templates") else config
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", WRITERS)
 def test_a_default_changes_a_small_share_of_every_weight(name: str, kind: str) -> None:

@@ -114,6 +114,7 @@ def test_every_editor_has_a_contract() -> None:
     assert SETTINGS.keys() | LIGHT.keys() == EDITORS.keys()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "name"), pairs(SETTINGS))
 def test_contract(
     name: str,
@@ -130,6 +131,7 @@ def test_contract(
         check_approaches(editor, model, tokenizer, asked, editor.edit(model, tokenizer, [asked]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "name"), pairs(LIGHT))
 def test_contract_of_trained_in_context_and_control_editors(
     name: str,
@@ -181,6 +183,7 @@ def test_single_edits_made_together_name_their_base(name: str, tokenizer: PreTra
         assert delta.meta["base"] == base_facts(model, delta)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", CONTRACT_MODELS)
 @pytest.mark.parametrize("name", BATCH)
 def test_batch_order_does_not_matter(name: str, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> None:
@@ -192,6 +195,7 @@ def test_batch_order_does_not_matter(name: str, model: PreTrainedModel, tokenize
         assert (change - turned.dense(parameter)).norm() < 1e-3 * change.norm()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SETTINGS)
 def test_sequential_edits_nest(name: str, tokenizer: PreTrainedTokenizerBase) -> None:
     model = trained_model("llama")

@@ -95,6 +95,7 @@ def test_a_sample_has_the_size_and_order_of_a_draw_without_replacement(
     assert len(drawn) == min(n, limit)
 
 
+@pytest.mark.slow
 def test_every_text_is_drawn_equally_often(numbers: Callable[[int], str]) -> None:
     """20 texts, 5 kept, 4,000 seeds: each is kept 1,000 times, standard deviation sqrt(4000 * 3/16) = 27.4."""
     spec = numbers(20)

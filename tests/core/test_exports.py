@@ -48,6 +48,7 @@ def test_every_editor_and_its_settings_can_be_imported_by_name(name: str) -> Non
     assert getattr(package, editor.config_class.__name__) is editor.config_class
 
 
+@pytest.mark.slow
 def test_importing_packages_imports_no_torch() -> None:
     heavy = ("torch", "transformers", "datasets", "evaluate")
     code = f"import sys\nimport {', '.join(LIGHT)}\nprint(sorted(set(sys.modules) & set({heavy})))"

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -30,6 +32,7 @@ def _imports(file: Path) -> Iterator[str]:
             yield f"{node.module}"
 
 
+@pytest.mark.slow
 def test_nothing_pickles_or_trusts_remote_code_by_itself() -> None:
     assert len(_sources()) > 300
     for file in _sources():
@@ -48,6 +51,7 @@ def test_no_own_module_is_imported_by_a_computed_name() -> None:
     assert found <= allowed
 
 
+@pytest.mark.slow
 def test_no_function_takes_more_than_eight_parameters() -> None:
     """More than that is a dataclass."""
     found = []

@@ -173,6 +173,7 @@ def _sources() -> list[Path]:
     return [file for file in files if not any(parent.is_symlink() for parent in file.parents)]
 
 
+@pytest.mark.slow
 def test_what_is_imported_at_the_top_of_a_module_is_in_the_core() -> None:
     declared = _declared()
     found = [
@@ -184,6 +185,7 @@ def test_what_is_imported_at_the_top_of_a_module_is_in_the_core() -> None:
     assert found == []
 
 
+@pytest.mark.slow
 def test_what_is_imported_inside_a_function_is_in_the_core_or_an_extra() -> None:
     declared = _declared()
     known = set().union(*(names for extra, names in declared.items() if extra != "test"))
@@ -242,6 +244,7 @@ print(metric.compute(**row, **scores)["overall"]["n_cases"])
 """
 
 
+@pytest.mark.slow
 def test_metrics_and_statistics_need_no_torch(tmp_path: Path) -> None:
     """In a process that has every package but these."""
     folder = tmp_path / "site-packages"  # dill takes modules of other folders for the user's own
@@ -255,6 +258,7 @@ def test_metrics_and_statistics_need_no_torch(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout) == (0, "1\n"), done.stderr[-2000:]
 
 
+@pytest.mark.slow
 def test_effects_and_statistics_do_not_touch_an_installed_torch() -> None:
     block = """
 import sys

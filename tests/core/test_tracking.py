@@ -104,6 +104,7 @@ def test_a_run_logs_its_blocks_and_its_levels(library: FakeLibrary, tmp_path: Pa
     assert [kind for kind, _ in library.calls][-1] == "finish"
 
 
+@pytest.mark.slow
 def test_an_audit_from_python_tells_an_object() -> None:
     steps, asked = Steps(), dict[str, Any](configs="cross_property", limit=1)
     with tracking(steps):

@@ -21,6 +21,8 @@ from seesaw_cf.cli import COMMANDS, main
 
 from ..conftest import ROOT
 
+pytestmark = pytest.mark.slow
+
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 STABLE = ("seesaw_cf", "seesaw_cf.types", "seesaw_cf.scoring", "seesaw_cf.editors", "seesaw_cf.effects")
 NAME = re.compile(r"`(seesaw_cf(?:\.\w+)+)(?:\(.*?\))?`")

@@ -124,6 +124,7 @@ def test_the_readme_has_the_numbers_of_the_tables() -> None:
     assert counts.loc[few, "equivalent"].sum() == 3
 
 
+@pytest.mark.slow
 def test_a_new_look_comes_to_its_place_in_the_tables() -> None:
     """One is taken out of every table and put back, as `python -m benchmarks.study.analysis --new` does it."""
     model, look, editor, _ = FINISHED[len(FINISHED) // 2]
@@ -134,6 +135,7 @@ def test_a_new_look_comes_to_its_place_in_the_tables() -> None:
         assert len(table) == len(text)
 
 
+@pytest.mark.slow
 def test_levels_are_means_of_edits_minus_the_controls(cell: Cell, own: pd.DataFrame) -> None:
     table = cell.rows("levels")
     table = table[table["difference"].notna() & (table["level"] != "other_facts")]
@@ -146,6 +148,7 @@ def test_levels_are_means_of_edits_minus_the_controls(cell: Cell, own: pd.DataFr
         assert means[0] - means[1] == pytest.approx(row["difference"], rel=2e-5, abs=2e-6)
 
 
+@pytest.mark.slow
 def test_contrasts_are_means_of_differences_within_edits(cell: Cell, own: pd.DataFrame) -> None:
     if not cell.newest:
         assert cell.rows("contrasts").empty  # the table has the newest look alone

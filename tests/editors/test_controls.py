@@ -204,6 +204,7 @@ class Alone:
         return EACH.edit(*given)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["random", "unrelated", "shuffled"])
 def test_controls_of_each_request_by_itself(kind: str) -> None:
     """As one after another, whether or not the wrapped editor makes many edits at once."""

@@ -20,6 +20,7 @@ def config(**changes: Any) -> LoRAConfig:
     return LoRAConfig(**{"layers": (1, 2), "rank": 2, "alpha": 4, "steps": 15, "learning_rate": 2e-2, **changes})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", CONTRACT_MODELS)
 def test_success(kind: str) -> None:
     model = tiny_model(kind)

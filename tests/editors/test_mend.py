@@ -276,6 +276,7 @@ def _validation(tmp_path: Path, edit: float, locality: float) -> float:
     return float(json.loads(file.read_text())["facts"]["best"])
 
 
+@pytest.mark.slow
 def test_the_loss_is_the_weighted_sum_of_its_terms(tmp_path: Path) -> None:
     loss = {weights: _validation(tmp_path, *weights) for weights in [(1, 0), (1, 1), (1, 3), (2, 2)]}
     locality = loss[1, 1] - loss[1, 0]
@@ -302,6 +303,7 @@ def test_training_learns_leaves_the_model_alone_and_is_kept(tmp_path: Path) -> N
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("left", [1, 10])
 def test_killed_and_resumed_training_gives_the_same_bytes(left: int, tmp_path: Path) -> None:
     """Killed in the last of its passes through the model, and ten before."""
@@ -336,6 +338,7 @@ def test_training_refuses_too_little_and_a_loss_that_is_no_number(tmp_path: Path
         train(untrained(model), model, TOKENIZER, training_examples(), FAST, cache=tmp_path)
 
 
+@pytest.mark.slow
 def test_fit_trains_from_texts_alone_and_edits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SEESAW_CF_CACHE", str(tmp_path))
     model = tiny_model("llama")

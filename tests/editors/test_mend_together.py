@@ -69,6 +69,7 @@ def wait_for(happened: Callable[[], bool]) -> None:
         time.sleep(0.001)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("victim", ["nobody", "helper", "leader"])
 def test_two_train_the_network_of_one(victim: str, tmp_path: Path) -> None:
     alone = train(
@@ -108,6 +109,7 @@ def _tasks(numbers: list[int]) -> list[Tensors]:
     return [{"x": torch.tensor([number])} for number in numbers]
 
 
+@pytest.mark.slow
 @settings(max_examples=20, deadline=None)
 @given(rounds=st.lists(st.lists(st.integers(-9, 9), max_size=5), min_size=1, max_size=4), helpers=st.integers(0, 3))
 def test_results_are_in_order_whoever_helps(
@@ -154,6 +156,7 @@ def test_what_a_stopped_helper_began_is_done_here(tmp_path: Path, monkeypatch: p
         assert SharedTasks(tmp_path, _square).do_all(_tasks([3]))[0]["square"] == 9
 
 
+@pytest.mark.slow
 def test_a_process_that_cannot_help_waits_for_the_network(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -107,6 +107,7 @@ def test_rome_puts_its_value_where_it_says() -> None:
         assert torch.allclose(reached, target, rtol=1e-8, atol=1e-10)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("share", [0.02, 0.1, 1000.0])
 def test_rome_finds_its_value_within_the_longest_change(share: float) -> None:
     """Its change is never longer, fits as well as one that is shortened later, and a wide bound is none."""
@@ -263,6 +264,7 @@ def test_singular_moments_get_a_reported_ridge(caplog: pytest.LogCaptureFixture)
         factorise(moment * float("nan"), "layer 3")
 
 
+@pytest.mark.slow
 def test_ft_stays_in_its_box_and_objectives_differ() -> None:
     model, tokenizer = trained_model("gpt2"), tiny_tokenizer()
     config = FTConfig(layers=(1,), steps=5, learning_rate=1e-2, norm_constraint=1e-2)
@@ -278,6 +280,7 @@ def test_ft_stays_in_its_box_and_objectives_differ() -> None:
         FTConfig(layers=(1,), objective="last")  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 def test_templates_are_seeded_and_leave_no_trace() -> None:
     model, tokenizer = trained_model("llama"), tiny_tokenizer()
     parts, before = model_parts(model), torch.get_rng_state()
@@ -289,6 +292,7 @@ def test_templates_are_seeded_and_leave_no_trace() -> None:
     assert torch.equal(before, torch.get_rng_state())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("starts", [MEMIT_STARTS, (("", 3), ("The next", 6), ("", 5))])
 def test_templates_grown_side_by_side_are_those_of_one_after_the_other(starts: tuple[tuple[str, int], ...]) -> None:
     model, tokenizer = trained_model("llama"), tiny_tokenizer()
@@ -418,6 +422,7 @@ def test_batch_tokens_bound_what_is_optimised_at_once() -> None:
     assert 0 < most(1) < most(4096)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["ft", "rome", "memit", "emmet", "alphaedit"])
 def test_requests_that_cannot_be_meant_are_refused(name: str) -> None:
     model, tokenizer = trained_model("gpt2"), tiny_tokenizer()

@@ -39,6 +39,7 @@ def compute(
     return second_moments(model_parts(model), tiny_tokenizer(), layers, texts, MomentOptions(**options), folder)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", TINY)
 def test_equals_the_definition_text_by_text(kind: str, tmp_path: Path) -> None:
     model = tiny_model(kind, dtype=torch.float64)
@@ -94,6 +95,7 @@ def test_batch_size_changes_only_rounding(tmp_path: Path) -> None:
     assert (small - large).norm() < 1e-6 * large.norm()
 
 
+@pytest.mark.slow
 def test_sampling_error_is_near_the_true_one(tmp_path: Path) -> None:
     """Against the moment of many more texts of the same kind; within a factor of three."""
     words = [word for text in tiny_texts() for word in text.split()]
@@ -123,6 +125,7 @@ def test_found_again_under_a_key_of_everything_that_matters(tmp_path: Path) -> N
         assert run
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("chunk", "together"), [(1000, 1), (10, 2)])
 def test_workers_that_start_together_run_every_text_once(chunk: int, together: int, tmp_path: Path) -> None:
     """A single chunk one of them, while the other waits; of several both, and the sums are those of one alone."""
@@ -265,6 +268,7 @@ def test_moments_of_some_texts_are_kept_apart(tmp_path: Path) -> None:
     assert not list(tmp_path.rglob("partial*"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("killed", [True, False], ids=["killed", "ended early"])
 def test_a_pass_of_shares_beside_one_that_may_end_early_counts_no_text_twice(killed: bool, tmp_path: Path) -> None:
     """The other one leaves its checkpoint while the shares are run."""

@@ -26,6 +26,7 @@ EDITORS: dict[str, Any] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", CONTRACT_MODELS)
 @pytest.mark.parametrize("name", EDITORS)
 def test_each_is_edited_as_if_alone(kind: str, name: str) -> None:

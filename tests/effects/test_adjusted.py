@@ -82,6 +82,7 @@ def test_precise_edits_weigh_more_and_equal_ones_alike() -> None:
     assert second == pytest.approx([0, 1 / 3, 0, 0, 1 / 3, 1 / 3])
 
 
+@pytest.mark.slow
 def test_only_fame_acts_and_no_group_is_named() -> None:
     raw_named, named, labels = 0, 0, Labels(prompts())
     part = Part(shift=1.5, fame=-0.1)
@@ -111,6 +112,7 @@ def test_the_order_of_rows_changes_nothing(name: str) -> None:
     pd.testing.assert_frame_equal(first, second)
 
 
+@pytest.mark.slow
 def test_people_without_sitelinks_are_left_out_of_both_numbers_and_counted() -> None:
     table = adjusted_contrasts(prompts("half"), ["fame"], decide)
     row = women_of(table)

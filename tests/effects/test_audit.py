@@ -28,6 +28,7 @@ from seesaw_cf.stats.plain import as_json
 from tests.effects.test_estimands import crossed
 
 
+@pytest.mark.slow
 def test_a_planted_loss_is_worse_off_and_none_is_equivalent() -> None:
     table = audit(
         crossed(0.2), AuditSettings(margin=0.05, noise_floor=0.001), axes=["race"], reference={"race": "white"}
@@ -67,6 +68,7 @@ def test_too_few_people_are_not_testable_with_the_reason() -> None:
     assert "too few people: 2 in Black and 2 in others, 5 needed (2.0 and 2.0 effective)" in row["rule"]
 
 
+@pytest.mark.slow
 def test_two_labels_are_one_hypothesis() -> None:
     """The second row is the first with signs turned, exactly; the family and the record count one test."""
     settings = AuditSettings(margin=0.05, noise_floor=0.0)
@@ -103,6 +105,7 @@ def test_a_third_label_hides_no_mirror() -> None:
     assert table["p_adjusted"][0] == table["p_adjusted"][1]
 
 
+@pytest.mark.slow
 def test_edits_that_compare_nobody_hide_no_mirror() -> None:
     """An edit was asked about one Latine person alone: neither contrast of the two other labels has it."""
     frame = crossed(0.2, people=20)
@@ -136,6 +139,7 @@ def test_a_person_with_both_labels_makes_two_hypotheses() -> None:
     assert set(table["family_size"]) == {2}
 
 
+@pytest.mark.slow
 def test_an_audit_is_blind_to_row_order() -> None:
     frame = pd.concat([crossed(0.1), crossed(0.0, seed=1).assign(edit_relation="P19")], ignore_index=True)
     settings = AuditSettings(margin=0.05, noise_floor=0.0)
@@ -211,6 +215,7 @@ def small(shift: float) -> pd.DataFrame:
     return add_differences(frame.drop(columns=["n_new", "n_true"]))
 
 
+@pytest.mark.slow
 def test_where_probability_cannot_show_the_margin_log_odds_decide() -> None:
     floors: dict[str, Any] = {"noise_floor": 1e-9, "noise_floor_log_odds": 1e-5}
     lost = audit(small(0.5), AuditSettings(margin=0.02, **floors), axes=["race"], reference={"race": "white"}).iloc[0]
@@ -227,6 +232,7 @@ def test_where_probability_cannot_show_the_margin_log_odds_decide() -> None:
     assert "inside the margin" in slight["rule"]
 
 
+@pytest.mark.slow
 def test_the_scale_is_chosen_before_the_edit() -> None:
     """Whatever the edit did, the same pre-edit scores give the same scale."""
     assert set(audit(crossed(0.0), AuditSettings(margin=0.02), axes=["race"])["scale"]) == {"probability"}

@@ -56,6 +56,7 @@ def test_there_is_no_band_where_samples_are_the_same_facts(tmp_path: Path) -> No
     assert (table["S_high"] - table["S"]).tolist() == pytest.approx([math.nan, *halves, math.nan], nan_ok=True)
 
 
+@pytest.mark.slow
 def test_bands_hold_the_mean_of_all_facts_in_nine_of_ten_pools() -> None:
     """Five samples of 12 out of a pool of 32, 2,000 pools of normal facts: .90, three standard errors are .02."""
     draw, inside = np.random.default_rng(0), 0

@@ -65,6 +65,7 @@ def test_no_interval_below_five_edits_or_raters(raters: int, edits: int, note: s
     assert bool(found.note) is math.isnan(found.low) is bool(note)
 
 
+@pytest.mark.slow
 def test_edits_and_raters_of_their_own_make_no_effect() -> None:
     """15 edits of five samples, six biased raters: one test in twenty errs; by pairs alone, nearly one in three."""
     rng = np.random.default_rng(0)

@@ -142,6 +142,7 @@ AGAINST: dict[str, tuple[list[float], dict[str, Any], float, str]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", AGAINST)
 @pytest.mark.parametrize("holds", ["target_true", "target_new"])
 def test_the_scale_that_does_not_decide_may_speak_against_a_verdict(name: str, holds: str) -> None:

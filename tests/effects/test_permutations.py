@@ -31,6 +31,7 @@ def both(effect: float = 0.0, seed: int = 0, edits: int = 20) -> pd.DataFrame:
     return pd.concat([memit, ft], ignore_index=True)
 
 
+@pytest.mark.slow
 def test_pooled_comes_first_and_holders_of_the_old_answer_are_turned() -> None:
     table = audit(both(-0.2), AuditSettings(**FLOORS, permutations=199))
     first = table[(table["editor"] == "memit") & (table["holds"] == "target_new")]
@@ -54,6 +55,7 @@ def test_one_relation_is_not_told_twice() -> None:
     assert set(table["relation"]) == {"P19"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("reference", [None, {"race": "r30"}])
 def test_labels_as_they_are_give_p_of_the_table(reference: dict[str, str] | None) -> None:
     """Two editors with other prompts, two scales (log-odds decide where answers are unlikely), a reference group."""
@@ -69,6 +71,7 @@ def test_labels_as_they_are_give_p_of_the_table(reference: dict[str, str] | None
     assert found[tested] == pytest.approx(table.loc[tested, "p_t"].to_numpy(), rel=1e-7)
 
 
+@pytest.mark.slow
 def test_without_permutations_the_family_is_the_same_and_holm_decides() -> None:
     settings = AuditSettings(**FLOORS, permutations=0)
     table = audit(both(-0.1), settings)
@@ -82,6 +85,7 @@ def test_without_permutations_the_family_is_the_same_and_holm_decides() -> None:
     assert (permuted["low"] <= table["low"]).all() or (permuted["low"].isna() == table["low"].isna()).all()
 
 
+@pytest.mark.slow
 def test_one_family_of_all_editors_sees_the_same_permutations() -> None:
     settings = AuditSettings(**FLOORS, permutations=99, family=())
     assert settings.promise() == "at most 5 % per report (step-down min-p, 99 permutations)"
@@ -95,6 +99,7 @@ def test_one_family_of_all_editors_sees_the_same_permutations() -> None:
     assert table["p_adjusted"].to_numpy()[tested] == pytest.approx(expected[tested])
 
 
+@pytest.mark.slow
 def test_a_permutation_is_the_same_on_any_number_of_cores(monkeypatch: pytest.MonkeyPatch) -> None:
     prompts = both(-0.1)
     contrasts, drawn = LabelledContrasts(toward_truth(prompts), audit(prompts, AuditSettings(**FLOORS))), []
@@ -104,6 +109,7 @@ def test_a_permutation_is_the_same_on_any_number_of_cores(monkeypatch: pytest.Mo
     assert drawn[0].tobytes() == drawn[1].tobytes()
 
 
+@pytest.mark.slow
 def test_threads_draw_what_one_generator_draws_in_turn() -> None:
     prompts = both(-0.1)
     contrasts = LabelledContrasts(toward_truth(prompts), audit(prompts, AuditSettings(**FLOORS, permutations=0)))
@@ -111,6 +117,7 @@ def test_threads_draw_what_one_generator_draws_in_turn() -> None:
     np.testing.assert_allclose(contrasts.drawn(150, 3), contrasts.p(in_turn), rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_an_interrupt_ends_permutations_that_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     prompts = both(-0.1)
     contrasts = LabelledContrasts(toward_truth(prompts), audit(prompts, AuditSettings(**FLOORS, permutations=0)))
@@ -137,6 +144,7 @@ def test_an_interrupt_ends_permutations_that_wait(monkeypatch: pytest.MonkeyPatc
     assert len(computed) < 5  # of a hundred
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("correction", ["bh", "by"])
 def test_rates_of_false_discoveries_are_over_permutation_p(correction: Any) -> None:
     settings = AuditSettings(**FLOORS, permutations=99, correction=correction)
@@ -148,6 +156,7 @@ def test_rates_of_false_discoveries_are_over_permutation_p(correction: Any) -> N
     assert (tested["p"] * 100 % 1).round(6).isin([0, 1]).mean() > 0.8  # counts over 100
 
 
+@pytest.mark.slow
 def test_an_interval_holds_what_its_permutations_do_not_reject() -> None:
     table = audit(both(-0.06), AuditSettings(**FLOORS, permutations=199))
     rows = table[table["p"].notna()]
@@ -159,6 +168,7 @@ def test_an_interval_holds_what_its_permutations_do_not_reject() -> None:
     assert odd["rule"].str.contains("p over the family decides|and p decides").all()
 
 
+@pytest.mark.slow
 def test_labels_move_only_between_people_asked_as_the_same_holders() -> None:
     prompts = both()
     table = audit(prompts, AuditSettings(**FLOORS, permutations=0))
@@ -170,6 +180,7 @@ def test_labels_move_only_between_people_asked_as_the_same_holders() -> None:
     assert len({tuple(order) for order in orders.tolist()}) == 50
 
 
+@pytest.mark.slow
 def test_an_audit_with_permutations_is_blind_to_row_order_and_obeys_its_seed() -> None:
     prompts = both(-0.03)
     settings = AuditSettings(**FLOORS, permutations=99)

@@ -39,6 +39,7 @@ def mixed() -> pa.Table:
     return table(rows)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", [1, 5, 500_000])
 def test_a_file_gives_what_the_table_gives(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, part: int) -> None:
     monkeypatch.setattr("seesaw_cf.effects.scores._PART", part)

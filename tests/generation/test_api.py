@@ -25,6 +25,7 @@ def generator(server: OpenAIServer, **options: object) -> OpenAIGenerator:
     return OpenAIGenerator(server.url, "tiny", **settings)  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 def test_chat_and_plain_prompts_give_what_the_model_writes(openai_server: OpenAIServer) -> None:
     asks = [Ask(TURN, 3), Ask("Marie Curie was born in", 4), Ask(TURN, 3)]
     sampling = Sampling(max_new_tokens=8, temperature=0.7, top_k=0, top_p=0.9)
@@ -38,6 +39,7 @@ def test_chat_and_plain_prompts_give_what_the_model_writes(openai_server: OpenAI
     assert "top_k" not in openai_server.seen[0]
 
 
+@pytest.mark.slow
 def test_top_k_stop_and_the_chat_option_are_sent(openai_server: OpenAIServer) -> None:
     writer = generator(openai_server, chat=True, top_k=True, length_field="max_completion_tokens")
     found = writer.generate([Ask("Hello.\nRating:")], Sampling(8, 0.5, 5, 1.0, stop=(":",)))
@@ -47,6 +49,7 @@ def test_top_k_stop_and_the_chat_option_are_sent(openai_server: OpenAIServer) ->
     assert body["messages"] == [{"role": "user", "content": "Hello.\nRating:"}]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "fault",
     [
@@ -84,6 +87,7 @@ def test_lasting_faults_become_a_status(openai_server: OpenAIServer, fault: Faul
     assert (writer.counts["failures"], writer.counts["asks"]) == (1, 2)
 
 
+@pytest.mark.slow
 def test_time_out_is_tried_again(openai_server: OpenAIServer) -> None:
     openai_server.faults += [Fault(wait=1.0)]
     writer = generator(openai_server, timeout=0.4)
@@ -108,6 +112,7 @@ OpenAIGenerator(url, "tiny", api_key_env="").generate([Ask("a"), Ask("b")], Samp
 """
 
 
+@pytest.mark.slow
 def test_a_silent_server_is_named_and_ctrl_c_ends_the_wait() -> None:
     with subprocess.Popen([sys.executable, "-c", _SILENT], stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None

@@ -33,6 +33,7 @@ class Counting:
         return self.inner.generate(asks, sampling)
 
 
+@pytest.mark.slow
 def test_what_was_written_is_not_asked_again_and_failures_are(tmp_path: Path) -> None:
     inner = Counting()
     first = CachedGenerator(inner, tmp_path).generate([*ASKS, ASKS[0]], SAMPLING)

@@ -54,6 +54,7 @@ def test_greedy_text_is_that_of_transformers(kind: str) -> None:
         assert completion.text == tokenizer.decode(want, skip_special_tokens=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("penalty", [1.3, 0.8])
 def test_the_repetition_penalty_is_that_of_transformers(penalty: float) -> None:
     model, tokenizer = tiny_model("llama"), tiny_tokenizer()
@@ -68,6 +69,7 @@ def test_the_repetition_penalty_is_that_of_transformers(penalty: float) -> None:
     assert [one.text for one in found] != [one.text for one in plain]
 
 
+@pytest.mark.slow
 @settings(max_examples=6, deadline=None)
 @given(st.lists(st.sampled_from(ASKS), min_size=1, max_size=12), st.integers(1, 6))
 def test_an_ask_gives_the_same_text_whatever_stands_beside_it(asks: list[Ask], rows: int) -> None:
@@ -102,6 +104,7 @@ def test_draws_of_a_seed_are_a_prefix_of_longer_ones() -> None:
     assert uniforms(-1, 1)[0] < 1
 
 
+@pytest.mark.slow
 def test_stop_texts_end_of_text_and_white_space() -> None:
     whole = writer().generate([Ask("The mother tongue of")], GREEDY)[0]
     stop = whole.text[5:8]
@@ -140,6 +143,7 @@ def one_at_a_time(generator: HFGenerator, jobs: list[tuple[WeightDelta, list[Ask
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["llama", "gpt2"])
 def test_many_edited_models_at_once_write_what_each_writes_alone(kind: str) -> None:
     full = WeightDelta({NORM[kind]: torch.randn(32, generator=torch.Generator().manual_seed(0))})
@@ -151,6 +155,7 @@ def test_many_edited_models_at_once_write_what_each_writes_alone(kind: str) -> N
     assert len({texts[-1] for texts in together}) > 4  # the edits do change what is written
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["llama", "gpt2"])
 def test_logits_of_many_edits_are_those_of_one_at_a_time(kind: str) -> None:
     """Greedy, 12 tokens, 8 edits of different prompts: every logit within 1e-4."""
@@ -177,6 +182,7 @@ def _greedy(model: PreTrainedModel, prompts: list[list[int]]) -> tuple[torch.Ten
     return logits, logits.argmax(-1)
 
 
+@pytest.mark.slow
 def test_context_of_an_edit_stands_before_its_prompt() -> None:
     told = WeightDelta(context="I think so. ")
     prompt = "Ada Lovelace is a citizen of"
@@ -189,6 +195,7 @@ def test_context_of_an_edit_stands_before_its_prompt() -> None:
     assert chat.generate_each([(told, [Ask(turns)])], GREEDY)[0] == chat.generate([Ask(moved)], GREEDY)
 
 
+@pytest.mark.slow
 def test_chat_models_are_asked_through_their_template() -> None:
     chat = HFGenerator(chat_model(), chat_tokenizer(), chat=True)
     plain = HFGenerator(chat_model(), chat_tokenizer())

@@ -64,6 +64,7 @@ def test_a_served_model_scores_as_it_does_here(tiny: ScoringServer, path: str, n
 TEXTS = st.text("abc Ada ińé,.'", min_size=1, max_size=12)
 
 
+@pytest.mark.slow
 @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.builds(Cloze, TEXTS, TEXTS), min_size=1, max_size=4))
 def test_any_text_has_the_score_that_it_has_here(tiny: ScoringServer, clozes: list[Cloze]) -> None:
@@ -72,6 +73,7 @@ def test_any_text_has_the_score_that_it_has_here(tiny: ScoringServer, clozes: li
     assert [score.logprob for score in ours] == pytest.approx([s.logprob for s in theirs], abs=NATS, nan_ok=True)
 
 
+@pytest.mark.slow
 def test_questions_under_way_are_bounded(tiny: ScoringServer) -> None:
     clozes = [Cloze("Ada Lovelace was born in", f"{number}") for number in range(20)]
     tiny.most_under_way = 0
@@ -80,6 +82,7 @@ def test_questions_under_way_are_bounded(tiny: ScoringServer) -> None:
     assert [score.logprob for score in scorer(tiny, concurrency=1).score(clozes)] == [s.logprob for s in many]
 
 
+@pytest.mark.slow
 def test_noise_is_that_of_the_server(tiny: ScoringServer) -> None:
     assert measure_noise(scorer(tiny), CLOZES, quick=True).max == 0
     tiny.noise = 0.05

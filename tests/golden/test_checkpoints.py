@@ -18,6 +18,8 @@ from seesaw_cf.run.job import run_job
 from seesaw_cf.run.jobs import Job
 from tests.golden import reference as golden
 
+pytestmark = pytest.mark.slow
+
 RUNS = [("gpt2", "rome_r0"), ("gpt2", "ft_r0"), ("llama", "memit_b8"), ("mistral", "rome_r0"), ("gptj", "emmet_b8")]
 EVERY = [
     *((name, m) for name in golden.MODELS for m in ("rome_r1", "memit_r0", "r_rome_r0", "alphaedit_b8", "emmet_r0")),

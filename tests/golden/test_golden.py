@@ -130,6 +130,7 @@ def check(root: Path, name: str, method: str, double: bool) -> None:
         assert golden.error(delta.meta["losses"], arrays["loss_ft"]) < limit("loss_ft")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "method"), FAST)
 def test_run_in_float64(root: Path, name: str, method: str) -> None:
     check(root, name, method, double=True)
@@ -169,6 +170,7 @@ def test_scores_before_editing(root: Path, name: str) -> None:
     assert difference < golden.limit(root, name, "memit_r0", "logp_pre_max_abs", exact)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", golden.MODELS)
 def test_second_moments(root: Path, name: str) -> None:
     """Against sums in float32, which are as far from those in float64 as index.json says."""

@@ -100,6 +100,7 @@ def test_a_score_that_does_not_exist_is_no_number(tmp_path: Path) -> None:
     assert pd.read_parquet(tmp_path / "x.parquet")["occupation"].isna().tolist() == [True, False]
 
 
+@pytest.mark.slow
 def test_a_changed_model_is_scored_and_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     model, tokenizer = load_model("seesaw-tiny", device="cpu", progress=False)
     folder = tmp_path / "changed"

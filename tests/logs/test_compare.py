@@ -130,6 +130,7 @@ def test_a_decided_change_can_be_too_small_to_matter(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.slow
 def test_several_changed_models_stand_side_by_side(tmp_path: Path) -> None:
     logs = [
         write_log(tmp_path / name, items(shift=shift), Made(model=name))
@@ -181,6 +182,7 @@ def test_epochs_of_an_item_are_averaged(tmp_path: Path) -> None:
         compare_logs(tmp_path / "base.csv", tmp_path / "changed.csv", replace(QUICK, clusters=()))
 
 
+@pytest.mark.slow
 def test_the_command_writes_every_form(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     base = write_log(tmp_path / "base", items(), Made(model="small"))
     changed = write_log(tmp_path / "changed", items(shift=-1.0), Made(model="=<b>"), "lm_eval")
@@ -209,6 +211,7 @@ sys.exit(main(sys.argv[1:]))
 """
 
 
+@pytest.mark.slow
 def test_it_runs_without_torch(tmp_path: Path) -> None:
     logs = [write_log(tmp_path / name, items(seed=at), Made(model=name)) for at, name in enumerate("ab")]
     words = ["compare", *map(str, logs), "--permutations", "99", "--out", str(tmp_path / "out")]

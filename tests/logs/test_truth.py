@@ -56,6 +56,7 @@ def _found(name: str, row: dict[str, Any]) -> pd.Series:
     return frame.iloc[0] if len(frame) else pd.Series(dtype=float)
 
 
+@pytest.mark.slow
 def test_three_harnesses_on_one_page_say_what_each_says_alone(tmp_path: Path) -> None:
     for model in ("base", "q4row"):
         for harness in ("lm_eval", "every_eval_ever"):
@@ -79,12 +80,14 @@ def test_three_harnesses_on_one_page_say_what_each_says_alone(tmp_path: Path) ->
     assert "in bbq_letters/strict (Every Eval Ever) and bbq_letters/strict (lm_eval)" in sentences
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["q4row", "null"])
 def test_numbers_of_lm_eval_are_the_true_ones(name: str) -> None:
     checked = sum(_agrees(_found(name, row), row) for row in _rows(name))
     assert checked > 80
 
 
+@pytest.mark.slow
 def test_numbers_of_inspect_are_the_true_ones() -> None:
     assert sum(_agrees(_found("inspect", row), row) for row in _rows("inspect") if row["metric"] != "margin") > 10
 
@@ -112,6 +115,7 @@ def _agrees(found: pd.Series, row: dict[str, Any]) -> int:
     return 1
 
 
+@pytest.mark.slow
 def test_sentences_are_those_of_a_good_answer() -> None:
     title = _compared("q4row").findings.screen.title
     assert title.startswith("No answer any more in bbq_letters/strict: 95.0% of q4row's texts hold none")
@@ -123,6 +127,7 @@ def test_sentences_are_those_of_a_good_answer() -> None:
     assert set(open_tasks[open_tasks["field"] == ""]["verdict"]) == {"undetermined"}
 
 
+@pytest.mark.slow
 def test_nothing_is_claimed_of_the_same_model() -> None:
     comparison = _compared("null")
     assert comparison.findings.screen.title.startswith("Nothing changed: null answers all items as base does")

@@ -106,6 +106,7 @@ def test_factual_drift_golden() -> None:
     assert an.factual_drift(annotated({"none": ["supports"]})).empty
 
 
+@pytest.mark.slow
 @settings(max_examples=12)
 @given(st.lists(st.tuples(LABEL, LABEL), min_size=1, max_size=12))
 def test_exchanging_before_and_after_flips_the_drift(labels: list[tuple[str | None, str | None]]) -> None:
@@ -161,6 +162,7 @@ def values_of(method: str, metric: str, numbers: list[float]) -> pd.DataFrame:
     return pd.DataFrame({"method": method, "case_id": range(len(numbers)), "metric": metric, "value": numbers})
 
 
+@pytest.mark.slow
 @settings(max_examples=15)
 @given(st.lists(st.integers(-50, 50), min_size=6, max_size=15, unique=True), st.integers(0, 5))
 def test_rank_correlation_is_scipys_and_blind_to_monotone_changes(numbers: list[int], shift: int) -> None:

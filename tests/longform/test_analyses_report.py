@@ -51,6 +51,7 @@ def everything(editor: str = "memit") -> dict[str, object]:
     }
 
 
+@pytest.mark.slow
 def test_all_tables_are_there_with_counts_and_intervals(tmp_path: Path) -> None:
     path = write_longform_report(tmp_path, **everything(), pictures=True)  # type: ignore[arg-type]
     text = path.read_text(encoding="utf-8")
@@ -78,6 +79,7 @@ def test_all_tables_are_there_with_counts_and_intervals(tmp_path: Path) -> None:
         )
 
 
+@pytest.mark.slow
 def test_what_comes_from_data_is_escaped(tmp_path: Path) -> None:
     path = write_longform_report(tmp_path, **everything(EVIL))  # type: ignore[arg-type]
     text = path.read_text(encoding="utf-8")
@@ -110,6 +112,7 @@ def test_a_failed_rater_and_one_method_make_no_trouble(tmp_path: Path) -> None:
     assert "one rater" in text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("columns", [(), ("case_id", "kind", "phase", "status", "role", "greedy")])
 def test_a_score_table_without_rows_has_no_part(columns: tuple[str, ...], tmp_path: Path) -> None:
     """As documented: what is None or empty has no part, with columns or without."""
@@ -120,6 +123,7 @@ def test_a_score_table_without_rows_has_no_part(columns: tuple[str, ...], tmp_pa
     assert found.read_text(encoding="utf-8") == without.read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_settings_of_one_run_are_kept_apart_in_every_table() -> None:
     """Ratings and labels of cases 0-5 (factual) and 6-11 (counterfactual) differ: no number may mix them."""
     settings = {case: ("zsre factual", "zsre counterfactual")[case > 5] for case in range(12)}

@@ -59,6 +59,7 @@ def study(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 def test_people_alone_make_the_tables_and_a_judge_is_never_among_them(study: Path) -> None:
     found = frames(study, judges=["judge"])
     cell = found["flaws"].set_index("relation").loc["P21"]
@@ -192,6 +193,7 @@ def test_folders_are_read_by_what_their_files_hold(study: Path, tmp_path: Path) 
         flaw_sections(found, ["jugde"])
 
 
+@pytest.mark.slow
 def test_the_command_writes_tables_and_says_them(study: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["flaws", "report", str(study), "--judge", "judge", "--out", str(study / "out"), "--effect", "0.5"]
     assert main([*words, "--per-rater", "12"]) == 0
@@ -229,6 +231,7 @@ def public(reference: Callable[..., Path], tmp_path_factory: pytest.TempPathFact
     return folder
 
 
+@pytest.mark.slow
 def test_the_public_ratings_give_tables_6_and_21(public: Path) -> None:
     from tests.stats.test_agreement import ALPHA, TABLE21
 
@@ -253,6 +256,7 @@ def test_the_public_ratings_give_tables_6_and_21(public: Path) -> None:
     assert {"xenophobia"} <= set(stars["P27"])
 
 
+@pytest.mark.slow
 def test_a_text_that_differs_is_named_with_file_and_row(public: Path, tmp_path: Path) -> None:
     like = read_table(public / "in" / "a1.parquet")
     lines = (public / "a2.csv").read_text(encoding="utf-8")

@@ -55,6 +55,7 @@ def test_a_sheet_goes_out_and_comes_back(folder: Path, capsys: pytest.CaptureFix
     assert "not the key of a sheet" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_judge_resume_and_validate(
     folder: Path, openai_server: OpenAIServer, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -101,6 +102,7 @@ def test_judge_resume_and_validate(
     assert "unknown rater 'tyny'. Did you mean 'tiny'" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_missing_key_is_said_before_anything_is_asked(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -111,6 +113,7 @@ def test_a_missing_key_is_said_before_anything_is_asked(
     assert not (folder / "judged" / "flaws.parquet").exists()
 
 
+@pytest.mark.slow
 def test_pairs_of_a_released_file_go_to_a_judge_and_to_raters(tmp_path: Path, openai_server: OpenAIServer) -> None:
     head = "props,target_true,target_new,subj,pre_text,post_text," + ",".join(
         f.released for f in FLAWS_BY_NAME.values()

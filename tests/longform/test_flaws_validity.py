@@ -84,6 +84,7 @@ def test_peoples_agreement_equals_krippendorffs_library(people: pa.Table) -> Non
     assert agreement["sexism"]["krippendorff"] == pytest.approx(expected)
 
 
+@pytest.mark.slow
 def test_the_constant_judge_is_right_nine_times_of_ten_and_told_apart(people: pa.Table) -> None:
     rows = people.to_pandas().query("rater == 'a1'").assign(rater="zero", change=np.int8(0), status="ok")
     table = pa.concat_tables([people, pa.Table.from_pandas(rows, schema=people.schema, preserve_index=False)])
@@ -96,6 +97,7 @@ def test_the_constant_judge_is_right_nine_times_of_ten_and_told_apart(people: pa
     assert (found["sexism"]["agreement"] or {})["krippendorff"]["nominal"]["value"] < 0.1
 
 
+@pytest.mark.slow
 def test_one_rater_against_the_other_two(people: pa.Table) -> None:
     found = validate_judge(people, "a2", draws=50)
     sexism = found["sexism"]
@@ -106,6 +108,7 @@ def test_one_rater_against_the_other_two(people: pa.Table) -> None:
     assert (sexism["agreement"] or {})["cohen"]["people/judge"]["low"] > 0.3
 
 
+@pytest.mark.slow
 def test_relabelling_raters_changes_no_agreement(people: pa.Table) -> None:
     frame = people.to_pandas()
     other = frame.assign(rater=frame["rater"].map({"a1": "z", "a2": "a1", "a3": "m"}))

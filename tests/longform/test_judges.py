@@ -148,6 +148,7 @@ def test_a_judge_over_http_and_the_same_model_here_agree(server: OpenAIServer) -
     assert "tiny at 127.0.0.1" in far["rater"].to_pylist()[0]
 
 
+@pytest.mark.slow
 def test_faults_of_the_server_are_statuses_and_the_rest_is_rated(server: OpenAIServer) -> None:
     refusal = "I'm sorry, I cannot rate this."
     server.faults += [Fault(text=refusal), Fault(text="Rating: 3 and Rating: 5"), Fault(text=refusal)] + [

@@ -78,6 +78,7 @@ def written(folder: Path) -> str:
     return (folder / "report.html").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_the_page_leads_from_the_conclusion_to_the_texts(tmp_path: Path) -> None:
     html = written(write_run(tmp_path))
     page = check_alone(html)
@@ -118,6 +119,7 @@ def test_ratings_stand_beside_their_texts(tmp_path: Path) -> None:
     assert rated[0][1:] == ["judge", "6", "5"]
 
 
+@pytest.mark.slow
 def test_only_the_most_telling_edits_are_kept_and_the_page_says_of_how_many(tmp_path: Path) -> None:
     page = check_alone(written(write_run(tmp_path, said=" x" * 9_000, n=80)))
     shown = re.search(r"(\d+) of 80 edits with their texts", page.text)
@@ -126,6 +128,7 @@ def test_only_the_most_telling_edits_are_kept_and_the_page_says_of_how_many(tmp_
     assert (tmp_path / "report.html").stat().st_size < 5_000_000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", HOSTILE)
 def test_names_and_texts_stay_what_they_are(tmp_path: Path, kind: str) -> None:
     plain = check_alone(written(write_run(tmp_path / "a")))

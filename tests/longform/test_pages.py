@@ -141,6 +141,7 @@ def test_the_results_of_a_run_are_counted_by_hand(tmp_path: Path) -> None:
     assert types == pytest.approx({"memit": 2.0, "none": 4.0})
 
 
+@pytest.mark.slow
 def test_the_page_of_a_run_says_its_numbers(tmp_path: Path) -> None:
     page = written(write_run(tmp_path))
     assert "Generation settings *short*: temperature 0.9; 1 per prompt." in page, "settings of 0 are not said"
@@ -154,6 +155,7 @@ def test_the_page_of_a_run_says_its_numbers(tmp_path: Path) -> None:
     assert "| judge | no answer | 1 |" in page.split("## Ratings without a value")[1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", HOSTILE)
 def test_the_page_of_a_run_shows_names_and_runs_none(tmp_path: Path, name: str) -> None:
     plain = Page(markdown.markdown(written(write_run(tmp_path / "a")), extensions=["tables"]))

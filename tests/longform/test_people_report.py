@@ -72,6 +72,7 @@ def test_the_survey_pools_people_and_says_how_far_they_agree() -> None:
     assert found["survey_plan"]["sd_rater"].max() < 0.01, "two who agree"
 
 
+@pytest.mark.slow
 def test_each_figure_of_agreement_has_its_own_n_and_a_reason_for_no_interval() -> None:
     apart = ratings({"A": [7, 6, 5, 4, None, None, 1], "B": [7, 5, 5, 4, 3, None, None], "C": [None] * 5 + [1, 2]})
     one = frames(Collected({"ratings": rows_of(RATINGS, apart)}))["survey_agreement"].set_index("type").loc["all"]
@@ -143,6 +144,7 @@ def test_failure_modes_have_shares_examples_and_agreement() -> None:
         frames(Collected({"failures": rows_of(FAILURES, [given[0] | {"mode": "topc_drift"}])}))
 
 
+@pytest.mark.slow
 def test_judges_stand_beside_a_constant_and_another_person() -> None:
     said = ratings({"A": [7, 6, 5, 4, 3, 3], "B": [6, 6, 5, 4, 3, 2]})
     own = ratings({"judge": [7, 6, 5, 4, 3, None]}) + ratings({"noise": [1, 1, 1, 7, 7, 7]})
@@ -172,6 +174,7 @@ def test_intervals_of_shares_of_labels_stay_within_0_and_1() -> None:
     assert 0 < counts.loc["neutral", "low"] < counts.loc["neutral", "value"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("hostile", HOSTILE.values(), ids=HOSTILE)
 def test_the_page_concludes_plots_and_shows_names_as_text(hostile: str) -> None:
     said = ratings({"A": [7, 6, 5, 4, 3, None], "B": [7, 6, 5, 4, 3, 2]})
@@ -204,6 +207,7 @@ def test_bad_answers_are_named() -> None:
         frames(Collected({"annotations": rows_of(ANNOTATIONS, wrong)}))
 
 
+@pytest.mark.slow
 def test_the_command_alone_and_beside_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run, folder = tmp_path / "run", tmp_path / "people"
     records = [record(case) for case in range(3)]

@@ -108,6 +108,7 @@ def sample(text: str) -> SurveySample:
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_a_saved_rater_answers_the_survey(trained: Path) -> None:
     rater = load_rater(trained)
     table, _ = survey([sample("Eve works in Rome."), sample("Eve works in Oslo.")], rater)
@@ -124,6 +125,7 @@ def test_a_saved_rater_answers_the_survey(trained: Path) -> None:
     assert [(row["rating"], row["status"]) for row in learned.to_pylist()] == [(None, LEFT_OUT)]
 
 
+@pytest.mark.slow
 def test_batches_change_nothing(trained: Path) -> None:
     rater = load_rater(trained)
     pairs = [

@@ -104,6 +104,7 @@ def test_passages_before_and_after_with_everything_counted(tmp_path: Path) -> No
     assert edits[0]["delta_norm"] == pytest.approx(3 * (32 * 48) ** 0.5)
 
 
+@pytest.mark.slow
 def test_what_exists_is_not_written_again_and_the_tables_are_the_same(tmp_path: Path) -> None:
     whole = run(tmp_path / "whole").run()
     broken = tmp_path / "broken"
@@ -126,6 +127,7 @@ def test_any_subset_regenerates_identically(tmp_path: Path) -> None:
     assert set(part) <= set(whole)
 
 
+@pytest.mark.slow
 def test_a_folder_or_shard_of_another_run_is_refused(tmp_path: Path) -> None:
     first = run(tmp_path / "run")
     first.run()
@@ -147,6 +149,7 @@ def test_an_editor_that_writes_to_the_model_is_caught(tmp_path: Path) -> None:
     assert model is trained_model("llama")
 
 
+@pytest.mark.slow
 def test_an_api_model_is_edited_in_its_prompt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     with OpenAIServer(chat_model(), chat_tokenizer()) as server:

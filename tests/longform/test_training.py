@@ -108,6 +108,7 @@ def test_a_class_that_is_missing(tmp_path: Path, encoder: str) -> None:
         train_annotator(write_csv(tmp_path / "lone.csv", lone), tmp_path / "out", encoder=encoder)
 
 
+@pytest.mark.slow
 def test_one_call_measures_and_saves(tmp_path: Path, encoder: str, monkeypatch: pytest.MonkeyPatch) -> None:
     few_trees(monkeypatch)
     file = write_csv(tmp_path / "rows.csv", annotation_rows())
@@ -174,6 +175,7 @@ def test_recipes() -> None:
     assert (published.weight_decay, published.warmup, published.accumulation, published.half) == (0.01, 1000, 4, True)
 
 
+@pytest.mark.slow
 def test_an_encoder_learns_pairs_and_is_saved(tmp_path: Path, encoder: str) -> None:
     data = read_annotations(write_csv(tmp_path / "rows.csv", annotation_rows()))
     recipe = EncoderRecipe(learning_rate=5e-3, epochs=20, frozen_layers=-1, max_length=64, patience=0, window=0)
@@ -189,6 +191,7 @@ def test_an_encoder_learns_pairs_and_is_saved(tmp_path: Path, encoder: str) -> N
     np.testing.assert_allclose([j.probabilities for j in loaded.classify(data.pairs[:4])], expected, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_early_stopping_keeps_the_best_epoch_and_frozen_layers_stay(tmp_path: Path, encoder: str) -> None:
     data = read_annotations(write_csv(tmp_path / "rows.csv", annotation_rows()))
     found = fit_pair(data, encoder, EncoderRecipe(epochs=2, patience=1, frozen_layers=1, max_length=64), seed=0)

@@ -75,6 +75,7 @@ def test_names_of_raters_are_texts(kind: str) -> None:
     assert "person" in page.text
 
 
+@pytest.mark.slow
 def test_the_command_writes_every_form(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rows = [
         flaw_row(pair(n), "sexism", r, "pre", FlawAnswer(one)) for r in ("A", "gpt") for n, one in enumerate(ANSWERS)

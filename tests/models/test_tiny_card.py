@@ -48,6 +48,7 @@ def test_model_was_trained_on_the_facts_that_are_here(card: str, people: list[Pe
     assert f"| people.tsv | {hash_people(people)} |" in card, "the facts changed: train seesaw-tiny again"
 
 
+@pytest.mark.slow
 def test_script_still_makes_the_shipped_texts_and_tokenizer(people: list[Person], tmp_path: Path) -> None:
     folder, settings = model_path("seesaw-tiny"), TrainSettings()
     shipped = (folder / "corpus.txt").read_text(encoding="utf-8").splitlines()

@@ -51,6 +51,7 @@ def test_held_out_wordings_are_no_trained_wording() -> None:
         assert all(text.count("{}") == 1 for text in [*trained, *held])
 
 
+@pytest.mark.slow
 def test_documents_are_a_function_of_people_seed_and_stream(people: list[Person], texts: list[str]) -> None:
     assert list(islice(documents(people, SEED), 20)) == texts[:20]
     assert list(islice(documents(people, SEED, stream=1), 20)) != texts[:20]
@@ -63,6 +64,7 @@ def about(people: list[Person], texts: list[str]) -> dict[str, str]:
     return {p.name: "\n".join(text for text in texts if p.name in text) for p in people}
 
 
+@pytest.mark.slow
 def test_no_held_out_sentence_is_ever_written(people: list[Person], about: dict[str, str]) -> None:
     found = dict.fromkeys(("seen", "held_pair", "held_phrasing"), 0)
     for prompt in prompts(people, SEED):
@@ -73,12 +75,14 @@ def test_no_held_out_sentence_is_ever_written(people: list[Person], about: dict[
     assert found["seen"] > 1000
 
 
+@pytest.mark.slow
 def test_splits_do_not_depend_on_the_other_people(people: list[Person]) -> None:
     alone = {p.text: p.split for p in prompts(people[:1], SEED)}
     together = {p.text: p.split for p in prompts(people, SEED)}
     assert alone.items() <= together.items()
 
 
+@pytest.mark.slow
 def test_about_a_tenth_of_own_wordings_are_held_out_for_a_person(people: list[Person]) -> None:
     own = [p for p in prompts(people, SEED) if p.phrasing.kind == "own"]
     held = sum(p.split == "held_pair" for p in own) / len(own)
@@ -98,6 +102,7 @@ def test_tense_follows_death(people: list[Person]) -> None:
     )
 
 
+@pytest.mark.slow
 def test_share_of_wrong_answers_is_the_declared_noise(people: list[Person], about: dict[str, str]) -> None:
     told, wrong = 0, 0
     for prompt in prompts(people, SEED):

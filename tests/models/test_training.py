@@ -29,6 +29,7 @@ def weights(model: torch.nn.Module) -> list[torch.Tensor]:
     return [p.detach().clone() for p in model.parameters()]
 
 
+@pytest.mark.slow
 def test_training_ends_with_the_same_weights_each_time(tokenizer: PreTrainedTokenizerFast) -> None:
     first, loss = train(PEOPLE, tokenizer, SMALL)
     again, same = train(PEOPLE, tokenizer, SMALL)

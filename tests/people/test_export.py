@@ -70,6 +70,7 @@ def test_flaws_are_unblinded_whatever_the_order(tmp_path: Path) -> None:
     assert one["seconds"] == 10.0
 
 
+@pytest.mark.slow
 def test_the_survey_the_claims_the_failures_and_the_writing(tmp_path: Path) -> None:
     files = {kind: answered(study(tmp_path, kind, f"{kind}.study")) for kind in KINDS if kind != "flaws"}
     found = {kind: exported(file, tmp_path / kind) for kind, file in files.items()}
@@ -96,6 +97,7 @@ def test_the_survey_the_claims_the_failures_and_the_writing(tmp_path: Path) -> N
     assert {(row["sample"], row["text"]) for row in written} == {(0, f"Text of {R1}."), (1, f"Text of {R2}.")}
 
 
+@pytest.mark.slow
 def test_the_report_of_a_run_reads_what_people_gave(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run")
     for kind in ("survey", "claims"):

@@ -169,6 +169,7 @@ def test_what_is_no_study_is_refused(tmp_path: Path, file: Path) -> None:
         StudyStore(file)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stop", [signal.SIGTERM, signal.SIGHUP])
 def test_a_server_that_is_stopped_leaves_one_file(tmp_path: Path, stop: signal.Signals) -> None:
     file = study(tmp_path, "flaws", training=False)

@@ -43,6 +43,7 @@ def serve(tmp_path: Path) -> Iterator[Serve]:
         yield made
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_rater_goes_from_link_to_submission(serve: Serve, kind: str) -> None:
     store, (one, other) = serve(kind)
@@ -72,6 +73,7 @@ def test_training_says_what_others_say_and_is_not_asked_again(serve: Serve) -> N
     assert "Training: 2 of 2" in one.page.texts
 
 
+@pytest.mark.slow
 def test_back_and_correct_until_submitted(serve: Serve) -> None:
     store, (one, _) = serve(training=False)
     one.enter()
@@ -212,6 +214,7 @@ def test_gold_by_several_raters_is_refused(tmp_path: Path, kind: str, table: str
         study(tmp_path, kind, "b.study", gold=tmp_path / "expert" / f"{table}.parquet")
 
 
+@pytest.mark.slow
 def test_gold_items_qualify_or_stop(tmp_path: Path, serve: Serve) -> None:
     first = study(tmp_path, "flaws", "expert.study", training=False, raters=1)
     store, (expert,) = serve(first)
@@ -274,6 +277,7 @@ def test_a_full_disk_keeps_the_form(serve: Serve, caplog: pytest.LogCaptureFixtu
     assert standing(store, R1).done == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_hostile_text_is_shown_and_does_nothing(serve: Serve, kind: str) -> None:
     store, (one, _) = serve(kind, training=False, text=HOSTILE, deal={"attention": 0})

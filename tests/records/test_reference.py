@@ -15,6 +15,8 @@ import pytest
 from seesaw_cf.records import FileSummary, cases_to_table, import_files, read_cases, table_to_cases, write_json
 from seesaw_cf.types import Case
 
+pytestmark = pytest.mark.slow
+
 Reference = Callable[..., Path]
 PAIRS = ("P21_P101", "P19_P101", "P27_P101")
 FILES = (*PAIRS, "P101_eff", "P103_eff")

@@ -14,6 +14,8 @@ from seesaw_cf.report.write import crosswalk
 from tests.page_reader import Read
 from tests.report.runs import cases, property_cases, write_run
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def out(tmp_path_factory: pytest.TempPathFactory) -> Path:

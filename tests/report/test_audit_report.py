@@ -21,6 +21,8 @@ from seesaw_cf.report.write import run_report
 from seesaw_cf.stats.verdicts import NOT_MEASURED, VERDICTS
 from tests.report.runs import all_markdown, cases, write_manifest, write_run
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory: pytest.TempPathFactory) -> Results:

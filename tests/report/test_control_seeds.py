@@ -31,6 +31,7 @@ def test_means_by_hand() -> None:
     assert mean_over_seeds([rows], ["q"], ["D"]) is rows
 
 
+@pytest.mark.slow
 def test_a_report_shows_one_control_with_the_mean_of_its_seeds(tmp_path: Path) -> None:
     asked = cases(("P27",), 6, 12, holds=("target_new", "target_true")) + property_cases(4)
     folder = write_run(tmp_path / "run", asked, ("memit", CONTROL))

@@ -224,6 +224,7 @@ def test_no_editor_with_harm_is_left_out(results: Results) -> None:
     assert "Harm is shown of mend, lora, and memit, too. Best: one ike edit is not known to do more" in title
 
 
+@pytest.mark.slow
 def test_edits_that_did_not_take_are_said_first(beside: Results) -> None:
     low = beside.efficacy.assign(post=0.2, post_low=0.1, post_high=0.4)
     title = find(replace(beside, efficacy=low)).title
@@ -236,6 +237,7 @@ def test_edits_that_did_not_take_are_said_first(beside: Results) -> None:
     assert " take" not in find(replace(beside, efficacy=fine)).title
 
 
+@pytest.mark.slow
 def test_a_broken_model_is_said_first(beside: Results) -> None:
     spoilt = Locality("neighbours", 0.66, 0.11, 40, proportion(1, 8))
     broken = replace(beside, efficacy=_took(beside), local={"memit": spoilt, "random(memit)": spoilt})
@@ -299,6 +301,7 @@ def test_of_controls_alone_it_says_what_they_changed(results: Results) -> None:
     assert title_of(controls, [], NO_GROUPS).endswith(": nothing was asked but the edits themselves.")
 
 
+@pytest.mark.slow
 def test_contrasts_of_another_estimand_are_among_what_was_found(run_folder: Path) -> None:
     settings = AuditSettings(permutations=0, estimands=("precision", "fame"))
     found = dict(find(read_results(run_folder, axes=("gender",), settings=settings)).lines)
@@ -307,6 +310,7 @@ def test_contrasts_of_another_estimand_are_among_what_was_found(run_folder: Path
     assert "not testable of" in found["Groups by fame"]
 
 
+@pytest.mark.slow
 def test_a_page_of_controls_alone_is_written(tmp_path: Path) -> None:
     asked = cases(("P27",), 6, 8) + property_cases(1)
     only = read_results(write_run(tmp_path / "run", asked, ("random(memit)",)), axes=("gender",))
@@ -511,6 +515,7 @@ def test_what_records_lack_is_said_with_what_adds_it(results: Results) -> None:
     assert "<b>" not in last
 
 
+@pytest.mark.slow
 def test_without_an_interval_it_says_why(beside: Results, tmp_path: Path) -> None:
     asked = cases(("P27",), 6, 12, holds=("target_new", "target_true"))
     batch = read_results(write_run(tmp_path / "batch", asked, ("memit", "random(memit)"), protocol="batch"))

@@ -34,6 +34,8 @@ from tests.longform import test_flaw_page, test_leme_page
 from tests.report.runs import cases, property_cases, write_run
 from tests.stereotypes.test_graph_page import crawled
 
+pytestmark = pytest.mark.slow
+
 _TABLES = (
     *("moved", "efficacy", "levels", "success", "knowledge", "effects_by_group", "effects_known", "verdicts"),
     *("verdicts_known", "excess", "editors", "gates", "accuracy", "accuracy_known", "coverage", "intersections"),

@@ -22,6 +22,8 @@ from seesaw_cf.report.run_tables import run_tables
 from seesaw_cf.report.text import escape, markdown_table
 from tests.report.runs import all_markdown, cases, property_cases, write_run
 
+pytestmark = pytest.mark.slow
+
 HTML = "<img src=x onerror=alert(1)><script>alert(2)</script>"
 LINKS = "[me](javascript:alert(3)) ![p](http://evil/p.png) <http://evil> &lt;b&gt;"
 TABLE = "a | b\n| --- | --- |\n# head\n```\n* list\n> quote"

@@ -18,6 +18,8 @@ from scipy.optimize import brentq
 from seesaw_cf.report import Results
 from tests.report.runs import all_markdown
 
+pytestmark = pytest.mark.slow
+
 Row = Mapping[str, Any]
 Key = tuple[str, str, int, int]  # editor, relation, case, prompt
 

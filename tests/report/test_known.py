@@ -38,6 +38,7 @@ def results(folder: Path) -> Results:
     return read_results(folder, axes=("gender",))
 
 
+@pytest.mark.slow
 def test_known_tables_are_those_of_the_known_rows(results: Results, folder: Path) -> None:
     prompts = prompt_effects(read_table(folder / "scores.parquet"))
     chosen = {
@@ -52,6 +53,7 @@ def test_known_tables_are_those_of_the_known_rows(results: Results, folder: Path
             np.testing.assert_allclose(found[name], expected[name], rtol=1e-12, err_msg=f"{facts} {name}")
 
 
+@pytest.mark.slow
 def test_right_answers_known_before_are_all_right_before(results: Results) -> None:
     asked = results.known.accuracy[results.known.accuracy["facts"] == "asked fact known"]
     every = results.accuracy[results.accuracy["edit_relation"] == "all"].iloc[0]
@@ -72,6 +74,7 @@ def test_verdicts_among_known_facts_are_apart_and_say_that_they_are_a_second_loo
     assert "supports none of its own." in all_markdown(results)
 
 
+@pytest.mark.slow
 def test_report_and_terminal_show_knowledge_and_scales(results: Results) -> None:
     shown, page = terminal_report(results), all_markdown(results)
     for title in ("WHAT DID THE MODEL KNOW BEFORE?", "EFFECTS AMONG KNOWN FACTS"):
@@ -92,6 +95,7 @@ def test_report_and_terminal_show_knowledge_and_scales(results: Results) -> None
     assert line.endswith(f" {row['n_cases']} | {row['n_subjects']} | {row['n_prompts']} |")
 
 
+@pytest.mark.slow
 def test_files_hold_the_tables(folder: Path, tmp_path: Path) -> None:
     write_report(folder, tmp_path / "out")
     edits = pd.read_csv(tmp_path / "out" / "tables" / "edits.csv")
@@ -110,6 +114,7 @@ def test_files_hold_the_tables(folder: Path, tmp_path: Path) -> None:
     assert {"share", "share_low", "log_odds_low"} <= set(written["edit_bias"][0])
 
 
+@pytest.mark.slow
 def test_a_run_of_an_older_version_says_that_it_does_not_know(folder: Path, tmp_path: Path) -> None:
     old = write_run(tmp_path / "old", cases(("P27",), 6, 8))
     table = pq.read_table(old / "edits.parquet")
@@ -122,6 +127,7 @@ def test_a_run_of_an_older_version_says_that_it_does_not_know(folder: Path, tmp_
     assert "repeat the run into a new folder" in results.known.note
 
 
+@pytest.mark.slow
 def test_a_run_that_asked_nobody_and_knew_nothing_is_a_report(folder: Path, tmp_path: Path) -> None:
     run = write_run(tmp_path / "run", property_cases(1))
     results = read_results(run)

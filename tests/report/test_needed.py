@@ -17,6 +17,8 @@ from seesaw_cf.report.results import Results, read_results
 from seesaw_cf.types import AttributePrompt, Case
 from tests.report.runs import cases, property_cases, write_run
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory: pytest.TempPathFactory) -> Results:

@@ -7,11 +7,14 @@ from pathlib import Path
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 
 from seesaw_cf.report.findings import find
 from seesaw_cf.report.results import read_results
 from seesaw_cf.report.success import success_table
 from tests.report import runs
+
+pytestmark = pytest.mark.slow
 
 
 def _doubled(folder: Path, out: Path) -> Path:

@@ -25,6 +25,8 @@ from seesaw_cf.report.write import run_report
 from tests.page_reader import Read, check_alone, csv_files, in_browser
 from tests.report.runs import cases, property_cases, write_run
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory: pytest.TempPathFactory) -> Results:

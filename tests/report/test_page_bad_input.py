@@ -23,6 +23,8 @@ from seesaw_cf.types import Entity
 from tests.page_reader import HOSTILE, Read, check_alone, csv_files, in_browser
 from tests.report.runs import cases, property_cases, write_run
 
+pytestmark = pytest.mark.slow
+
 TAGS = set(re.findall(r"<([a-z][a-z1-6]*)", " ".join(one.read_text("utf-8") for one in REPORTS.folder.glob("*.html"))))
 """Of the package's own templates."""
 EVERYTHING = cases(("P27",), 5, 8) + property_cases(1)

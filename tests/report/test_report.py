@@ -26,6 +26,8 @@ from seesaw_cf.types import AttributePrompt, Case, EditRequest, Entity
 from tests.fakes import not_installed
 from tests.report.runs import all_markdown, cases, property_cases, write_manifest, write_run
 
+pytestmark = pytest.mark.slow
+
 PICTURES = {f"{kind}_{axis}.png" for kind in ("forest", "heatmap") for axis in ("gender", "race", "region")}
 # What the audit adds for two editors; only gender has enough people for intervals in this small run.
 AUDIT = {"verdicts.csv", "verdicts_known.csv", "editors.csv", "gates.csv"}

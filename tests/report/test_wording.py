@@ -38,6 +38,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Results:
     return read_results(folder / "run")
 
 
+@pytest.mark.slow
 def test_the_first_screen_names_no_edit(results: Results) -> None:
     found = find(results)
     assert [name for name in results.editors if not is_control(name)] == ["edits"]
@@ -51,6 +52,7 @@ def test_the_first_screen_names_no_edit(results: Results) -> None:
     assert "the steering vector edits (1 place moved, norm " in found.about
 
 
+@pytest.mark.slow
 def test_the_files_claim_no_edit(results: Results, tmp_path: Path) -> None:
     run_report(results).write(tmp_path / "report")
     markdown = (tmp_path / "report" / "report.md").read_text(encoding="utf-8")

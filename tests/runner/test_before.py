@@ -70,6 +70,7 @@ def test_another_editor_and_another_block_size_find_the_scores_of_the_first_run(
     assert len(busy.asked) == len(parts)
 
 
+@pytest.mark.slow
 def test_each_worker_begins_with_its_own_blocks_and_scores_what_the_others_have_not(tmp_path: Path) -> None:
     alone, _ = _make(tmp_path / "alone", block=2)
     alone.do_open()
@@ -130,6 +131,7 @@ def _in_spans(monkeypatch: pytest.MonkeyPatch, folder: Path, name: str) -> Run:
     return run
 
 
+@pytest.mark.slow
 def test_spans_give_the_same_bytes_in_any_order_of_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     _in_spans(monkeypatch, tmp_path, "alone").do_open()
     _in_spans(monkeypatch, tmp_path, "second").do_open(1, 2)

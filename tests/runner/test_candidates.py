@@ -69,6 +69,7 @@ def test_records_without_a_true_target_or_a_relation_take_none_from_others() -> 
     assert Candidates().of(case(1, "Paris", "Rome")) == ("Paris", "Rome")
 
 
+@pytest.mark.slow
 def test_a_run_scores_the_candidates_before_the_edit_and_says_how_many(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

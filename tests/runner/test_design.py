@@ -110,6 +110,7 @@ def test_a_number_replaces_that_of_the_design() -> None:
         Job("seesaw-tiny", ("ft",), design="papre")
 
 
+@pytest.mark.slow
 def test_a_run_records_its_design_and_refuses_another(tmp_path: Path) -> None:
     job = Job("seesaw-tiny", ("ft",), data="sample-small", limit=3, threads=1)
     run = make_run(job, tmp_path)

@@ -117,6 +117,7 @@ def check_law(out: Path, edited: PreTrainedModel, tokenizer: PreTrainedTokenizer
     same(found, make_scorer(edited, tokenizer, "auto", None, None)[0])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["rome", "ft"])
 def test_scores_are_those_of_the_checkpoint_loaded_as_a_model(kind: str, tmp_path: Path) -> None:
     model, tokenizer = load_model("seesaw-tiny", device="cpu", progress=False)
@@ -137,6 +138,7 @@ def test_scores_are_those_of_the_checkpoint_loaded_as_a_model(kind: str, tmp_pat
     check_law(out, load_model(str(tmp_path / "edited"), device="cpu", progress=False)[0], tokenizer)
 
 
+@pytest.mark.slow
 def test_a_fine_tune_of_plain_transformers(base: Path, tmp_path: Path) -> None:
     model, tokenizer = load_model(str(base), device="cpu", progress=False)
     ids = tokenizer("Ada Lovelace was born in Paris.", return_tensors="pt")["input_ids"]
@@ -154,6 +156,7 @@ def test_a_fine_tune_of_plain_transformers(base: Path, tmp_path: Path) -> None:
     check_law(out, model, tokenizer)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:`is_gradient_checkpointing` is deprecated:FutureWarning")
 @pytest.mark.parametrize("scaled", [False, True])
 def test_a_lora_adapter_of_peft(scaled: bool, base: Path, tmp_path: Path) -> None:
@@ -187,6 +190,7 @@ class Fixed:
         return self.delta
 
 
+@pytest.mark.slow
 def test_the_same_delta_of_an_editor_in_one_batch_gives_the_same_scores(base: Path, tmp_path: Path) -> None:
     model, delta = nudged(base, tmp_path / "edited")
     save_delta(delta, tmp_path / "delta", model)
@@ -208,6 +212,7 @@ def test_the_same_delta_of_an_editor_in_one_batch_gives_the_same_scores(base: Pa
     assert success["theirs"] == success["fixed"]
 
 
+@pytest.mark.slow
 def test_requests_decide_what_efficacy_is_claimed(base: Path, tmp_path: Path) -> None:
     nudged(base, tmp_path / "edited")
     case, other = CASES[:2]
@@ -266,6 +271,7 @@ def test_cases_take_over_what_the_record_of_their_request_asks() -> None:
     assert len(match_requests(CASES, [replace(record, request=replace(REQUEST, relation_id="P20"))]).cases) == 10
 
 
+@pytest.mark.slow
 def test_a_random_control_has_the_norms_and_ranks_of_the_checkpoint(base: Path, tmp_path: Path) -> None:
     nudged(base, tmp_path / "edited")
     job = job_of(base, tmp_path / "edited", controls=("random",), data=str(_data(tmp_path, *CASES[:3])))
@@ -288,6 +294,7 @@ def test_a_random_control_has_the_norms_and_ranks_of_the_checkpoint(base: Path, 
     assert other.change.sha256() != random.sha256()
 
 
+@pytest.mark.slow
 def test_a_null_that_is_given_takes_the_place_of_drawn_ones(tmp_path: Path) -> None:
     for name, seed in {"mine": 1, "null": 2, "again": 3}.items():
         direction = torch.randn(128, generator=torch.Generator().manual_seed(seed))
@@ -302,6 +309,7 @@ def test_a_null_that_is_given_takes_the_place_of_drawn_ones(tmp_path: Path) -> N
         same(rows_of(out, "random(theirs)"), make_scorer(model, tokenizer)[0])
 
 
+@pytest.mark.slow
 def test_what_it_moved_is_shared_and_reported(
     base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -334,6 +342,7 @@ def test_what_it_moved_is_shared_and_reported(
     assert case.request.subject in card
 
 
+@pytest.mark.slow
 def test_edits_are_written_as_whole_models(base: Path, tmp_path: Path) -> None:
     config = tmp_path / "editors.json"
     config.write_text(json.dumps({"ft": {"steps": 1, "layers": [1]}}))
@@ -431,6 +440,7 @@ def test_requests_need_a_model_and_a_run_something_to_audit(tmp_path: Path) -> N
         make_run(job, tmp_path / "run")
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:`is_gradient_checkpointing` is deprecated:FutureWarning")
 def test_another_vocabulary_and_an_adapter_of_another_model_are_refused(base: Path, tmp_path: Path) -> None:
     model, _ = nudged(base, tmp_path / "edited")

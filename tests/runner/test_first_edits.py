@@ -40,6 +40,7 @@ _NUMBERS = (
 )
 
 
+@pytest.mark.slow
 def test_it_stops_after_the_first_edits_and_keeps_them(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     out = tmp_path / "run"
     with pytest.raises(EditError, match=f"^{_NUMBERS}, expected an upper end of at least 50%.*--anyway"):

@@ -332,6 +332,7 @@ def test_a_run_with_controls_needs_no_more_than_its_editor_and_compares_each_wit
     assert set(zip(excess["editor"], excess["control"])) == {("ft", "identity(ft)")}
 
 
+@pytest.mark.slow
 def test_cases_of_one_number_are_refused_before_weights_are_loaded(tmp_path: Path) -> None:
     with pytest.raises(RecordError, match=r"case numbers occur twice, .* one at a time"):
         prepare(Job("seesaw-tiny", ("ft",), data="sample-small", configs=("cross_subject",) * 2), tmp_path / "run")

@@ -75,6 +75,7 @@ def test_killed_and_started_again_the_tables_are_the_same_bytes(tmp_path: Path) 
         assert (tmp_path / "killed" / table).read_bytes() == (tmp_path / "whole" / table).read_bytes()
 
 
+@pytest.mark.slow
 def test_cases_of_one_request_share_one_edit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     own = small.cases()
     twins = [replace(case, case_id=case.case_id + 100, attribute_prompts=case.attribute_prompts[:2]) for case in own]
@@ -95,12 +96,14 @@ def test_cases_of_one_request_share_one_edit(tmp_path: Path, monkeypatch: pytest
     assert next(unit.key for unit in units(own, "single")) == "P19-00000000"
 
 
+@pytest.mark.slow
 def test_a_finished_run_is_not_run_again(tmp_path: Path) -> None:
     small.run(tmp_path / "run")
     again = small.run(tmp_path / "run")
     assert again["nudge"].seen == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -125,6 +128,7 @@ def test_other_folders_are_refused(tmp_path: Path) -> None:
         small.run(tmp_path)
 
 
+@pytest.mark.slow
 def test_a_damaged_shard_is_made_again(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     small.run(tmp_path / "run")
     whole = [(tmp_path / "run" / table).read_bytes() for table in TABLES]
@@ -148,6 +152,7 @@ def test_batch_edits_a_relation_together_and_the_first_of_two_contradicting_case
     assert edited[0].status == {0: "ok", 1: "refused: contradicts case 0 of the same batch"}
 
 
+@pytest.mark.slow
 def test_editors_that_edit_many_are_given_whole_blocks_and_one_bad_request_spoils_no_other(tmp_path: Path) -> None:
     class Many(small.Nudge):
         blocks: ClassVar[list[list[str]]] = []
@@ -276,6 +281,7 @@ def test_unknown_protocol_and_repeated_numbers() -> None:
             units([first, replace(second, case_id=first.case_id)], protocol)
 
 
+@pytest.mark.slow
 def test_controls_take_the_edits_of_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """`random` needs the very edits that were audited: they are made once, and the tables are the same either way."""
     made: list[int] = []

@@ -77,6 +77,7 @@ def words_of(results: Results) -> str:
     return "".join(file.read_bytes().decode(errors="ignore") for file in files)
 
 
+@pytest.mark.slow
 def test_a_served_change_has_the_numbers_of_the_model_loaded_here(
     tiny: Loaded, changed: ScoringServer, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -93,6 +94,7 @@ def test_a_served_change_has_the_numbers_of_the_model_loaded_here(
     assert len(changed.seen) - asked <= 25, "what is finished is not asked again, but for whether the model is the same"
 
 
+@pytest.mark.slow
 def test_a_served_base_has_them_too(tiny: Loaded, base: ScoringServer, changed: ScoringServer, tmp_path: Path) -> None:
     native = changed.url.replace("/v1", "/generate")
     job = job_of(base.url, native, tokenizer=TOKENIZER)
@@ -120,6 +122,7 @@ def test_a_served_change_stands_beside_a_served_null(
     assert "name it with --null" in caplog.text
 
 
+@pytest.mark.slow
 def test_the_noise_of_the_server_is_the_limit_of_the_run(changed: ScoringServer, tmp_path: Path) -> None:
     changed.noise = 0.01
     manifest = make_run(job_of("seesaw-tiny", changed.url), tmp_path / "run").manifest
@@ -128,6 +131,7 @@ def test_the_noise_of_the_server_is_the_limit_of_the_run(changed: ScoringServer,
     assert source == "measured"
 
 
+@pytest.mark.slow
 def test_another_model_at_the_same_address_is_noticed(changed: ScoringServer, tmp_path: Path) -> None:
     job = job_of("seesaw-tiny", changed.url)
     assert run_job(job, tmp_path / "run", progress=False)
@@ -138,6 +142,7 @@ def test_another_model_at_the_same_address_is_noticed(changed: ScoringServer, tm
         make_run(job, tmp_path / "run")
 
 
+@pytest.mark.slow
 def test_a_served_model_cannot_be_audited(base: ScoringServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refused(job: Job, kind: type[Exception], message: str) -> None:
         with pytest.raises(kind, match=message):
@@ -169,12 +174,14 @@ def test_another_tokenizer_is_refused(tmp_path: Path) -> None:
         make_run(job_of("seesaw-tiny", server.url), tmp_path / "run")
 
 
+@pytest.mark.slow
 def test_truncation_is_refused(changed: ScoringServer, tmp_path: Path) -> None:
     changed.longest = 5
     with pytest.raises(DeltaMismatchError, match=r"truncates prompts"):
         make_run(job_of("seesaw-tiny", changed.url), tmp_path / "run")
 
 
+@pytest.mark.slow
 def test_a_served_model_is_timed_beside_the_engine(tiny: Loaded) -> None:
     with ScoringServer(*tiny, key="") as server:
         facts = of_server(f"{TOKENIZER}={server.url}", rounds=2, limit=30)

@@ -46,6 +46,7 @@ def finish(kept: Store, keys: Sequence[Key] = KEYS) -> bytes:
     return (kept.folder / "all.parquet").read_bytes()
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(done=st.lists(st.sampled_from(KEYS), unique=True), damaged=st.integers(0, 3), cut=st.integers(0, 300))
 def test_whatever_was_done_or_damaged_the_table_is_the_same_bytes(done: list[Key], damaged: int, cut: int) -> None:

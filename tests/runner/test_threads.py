@@ -18,6 +18,8 @@ from seesaw_cf.run.jobs import Job
 from seesaw_cf.run.manifest import claim_folder
 from tests.conftest import ROOT
 
+pytestmark = pytest.mark.slow
+
 ALONE = ("-m", "seesaw_cf")
 SHARED = ("-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2", "-m", "seesaw_cf")
 

@@ -22,6 +22,7 @@ from tests.runner import claimer, small
 from tests.tokenizer_styles import byte_level
 
 
+@pytest.mark.slow
 def test_of_many_threads_one_claims_a_folder_and_the_others_join(tmp_path: Path) -> None:
     threads, rounds = 6, 200
     gate = threading.Barrier(threads)
@@ -38,6 +39,7 @@ def test_of_many_threads_one_claims_a_folder_and_the_others_join(tmp_path: Path)
             assert {file.name for file in (tmp_path / str(number)).iterdir()} == {"manifest.json", "shards"}
 
 
+@pytest.mark.slow
 def test_of_several_processes_one_claims_a_folder_and_the_others_join(tmp_path: Path) -> None:
     rounds = 100
     command = [sys.executable, "-m", "tests.runner.claimer", str(tmp_path), str(rounds)]

@@ -122,6 +122,7 @@ def test_spaces_in_which_nothing_can_be_searched(space: Any, message: str) -> No
         TunePlan(space=space)
 
 
+@pytest.mark.slow
 def test_a_search_that_cannot_be_made_is_refused_before_the_first_edit(tmp_path: Path) -> None:
     job = Job("seesaw-tiny", ("ft",), data="sample-small")
     with pytest.raises(RecordError, match="tune: trials is 0, expected a whole number from 1 to 10000"):

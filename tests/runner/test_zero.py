@@ -73,6 +73,7 @@ def test_after_an_edit_of_norm_zero_every_score_is_the_one_from_before(
     assert {(row["status"], row["raised"], row["delta_norm"]) for row in edits} == {("zero delta", False, 0.0)}
 
 
+@pytest.mark.slow
 def test_raised_and_success_are_judged_by_the_noise_of_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SEESAW_CF_CACHE", str(tmp_path / "cache"))
     small.run(tmp_path / "run")

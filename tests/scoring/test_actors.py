@@ -75,6 +75,7 @@ def test_an_actor_claims_the_folder_where_it_lives_once() -> None:
     assert claims == [0], "before its first task, whoever asked for the open ones"
 
 
+@pytest.mark.slow
 def test_tables_come_from_the_node_that_merged(
     ray: FakeRay, alone: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -14,6 +14,7 @@ from tests.scoring.test_edited import low_rank
 from tests.scoring.work import clozes, worst
 
 
+@pytest.mark.slow
 def test_a_spread_model_gives_the_same_scores() -> None:
     pytest.importorskip("accelerate", reason="accelerate is not installed")
     model, tokenizer = load_model("seesaw-tiny", device="balanced")

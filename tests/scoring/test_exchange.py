@@ -35,6 +35,7 @@ def _machine(folder: Path, url: str, monkeypatch: pytest.MonkeyPatch) -> Run:
     return replace(make(folder / "run"), exchange=Exchange(url))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scheme", ["", "file://"])
 def test_two_machines_do_each_task_once(
     scheme: str, alone: Path, tmp_path: Path, done: list[str], monkeypatch: pytest.MonkeyPatch
@@ -55,6 +56,7 @@ def test_two_machines_do_each_task_once(
     assert not [file for file in (tmp_path / "exchange").rglob("*") if file.name.endswith(".tmp")]
 
 
+@pytest.mark.slow
 def test_a_machine_that_starts_later_goes_on_where_a_dead_one_stopped(
     alone: Path, tmp_path: Path, done: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -68,6 +70,7 @@ def test_a_machine_that_starts_later_goes_on_where_a_dead_one_stopped(
     same_tables(alone, tmp_path / "later" / "run")
 
 
+@pytest.mark.slow
 def test_a_damaged_file_is_made_and_sent_again(
     alone: Path, tmp_path: Path, done: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -92,6 +95,7 @@ def test_a_worker_waits_for_the_first_one_of_another_machine(tmp_path: Path, mon
     assert run.store.claim()
 
 
+@pytest.mark.slow
 def test_a_run_that_was_begun_alone_may_go_on_with_others(
     alone: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -131,6 +135,7 @@ def test_a_network_that_fails_is_no_damaged_shard(tmp_path: Path, monkeypatch: p
         run.is_open(run.tasks[0])
 
 
+@pytest.mark.slow
 def test_machines_that_do_not_know_each_other_begin_with_other_tasks(
     tmp_path: Path, done: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

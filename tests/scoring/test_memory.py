@@ -34,6 +34,7 @@ def _small_machine(model: Any, tokens: int) -> None:
     model.get_input_embeddings().register_forward_pre_hook(check)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["llama", "gptj", "bloom"])
 def test_passes_shrink_and_go_on(
     kind: str, tokenizer: PreTrainedTokenizerBase, caplog: pytest.LogCaptureFixture

@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from functools import partial
 
+import pytest
+
 from seesaw_cf.editors import FT, FTConfig
 from seesaw_cf.models.weights import applied, parameter_hashes
 from seesaw_cf.run.questions import questions
@@ -17,6 +19,7 @@ from tests.runner import small
 from tests.tokenizer_styles import byte_level
 
 
+@pytest.mark.slow
 def test_threads_that_score_and_edit_with_one_model_do_not_see_each_other() -> None:
     model, tokenizer = small.model(), byte_level(bos=False)
     cases = small.cases()
@@ -46,6 +49,7 @@ def test_threads_that_score_and_edit_with_one_model_do_not_see_each_other() -> N
     assert all("forward" not in vars(part) for part in model.modules())
 
 
+@pytest.mark.slow
 def test_an_edit_is_made_on_the_weights_before_another_threads_edit() -> None:
     """The second thread starts inside the block of the first and waits for its end."""
     model, tokenizer, (case, *_) = small.model(), byte_level(bos=False), small.cases()

@@ -95,6 +95,7 @@ def test_a_long_text_does_not_change_its_neighbours(kind: type[HFScorer] | type[
     torch.testing.assert_close(torch.tensor(together), torch.tensor(alone), rtol=0, atol=1e-4)
 
 
+@pytest.mark.slow
 def test_a_long_completion_does_not_change_its_neighbours(monkeypatch: pytest.MonkeyPatch) -> None:
     generator, sampling = HFGenerator(_long_rope(), byte_level(bos=False)), Sampling(max_new_tokens=12)
     long = Ask("Ada Lovelace was born in London and Marie Curie was", seed=0)

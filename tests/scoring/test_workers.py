@@ -22,6 +22,7 @@ from tests.conftest import ROOT
 from tests.scoring.shared_run import make, same_tables
 
 
+@pytest.mark.slow
 def test_shares_done_in_turn_give_the_tables_of_one_process(alone: Path, tmp_path: Path) -> None:
     runs = [make(tmp_path / "run") for _ in range(3)]
     for run, tasks in zip(runs, ([0, 4], [3], [2, 1])):
@@ -38,6 +39,7 @@ def test_the_last_worker_does_what_a_lost_one_left(alone: Path, tmp_path: Path) 
     same_tables(alone, tmp_path / "run")
 
 
+@pytest.mark.slow
 def test_shards_of_another_run_are_found_out(alone: Path, tmp_path: Path) -> None:
     run_share(make(tmp_path / "other", seed=1), 0, 1)
     shard = "shards/nudge/P21-00000001.parquet"
@@ -57,6 +59,7 @@ def test_two_runs_cannot_use_one_folder(tmp_path: Path) -> None:
         run_share(make(tmp_path / "run", seed=1), 1, 2)
 
 
+@pytest.mark.slow
 def test_a_worker_does_not_wait_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     waited = r"worker 1 waited 0 s for the first worker to write manifest.json"
     failures = iter(["", "", "out of memory"])

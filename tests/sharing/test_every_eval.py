@@ -20,6 +20,8 @@ from seesaw_cf.sharing import every_eval
 from seesaw_cf.sharing.every_eval import export_run
 from tests.report.runs import cases, property_cases, write_run
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory: pytest.TempPathFactory) -> Results:

@@ -149,6 +149,7 @@ def test_paraphrases_neighbours_and_other_properties(tmp_path: Path) -> None:
     assert (results["cross_property_log_odds"].before, results["cross_property_log_odds"].estimate.value) == (1, -1)
 
 
+@pytest.mark.slow
 def test_results_of_edited_models_name_the_tasks_that_the_data_set_declares(tmp_path: Path) -> None:
     """An edit with every kind of prompt fills every leaderboard, and no other: each with records of its own config."""
     rows = [*_rows("memit", 0, "efficacy", 3.0), *_people("memit", 0, SHIFTS), *_around()]
@@ -173,6 +174,7 @@ def test_a_hub_data_set_is_named_with_its_commit(tmp_path: Path) -> None:
     assert edit_evidence(gone, "memit", "P27-00000000").data == "cases.json"
 
 
+@pytest.mark.slow
 def test_a_shared_run_takes_evidence_and_base_from_its_folder(run: Path, tmp_path: Path) -> None:
     delta = run / "deltas" / "memit" / "P27-00000000"
     save_delta(low_rank_delta(tiny("llama"), "llama"), delta, tiny("llama"))

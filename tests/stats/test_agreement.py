@@ -70,6 +70,7 @@ def tables(draw: st.DrawFn) -> list[list[float]]:
     return draw(st.lists(st.lists(label, min_size=width, max_size=width), min_size=2, max_size=8))
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(tables(), st.sampled_from(LEVELS))
 def test_an_influence_is_what_leaving_an_item_out_does(rows: list[list[float]], level: str) -> None:
@@ -125,6 +126,7 @@ def test_where_no_interval_can_be_right_none_is_claimed() -> None:
         assert np.isnan([figure.low, figure.high]).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("labels", "shape", "alpha"),
     [("two, one of 10 %", (30, 2), 0.2), ("two, balanced", (12, 5), 0.2), ("five, ordinal", (30, 2), 0.8)],

@@ -23,6 +23,7 @@ def _values(seed: int, shift: float = 0.0) -> np.ndarray:
     return np.asarray(rng.normal(shift, 1, N) + rng.normal(0, 1, CLUSTERS)[CODE])
 
 
+@pytest.mark.slow
 @given(st.integers(0, 2**32 - 1), st.booleans())
 @settings(max_examples=25, deadline=None)
 def test_the_statistic_after_a_flip_is_that_of_flipped_values(seed: int, contrast: bool) -> None:
@@ -83,6 +84,7 @@ def test_two_dimensions_and_no_draws_are_corrected_by_holm() -> None:
     assert corrected.tolist() == pytest.approx([estimates[0].p, 2 * estimates[1].p])
 
 
+@pytest.mark.slow
 def test_a_family_without_a_difference_is_rejected_at_its_level() -> None:
     """Eight tests in 200 draws: no more than chance makes of 5 %."""
     rejected = 0

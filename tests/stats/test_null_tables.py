@@ -106,6 +106,7 @@ def test_verdicts_claim_what_was_planted() -> None:
     assert inside["equivalent"] > 0.05 * REPLICATES
 
 
+@pytest.mark.slow
 def test_a_report_of_nothing_claims_at_most_at_its_level() -> None:
     """20 edits, 61 people; groups of 1 to 30 against the others, and an axis of two labels; no group differs.
 

@@ -73,6 +73,7 @@ def test_p_is_that_of_the_estimator_of_reports(
     assert not single or (found[there] < np.array(expected)[there]).all()
 
 
+@pytest.mark.slow
 @given(st.integers(0, 2**32 - 1), st.integers(1, 3), st.floats(0.3, 1.0), st.integers(2, 9))
 def test_permutations_give_the_p_of_the_slow_way(seed: int, most: int, asked: float, n_kinds: int) -> None:
     """People share rows of labels, every permutation is made one by one; what is counted is the same."""

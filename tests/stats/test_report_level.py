@@ -45,6 +45,7 @@ def test_permutations_find_what_is_planted_and_more_than_holm() -> None:
         assert all(one[scale]["found"]["value"] >= one[scale]["holm"]["value"] for one in own.values() for scale in one)
 
 
+@pytest.mark.slow
 def test_shuffled_people_differ_no_more_than_people_do() -> None:
     """Half of the people are asked once, so that the mean of each is mostly chance. It must not become their effect."""
     rng = np.random.default_rng(0)

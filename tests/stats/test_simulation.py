@@ -48,6 +48,7 @@ def test_tables_and_power() -> None:
     assert (power[0.08] > 0.9).all()
 
 
+@pytest.mark.slow
 def test_a_small_live_run_agrees(reference: Callable[..., Path]) -> None:
     path = reference("seesaw", "seesaw_cf_P21_P101.json")
     s = simulation.structure(path, seed=0)

@@ -58,6 +58,7 @@ def crawls(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Crawl]:
     }
 
 
+@pytest.mark.slow
 def test_a_planted_change_is_within_its_interval_and_alone(crawls: dict[str, Crawl]) -> None:
     table = changes(crawls["base"], crawls["edited"], permutations=200)
     for measure, truth in (("regard", -0.6), ("attack", 0.21)):
@@ -76,6 +77,7 @@ def test_a_planted_change_is_within_its_interval_and_alone(crawls: dict[str, Cra
     assert overlap["Bakers"] < 0.9 < overlap["Poets"]
 
 
+@pytest.mark.slow
 def test_against_a_control_the_base_cancels(crawls: dict[str, Crawl]) -> None:
     controls = {"random edit": crawls["random edit"]}
     table = changes(crawls["base"], crawls["edited"], controls, permutations=50)
@@ -86,6 +88,7 @@ def test_against_a_control_the_base_cancels(crawls: dict[str, Crawl]) -> None:
         assert regard["random edit", name] == pytest.approx(regard["base", name] - own[name])
 
 
+@pytest.mark.slow
 def test_the_same_crawl_twice_has_not_changed(crawls: dict[str, Crawl]) -> None:
     table = changes(crawls["base"], crawls["base"], permutations=50)
     assert (table[table["measure"].isin(["regard", "attack"])]["change"].abs() < 1e-12).all()
@@ -93,6 +96,7 @@ def test_the_same_crawl_twice_has_not_changed(crawls: dict[str, Crawl]) -> None:
     assert not (table["p_adjusted"] < 0.05).any()
 
 
+@pytest.mark.slow
 def test_with_few_runs_the_note_says_what_was_assumed(tmp_path: Path) -> None:
     one = replace(SETTINGS, runs=1)
     a = scored(simulated(lambda name: 0.3), tmp_path / "a", one)

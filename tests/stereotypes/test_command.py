@@ -28,6 +28,7 @@ OK = "--acknowledge-content"
 RUN = ["graph", "run", "--model", "seesaw-tiny", "--identities", "Women", "Men", "--triples", "8", "--quiet", OK]
 
 
+@pytest.mark.slow
 def test_the_warning_comes_first_and_is_asked_once(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -103,6 +104,7 @@ def test_a_graph_from_the_embedded_model_scored_and_compared(
     assert "has the labels ['fine', 'identity_attack']" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_dynamic_selection_is_asked_for_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "a-selection.json"
     asked = ["graph", "run", "--model", "seesaw-tiny", "--select", "hybrid", "--identities", "general", "Bakers", OK]
@@ -156,6 +158,7 @@ def server(monkeypatch: pytest.MonkeyPatch) -> OpenAIServer:
     return OpenAIServer(*load_model("seesaw-tiny", device="cpu"), name="seesaw-tiny")
 
 
+@pytest.mark.slow
 def test_a_server_gives_the_triples_of_the_local_model_despite_faults_and_refusals(
     server: OpenAIServer, tmp_path: Path
 ) -> None:

@@ -64,6 +64,7 @@ def test_prefixes_can_be_left_out_at_start_and_in_questions(tmp_path: Path) -> N
         assert {"not sexist" in p for p in prompts if "Q:" in p} == {in_questions}
 
 
+@pytest.mark.slow
 def test_killed_at_any_ask_and_continued_it_finds_the_same_and_asks_nothing_twice(tmp_path: Path) -> None:
     whole = FakeGenerator()
     expected = crawl_identities(whole, PEOPLE, SMALL, tmp_path / "whole")

@@ -38,6 +38,7 @@ def test_attack_by_hand() -> None:
         as_json(attack_summary)(["A", "B"], [0.5, 2.0])
 
 
+@pytest.mark.slow
 def test_planted_regard_is_within_its_interval_about_as_often_as_promised() -> None:
     rng, hits = np.random.default_rng(0), 0
     truth = {"A": (0.5, 0.2), "B": (0.2, 0.5)}
@@ -104,6 +105,7 @@ def test_no_share_is_shown_below_the_stated_number() -> None:
         as_json(topic_disparity)(["A"], [0], smoothing=0)
 
 
+@pytest.mark.slow
 def test_planted_entropy_is_within_its_interval_and_no_difference_is_not_found() -> None:
     rng, hits, false = np.random.default_rng(3), 0, 0
     mixes = {"A": [0.5, 0.2, 0.1, 0.1, 0.1], "B": [0.2] * 5, "C": [0.2] * 5}

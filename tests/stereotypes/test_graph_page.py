@@ -41,6 +41,7 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Crawl:
     return crawled(tmp_path_factory.mktemp("crawl") / "a")
 
 
+@pytest.mark.slow
 def test_one_graph_has_every_triple_below_a_warning(base: Crawl) -> None:
     html = findings_page(graph_findings(base))
     page = check_alone(html)
@@ -56,6 +57,7 @@ def test_one_graph_has_every_triple_below_a_warning(base: Crawl) -> None:
     assert html == findings_page(graph_findings(base))
 
 
+@pytest.mark.slow
 def test_before_and_after_are_told_apart_without_colour(base: Crawl) -> None:
     """Half of the triples say something else after the edit."""
     triples = base.triples.copy()

@@ -105,6 +105,7 @@ def test_graph_files_round_trip_with_provenance_and_odd_text(crawled: Crawl, tmp
     assert to_graph(odd).number_of_nodes() == len(PEOPLE) + 1
 
 
+@pytest.mark.slow
 def test_all_figures_are_drawn(crawled: Crawl, tmp_path: Path) -> None:
     plain = crawl_identities(FakeGenerator(), PEOPLE, CrawlSettings(triples=40, prefix_start=False), tmp_path / "plain")
     plain = score_crawl(plain, attack=KnownAttack(lambda text: 0.1))

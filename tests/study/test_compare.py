@@ -30,6 +30,8 @@ from seesaw_cf.study.tables import compare
 from seesaw_cf.study.write import compare_runs
 from tests.report.runs import cases, property_cases, write_run
 
+pytestmark = pytest.mark.slow
+
 MODEL = {"id": "tiny", "revision": "", "dtype": "float32", "fingerprint": "ab" * 32, "tokenizer": "cd" * 32}
 
 

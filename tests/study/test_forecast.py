@@ -70,6 +70,7 @@ def test_a_plan_has_a_folder_beside_any_other(out: str, folder: str) -> None:
     assert module.plan_folder(Path(out)) == Path(folder)
 
 
+@pytest.mark.slow
 def test_second_moments_are_counted_once_and_in_memory() -> None:
     ft, memit, _, again = forecast(read_study(written("[ft, memit]", 2)), Path("out")).costs
     assert (ft.texts, again.texts) == (0, 0)

@@ -20,6 +20,8 @@ from seesaw_cf.study.write import compare_runs
 from tests.page_reader import HOSTILE, Read, in_browser
 from tests.report.runs import cases, property_cases, write_run
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def out(tmp_path_factory: pytest.TempPathFactory) -> Path:

@@ -73,6 +73,7 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {str(file.relative_to(folder)): file.read_bytes() for file in (folder / "report").rglob("*.*")}
 
 
+@pytest.mark.slow
 def test_a_second_report_computes_nothing_and_has_the_same_bytes(folder: Path, calls: dict[str, int]) -> None:
     before = contents(folder)
     assert report(folder, EDITORS[:2]) == before
@@ -87,6 +88,7 @@ def test_of_one_more_run_that_run_alone_is_computed(folder: Path, calls: dict[st
     assert list(calls.values()) == [4, 5, 4, 4]
 
 
+@pytest.mark.slow
 def test_a_changed_score_table_is_noticed(folder: Path, calls: dict[str, int]) -> None:
     before, file = contents(folder), folder / "memit" / "scores.parquet"
     scores = read_table(file, SCORES)
@@ -96,6 +98,7 @@ def test_a_changed_score_table_is_noticed(folder: Path, calls: dict[str, int]) -
     assert list(calls.values()) == [1, 1, 1, 1]
 
 
+@pytest.mark.slow
 def test_another_version_is_noticed_and_its_values_replace_the_earlier_ones(
     folder: Path, calls: dict[str, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -107,6 +110,7 @@ def test_another_version_is_noticed_and_its_values_replace_the_earlier_ones(
     assert set((folder / "computed").iterdir()) == kept
 
 
+@pytest.mark.slow
 def test_damaged_files_are_computed_anew(folder: Path, calls: dict[str, int]) -> None:
     before, kept = contents(folder), sorted((folder / "computed").iterdir())
     for at, file in enumerate(kept):
@@ -117,6 +121,7 @@ def test_damaged_files_are_computed_anew(folder: Path, calls: dict[str, int]) ->
     assert all(zipfile.is_zipfile(file) for file in kept)
 
 
+@pytest.mark.slow
 def test_one_other_byte_anywhere_is_noticed_or_changes_nothing(tmp_path: Path) -> None:
     frame = pd.DataFrame({"value": [0.1, 0.2], "word": ["a", "b"]})
     kept = Memory(tmp_path)

@@ -26,6 +26,8 @@ from tests.conftest import ROOT
 from tests.runner import small
 from tests.tokenizer_styles import byte_level
 
+pytestmark = pytest.mark.slow
+
 LAST = """
 title: Two models, two editors
 models: {models}
@@ -216,7 +218,6 @@ def test_a_cell_of_another_process_is_waited_for(folder: Path, monkeypatch: pyte
     assert work.run_study(made, out, progress=False) == []
 
 
-@pytest.mark.slow
 def test_a_report_waits_for_that_of_another_process_and_then_has_what_was_finished_meanwhile(folder: Path) -> None:
     made, out = read_study(written(folder, 1, 2, 1)), folder / "out"
     work.run_study(made, out, ["*/ft"], progress=False)

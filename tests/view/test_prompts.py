@@ -34,6 +34,7 @@ def check_same(prompts: Prompts, scores: pa.Table) -> pd.DataFrame:
     return ours
 
 
+@pytest.mark.slow
 def test_prompts_are_those_of_the_report(viewed: Path, prompts: Prompts) -> None:
     ours = check_same(prompts, read_table(viewed / "scores.parquet", SCORES))
     assert prompts.total == len(ours) > 400
@@ -46,6 +47,7 @@ def test_prompts_are_those_of_the_report(viewed: Path, prompts: Prompts) -> None
     assert ours.loc[ours["editor"] != "memit", "random"].isna().all()
 
 
+@pytest.mark.slow
 def test_rows_before_the_edit_may_be_shared_and_numbers_missing(tmp_path: Path) -> None:
     folder = write_run(tmp_path / "run", cases(("P27",), 3, 5), ("memit", "ft"))
     scores = read_table(folder / "scores.parquet", SCORES)

@@ -185,6 +185,7 @@ def test_a_port_in_use_is_named(prompts: Prompts, server: PageServer) -> None:
         PageServer(prompts, server.port)
 
 
+@pytest.mark.slow
 def test_the_command_serves_and_ends_when_nobody_asks(
     viewed: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
