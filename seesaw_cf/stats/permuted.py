@@ -9,7 +9,8 @@ contrast, so that a person's share is that of one side. All edits together are t
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
+from functools import reduce
 from itertools import pairwise
 from typing import Any
 
@@ -39,21 +40,20 @@ class _Sums:
         gap, squares: (measures, ...) sums over edits of the difference of the sides, and of its square.
         cells: (4, measures, sides, ...) sums over edits: centred values of a side; squares of a person's centred sum;
             its product with the person's prompts; squares of these prompts.
-        share: (..., people of the block) sums over a person's prompts of 1 / prompts of the own side.
-        values: (measures, ..., people of the block) the same of their centred values.
+        people: (1 + measures, ..., people of the block) sums over a person's prompts of 1 / prompts of the own side,
+            and of their centred values over the same.
     """
 
     edits: Floats
     gap: Floats
     squares: Floats
     cells: Floats
-    share: Floats
-    values: Floats
+    people: Floats
 
     def of(self, chosen: NDArray[np.bool_]) -> _Sums:
         """Return some contrasts."""
         first = (self.edits[chosen], self.gap[:, chosen], self.squares[:, chosen], self.cells[..., chosen, :])
-        return _Sums(*first, self.share[chosen], self.values[:, chosen])
+        return _Sums(*first, self.people[:, chosen])
 
     def p(self, sides: Floats) -> Floats:
         """Return p of t, (measures, contrasts, labellings).
@@ -63,9 +63,9 @@ class _Sums:
         """
         k = np.maximum(self.edits, 1)
         value, (means, *squares) = self.gap / k, self.cells / k
-        share = self.share / k[..., None].astype(self.share.dtype)
+        share, values = self.people[0] / k[..., None].astype(self.people.dtype), self.people[1:]
         scale = 1 / (1 - np.minimum(share, 0.99))
-        weighted = scale * self.values
+        weighted = scale * values
         terms = np.empty((6 + len(weighted), *share.shape), share.dtype)
         a2, s2, s3, s4, r4, r5 = terms[:6]  # as `_satterthwaite` names their sums
         np.multiply(share, share, out=a2)
@@ -77,7 +77,7 @@ class _Sums:
         np.multiply(weighted, share, out=terms[6:])
         sums = np.moveaxis(np.moveaxis(terms, 0, -2) @ sides.mT, (-2, -1), (0, 1)).astype(np.float64)
         bias, free, least = _satterthwaite(sums[:6])
-        of_person = _dot(weighted, self.values) / k**2 + (means**2 * sums[1] - 2 * means * sums[6:] / k).sum(axis=1)
+        of_person = _dot(weighted, values) / k**2 + (means**2 * sums[1] - 2 * means * sums[6:] / k).sum(axis=1)
         squared, crossed, counts = (total / k for total in squares)
         of_cell = (squared - 2 * means * crossed + means**2 * counts).sum(axis=1)
         of_edit = np.maximum(self.squares - k * value**2, 0) / np.maximum(k * (k - 1), 1)
@@ -166,7 +166,7 @@ class _Block:
             np.multiply(first, sides[..., 0, :], out=out)
             out += second * sides[..., 1, :]
         totals = np.count_nonzero(both, axis=-1), gap.sum(axis=-1), _dot(gap, gap), np.array(cells)
-        return _Sums(*totals, of_people[0], of_people[1:])
+        return _Sums(*totals, of_people)
 
 
 class LabelledPeople:
@@ -236,17 +236,12 @@ class LabelledPeople:
 
     def _total(self, parts: Sequence[_Sums]) -> _Sums:
         """Return the sums of all edits together, of all people with labels."""
-        total = []
-        for field in fields(_Sums):
-            values = [getattr(part, field.name) for part in parts]
-            if field.name in ("share", "values"):
-                whole = np.zeros((*values[0].shape[:-1], self._n_people), self.dtype)
-                for block, own in zip(self._blocks, values):
-                    whole[..., block.people] += own
-                total.append(whole)
-            else:
-                total.append(sum(values))
-        return _Sums(*total)
+        people = np.zeros((*parts[0].people.shape[:-1], self._n_people), self.dtype)
+        for block, part in zip(self._blocks, parts):
+            people[..., block.people] += part.people
+        columns = zip(*((part.edits, part.gap, part.squares, part.cells) for part in parts))
+        edits, gap, squares, cells = (reduce(np.add, column) for column in columns)
+        return _Sums(edits, gap, squares, cells, people)
 
 
 def _matrix(whole: sparse.csr_array) -> Matrix:
