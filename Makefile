@@ -1,6 +1,6 @@
 # `make demo` shows the main job, `make test` proves it, `make cpus` tests numbers on imitated processors, `make slow` tests
 # what takes longer: whole subprocesses and reports, killed workers, real servers, `make first` those that every change runs,
-# `make exhaustive` every case of the tables of which the others run a part, and more examples of every law, `make docs` builds
+# `make exhaustive` every case of the tables of which the others run a part, and more examples of every fast law, `make docs` builds
 # the documentation into site/. Each makes .venv on first use.
 PYTHON ?= python3
 VENV := .venv
@@ -57,7 +57,7 @@ cpus: $(VENV)/dev
 	ATEN_CPU_CAPABILITY=default $(CPU_PYTEST)
 	ONEDNN_MAX_CPU_ISA=AVX2 MKL_CBWR=COMPATIBLE OMP_NUM_THREADS=2 OMP_WAIT_POLICY=passive $(CPU_PYTEST)
 
-SLOW_PYTEST = $(BIN)/python -m pytest -m "slow and not exhaustive" -n auto --maxprocesses 8 --dist loadgroup --no-loadscope-reorder
+SLOW_PYTEST = $(BIN)/python -m pytest -m "slow and not exhaustive" -n auto --maxprocesses 8 --dist loadscope --no-loadscope-reorder
 slow: $(VENV)/dev
 	$(SLOW_PYTEST)
 

@@ -6,9 +6,11 @@ import gc
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
+from xdist.scheduler import LoadScopeScheduling
 
 # Before torch is imported: the models are too small for two threads, and tests run side by side.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -64,22 +66,31 @@ def pytest_collection_finish() -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The longest come first, by the seconds in their `slow` mark: no worker is left alone with one at the end.
-
-    With `--dist loadgroup` these go to whoever is free; the other tests of a file stay with one worker, which makes
-    what they share once.
-    """
-    for item in items:
-        file = item.nodeid.split("::")[0]
-        if file in TOGETHER or not _seconds(item):
-            item.add_marker(pytest.mark.xdist_group(file))
+    """The longest come first, by the seconds in their `slow` mark: no worker is left alone with one at the end."""
     items.sort(key=lambda item: (-_seconds(item), item.nodeid.split("::")[0] not in FIRST))
+
+
+class _Spread(LoadScopeScheduling):  # type: ignore[misc]
+    """A file's tests stay with one worker, which makes what they share once; but of files with seconds in their marks,
+    and not in `TOGETHER`, each test goes to whoever is free.
+    """
+
+    def _split_scope(self, nodeid: str) -> str:
+        file = nodeid.split("::")[0]
+        apart = file not in TOGETHER and "mark.slow(" in (ROOT / file).read_text(encoding="utf-8")
+        return nodeid if apart else file
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeScheduling | None:
+    """Replaces `--dist loadscope` only."""
+    return _Spread(config, log) if config.getvalue("dist") == "loadscope" else None
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
-    """With `--dist loadgroup` three workers on two cores: slow tests wait for the processes and servers they start."""
-    return (os.cpu_count() or 1) * 3 // 2 if config.getvalue("dist") == "loadgroup" else None
+    """With `--dist loadscope` three workers on two cores: slow tests wait for the processes and servers they start."""
+    return (os.cpu_count() or 1) * 3 // 2 if config.getvalue("dist") == "loadscope" else None
 
 
 def _seconds(item: pytest.Item) -> float:

@@ -202,44 +202,29 @@ class _Caller:
 
 
 @contextmanager
-def ray_cluster(address: str | None = None) -> Iterator[Any]:
-    """Yield Ray, connected to a cluster until the block ends; a cluster that this process has joined is used and left.
-
-    Args:
-        address: See `run_on_ray`.
-
-    Raises:
-        MissingExtraError: Ray is not installed.
-        ServiceError: There is no cluster at the address.
-    """
-    with need("ray", extra="ray", what_for="--engine ray", otherwise="Or use torchrun on one node."):
-        import ray
-        import ray.exceptions
-    if ray.is_initialized():
-        yield ray
-        return
-    try:
-        where = address or os.environ.get("RAY_ADDRESS") or "local"  # without one ray joins whatever runs here
-        ray.init(address=where, log_to_driver=False, include_dashboard=False, logging_level=logging.ERROR)
-    except (ValueError, ConnectionError) as error:
-        raise ServiceError(
-            f"ray: no cluster at {shown(address)} ({shown(str(error))}). Expected HOST:PORT or 'auto'; leave "
-            "--ray-address out to start one here."
-        ) from error
-    try:
-        yield ray
-    finally:
-        ray.shutdown()
-
-
-@contextmanager
 def _cluster(
     address: str | None, actors: int | None, gpus: float | None
 ) -> Iterator[tuple[Any, dict[str, float], int]]:
     """Yield Ray, what an actor takes of a node, and how many actors there is place for."""
-    with ray_cluster(address) as ray:
+    with need("ray", extra="ray", what_for="--engine ray", otherwise="Or use torchrun on one node."):
+        import ray
+        import ray.exceptions
+    ours = not ray.is_initialized()
+    if ours:
+        try:
+            where = address or os.environ.get("RAY_ADDRESS") or "local"  # without one ray joins whatever runs here
+            ray.init(address=where, log_to_driver=False, include_dashboard=False, logging_level=logging.ERROR)
+        except (ValueError, ConnectionError) as error:
+            raise ServiceError(
+                f"ray: no cluster at {shown(address)} ({shown(str(error))}). Expected HOST:PORT or 'auto'; leave "
+                "--ray-address out to start one here."
+            ) from error
+    try:
         share = (1.0 if ray.cluster_resources().get("GPU") else 0.0) if gpus is None else gpus
         yield ray, {"num_cpus": 1, "num_gpus": share}, _count_actors(ray.nodes(), share, actors)
+    finally:
+        if ours:
+            ray.shutdown()
 
 
 class RayNode(TypedDict):

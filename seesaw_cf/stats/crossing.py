@@ -193,7 +193,7 @@ class Crossing:
 
 def _ranks(code: Codes) -> Codes:
     """Return codes from 0 in the order of these, without gaps."""
-    if code.size and code.min() >= 0 and code.max() < 8 * code.size:  # as codes mostly are
+    if code.size and code.dtype.kind == "i" and code.min() >= 0 and code.max() < 8 * code.size:  # as codes mostly are
         return np.asarray((np.cumsum(np.bincount(code) > 0) - 1)[code], np.intp)
     return np.unique(code, return_inverse=True)[1]
 

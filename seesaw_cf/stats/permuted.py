@@ -26,8 +26,9 @@ from seesaw_cf.stats.crossing import Codes
 Matrix = sparse.csr_array | Floats
 _LEAST = MIN_EFFECTIVE - 1e-4  # five equal clusters are five, whatever the last digits
 _SINGLE_FROM = 1 << 10
-"""Cells from which sums are taken in single precision, in half the time: p of t above 1e-20 is right to 1e-5 then."""
+"""Cells from which sums are taken in single precision, in half the time: p of t above 1e-10 is right to 1e-3 then."""
 _TIE_SLACK = 1 - 1e-3  # what such a p is multiplied by, so that equal ones stay equal: never in favour of a claim
+_TINY = np.finfo(np.float64).tiny
 _SPARSE = 0.2  # below this share of filled cells a sparse product is the faster one
 
 
@@ -202,6 +203,7 @@ class LabelledPeople:
         n: Floats = np.asarray(np.bincount(code), self.dtype)
         # what an edit does to everybody cancels in every contrast; without it less is lost to rounding
         sums = np.array([np.bincount(code, column - mean[edit]) for column, mean in zip(values.T, means)])
+        sums /= np.maximum(np.abs(sums).max(axis=1, keepdims=True), _TINY)  # t has no scale, but single precision
         ends = [0, *(np.flatnonzero(np.diff(within[first])) + 1), len(first)]  # edits of a block follow each other
         self.n_blocks, self._measures, self._n_people, self._blocks = len(ends), len(sums), n_people, []
         for start, stop in pairwise(ends):

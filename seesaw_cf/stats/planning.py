@@ -170,7 +170,7 @@ def _scaled(matrix: sparse.csr_array, size: Floats) -> sparse.csr_array:
 
 def minimum_detectable_effect(stderr: float, df: float, *, alpha: float = 0.05, power: float = 0.8) -> float:
     """Return the effect that a two-sided test of level `alpha` with this standard error detects with power `power`."""
-    return float((special.stdtrit(df, 1 - alpha / 2) + special.stdtrit(df, power)) * stderr)
+    return float((special.stdtrit(df, power) - special.stdtrit(df, alpha / 2)) * stderr)
 
 
 @dataclass(frozen=True, slots=True)
@@ -315,7 +315,7 @@ class Precision:
         of_edits = (self.edits / edits) ** 2 / np.maximum(self.effective_edits * edits - 1, 1)
         rest = (variance - self.edits / edits) ** 2 / np.maximum(self.effective_people * people - 1, 1)
         df = variance**2 / np.maximum(of_edits + rest, 1e-300)
-        return np.asarray((special.stdtrit(df, 1 - alpha / 2) + special.stdtrit(df, power)) * np.sqrt(variance))
+        return np.asarray((special.stdtrit(df, power) - special.stdtrit(df, alpha / 2)) * np.sqrt(variance))
 
     def factors(self, effect: float, alpha: float, power: float) -> tuple[float, float, tuple[float, float]]:
         """Return how many times as many edits alone, people alone, or both (the fewest prompts) find an effect.

@@ -11,7 +11,6 @@ import gc
 import logging
 import time
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -23,7 +22,7 @@ from seesaw_cf.effects.groups import BiasMode
 from seesaw_cf.run.explain import announce
 from seesaw_cf.run.job import run_job
 from seesaw_cf.run.jobs import Workers
-from seesaw_cf.run.workers import rank_and_world, ray_cluster
+from seesaw_cf.run.workers import rank_and_world
 from seesaw_cf.study.cells import StudyCell, cells_of, chosen, claim_study, failure, is_finished, job_of, note_failure
 from seesaw_cf.study.declared import Study
 from seesaw_cf.study.members import check_study, read_members
@@ -56,10 +55,8 @@ def run_study(
         RunFolderError: The folder belongs to another study.
         UnknownNameError: `only` matches no cell.
         StorageError: The folder cannot be written, or its file system has no locks.
-        MissingExtraError, ServiceError: See `seesaw_cf.run.workers.ray_cluster`.
     """
-    workers = workers or Workers()
-    run = partial(_run, study=study, out=out, progress=progress, workers=workers)
+    run = partial(_run, study=study, out=out, progress=progress, workers=workers or Workers())
     waiting = chosen(cells_of(study), only)
     claim_study(out, study)
     if rank_and_world()[0] > 0:
@@ -72,10 +69,7 @@ def run_study(
             note_failure(cell, out, "")  # what the others take for the end of a cell is of this call
     tried: set[str] = set()
     announced = False
-    with ExitStack() as stack:
-        if workers.engine == "ray":
-            stack.enter_context(ray_cluster(workers.ray_address))  # one for all cells
-        bar = stack.enter_context(Bar[object](total=len(waiting), desc="cells", unit="cell", disable=not progress))
+    with Bar[object](total=len(waiting), desc="cells", unit="cell", disable=not progress) as bar:
         while waiting:
             held = [cell for cell in waiting if not _try_cell(cell, out, tried, run)]
             bar.update(len(waiting) - len(held))

@@ -75,7 +75,6 @@ def test_bounds_of_coupled_queries_by_hand(number: int, same: bool) -> None:
 HOW = st.sampled_from(["other", "target", "shared", None])
 
 
-@pytest.mark.slow
 @given(st.dictionaries(st.from_regex(r"P[1-9][0-9]?", fullmatch=True), HOW, max_size=14), st.booleans())
 def test_prompts_name_at_most_ten_properties_the_coupled_ones_first(held: dict[str, str | None], whole: bool) -> None:
     coupled = {name: how for name, how in held.items() if how}

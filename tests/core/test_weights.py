@@ -32,7 +32,6 @@ def _delta(scale: float = 1.0, seed: int = 1) -> WeightDelta:
     return WeightDelta({"0.weight": low, "0.bias": scale * torch.randn(5, generator=generator)})
 
 
-@pytest.mark.slow
 @given(scale=st.floats(1e-8, 1e8), seed=st.integers(0, 99))
 @settings(max_examples=30, deadline=None)
 def test_restore_is_bitwise_and_blocks_nest(scale: float, seed: int) -> None:
@@ -101,7 +100,6 @@ def test_fingerprint_sees_every_bit_and_the_dtype() -> None:
     assert fingerprint(_model()) != fingerprint(_model(torch.bfloat16))
 
 
-@pytest.mark.slow
 @given(
     place=st.integers(0, 99),
     other=st.integers(0, 99),

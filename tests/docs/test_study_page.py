@@ -26,8 +26,7 @@ from seesaw_cf.report.text import minus
 
 FINISHED = list(finished_looks(KEPT))
 NEWEST = {(model, editor): look for model, look, editor, _ in FINISHED if look.alpha}
-# Two looks are redone on every run of the tests, the second ones and two of the third by `make slow`, the rest where
-# there is time.
+# Two looks are redone by `make slow`, the second ones and two of the third too, the rest where there is time.
 FAST = {(MODEL, "memit", LOOKS[0].name), ("gemma3-270m", "ft", ONE_LOOK[0].name)}
 REDONE = ("ike", "memit")
 COLUMNS = ["editor", "case_id", "edit_relation", "kind", "prompt_id", "subject_id", "holds", "role", "phase"]

@@ -96,7 +96,6 @@ def test_agreement_with_people_by_hand() -> None:
     assert found.confusion == [[2, 0, 0], [0, 0, 0], [1, 0, 1]]
 
 
-@pytest.mark.slow
 @few
 @given(st.lists(st.tuples(st.sampled_from(LABELS), st.sampled_from(LABELS)), min_size=1, max_size=15))
 def test_agreement_is_the_same_from_either_side(rows: list[tuple[str, str]]) -> None:
@@ -168,7 +167,6 @@ def related(rows: Sequence[tuple[float, float]], draws: int = 15) -> Estimate:
     return found["perplexity"].spearman
 
 
-@pytest.mark.slow
 @few
 @given(PAIRS)
 def test_rank_correlation_knows_only_the_order(rows: list[tuple[int, int]]) -> None:
@@ -189,7 +187,6 @@ def survey(rows: Sequence[tuple[int, str, float | None]], reference: str | None 
 RATED = st.lists(st.tuples(st.integers(1, 7), st.integers(1, 4), st.integers(1, 4)), min_size=1, max_size=14)
 
 
-@pytest.mark.slow
 @few
 @given(RATED, st.integers(0, 3))
 def test_a_constant_and_a_reversed_scale_in_a_survey(rows: list[tuple[int, int, int]], shift: int) -> None:

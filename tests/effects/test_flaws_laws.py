@@ -91,7 +91,6 @@ def test_order_and_names_of_raters_carry_no_information(table: Rows, order: list
     assert other.agreement["f"].krippendorff == pytest.approx(one.agreement["f"].krippendorff, nan_ok=True)
 
 
-@pytest.mark.slow
 @few
 @given(TABLE)
 def test_copies_of_items_and_raters_keep_the_mean(table: Rows) -> None:
@@ -100,7 +99,6 @@ def test_copies_of_items_and_raters_keep_the_mean(table: Rows) -> None:
     assert [items.value, raters.value] == pytest.approx([once.value] * 2)
 
 
-@pytest.mark.slow
 @few
 @given(TABLE)
 def test_a_judge_who_says_what_somebody_says_is_always_right_by_the_published_rule(table: Rows) -> None:

@@ -77,7 +77,6 @@ def recount(rows: pd.DataFrame, group: str) -> float:
     return sum(means) / len(means) if means else math.nan
 
 
-@pytest.mark.slow
 @few
 @given(tables())
 def test_group_effects_are_recounted_by_a_loop(rows: pd.DataFrame) -> None:
@@ -87,7 +86,6 @@ def test_group_effects_are_recounted_by_a_loop(rows: pd.DataFrame) -> None:
         assert row["n_prompts"] + row["n_unscored"] == len(members(rows["race"].tolist())[str(group)])
 
 
-@pytest.mark.slow
 @few
 @given(tables(), st.randoms(use_true_random=False))
 def test_the_order_of_rows_does_not_matter(rows: pd.DataFrame, shuffle: Any) -> None:
@@ -97,7 +95,6 @@ def test_the_order_of_rows_does_not_matter(rows: pd.DataFrame, shuffle: Any) -> 
     pd.testing.assert_frame_equal(group_effects(rows, axes=["race"]), group_effects(other, axes=["race"]))
 
 
-@pytest.mark.slow
 @few
 @given(tables())
 def test_swapping_both_answers_turns_every_effect_around(rows: pd.DataFrame) -> None:
@@ -113,7 +110,6 @@ def test_swapping_both_answers_turns_every_effect_around(rows: pd.DataFrame) -> 
     np.testing.assert_allclose(other["p"], one["p"], atol=1e-9)
 
 
-@pytest.mark.slow
 @few
 @given(tables())
 def test_names_of_people_edits_and_groups_carry_no_information(rows: pd.DataFrame) -> None:
@@ -128,7 +124,6 @@ def test_names_of_people_edits_and_groups_carry_no_information(rows: pd.DataFram
     pd.testing.assert_frame_equal(one.sort_index()[numbers], other.sort_index()[numbers])
 
 
-@pytest.mark.slow
 @few
 @given(tables())
 def test_copies_of_whole_edits_and_people_keep_the_estimate_and_halve_its_variance_at_most(rows: pd.DataFrame) -> None:
@@ -159,7 +154,6 @@ def test_contrasts_are_antisymmetric_and_blind_to_what_an_edit_does_to_everybody
     assert again["Black"] == pytest.approx(first["Black"], abs=1e-9, nan_ok=True)
 
 
-@pytest.mark.slow
 @few
 @given(tables())
 def test_excess_over_itself_is_nothing_and_truth_turned_twice_is_the_same(rows: pd.DataFrame) -> None:
@@ -238,7 +232,6 @@ def test_the_harmonic_mean_is_between_the_least_and_the_mean(values: list[float]
     assert math.isnan(harmonic_mean([*values, math.nan]))
 
 
-@pytest.mark.slow
 @few
 @given(st.lists(st.tuples(st.integers(1, 5), LOGPROBS, LOGPROBS), min_size=1, max_size=20))
 def test_success_is_recounted_by_a_loop(rows: list[tuple[int, float, float]]) -> None:
@@ -255,7 +248,6 @@ def test_success_is_recounted_by_a_loop(rows: list[tuple[int, float, float]]) ->
     assert worse["value"] == 0
 
 
-@pytest.mark.slow
 @few
 @given(tables())
 def test_columns_and_table_say_the_same(rows: pd.DataFrame) -> None:

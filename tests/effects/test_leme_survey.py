@@ -75,7 +75,6 @@ def test_the_interval_of_a_paired_difference_is_that_of_a_paired_t_test_or_wider
     assert cell["p"] < 1e-6
 
 
-@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(st.lists(st.tuples(st.integers(1, 4), st.sampled_from(["a", "b"]), st.integers(1, 7)), min_size=1, max_size=20))
 def test_order_of_rows_does_not_matter(given_rows: list[tuple[int, str, int]]) -> None:

@@ -28,7 +28,6 @@ def scores(edits: list[Edit], kind: str = "neighborhood", holds: str = "target_t
 PROMPTS = st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=4)
 
 
-@pytest.mark.slow
 @given(st.lists(PROMPTS, min_size=1, max_size=12))
 def test_edits_are_counted_that_leave_half_of_the_right_answers(edits: list[Edit]) -> None:
     kept = [[after for before, after in prompts if before] for prompts in edits]

@@ -86,7 +86,6 @@ def test_swapping_the_two_answers_turns_winning_into_losing(rows: list[Row]) -> 
         assert same(turned[name], -found[name])
 
 
-@pytest.mark.slow
 @few
 @given(ROWS)
 def test_before_and_after_are_asked_in_the_same_way(rows: list[Row]) -> None:
@@ -97,7 +96,6 @@ def test_before_and_after_are_asked_in_the_same_way(rows: list[Row]) -> None:
     assert same(counterfact(swapped)["already_true"], counterfact(rows)["ES"])
 
 
-@pytest.mark.slow
 @few
 @given(ROWS, st.integers(0, 5))
 def test_a_likelier_new_answer_never_harms_the_edit_and_never_helps_locality(rows: list[Row], rise: int) -> None:
@@ -121,7 +119,6 @@ def test_a_constant_in_both_answers_keeps_who_wins_and_scales_margins(rows: list
         assert moved[name] == pytest.approx(found[name] * math.exp(shift), abs=1e-12, nan_ok=True)
 
 
-@pytest.mark.slow
 @few
 @given(ROWS)
 def test_copies_weigh_nothing_within_a_case_and_alike_as_cases(rows: list[Row]) -> None:
@@ -132,7 +129,6 @@ def test_copies_weigh_nothing_within_a_case_and_alike_as_cases(rows: list[Row]) 
     )
 
 
-@pytest.mark.slow
 @few
 @given(ROWS, st.permutations(range(1, 7)))
 def test_names_of_cases_carry_no_information(rows: list[Row], names: list[int]) -> None:
@@ -140,7 +136,6 @@ def test_names_of_cases_carry_no_information(rows: list[Row], names: list[int]) 
     assert counterfact(renamed) == pytest.approx(counterfact(rows), abs=1e-12, nan_ok=True)
 
 
-@pytest.mark.slow
 @few
 @given(ROWS, st.floats(0, 3), st.floats(0, 3))
 def test_a_wider_tie_never_lets_more_edits_succeed(rows: list[Row], one: float, other: float) -> None:
@@ -165,7 +160,6 @@ def test_the_score_lies_between_its_parts_and_is_nothing_without_one(rows: list[
         assert min(parts) - 1e-12 <= found["S"] <= max(parts) + 1e-12
 
 
-@pytest.mark.slow
 @few
 @given(st.lists(st.tuples(st.integers(1, 4), st.integers(0, 1)), min_size=1, max_size=12))
 def test_wrong_instead_of_right_is_the_complement(rows: list[tuple[int, int]]) -> None:

@@ -77,7 +77,6 @@ def test_features_by_hand(encoder: Path) -> None:
     assert found["cosine_gap"] == pytest.approx(found["cosine"] - found["cosine_mean"])
 
 
-@pytest.mark.slow
 @settings(max_examples=40)
 @given(st.lists(st.text("abc .,Q7é中\n", min_size=1), min_size=2, max_size=2))
 def test_features_exist_for_any_text(encoder: Path, texts: list[str]) -> None:

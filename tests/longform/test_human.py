@@ -55,7 +55,6 @@ def says_nun(row: dict[str, str]) -> str:
 TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\x00\r"), min_size=1, max_size=30)
 
 
-@pytest.mark.slow
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.lists(st.tuples(TEXT, TEXT, st.sampled_from(["", *ANSWERS])), min_size=1, max_size=6),

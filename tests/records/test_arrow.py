@@ -17,7 +17,6 @@ from seesaw_cf.types import AttributePrompt, Case, Entity
 from tests.records import samples
 
 
-@pytest.mark.slow
 @given(st.lists(samples.CASES, max_size=4))
 @settings(max_examples=60, deadline=None)
 def test_cases_survive_the_table(cases: list[Case]) -> None:

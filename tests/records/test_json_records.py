@@ -15,7 +15,6 @@ from seesaw_cf.records import cases_to_table, parse_record, table_to_cases, writ
 from tests.records import samples
 
 
-@pytest.mark.slow
 @given(samples.records())
 @settings(max_examples=150, deadline=None)
 def test_json_case_parquet_case_json(record: dict[str, Any]) -> None:

@@ -178,7 +178,6 @@ def test_relations_and_numbers_are_checked_with_their_place() -> None:
         check_unique(cases, Path("f"))
 
 
-@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(st.lists(samples.records(), min_size=1, max_size=4))
 def test_any_records_come_back_through_a_file(
@@ -198,7 +197,6 @@ def test_any_records_come_back_through_a_file(
     assert read_cases(folder / "table.parquet") == read_cases(folder / "list.json") == cases
 
 
-@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(st.lists(samples.CASES, max_size=4))
 def test_flagging_is_idempotent_and_changes_flags_alone(cases: list[Case]) -> None:
@@ -217,7 +215,6 @@ def test_the_reference_codes_past_is_past_already(value: str) -> None:
     assert past_everywhere(past_everywhere(value)) == past_everywhere(value)
 
 
-@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(st.lists(samples.CASES, min_size=1, max_size=5), st.randoms())
 def test_a_summary_does_not_depend_on_the_order_of_cases(cases: list[Case], rng: random.Random) -> None:

@@ -165,7 +165,6 @@ def test_what_records_ask_beside_the_edit(
     assert {q.role for q in asked if q.kind == "portability"} <= {"target_new"}
 
 
-@pytest.mark.slow
 @given(samples.CASES)
 @settings(max_examples=60, deadline=None)
 def test_questions_are_counted_without_being_made(case: Case) -> None:

@@ -81,7 +81,6 @@ def test_every_module_has_one_rank_and_scale_one(name: str, rank: int | None, tm
         assert torch.equal(found.right, update.right)
 
 
-@pytest.mark.slow
 @given(ranks=st.tuples(st.integers(1, 6), st.integers(1, 6)), more=st.integers(0, 4))
 @settings(max_examples=15, deadline=None)
 def test_any_mixture_of_ranks_comes_back_bit_for_bit(ranks: tuple[int, int], more: int) -> None:

@@ -41,7 +41,6 @@ def test_round_trip_is_bit_exact_and_carries_everything(name: str, tmp_path: Pat
         assert torch.equal(logits(model), wanted)
 
 
-@pytest.mark.slow
 @settings(max_examples=20, deadline=None)
 @given(
     rank=st.integers(1, 4),

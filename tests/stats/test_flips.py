@@ -23,7 +23,6 @@ def _values(seed: int, shift: float = 0.0) -> np.ndarray:
     return np.asarray(rng.normal(shift, 1, N) + rng.normal(0, 1, CLUSTERS)[CODE])
 
 
-@pytest.mark.slow
 @given(st.integers(0, 2**32 - 1), st.booleans())
 @settings(max_examples=25, deadline=None)
 def test_the_statistic_after_a_flip_is_that_of_flipped_values(seed: int, contrast: bool) -> None:

@@ -73,7 +73,6 @@ def test_p_is_that_of_the_estimator_of_reports(
     assert not single or (found[there] < np.array(expected)[there]).all()
 
 
-@pytest.mark.slow
 @given(st.integers(0, 2**32 - 1), st.integers(1, 3), st.floats(0.3, 1.0), st.integers(2, 9))
 def test_permutations_give_the_p_of_the_slow_way(seed: int, most: int, asked: float, n_kinds: int) -> None:
     """People share rows of labels, every permutation is made one by one; what is counted is the same."""
@@ -152,3 +151,26 @@ def test_blocks_of_few_people_have_the_p_of_the_slow_way() -> None:
             own = np.unique(edit[rows], return_inverse=True)[1]
             slow = one_by_one(own, person[rows], values[rows], member[kinds], other[kinds])
             assert np.allclose(found[number, :, at], slow, rtol=1e-7, atol=1e-12, equal_nan=True)
+
+
+@pytest.mark.parametrize("effect", [0.0, 0.3, 1.0])
+def test_single_precision_has_no_scale_and_is_right_to_its_slack(
+    effect: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Log-odds of thousands of nats and probabilities of 1e-25 alike, with an effect that is not small."""
+    rng = np.random.default_rng(3)
+    edit, person = (code.ravel() for code in np.indices((30, 60)))
+    values = effect * (person % 3 == 0)[:, None] + rng.normal(0, 0.5, (edit.size, 1))
+    kinds = np.stack([np.arange(60), *(rng.permutation(60) for _ in range(20))]) % 3 // 2
+    member = np.array([[0.0], [1.0]])
+    expected = LabelledPeople(edit, person, edit % 3, values, 60)
+    assert expected.dtype == np.float32  # 1,800 cells
+    monkeypatch.setattr(permuted, "_SINGLE_FROM", 1 << 20)
+    plain = LabelledPeople(edit, person, edit % 3, values, 60).p(kinds, member, 1 - member)
+    monkeypatch.undo()
+    for scale in (1.0, 1e-25, 1e4, 1e20):
+        found = LabelledPeople(edit, person, edit % 3, values * scale, 60).p(kinds, member, 1 - member)
+        seen = plain > 1e-10
+        assert np.isfinite(plain).all()
+        assert (found[seen] <= plain[seen]).all()
+        assert found[seen] == pytest.approx(plain[seen], rel=2e-3)

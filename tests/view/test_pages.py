@@ -209,7 +209,6 @@ def test_a_wrong_address_says_what_was_meant(
         shown(prompts, address)
 
 
-@pytest.mark.slow
 @given(st.text(max_size=30))
 def test_any_search_is_a_search(prompts: Prompts, words: str) -> None:
     words = words.encode("utf-8", "replace").decode()
