@@ -1,7 +1,7 @@
 # `make demo` shows the main job, `make test` proves it, `make cpus` tests numbers on imitated processors, `make slow` tests
 # what takes longer: whole subprocesses and reports, killed workers, real servers, `make first` those that every change runs,
-# `make exhaustive` every case of the tables of which the others run a part, and more examples of every fast law, `make docs` builds
-# the documentation into site/. Each makes .venv on first use.
+# `make exhaustive` every case of the tables of which the others run a part, and more examples of every fast law, `make docs`
+# builds the documentation into site/. Each makes .venv on first use.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin

@@ -203,7 +203,7 @@ class LabelledPeople:
         n: Floats = np.asarray(np.bincount(code), self.dtype)
         # what an edit does to everybody cancels in every contrast; without it less is lost to rounding
         sums = np.array([np.bincount(code, column - mean[edit]) for column, mean in zip(values.T, means)])
-        sums /= np.maximum(np.abs(sums).max(axis=1, keepdims=True), _TINY)  # t has no scale, but single precision
+        sums /= np.maximum(np.abs(sums).max(axis=1, keepdims=True), _TINY)  # t has no unit; squares in float32 need one
         ends = [0, *(np.flatnonzero(np.diff(within[first])) + 1), len(first)]  # edits of a block follow each other
         self.n_blocks, self._measures, self._n_people, self._blocks = len(ends), len(sums), n_people, []
         for start, stop in pairwise(ends):

@@ -26,7 +26,7 @@ from seesaw_cf.report.text import minus
 
 FINISHED = list(finished_looks(KEPT))
 NEWEST = {(model, editor): look for model, look, editor, _ in FINISHED if look.alpha}
-# Two looks are redone by `make slow`, the second ones and two of the third too, the rest where there is time.
+# Of two looks `make test` redoes what is quick; `make slow` the rest of these, the second ones and two of the third.
 FAST = {(MODEL, "memit", LOOKS[0].name), ("gemma3-270m", "ft", ONE_LOOK[0].name)}
 REDONE = ("ike", "memit")
 COLUMNS = ["editor", "case_id", "edit_relation", "kind", "prompt_id", "subject_id", "holds", "role", "phase"]

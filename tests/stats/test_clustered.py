@@ -15,6 +15,7 @@ from benchmarks import bursts
 from seesaw_cf.errors import RecordError
 from seesaw_cf.stats import Crossing, case_weights, clustered_mean, clustered_means, pigeonhole_draws
 from seesaw_cf.stats.clustered import half_clusters
+from seesaw_cf.stats.crossing import _ranks
 
 RNG = np.random.default_rng(7)
 
@@ -217,3 +218,9 @@ def test_pigeonhole_bootstrap_sees_both_dimensions() -> None:
     assert draws.std() == pytest.approx(expected, rel=0.1)  # 6 standard errors of a deviation of 2,000 draws
     again = pigeonhole_draws(rows, columns, y.ravel(), everything, draws=2000, seed=1, chunk=2000)
     assert np.allclose(draws, again)
+
+
+@given(st.lists(st.integers(-3, 40) | st.sampled_from([2**62, -(2**62)]), max_size=30))
+def test_ranks_keep_the_order_of_any_codes(codes: list[int]) -> None:
+    order = sorted(set(codes))
+    assert _ranks(np.array(codes, np.intp)).tolist() == [order.index(code) for code in codes]

@@ -163,14 +163,14 @@ def test_single_precision_has_no_scale_and_is_right_to_its_slack(
     values = effect * (person % 3 == 0)[:, None] + rng.normal(0, 0.5, (edit.size, 1))
     kinds = np.stack([np.arange(60), *(rng.permutation(60) for _ in range(20))]) % 3 // 2
     member = np.array([[0.0], [1.0]])
-    expected = LabelledPeople(edit, person, edit % 3, values, 60)
-    assert expected.dtype == np.float32  # 1,800 cells
-    monkeypatch.setattr(permuted, "_SINGLE_FROM", 1 << 20)
-    plain = LabelledPeople(edit, person, edit % 3, values, 60).p(kinds, member, 1 - member)
-    monkeypatch.undo()
+    with monkeypatch.context() as patch:
+        patch.setattr(permuted, "_SINGLE_FROM", 1 << 20)
+        plain = LabelledPeople(edit, person, edit % 3, values, 60).p(kinds, member, 1 - member)
+    seen = plain > 1e-10
+    assert np.isfinite(plain).all()
     for scale in (1.0, 1e-25, 1e4, 1e20):
-        found = LabelledPeople(edit, person, edit % 3, values * scale, 60).p(kinds, member, 1 - member)
-        seen = plain > 1e-10
-        assert np.isfinite(plain).all()
+        labelled = LabelledPeople(edit, person, edit % 3, values * scale, 60)
+        assert labelled.dtype == np.float32  # 1,800 cells
+        found = labelled.p(kinds, member, 1 - member)
         assert (found[seen] <= plain[seen]).all()
         assert found[seen] == pytest.approx(plain[seen], rel=2e-3)
