@@ -31,9 +31,7 @@ paper: $(VENV)/paper
 	$(BIN)/python -m benchmarks.study.page
 	$(BIN)/python -m benchmarks.study.paper runs/study_smollm2.pdf
 
-# Side by side: tests wait now and then, and types take a minute of their own.
-test: $(VENV)/dev
-	$(MAKE) --no-print-directory --jobs 2 lint types tests
+test: lint types tests
 
 lint: $(VENV)/dev
 	$(BIN)/ruff check .
