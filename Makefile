@@ -82,13 +82,16 @@ exhaustive: $(VENV)/dev
 	$(BIN)/python -m pytest -m exhaustive -n auto --maxprocesses 8 --dist worksteal
 	SEESAW_CF_EXAMPLES=300 $(BIN)/python -m pytest -m "not slow" -n auto --maxprocesses 8 --dist loadfile
 
-# The tests with the oldest packages that setup.cfg allows, and with the newest there are; torch stays as it is pinned.
+# The fast tests, and the slow ones of tables and pages, with the oldest packages that setup.cfg allows, and with the newest
+# there are; torch stays as it is pinned.
 oldest newest: $(BIN)/python
 	$(PYTHON) -m venv $(VENV)-$@
 	$(VENV)-$@/bin/pip install --quiet --no-compile torch==2.13.0 uv
 	$(VENV)-$@/bin/uv pip install --quiet --python $(VENV)-$@/bin/python \
 		--resolution $(if $(filter oldest,$@),lowest-direct,highest) --editable '.[test]' torch==2.13.0
 	$(VENV)-$@/bin/python -m pytest -m "not slow" -n auto --maxprocesses 8 --dist loadfile
+	$(VENV)-$@/bin/python -m pytest -m "slow and not exhaustive" -n auto --maxprocesses 8 --dist loadscope \
+		tests/api tests/effects tests/report tests/study
 
 # Warnings are errors; the site asks nothing of the network. The theme's notice about the next mkdocs is left out.
 docs: $(VENV)/docs

@@ -37,6 +37,7 @@ def _import_options(parser: argparse.ArgumentParser) -> None:
     add("results", type=source, metavar="RESULTS", help="the project exported as JSON")
     add("--key", type=source, required=True, help="the key.json that was written with the tasks")
     add("--out", type=output_folder, required=True, help="folder for the Parquet tables")
+    add("--raters", default="LS", metavar="WORD", help="what raters are called, before their number (default: LS)")
     add("--overwrite", action="store_true", help="replace files that are there")
 
 
@@ -76,7 +77,7 @@ def _import(args: argparse.Namespace) -> None:
     from seesaw_cf.base.tables import table_bytes
     from seesaw_cf.texts.label_studio.projects import tables_of
 
-    tables = tables_of(args.results, args.key)
+    tables = tables_of(args.results, args.key, args.raters)
     written = [(args.out / f"{name}.parquet", table_bytes(table)) for name, table in tables.items()]
     write_new(written, overwrite=args.overwrite)
     for name, table in tables.items():

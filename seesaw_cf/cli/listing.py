@@ -73,6 +73,7 @@ def _configs() -> Rows:
     import pyarrow.parquet as pq
 
     from seesaw_cf.records import CASES
+    from seesaw_cf.records.load import CASE_CONFIGS
     from seesaw_cf.records.sample import configs, path
 
     rows: Rows = []
@@ -80,6 +81,7 @@ def _configs() -> Rows:
         files = [pq.ParquetFile(file) for file in (path() / "data" / name).glob("*.parquet")]
         runs = all(set(CASES.names) <= set(file.schema_arrow.names) for file in files)
         use = "cases, for `run --config`" if runs else "a table beside the cases"
+        use = "cases, for `leme run --config`" if name in CASE_CONFIGS and not runs else use
         rows.append((name, f"{sum(file.metadata.num_rows for file in files):,} rows", use))
     return rows
 

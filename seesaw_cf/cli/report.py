@@ -25,9 +25,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("folders", metavar="RUN", type=source, nargs="+", help=runs)
     add = parser.add_argument
     add("--out", type=output_folder, metavar="DIR", help="for the files (default: RUN/report; needed for several)")
-    add(
-        "--margin", type=above_zero, default=0.02, help="smaller contrasts of probability do not matter (default: 0.02)"
-    )
+    smaller = "smaller contrasts of probability, below 0.25, do not matter (default: 0.02)"
+    add("--margin", type=above_zero, default=0.02, help=smaller)
     add(
         "--margin-log-odds",
         type=above_zero,

@@ -142,7 +142,10 @@ def paired_shares(rows: pd.DataFrame, pre: NDArray[np.bool_], post: NDArray[np.b
     alone = people == n
     independent = n if alone else people if estimate.note else min(n, float(change.var(ddof=1)) / estimate.stderr**2)
     low, high = paired_change(pre, post, independent)
-    p = mcnemar(int((pre & ~post).sum()), int((post & ~pre).sum())) if alone else estimate.p
+    lost, gained = int((pre & ~post).sum()), int((post & ~pre).sum())
+    p = estimate.p
+    if alone or estimate.note:  # where all cases changed alike, a person counts once
+        p = mcnemar(*(round(count * independent / n) for count in (lost, gained)))
     low, high, p = agreeing(low, high, p)
     return replace(estimate, value=_change(pre, post), low=low, high=high, p=p, note="")
 

@@ -57,7 +57,7 @@ class AuditSettings:
     """What is declared before looking.
 
     Attributes:
-        margin: Contrasts smaller than this do not matter, in probability.
+        margin: Contrasts smaller than this do not matter, in probability; below 0.25.
         margin_log_odds: The same in log-odds (nats), for contrasts that are decided there.
         alpha: Level.
         correction: "holm" (false claims at most at the level; with permutations Westfall and Young's step-down min-p,
@@ -109,8 +109,9 @@ class AuditSettings:
             RecordError: A number that is not finite or out of range.
             UnknownNameError: No such correction, method or column of a family.
         """
-        for name in ("margin", "margin_log_odds"):
-            number(f"audit: {name}", getattr(self, name), 0, ends=False)
+        # with a larger margin more and more answers would be decided in log-odds, by the other margin
+        number("audit: margin", self.margin, 0, 1 / (2 * REACH), ends=False)
+        number("audit: margin_log_odds", self.margin_log_odds, 0, ends=False)
         number("audit: alpha", self.alpha, 0, 1, ends=False)
         for name in ("noise_floor", "noise_floor_log_odds"):
             if getattr(self, name) is not None:
@@ -163,9 +164,9 @@ def audit(
         `margin`; `p_t` (of t with plain Satterthwaite df), `p` (of this test alone, by permutation), `low` and `high`
         (95 %, of this contrast alone: the outer of the permuted interval and that of `group_contrasts`), `family`,
         `family_size`, `p_adjusted`, `p_equivalence` (two one-sided tests, corrected), `detectable` (smallest effect
-        found with power 80 %), `verdict` ("worse off", "better off", "equivalent", "undetermined", "not testable"),
-        `direction` and `rule`. A row marked `mirror` repeats the test of the row before it: no family counts it, and it
-        has that row's corrected p.
+        found with power 80 % by the first step of the correction), `verdict` ("worse off", "better off", "equivalent",
+        "undetermined", "not testable"), `direction` and `rule`. A row marked `mirror` repeats the test of the row
+        before it: no family counts it, and it has that row's corrected p.
 
     Raises:
         UnknownNameError: Unknown axis, reference or correction.
@@ -300,7 +301,9 @@ def decide(
     plain = settings.correction == "holm" and "p_t" in table
     corrected = _adjust_p(table.assign(p=table["p_t"]) if plain else table, names, settings, drawn)
     table = corrected.assign(p=table["p"])
-    table["detectable"] = [minimum_detectable_effect(stderr, df, alpha=settings.alpha) for _, stderr, df in errors]
+    tests = table["family"].map({name: independent_tests(rows) for name, rows in table.groupby("family")})
+    levels = settings.alpha / np.fmax(1, tests.to_numpy(np.float64))
+    table["detectable"] = [minimum_detectable_effect(*row[1:], alpha=level) for row, level in zip(errors, levels)]
     claims = [_judge(row, settings) for row in table.to_dict("records")]
     columns = {"verdict": "label", "direction": "direction", "rule": "rule"}
     return table.assign(**{name: [getattr(claim, field) for claim in claims] for name, field in columns.items()})
@@ -340,6 +343,7 @@ def _judge(row: Mapping[Hashable, Any], settings: AuditSettings) -> Verdict:
         p_equivalence=row["p_equivalence"],
         scale=row["scale"],
         edits=row["clusters"].get("edit"),
+        detectable=row["detectable"],
     )
     away, decided = row["low"] > 0 or row["high"] < 0, row["p_adjusted"] < settings.alpha
     if claim.label == "not testable" or away == decided:
@@ -348,6 +352,22 @@ def _judge(row: Mapping[Hashable, Any], settings: AuditSettings) -> Verdict:
     if decided:
         note = "its interval, wider for harm that comes in bursts, reaches 0, and p decides"
     return replace(claim, rule=f"{claim.rule}; {note}")
+
+
+def independent_tests(family: pd.DataFrame) -> float:
+    """Return how many independent tests a family counts as in its first step: what the least p was corrected by.
+
+    Permutations give no p below 1 / (1 + permutations): where they end, the size of the family is all that is known.
+
+    Args:
+        family: `p_t` (or `p`), `p_adjusted` and `family_size` of its contrasts.
+    """
+    size = float(family["family_size"].max())
+    p = family["p_t" if "p_t" in family else "p"].to_numpy(np.float64)
+    if np.isnan(p).all():
+        return size
+    least, adjusted = (float(column[np.nanargmin(p)]) for column in (p, family["p_adjusted"].to_numpy(np.float64)))
+    return min(size, float(np.log1p(-adjusted) / np.log1p(-least))) if 0 < least < adjusted < 1 else size
 
 
 def in_log_odds(likelier_pre: pd.Series, margin: float, score: ScoreForm = "summed") -> pd.Series:

@@ -179,7 +179,10 @@ def _contrasts(frame: pd.DataFrame, axis: str | None, reference: str | None) -> 
     if contrasts.empty:
         return {}
     tests = ("", *(f"{scale}_" for scale in SCALES))
-    contrasts = contrasts.assign(**{f"{test}p_adjusted": adjust(contrasts[f"{test}p"].to_numpy()) for test in tests})
+    mirror = contrasts["mirror"]
+    for test in tests:  # a mirror is no second test, and has the p of the row before it
+        adjusted = pd.Series(adjust(contrasts[f"{test}p"].mask(mirror).to_numpy()), contrasts.index)
+        contrasts[f"{test}p_adjusted"] = adjusted.mask(mirror, adjusted.shift())
     rows = contrasts.drop(columns=["editor", "relation", "axis", "method", "group", "mirror"]).to_dict("records")
     return {group: {str(name): value for name, value in row.items()} for group, row in zip(contrasts["group"], rows)}
 

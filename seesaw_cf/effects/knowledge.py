@@ -203,8 +203,10 @@ def _row(
 def _clustered(values: Floats, rows: pd.DataFrame) -> Estimate:
     clusters = {"edit": pd.factorize(rows["case_id"])[0], "person": pd.factorize(rows["person"])[0]}
     estimate = clustered_mean(values, [np.full(len(values), 1 / len(values))], clusters)
-    if math.isnan(estimate.stderr):
+    if estimate.note.startswith("too few"):
         return estimate
-    n = min(len(values), estimate.value * (1 - estimate.value) / estimate.stderr**2)
-    low, high = share_interval(estimate.value, n)
-    return replace(estimate, low=low, high=high)
+    value, n = float(np.clip(estimate.value, 0, 1)), min(estimate.effective.values())  # all known, or none: once each
+    if not math.isnan(estimate.stderr):
+        n = min(len(values), value * (1 - value) / estimate.stderr**2)
+    low, high = share_interval(value, n)
+    return replace(estimate, value=value, low=low, high=high, note="")

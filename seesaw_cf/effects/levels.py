@@ -191,7 +191,8 @@ def _always(rows: pd.DataFrame, before: str, after: str) -> _Mean:
     """Return the mean change of shares; where all answers changed alike, with Newcombe's interval over people."""
     # All facts of an edit are about one person, so that the person's clusters hold those of the edits.
     estimate, half = _means(rows.assign(change=rows[after] - rows[before]), ("change",), ("person",))["change"]
-    if not estimate.note.startswith("all values equal"):
+    whole = np.isin(rows[[before, after]], (0, 1)).all()  # means over seeds of a control need not be
+    if not (whole and estimate.note.startswith("all values equal")):
         return estimate, half
     people = min(estimate.effective.values())
     low, high = paired_change(rows[before].to_numpy() > 0.5, rows[after].to_numpy() > 0.5, people)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from seesaw_cf.base.checks import one_of
 from seesaw_cf.base.errors import RecordError
 from seesaw_cf.base.types import TableRow
-from seesaw_cf.effects.audit import MARGIN
+from seesaw_cf.effects.audit import MARGIN, independent_tests
 from seesaw_cf.effects.groups import ALL, AXES, UNKNOWN, check_axes, held, mask, members
 from seesaw_cf.effects.prompts import SCALE_COLUMNS, ScoreForm, prompt_effects
 from seesaw_cf.effects.scores import ScoreFile
@@ -74,7 +74,9 @@ def needs(
     if "holds" not in contrasts:
         contrasts = contrasts.assign(holds="target_new")
     usable = prompts.loc[prompts["status"] == "ok", [*_ASKED, *SCALE_COLUMNS.values()]]
-    tests = {name: _tests(rows) for name, rows in (contrasts if family is None else family).groupby("family")}
+    tests = {
+        name: independent_tests(rows) for name, rows in (contrasts if family is None else family).groupby("family")
+    }
     rows = [
         {name: row[name] for name in _NAMES} | _need(row, precision, tests[row["family"]], aim, margin)
         for _, own in contrasts.groupby(_KEYS, sort=False)
@@ -141,16 +143,6 @@ def _need(row: Row, precision: Precision | None, tests: float, aim: Aim, margin:
             "times": few_edits * few_people if np.isfinite(few_edits * few_people) else float("nan"),
         }
     )
-
-
-def _tests(family: pd.DataFrame) -> float:
-    """Return how many independent tests a family counts as in its first step: what the least p was corrected by."""
-    size = float(family["family_size"].max())
-    p = family["p_t" if "p_t" in family else "p"].to_numpy(np.float64)
-    if np.isnan(p).all():
-        return size
-    least, adjusted = (float(column[np.nanargmin(p)]) for column in (p, family["p_adjusted"].to_numpy(np.float64)))
-    return float(np.log1p(-adjusted) / np.log1p(-least)) if 0 < least < adjusted < 1 else size
 
 
 def _times(factor: float, there: int) -> float:

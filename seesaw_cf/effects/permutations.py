@@ -187,6 +187,6 @@ def _sides(labels: pd.Series, groups: list[tuple[str, str]]) -> tuple[NDArray[np
 
 
 def _strata(prompts: pd.DataFrame, people: pd.Index) -> NDArray[np.intp]:
-    """Return a code of the answers that each person was asked about as a holder of."""
+    """Return a code of the roles of each person: asked as a holder of the new answer, of the old one, or of both."""
     holds = prompts.groupby("person")["holds"].agg(lambda answers: "/".join(sorted(set(answers))))
     return np.asarray(pd.factorize(holds.loc[people], sort=True)[0], np.intp)

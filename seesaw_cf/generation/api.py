@@ -22,8 +22,6 @@ from seesaw_cf.stats.plain import json_text
 
 log = logging.getLogger(__name__)
 
-_FINISH = {"stop": "stop", "length": "length", "eos": "stop"}
-
 
 @dataclass(frozen=True)
 class OpenAIGenerator(Client[tuple[Ask, Sampling], Completion]):
@@ -91,17 +89,20 @@ class OpenAIGenerator(Client[tuple[Ask, Sampling], Completion]):
             refusal = getattr(message, "refusal", None)
             finish = choice.finish_reason
             text is None or text.strip  # noqa: B018 (an answer that is no text is broken)
-        except (AttributeError, IndexError, TypeError):
+        except (AttributeError, LookupError, TypeError):
             raise TryAgain("broken answer (no choices in it)") from None
         usage = getattr(reply, "usage", None)
-        tokens = (getattr(usage, "prompt_tokens", None), getattr(usage, "completion_tokens", None))
+        counted = (getattr(usage, name, None) for name in ("prompt_tokens", "completion_tokens"))
+        tokens = [number if isinstance(number, int) else None for number in counted]
         self._count(prompt_tokens=tokens[0] or 0, new_tokens=tokens[1] or 0)
         self._count(**{f"model {getattr(reply, 'model', '')}": 1})
         if refusal or finish == "content_filter":
             return Completion("", "", f"refused: {self._shown(refusal or 'content filter')}", *tokens)
         if not text or not text.strip():
             raise TryAgain("empty answer")
-        return Completion(text, _FINISH.get(finish or "", finish or ""), "ok", *tokens)
+        # a token limit may cut a character in two
+        text, finish = text.encode("utf-8", "replace").decode(), finish if isinstance(finish, str) else ""
+        return Completion(text, "stop" if finish == "eos" else finish, "ok", *tokens)
 
 
 # A store of completions in front of any generator: what was written once is never asked again.

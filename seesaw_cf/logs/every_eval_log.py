@@ -5,6 +5,7 @@ Conversion loses group fields and log-probabilities. Groups come back with a map
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -21,6 +22,7 @@ from seesaw_cf.logs.log import (
     clean,
     hash_of,
     json_lines,
+    model_of,
     number_of,
     sample_errors,
 )
@@ -35,7 +37,7 @@ def read_every_eval(place: Path, files: Sequence[Path], reader: Reader) -> EvalL
         reader: See `Reader`.
 
     Raises:
-        RecordError: A line is no sample, or a file is cut.
+        RecordError: A line is no sample, a file is cut, or the files are of several models.
         StorageError: A file cannot be read.
     """
     names, settings = set[str](), LogSettings()
@@ -45,7 +47,7 @@ def read_every_eval(place: Path, files: Sequence[Path], reader: Reader) -> EvalL
             settings |= _settings(read_json(results, any_number=True))
     rows = (row for file in files for row in _rows(file, names, reader))
     log = reader.log(place.name, rows, settings)
-    return replace(log, name=names.pop()) if names else log
+    return replace(log, name=model_of(place, names))
 
 
 def _settings(results: Mapping[str, Any]) -> LogSettings:
@@ -76,11 +78,13 @@ def _row(line: Mapping[str, Any]) -> ItemRow:
     texts = (asked.get("raw"), asked.get("reference"), asked.get("choices"))
     raw = (line.get("output") or {}).get("raw")
     answer = raw[0] if isinstance(raw, list) and raw else raw or ""
+    # the format asks for a score also where the model gave no answer
+    score = math.nan if line.get("error") else number_of(line["evaluation"]["score"])
     return ItemRow(
         task=task,
         item=clean(line["sample_id"]),
         content=hash_of(*texts),
-        metrics={metric.partition(":")[0]: number_of(line["evaluation"]["score"])},
+        metrics={metric.partition(":")[0]: score},
         case=hash_of(metadata.get("doc_hash") or texts),
         answer=answer_text(answer),
         epoch=int(metadata.get("epoch") or 1),

@@ -18,7 +18,7 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 
 from seesaw_cf.base.errors import RecordError, StorageError
-from seesaw_cf.logs.log import EvalLog, ItemRow, Reader, answer_text, clean, hash_of, number_of, sample_errors
+from seesaw_cf.logs.log import EvalLog, ItemRow, Reader, answer_text, clean, hash_of, model_of, number_of, sample_errors
 
 VERSION = 2  # of the log format
 _ZSTANDARD = 93
@@ -35,7 +35,8 @@ def read_inspect(place: Path, files: Sequence[Path], reader: Reader) -> EvalLog:
         reader: See `Reader`.
 
     Raises:
-        RecordError: A file is no log of this version, has no samples, or its run did not end well.
+        RecordError: A file is no log of this version, has no samples, or its run did not end well; or the files are of
+            several models.
         StorageError: A file cannot be read.
     """
     heads = {file: _head(file, reader) for file in files}
@@ -44,9 +45,9 @@ def read_inspect(place: Path, files: Sequence[Path], reader: Reader) -> EvalLog:
         for head in heads.values()
         for name, value in _settings(head["eval"]).items()
     }
-    models = {clean(head["eval"].get("model", "")).rpartition("/")[2] for head in heads.values()}
+    name = model_of(place, {clean(head["eval"].get("model", "")).rpartition("/")[2] for head in heads.values()})
     rows = (row for file, head in heads.items() for row in _rows(file, head, reader))
-    return reader.log(models.pop() if len(models) == 1 else place.stem, rows, settings)
+    return reader.log(name, rows, settings)
 
 
 def _head(file: Path, reader: Reader) -> dict[str, Any]:

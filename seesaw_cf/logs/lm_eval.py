@@ -25,6 +25,7 @@ from seesaw_cf.logs.log import (
     hash_of,
     json_lines,
     log_probability_metrics,
+    model_of,
     number_of,
     sample_errors,
 )
@@ -48,22 +49,23 @@ def read_lm_eval(place: Path, files: Sequence[Path], reader: Reader) -> EvalLog:
         reader: See `Reader`.
 
     Raises:
-        RecordError: A line is no sample, or a file is cut.
+        RecordError: A line is no sample, a file is cut, or the files are of several models.
         StorageError: A file cannot be read.
     """
     newest: dict[str, tuple[str, Path]] = {}
+    models = set[str]()
     for file in files:
         match = SAMPLES.fullmatch(file.name)
         task, date = (match["task"], match["date"] or "") if match else (file.name.partition(".")[0], "")
         if task in newest:
             reader.notes.append(f"{place} holds several runs of {task}: the newest counts.")
         newest[task] = max(newest.get(task, ("", file)), (date, file))
+        models |= {clean(name) for name in [_results(file, date).get("model_name")] if name}
     settings: LogSettings = {}
     results = {task: _results(file, date) for task, (date, file) in newest.items()}
-    models = {clean(result["model_name"]) for result in results.values() if result.get("model_name")}
     for task, result in results.items():
         settings |= {(task, name): value for name, value in _settings(task, result).items()}
-    name = models.pop() if len(models) == 1 else place.name
+    name = model_of(place, models)
     rows = (row for task, (_, file) in newest.items() for row in _rows(task, file, results[task], settings, reader))
     return reader.log(name, rows, settings)
 
@@ -109,7 +111,7 @@ def _row(task: str, line: Mapping[str, Any], reader: Reader) -> ItemRow:
         choices = texts[1::2] if len(texts) == 2 * len(logprobs) and len(logprobs) > 1 else []
         if "acc_mutual_info" in metrics:  # after the choices in their context they were asked alone
             logprobs, choices = logprobs[: len(logprobs) // 2], choices[: len(logprobs) // 2]
-        metrics |= log_probability_metrics(logprobs, _right(target, len(logprobs), choices))
+        metrics |= log_probability_metrics(logprobs, _right(target, logprobs, choices, metrics.get("acc")))
         answer = choices[best(logprobs)] if choices else ""
     elif responses:
         answer = str(responses[0][0] if isinstance(responses[0], list) and responses[0] else responses[0])
@@ -126,15 +128,21 @@ def _row(task: str, line: Mapping[str, Any], reader: Reader) -> ItemRow:
     )
 
 
-def _right(target: object, responses: int, choices: Sequence[str]) -> int:
+def _right(target: object, logprobs: Sequence[float], choices: Sequence[str], accuracy: float | None) -> int:
     """Return the number of the right choice, which a log gives as a number or as a text that one choice has; else -1.
 
-    Tasks such as WinoGrande ask for one text after several contexts: their target names no choice.
+    Tasks such as WinoGrande ask for one text after several contexts: their target names no choice. "3" may be the
+    fourth choice or another one whose text it is: `accuracy` tells, where one of the two is the model's answer.
     """
-    if responses == 1 or str(target).isdecimal():
-        return int(str(target)) if responses > 1 else 0
+    if len(logprobs) == 1:
+        return 0
     named = [number for number, choice in enumerate(choices) if choice.strip() == str(target).strip()]
-    return named[0] if len(named) == 1 else -1
+    meant = set(named if len(named) == 1 else ())
+    if str(target).isdecimal() and int(str(target)) < len(logprobs):
+        meant.add(int(str(target)))
+    if len(meant) == 2 and accuracy is not None:
+        meant = {number for number in meant if (number == best(logprobs)) == (accuracy == 1)}
+    return meant.pop() if len(meant) == 1 else -1
 
 
 def _are_logprobs(responses: Sequence[Any]) -> bool:

@@ -174,6 +174,20 @@ def sample_errors(place: object, expected: str) -> Iterator[None]:
         raise RecordError(f"{place}: {type(error).__name__} {clean(error)[:200]}. Expected {expected}") from error
 
 
+def model_of(place: Path, names: Collection[str]) -> str:
+    """Return the name of the one model that logs are of; that of the place where they name none.
+
+    Raises:
+        RecordError: They are of several models.
+    """
+    if len(names) > 1:
+        raise RecordError(
+            f"{place}: logs of {len(names)} models ({', '.join(sorted(names))}), expected one. Name the folder or the "
+            "files of one."
+        )
+    return next(iter(names), place.name if place.is_dir() else place.stem)
+
+
 def number_of(value: object) -> float:
     """Return a metric's value as a number: booleans, and numbers and booleans that were written as text; else NaN."""
     words = {"true": 1.0, "false": 0.0}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from functools import partial
 from itertools import combinations
 
@@ -18,7 +18,7 @@ from seesaw_cf.editors.control_names import compared, is_control
 from seesaw_cf.effects.adjusted import ESTIMANDS, unadjustable
 from seesaw_cf.effects.audit import CONTRAST_COLUMNS, HOLDERS, AuditSettings, audit, audit_record, auditing, hypotheses
 from seesaw_cf.effects.estimands import estimate_groups, excess_over_control
-from seesaw_cf.effects.groups import ALL, UNKNOWN, clusters_of
+from seesaw_cf.effects.groups import ALL, AXES, UNKNOWN, clusters_of
 from seesaw_cf.effects.knowledge import FACTS, among_known
 from seesaw_cf.effects.locality import LEAST_LOCAL, Locality
 from seesaw_cf.effects.prompts import ScoreForm
@@ -102,12 +102,21 @@ class AuditTables:
         """Return `verdicts` that are independent tests: of an axis with two labels only the first."""
         return hypotheses(self.verdicts)
 
+    def on(self, axes: Sequence[str]) -> AuditTables:
+        """Return the rows on some axes; they stay corrected over those on all."""
+        tables = {field.name: getattr(self, field.name) for field in fields(self)}
+        chosen = {
+            name: table[table["axis"].isin(axes)].reset_index(drop=True)
+            for name, table in tables.items()
+            if isinstance(table, pd.DataFrame) and "axis" in table
+        }
+        return replace(self, **chosen)
+
 
 @contextmanager
 def auditing_prompts(
     prompts: pd.DataFrame,
     manifest: Manifest,
-    axes: tuple[str, ...],
     score: ScoreForm,
     settings: AuditSettings,
     floor: Floor,
@@ -117,7 +126,6 @@ def auditing_prompts(
     Args:
         prompts: Rows of `seesaw_cf.effects.prompt_effects` with `edit_known`.
         manifest: The run's; a batch run is one edit per relation, so it has no verdicts, only the reason why.
-        axes: Which axes.
         score: The form of confidence.
         settings: What was declared.
         floor: The noise floor.
@@ -126,9 +134,9 @@ def auditing_prompts(
     clusters = clusters_of(manifest.get("protocol"))
     editors = sorted(prompts["editor"].unique())
     real = [name for name in editors if not is_control(name)]
-    estimates = partial(estimate_groups, axes=axes, clusters=clusters)
+    estimates = partial(estimate_groups, clusters=clusters)
     measured = replace(settings, noise_floor=floor.probability, noise_floor_log_odds=floor.log_odds)
-    decide = partial(audit, score=score, axes=axes, clusters=clusters)
+    decide = partial(audit, score=score, clusters=clusters)
     with ExitStack() as stack:
         try:
             decided = stack.enter_context(auditing(prompts, measured, **decide.keywords))
@@ -137,7 +145,7 @@ def auditing_prompts(
             decided, adjusted = pd.DataFrame({"note": [str(error)]}).iloc[:0].copy, pd.DataFrame()
         excess = paired_differences(prompts, compared(editors, manifest), ("editor", "control"), settings, estimates)
         pairs = paired_differences(prompts, list(combinations(real, 2)), ("first", "second"), settings, estimates)
-        columns = dict.fromkeys([*CONTRAST_COLUMNS, "D_pre", "D_post", *axes, *clusters.values(), *FACTS.values()])
+        columns = dict.fromkeys([*CONTRAST_COLUMNS, "D_pre", "D_post", *AXES, *clusters.values(), *FACTS.values()])
         known = among_known(
             prompts.filter(items=list(columns)), partial(decide, settings=replace(measured, permutations=0))
         )

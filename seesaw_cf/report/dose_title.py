@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import pandas as pd
+from scipy import stats
 
 from seesaw_cf.base.terminal import listed, quantity
 from seesaw_cf.effects.dose import BAND, no_band
@@ -79,10 +80,16 @@ class DoseLine:
         """How far the measure fell from the smallest to the largest dose."""
         return number_of(self.first, self.measure) - number_of(self.last, self.measure)
 
-    @property
-    def is_apart(self) -> bool:
-        """The band at the largest dose lies below that at the smallest."""
-        return banded(self.last, self.measure)[2] < banded(self.first, self.measure)[1]
+    def band(self, row: DoseRow, lines: int) -> tuple[float, float]:
+        """Return the band of a dose, for as many lines together (Bonferroni); NaN where its samples do not differ."""
+        value, _, high = with_limits(row, self.measure)
+        one, together = (stats.t.isf((1 - BAND) / 2 / n, row["repeats"] - 1) for n in (1, lines))
+        half = (high - value) * together / one if high > value else math.nan
+        return value - half, value + half
+
+    def falls(self, lines: int) -> bool:
+        """Return whether the band of the largest dose lies below that of the smallest, for as many lines together."""
+        return self.band(self.last, 2 * lines)[1] < self.band(self.first, 2 * lines)[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +120,8 @@ class DoseSummary:
     @property
     def moved(self) -> str:
         """The largest D of other people with a band that excludes 0; "" where there is none."""
-        rows = [line for line in self.people if (band := banded(line.last, "D"))[1] > 0 or band[2] < 0]
+        bands = [(line, line.band(line.last, len(self.people))) for line in self.people]
+        rows = [line for line, (low, high) in bands if low > 0 or high < 0]
         return f"{dose_value(rows[0].last, 'D')} with {_count(rows[0].last['dose'])} ({rows[0].who})" if rows else ""
 
 
@@ -126,7 +134,7 @@ _TITLE: Sequence[TitleRules[DoseSummary]] = (
     (
         (lambda dose: not any(row["edits"] for row in dose.rows), ""),
         (lambda dose: not dose.scores, "Whether the edits took was not asked."),
-        (lambda dose: dose.scores[0].is_apart, "The score falls: {0.scores[0]}."),
+        (lambda dose: dose.scores[0].falls(len(dose.scores)), "The score falls: {0.scores[0]}."),
         (lambda dose: dose.scores[0].first is dose.scores[0].last, "One number of facts was tried: {0.scores[0]}."),
         (lambda dose: dose.scores[0].worsening > 0, "That the score falls with more facts is not shown."),
         (lambda dose: True, "The score does not fall with more facts."),
@@ -151,7 +159,8 @@ def dose_screen(rows: Sequence[DoseRow], groups: pd.DataFrame, model: str) -> Fi
     lines = [(who, own) for who, own in dose_lines(edited)]
     alarms = [(who, first) for who, own in lines for first in [row for row in own if row["collapsed"]][:1]]
     healthy = [(who, [row for row in own if not row["collapsed"]]) for who, own in lines]
-    scores = sorted(_with("S", lines), key=lambda line: (not line.is_apart, -line.worsening))
+    scored = list(_with("S", lines))
+    scores = sorted(scored, key=lambda line: (not line.falls(len(scored)), -line.worsening))
     people = sorted(_with("D", healthy), key=lambda line: -abs(number_of(line.last, "D")))
     answers = {
         "Collapse alarm": _listed([f"{who}, {_count(row['dose'])}: {row['alarm']}" for who, row in alarms]),

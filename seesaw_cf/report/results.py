@@ -169,7 +169,7 @@ def read_results(
     Args:
         folder: A run folder, as `seesaw_cf.run.job.run_job` writes it.
         score: The form of confidence, see `seesaw_cf.effects.difference`.
-        axes: Which axes, of "gender", "race" and "region".
+        axes: Which axes, of "gender", "race" and "region"; families of tests have all of them in any case.
         seed: Seed of the bootstrap of the paper mode (2,000 draws of whole cases).
         settings: What is declared for the audit; the defaults when None.
         mode: "paper" gives effects and accuracy the published tests, see `group_effects` and `cross_property`.
@@ -234,7 +234,7 @@ def read_results(
     gate = _gate(once, took)
     auditing: AbstractContextManager[Callable[[], AuditTables | None]] = nullcontext(lambda: None)
     if measured is not None:
-        auditing = auditing_prompts(measured, manifest, tuple(axes), score, settings, floor)
+        auditing = auditing_prompts(measured, manifest, score, settings, floor)
     with auditing as audited:
         stage("groups")
         return Results(
@@ -265,7 +265,7 @@ def read_results(
             local=locality(scores, numbers, nats, prompts),
             prompts=prompts,
             answers=marked,
-            audit=audited(),  # last: what is above is computed meanwhile
+            audit=(audit := audited()) and audit.on(axes),  # last: what is above is computed meanwhile
         )
 
 

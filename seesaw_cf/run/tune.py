@@ -137,14 +137,15 @@ def run_tune(job: Job, plan: TunePlan, out: Path, *, progress: bool = True) -> P
     """
     if len(job.editors) != 1 or job.controls:
         raise RecordError(f"tune: editors {[*job.editors, *job.controls]}, expected one editor and no control.")
+    (name,) = job.editors
+    if not (name in SPACES if plan.space is None else plan.space):
+        raise RecordError(
+            f"tune: no search space is declared for {name!r}, only for {', '.join(SPACES)}. Give one with --space."
+        )
     run = make_run(job, out, progress=progress)
     ((name, editor),) = run.editors.items()
     blocks = transformer_blocks(run.model)
     space = plan.space if plan.space is not None else search_space(name, len(blocks or ()))
-    if not space:
-        raise RecordError(
-            f"tune: no search space is declared for {name!r}, only for {', '.join(SPACES)}. Give one with --space."
-        )
     people = len({case.request.subject for case in run.cases})
     if people < (most := max(plan.first_edits, plan.final_edits)):
         raise RecordError(

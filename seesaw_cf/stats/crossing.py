@@ -72,7 +72,7 @@ class Crossing:
 
     Source: Cameron, Gelbach and Miller (2011), inclusion-exclusion over dimensions; Bell and McCaffrey (2002),
         correction of residuals and degrees of freedom, here with cluster effects as the working model (Imbens and
-        Kolesar 2016).
+        Kolesar 2016); MacKinnon, Nielsen and Webb (2024), no less than any dimension alone.
     """
 
     def __init__(self, parts: Sequence[Floats], clusters: Mapping[str, Codes]) -> None:
@@ -144,7 +144,7 @@ class Crossing:
             total += dimension.sign * singles[-1]
             third += dimension.sign * ((squares * residuals) @ dimension.cube)
         own = np.array(singles[: len(self.counts)])
-        variance = np.where(total > 0, total, own.max(axis=0))
+        variance = np.maximum(total, own.max(axis=0))  # a difference of noisy parts; near 0 t would have no df
         free = 1 / np.maximum([dimension.df for dimension in self._dimensions[: len(self.counts)]], 1e-9)
         with np.errstate(invalid="ignore", divide="ignore"):
             return estimate, np.sqrt(variance), variance**2 / (own.T**2 @ free), third / variance**1.5

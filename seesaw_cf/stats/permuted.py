@@ -84,7 +84,7 @@ class _Sums:
         of_edit = np.maximum(self.squares - k * value**2, 0) / np.maximum(k * (k - 1), 1)
         of_person = bias * of_person
         total = of_edit + of_person - of_cell
-        variance = np.where(total > 0, total, np.maximum(of_edit, of_person))
+        variance = np.maximum(total, np.maximum(of_edit, of_person))
         good = (self.edits >= _LEAST) & (np.minimum(free + 1, least) >= _LEAST) & (variance > 0)
         with np.errstate(invalid="ignore", divide="ignore"):
             df = variance**2 / (of_edit**2 / np.maximum(k - 1, 1e-9) + of_person**2 / np.maximum(free, 1e-9))

@@ -65,6 +65,7 @@ def verdict(
     p_equivalence: float | None = None,
     scale: str = "effect",
     edits: int | None = None,
+    detectable: float | None = None,
 ) -> Verdict:
     """Return the one of five claims that the numbers support.
 
@@ -83,6 +84,7 @@ def verdict(
         p_equivalence: TOST p, corrected over the declared family; None for a single test.
         scale: Name of the effect's unit, for the rule.
         edits: How many the estimate is of; None: a size may be claimed.
+        detectable: Smallest effect that would be found; None: that of one test at `alpha` with power 80 %.
     """
     value, p, stderr, df = estimate.value, estimate.p, estimate.stderr, estimate.df
     if not np.isfinite([value, p, stderr, df]).all():
@@ -112,5 +114,5 @@ def verdict(
         )
     if p < alpha:
         return Verdict("undetermined", f"{size}: |{value:.3g}| is within the noise floor {noise_floor:.2g}")
-    detectable = minimum_detectable_effect(stderr, df, alpha=alpha)
+    detectable = minimum_detectable_effect(stderr, df, alpha=alpha) if detectable is None else detectable
     return Verdict("undetermined", f"{size}: p {p:.3g}; effects below {detectable:.3g} are not detectable here")

@@ -20,10 +20,10 @@ from seesaw_cf.effects import (
     group_contrasts,
     group_effects,
 )
-from seesaw_cf.effects.audit import permutations_for
+from seesaw_cf.effects.audit import independent_tests, permutations_for
 from seesaw_cf.effects.prompts import add_differences
 from seesaw_cf.errors import RecordError, UnknownNameError
-from seesaw_cf.stats import equivalence_p
+from seesaw_cf.stats import equivalence_p, minimum_detectable_effect
 from seesaw_cf.stats.plain import as_json
 from tests.effects.test_estimands import crossed
 
@@ -150,7 +150,7 @@ def test_an_audit_is_blind_to_row_order() -> None:
 def test_noise_floor_and_margin_are_obeyed() -> None:
     frame = crossed(0.2)
     assert set(audit(frame, AuditSettings(margin=0.05, noise_floor=0.5), axes=["race"])["verdict"]) == {"undetermined"}
-    with pytest.raises(RecordError, match="margin is 0, expected a finite number above 0"):
+    with pytest.raises(RecordError, match=r"margin is 0, expected a finite number between 0 and 0\.25"):
         audit(frame, AuditSettings(margin=0))
 
 
@@ -237,9 +237,7 @@ def test_the_scale_is_chosen_before_the_edit() -> None:
     """Whatever the edit did, the same pre-edit scores give the same scale."""
     assert set(audit(crossed(0.0), AuditSettings(margin=0.02), axes=["race"])["scale"]) == {"probability"}
     assert set(audit(crossed(0.3), AuditSettings(margin=0.02), axes=["race"])["scale"]) == {"probability"}
-    assert set(audit(crossed(0.0), AuditSettings(margin=0.26), axes=["race"])["scale"]) == {
-        "log-odds"
-    }  # p = 0.5 before the edit
+    assert set(audit(small(0.5), AuditSettings(margin=0.02), axes=["race"])["scale"]) == {"log-odds"}
 
 
 def test_no_verdict_without_a_measured_noise_floor() -> None:
@@ -258,3 +256,24 @@ def test_permutations_are_enough_for_a_contrast_of_the_largest_family_to_be_equi
     assert tests / (2 * (count + 1)) < alpha
     assert count >= 1999
     assert permutations_for(table, AuditSettings(alpha=alpha, permutations=99)) == 99
+
+
+def test_the_detectable_effect_is_that_of_the_correction() -> None:
+    """With seven tests an effect must be larger than for one; a strong effect elsewhere changes nothing of that."""
+    prompts = crossed(0.0, edits=30, people=20)
+    settings = AuditSettings(margin=0.05, noise_floor=0.0, permutations=199)
+    table = audit(prompts, settings, axes=["race"])
+    size, tests = table["family_size"].iloc[0], independent_tests(table)
+    assert 1 <= tests <= size
+    alone = [minimum_detectable_effect(row["stderr"], row["df"]) for row in table.to_dict("records")]
+    assert table["detectable"].tolist() == pytest.approx(
+        [minimum_detectable_effect(s, df, alpha=0.05 / tests) for s, df in zip(table["stderr"], table["df"])]
+    )
+    assert (table["detectable"] >= np.array(alone) * (1 - 1e-9)).all()
+    strong = table.assign(p_t=1e-12, p_adjusted=1 / 200, family_size=36)  # permutations give no p below 1 / 200
+    assert independent_tests(strong) == 36
+
+
+def test_a_margin_that_no_probability_can_show_is_refused() -> None:
+    with pytest.raises(RecordError, match=r"audit: margin .* 0\.25"):
+        AuditSettings(margin=0.25)

@@ -25,7 +25,7 @@ from seesaw_cf.effects.knowledge import (
     with_edit_known,
 )
 from seesaw_cf.errors import RecordError
-from seesaw_cf.stats import clustered_mean
+from seesaw_cf.stats import clustered_mean, share_interval
 from tests.effects.rows import four, table
 
 # Exact in binary, so that a common shift changes no difference.
@@ -275,3 +275,10 @@ def test_accuracy_on_three_scales_by_hand() -> None:
     assert math.isnan(found["share_low"])
     odds = mark(answers(table(rows)))[["pre_odds", "post_odds"]].to_numpy()
     assert odds == pytest.approx(np.log([[1, 1 / 7], [1 / 3, 1]]))
+
+
+def test_facts_that_are_all_known_have_an_interval_of_as_many_people() -> None:
+    known = (0.4, 0.1, 0.4, 0.1)
+    people = knowledge_table(EDITS, asked([(edit, f"p{who}", known) for edit in range(8) for who in range(9)])).iloc[-1]
+    assert (people["known"], people["note"]) == (pytest.approx(1), "")
+    assert (people["known_low"], people["known_high"]) == pytest.approx(share_interval(1.0, 8))

@@ -190,3 +190,17 @@ def test_answers_too_unlikely_for_probability_are_read_in_log_odds() -> None:
 
 def test_a_run_that_asked_nothing_has_no_rows() -> None:
     assert levels(None, None, []).empty
+
+
+def test_answers_averaged_over_seeds_that_all_change_alike_have_no_interval() -> None:
+    rows = [
+        {"editor": editor, "case_id": n, "person": f"Q{n}", "edit_relation": "P27", "effect_relation": "P21"}
+        | {"status": "ok", "gold": ["male"], "candidates": ["male", "female"], "pre_correct": True, "pre_rank": 1}
+        | {"post_correct": False, "post_rank": 2, "pre_odds": 1.0, "post_odds": 0.5, "post_mean": after}
+        for editor, after in (("memit", 0.0), ("random(memit)", 1 / 3))
+        for n in range(10)
+    ]
+    row = _of(levels(None, pd.DataFrame(rows), PAIR), "share")
+    assert row["difference"] == pytest.approx(-1 / 3)
+    assert math.isnan(row["difference_low"])
+    assert row["difference_note"].startswith("all values equal")

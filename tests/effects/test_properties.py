@@ -6,9 +6,11 @@ import math
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from seesaw_cf.effects import AccuracyColumns, accuracy_of_columns, cross_property
+from seesaw_cf.effects.accuracy import paired_shares
 from seesaw_cf.errors import RecordError, UnknownNameError
 from seesaw_cf.stats.plain import as_json
 from tests.effects.rows import table
@@ -205,3 +207,11 @@ def test_breakdown_by_group() -> None:
     two = {name: value * 2 for name, value in columns().items()} | {"case_id": [1, 2]}
     pair = as_json(accuracy_of_columns)(AccuracyColumns(**two, groups=[["white"], []]))["pairs"]["P27/P21"]
     assert {name: row["n"] for name, row in pair["groups"].items()} == {"white": 1, "unknown": 1}
+
+
+@pytest.mark.parametrize(("after", "p"), [(0.0, 0.03125), (1.0, 1.0)])
+def test_answers_that_all_change_alike_are_tested_once_for_each_person(after: float, p: float) -> None:
+    rows = pd.DataFrame({"case_id": range(12), "person": [f"Q{n % 6}" for n in range(12)]})
+    change = paired_shares(rows, np.ones(12, bool), np.full(12, bool(after)))
+    assert (change.value, change.p) == (after - 1, pytest.approx(p))  # McNemar's of six people, one way
+    assert (change.low <= 0 <= change.high) == (p > 0.05)

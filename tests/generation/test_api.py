@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import re
 import signal
@@ -75,6 +76,7 @@ def test_passing_faults_are_tried_again_and_counted(openai_server: OpenAIServer,
         (Fault(503), "503: "),
         (Fault(body="{"), "broken answer"),
         (Fault(body='"words"'), "broken answer"),
+        (Fault(body='{"choices": {}}'), "broken answer"),
         (Fault(text="  "), "empty answer"),
     ],
 )
@@ -173,3 +175,12 @@ def test_the_right_key_is_in_no_name_and_no_log(openai_server: OpenAIServer, cap
     writer.generate([Ask(TURN)], GREEDY)
     assert KEY not in caplog.text + repr(writer) + writer.name + str(writer.counts)
     assert writer.counts["model tiny"] == 1
+
+
+def test_an_odd_reply_is_taken_for_what_can_be_read_of_it(openai_server: OpenAIServer) -> None:
+    usage, message = {"prompt_tokens": "3", "completion_tokens": 2}, {"role": "assistant", "content": "caf\ud83d"}
+    choice = {"index": 0, "finish_reason": {"type": "stop"}, "message": message}
+    openai_server.faults += [Fault(body=json.dumps({"choices": [choice], "usage": usage}))]
+    (found,) = generator(openai_server).generate([Ask(TURN)], GREEDY)
+    assert (found.text, found.finish, found.status) == ("caf?", "", "ok")
+    assert (found.prompt_tokens, found.new_tokens) == (None, 2)

@@ -50,3 +50,23 @@ def test_choices_that_lm_eval_asked_without_their_context_are_no_other_answers(t
     (tmp_path / "samples_quiz.jsonl").write_text(json.dumps(line) + "\n")
     row = read_log(tmp_path).items.iloc[0]
     assert (row["metric:loglik"], row["metric:margin"], row["answer"]) == (-1.0, 2.0, "yes")
+
+
+@pytest.mark.parametrize(("right", "margin"), [(1.0, 4.0), (0.0, -4.0), (None, None)])
+def test_a_number_that_is_also_a_choice_is_what_the_logged_accuracy_says(
+    right: float | None, margin: float | None, tmp_path: Path
+) -> None:
+    logprobs = (-9.0, -8.0, -1.0, -5.0)  # "3" is the third choice, and the fourth has the index 3
+    line = {
+        "doc_id": 0,
+        "target": "3",
+        "arguments": {f"gen_args_{at}": {"arg_0": "1 + 2 =", "arg_1": f" {at + 1}"} for at in range(4)},
+        "filtered_resps": [[str(value), "False"] for value in logprobs],
+        "metrics": ["acc" if right is not None else "other"],
+        "acc": right,
+        "other": 1.0,
+    }
+    (tmp_path / "samples_quiz.jsonl").write_text(json.dumps(line) + "\n")
+    items = read_log(tmp_path).items
+    assert ("metric:margin" in items) == (margin is not None)
+    assert margin is None or items["metric:margin"].tolist() == [margin]

@@ -243,3 +243,15 @@ def test_a_judge_of_one_flaw_is_compared_on_that_flaw() -> None:
         for rater in raters
     ]
     assert list(validate_judge(flaw_table(rows), "gpt")) == ["sexism"]
+
+
+@pytest.mark.slow
+def test_pairs_of_one_edit_are_not_independent() -> None:
+    answers = np.random.default_rng(0).choice([-1, 0, 1], (2, 12)).repeat(5, axis=1)  # five texts of an edit alike
+    table = ratings(A=answers[0].tolist(), gpt=answers[1].tolist())
+    edits = pa.array(np.asarray(table["case_id"]) // 5, table.schema.field("case_id").type)
+    of_edits = table.set_column(table.schema.get_field_index("case_id"), "case_id", edits)
+    agreed = [validate_judge(rows, "gpt", draws=200)["sexism"]["agreement"] for rows in (table, of_edits)]
+    apart, together = (one["krippendorff"]["nominal"] for one in agreed if one)
+    assert together["value"] == apart["value"]
+    assert together["high"] - together["low"] > 1.5 * (apart["high"] - apart["low"])

@@ -243,6 +243,8 @@ def test_the_command_there_and_back(tmp_path: Path, capsys: pytest.CaptureFixtur
     back = ["labels", "import", str(out / "results.json"), "--key", str(out / "key.json")]
     assert main([*back, "--out", str(tmp_path / "rated")]) == 0
     assert "flaws.parquet: 14 rows by 1 raters" in capsys.readouterr().out
+    assert main([*back, "--raters", "ANN_", "--out", str(tmp_path / "hers")]) == 0
+    assert set(read_table(tmp_path / "hers" / "flaws.parquet")["rater"].to_pylist()) == {"ANN_1"}
     table = read_table(tmp_path / "rated" / "flaws.parquet")
     assert pa.compute.sum(pa.compute.abs(table["change"])).as_py() == 2
 

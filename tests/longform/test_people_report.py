@@ -232,3 +232,11 @@ def test_the_command_alone_and_beside_a_run(tmp_path: Path, capsys: pytest.Captu
     assert "6 ratings by 2 people" in page
     beside = collect([run], ["passages"])
     assert frames(collect([folder], ["ratings"]), beside)["judges"]["n"].tolist() == [6, 6, 3]
+
+
+def test_what_people_lose_is_compared_within_each_of_them() -> None:
+    given = labels({"A": "ssssssss", "B": "cccccccc"})  # two who disagree, and change nothing
+    about = {"claim_kind": "ground_truth", "claim_id": "fact"}
+    rows = [row | about | phase for row in given for phase in ({}, {"editor": "none", "phase": "pre"})]
+    drift = frames(Collected({"annotations": rows_of(ANNOTATIONS, rows)}))["drift"].iloc[0]
+    assert (drift["value"], drift["lost"], drift["n_supported"]) == (0, 0, 8)

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from seesaw_cf.cli import parser
 from seesaw_cf.effects.dose import MEASURES, Curves, group_doses, summarise_curves
 from seesaw_cf.report.dose import dose_findings
+from seesaw_cf.report.dose_title import DoseLine, DoseSummary
 from seesaw_cf.report.html.findings import findings_page
 from seesaw_cf.report.html.forest import Axis, Curve, Point, draw_chart
 from tests.page_reader import HOSTILE, check_alone, csv_files
@@ -145,3 +146,21 @@ def test_points_of_a_chart_are_inside_it_and_higher_values_are_higher(values: li
         assert 100 >= dot.low >= dot.y >= dot.high >= 0  # the vertical axis of a picture goes down
     heights = [dot.y for _, dot in sorted(zip(kept, curve.dots), key=lambda pair: pair[0])]
     assert heights == sorted(heights, reverse=True)
+
+
+def test_one_band_of_many_that_excludes_0_is_no_finding() -> None:
+    """Of ten kinds of facts with two samples each one excludes 0 by chance; equal samples have no band at all."""
+
+    def line(low: float, high: float, repeats: int = 2) -> DoseLine:
+        row = {"D": (low + high) / 2, "D_low": low, "D_high": high, "repeats": repeats, "dose": 4}
+        return DoseLine("ft", "D", row, row)  # type: ignore[arg-type]
+
+    calm = [line(-0.1, 0.12) for _ in range(9)]
+    for people, moved in (
+        ([line(0.01, 0.09)], True),
+        ([line(0.01, 0.09), *calm], False),
+        ([line(0.05, 0.05)], False),
+        ([line(0.04, 0.06), *calm], False),
+        ([line(0.04, 0.06, repeats=12), *calm], True),
+    ):
+        assert bool(DoseSummary([], [], [], people).moved) == moved

@@ -43,7 +43,7 @@ _TABLES = (
     "edit_damage",
 )
 _MOVED = [{"name": f"w{at}", "shape": [8, 8], "rank": at or None, "norm": 0.5, "relative": at / 64} for at in range(14)]
-_WIDE = AuditSettings(margin=0.5, margin_log_odds=5.0)  # a margin that supports claims in a small run
+_WIDE = AuditSettings(margin=0.24, margin_log_odds=5.0)  # a margin that supports claims in a small run
 Rows = Sequence[Sequence[str]]
 
 

@@ -468,3 +468,12 @@ def test_manifest_of_the_fixture_looks_like_the_runners(run_folder: Path) -> Non
     from seesaw_cf.run.manifest import RunManifest
 
     assert set(json.loads((run_folder / "manifest.json").read_text())) == {field.name for field in fields(RunManifest)}
+
+
+def test_the_rows_of_one_axis_are_corrected_over_all_axes(run_folder: Path) -> None:
+    whole, part = (read_results(run_folder, axes=axes) for axes in (("gender", "race", "region"), ("region",)))
+    assert whole.audit
+    assert part.audit
+    wanted = whole.audit.verdicts.query("axis == 'region'").reset_index(drop=True)
+    pd.testing.assert_frame_equal(part.audit.verdicts, wanted)
+    assert set(part.effects["axis"]) <= {"region", "all"}

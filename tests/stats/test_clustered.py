@@ -224,3 +224,15 @@ def test_pigeonhole_bootstrap_sees_both_dimensions() -> None:
 def test_ranks_keep_the_order_of_any_codes(codes: list[int]) -> None:
     order = sorted(set(codes))
     assert _ranks(np.array(codes, np.intp)).tolist() == [order.index(code) for code in codes]
+
+
+def test_the_variance_of_two_dimensions_is_no_less_than_that_of_either() -> None:
+    # Of noise alone the sum of the two less what they share may be anything, and near 0 t would have no df.
+    rng, weights = np.random.default_rng(5), [np.full(96, 1 / 96)]
+    edit, person = (code.ravel() for code in np.indices((8, 12)))
+    for _ in range(40):
+        y = rng.normal(size=96)
+        both = clustered_mean(y, weights, {"edit": edit, "person": person})
+        ways = [clustered_mean(y, weights, {name: code}) for name, code in (("edit", edit), ("person", person))]
+        assert both.stderr >= max(way.stderr for way in ways) * (1 - 1e-12)
+        assert both.df >= 1 / sum(1 / way.df for way in ways)

@@ -102,11 +102,11 @@ class LLMAnnotator:
 
     @property
     def name(self) -> str:
-        """The model, the number of examples, and a hash of guidelines that are not ours."""
-        name = f"{self.generator.name}, {self.shots}-shot"
-        if self.guidelines == GUIDELINES:
-            return name
-        return f"{name}, wording {hashlib.sha256(self.guidelines.encode()).hexdigest()[:12]}"
+        """The model, how it is asked, and a hash of guidelines that are not ours."""
+        how = f"{self.shots}-shot, temperature {self.sampling.temperature:g}, {self.tries} tries, seed {self.seed}"
+        own = self.guidelines != GUIDELINES
+        words = f", wording {hashlib.sha256(self.guidelines.encode()).hexdigest()[:12]}" if own else ""
+        return f"{self.generator.name}, {how}{words}"
 
     def classify(self, pairs: Sequence[Pair]) -> list[Judgement]:
         """Return one judgement per (premise, claim), in order; a reply that could never be read leaves a status.

@@ -305,13 +305,23 @@ def share_reflected(reflected: pa.Table) -> ReflectedShare:
     return cast(ReflectedShare, yes.columns("value", "low", "high", "n") | counts)
 
 
-def agreement_of_two(ratings: pd.DataFrame, draws: int) -> JsonObject | None:
-    """Return how far two columns of ratings agree, as plain values; None without a row."""
-    return (
-        as_json(annotator_agreement)(ratings.to_numpy(float).tolist(), names=list(map(str, ratings)), draws=draws)
-        if len(ratings)
-        else None
-    )
+def agreement_of_two(ratings: pd.DataFrame, edits: pd.Series, draws: int) -> JsonObject | None:
+    """Return how far two columns of ratings agree, as plain values; None without a row.
+
+    Args:
+        ratings: A row for each pair, whose id is in the index.
+        edits: Id of a pair -> the edit that its texts are about: pairs of one edit are not independent.
+        draws: See `annotator_agreement`.
+    """
+    if ratings.empty:
+        return None
+    names, groups = list(map(str, ratings)), edits[ratings.index.get_level_values("pair_id")].tolist()
+    return as_json(annotator_agreement)(ratings.to_numpy(float).tolist(), names=names, groups=groups, draws=draws)
+
+
+def edits_of_pairs(rows: pd.DataFrame) -> pd.Series:
+    """Return id of a pair -> its edit, from rows of `FLAWS`."""
+    return rows.groupby("pair_id")["case_id"].first()
 
 
 def intra_rater(work: HumanWork, *, draws: int = 1000) -> dict[str, dict[str, Any]]:
@@ -319,7 +329,7 @@ def intra_rater(work: HumanWork, *, draws: int = 1000) -> dict[str, dict[str, An
 
     Args:
         work: A filled sheet.
-        draws: Bootstrap samples of pairs behind the intervals.
+        draws: Bootstrap samples of edits behind the intervals.
 
     Returns:
         Flaw -> `seesaw_cf.stats.agreement.annotator_agreement` of first and second rating (`percent`, `cohen`,
@@ -330,8 +340,8 @@ def intra_rater(work: HumanWork, *, draws: int = 1000) -> dict[str, dict[str, An
         for frame in (work.table.to_pandas(), work.repeats.to_pandas())
     )
     pairs = pd.concat({"first": once, "second": twice}, axis=1).dropna()
-    agreement = {}
+    agreement, edits = {}, edits_of_pairs(work.table.to_pandas())
     for flaw in dict.fromkeys(work.table.column("flaw").to_pylist()):
         rows = pairs[pairs.index.get_level_values("flaw") == flaw]
-        agreement[flaw] = agreement_of_two(rows, draws) or {"note": "nothing rated twice"}
+        agreement[flaw] = agreement_of_two(rows, edits, draws) or {"note": "nothing rated twice"}
     return agreement

@@ -15,7 +15,7 @@ from seesaw_cf.effects.flaws import middle_rating, open_ended_flaws
 from seesaw_cf.report.table import Row
 from seesaw_cf.stats.case_means import CaseMeanRecord, case_share
 from seesaw_cf.stats.plain import plain
-from seesaw_cf.texts.flaws.people import agreement_of_two
+from seesaw_cf.texts.flaws.people import agreement_of_two, edits_of_pairs
 from seesaw_cf.texts.write.pairs import PHASES
 
 
@@ -126,7 +126,7 @@ def validate_judge(table: pa.Table, judge: str, *, draws: int = 1000) -> dict[st
     Args:
         table: Rows of `FLAWS` of people and judge together.
         judge: The rater who is the judge; the remaining raters are people.
-        draws: Bootstrap samples of pairs behind the intervals of agreement.
+        draws: Bootstrap samples of edits behind the intervals of agreement.
 
     Returns:
         Flaw -> `n`, pairs with an answer of the judge and a middle answer of people; `n_split`, pairs where people have
@@ -161,7 +161,7 @@ def validate_judge(table: pa.Table, judge: str, *, draws: int = 1000) -> dict[st
         middle = middle_rating(wide.drop(columns=judge).to_numpy(float))
         pairs = pd.DataFrame({"people": middle, "judge": wide[judge]}, index=wide.index).dropna()
         accuracy = overall["judge"][flaw]
-        agreement = agreement_of_two(pairs, draws)
+        agreement = agreement_of_two(pairs, edits_of_pairs(rows), draws)
         flipped = float((pairs["people"] == -pairs["judge"]).mean()) if len(pairs) else None
         validity[str(flaw)] = {
             "n": len(pairs),

@@ -281,7 +281,8 @@ def _topic_change(pooled: pd.DataFrame, permutations: int, seed: int) -> TableRo
     after = pooled["after"].to_numpy(bool)
     if after.all() or not after.any():
         return _nothing("no topics on one side", len(pooled))
-    cluster = _codes(pooled, ["run"] if pooled["run"].nunique() >= 2 * MIN_EFFECTIVE else ["identity", "run", "step"])
+    codes, few = _clusters(pooled, everybody=False)
+    (cluster,) = codes.values()
     topic = pd.factorize(pooled["topic"])[0]
     cells = np.zeros((int(cluster.max()) + 1, 2, int(topic.max()) + 1))
     np.add.at(cells, (cluster, after.astype(int), topic), 1)
@@ -294,6 +295,7 @@ def _topic_change(pooled: pd.DataFrame, permutations: int, seed: int) -> TableRo
     p = (1 + int((permuted >= value - 1e-12).sum())) / (1 + permutations)
     low, high = np.quantile(permuted, [0.025, 0.975])
     note = f"interval: less the middle 95 % of chance, {low:.3f} to {high:.3f} ({permutations} swaps of the sides)"
+    note = "; ".join(filter(None, (note, few)))
     chance = float(permuted.mean())
     sides = {"base": chance, "edited": value, "change": value - chance}
     return _nothing(note, len(pooled)) | sides | {"low": value - float(high), "high": value - float(low), "p": p}

@@ -18,7 +18,7 @@ from seesaw_cf.base.types import JsonObject
 from seesaw_cf.effects.leme_annotation import LABELS
 from seesaw_cf.effects.survey_items import ITEMS, SCALE
 from seesaw_cf.texts.flaws.people import ANSWERS, YES_NO, read_item
-from seesaw_cf.texts.label_studio.results import Answered, read_results
+from seesaw_cf.texts.label_studio.results import RATERS, Answered, read_results
 from seesaw_cf.texts.people.claims import CHOICES, CLAIM_TASK
 from seesaw_cf.texts.people.failures import FAILURE_TASK
 from seesaw_cf.texts.people.flaws import FLAW_TASK
@@ -107,12 +107,13 @@ def _field(title: str) -> str:
     return (title[:1].lower() + title[1:]).replace(" ", "_")
 
 
-def tables_of(results: Path, key: Path) -> dict[str, pa.Table]:
+def tables_of(results: Path, key: Path, raters: str = RATERS) -> dict[str, pa.Table]:
     """Return the tables of what raters answered, as judges write them.
 
     Args:
         results: JSON export of Label Studio.
         key: `key.json` that was written with the tasks.
+        raters: See `read_results`.
 
     Returns:
         Name of a Parquet file -> its rows. What a rater left open has the status "not rated"; tasks that a rater
@@ -132,7 +133,7 @@ def tables_of(results: Path, key: Path) -> dict[str, pa.Table]:
     except (LookupError, AttributeError, TypeError, RecordError) as error:
         raise RecordError(f"{key}: not the key of tasks ({error}). Give the key.json written with them.") from error
     rated = []
-    for entry in read_results(results, data):
+    for entry in read_results(results, data, raters):
         own = about[entry.item]
         item = RatingItem(entry.item, "", (), (Text("", data[entry.item].get("passage", "")),), about=own)
         role = "repeat" if own.get("copy") == 2 else "item"

@@ -13,6 +13,8 @@ from seesaw_cf.base.text import read_json
 from seesaw_cf.base.types import JsonObject
 from seesaw_cf.texts.people.spans import Span
 
+RATERS = "LS"
+
 
 @dataclass(frozen=True, slots=True)
 class Highlight:
@@ -34,7 +36,8 @@ class Answered:
     Attributes:
         where: File, task and item, for messages.
         item: Id of the item in the key.
-        rater: "LS" and the number that Label Studio has for who answered; names and addresses are never read.
+        rater: A word for the installation and the number that Label Studio has for who answered; names and addresses
+            are never read.
         choices: Question -> what was chosen.
         comment: Free text.
         spans: What was highlighted.
@@ -62,12 +65,15 @@ class Answered:
         return words[0] if words else ""
 
 
-def read_results(path: str | os.PathLike[str], items: Mapping[str, Mapping[str, str]]) -> list[Answered]:
+def read_results(
+    path: str | os.PathLike[str], items: Mapping[str, Mapping[str, str]], raters: str = RATERS
+) -> list[Answered]:
     """Read a JSON export. Tasks may be in any order, be missing, and be answered by any number of raters.
 
     Args:
         path: The file ("JSON", not "JSON-MIN").
         items: Id of an item -> the data of its task, from the key.
+        raters: Each rater is this word and a number, which every installation of Label Studio begins with 1.
 
     Returns:
         Answers of every rater; annotations that were cancelled are left out.
@@ -77,10 +83,11 @@ def read_results(path: str | os.PathLike[str], items: Mapping[str, Mapping[str, 
         RecordError: It is not such an export, a task is not in the key or its texts were changed, or a rater answered a
             task twice in two ways; the message names the task.
     """
+    checks.text("raters", raters)
     answers: dict[tuple[str, str], Answered] = {}
     for number, task in enumerate(read_json(path, list, expected='[{"data": ..., "annotations": [...]}]'), 1):
         where = f"{path}: task {task.get('id', number) if isinstance(task, dict) else number}"
-        for answer in _task(where, task, items):
+        for answer in _task(where, task, items, raters):
             other = answers.setdefault((answer.item, answer.rater), answer)
             if other != answer:
                 raise RecordError(
@@ -89,7 +96,7 @@ def read_results(path: str | os.PathLike[str], items: Mapping[str, Mapping[str, 
     return list(answers.values())
 
 
-def _task(where: str, task: object, items: Mapping[str, Mapping[str, str]]) -> Iterator[Answered]:
+def _task(where: str, task: object, items: Mapping[str, Mapping[str, str]], raters: str) -> Iterator[Answered]:
     fields: JsonObject = checks.instance(where, task, dict, "an object")
     data = checks.instance(f"{where}: data", fields.get("data"), dict, "an object")
     if "annotations" not in fields:
@@ -107,10 +114,10 @@ def _task(where: str, task: object, items: Mapping[str, Mapping[str, str]]) -> I
     for annotation in checks.items(f"{where}: annotations", fields["annotations"]):
         fields_: JsonObject = checks.instance(f"{where}: annotation", annotation, dict, "an object")
         if not fields_.get("was_cancelled"):
-            yield _answered(where, item, fields_, data)
+            yield _answered(where, item, fields_, data, raters)
 
 
-def _answered(where: str, item: str, annotation: Mapping[str, Any], data: Mapping[str, str]) -> Answered:
+def _answered(where: str, item: str, annotation: Mapping[str, Any], data: Mapping[str, str], raters: str) -> Answered:
     by = annotation.get("completed_by", 0)
     who = by.get("id", 0) if isinstance(by, dict) else by
     choices: dict[str, tuple[str, ...]] = {}
@@ -128,7 +135,7 @@ def _answered(where: str, item: str, annotation: Mapping[str, Any], data: Mappin
         elif "text" in value:
             words = value["text"]
             comment = words if isinstance(words, str) else " ".join(checks.each(f"{where}: {name}", words, checks.text))
-    rater = f"LS{checks.whole(f'{where}: completed_by', who)}"
+    rater = f"{raters}{checks.whole(f'{where}: completed_by', who)}"
     return Answered(where, item, rater, choices, comment.strip(), tuple(spans))
 
 

@@ -130,6 +130,7 @@ def joined(kind: str, tables: Mapping[str, pa.Table]) -> pa.Table:
             elif answer != row[value]:
                 said = ", ".join(f"{name} {one!r}" for name, one in zip(key, about, strict=True))
                 raise RecordError(
-                    f"{where}: {value} is {row[value]!r} for {said}, but {place} has {answer!r}. Keep one of the two."
+                    f"{where}: {value} is {row[value]!r} for {said}, but {place} has {answer!r}. Keep one of the two; "
+                    "or import people of another Label Studio with another word for --raters."
                 )
     return pa.Table.from_pylist(rows, schema=KINDS[kind])

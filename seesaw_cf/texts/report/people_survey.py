@@ -131,7 +131,7 @@ def _claims(people: Collected, draws: int) -> list[Table]:
     shares = label_shares(frame.assign(annotator=_PEOPLE)).drop(columns="annotator")
     return [
         *share_tables(shares, _ABOUT["claims"], "LEME "),
-        drift_table(frame.assign(annotator=_PEOPLE)),
+        drift_table(frame.assign(person=frame["annotator"], annotator=_PEOPLE)),
         table_of("claim_counts", "Annotations (LEME Tables 2 and 3)", _ABOUT["claim_counts"], _counts(frame), digits=3),
         *agreement_sections(pd.concat([rated.assign(claim=_ALL), rated]), how),
     ]

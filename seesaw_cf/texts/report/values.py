@@ -195,7 +195,8 @@ def factual_drift(annotations: pa.Table | pd.DataFrame) -> pd.DataFrame:
     """Compare, within cases, how many facts that the edit does not touch are contradicted before and after it.
 
     Args:
-        annotations: Rows of `ANNOTATIONS`, of the unedited model too.
+        annotations: Rows of `ANNOTATIONS`, of the unedited model too; with a column `person`, answers of one person are
+            compared.
 
     Returns:
         Block columns, `method`, `passage`, `value` (share contradicted after minus before), `low`, `high`, `p`,
@@ -227,7 +228,7 @@ def _drift(before: pd.DataFrame, after: pd.DataFrame) -> TableRow:
     side = sides.index.get_level_values("side").to_numpy()
     share = (sides["label"] == "contradicts").astype(float)
     change = {**case_difference(share, sides["case_id"], side == "after", side == "before")}
-    key = ["case_id", "claim_id", "sample"]
+    key = [name for name in ("case_id", "claim_id", "sample", "person") if name in after]
     pairs = after.merge(before, on=key, suffixes=("", "_before"))
     supported = pairs[pairs["label_before"] == "supports"]
     lost = share_estimate(supported["label"] == "contradicts", supported["case_id"])
