@@ -83,13 +83,19 @@ LATER = ("n_greedy", "n_kept", "sitelinks")
 """Columns of `SCORES` that tables of older versions do not have."""
 
 
-_PARQUET: dict[str, object] = {"compression": "zstd", "version": "2.6", "store_schema": True}
+PARQUET: dict[str, object] = {
+    "compression": "zstd",
+    "version": "2.6",
+    "store_schema": True,
+    "write_page_checksum": True,
+}
+"""How tables are written: the same bytes for the same rows, with checksums that `read_table` verifies."""
 
 
 def table_bytes(table: pa.Table) -> bytes:
     """Return a table as a Parquet file, the same bytes for the same rows."""
     sink = pa.BufferOutputStream()
-    pq.write_table(table, sink, **_PARQUET)
+    pq.write_table(table, sink, **PARQUET)
     return bytes(sink.getvalue().to_pybytes())
 
 
@@ -100,7 +106,7 @@ def write_table(path: str | os.PathLike[str], table: pa.Table) -> None:
         StorageError: The disk is full or the folder cannot be written.
     """
     with atomic_path(path) as temporary:
-        pq.write_table(table, temporary, **_PARQUET)
+        pq.write_table(table, temporary, **PARQUET)
 
 
 def read_table(
@@ -120,11 +126,11 @@ def read_table(
 
     Raises:
         StorageError: The file is missing or cannot be read.
-        RecordError: The file is not Parquet, is truncated, or misses columns.
+        RecordError: The file is not Parquet, is cut off or damaged, or misses columns.
     """
     file = check_path(path)
     with _reading(file):
-        table = pq.read_table(file, **options)
+        table = pq.read_table(file, page_checksum_verification=True, **options)
     for name in may_lack:
         if schema is not None and name in schema.names and name not in table.column_names:
             table = table.append_column(schema.field(name), pa.nulls(len(table), schema.field(name).type))
@@ -162,7 +168,7 @@ def _reading(file: Path) -> Iterator[None]:
         raise StorageError(f"{file}: no such file. Check the path.") from error
     except MemoryError:  # that of Arrow is one of its errors, too, and says nothing about the file
         raise
-    except (pa.ArrowException, OSError, UnicodeEncodeError) as error:
+    except (pa.ArrowException, OSError, UnicodeError) as error:
         raise RecordError(f"{file}: not a whole Parquet file ({error}). Delete it and make it again.") from error
 
 

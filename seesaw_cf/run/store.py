@@ -12,6 +12,7 @@ import json
 import logging
 import os
 import struct
+import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -21,10 +22,10 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from seesaw_cf.base.errors import RunFolderError, SeesawError
+from seesaw_cf.base.errors import RecordError, RunFolderError, SeesawError
 from seesaw_cf.base.exchange import Exchange
 from seesaw_cf.base.files import atomic_path, safe_name
-from seesaw_cf.base.tables import read_table, write_table
+from seesaw_cf.base.tables import PARQUET, read_table, write_table
 from seesaw_cf.base.types import JsonObject
 from seesaw_cf.run.manifest import RunManifest, claim_folder
 from seesaw_cf.run.shard_index import ShardIndex
@@ -33,7 +34,7 @@ log = logging.getLogger(__name__)
 
 # Names of a unit, from the folder to the file.
 Key = Sequence[str]
-_FACTS, _RUN = b"seesaw_cf.facts", b"seesaw_cf.run"
+_FACTS, _RUN, _CRC32 = b"seesaw_cf.facts", b"seesaw_cf.run", b"seesaw_cf.crc32"
 _ROWS_PER_GROUP = 250_000
 _MANIFEST = "manifest.json"
 
@@ -113,8 +114,8 @@ class Store:
     def has(self, key: Key) -> bool:
         """Return whether a unit is finished; exchange its shard with other machines, if there are any.
 
-        A damaged shard is not finished, so that it is made again. Damage that leaves its size and time as they were is
-        found by `merge`.
+        A shard that is cut off is not finished, so that it is made again. Damage inside is found by `merge`: its error
+        names the file to delete.
 
         Raises:
             RunFolderError: The shard belongs to another job.
@@ -133,7 +134,7 @@ class Store:
             raise
         except FileNotFoundError:
             return False
-        except (pa.ArrowException, OSError) as error:
+        except (pa.ArrowException, OSError, UnicodeError) as error:
             log.warning("%s is damaged and made again (%s)", file, error)
             return False
         return True
@@ -149,7 +150,8 @@ class Store:
         Raises:
             StorageError: The disk is full; no file is left under the shard's name.
         """
-        metadata = {_FACTS: json.dumps(facts), _RUN: self._identity}
+        content = json.dumps(facts).encode()
+        metadata = {_FACTS: content, _RUN: self._identity, _CRC32: _crc32(content)}
         file = self.path(key)
         write_table(file, table.replace_schema_metadata(metadata))
         self._index.add(self._index.entry(file))
@@ -164,8 +166,11 @@ class Store:
             StorageError: It is not there.
         """
         file = self.path(key)
-        table = read_table(file, self.schema)
-        return Shard(table.replace_schema_metadata(None), json.loads(self._metadata(file).get(_FACTS, b"{}")))
+        table, metadata = read_table(file, self.schema, may_lack=()), self._metadata(file)
+        content = metadata.get(_FACTS, b"{}")
+        if metadata.get(_CRC32, _crc32(content)) != _crc32(content):
+            raise RecordError(f"{file}: damaged metadata. Delete the file and run the same command again.")
+        return Shard(table.replace_schema_metadata(None), json.loads(content))
 
     def merge(self, keys: Sequence[Key], name: str) -> list[dict[str, Any]]:
         """Write the rows of all units into one table, in the order of `keys`.
@@ -191,7 +196,7 @@ class Store:
         facts: list[JsonObject] = []
         with (
             atomic_path(self.folder / name) as file,
-            pq.ParquetWriter(file, self.schema, compression="zstd") as writer,
+            pq.ParquetWriter(file, self.schema, **PARQUET) as writer,
         ):
             for table in _groups(self._tables(keys, facts)):
                 writer.write_table(table)
@@ -205,13 +210,17 @@ class Store:
 
     def _metadata(self, file: Path) -> Mapping[bytes, bytes]:
         metadata: Mapping[bytes, bytes] = pq.read_schema(file).metadata or {}
-        run = metadata.get(_RUN, b"").decode()
+        run = metadata.get(_RUN, b"").decode(errors="replace")
         if run != self._identity:
             raise RunFolderError(
                 f"{file} was written by another run (it carries the identity {run[:12] or 'of none'}, this run is "
                 f"{self._identity[:12]}). Delete that file and run the same command again; use one folder for each run."
             )
         return metadata
+
+
+def _crc32(content: bytes) -> bytes:
+    return f"{zlib.crc32(content):08x}".encode()
 
 
 def _footer(file: Path) -> bytes:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import random
+import re
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -16,6 +17,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from seesaw_cf.base.tables import read_table
 from seesaw_cf.errors import RecordError, RunFolderError, StorageError
 from seesaw_cf.run import store as units
 from seesaw_cf.run.manifest import RunManifest
@@ -135,6 +137,26 @@ def test_units_of_another_job_and_missing_ones_are_refused(tmp_path: Path) -> No
     mine.path(KEYS[0]).write_bytes(b"PAR1 not really")
     with pytest.raises(RecordError, match=r"1\.parquet: not a whole Parquet file.*Delete it"):
         mine.merge(KEYS, "all.parquet")
+
+
+def test_a_flipped_bit_never_reads_as_another_number(tmp_path: Path) -> None:
+    kept = store(tmp_path)
+    finish(kept)
+    shard, table = kept.path(KEYS[0]), tmp_path / "all.parquet"
+    readers: list[tuple[Path, Callable[[], object]]] = [
+        (shard, lambda: kept.read(KEYS[0])),
+        (table, lambda: read_table(table, SCHEMA)),
+    ]
+    for file, read in readers:
+        bits, rows = file.read_bytes(), read()
+        pages = range(4, len(bits) - len(units._footer(file)) - 8, 11)
+        for place in [*pages, *(match.end() for match in re.finditer(rb'"n": ', bits))]:
+            file.write_bytes(bits[:place] + bytes([bits[place] ^ 1]) + bits[place + 1 :])
+            try:
+                assert read() == rows, place
+            except RecordError as error:
+                assert re.search(rf"(?s){re.escape(str(file))}.*Delete", str(error))  # noqa: PT017 - or the same rows
+        file.write_bytes(bits)
 
 
 @pytest.mark.parametrize("protocol", ["single", "dose", "leme", "stereotype graph"])
