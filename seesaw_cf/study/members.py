@@ -246,6 +246,7 @@ def _facts(members: Sequence[Member]) -> dict[str, list[str]]:
     facts |= people_facts([member.people for member in members])
     facts |= {"dtype": [str(card.get("dtype")) for card in models]}
     facts |= {"seed": [str(member.manifest.get("seed")) for member in members]}
+    facts |= {"version": [str(member.manifest.get("versions", {}).get("seesaw_cf")) for member in members]}
     facts |= {
         "records": [f"{member.records}, {member.manifest.get('data', {}).get('cases')} cases" for member in members]
     }
@@ -253,7 +254,7 @@ def _facts(members: Sequence[Member]) -> dict[str, list[str]]:
 
 
 def check_study(members: Iterable[Member]) -> None:
-    """Refuse runs of one study that are not about one base and the same records under one name.
+    """Refuse runs of one study that are not about one base, one editor and the same records under one name.
 
     Raises:
         RunFolderError: Names two such runs and both values.
@@ -263,6 +264,8 @@ def check_study(members: Iterable[Member]) -> None:
         about: list[tuple[tuple[str, ...], str, tuple[str, ...]]] = [
             (("model", member.model), "model", ("fingerprint", "dtype", "tokenizer")),
             (("records", member.model, member.records), "data", ("sha256",)),
+            (("corpus", member.model, *member.editors), "data", ("corpus",)),
+            *((("settings", member.model, name), "editors", (name,)) for name in member.editors),
         ]
         for key, part, names in about:
             first = seen.setdefault(key, member)

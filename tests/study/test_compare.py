@@ -160,8 +160,9 @@ def test_disagreements_are_said_with_names(runs: tuple[Path, Path, Path], out: P
         ),
         ({"model": MODEL | {"fingerprint": "00" * 32}}, "the fingerprint of tiny", ("ab" * 6, "00" * 6)),
         ({"model": MODEL | {"tokenizer": "00" * 32}}, "the tokenizer of tiny", ("cd" * 6, "00" * 6)),
+        ({"versions": {"seesaw_cf": "0.0.9"}}, "version", ("0.1.0", "0.0.9")),
     ],
-    ids=["scorer", "dtype", "records", "base", "tokenizer"],
+    ids=["scorer", "dtype", "records", "base", "tokenizer", "version"],
 )
 def test_every_disagreement_is_named_with_both_values_and_runs(
     runs: tuple[Path, Path, Path],
@@ -221,13 +222,15 @@ def test_shares_of_a_batch_have_no_interval_and_the_page_says_why(
         ),
         ({"model": MODEL | {"dtype": "bfloat16"}}, "the dtype of their model: 'float32' and 'bfloat16'"),
         ({"data": {"source": "sample", "sha256": "00" * 32}}, "they differ in the sha256 of their data"),
+        ({"data": {"corpus": {"source": "other.txt"}}}, "they differ in the corpus of their data"),
+        ({"editors": {"memit": {"layers": [3]}}}, "they differ in the memit of their editors"),
     ],
 )
 def test_runs_of_one_study_agree(
     runs: tuple[Path, Path, Path], known: dict[Path, Results], change: dict[str, Any], message: str
 ) -> None:
     run = Path("run")
-    known[run] = changed(known[runs[1]], **change)
+    known[run] = changed(known[runs[0]], **change)
     names = {runs[0]: ("A", "tiny", "sample"), run: ("B", "tiny", "sample")}
     with pytest.raises(RunFolderError, match=message):
         check_study(read_members(list(names), names=names))
