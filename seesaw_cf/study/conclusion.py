@@ -227,16 +227,21 @@ def _beside(change: LevelChange, line: ComparedEditor) -> str:
 
 
 def _ranks(comparison: Comparison) -> dict[str, str]:
-    """Return for each measure the lines that are best and worst on it, and whether that difference is shown."""
+    """Return for each measure the lines that are best and worst on it, and whether that difference is shown.
+
+    Lines in probability and lines in nats have no order.
+    """
     table, ranks = matrix_table(comparison), {}
     labels = comparison.labels
     rows = [(labels.get(tuple(row[name] for name in NAMES), ""), row) for row in rows_of(table.frame)]
     for column in table.columns:
         there = [(label, row) for label, row in rows if column.head in _BEST and label and pd.notna(row[column.head])]
         values = [row[column.head] for _, row in there]
-        if len(set(values)) < 2:
+        units = {row.get(f"{column.head}_unit") or "" for _, row in there}
+        if len(set(values)) < 2 or len(units) > 1:
             continue
         name, sign, measure = _BEST[column.head]
+        measure = "log-odds" if units == {"nats"} and measure == "D" else measure
         ends = [[pair for pair in there if pair[1][column.head] == end] for end in (max(values), min(values))][::sign]
         best, worst = (f"{_list(label for label, _ in end)} {column.text(end[0][1])}" for end in ends)
         shown = _is_shown(comparison, measure, {ends[0][0][0], ends[1][0][0]})

@@ -6,16 +6,22 @@ import base64
 import json
 import re
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pandas as pd
 import pytest
 
+from seesaw_cf.effects.audit import AuditSettings
 from seesaw_cf.report.contrasts import GroupClaim
 from seesaw_cf.report.html.findings import title_by
 from seesaw_cf.report.levels import ALONE, OPEN, SAME, WORSE, LevelChange
+from seesaw_cf.report.table import Column, Table
+from seesaw_cf.study import conclusion
 from seesaw_cf.study.conclusion import STUDY_TITLE, StudySummary
 from seesaw_cf.study.figures import picture_file
+from seesaw_cf.study.members import NAMES
+from seesaw_cf.study.tables import Comparison
 from seesaw_cf.study.write import compare_runs
 from tests.page_reader import HOSTILE, Read, in_browser
 from tests.report.runs import cases, property_cases, write_run
@@ -68,6 +74,30 @@ def test_ranks_name_the_best_and_the_worst_of_each_measure(out: Path) -> None:
     own = pd.read_csv(out / "tables" / "matrix.csv").query("editor != 'identity(memit)'").set_index("editor")["takes"]
     best, worst = own.idxmax(), own.idxmin()
     assert re.match(rf"best {best} [\d.]+% .*; worst {worst} [\d.]+%", answers["Edits that take"])
+
+
+@pytest.mark.parametrize(
+    ("units", "answer"),
+    [
+        (("", ""), "best b 0.200; worst a 0.100. They are not shown to differ."),
+        (("nats", "nats"), "best b 0.200; worst a 0.100. They differ."),
+        (("nats", ""), None),
+        (("nats", None), None),
+    ],
+)
+def test_ranks_compare_and_test_one_unit(
+    units: tuple[str, str | None], answer: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tests = pd.DataFrame({"measure": ["D", "log-odds"], "p_adjusted": [0.5, 0.01], "p": 0.01, "first": "a"})
+    tests = tests.assign(second="b", relation="all", axis="all")
+    rows = [dict.fromkeys(NAMES, name) for name in "ab"]
+    frame = pd.DataFrame(rows).assign(**{"new answer": [0.1, 0.2], "new answer_unit": units})
+    column = Column("new answer", lambda row: f"{row['new answer']:.3f}")
+    monkeypatch.setattr(conclusion, "matrix_table", lambda _: Table("matrix", "", "", [column], frame))
+    labels = {("a",) * 4: "a", ("b",) * 4: "b"}
+    compared = SimpleNamespace(labels=labels, table=lambda _: tests, settings=AuditSettings())
+    ranks = conclusion._ranks(cast(Comparison, compared))
+    assert ranks.get("Change for people who hold the new answer") == answer
 
 
 _NUMBERS = {("memit", "other_facts"): "37% [30, 45]; control 98%", ("ft", "other_facts"): "60%",
