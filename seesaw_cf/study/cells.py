@@ -113,7 +113,7 @@ def claim_study(out: Path, study: Study) -> None:
 def _differences(stored: Record, record: Record) -> Iterator[str]:
     """Yield in words what the folder's study has otherwise; parts that may grow may have more in the file."""
     for part in ("controls", "options", "declared", *_GROWS):
-        old, new = stored.get(part) or {}, record[part]
+        old, new = stored.get(part, {}), record[part]
         if not isinstance(old, dict) or not isinstance(new, dict):
             if old != new:
                 yield f"{part}: the folder has {old!r}, this file {new!r}"

@@ -158,6 +158,15 @@ def test_a_study_may_grow_and_nothing_else(tmp_path: Path) -> None:
         "  memit:\n", "  memit:\n  rome:\n").replace("dtype: bfloat16", "dtype: bfloat16, device: cpu")))  # fmt: skip
 
 
+def test_a_study_without_controls_is_continued(tmp_path: Path) -> None:
+    made = study(tmp_path, GOOD.replace("controls: [identity]\n", ""))
+    assert made.controls == ()
+    claim_study(tmp_path / "out", made)
+    claim_study(tmp_path / "out", made)
+    with pytest.raises(RunFolderError, match=r"controls: the folder has \[\], this file \['identity'\]"):
+        claim_study(tmp_path / "out", study(tmp_path))
+
+
 def test_a_folder_of_something_else_is_no_study(tmp_path: Path) -> None:
     made = study(tmp_path)
     with pytest.raises(RunFolderError, match=r"is not empty and has no study.json, so it is no study"):
