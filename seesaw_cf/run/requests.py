@@ -11,7 +11,7 @@ from pathlib import Path
 
 from seesaw_cf.base.errors import RecordError
 from seesaw_cf.base.types import Case, EditRequest, JsonObject
-from seesaw_cf.records.arrow import read_cases
+from seesaw_cf.records.arrow import cases_to_table, read_cases
 from seesaw_cf.run.edit_table import ASKED_ONLY
 from seesaw_cf.run.questions import Question, questions
 
@@ -112,6 +112,6 @@ def requests_facts(file: Path | None, requests: Requests) -> JsonObject:
     """Return what the manifest records of the requests; nothing without any."""
     if file is None:
         return {}
-    rows = sorted(json.dumps([case.request.text, case.request.target_new.label]) for case in requests.cases)
-    digest = hashlib.sha256(json.dumps([rows, sorted(requests.requested)]).encode()).hexdigest()
+    rows = cases_to_table(filter(requests.has, requests.cases)).to_pylist()
+    digest = hashlib.sha256(json.dumps(rows, sort_keys=True).encode()).hexdigest()
     return {"requests": {"file": file.name, "asked": len(requests.requested), "sha256": digest}}

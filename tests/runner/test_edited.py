@@ -29,7 +29,7 @@ from seesaw_cf.report.findings import find
 from seesaw_cf.run.external import ExternalModel, read_external
 from seesaw_cf.run.job import make_run, run_job
 from seesaw_cf.run.jobs import Job
-from seesaw_cf.run.requests import Requests, match_requests
+from seesaw_cf.run.requests import Requests, match_requests, requests_facts
 from seesaw_cf.run.runner import Run
 from seesaw_cf.run.workers import run_share
 from seesaw_cf.scoring import HFScorer, make_scorer
@@ -269,6 +269,29 @@ def test_cases_take_over_what_the_record_of_their_request_asks() -> None:
     bare = replace(record, request=replace(REQUEST, relation_id=""))
     assert match_requests(CASES, [bare]).has(CASES[0])
     assert len(match_requests(CASES, [replace(record, request=replace(REQUEST, relation_id="P20"))]).cases) == 10
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"paraphrase_prompts": ("It is said that",)},
+        {"neighborhood_prompts": ("Somebody else",)},
+        {"request": replace(REQUEST, subject="Nobody", target_true=Entity(None, "Oslo"))},
+    ],
+    ids=["paraphrase", "neighbour", "old answer"],
+)
+def test_all_that_is_asked_of_a_request_is_in_the_manifest(change: dict[str, Any]) -> None:
+    """A run is continued by the same questions alone."""
+
+    def facts(record: Case) -> Any:
+        return requests_facts(Path("r.json"), match_requests(CASES, [record]))["requests"]
+
+    record = replace(
+        CASES[0], request=replace(REQUEST, subject="Nobody"), paraphrase_prompts=(), neighborhood_prompts=()
+    )
+    assert facts(record) == facts(replace(record))
+    assert facts(replace(record, **change)) | {"sha256": ""} == facts(record) | {"sha256": ""}
+    assert facts(replace(record, **change)) != facts(record)
 
 
 @pytest.mark.slow
