@@ -36,6 +36,8 @@ from seesaw_cf.stats.plain import plain
 from seesaw_cf.stats.verdicts import REACH
 
 FAMILY = ("editor",)
+RUN_FAMILY = ("model", "records", "protocol", *FAMILY)
+"""What tells one editor of one run from those of others; such a family is decided in its run."""
 # What a family may be named by: the columns of a contrast that are names.
 FAMILY_COLUMNS = (*FAMILY, "relation", "holds", "axis", "group", "reference")
 HOLDERS = ("target_new", "target_true")
@@ -93,14 +95,23 @@ class AuditSettings:
         """Return how often a claim may be false, such as "at most 5 % per editor (holm)".
 
         Args:
-            family: Columns of families that span runs, which no permutation covers; None: those of the settings.
+            family: As for `corrected_by`.
         """
         names = self.family if family is None else family
+        return f"at most {100 * self.alpha:g} % per {' × '.join(names) or 'report'} ({self.corrected_by(family)})"
+
+    def corrected_by(self, family: Sequence[str] | None = None) -> str:
+        """Return how p of contrasts is corrected, such as "step-down min-p, 99 permutations".
+
+        Args:
+            family: Columns of families of several runs, which no permutation covers unless they are `RUN_FAMILY`; None:
+                those of the settings.
+        """
         how = str(self.correction)
-        if self.permuted and family is None:
-            count = f"{self.permutations:,}" if self.permutations is not None else f"{LEAST:,} or more"
-            how = f"{'step-down min-p' if how == 'holm' else how}, {count} permutations"
-        return f"at most {100 * self.alpha:g} % per {' × '.join(names) or 'report'} ({how})"
+        if not self.permuted or (family is not None and set(family) != set(RUN_FAMILY)):
+            return how
+        count = f"{self.permutations:,}" if self.permutations is not None else f"{LEAST:,} or more"
+        return f"{'step-down min-p' if how == 'holm' else how}, {count} permutations"
 
     def __post_init__(self) -> None:
         """Refuse what no audit could be made with, before anything is computed.

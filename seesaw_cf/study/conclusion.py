@@ -284,11 +284,11 @@ def _how_sure(comparison: Comparison) -> str:
     declared, effects, edits = comparison.settings, comparison.table("effects_by_group"), _counts(comparison.lines)
     people = int(effects.loc[effects["axis"] == ALL, "n_subjects"].max()) if len(effects) else 0
     families = [
-        f"{comparison.table(name)['family'].nunique()} families of {noun}"
-        for name, noun in (("verdicts", "verdicts"), ("differences", "differences"))
+        f"{comparison.table(name)['family'].nunique()} families of {name} ({how})"
+        for name, how in (("verdicts", declared.corrected_by(comparison.family)), ("differences", declared.correction))
         if "family" in comparison.table(name)
     ]
-    tested = f"p corrected ({declared.correction}) in {' and '.join(families)}" if families else "no test was made"
+    tested = f"p corrected in {' and '.join(families)}" if families else "no test was made"
     n = f"{min(edits):,}" if min(edits) == max(edits) else f"{min(edits):,} to {max(edits):,}"
     return (
         f"{n} edits a line, {people:,} other people in the largest table; intervals of 95 %, {tested}, false claims at "

@@ -19,7 +19,7 @@ from seesaw_cf.base.text import read_text
 from seesaw_cf.base.types import DTYPES, SCORERS, JsonObject
 from seesaw_cf.editors import EDITORS, load_editor
 from seesaw_cf.editors.control_names import CONTROLS
-from seesaw_cf.effects.audit import FAMILY_COLUMNS, AuditSettings
+from seesaw_cf.effects.audit import FAMILY_COLUMNS, RUN_FAMILY, AuditSettings
 from seesaw_cf.models.editor import Overrides, Settings
 from seesaw_cf.run.design import DESIGNS
 from seesaw_cf.run.jobs import Job
@@ -71,13 +71,12 @@ def read_yaml(file: Path) -> dict[str, Any]:
 
 
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,62}[A-Za-z0-9])?")
-_FAMILY = ("model", "records", "protocol", "editor")
 _TOP = ("title", "models", "editors", "records")
 # Keys that are lists of names -> the known ones.
 _LISTS = {
     "controls": CONTROLS,
     "protocols": PROTOCOLS,
-    "family": (*_FAMILY, *(name for name in FAMILY_COLUMNS if name not in _FAMILY)),
+    "family": tuple(dict.fromkeys((*RUN_FAMILY, *FAMILY_COLUMNS))),
 }
 # Keys that are fields of `Job`, and of `AuditSettings`.
 _OPTIONS = (
@@ -148,7 +147,7 @@ class Study:
     protocols: tuple[str, ...] = ("single",)
     options: dict[str, Any] = field(default_factory=dict)
     audit: AuditSettings = field(default_factory=AuditSettings)
-    family: tuple[str, ...] = _FAMILY
+    family: tuple[str, ...] = RUN_FAMILY
 
     def record(self) -> JsonObject:
         """Return what `study.json` keeps; devices may change."""

@@ -14,13 +14,13 @@ import pandas as pd
 from seesaw_cf.base.errors import RunFolderError
 from seesaw_cf.base.types import JsonObject
 from seesaw_cf.editors.control_names import is_control
-from seesaw_cf.effects.audit import AuditSettings
+from seesaw_cf.effects.audit import RUN_FAMILY, AuditSettings
 from seesaw_cf.report.results import Results, read_results
 from seesaw_cf.study.memory import NOWHERE, Memory, digest_of
 from seesaw_cf.study.people import people_facts, people_of
 
 T = TypeVar("T")
-NAMES = ("model", "records", "protocol", "editor")
+NAMES = RUN_FAMILY
 """What tells one line of a comparison from another; columns of its tables."""
 
 

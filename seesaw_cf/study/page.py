@@ -192,8 +192,9 @@ def _verdicts(comparison: Comparison) -> Table:
         counts = rows_of_line(claims, line.key)["verdict"].value_counts()
         rows.append(line.names | {label: int(counts.get(label, 0)) for label in VERDICTS})
     families = table["family"].nunique() if rows else 0
+    how = declared.corrected_by(comparison.family)
     about = (
-        f"Contrasts between a group and everybody else, per verdict. p corrected ({declared.correction}) in {families} "
+        f"Contrasts between a group and everybody else, per verdict. p corrected ({how}) in {families} "
         f"families, false claims at most {100 * declared.alpha:g} % per family, margin {declared.margin:g} in "
         f"probability and {declared.margin_log_odds:g} in log-odds. Each with its rule: tables/verdicts.csv."
     )

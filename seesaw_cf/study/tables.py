@@ -42,12 +42,14 @@ class Comparison:
             "runs", "efficacy", "success" (paraphrases, neighbours, and the score of all three),
             "effects_by_group", "citizenship" (D by continent and race), "accuracy", "verdicts", "excess",
             "differences". Empty ones are left out.
+        family: Columns of families of verdicts; None: each run's.
         mode: "paper": "accuracy" and the layouts of the papers' tables by the published arithmetic.
     """
 
     members: Sequence[Member]
     settings: AuditSettings
     tables: Mapping[str, pd.DataFrame]
+    family: Sequence[str] | None = None
     mode: BiasMode = "crossed"
 
     def table(self, name: str) -> pd.DataFrame:
@@ -96,7 +98,7 @@ def compare(
         "differences": differences(pairs_of(lines, every=every), lines, settings),
     }
     there = {name: _with_names(tables[name]) for name in TABLES if len(tables[name])}
-    return Comparison(members, settings, there, mode)
+    return Comparison(members, settings, there, family, mode)
 
 
 def _accuracy(member: Member, mode: BiasMode) -> pd.DataFrame:

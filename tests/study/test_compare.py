@@ -24,7 +24,7 @@ from seesaw_cf.report.rows import Manifest
 from seesaw_cf.study import members
 from seesaw_cf.study.conclusion import conclude
 from seesaw_cf.study.members import NAMES, check_study, disagreements, read_members
-from seesaw_cf.study.page import comparison_head
+from seesaw_cf.study.page import comparison_head, comparison_tables
 from seesaw_cf.study.pairs import label_of
 from seesaw_cf.study.tables import compare
 from seesaw_cf.study.write import compare_runs
@@ -247,6 +247,23 @@ def test_families_can_span_runs(runs: tuple[Path, Path, Path]) -> None:
     assert set(together.table("verdicts")["family_size"]) == {sizes.sum()}
     both = apart.table("verdicts")["p_adjusted"], together.table("verdicts")["p_adjusted"]
     assert (both[0].dropna() <= both[1].dropna() + 1e-12).all()
+
+
+@pytest.mark.usefixtures("known")
+@pytest.mark.parametrize(
+    ("family", "how"),
+    [(None, "step-down min-p, 1,999 or more permutations"), (NAMES, "step-down min-p, 1,999 or more permutations"),
+     (("model",), "holm")],
+)  # fmt: skip
+def test_pages_name_the_correction_that_was_made(
+    runs: tuple[Path, Path, Path], family: tuple[str, ...] | None, how: str
+) -> None:
+    made = compare(read_members(runs[:2]), AuditSettings(), family)
+    assert f"families of verdicts ({how}) and" in conclude(made, "Two").answers["How sure"]
+    assert "families of differences (holm)," in conclude(made, "Two").answers["How sure"]
+    (verdicts,) = (table for table in comparison_tables(made) if table.name == "verdict_counts")
+    assert f"p corrected ({how}) in" in verdicts.about
+    assert f"({how})" in made.settings.promise(family)
 
 
 def test_tables_have_the_numbers_of_the_effects(out: Path) -> None:
