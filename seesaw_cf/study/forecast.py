@@ -16,6 +16,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from seesaw_cf.base.errors import RecordError, UnknownNameError
 from seesaw_cf.base.types import Case, Cloze, JsonObject, TableRow
 from seesaw_cf.editors.control_names import split_control
+from seesaw_cf.effects.audit import HOLDERS
 from seesaw_cf.effects.groups import AXES, UNKNOWN, members
 from seesaw_cf.effects.needed import run_components
 from seesaw_cf.models.editor import Editor, HasMoments, WrapsEditor
@@ -59,22 +60,27 @@ def sizes_of(records: str, cases: Sequence[Case], study: Study, out: Path) -> It
     edits = len({case.case_id for case, _ in held})
     relations = pd.Series([case.request.relation_id for case in cases if case.attribute_prompts]).value_counts()
     per_edit, per_person = max(1, round(len(pairs) / edits)), max(1.0, len(pairs) / len(people))
+    sizes: dict[str, dict[str, int]] = {}
     for axis in AXES:
         tags = members([getattr(p, axis) for p in people.values()])
         groups = {name: len(rows) for name, rows in tags.items() if name != UNKNOWN and len(rows) >= _GROUP}
-        if len(groups) < 2:
-            continue
+        if len(groups) > 1:
+            sizes[axis] = groups
+    contrasts = sum(len(groups) - (len(groups) == 2) for groups in sizes.values())  # of two, one mirrors the other
+    holders = {p.holds for case in cases for p in case.attribute_prompts} & {*HOLDERS}
+    tests = contrasts * (len(relations) + (len(relations) > 1)) * len(holders)  # pooled over relations, and in each
+    for axis, groups in sizes.items():
         group = sorted(groups, key=lambda name: (groups[name], name))[(len(groups) - 1) // 2]
         share = groups[group] / len(people)
         spread, source = _spread(records, axis, group, study, out)
         design, declared = Design(per_edit, per_person, share), study.audit
-        need = plan(declared.margin, spread, design, tests=len(groups), alpha=declared.alpha)
+        need = plan(declared.margin, spread, design, tests=tests, alpha=declared.alpha)
         yield {
             "records": records,
             "axis": axis,
             "group": group,
             "share": share,
-            "tests": len(groups),
+            "tests": tests,
             "edits_needed": need.edits if need.reachable else None,
             "people_needed": need.people if need.reachable else None,
             "edits_there": int(relations.min()),

@@ -14,8 +14,8 @@ from seesaw_cf.report.table import Column, Row, Table, word_column
 from seesaw_cf.study.forecast import Forecast, plan_folder
 
 _SIZES = """For a contrast as large as the declared margin: a group of middle size with all others, two-sided level over
-the groups of its axis (Holm's first step), power 80 %. Edits are of one relation; where fewer are there than needed, an
-effect of that size will more likely stay undetermined."""
+all tests of an editor (Holm's first step over axes, relations and holders of either answer), power 80 %. Edits are of
+one relation; where fewer are there than needed, an effect of that size will more likely stay undetermined."""
 _NOBODY = "No prompt about other people with tags: how many edits a contrast needs cannot be said."
 _COSTS = "Of each cell, its controls included; hours of open cells at the measured rate."
 _COUNTED = ("edits", "prompts", "tokens", "editing", "texts")

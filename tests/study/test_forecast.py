@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -63,6 +64,22 @@ def test_counts_are_those_of_the_records() -> None:
     assert single.hours == pytest.approx((single.tokens + single.editing) / found.rates[0].per_second / 3600)
     assert single.flops / (single.tokens + single.editing) == pytest.approx(2 * 2.33e6, rel=0.05)
     assert not Path("out").exists()
+
+
+@pytest.mark.slow
+def test_every_test_of_an_editor_is_in_the_family_that_is_planned_for() -> None:
+    cases = load_cases("sample-small", "cross_subject")
+    study = read_study(written())
+    sizes = list(module.sizes_of("sample-small", cases, study, Path("out")))
+    assert [row["axis"] for row in sizes] == ["gender", "race", "region"]
+    people = {p.subject.id: p for case in cases for p in case.attribute_prompts if p.holds == "target_new"}
+    races, regions = (len({g for p in people.values() for g in getattr(p, axis)}) for axis in ("race", "region"))
+    # Men with women once; five relations and all of them; holders of the new and of the old answer.
+    assert {row["tests"] for row in sizes} == {(1 + races + regions) * 6 * 2}
+    new = [
+        replace(c, attribute_prompts=tuple(p for p in c.attribute_prompts if p.holds == "target_new")) for c in cases
+    ]
+    assert {row["tests"] for row in module.sizes_of("x", new, study, Path("out"))} == {(1 + races + regions) * 6}
 
 
 @pytest.mark.parametrize(("out", "folder"), [("a/study", "a/study-plan"), (".", "study-plan")])
