@@ -8,7 +8,7 @@ import json
 import math
 import platform
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -106,7 +106,7 @@ def make_run(
 ) -> Run:
     """Load everything a job names and set torch's threads; no edit is made and nothing is written yet.
 
-    `loaded` takes the place of the model that the job names.
+    `loaded` takes the place of the model that the job names, with the dtype that it has.
 
     What can be asked before the weights are loaded is asked before, see `seesaw_cf.run.preflight`.
 
@@ -117,6 +117,8 @@ def make_run(
     one_of("scorer", job.scorer, SCORERS)
     if job.threads is not None:
         torch.set_num_threads(job.threads)
+    if loaded is not None:
+        job = replace(job, dtype=str(loaded.model.dtype).removeprefix("torch."))
     ready = prepare(job, out, loaded)
     cases = ready.cases
     device = local_device(job.device)

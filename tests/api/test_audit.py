@@ -23,6 +23,9 @@ from seesaw_cf.errors import EditError, RecordError, StorageError, UnknownNameEr
 from seesaw_cf.models import load_model
 from seesaw_cf.models.identity import fingerprint
 from seesaw_cf.models.steering import SteeringVector
+from seesaw_cf.run.job import make_run
+from seesaw_cf.run.jobs import Job
+from seesaw_cf.run.prepare import LoadedModel
 from tests.api.own_editor import OneStep, OneStepConfig
 
 pytestmark = pytest.mark.slow
@@ -124,6 +127,13 @@ def test_a_model_in_memory_is_audited_as_by_its_name(audited: seesaw_cf.Audit, l
     del in_memory
     gc.collect()
     assert not place.exists(), "a folder of nobody is removed with the audit"
+
+
+def test_a_model_in_memory_is_reported_in_the_dtype_that_it_has(tmp_path: Path) -> None:
+    model, tokenizer = load_model("seesaw-tiny", device="cpu", dtype="bfloat16", progress=False)
+    job = Job("seesaw-tiny", ("ft",), data="sample-small", limit=1, dtype="float32")
+    run = make_run(job, tmp_path / "run", loaded=LoadedModel(model, tokenizer))
+    assert (run.manifest.model["dtype"], run.manifest.job["dtype"]) == ("bfloat16", "bfloat16")
 
 
 def test_two_models_in_memory_are_compared(loaded: tuple[Any, Any]) -> None:
