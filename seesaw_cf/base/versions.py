@@ -17,7 +17,7 @@ _PACKAGES = ("seesaw_cf", "torch", "transformers", "tokenizers", "datasets", "ev
 
 
 def versions() -> JsonObject:
-    """Return the versions of what computes the numbers, Python, and the checkout's commit ("" outside a checkout)."""
+    """Return the versions of what computes the numbers, Python, and the commit of this checkout ("" outside one)."""
     facts: JsonObject = {"python": platform.python_version()}
     for name in _PACKAGES:
         try:
@@ -26,8 +26,7 @@ def versions() -> JsonObject:
             facts[name] = ""
     try:
         answer = subprocess.run(
-            ["git", "rev-parse", "HEAD"],
-            cwd=Path(__file__).parent,
+            ["git", f"--git-dir={Path(__file__).parents[2] / '.git'}", "rev-parse", "HEAD"],  # not one around it
             capture_output=True,
             text=True,
             timeout=10,

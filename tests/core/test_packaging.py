@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 
 from seesaw_cf import __all__, __version__
+from seesaw_cf.base import versions
 
 ROOT = Path(__file__).resolve().parents[2]
 TOP = {"seesaw_cf": "seesaw_cf", "seesaw_cf.editors": "editors", "seesaw_cf.metrics": "metrics"} | {
@@ -270,6 +271,12 @@ sys.meta_path.insert(0, Block())
 import seesaw_cf, seesaw_cf.effects, seesaw_cf.stats, seesaw_cf.metrics.register, seesaw_cf.metrics.edit_bias
 """
     subprocess.run([sys.executable, "-c", block], cwd=ROOT, check=True)
+
+
+def test_the_commit_is_of_the_package_and_not_of_a_repository_around_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert bool(versions.versions()["commit"]) == (ROOT / ".git").exists()
+    monkeypatch.setattr(versions, "__file__", str(ROOT / "seesaw_cf" / "texts" / "graph" / "versions.py"))
+    assert versions.versions()["commit"] == ""
 
 
 def test_the_running_package_is_this_one() -> None:
