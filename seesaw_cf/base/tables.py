@@ -77,6 +77,8 @@ SCORES: pa.Schema = pa.schema(
         ("sitelinks", pa.int64()),
     ]
 )
+RESULTS = ("manifest.json", "scores.parquet", "edits.parquet")
+"""The files of a finished run; the last is written last."""
 CONTROL_SEEDS = "control_seeds.parquet"
 """The file beside `scores.parquet` with the same columns: what further seeds of a control led to."""
 LATER = ("n_greedy", "n_kept", "sitelinks")

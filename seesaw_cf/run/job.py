@@ -18,7 +18,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from seesaw_cf.base.checks import one_of
 from seesaw_cf.base.errors import RecordError
 from seesaw_cf.base.exchange import Exchange
-from seesaw_cf.base.tables import CONTROL_SEEDS
+from seesaw_cf.base.tables import CONTROL_SEEDS, RESULTS
 from seesaw_cf.base.types import Case, Cloze, JsonObject
 from seesaw_cf.base.versions import versions
 from seesaw_cf.editors.plugins import code_facts
@@ -48,7 +48,6 @@ from seesaw_cf.scoring.noise import measure_noise
 
 _NOISE_CLOZES = 24
 _ROWS = 1000  # cases whose rows are in memory together
-_RESULTS = ("manifest.json", "scores.parquet", "edits.parquet")
 
 
 def run_job(
@@ -84,7 +83,7 @@ def run_job(
         make = functools.partial(make_run, job, out.resolve(), keep_deltas=keep_deltas, exchange=shared)
         where, many = workers.ray_address, workers.actors
         run_on_ray(make, actors=many, gpus=workers.gpus, address=where, progress=progress)
-        for name in (*_RESULTS, CONTROL_SEEDS):
+        for name in (*RESULTS, CONTROL_SEEDS):
             if shared is not None and not (out / name).exists():  # no disk is common with the node that merged
                 shared.fetch(name, out / name)
         return True

@@ -12,6 +12,7 @@ from typing import Any
 from seesaw_cf.base.checks import shown
 from seesaw_cf.base.errors import RecordError, RunFolderError, StorageError, unknown_name
 from seesaw_cf.base.files import create_text, write_text
+from seesaw_cf.base.tables import RESULTS
 from seesaw_cf.base.text import read_json, read_text
 from seesaw_cf.models.editor import Settings
 from seesaw_cf.run.jobs import Job
@@ -181,16 +182,14 @@ def _settings(cell: StudyCell, out: Path) -> Path | None:
     if not content:
         return None
     file = out / "settings" / f"{cell.name}.json"
-    text = json.dumps(content, indent=1) + "\n"
-    if not file.exists() or read_text(file) != text:
-        write_text(file, text)
+    write_text(file, json.dumps(content, indent=1) + "\n")
     return file
 
 
 def is_finished(cell: StudyCell, out: Path) -> bool:
     """Return whether the cell's tables are written; `edits.parquet` is the last."""
     folder = cell.folder(out)
-    return all((folder / name).exists() for name in ("manifest.json", "scores.parquet", "edits.parquet"))
+    return all((folder / name).exists() for name in RESULTS)
 
 
 def failure(cell: StudyCell, out: Path) -> str:

@@ -21,7 +21,7 @@ import pandas as pd
 import pyarrow as pa
 
 from seesaw_cf.base.files import atomic_path
-from seesaw_cf.base.tables import CONTROL_SEEDS
+from seesaw_cf.base.tables import CONTROL_SEEDS, RESULTS
 from seesaw_cf.base.types import Estimate
 from seesaw_cf.base.versions import versions
 from seesaw_cf.effects.audit import AuditSettings
@@ -33,7 +33,6 @@ from seesaw_cf.report.known import KnownTables
 from seesaw_cf.report.results import Results
 
 T = TypeVar("T")
-_RUN = ("manifest.json", "scores.parquet", "edits.parquet", CONTROL_SEEDS)
 _CLASSES = (AuditSettings, AuditTables, Estimate, Floor, KnownTables, Locality, Results, Success)
 _BY_NAME: Mapping[str, Callable[..., Any]] = {one.__name__: one for one in _CLASSES}
 _VALUE = "value.json"
@@ -44,7 +43,7 @@ _UNUSABLE = (OSError, EOFError, KeyError, RuntimeError, TypeError, ValueError, z
 def digest_of(run: Path) -> str:
     """Return the SHA-256 of what a run's report is made of."""
     sums = []
-    for file in (run / name for name in _RUN if (run / name).exists()):
+    for file in (run / name for name in (*RESULTS, CONTROL_SEEDS) if (run / name).exists()):
         with file.open("rb") as stream:
             sums.append([file.name, hashlib.file_digest(stream, "sha256").hexdigest()])
     return hashlib.sha256(json.dumps(sums).encode()).hexdigest()
