@@ -10,6 +10,7 @@ from typing import Any, TypeVar, get_args
 import numpy as np
 import pandas as pd
 
+from seesaw_cf.base import checks
 from seesaw_cf.base.checks import one_of
 from seesaw_cf.base.errors import RecordError
 from seesaw_cf.base.types import JsonObject
@@ -142,14 +143,18 @@ def bias_of_columns(
         or people neither interval nor p exists.
 
     Raises:
-        RecordError: Unequal lengths, no rows, repeated rows, values above 0, missing token counts.
+        RecordError: Unequal lengths, no rows, repeated rows, values above 0, missing token counts, a group called
+            "all".
         UnknownNameError: Unknown `axis`, `score`, `mode` or `reference`.
     """
     check_form(score)
     one_of("mode", mode, get_args(BiasMode))
     check_axes([axis] if axis is not None else [])
     frame = add_differences(columns.frame(), score)
-    by_group = {ALL: np.arange(len(frame))} | members(frame["groups"])
+    tagged = members(frame["groups"])
+    if ALL in tagged:
+        raise RecordError(f"a group is called {ALL!r}, which stands for everybody. Rename it.")
+    by_group = {ALL: np.arange(len(frame))} | tagged
     groups = {effect.group: effect for effect in summarise(frame, by_group, mode=mode, draws=draws, seed=seed)}
     reasons = frame.loc[frame["status"] != "ok", "status"].value_counts()
     how = {
@@ -288,7 +293,7 @@ def accuracy_of_columns(
         The accuracies and their average.
 
     Raises:
-        RecordError: Unequal lengths, no rows, repeated cases or candidates, values above 0.
+        RecordError: Unequal lengths, no rows, repeated cases or candidates, values above 0, token counts below 1.
         UnknownNameError: Unknown `mode`.
     """
     frame = columns.frame()
@@ -330,14 +335,18 @@ def _average(pairs: Sequence[Accuracy], mode: Mode) -> dict[str, float | None]:
 def _adjusted(frame: pd.DataFrame, columns: AccuracyColumns) -> dict[str, pd.DataFrame]:
     """Return frames with scores per token, or relative to a prior, shifted per case so that none is above 0."""
     n_tokens, pre_prior, post_prior = columns.n_tokens, columns.pre_prior, columns.post_prior
-    priors = {"pre": pre_prior, "post": post_prior}
     if (pre_prior is None) != (post_prior is None):
         raise RecordError("pmi needs pre_prior and post_prior: the same prompt without the subject before and after.")
     forms = {}
     if n_tokens is not None:
-        forms["normalised"] = {phase: _per_case(frame, phase, n_tokens, np.divide) for phase in priors}
+        checks.each("n_tokens", n_tokens, partial(checks.each, check=partial(checks.whole, low=1)))
+        forms["normalised"] = {phase: _per_case(frame, phase, n_tokens, np.divide) for phase in ("pre", "post")}
     if pre_prior is not None and post_prior is not None:
-        forms["pmi"] = {phase: _per_case(frame, phase, prior or [], np.subtract) for phase, prior in priors.items()}
+        priors = {"pre": pre_prior, "post": post_prior}
+        for phase, prior in priors.items():
+            for case, values in zip(frame["case_id"], float_lists(f"{phase}_prior", prior)):
+                check_logprobs(f"case {case}, {phase}_prior", values)
+        forms["pmi"] = {phase: _per_case(frame, phase, prior, np.subtract) for phase, prior in priors.items()}
     return {form: frame.assign(**columns) for form, columns in forms.items()}
 
 

@@ -292,6 +292,18 @@ def test_edit_bias_says_why_there_is_no_interval() -> None:
             {},
             "1 cases occur more than once, first: case 1",
         ),
+        (
+            "cross_property_accuracy",
+            ACCURACY,
+            {"pre_prior": ACCURACY["pre"], "post_prior": changed(ACCURACY, "post", 1, [1.0, -2.0])["post"]},
+            "case 2, post_prior: 1 of 2 values are above 0",
+        ),
+        (
+            "cross_property_accuracy",
+            ACCURACY,
+            {"n_tokens": [[1, 2], [1, 0], [1, 1]]},
+            r"n_tokens\[1\]\[1\] is 0, expected a whole number of at least 1",
+        ),
         ("edit_success", changed(SUCCESS, "tokens_right", 0, 3.0), {}, "tokens_right: 1 rows outside 0..n_tokens"),
         ("edit_success", changed(SUCCESS, "post_new", 0, 0.9), {}, "post_new: 1 of 4 values are above 0"),
         ("generation_quality", changed(TEXTS, "texts", 1, []), {}, "1 cases have no generated text, first: case 2"),

@@ -136,6 +136,7 @@ def test_edit_bias_normalised_needs_token_counts() -> None:
         ({"score": "mean"}, "unknown score 'mean'"),
         ({"pre_new": [0.5] * 4}, "pre_new: 4 of 4 values are above 0"),
         ({"case_id": [1, 1, 1, 2]}, r"1 rows repeat a \(case_id, prompt, subject\), first: case 1, prompt 'Ann is'"),
+        ({"groups": [["all"], ["men"]] * 2}, r"a group is called 'all', which stands for everybody\. Rename it"),
         ({"subject": ["Ann"]}, r"Mismatch in the number of case_id \(4\) and subject \(1\)"),
     ],
 )
