@@ -21,6 +21,7 @@ from seesaw_cf.base.errors import RecordError, SeesawError, StorageError, need
 
 QUERIES = Path(__file__).parents[1] / "queries"
 WIKIDATA = "http://www.wikidata.org/"
+GENID = f"{WIKIDATA}.well-known/genid/"  # IRIs of values that are known to exist but not what they are
 OWN = "https://seesaw-cf.github.io/entity/"  # names for entities whose QID is not certain
 
 Binding = dict[str, str]
@@ -67,7 +68,7 @@ class Source(Protocol):
 
         Returns:
             One dict per solution, in the query's order: variable -> IRI or the text of a literal. Unbound variables
-            are left out; blank nodes (values that are known to exist but not what they are) start with "_:".
+            are left out; blank nodes and `GENID` IRIs (values known to exist but not what they are) start with "_:".
 
         Raises:
             SeesawError: A parameter is not usable, or the source cannot answer.
@@ -221,8 +222,9 @@ def rows(reply: bytes) -> list[Binding]:
 
 
 def _text(term: Mapping[str, str]) -> str:
-    """Return the text of an IRI or a literal; a blank node with "_:" in front."""
-    return f"_:{term['value']}" if term["type"] == "bnode" else term["value"]
+    """Return the text of an IRI or a literal; a blank node, or what stands for one, with "_:" in front."""
+    unknown = term["type"] == "bnode" or term["value"].startswith(GENID)
+    return f"_:{term['value']}" if unknown else term["value"]
 
 
 def _store_module() -> ModuleType:

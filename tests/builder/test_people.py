@@ -9,6 +9,7 @@ import pytest
 
 from seesaw_cf.builder_scripts.make.cases import cross_subject
 from seesaw_cf.builder_scripts.make.edits import Edit
+from seesaw_cf.builder_scripts.source.claims import Claims
 from seesaw_cf.builder_scripts.source.people import FEMALE, MALE, MARGIN, Facts
 
 PERSON = """
@@ -28,6 +29,20 @@ def test_a_person_has_several_values_and_unknown_ones_are_left_out(small: Callab
     assert person.region == ("North America",)
     assert person.sitelinks == 12
     assert person.living is True
+
+
+def test_unknown_values_of_the_query_service_are_no_other_gender(small: Callable[..., Facts]) -> None:
+    """query.wikidata.org gives them as IRIs."""
+    unknown = "<http://www.wikidata.org/.well-known/genid/0123456789abcdef>"
+    facts = small(
+        f"wd:Q1 wdt:P31 wd:Q5 ; wdt:P21 {unknown} ; wdt:P27 wd:Q17, {unknown} ; rdfs:label 'Kim Example'@en .\n"
+        "wd:Q17 rdfs:label 'Japan'@en .\n"
+    )
+    (person,) = facts.people(["Q1"])
+    assert (person.gender, person.holds("P27")) == ((), ("Q17",))
+    assert facts.holders("P27", "Q17", "") == []
+    assert facts.common("P27") == ["Q17"]
+    assert Claims(facts._source, facts).of(["Q1"]) == {"Q1": {"P27": ["Q17"]}}
 
 
 def test_deprecated_statements_are_not_read(small: Callable[..., Facts]) -> None:
