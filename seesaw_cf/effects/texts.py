@@ -12,6 +12,7 @@ import numpy as np
 from seesaw_cf.base.arguments import check_public
 from seesaw_cf.base.errors import RecordError, need
 from seesaw_cf.base.types import Estimate, JsonObject
+from seesaw_cf.effects.prompts import check_logprobs
 from seesaw_cf.effects.reader import ids, read_columns, text_lists
 from seesaw_cf.stats import clustered_mean
 
@@ -109,12 +110,18 @@ def generation_quality(
         The measures, see `Quality`.
 
     Raises:
-        RecordError: Unequal lengths, or a case without texts.
+        RecordError: Unequal lengths, a case without texts or in several rows, or values of `log_likelihood` that are
+            above 0 or not one for each text.
 
     Source: MEMIT appendix C.2, equation 27 and Reference Score.
     """
     kinds = {"case_id": ids, "texts": text_lists, "references": text_lists}
     frame = read_columns(kinds, {"case_id": case_id, "texts": texts, "references": references})
+    repeats = frame.loc[frame.duplicated("case_id"), "case_id"].tolist()
+    if repeats:
+        raise RecordError(
+            f"{len(repeats)} rows repeat a case, first: case {repeats[0]}. Put all texts of a case into one row."
+        )
     texts, references = frame["texts"].tolist(), frame["references"].tolist()
     bare = [case for case, own in zip(frame["case_id"], texts) if not own]
     if bare:
@@ -127,7 +134,7 @@ def generation_quality(
     per_case["length"] = [finite_mean(len(words(t)) for t in own) for own in texts]
     per_case["reference_score"] = reference_score([" ".join(own) for own in texts], references)
     if log_likelihood is not None:
-        per_case["perplexity"] = [_nll(log_likelihood([t for t in own if words(t)])) for own in texts]
+        per_case["perplexity"] = [_nll([t for t in own if words(t)], log_likelihood) for own in texts]
     measures = {name: _summary(values) for name, values in per_case.items()}
     if "perplexity" in measures:
         mean = measures["perplexity"]
@@ -143,7 +150,11 @@ def finite_mean(values: Iterable[float]) -> float:
     return float(finite.mean()) if finite.size else float("nan")
 
 
-def _nll(scored: Sequence[tuple[float, int]]) -> float:
+def _nll(texts: Sequence[str], log_likelihood: LogLikelihood) -> float:
+    scored = log_likelihood(texts)
+    if len(scored) != len(texts):
+        raise RecordError(f"log_likelihood gives {len(scored)} values for {len(texts)} texts, expected one for each.")
+    check_logprobs("log_likelihood", np.array([total for total, _ in scored], np.float64))
     tokens = sum(n for _, n in scored)
     return -sum(total for total, _ in scored) / tokens if tokens else float("nan")
 

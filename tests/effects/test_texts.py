@@ -52,3 +52,20 @@ def test_quality_per_case_with_perplexity() -> None:
 def test_cases_without_texts_are_refused() -> None:
     with pytest.raises(RecordError, match="1 cases have no generated text, first: case 7"):
         as_json(generation_quality)([7], [[]], [[]])
+
+
+def test_a_case_in_several_rows_is_refused() -> None:
+    with pytest.raises(RecordError, match=r"2 rows repeat a case, first: case 7\. Put all texts"):
+        generation_quality([7, 7, 8, 7], [["a b"]] * 4, [[]] * 4)
+
+
+@pytest.mark.parametrize(
+    ("scored", "message"),
+    [
+        ([(-5.0, 3)], "log_likelihood gives 1 values for 2 texts, expected one for each"),
+        ([(-5.0, 3), (5.0, 3)], "log_likelihood: 1 of 2 values are above 0"),
+    ],
+)
+def test_log_likelihoods_that_cannot_be_are_refused(scored: list[tuple[float, int]], message: str) -> None:
+    with pytest.raises(RecordError, match=message):
+        generation_quality([1], [["a b c", "d e f"]], [[]], log_likelihood=lambda _: scored)
