@@ -32,12 +32,12 @@ class LemeAuto(evaluate.Metric):  # type: ignore[misc]
         measures (`dict`, optional): values from models, one per row: `nli_edit_subject`, `bertscore_topicality`,
             `perplexity`, ... (`seesaw_cf.texts.report.auto` computes them).
         ratings (`dict`, optional): survey item -> rating per row (1 to 7, None = none).
-        draws (`int`): bootstrap samples of whole edits, default 1000.
+        draws (`int`): bootstrap samples of whole edits, for the correlations, default 1000.
         seed (`int`): seed of the bootstrap, default 0.
 
     Returns:
-        `dict` of plain JSON types: `means[measure]` (`value`, `low`, `high`, `n`), `values[measure]`, and with ratings
-        `correlations[measure]` (`item`, `spearman`, `low`, `high`, `p`, `n`, `n_cases`).
+        `dict` of plain JSON types: `means[measure]` (`value`, `low`, `high`, `n`, `note`), `values[measure]`, and with
+        ratings `correlations[measure]` (`item`, `spearman`, `low`, `high`, `p`, `n`, `n_cases`).
 
     Examples:
 

@@ -17,11 +17,14 @@ from seesaw_cf.base.errors import RecordError, need
 from seesaw_cf.base.types import Estimate, JsonObject
 from seesaw_cf.effects.leme_annotation import sentences
 from seesaw_cf.effects.reader import Id, Kind, floats, ids, labels, read_columns, text_lists
+from seesaw_cf.effects.survey_items import SCALE
 from seesaw_cf.effects.texts import finite_mean, ngram_entropy, reference_score
-from seesaw_cf.stats import interval
+from seesaw_cf.stats import clustered_mean, interval
+from seesaw_cf.stats.clustered import MIN_EFFECTIVE
 
 NAN = float("nan")
 SIDES = ("subject", "related")
+ASYMPTOTIC = 10  # edits from which the t approximation of a rank correlation is used
 _NAMES = ("subject", "related", "subject_passage", "related_passage", "new_fact")
 _KINDS: dict[str, Kind] = {"case_id": ids} | dict.fromkeys(_NAMES, labels)
 _KINDS |= {"subject_facts": text_lists, "related_facts": text_lists}
@@ -137,7 +140,7 @@ class Correlation:
     Attributes:
         item: The survey item.
         spearman: Rank correlation over `n` rows with a bootstrap over edits; p (two-sided) is that of edit means, so
-            that rows of one edit are not counted as independent.
+            that rows of one edit are not counted as independent, by permutation below ten edits. Neither below five.
     """
 
     item: str
@@ -155,7 +158,7 @@ class AutoMeasures:
     """Measures of passages.
 
     Attributes:
-        means: Measure -> its mean with a bootstrap over edits.
+        means: Measure -> its mean, clustered by edit.
         values: Measure -> value per row, NaN = none.
         correlations: Measure -> its correlation with the rated item it stands for; None without ratings.
     """
@@ -166,7 +169,7 @@ class AutoMeasures:
 
     def row(self) -> JsonObject:
         """Return the parts by name."""
-        means = {name: mean.columns("value", "low", "high", "n") for name, mean in self.means.items()}
+        means = {name: mean.columns("value", "low", "high", "n", "note") for name, mean in self.means.items()}
         out: JsonObject = {"means": means, "values": self.values}
         return out if self.correlations is None else out | {"correlations": self.correlations}
 
@@ -183,17 +186,17 @@ def leme_auto(
     """Return the measures of LEME's Appendix I, their means, and their correlation with the ratings they stand for.
 
     Args:
-        case_id: The edit of each row; intervals resample whole edits.
+        case_id: The edit of each row; intervals are clustered by it.
         columns: The passages.
         measures: More measures, one value per row: those of `STANDS_FOR` that need a model.
         ratings: Survey item -> rating per row (1 to 7, None = none).
-        draws, seed: Of the bootstrap.
+        draws, seed: Of the bootstrap of the correlations.
 
     Returns:
         Means, values per row, and with ratings the correlations.
 
     Raises:
-        RecordError: Unequal lengths.
+        RecordError: Unequal lengths, or a rating outside 1 to 7.
         UnknownNameError: A measure outside `STANDS_FOR`.
         MissingExtraError: rouge_score or scikit-learn is missing; install `seesaw_cf[longform]`.
     """
@@ -205,6 +208,8 @@ def leme_auto(
     columns = PassageColumns(**{name: frame[name].tolist() for name in texts})
     for name in measures or {}:
         checks.one_of("measure", name, STANDS_FOR)
+    checks.draws("bootstrap: draws", draws)
+    checks.seed("bootstrap: seed", seed)
     measured = text_measures(columns)
     for side in SIDES:
         passages = getattr(columns, f"{side}_passage")
@@ -214,7 +219,7 @@ def leme_auto(
     measured["ngram_entropy"] = [_entropy(text) for text in joined]
     for name in measures or {}:
         measured[name] = frame[f"measure {name}"].tolist()
-    means = {name: _summary(values, case_id, draws, seed) for name, values in measured.items()}
+    means = {name: _summary(values, case_id) for name, values in measured.items()}
     related = None if ratings is None else correlations(case_id, measured, ratings, draws=draws, seed=seed)
     return AutoMeasures(means, measured, related)
 
@@ -227,13 +232,13 @@ def _draws(case_id: Sequence[Id], rows: NDArray[np.intp], draws: int, seed: int)
     return [np.concatenate([members[i] for i in rng.integers(len(members), size=len(members))]) for _ in range(draws)]
 
 
-def _summary(values: Sequence[float], case_id: Sequence[Id], draws: int, seed: int) -> Estimate:
+def _summary(values: Sequence[float], case_id: Sequence[Id]) -> Estimate:
     column = np.asarray(values, dtype=np.float64)
     rows = np.flatnonzero(np.isfinite(column))
     if not rows.size:
-        return Estimate(NAN)
-    ends = interval(np.array([column[pick].mean() for pick in _draws(case_id, rows, draws, seed)]))
-    return Estimate(float(column[rows].mean()), *ends, n=int(rows.size))
+        return Estimate(NAN, note="no text")
+    code = pd.factorize(pd.Series(list(case_id)).iloc[rows])[0]
+    return clustered_mean(column[rows], [np.full(rows.size, 1 / rows.size)], {"case": code})
 
 
 def correlations(
@@ -249,14 +254,14 @@ def correlations(
     Args:
         case_id: The edit of each row.
         measures: Names out of `STANDS_FOR` -> value per row, NaN = none.
-        ratings: Survey item -> rating per row, None = none.
+        ratings: Survey item -> rating per row (1 to 7), None = none.
         draws, seed: Bootstrap over whole edits.
 
     Returns:
         Measure -> its correlation.
 
     Raises:
-        RecordError: No item of any measure was rated.
+        RecordError: No item of any measure was rated, or a rating is outside 1 to 7.
         UnknownNameError: No such measure.
 
     Source: LEME, Appendix I.
@@ -267,11 +272,18 @@ def correlations(
         if item not in ratings:
             continue
         pair = np.array([list(values), [NAN if r is None else r for r in ratings[item]]], dtype=np.float64)
+        outside = pair[1][(pair[1] < min(SCALE)) | (pair[1] > max(SCALE))]
+        if outside.size:
+            raise RecordError(
+                f"{outside.size} ratings outside 1 to 7, first: {outside[0]:g} for {item!r}. Leave them empty "
+                "(None), or recode them."
+            )
         rows = np.flatnonzero(np.isfinite(pair).all(axis=0))
-        drawn = np.array([_spearman(pair[:, pick]) for pick in _draws(case_id, rows, draws, seed)] if rows.size else [])
-        low, high, stderr = interval(drawn)
         means = pd.DataFrame(pair[:, rows].T).groupby([list(case_id)[row] for row in rows]).mean().to_numpy().T
-        p = float(stats.spearmanr(*means).pvalue) if np.isfinite(_spearman(means)) else NAN
+        enough = means.shape[1] >= MIN_EFFECTIVE
+        drawn = [_spearman(pair[:, pick]) for pick in _draws(case_id, rows, draws, seed)] if enough else []
+        low, high, stderr = interval(np.array(drawn))
+        p = _p(means, seed) if enough and np.isfinite(_spearman(means)) else NAN
         cases = {"case": means.shape[1]}
         estimate = Estimate(_spearman(pair[:, rows]), low, high, stderr, p, n=int(rows.size), clusters=cases)
         out[name] = Correlation(item, estimate)
@@ -287,6 +299,17 @@ def _spearman(pair: NDArray[np.float64]) -> float:
     if pair.shape[1] < 3 or np.ptp(pair[0]) == 0 or np.ptp(pair[1]) == 0:
         return NAN
     return float(stats.spearmanr(pair[0], pair[1]).statistic)
+
+
+def _p(pair: NDArray[np.float64], seed: int) -> float:
+    """Return the two-sided p of a rank correlation, by permutation where the asymptotic one is too small."""
+    if pair.shape[1] >= ASYMPTOTIC:
+        return float(stats.spearmanr(pair[0], pair[1]).pvalue)
+    x, y = stats.rankdata(pair, axis=1)
+    test = stats.permutation_test(
+        (x,), lambda ranks, axis: ranks @ y, permutation_type="pairings", vectorized=True, rng=seed
+    )
+    return float(test.pvalue)
 
 
 check_public(globals())

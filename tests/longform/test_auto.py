@@ -77,6 +77,31 @@ def test_correlation_with_the_item_a_measure_stands_for() -> None:
     assert (found["item"], found["n"], found["n_cases"]) == ("fluency", 5, 5)
     assert found["spearman"] == pytest.approx(0.8)
     assert found["low"] <= 0.8 <= found["high"]
+    # 16 of the 120 orders are as near as this to 1 or to -1
+    assert found["p"] == pytest.approx(16 / 120)
+
+
+@pytest.mark.parametrize("edits", [3, 4, 5, 8])
+def test_few_edits_have_no_p_below_what_their_orders_allow(edits: int) -> None:
+    rows = list(range(1, edits + 1))
+    ratings = [7 - row / 2 for row in rows]
+    found = correlations(rows, {"perplexity": rows}, {"fluency": ratings}, draws=20)["perplexity"].spearman
+    assert found.value == pytest.approx(-1)
+    if edits < 5:
+        assert all(math.isnan(number) for number in (found.low, found.high, found.p))
+    else:
+        assert found.p >= 2 / math.factorial(edits)
+
+
+def test_means_have_no_interval_below_five_edits() -> None:
+    def mean(edits: int) -> Any:
+        columns = {name: [values[0]] * edits for name, values in COLUMNS.items()}
+        columns["new_fact"] = ["Ann lives in Oslo", "Ann sings"] * (edits // 2)
+        return leme_auto(range(edits), PassageColumns(**columns)).means["rouge1_edit_subject"]
+
+    assert mean(4).note.startswith("too few cases: 4, 5 needed")
+    assert math.isnan(mean(4).low)
+    assert mean(6).low < mean(6).value < mean(6).high
 
 
 def test_repeating_an_edits_rows_does_not_make_evidence() -> None:
@@ -92,6 +117,8 @@ def test_bad_input() -> None:
         as_json(leme_auto)([1, 2], PassageColumns(**COLUMNS), measures={"perplexty": [1.0, 2.0]})
     with pytest.raises(RecordError, match="but no measure stands for one of them"):
         as_json(leme_auto)([1, 2], PassageColumns(**COLUMNS), ratings={"beauty": [1.0, 2.0]})
+    with pytest.raises(RecordError, match="1 ratings outside 1 to 7, first: 99 for 'topicality'"):
+        as_json(leme_auto)([1, 2], PassageColumns(**COLUMNS), ratings={"topicality": [99.0, 2.0]})
     with pytest.raises(RecordError):
         as_json(leme_auto)([1], PassageColumns(**COLUMNS))
 
