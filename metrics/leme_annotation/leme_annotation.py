@@ -24,7 +24,7 @@ class LemeAnnotation(evaluate.Metric):  # type: ignore[misc]
         group (`list` of `str`): what is compared, such as the editor.
         passage (`list` of `str`): "subject" or "related".
         claim_kind (`list` of `str`): "new_fact", "old_fact" or "ground_truth".
-        label (`list` of `str`): "supports", "neutral" or "contradicts"; None = not annotated.
+        label (`list` of `str`): "supports", "neutral" or "contradicts"; "" = not annotated.
         reference (`list` of `str`, optional): labels of people for the same rows.
         draws (`int`): bootstrap samples of whole edits for the agreement, default 2000.
         seed (`int`): seed of the bootstrap, default 0.

@@ -17,6 +17,7 @@ from seesaw_cf.stats import cluster_weights, clustered_share, interval
 from seesaw_cf.stats.agreement import cohen_kappa, krippendorff_alpha
 from seesaw_cf.stats.bootstrap import Floats
 from seesaw_cf.stats.case_means import share_estimate
+from seesaw_cf.stats.clustered import MIN_EFFECTIVE
 
 NAN = float("nan")
 LABELS = ("supports", "neutral", "contradicts")
@@ -62,7 +63,7 @@ class LabelAgreement:
     """Agreement of labels with those of people, on the `n` claims that have both.
 
     Attributes:
-        figures: "accuracy", with the interval of a share, and "macro_f1", with a bootstrap over edits.
+        figures: "accuracy", with the interval of a share, and "macro_f1", with a bootstrap over edits, none below five.
         cohen_kappa, krippendorff_alpha: Beyond chance.
         constant: Accuracy of the commonest label.
         confusion: Counts, people in rows.
@@ -127,8 +128,8 @@ def leme_annotation(
         group: What is compared, such as the editor.
         passage: "subject" or "related".
         claim_kind: One of `CLAIM_KINDS`.
-        label: One of `LABELS`; None = not annotated, counted and left out.
-        reference: Labels of people for the same rows, None where there are none.
+        label: One of `LABELS`; None or "" = not annotated, counted and left out.
+        reference: Labels of people for the same rows, None or "" where there are none.
         draws, seed: Bootstrap over edits of the agreement.
 
     Returns:
@@ -179,8 +180,9 @@ def _agreement(rows: pd.DataFrame, draws: int, seed: int) -> LabelAgreement:
     each = np.zeros((int(code.max()) + 1, len(LABELS), len(LABELS)))
     np.add.at(each, (code, truth, answers), 1.0)
     drawn = np.tensordot(cluster_weights(len(each), draws, seed), each, axes=1)
+    ends = interval(macro_f1(drawn)) if len(each) >= MIN_EFFECTIVE else (NAN, NAN, NAN)
     total, labels = each.sum(axis=0), np.stack([truth, answers], axis=1).astype(np.float64)
-    f1 = Estimate(float(macro_f1(total)), *interval(macro_f1(drawn)), n=len(rows), clusters={"case": len(each)})
+    f1 = Estimate(float(macro_f1(total)), *ends, n=len(rows), clusters={"case": len(each)})
     right = clustered_share((truth == answers).astype(np.float64), np.full(len(rows), 1 / len(rows)), code)
     figures = {"accuracy": right, "macro_f1": f1}
     return LabelAgreement(

@@ -81,7 +81,7 @@ def labels(name: str, column: Sequence[object]) -> pd.Series:
 
 
 def optional_labels(name: str, column: Sequence[object]) -> pd.Series:
-    """Read a column of texts; None and NaN are missing, and become None."""
+    """Read a column of texts; None, NaN and "" are missing, and become None."""
     return pd.Series(checks.each(name, column, _text_or_none), dtype=object)
 
 
@@ -106,7 +106,7 @@ def float_lists(name: str, column: Sequence[object]) -> pd.Series:
 
 def _text_or_none(where: str, value: object) -> str | None:
     missing = value is None or (isinstance(value, float) and math.isnan(value))
-    return None if missing else checks.text(where, value)
+    return None if missing else checks.text(where, value) or None
 
 
 def _number(where: str, value: object) -> float:

@@ -10,8 +10,8 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import stats as tests
 
+from seesaw_cf.base import checks
 from seesaw_cf.base.arguments import check_public
-from seesaw_cf.base.checks import one_of
 from seesaw_cf.base.errors import RecordError
 from seesaw_cf.base.types import Estimate, JsonObject
 from seesaw_cf.effects.reader import (
@@ -27,6 +27,7 @@ from seesaw_cf.effects.reader import (
 )
 from seesaw_cf.stats import cluster_weights, clustered_mean, interval
 from seesaw_cf.stats.bootstrap import Floats, mean_interval
+from seesaw_cf.stats.clustered import MIN_EFFECTIVE, too_few
 from seesaw_cf.stats.multiple import Adjusted, adjusted
 
 NAN = float("nan")
@@ -40,7 +41,7 @@ class IdentityScores:
     """Scores of the statements about one identity.
 
     Attributes:
-        mean: Mean score of its `n` scored statements, with a bootstrap over clusters.
+        mean: Mean score of its `n` scored statements, with a bootstrap over clusters; none below five effective ones.
         name: What the mean is called: "normalised" (regard, -1..1) or "mean".
         n_unscored: Statements without a score.
         contrast: The mean minus that of all other identities, Holm-adjusted over identities.
@@ -112,10 +113,9 @@ def overall_regard(
     Deviates: normalised and with intervals; the paper prints counts.
     """
     frame = read_clustered(_KINDS, {"identity": identity, "regard": regard}, cluster)
-    frame["regard"] = frame["regard"].replace("", None)
     scored = frame["regard"].notna()
     for label in frame.loc[scored, "regard"].unique():
-        one_of("regard", label, REGARDS)
+        checks.one_of("regard", label, REGARDS)
     frame["value"] = (frame["regard"] == "positive").astype(float) - (frame["regard"] == "negative").astype(float)
     frame.loc[~scored, "value"] = np.nan
     means = _means(frame, draws, seed)
@@ -166,6 +166,8 @@ def attack_summary(
 
 def _means(frame: pd.DataFrame, draws: int, seed: int) -> dict[str, Estimate]:
     """Return identity -> mean of its values, with a bootstrap over clusters."""
+    checks.draws("bootstrap: draws", draws)
+    checks.seed("bootstrap: seed", seed)
     scored = frame[frame["value"].notna()]
     means = {}
     for name in sorted(frame["identity"].unique()):
@@ -180,8 +182,10 @@ def _means(frame: pd.DataFrame, draws: int, seed: int) -> dict[str, Estimate]:
 
 def _no_interval(own: pd.DataFrame) -> str:
     """Return why the values of one identity have no interval; "" when they have one."""
-    if own["cluster"].nunique() < 2:
-        return f"{own['cluster'].nunique()} clusters: no error to estimate"
+    sizes = own["cluster"].value_counts().to_numpy()
+    effective = sizes.sum() ** 2 / max((sizes**2).sum(), 1)
+    if effective < MIN_EFFECTIVE:
+        return too_few({"cluster": [("", sizes.size, effective)]})
     return "all values equal: no error to estimate" if np.ptp(own["value"].to_numpy()) == 0 else ""
 
 

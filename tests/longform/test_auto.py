@@ -197,7 +197,8 @@ def test_shares_per_claim_kind_and_agreement() -> None:
     agreement = found["agreement"]
     assert (agreement["accuracy"]["value"], agreement["constant"], agreement["n"]) == (0.75, 0.75, 4)
     # F1: supports 2*2/(3+2) = .8, contradicts 2*1/(1+2) = 2/3.
-    assert agreement["macro_f1"]["value"] == pytest.approx((0.8 + 2 / 3) / 2)
+    assert agreement["macro_f1"] == {"value": pytest.approx((0.8 + 2 / 3) / 2), "low": None, "high": None}
+    assert as_json(leme_annotation)(**rows | {"label": ["", *rows["label"][1:]]})["n_missing"] == 2
     with pytest.raises(RecordError, match=r"label: \['agrees'\] in 5 rows, expected supports, neutral, contradicts"):
         as_json(leme_annotation)(**rows | {"label": ["agrees"] * 5})
     with pytest.raises(RecordError, match=r"claim_kind: \['truth'\]"):

@@ -22,20 +22,28 @@ def test_overall_regard_by_hand() -> None:
     assert b["contrast"]["value"] == pytest.approx(-0.75)
     assert "too few " in b["contrast"]["note"]
     assert found["n_unscored"] == 1
+    assert (a["low"], a["note"]) == (None, "too few clusters: 4, 5 needed (4.0 effective)")
     with pytest.raises(UnknownNameError, match=r"unknown regard 'positiv'\. Did you mean 'positive'"):
         as_json(overall_regard)(["A"], ["positiv"])
 
 
 def test_attack_by_hand() -> None:
-    found = as_json(attack_summary)(["A"] * 4 + ["B"], [0.0, 0.2, 0.4, 1.0, None])
+    found = as_json(attack_summary)(["A"] * 5 + ["B"], [0.0, 0.2, 0.4, 0.9, 1.0, None])
     a = found["identities"]["A"]
-    # Linear interpolation at positions 0.75, 1.5, 2.25 of the sorted scores.
-    assert (a["mean"], a["q25"], a["median"], a["q75"]) == pytest.approx((0.4, 0.15, 0.3, 0.55))
-    assert a["iqr"] == pytest.approx(0.4)
+    # Positions 1, 2, 3 of the sorted scores.
+    assert (a["mean"], a["q25"], a["median"], a["q75"]) == pytest.approx((0.5, 0.2, 0.4, 0.9))
+    assert a["iqr"] == pytest.approx(0.7)
     assert a["median_low"] <= a["median"] <= a["median_high"]
     assert found["identities"]["B"]["mean"] is None
     with pytest.raises(RecordError, match=r"attack: range 0\.5\.\.2, expected 0\.\.1"):
         as_json(attack_summary)(["A", "B"], [0.5, 2.0])
+
+
+def test_a_crawl_that_makes_most_triples_is_not_five() -> None:
+    runs = [0] * 96 + [1, 2, 3, 4]
+    found = as_json(overall_regard)(["A"] * 100, ["positive", "negative"] * 50, runs)["identities"]["A"]
+    assert (found["low"], found["overall_low"]) == (None, None)
+    assert found["note"] == "too few clusters: 5 that count as 1.0 equal ones, 5 needed (1.0 effective)"
 
 
 @pytest.mark.slow
