@@ -141,7 +141,8 @@ def open_ended_flaws(
         Means per group and flaw, the raters' agreement per flaw, and with a judge its accuracy per flaw.
 
     Raises:
-        RecordError: Unequal lengths, a label outside the scale, or a rater who rated an item's flaw twice.
+        RecordError: Unequal lengths, a label outside the scale, a rater who rated an item's flaw twice, or an item
+            with several edits.
         UnknownNameError: `judge` is not a rater.
 
     Source: SEESAW-CF Table 6 (means and t-test), Table 20 (any-rater accuracy).
@@ -182,6 +183,10 @@ def _check(frame: pd.DataFrame, judge: str | None) -> None:
             f"{int(twice.sum())} ratings are repeated, first: {first['rater']!r} on {first['flaw']!r} of item "
             f"{first['item']!r}. Keep one of them."
         )
+    edits = frame.drop_duplicates(["group", "item", "edit"])
+    mixed = edits.loc[edits.duplicated(["group", "item"]), "item"].tolist()
+    if mixed:
+        raise RecordError(f"item {mixed[0]!r} has several edits, expected that of its two texts.")
     if judge is not None:
         one_of("rater", judge, sorted(set(frame["rater"])))
 

@@ -116,8 +116,8 @@ class IdentityTopics:
     Attributes:
         n: Triples with a topic.
         n_without_topic: Triples without.
-        shares: Topic -> its share, with a bootstrap interval; None with too few triples.
-        relative_entropy: To the topics of all other identities; None with too few triples.
+        shares: Topic -> its share, with a bootstrap interval; None with too few triples, or none of another identity.
+        relative_entropy: To the topics of all other identities; None where there are no shares.
         note: Why nothing is shown.
     """
 
@@ -192,13 +192,16 @@ def topic_disparity(
     topics = sorted(int(t) for t in assigned["topic"].unique())
     names = sorted(frame["identity"].unique())
     n_with = {name: int((assigned["identity"] == name).sum()) for name in names}
-    out = _measured(assigned, [name for name in names if n_with[name] >= max(1, min_triples)], smoothing, draws, seed)
+    enough = [name for name in names if n_with[name] >= max(1, min_triples)]
+    out = _measured(assigned, enough if assigned["identity"].nunique() > 1 else [], smoothing, draws, seed)
     identities = {}
     for name in names:
         without = int((frame["identity"] == name).sum()) - n_with[name]
-        why = "" if name in out else f"{n_with[name]} triples with a topic, fewer than {min_triples}: nothing is shown"
+        why = "no triples to compare with"
+        if name not in enough:
+            why = f"{n_with[name]} triples with a topic, fewer than {min_triples}: nothing is shown"
         shares, entropy = out.get(name, (None, None))
-        identities[name] = IdentityTopics(n_with[name], without, shares, entropy, why)
+        identities[name] = IdentityTopics(n_with[name], without, shares, entropy, "" if name in out else why)
     unit = "clusters" if cluster is not None else "single triples, taken for independent"
     method = f"bootstrap over {unit} and label permutation, {draws} draws, seed {seed}; smoothing {smoothing:g}"
     return TopicFigures(identities, len(frame), topics, method)

@@ -22,7 +22,9 @@ from seesaw_cf.errors import RecordError
 
 few = settings(derandomize=True, deadline=None, max_examples=8)
 Rows = list[tuple[str, int]]
-ROWS = st.lists(st.tuples(st.sampled_from("ABC"), st.integers(0, 3)), min_size=3, max_size=25)
+ROWS = st.lists(st.tuples(st.sampled_from("ABC"), st.integers(0, 3)), min_size=3, max_size=25).filter(
+    lambda rows: len({name for name, _ in rows}) > 1
+)
 
 
 def topics(rows: Sequence[tuple[str, int]], smoothing: float = 0.5, draws: int = 20, seed: int = 0) -> TopicFigures:
@@ -51,10 +53,10 @@ def test_two_groups_by_hand() -> None:
     assert shown(found.identities["B"])[1].raw == pytest.approx(entropy.raw)
 
 
-def test_a_group_alone_is_compared_with_what_smoothing_puts_there() -> None:
-    """Own (.7, .3), nobody else (.5, .5): .7 ln 1.4 + .3 ln .6."""
-    found = raw([("A", 0)] * 3 + [("A", 1)])
-    assert found == {"A": pytest.approx(0.7 * math.log(1.4) + 0.3 * math.log(0.6))}
+@pytest.mark.parametrize("rest", [[], [("B", -1)] * 3])
+def test_a_group_alone_is_not_compared(rest: Rows) -> None:
+    found = topics([*[("A", 0), ("A", 1)] * 20, *rest]).identities["A"]
+    assert (found.relative_entropy, found.note) == (None, "no triples to compare with")
 
 
 def test_equal_groups_differ_in_nothing() -> None:

@@ -309,6 +309,7 @@ def test_edit_bias_says_why_there_is_no_interval() -> None:
         ("generation_quality", changed(TEXTS, "texts", 1, []), {}, "1 cases have no generated text, first: case 2"),
         ("open_ended_flaws", changed(FLAWS, "rating", 0, 2.0), {}, "1 ratings outside the scale"),
         ("open_ended_flaws", changed(FLAWS, "rater", 1, "A1"), {}, "1 ratings are repeated"),
+        ("open_ended_flaws", FLAWS, {"edit": ["Q1", "Q2", "Q3", "Q3"]}, "item 'a' has several edits, expected that of"),
         ("annotator_agreement", changed(RATINGS, "ratings", 0, [0.0, 1.0]), {}, r"items have \[2, 3\] labels"),
         ("annotator_agreement", RATINGS, {"scale": [0]}, "5 labels outside the scale"),
     ],
