@@ -136,16 +136,16 @@ def _misfit(rows: Sequence[Case], error: Exception) -> RecordError:
 
 
 def _values(column: pa.Array, name: str) -> list[Any]:
-    """Return the inverse of `_column`; null only where `_NULLABLE` names the column, or as an item of a list."""
+    """Return the inverse of `_column`; null only where `_NULLABLE` names the column."""
     if pa.types.is_list(column.type):
-        offsets, items = column.offsets.to_pylist(), _values(column.flatten(), "")
+        offsets, items = column.offsets.to_pylist(), _values(column.flatten(), name)
         rows = (tuple(items[start - offsets[0] : stop - offsets[0]]) for start, stop in itertools.pairwise(offsets))
         return _unify(rows) if pa.types.is_string(column.type.value_type) else list(rows)
     if pa.types.is_struct(column.type):
         parts = {field.name: _values(column.field(field.name), field.name) for field in column.type}
         return _records(_RECORDS[column.type], parts)
-    if name and name not in _NULLABLE and column.null_count:
-        raise TypeError(f"{name} is null in {column.null_count} rows")
+    if name not in _NULLABLE and column.null_count:
+        raise TypeError(f"{name} holds {column.null_count} nulls")
     if pa.types.is_string(column.type):  # names and prompts repeat: one string for each, not one for each row
         encoded = column.dictionary_encode()
         texts = [*encoded.dictionary.to_pylist(), None]
@@ -197,8 +197,8 @@ def table_to_cases(table: pa.Table) -> list[Case]:
         return [case for batch in table.to_batches(_BATCH) for case in _read_batch(batch)]
     except (AttributeError, TypeError, json.JSONDecodeError) as error:
         raise RecordError(
-            f"table of cases: a null where a value is needed, or no JSON in extra ({error}); only effect_relation_id, "
-            "ids, living and sitelinks may be null. Make it with seesaw_cf.records.cases_to_table."
+            f"table of cases: a null where a value is needed, or no JSON object in extra ({error}); only "
+            "effect_relation_id, ids, living and sitelinks may be null. Make it with seesaw_cf.records.cases_to_table."
         ) from error
 
 
@@ -226,7 +226,7 @@ def _without_passages(table: pa.Table) -> pa.Table:
 
 def _read_batch(batch: pa.RecordBatch) -> list[Case]:
     columns: dict[str, Iterable[Any]] = {name: _values(batch[name], name) for name in CASES.names}
-    return _records(Case, columns | {"extra": map(json.loads, columns["extra"])})
+    return _records(Case, columns | {"extra": ({**json.loads(text)} for text in columns["extra"])})
 
 
 # Files of cases: Parquet (a file or a folder of shards), JSON and JSON lines, recognised by what they contain.

@@ -104,8 +104,17 @@ def test_nulls_where_values_are_needed_are_refused(column: str) -> None:
         table_to_cases(table)
 
 
-def test_an_extra_that_is_no_json_is_refused() -> None:
+def test_a_null_in_a_list_is_refused() -> None:
     table = cases_to_table([parse_record(samples.SEESAW)])
-    table = table.set_column(CASES.get_field_index("extra"), "extra", pa.array(["{half"]))
-    with pytest.raises(RecordError, match="no JSON in extra"):
+    column = CASES.field("generation_prompts")
+    table = table.set_column(CASES.get_field_index(column.name), column, pa.array([["a", None]], column.type))
+    with pytest.raises(RecordError, match="generation_prompts holds 1 nulls"):
+        table_to_cases(table)
+
+
+@pytest.mark.parametrize("text", ["{half", "[1]", "null"])
+def test_an_extra_that_is_no_json_object_is_refused(text: str) -> None:
+    table = cases_to_table([parse_record(samples.SEESAW)])
+    table = table.set_column(CASES.get_field_index("extra"), "extra", pa.array([text]))
+    with pytest.raises(RecordError, match="no JSON object in extra"):
         table_to_cases(table)
