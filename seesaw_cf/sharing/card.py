@@ -115,8 +115,7 @@ def _metadata(evidence: Evidence | None, repo: str) -> list[EvalResult]:
             metric_name=TASKS[result.task].meaning,
             metric_value=round(result.estimate.value, 6),
             metric_args=_facts(result) | ({"date": evidence.date} if evidence.date else {}),
-            source_name=_source(evidence, repo)["source_name"],
-            source_url=_source(evidence, repo)["source_url"],
+            **_source(evidence, repo),
         )
         for result in _task_results(evidence)
     ]
@@ -164,7 +163,7 @@ def _task_results(evidence: Evidence) -> list[Result]:
     return [result for result in evidence.results if not result.group and math.isfinite(result.estimate.value)]
 
 
-def _source(evidence: Evidence, repo: str) -> dict[str, str]:
+def _source(evidence: Evidence, repo: str) -> dict[str, Any]:
     """Return where the rows behind the numbers are: in the repository itself."""
     place = f"{constants.ENDPOINT}/{repo}"
     return {

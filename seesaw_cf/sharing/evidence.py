@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -59,7 +58,7 @@ class Evidence:
         config: Which config(s) of it, e.g. "cross_subject".
         protocol: "single" (each case edited alone) or "batch"; "" when unknown.
         revision: Commit of the Hub data set that was read; "" when unknown or local.
-        date: Day of the measurement (UTC), YYYY-MM-DD; "" when unknown.
+        date: Day of the measurement (UTC), YYYY-MM-DD; "" when unknown, as it is of a run, whose files may be copies.
         scores: The rows that the numbers are made of; pushed with the card when given.
     """
 
@@ -95,14 +94,12 @@ def edit_evidence(run: str | os.PathLike[str], editor: str, unit: str) -> Eviden
     rows = _rows_of(folder, editor, unit, WHOLE if whole else str(manifest.get("protocol", "")))
     data = manifest.get("data", {})
     source, revision = str(data.get("source", "")), str(data.get("revision", ""))
-    finished = (folder / "scores.parquet").stat().st_mtime
     return Evidence(
         tuple(_results(rows)),
         data=source if revision else Path(source).name,  # a local path says nothing elsewhere
         config=",".join(data.get("configs", [])),
         protocol=str(manifest.get("protocol", "")),
         revision=revision,
-        date=datetime.datetime.fromtimestamp(finished, datetime.UTC).date().isoformat(),
         scores=rows,
     )
 
