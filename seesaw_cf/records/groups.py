@@ -46,8 +46,6 @@ AXES: Mapping[str, tuple[str, ...]] = MappingProxyType(
     }
 )  # fmt: skip
 
-AREAS: tuple[str, ...] = ("science", "social science", "humanities", "arts")
-
 
 @cache
 def table(name: str) -> Mapping[str, Mapping[str, str]]:

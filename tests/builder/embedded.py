@@ -10,7 +10,9 @@ import pyarrow.parquet as pq
 from seesaw_cf.builder_scripts.sample.facts import curated, render
 from seesaw_cf.records import sample
 
-__all__ = ["check_embedded", "write_small"]
+__all__ = ["AREAS", "check_embedded", "write_small"]
+
+AREAS = ("science", "social science", "humanities", "arts")  # of fields of work
 
 
 def write_small(path: Path) -> Path:

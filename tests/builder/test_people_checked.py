@@ -11,7 +11,8 @@ import pytest
 from benchmarks import sample_checks as checks
 from seesaw_cf.builder_scripts.sample.facts import COLUMNS, SAMPLE, origins, read_tsv
 from seesaw_cf.errors import StorageError
-from seesaw_cf.records.groups import AREAS, RACES, REGIONS
+from seesaw_cf.records.groups import RACES, REGIONS
+from tests.builder.embedded import AREAS
 
 RELEASED = Path(__file__).resolve().parents[3] / "shared" / "reference" / "seesaw"
 PEOPLE = read_tsv(SAMPLE / "people.tsv")

@@ -12,7 +12,8 @@ import pytest
 from benchmarks.sample_claims import claims_table, read_subjects
 from seesaw_cf.builder_scripts.sample import claims
 from seesaw_cf.builder_scripts.sample.facts import COLUMNS, SAMPLE, curated, origins, read_tsv
-from seesaw_cf.records.groups import AREAS, AXES
+from seesaw_cf.records.groups import AXES
+from tests.builder.embedded import AREAS
 
 REFERENCE = Path(__file__).resolve().parents[3] / "shared" / "reference" / "seesaw"
 CONTINENTS = {"Africa", "Asia", "Europe", "North America", "Oceania", "South America"}

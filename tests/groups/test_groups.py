@@ -96,8 +96,6 @@ def test_reported_groups_are_known_groups() -> None:
     for row in groups.table("ethnic_groups").values():
         assert set(groups.values(row["race"])) <= set(groups.RACES), row
         assert set(groups.values(row["region"])) <= set(groups.REGIONS), row
-    for name, column, known in (("fields_of_work", "area", set(groups.AREAS)),):
-        assert {row[column] for row in groups.table(name).values()} <= known
 
 
 def test_tags_are_sorted_multi_valued_and_empty_when_unknown() -> None:
