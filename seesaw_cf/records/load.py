@@ -130,27 +130,29 @@ def locality(case: Case) -> list[tuple[str, str]]:
 
 def _prompts(case: Case, name: str) -> list[tuple[str, str]]:
     flat = _pair(case.extra.get(f"{name}_prompt"), case.extra.get(f"{name}_ground_truth"))
-    return list(dict.fromkeys(pair for pair in (flat, *_pairs(case.extra.get(name))) if pair is not None))
+    return list(dict.fromkeys([*flat, *_pairs(case.extra.get(name))]))
 
 
-def _pairs(value: object) -> Iterator[tuple[str, str] | None]:
+def _pairs(value: object) -> Iterator[tuple[str, str]]:
     """Yield every prompt with its answer, however deep: by kind, in lists, or alone."""
     if isinstance(value, list):
         for part in value:
             yield from _pairs(part)
     elif isinstance(value, Mapping):
         own = [_pair(value[prompt], value.get(answer)) for prompt, answer in _PAIRS if prompt in value]
-        yield from own
+        yield from (pair for pairs in own for pair in pairs)
         if not own:
             for part in value.values():
                 yield from _pairs(part)
 
 
-def _pair(prompt: object, answer: object) -> tuple[str, str] | None:
+def _pair(prompt: object, answer: object) -> list[tuple[str, str]]:
+    if isinstance(prompt, list) and isinstance(answer, list) and len(prompt) == len(answer):
+        return [pair for both in zip(prompt, answer) for pair in _pair(*both)]
     while isinstance(answer, list) and answer:  # other spellings follow the first
         answer = answer[0]
     usable = isinstance(prompt, str) and isinstance(answer, str) and prompt.strip() and answer.strip()
-    return (str(prompt), str(answer).strip()) if usable else None
+    return [(str(prompt), str(answer).strip())] if usable else []
 
 
 check_public(globals())

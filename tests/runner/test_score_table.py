@@ -139,12 +139,18 @@ ZSRE |= {"loc": "nq question: capital of Norway", "loc_ans": "Oslo"}
 FLAT = {"subject": "Bob", "prompt": "Bob lives in", "target_new": "Rome", "locality_prompt": "Eve lives in"}
 FLAT |= {"locality_ground_truth": "Oslo", "portability_prompt": "Bob's land is", "portability_ground_truth": "Italy"}
 
+# As `editor.edit` of EasyEdit takes them: a list of prompts beside a list of answers.
+CALL = {"subject": "Bob", "prompt": "Bob lives in", "target_new": "Rome"}
+CALL |= {"locality": {"neighborhood": {"prompt": ["Eve lives in", "Eve eats"], "ground_truth": ["Oslo", ["rice"]]}}}
+CALL |= {"portability": {"one_hop": {"prompt": ["Bob's land is"], "ground_truth": ["Italy"]}}}
+
 
 @pytest.mark.parametrize(
     ("record", "near", "far"),
     [
         (KNOWEDIT, [("Bob was born in", "Oslo")], [("Bob's land is", "Italy"), ("Bobby lives in", "Rome")]),
         (FLAT, [("Eve lives in", "Oslo")], [("Bob's land is", "Italy")]),
+        (CALL, [("Eve lives in", "Oslo"), ("Eve eats", "rice")], [("Bob's land is", "Italy")]),
         (
             ZSRE | {"portability": {"Recalled Relation": "x", "New Question": "Bob's land?", "New Answer": "Italy"}},
             [("nq question: capital of Norway", "Oslo")],
