@@ -32,7 +32,7 @@ def example_of(results: Results, changes: Sequence[LevelChange]) -> AnswerExampl
     It is typical, not extreme: each edit that turned answers stands with the median of them, and of these edits that
     in the middle is shown, so that one edit which turned hundreds does not choose itself.
     """
-    worse = [change for change in changes if change.is_shown]
+    worse = [change for change in changes if change.is_harm]
     for change in sorted(worse, key=lambda change: -change.size):
         example = _MAKERS[change.level](results, change.editor)
         if example is not None:

@@ -94,6 +94,11 @@ class LevelChange:
         return self.verdict == WORSE or (self.verdict == ALONE and self.changed)
 
     @property
+    def is_harm(self) -> bool:
+        """Whether it is shown, and for the worse."""
+        return self.is_shown and self.size > 0
+
+    @property
     def level(self) -> str:
         """Name of the level."""
         return str(self.row["level"])

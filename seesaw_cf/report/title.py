@@ -69,8 +69,15 @@ _BROKEN = {
 _NOTHING = "{subject} is not shown to change anything that was asked by more than the margin"
 _NO_HARM = {
     True: "no {kind} of {n} is shown to do more harm than its control",
-    False: "no {kind} of {n} is shown to change anything that was asked by more than the margin",
+    False: "no {kind} of {n} is shown to make anything that was asked worse by more than the margin",
 }
+# What is said of an editor that is not the worst: the first that holds.
+_OTHERS: Sequence[tuple[Callable[[Sequence[LevelChange]], bool], str]] = (
+    (lambda changes: any(change.verdict == WORSE for change in changes), "harm is shown of {}, too"),
+    (lambda changes: any(change.is_harm for change in changes), "changed for the worse, too: {}"),
+    (lambda changes: all(change.verdict in (SAME, BETTER) for change in changes), "no more than its control: {}"),
+    (lambda changes: True, "not known of {}"),
+)
 _LARGE = 5  # margins: an undecided change of that size is said with its size
 _NO_CONTROL = "without a control it is not known whether any change of that size does the same"
 _GROUPS: Sequence[tuple[Callable[[GroupCounts], bool], str]] = (
@@ -86,7 +93,8 @@ def title_of(results: Results, changes: Sequence[LevelChange], groups: GroupCoun
     """Return what a run found, in a few sentences of plain words: what must be known first stands first.
 
     Models that are damaged as a whole and edits that did not take come first, then every level on which an editor is
-    worse than its control (the largest first; of several editors the worst and the best), then doubts, then groups.
+    worse than its control (the largest first; of several editors the worst, then the others by what is known of them),
+    then doubts, then groups.
     """
     editors = [name for name in results.editors if not is_control(name)]
     if not editors:
@@ -96,7 +104,7 @@ def title_of(results: Results, changes: Sequence[LevelChange], groups: GroupCoun
     doubts, levels = _doubts(results, editors), [*_levels(results, editors, changes)]
     # A group that is named says more than levels on which nothing is.
     ordered = [*levels, *doubts[False], _groups(groups)]
-    if groups.claims and not any(_harm([change]) for change in changes):
+    if groups.claims and not any(change.is_harm for change in changes):
         ordered = [_groups(groups), *levels, *doubts[False]]
     return " ".join(map(_sentence, [*_broken(results), *doubts[True], *ordered]))
 
@@ -133,7 +141,7 @@ def _doubts(results: Results, editors: Sequence[str]) -> Mapping[bool, Sequence[
 
 
 def _levels(results: Results, editors: Sequence[str], changes: Sequence[LevelChange]) -> Iterable[str]:
-    """Yield what happened whatever the group: of one editor, or of the worst and the best of several."""
+    """Yield what happened whatever the group: of one editor, or of the worst of several and then of the others."""
     own = {name: [change for change in changes if change.editor == name] for name in editors}
     asked = [name for name in editors if own[name]]
     if not asked:
@@ -141,28 +149,27 @@ def _levels(results: Results, editors: Sequence[str], changes: Sequence[LevelCha
         return
     worst, *others = sorted(asked, key=lambda name: -_harm(own[name]))
     kind = "model" if all(_kind(name, results) == "given" for name in asked) else "editor"
+    alone = any(change.verdict == ALONE and change.changed for change in changes)
     if not others:
         yield from _clauses(worst, own[worst], results)
     elif not _harm(own[worst]):
         largest = max(asked, key=lambda name: _largest(own[name]))
-        yield from _undecided(largest, results, changes) if _largest(own[largest]) >= _LARGE else ()
+        yield from _undecided(largest, results, changes) if alone or _largest(own[largest]) >= _LARGE else ()
         yield _NO_HARM[any(change.row["control"] for change in changes)].format(kind=kind, n=len(asked))
     else:
-        yield from _ranked(f"worst of {len(asked)} {kind}s", _clauses(worst, own[worst], results))
-        if harmful := [name for name in others[:-1] if _harm(own[name])]:
-            yield f"harm is shown of {_and(harmful)}, too"
-        yield from _ranked("best", _clauses(others[-1], own[others[-1]], results)[:1])
-    if any(change.verdict == ALONE and change.changed for change in changes):
+        first, *more = _clauses(worst, own[worst], results)
+        yield from (f"worst of {len(asked)} {kind}s: {first}", *more)
+        said = {name: next(words for holds, words in _OTHERS if holds(own[name])) for name in others}
+        for _, words in _OTHERS:
+            if names := [name for name in others if said[name] == words]:
+                yield words.format(_and(names))
+    if alone:
         yield _NO_CONTROL
-
-
-def _ranked(place: str, clauses: Sequence[str]) -> Sequence[str]:
-    return [f"{place}: {clauses[0]}", *clauses[1:]]
 
 
 def _harm(changes: Sequence[LevelChange]) -> float:
     """Return the largest shown change for the worse, in margins."""
-    return max((change.size for change in changes if change.is_shown), default=0.0)
+    return max((change.size for change in changes if change.is_harm), default=0.0)
 
 
 def _clauses(editor: str, changes: Sequence[LevelChange], results: Results) -> Sequence[str]:

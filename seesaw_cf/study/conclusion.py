@@ -69,9 +69,7 @@ class StudySummary:
         basis, worst = WORSE if WORSE in self.verdicts else ALONE, dict[str, list[str]]()
         for level, words in WORDS.items():
             own = {label: found[level] for label, found in self.changes.items() if level in found}
-            shown = {
-                label: change.size for label, change in own.items() if change.verdict == basis and _is_harm(change)
-            }
+            shown = {label: change.size for label, change in own.items() if change.verdict == basis and change.is_harm}
             if shown:
                 label = max(shown, key=lambda name: shown[name])
                 worst.setdefault(label, []).append(f"{words.about} ({self.numbers[label, level]})")
@@ -80,8 +78,8 @@ class StudySummary:
     @property
     def harmless(self) -> str:
         """The lines that were asked about and have no change for the worse."""
-        names = [label for label, own in self.changes.items() if own and not any(map(_is_harm, own.values()))]
-        return _list(names)
+        harmful = {label: [change.is_harm for change in own.values()] for label, own in self.changes.items()}
+        return _list([label for label, own in harmful.items() if own and not any(own)])
 
     @property
     def contradicted(self) -> str:
@@ -141,11 +139,6 @@ STUDY_TITLE: Sequence[TitleRules[StudySummary]] = (
         (lambda study: True, "Whether some groups suffer more is not shown."),
     ),
 )
-
-
-def _is_harm(change: LevelChange) -> bool:
-    """Return whether a change is shown, and for the worse."""
-    return change.is_shown and change.size > 0
 
 
 def conclude(comparison: Comparison, title: str, missing: Sequence[str] = ()) -> FirstScreen:

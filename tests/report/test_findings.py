@@ -197,31 +197,55 @@ def test_without_a_control_it_changed_and_nothing_is_put_down_to_the_edit(result
     assert "Without a control" not in still
 
 
-def test_of_several_editors_the_worst_and_the_best_are_named(results: Results) -> None:
+def test_of_several_editors_the_worst_is_said_and_all_are_named(results: Results) -> None:
     rows = [_row(**_beyond(0.05)), _row(editor="ft", **_beyond(0.4))]
     title = _title(results, rows)
     assert title.startswith(
         "Worst of 2 editors: after one ft edit the model loses much of its confidence about people who hold the old "
         "answer."
     )
-    assert "Best: after one memit edit the model is less sure" in title
+    assert "Harm is shown of memit, too." in title
     same = [_row(editor=name, **_beyond(0.001, "undetermined")) for name in ("memit", "ft")]
     assert _title(results, same).startswith("No editor of 2 is shown to do more harm than its control. ")
     still = [_row(editor=name, value=0.05, low=-0.01) for name in ("memit", "ft")]
-    assert _title(results, still).startswith("No editor of 2 is shown to change anything that was asked by more than ")
+    assert _title(results, still).startswith("No editor of 2 is shown to make anything that was asked worse by more ")
 
 
-def test_no_editor_with_harm_is_left_out(results: Results) -> None:
-    """Neither the worst nor the best of four: it is named all the same."""
-    names = {"memit": 0.1, "ft": 0.4, "mend": 0.3, "lora": 0.2, "ike": 0.0}
+def _of_several(results: Results, rows: Sequence[dict[str, Any]]) -> str:
+    names = [row["editor"] for row in rows]
     edits = pd.concat([results.edits.assign(editor=name) for name in names], ignore_index=True)
     took = pd.concat([_took(results).query("editor == 'memit'").assign(editor=name) for name in names])
-    rows = [_row(editor=name, **_beyond(size, "worse than its control" if size else "undetermined"), low=-0.01)
-            for name, size in names.items()]  # fmt: skip
     several = replace(results, edits=edits, efficacy=took, levels=pd.DataFrame(rows), local={})
-    title = title_of(several, level_changes(several), NO_GROUPS)
-    assert title.startswith("Worst of 5 editors: after one ft edit ")
-    assert "Harm is shown of mend, lora, and memit, too. Best: one ike edit is not known to do more" in title
+    return title_of(several, level_changes(several), NO_GROUPS)
+
+
+def test_no_editor_is_left_out(results: Results) -> None:
+    """Neither the worst nor the best: it is named all the same, and the one of which least is known is not the best."""
+    sizes = {"memit": 0.1, "ft": 0.4, "mend": 0.3, "lora": 0.2}
+    rows = [_row(editor=name, **_beyond(size)) for name, size in sizes.items()]
+    rows += [_row(editor="rome", **_beyond(0.001, "no more than its control"), low=-0.01)]
+    rows += [_row(editor="ike", **_beyond(-0.2, "better than its control"), low=-0.01)]
+    rows += [_row(editor="emmet", value=0.61, low=-0.1, high=1.3, **_beyond(0.6, "undetermined"))]
+    title = _of_several(results, rows)
+    assert title.startswith("Worst of 7 editors: after one ft edit ")
+    assert (
+        "Harm is shown of mend, lora, and memit, too. No more than its control: rome and ike. Not known of emmet. "
+        in title
+    )
+
+
+def test_without_a_control_no_harm_is_shown_and_a_gain_is_none(results: Results) -> None:
+    sizes = {"ft": 0.5, "lora": 0.3, "memit": 0.1}
+    harm, gain = (
+        _of_several(results, [_row(level, editor=name, value=size, low=size - 0.01) for name, size in sizes.items()])
+        for level in ("target_true", "target_new")
+    )
+    assert harm.startswith("Worst of 3 editors: after one ft edit the model lost 0.500 of its confidence about people")
+    assert "Changed for the worse, too: lora and memit. Without a control it is not known" in harm
+    assert gain.startswith(
+        "After one ft edit the model gained 0.500 of confidence about people who hold the new answer. No editor of 3 "
+        "is shown to make anything that was asked worse by more than the margin. Without a control it is not known"
+    )
 
 
 @pytest.mark.slow
@@ -430,7 +454,9 @@ def test_the_example_is_in_the_middle_of_its_edit_and_of_all_edits(beside: Resul
         in example.sentence
     )
     same = pd.DataFrame([_row(**_beyond(0.001, "no more than its control"))])
-    assert example_of(replace(beside, levels=same), level_changes(replace(beside, levels=same))) is None
+    gain = pd.DataFrame([_row(value=-0.3, low=-0.4, high=-0.2)])
+    for levels in (same, gain):
+        assert example_of(replace(beside, levels=levels), level_changes(replace(beside, levels=levels))) is None
 
 
 @pytest.mark.parametrize(
