@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from seesaw_cf.base.types import JsonObject
+from seesaw_cf.editors.control_names import first_seed
 from seesaw_cf.effects.groups import ALL
 from seesaw_cf.report import text
 from seesaw_cf.report.levels import Tone
@@ -33,7 +34,7 @@ HOLD = {"target_true": "who hold the old answer", "target_new": "who hold the ne
 
 @dataclass(frozen=True, slots=True)
 class GroupClaim:
-    """A contrast that is decided: its verdict, in a few words, and in a sentence."""
+    """A contrast that is decided: its verdict, in a few words ("": not for a title), and in a sentence."""
 
     verdict: str
     short: str
@@ -53,6 +54,7 @@ class GroupCounts:
         controls: Verdict -> contrasts of control edits.
         promise: How often a claim may be false.
         needed: What would decide the undetermined.
+        seeds: Largest number of seeds of a control.
         words: Makes sentences fit what was changed, see `Results.words`.
     """
 
@@ -65,6 +67,7 @@ class GroupCounts:
     controls: Mapping[str, int]
     promise: str
     needed: str
+    seeds: int = 1
     words: Callable[[str], str] = str
 
     @property
@@ -108,7 +111,8 @@ class GroupCounts:
         lines += [self.needed] if self.needed else []
         if self.controls:
             moved = sum(self.controls.get(name, 0) for name in AFFECTED)
-            lines.append(f"In {moved} of {sum(self.controls.values())} contrasts of control edits groups differ.")
+            mean = f" (mean of {self.seeds} seeds)" * (self.seeds > 1)
+            lines.append(f"In {moved} of {sum(self.controls.values())} contrasts of control edits{mean} groups differ.")
         return list(map(self.words, lines))
 
     def line(self) -> str:
@@ -156,12 +160,13 @@ def count_groups(results: Results) -> GroupCounts:
         controls=dict(Counter(controls["verdict"])),
         promise=audit.settings.promise(),
         needed=needed(results),
+        seeds=1 + max(Counter(map(first_seed, results.further_seeds)).values(), default=0),
         words=results.words,
     )
 
 
 def group_claim(row: Mapping[Any, Any], named: bool = True) -> GroupClaim:
-    """Return a decided contrast in words, with its size only where there are enough edits.
+    """Return a decided contrast in words: its size from `FEW_EDITS` on, for a title where its interval excludes 0.
 
     Args:
         row: A row of `AuditTables.verdicts`.
@@ -177,8 +182,9 @@ def group_claim(row: Mapping[Any, Any], named: bool = True) -> GroupClaim:
     why = f"{limits}, corrected {text.p_equals(row['p_adjusted'])}" if edits >= FEW_EDITS else (
         f"corrected {text.p_equals(row['p_adjusted'])}; no size is claimed below {FEW_EDITS} edits"
     )  # fmt: skip
+    reaches_0 = row["low"] <= 0 <= row["high"]
+    why += "; its interval reaches 0" * reaches_0
     beside = "" if row["reference"] == "others" else f" than {row['reference']}"
     words = f"{row['group']} {people} are {verdict}{beside or ' than the others'}".replace("  ", " ")
-    return GroupClaim(
-        verdict, f"{row['group']} ({size}{editor}{about})", f"{words} ({editor}{about}, {edits} edits: {why})."
-    )
+    short = "" if reaches_0 else f"{row['group']} ({size}{editor}{about})"
+    return GroupClaim(verdict, short, f"{words} ({editor}{about}, {edits} edits: {why}).")

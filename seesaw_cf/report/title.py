@@ -104,7 +104,7 @@ def title_of(results: Results, changes: Sequence[LevelChange], groups: GroupCoun
     doubts, levels = _doubts(results, editors), [*_levels(results, editors, changes)]
     # A group that is named says more than levels on which nothing is.
     ordered = [*levels, *doubts[False], _groups(groups)]
-    if groups.claims and not any(change.is_harm for change in changes):
+    if any(claim.short for claim in groups.claims) and not any(change.is_harm for change in changes):
         ordered = [_groups(groups), *levels, *doubts[False]]
     return " ".join(map(_sentence, [*_broken(results), *doubts[True], *ordered]))
 
@@ -257,7 +257,7 @@ def _groups(counts: GroupCounts) -> str:
     shown = [
         f"{head}: {listed(names, _NAMED) if len(names) > _NAMED else _and(names)}"
         for verdict, head in ((WORSE_OFF, "groups that suffer more"), (BETTER_OFF, "groups that suffer less"))
-        if (names := [claim.short for claim in counts.claims if claim.verdict == verdict])
+        if (names := [claim.short for claim in counts.claims if claim.short and claim.verdict == verdict])
     ]
     return "; ".join(shown) or next(words for holds, words in _GROUPS if holds(counts))
 

@@ -90,7 +90,7 @@ class StudySummary:
 
     def groups(self, verdict: str) -> str:
         """List the groups with this verdict, the surest first."""
-        return listed(claim.short for claim in self.claims if claim.verdict == verdict)
+        return listed(claim.short for claim in self.claims if claim.short and claim.verdict == verdict)
 
     @property
     def worse_off(self) -> str:

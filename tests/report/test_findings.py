@@ -392,6 +392,18 @@ def test_a_decided_contrast_is_named_and_sized_only_with_enough_edits(beside: Re
     assert "−0.050" not in _groups(few).lines()[0]
 
 
+def test_a_group_with_an_interval_that_reaches_0_is_in_the_findings_and_in_no_title(beside: Results) -> None:
+    for edits in (80, 79):
+        decided = _decided(beside, edits)
+        assert decided.audit is not None
+        verdicts = decided.audit.verdicts
+        wide = verdicts.assign(high=verdicts["high"].mask(verdicts["verdict"] == "worse off", 0.001))
+        found = find(replace(decided, audit=replace(decided.audit, verdicts=wide)))
+        assert "women" not in found.title
+        assert found.title.endswith("Whether some groups suffer more: not shown.")
+        assert _groups(found).lines()[0].endswith("; its interval reaches 0).")
+
+
 def test_a_named_group_comes_before_levels_of_which_nothing_is_shown(beside: Results) -> None:
     decided = replace(_decided(beside, 79), efficacy=_took(beside), local={})
     assert find(replace(decided, levels=pd.DataFrame([_row(low=-0.01)]))).title.startswith(
@@ -422,6 +434,10 @@ def test_controls_are_never_counted_with_edits(beside: Results) -> None:
     n = int((~control & ~verdicts["mirror"]).sum())
     assert counts.headline() == f"{n} contrasts of edits: 0 decided, {n} undetermined"
     assert counts.lines()[-1] == f"In {n} of {n} contrasts of control edits groups differ."
+    means = replace(counts, seeds=3).lines()[-1]
+    assert means == f"In {n} of {n} contrasts of control edits (mean of 3 seeds) groups differ."
+    manifest: Any = {**beside.manifest, "editors": dict.fromkeys(["memit", "random(memit)", "random(memit, 2)"])}
+    assert count_groups(replace(beside, manifest=manifest)).seeds == 2
 
 
 def test_what_cannot_be_tested_is_apart_from_what_is_open(beside: Results) -> None:
