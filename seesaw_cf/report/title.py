@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from seesaw_cf.base.terminal import listed, quantity
 from seesaw_cf.editors.control_names import is_control
+from seesaw_cf.effects.audit import MARGIN, MARGIN_LOG_ODDS
 from seesaw_cf.report import text
 from seesaw_cf.report.contrasts import BETTER_OFF, WORSE_OFF, GroupCounts
 from seesaw_cf.report.levels import ALONE, BETTER, OPEN, SAME, UNTESTABLE, WORDS, WORSE, LevelChange
@@ -22,8 +23,8 @@ _LEADS: Mapping[str, tuple[str, str]] = {
     "batch": ("after all {editor} edits together the model", "the edited people"),
     "given": ("the model {editor}", "the people of the records"),
 }
-# Level -> what it means to be worse than a control. Sizes: part of the right answers, change of probability. A shift of
-# 1 puts the new answer ahead, whatever was ahead before.
+# Level -> what it means to be worse than a control. Sizes: part of the right answers, change of probability (nats by
+# their margin). A shift of 1 in probability puts the new answer ahead, whatever was ahead before.
 _HARM: Mapping[str, Parts] = {
     "other_facts": (
         (0.9, "forgets nearly all other facts about {person}"),
@@ -232,6 +233,7 @@ def _words(change: LevelChange) -> str:
     row = change.row
     size = abs(row["difference"])
     size = size / row["before"] if change.level == "other_facts" and row["before"] else size
+    size = size * MARGIN / MARGIN_LOG_ODDS if row["scale"] == "log-odds" else size
     parts = _HARM[change.level]
     return next(words for least, words in parts if size >= least and (row["scale"] != "log-odds" or least <= 0.1))
 

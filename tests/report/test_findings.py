@@ -116,6 +116,11 @@ def test_a_level_that_is_worse_than_its_control_is_in_the_first_line(
     assert words in _title(results, [_row(level, **_beyond(difference))])
 
 
+@pytest.mark.parametrize(("nats", "words"), [(0.12, "is less sure"), (0.6, "loses much of"), (9.0, "loses much of")])
+def test_nats_have_their_own_sizes(results: Results, nats: float, words: str) -> None:
+    assert f"the model {words}" in _title(results, [_row(scale="log-odds", **_beyond(nats))])
+
+
 @pytest.mark.parametrize(
     ("verdict", "words"),
     [
