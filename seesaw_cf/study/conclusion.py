@@ -28,13 +28,13 @@ from seesaw_cf.study.members import NAMES, ComparedEditor, differing
 from seesaw_cf.study.tables import Comparison
 
 _NAMED = 3  # of each list that are spelled out
-# Column of the matrix -> its name in a sentence, which end of it is best, and the paired difference that tests it.
+# Column of the matrix -> its name in a sentence, which end of it is best, and the paired difference that tests it. More
+# of the new answer for people who hold it is not best: an edit that says it about everyone gives most.
 _BEST: Mapping[str, tuple[str, int, str]] = {
     "takes": ("Edits that take", 1, "efficacy"),
     "neighbours": ("Neighbours kept", 1, "neighbourhood"),
     "other facts": ("Other facts kept", 1, "accuracy"),
     "old answer": ("Shift of people who hold the old answer", -1, ""),
-    "new answer": ("Change for people who hold the new answer", 1, "D"),
 }
 
 

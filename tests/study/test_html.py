@@ -74,6 +74,7 @@ def test_ranks_name_the_best_and_the_worst_of_each_measure(out: Path) -> None:
     own = pd.read_csv(out / "tables" / "matrix.csv").query("editor != 'identity(memit)'").set_index("editor")["takes"]
     best, worst = own.idxmax(), own.idxmin()
     assert re.match(rf"best {best} [\d.]+% .*; worst {worst} [\d.]+%", answers["Edits that take"])
+    assert not any("new answer" in name for name in answers), "more of it for everybody is not best"
 
 
 @pytest.mark.parametrize(
