@@ -29,6 +29,8 @@ from seesaw_cf.report.title import title_of
 from seesaw_cf.run.edit_table import ASKED_ONLY
 from seesaw_cf.stats.verdicts import AFFECTED
 
+_REFUSED = ("refused", "non-finite delta")  # how the status of an edit begins that was not made
+
 
 def find(results: Results) -> FirstScreen:
     """Return what a run found."""
@@ -77,9 +79,12 @@ def _about(results: Results) -> str:
     """Return the model, edits and control edits, records and protocol in one line."""
     manifest, model = results.manifest, results.manifest.get("model", {})
     edits = results.distinct[[not is_external(name, manifest) for name in results.distinct["editor"]]]
-    counts = edits.groupby("editor", sort=False).size()
+    by_editor = edits["status"].str.startswith(_REFUSED).groupby(edits["editor"], sort=False)
+    counts, refused = by_editor.size(), by_editor.sum()
     parts = [
-        f"{quantity(count, 'edit')} by {editor}" for editor, count in counts.items() if not is_control(str(editor))
+        f"{quantity(count, 'edit')} by {editor}" + f", {refused[editor]} refused" * bool(refused[editor])
+        for editor, count in counts.items()
+        if not is_control(str(editor))
     ]
     models = manifest.get("edited", {})
     parts += [moved_phrase(name, facts) for name, facts in models.items() if not is_control(name)]
@@ -179,8 +184,10 @@ def _how_sure(results: Results, groups: GroupCounts) -> str:
     people = (
         0 if results.prompts is None else results.prompts.loc[results.prompts["status"] == "ok", "person"].nunique()
     )
-    made = results.distinct["status"] != ASKED_ONLY
-    edited, asked = (set(results.distinct.loc[rows, "case_id"]) for rows in (made, ~made))
+    status = results.distinct["status"]
+    only = status == ASKED_ONLY
+    made = ~only & ~status.str.startswith(_REFUSED)
+    edited, asked = (set(results.distinct.loc[rows, "case_id"]) for rows in (made, only))
     if results.asked_only:
         n = f"{quantity(len(asked), 'fact')} and {quantity(people, 'person', 'people')} asked about"
     else:

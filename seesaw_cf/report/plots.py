@@ -11,18 +11,18 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from seesaw_cf.base.terminal import printable, quantity
+from seesaw_cf.base.terminal import printable
 from seesaw_cf.editors.control_names import is_control, split_control
 from seesaw_cf.effects.dose import Curves
 from seesaw_cf.effects.groups import ALL
 from seesaw_cf.effects.levels import LEVELS
 from seesaw_cf.report import text
 from seesaw_cf.report.canvas import COLOURS, GREY, MARKERS, add_legend, new_figure, picture_style, save_picture
-from seesaw_cf.report.levels import level_verdict
+from seesaw_cf.report.levels import WORDS, level_verdict
 from seesaw_cf.report.more_plots import dose_figure, draw_moved, draw_verdicts
 from seesaw_cf.report.results import HOLDER, Results, relation_name, sort_groups, sort_pairs, sort_relations
 from seesaw_cf.report.rows import AccuracyRow, EffectRow, records, rows_of, with_limits
-from seesaw_cf.report.strips import level_number
+from seesaw_cf.report.strips import level_counts, level_marks
 
 # The first picture: what happened after the edits whatever the group, each editor above its control (matplotlib).
 
@@ -31,7 +31,7 @@ _TITLES = {
     "target_true": "People who hold the OLD answer: what the new, false one gained on the right one",
     "target_new": "People who hold the NEW answer: D_d, below 0 less sure of what is right",
 }
-_COLOUR_OF = {"worse": COLOURS[1], "better": COLOURS[2]}
+_BETTER = {"good": COLOURS[2], "same": "black"}  # how the opposite of harm looks -> its colour
 
 
 def draw_levels(results: Results, folder: Path) -> dict[str, str]:
@@ -57,31 +57,27 @@ def draw_levels(results: Results, folder: Path) -> dict[str, str]:
 
 def _panel(panel: Axes, rows: pd.DataFrame, results: Results) -> None:
     first = rows.iloc[0]
-    share = first["scale"] == "share"
-    columns = ("after", "after_low", "after_high") if share else ("value", "low", "high")
-    editors = sorted(dict.fromkeys(rows["editor"]), key=lambda name: (split_control(name)[1], is_control(name)))
+    share, own = first["scale"] == "share", rows_of(rows)
+    colour_of = {"worse": COLOURS[1], "better": _BETTER[WORDS[first["level"]].better]}
+    marks = {name: (numbers, said) for row in own for name, numbers, said in level_marks(row, results)}
+    editors = sorted(marks, key=lambda name: (split_control(name)[1], is_control(name)))
     for y, editor in enumerate(editors):
-        of_editor = rows_of(rows[rows["editor"] == editor])
-        value, low, high = (of_editor[0][name] for name in columns)
+        (value, low, high), said = marks[editor]
         colour = GREY if is_control(editor) else COLOURS[0]
         panel.hlines(y, low, high, color=colour, linewidth=3)
         panel.plot([value], [y], "o", color=colour, markersize=9, fillstyle="full" if low == low else "none")
-        number = (
-            text.percent_interval(value, low, high)
-            if share
-            else level_number(of_editor[0]["scale"], (value, low, high), results)
-        )
-        verdicts = dict.fromkeys(level_verdict(row) for row in of_editor if row["control"])
-        _beside(panel, y, text.minus(number), colour)
-        for verdict in verdicts:
-            _beside(panel, y - 0.4, verdict, _COLOUR_OF.get(verdict.split()[0], "black"))
-    people, edits = quantity(first["n_people"], "person", "people"), quantity(first["n_edits"], "edit")
-    counts = f"n = {first['n']:,}; {people}, {edits}"
-    panel.set_title(f"{_TITLES[first['level']]}  ({counts})", loc="left", fontsize=11, fontweight="bold")
+        _beside(panel, y, said, colour)
+        for verdict in dict.fromkeys(level_verdict(row) for row in own if row["editor"] == editor and row["control"]):
+            _beside(panel, y - 0.4, verdict, colour_of.get(verdict.split()[0], "black"))
+    counts = {row["editor"]: level_counts(row) for row in own}
+    below = len({*counts.values()}) > 1  # the name of each editor, where they differ
+    title = _TITLES[first["level"]] + f"  ({level_counts(own[0])})" * (not below)
+    panel.set_title(title, loc="left", fontsize=11, fontweight="bold")
     panel.axvline(
         first["before"] if share else 0, color="black", linewidth=1, linestyle=":" if share else "-", zorder=1
     )
-    panel.set_yticks(range(len(editors)), [printable(name)[:24] for name in editors])
+    names = [printable(name)[:24] + f"\n{counts.get(name, '')}" * below for name in editors]
+    panel.set_yticks(range(len(editors)), names)
     panel.set_ylim(len(editors) - 0.5, -0.7)
     if share:
         panel.set_xlim(0, 1.03)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -104,7 +104,6 @@ def strips(results: Results, changes: Sequence[LevelChange], colours: Mapping[st
 
 
 def _strip(level: str, changes: Sequence[LevelChange], results: Results, colours: Mapping[str, int]) -> Strip:
-    first = changes[0].row
     marks = [mark for change in changes for mark in level_marks(change.row, results)]
     axis = Axis(0.0, 1.0) if level == "other_facts" else Axis.covering(_near([numbers for _, numbers, _ in marks]))
     percent = level == "other_facts"
@@ -113,24 +112,35 @@ def _strip(level: str, changes: Sequence[LevelChange], results: Results, colours
         StripMark(name, said, *numbers, axis.at(numbers[0]), axis.span(*numbers[1:]), colours.get(name))
         for name, numbers, said in marks
     ]
-    measure = WORDS[level].measure.format(before=text.percent(first["before"]), unit=UNITS[first["scale"]])
-    asked = f"{quantity(first['n'], 'answer')} about" if percent else f"{quantity(first['n'], 'prompt')},"
-    counts = f"{asked} {quantity(first['n_people'], 'person', 'people')}, {_edits(changes)}"
+    before = _of_each(changes, lambda row: text.percent(row["before"]))
+    measure = WORDS[level].measure.format(before=before, unit=_of_each(changes, lambda row: UNITS[row["scale"]]))
+    counts = ", ".join([_of_each(changes, level_counts), *_halves(changes)])
     alone = len(changes) == 1
     chips = [_chip(change, "" if alone else change.editor, results) for change in changes]
     title, about = results.words(WORDS[level].title), results.words(f"{measure}; {counts}")
     return Strip(level, title, about, axis, ends, drawn, chips)
 
 
-def _edits(changes: Sequence[LevelChange]) -> str:
-    """Return how many edits there are and, where they are few, how many of them carry half of the change."""
-    first = changes[0].row
-    count = quantity(first["n_edits"], "edit")
-    half = [f"{int(change.row['half_edits'])} of {change.row['n_edits']} edits carry half of it ({change.editor})"
+def _of_each(changes: Sequence[LevelChange], words: Callable[[Row], str]) -> str:
+    """Return words about a level: once where they are those of every editor, else of each."""
+    said = [words(change.row) for change in changes]
+    return said[0] if len({*said}) == 1 else ", ".join(
+        f"{each} ({change.editor})" for each, change in zip(said, changes, strict=True)
+    )  # fmt: skip
+
+
+def level_counts(row: Row) -> str:
+    """Return how much was asked about how many people, after how many edits."""
+    asked = f"{quantity(row['n'], 'answer')} about" if row["scale"] == "share" else f"{quantity(row['n'], 'prompt')},"
+    return f"{asked} {quantity(row['n_people'], 'person', 'people')}, {quantity(row['n_edits'], 'edit')}"
+
+
+def _halves(changes: Sequence[LevelChange]) -> list[str]:
+    """Return how many edits carry half of each change, where they are few."""
+    return [f"{int(change.row['half_edits'])} of {change.row['n_edits']} edits carry half of it ({change.editor})"
             for change in changes
             if change.changed and 1 < change.row["n_edits"] < FEW_EDITS
             and change.row.get("half_edits", math.nan) > 0]  # fmt: skip
-    return ", ".join([count, *half])
 
 
 def _near(marks: Sequence[tuple[float, float, float]]) -> list[float]:

@@ -303,6 +303,43 @@ def test_an_open_level_of_few_edits_says_that_they_can_miss_rare_harm(beside: Re
     assert re.search(r"; 12 edits can miss rare harm \(\d+ needed\)$", strip.chips[0].note)
 
 
+def test_counts_are_those_of_each_editor_where_they_differ(beside: Results) -> None:
+    rows = [_row(**CONTROL), _row(editor="ft", n=9, n_people=1, n_edits=4)]
+    edits = pd.concat([beside.edits, beside.edits.assign(editor="ft")], ignore_index=True)
+    strip = _strips(find(replace(beside, edits=edits, levels=pd.DataFrame(rows), local={})))[0]
+    counts = "4,220 prompts, 241 people, 147 edits (memit), 9 prompts, 1 person, 4 edits (ft)"
+    assert strip.about.endswith(f"; probability; {counts}, 5 of 4 edits carry half of it (ft)")
+
+
+def test_a_refused_edit_is_not_made(beside: Results) -> None:
+    edits = beside.distinct.assign(status="ok")
+    few = edits["case_id"].isin(edits["case_id"].unique()[:3])
+    found = find(replace(beside, distinct=edits.assign(status=edits["status"].mask(few, "refused: singular matrix"))))
+    assert f" {edits['editor'].eq('memit').sum()} edits by memit, 3 refused; " in found.about
+    assert dict(found.lines)["How sure"].startswith(f"{edits['case_id'].nunique() - 3} facts edited, ")
+    assert "refused" not in find(replace(beside, distinct=edits)).about
+
+
+def test_the_picture_of_levels_has_the_colours_and_the_counts_of_the_strips(
+    beside: Results, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plots = pytest.importorskip("seesaw_cf.report.plots")
+    better = [_row(level, **_beyond(0.1, "better than its control")) for level in ("target_true", "target_new")]
+    rows = [*better, _row("target_new", editor="ft", n=9, n_edits=4)]
+    figures: list[Any] = []
+    monkeypatch.setattr(plots, "save_picture", lambda figure, _: figures.append(figure))
+    plots.draw_levels(replace(beside, levels=pd.DataFrame(rows)), tmp_path)
+    old, new = figures[0].axes
+    said = [{one.get_text(): one.get_color() for one in panel.texts} for panel in (old, new)]
+    assert [words["better than its control"] for words in said] == [plots.COLOURS[2], "black"]
+    assert "+0.100 [+0.080, +0.120]" in said[0]
+    names = [[label.get_text() for label in panel.get_yticklabels()] for panel in (old, new)]
+    assert names[0] == ["memit", "random(memit)"]
+    assert names[1][0] == "ft\n9 prompts, 241 people, 4 edits"
+    assert "4,220 prompts" in old.get_title(loc="left")
+    assert "prompts" not in new.get_title(loc="left")
+
+
 def test_no_estimate_lies_beyond_the_axis_of_its_strip(beside: Results) -> None:
     """Small changes of one editor and of controls cut nothing off from the large one of another."""
     rows = [_row(**_beyond(0.01, "undetermined"), value=0.01, low=-0.01, high=0.02)]
