@@ -69,15 +69,13 @@ def _panel(panel: Axes, rows: pd.DataFrame, results: Results) -> None:
         _beside(panel, y, said, colour)
         for verdict in dict.fromkeys(level_verdict(row) for row in own if row["editor"] == editor and row["control"]):
             _beside(panel, y - 0.4, verdict, colour_of.get(verdict.split()[0], "black"))
-    counts = {row["editor"]: level_counts(row) for row in own}
-    below = len({*counts.values()}) > 1  # the name of each editor, where they differ
-    title = _TITLES[first["level"]] + f"  ({level_counts(own[0])})" * (not below)
-    panel.set_title(title, loc="left", fontsize=11, fontweight="bold")
+    panel.set_title(_TITLES[first["level"]], loc="left", fontsize=11, fontweight="bold")
     panel.axvline(
         first["before"] if share else 0, color="black", linewidth=1, linestyle=":" if share else "-", zorder=1
     )
-    names = [printable(name)[:24] + f"\n{counts.get(name, '')}" * below for name in editors]
-    panel.set_yticks(range(len(editors)), names)
+    counts = {row["editor"]: level_counts(row) for row in own}
+    names = [f"{printable(name)[:24]}\n{counts.get(name, '')}" for name in editors]
+    panel.set_yticks(range(len(editors)), names, fontsize=10)
     panel.set_ylim(len(editors) - 0.5, -0.7)
     if share:
         panel.set_xlim(0, 1.03)
