@@ -148,9 +148,10 @@ def _levels(results: Results) -> Table:
     columns = (
         word_column("answers", lambda row: results.words(WORDS[row["level"]].head)),
         *(_EDITOR, word_column("beside", lambda row: row["control"] or "-"), word_column("the edit is", level_verdict)),
-        *(change("change", "value", ""), change("change of the control", "control_value", "control_")),
+        *(word_column("why", "rule"), change("change", "value", "")),
+        change("change of the control", "control_value", "control_"),
         change("more than the control", "difference", "difference_"),
-        *(word_column("why", "rule"), _P, Column("asked", "n"), Column("edits", "n_edits")),
+        *(_P, Column("asked", "n"), Column("edits", "n_edits")),
         *(Column("half of it in", _half), Column("people", "n_people")),
     )
     frame = results.levels

@@ -129,6 +129,9 @@ class Table:
     lines: Sequence[str] = ()
     brief: bool = True
 
+    def __post_init__(self) -> None:
+        assert all(column.words for column in self.columns[: self.left]), f"{self.name}: words come first"
+
     @property
     def left(self) -> int:
         """Number of columns of words."""
@@ -190,10 +193,12 @@ class Table:
 
     @cached_property
     def csv(self) -> str:
-        """The cells as texts, and every column of the frame in full precision."""
+        """The cells as texts, and every column of the frame in full precision; texts without control characters."""
         rows = rows_of(self.frame)
-        texts = {column.head: [column.text(row) for row in rows] for column in self.columns}
-        return csv_text(pd.DataFrame(texts | {str(name): self.frame[name].tolist() for name in self.frame}))
+        texts = {column.head: [column.text(row, printable) for row in rows] for column in self.columns}
+        frame = {str(name): [printable(value) if isinstance(value, str) else value for value in self.frame[name]]
+                 for name in self.frame}  # fmt: skip
+        return csv_text(pd.DataFrame(texts | frame))
 
     @property
     def sentences(self) -> list[str]:

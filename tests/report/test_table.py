@@ -102,6 +102,18 @@ def test_files_hold_every_number_in_full() -> None:
     assert "'=SUM(A1)" in _table([row]).csv
 
 
+def test_files_hold_no_control_characters() -> None:
+    frame = pd.DataFrame({"status": ["refused: \x1b[31mno\nsolution"], "n": [3]})
+    table = Table("edits", "Edits", "", [Column("edit", "status", words=True), Column("n")], frame)
+    assert table.csv.count("refused:  [31mno solution") == 2
+    assert pd.read_csv(io.StringIO(table.csv))["n"].tolist() == [3]
+
+
+def test_words_come_first() -> None:
+    with pytest.raises(AssertionError, match="edits: words come first"):
+        Table("edits", "Edits", "", [Column("n"), Column("status", words=True)], pd.DataFrame({"status": ["ok"]}))
+
+
 def test_people_see_the_first_rows_and_files_all() -> None:
     rows: list[dict[str, object]] = [{"who": str(at), "effect": 0.0, "edits": at} for at in range(5)]
     table = _table(rows, most=2)
