@@ -12,7 +12,7 @@ from seesaw_cf.base.types import JsonObject
 from seesaw_cf.editors.control_names import is_control
 from seesaw_cf.effects.levels import ALPHA, RARE
 from seesaw_cf.report import text
-from seesaw_cf.report.html.forest import Axis, AxisInterval
+from seesaw_cf.report.html.forest import Axis
 from seesaw_cf.report.levels import (
     ALONE,
     BETTER,
@@ -32,15 +32,13 @@ from seesaw_cf.stats.clustered import FEW_EDITS
 
 @dataclass(frozen=True, slots=True)
 class StripMark:
-    """An estimate on a strip: whose it is, its number in words, its place and interval in per cent, and its colour."""
+    """An estimate on a strip: whose it is, its number in words, the number with its interval, and its colour."""
 
     name: str
     said: str
     value: float
     low: float
     high: float
-    at: float
-    span: AxisInterval | None
     colour: int | None
 
 
@@ -108,10 +106,7 @@ def _strip(level: str, changes: Sequence[LevelChange], results: Results, colours
     axis = Axis(0.0, 1.0) if level == "other_facts" else Axis.covering(_near([numbers for _, numbers, _ in marks]))
     percent = level == "other_facts"
     ends = ("0 %", "100 %") if percent else (axis.ticks[0][1], axis.ticks[-1][1])
-    drawn = [
-        StripMark(name, said, *numbers, axis.at(numbers[0]), axis.span(*numbers[1:]), colours.get(name))
-        for name, numbers, said in marks
-    ]
+    drawn = [StripMark(name, said, *numbers, colours.get(name)) for name, numbers, said in marks]
     before = _of_each(changes, lambda row: text.percent(row["before"]))
     measure = WORDS[level].measure.format(before=before, unit=_of_each(changes, lambda row: UNITS[row["scale"]]))
     counts = ", ".join([_of_each(changes, level_counts), *_halves(changes)])
