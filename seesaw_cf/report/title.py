@@ -239,19 +239,18 @@ def _words(change: LevelChange) -> str:
 
 
 def _changed(change: LevelChange, person: str) -> str:
-    row = change.row
-    size = text.number(abs(row["value"])).removeprefix("+") + " nats" * (row["scale"] == "log-odds")
-    words = _CHANGE[change.level][row["value"] > 0]
-    words = words.format(after=text.percent(row["after"]), before=text.percent(row["before"]), size=size, person=person)
+    row, (below, above) = change.row, _CHANGE[change.level]
+    value, control = row["value"], row["control_value"]
+    own, other = (text.number(abs(size)).removeprefix("+") + " nats" * (row["scale"] == "log-odds")
+                  for size in (value, control))  # fmt: skip
+    words = (above if value > 0 else below).format(
+        after=text.percent(row["after"]), before=text.percent(row["before"]), size=own, person=person
+    )
     if not row["control"]:
         return words
-    control = row["control_value"]
-    beside = (
-        text.percent(row["before"] + control)
-        if row["scale"] == "share"
-        else f"{-WORDS[change.level].sign * control:+.3f}"
-    )
-    return f"{words} (control {beside})"
+    verb, *_ = (above if control > 0 else below).split()
+    beside = text.percent(row["before"] + control) if row["scale"] == "share" else f"{verb} {other}"
+    return f"{words} (control: {beside})"
 
 
 def _groups(counts: GroupCounts) -> str:

@@ -143,14 +143,14 @@ def test_a_change_that_may_be_that_of_the_control_is_said_with_its_size(results:
     title = _title(results, [_row(**_beyond(0.01, "undetermined"), low=-0.01), facts])
     assert title.startswith(
         "After one memit edit the model has 37.5% of the other facts about that person right, 100.0% before "
-        "(control 100.0%), in 147 edits: too few to decide. "
+        "(control: 100.0%), in 147 edits: too few to decide. "
     )
 
 
 def test_why_nothing_can_be_compared_is_said(results: Results) -> None:
     few: dict[str, Any] = {"low": NAN, "high": NAN, "note": "too few edits: 1, 5 needed (1.0 effective)"}
     row = _row(**_beyond(0.9, "not testable") | few | {"difference_note": few["note"]})
-    words = "the old answer (control -0.010), which cannot be tested (too few edits: 1, 5 needed)."
+    words = "the old answer (control: lost 0.010), which cannot be tested (too few edits: 1, 5 needed)."
     assert words in _title(results, [row])
     small = _row(**_beyond(0.05, "not testable") | few | {"difference_note": few["note"]})
     assert "people who hold the old answer (too few edits: 1, 5 needed)." in _title(results, [small])
@@ -162,9 +162,27 @@ def test_why_nothing_can_be_compared_is_said(results: Results) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("level", "control", "words"),
+    [
+        ("target_true", 0.089, "lost 0.089"),
+        ("target_true", -0.089, "gained 0.089"),
+        ("target_new", -0.089, "lost 0.089"),
+        ("target_new", 0.089, "gained 0.089"),
+    ],
+)
+def test_a_control_is_said_with_the_verb_of_its_own_change(
+    results: Results, level: str, control: float, words: str
+) -> None:
+    row = _row(level, **_beyond(0.1, "undetermined") | {"control_value": control})
+    assert f"(control: {words}), in" in _title(results, [row])
+    nats = _row(level, scale="log-odds", value=2.3, **_beyond(2.2, "undetermined") | {"control_value": control})
+    assert f"(control: {words} nats), in" in _title(results, [nats])
+
+
 def test_a_large_size_stands_in_the_first_sentence_though_nothing_is_decided(results: Results) -> None:
     row = _row(value=0.61, low=-0.1, high=1.3, n_edits=6) | _beyond(0.6, "undetermined") | {"control_value": 0.001}
-    words = "lost 0.610 of its confidence about people who hold the old answer (control -0.001), in 6 edits"
+    words = "lost 0.610 of its confidence about people who hold the old answer (control: lost 0.001), in 6 edits"
     assert _title(results, [row]).startswith(f"After one memit edit the model {words}: too few to decide.")
     several = [_row(editor="ft", **_beyond(0.001, "undetermined"), low=-0.01), row]
     assert _title(results, several).startswith(
