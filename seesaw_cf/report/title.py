@@ -240,16 +240,17 @@ def _words(change: LevelChange) -> str:
 
 def _changed(change: LevelChange, person: str) -> str:
     row, (below, above) = change.row, _CHANGE[change.level]
-    value, control = row["value"], row["control_value"]
-    own, other = (text.number(abs(size)).removeprefix("+") + " nats" * (row["scale"] == "log-odds")
-                  for size in (value, control))  # fmt: skip
+    value, control, unit = row["value"], row["control_value"], " nats" * (row["scale"] == "log-odds")
     words = (above if value > 0 else below).format(
-        after=text.percent(row["after"]), before=text.percent(row["before"]), size=own, person=person
+        after=text.percent(row["after"]),
+        before=text.percent(row["before"]),
+        size=text.number(abs(value)).removeprefix("+") + unit,
+        person=person,
     )
     if not row["control"]:
         return words
     verb, *_ = (above if control > 0 else below).split()
-    beside = text.percent(row["before"] + control) if row["scale"] == "share" else f"{verb} {other}"
+    beside = text.percent(row["before"] + control) if row["scale"] == "share" else f"{verb} {abs(control):.3f}{unit}"
     return f"{words} (control: {beside})"
 
 
