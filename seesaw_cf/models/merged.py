@@ -18,7 +18,7 @@ from seesaw_cf.models.adapters import ADAPTER_CONFIG, ADAPTER_TENSORS
 from seesaw_cf.models.hooks import silent_loaders
 from seesaw_cf.models.low_rank import update_of
 from seesaw_cf.models.tensor_files import whole_tensors
-from seesaw_cf.models.trial import embedding, some_ids
+from seesaw_cf.models.trial import embedding, is_tied, some_ids
 from seesaw_cf.models.weights import LowRank, WeightDelta
 
 _ROUNDING = {torch.float64: 1e-6, torch.float32: 1e-3}
@@ -41,7 +41,7 @@ def merged(folder: Path, model: PreTrainedModel) -> PreTrainedModel:
         RecordError: peft cannot load or merge it, or the merged model computes something else, as that of an adapter
             that acts on some prompts only.
         StorageError: Its tensors are missing.
-        DeltaMismatchError: It is for another base.
+        DeltaMismatchError: It is for another base, or has a head or an embedding of its own where the base ties the two.
     """
     kind = str(read_json(folder / ADAPTER_CONFIG).get("peft_type"))
     with need("peft", extra="hub", what_for=f"an adapter of type {kind}"):
@@ -72,7 +72,14 @@ def merged(folder: Path, model: PreTrainedModel) -> PreTrainedModel:
     if moved > _ROUNDING.get(model.dtype, 0.3):
         raise RecordError(
             f"{folder}: merged into the weights, this {kind} adapter moves log-probabilities by {moved:.2g} nats, "
-            f"expected 0: it does not act on every token alike. {_REMEDY}"
+            "expected 0: it acts on some prompts only, or on one of several modules that share weights (tied embeddings, "
+            "layer_replication). Where they share weights, give a base that keeps them apart, with tie_word_embeddings "
+            f"false. {_REMEDY}"
+        )
+    if is_tied(model) and not is_tied(whole) and len(embedding(whole)) == len(embedding(model)):
+        raise DeltaMismatchError(
+            f"{folder}: this {kind} adapter has a head or an embedding of its own, but the base ties the two to one "
+            "parameter. Give a base with tie_word_embeddings false, saved with both."
         )
     return whole
 

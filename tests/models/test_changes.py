@@ -222,6 +222,28 @@ def test_an_adapter_for_some_prompts_only_is_not_merged_silently(tmp_path: Path)
         read(tmp_path / "adapter", small.model(), byte_level(bos=False))
 
 
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"modules_to_save": ["embed_tokens"]}, "has a head or an embedding of its own, but the base ties the two"),
+        ({"modules_to_save": ["lm_head"]}, "has a head or an embedding of its own, but the base ties the two"),
+        ({"target_modules": ["lm_head"]}, r"one of several modules that share weights \(tied embeddings, .*_word_emb"),
+        ({"layer_replication": [[0, 2], [1, 2]]}, "one of several modules that share weights .*layer_replication"),
+    ],
+)
+def test_an_adapter_of_weights_that_the_base_shares_is_refused(
+    options: dict[str, Any], message: str, tmp_path: Path
+) -> None:
+    peft = pytest.importorskip("peft", reason="peft is not installed")
+    tied = small.model()
+    tied.config.tie_word_embeddings = True
+    tied.tie_weights()
+    config = peft.LoraConfig(r=2, **{"target_modules": ["q_proj"], **options})
+    noisy(peft.get_peft_model(copy.deepcopy(tied), config)).save_pretrained(tmp_path / "adapter")
+    with pytest.raises(SeesawError, match=message):
+        read(tmp_path / "adapter", tied, byte_level(bos=False))
+
+
 def test_the_extra_of_an_adapter_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     adapter("DoRA", tmp_path / "adapter")
     monkeypatch.setitem(__import__("sys").modules, "peft", None)
