@@ -7,6 +7,7 @@ weights is kept so (an edit, a merged adapter), any other whole.
 from __future__ import annotations
 
 import hashlib
+import json
 import math
 import re
 from dataclasses import dataclass
@@ -14,11 +15,12 @@ from pathlib import Path
 
 import torch
 from torch import Tensor
-from transformers import PreTrainedModel
+from transformers import PreTrainedConfig, PreTrainedModel
 
 from seesaw_cf.base.errors import DeltaMismatchError, RecordError
 from seesaw_cf.base.terminal import listed
 from seesaw_cf.base.text import read_json
+from seesaw_cf.base.types import JsonObject
 from seesaw_cf.models.low_rank import update_of
 from seesaw_cf.models.tensor_files import TensorFiles
 from seesaw_cf.models.weights import LowRank, WeightDelta, tensor_bytes
@@ -26,13 +28,13 @@ from seesaw_cf.models.weights import LowRank, WeightDelta, tensor_bytes
 BUFFERS = re.compile(r"(^|\.)(attn|attention)\.(masked_)?bias$|\.rotary_emb\.inv_freq$|(^|\.)position_ids$")
 """Causal masks, positions and rotary frequencies in checkpoints of older versions."""
 
-# Settings of a model that change what it computes without a change of weights or shapes, by their names in config.json.
-_SETTINGS = (
-    *("n_head", "num_heads", "num_attention_heads", "num_key_value_heads", "head_dim", "rotary_dim", "rotary_pct"),
-    *("rope_theta", "rope_scaling", "rope_parameters", "partial_rotary_factor", "sliding_window", "layer_types"),
-    *("activation_function", "hidden_act", "rms_norm_eps", "layer_norm_epsilon", "layer_norm_eps", "norm_epsilon"),
-    *("use_parallel_residual", "parallel_attn", "alibi", "do_layer_norm_before", "scale_attn_weights"),
-    *("attn_logit_softcapping", "final_logit_softcapping", "logits_scaling", "embedding_multiplier"),
+# Settings that move no log-probability of a model in eval mode, by their names in config.json, and settings that tensors
+# or other settings show: sizes, tied heads, and what `layer_types` is made of. All others must agree.
+_HARMLESS = re.compile(
+    r"_?name_or_path|architectures|auto_map|(.*_)?version|(torch_)?dtype|id2label|label2id|problem_type|"
+    r".*token_id|.*_token_index|vocab_size.*|return_dict|output_.*|use_cache|num_logits_to_keep|chunk_size_feed_forward|"
+    r".*drop(out)?(_.*)?|init_.*|initializer_range|.*_coef(ficient)?|router_jitter_noise|pretraining_tp|summary_.*|"
+    r"tie_word_embeddings|max_position_embeddings|n_positions|n_ctx|max_window_layers"
 )
 _ANOTHER = 0.5  # a difference this large beside the base, in every matrix, is that of another training run
 _SHOWN = 3
@@ -75,15 +77,23 @@ def check_checkpoint(folder: Path, model: PreTrainedModel) -> None:
             f"{folder}: a checkpoint of type {config.get('model_type')!r}, the base is of type "
             f"{model.config.model_type!r}. Give the base it was made from with --model."
         )
-    own, other = model.config.to_dict(), type(model.config).from_pretrained(folder).to_dict()
-    changed = [key for key in _SETTINGS if own.get(key) != other.get(key)]
+    own, other = _settings(model.config), _settings(type(model.config).from_pretrained(folder))
+    changed = [key for key, value in own.items() if key in other and value != other[key]]
     if changed:
-        text = "; ".join(f"{key} is {other.get(key)!r}, in the base {own.get(key)!r}" for key in changed)
+        text = "; ".join(f"{key} is {other[key]!r}, in the base {own[key]!r}" for key in changed)
         raise DeltaMismatchError(
-            f"{folder}: {text}. These change what a model computes without a change of its weights, so the difference "
-            "of the weights is not the whole edit. Give the base it was made from with --model."
+            f"{folder}: {text}. With other settings the same weights compute something else, so the difference of the "
+            "weights is not the whole edit. Give the base it was made from with --model."
         )
     _pairs(TensorFiles(folder), model)
+
+
+def _settings(config: PreTrainedConfig) -> JsonObject:
+    """Return the settings that must agree; what a file leaves out has the default of its class."""
+    parts = {"": json.loads(config.to_json_string(use_diff=False))}
+    parts |= {f"{key}.": part for key, part in parts[""].items() if key.endswith("_config") and isinstance(part, dict)}
+    names = ((prefix, key) for prefix, part in parts.items() for key in part if f"{key}." not in parts)
+    return {f"{prefix}{key}": parts[prefix][key] for prefix, key in names if not _HARMLESS.fullmatch(key)}
 
 
 def token_rows(folder: Path, model: PreTrainedModel) -> int:

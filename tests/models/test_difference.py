@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from safetensors.torch import load_file, save_file
 from tokenizers import normalizers
-from transformers import AutoModelForCausalLM, PreTrainedModel
+from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedModel
 
 from seesaw_cf.errors import DeltaMismatchError, RecordError, SeesawError, StorageError, UnsupportedModelError
 from seesaw_cf.models.difference import check_checkpoint, difference
@@ -214,6 +214,40 @@ def test_what_does_not_belong_to_the_base_is_refused(kind: str, tmp_path: Path) 
     damage(folder)
     with pytest.raises(error, match=message):
         difference(folder, model)
+
+
+OTHER_SETTINGS: list[tuple[str, dict[str, Any]]] = [
+    ("cohere", {"logit_scale": 1.0}),
+    ("gemma2", {"query_pre_attn_scalar": 16}),
+    ("gpt2", {"scale_attn_by_inverse_layer_idx": True}),
+    ("granite", {"residual_multiplier": 0.5}),
+    ("granite", {"attention_multiplier": 0.1}),
+    ("llama", {"rope_theta": 500000.0}),
+    ("mixtral", {"num_experts_per_tok": 1}),
+]
+
+
+@pytest.mark.parametrize(("kind", "changes"), OTHER_SETTINGS)
+def test_settings_that_change_what_is_computed_are_refused(kind: str, changes: dict[str, Any], tmp_path: Path) -> None:
+    sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "vocab_size": 61, "pad_token_id": 0}
+    config = AutoConfig.for_model(kind, **sizes)
+    with torch.device("meta"):
+        model = AutoModelForCausalLM.from_config(config)
+    AutoConfig.for_model(kind, **sizes, **changes).save_pretrained(tmp_path)
+    with pytest.raises(DeltaMismatchError, match=f"{tmp_path}: .*{next(iter(changes.values()))}.*, in the base"):
+        check_checkpoint(tmp_path, model)
+
+
+def test_settings_of_ordinary_fine_tunes_are_no_fault(tmp_path: Path) -> None:
+    model = tiny("llama")
+    folder = saved(model, low_rank_delta(model, "llama"), tmp_path / "edited")
+    _config(_name_or_path="org/tuned", eos_token_id=[2, 7], pad_token_id=0, attention_dropout=0.1)(folder)
+    _config(transformers_version="4.43.0", torch_dtype="bfloat16", use_cache=False, unsloth_version="2025.1")(folder)
+    check_checkpoint(folder, model)
+    kept = {"model_type", "hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads", "vocab_size"}
+    config = {key: value for key, value in json.loads((folder / "config.json").read_text()).items() if key in kept}
+    (folder / "config.json").write_text(json.dumps(config | {"rope_theta": 10000.0, "rope_scaling": None}))
+    check_checkpoint(folder, model)  # of an older version: what it leaves out has the default of its class
 
 
 def test_the_base_itself_and_a_model_of_another_training_are_refused(tmp_path: Path) -> None:
