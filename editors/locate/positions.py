@@ -18,7 +18,7 @@ from seesaw_cf.base.types import Cloze, EditRequest
 from seesaw_cf.models.architectures import ModelParts
 from seesaw_cf.models.hooks import frozen, hooked, watch
 from seesaw_cf.models.packing import pad
-from seesaw_cf.scoring.encode import encode_cloze
+from seesaw_cf.scoring.encode import encode_cloze, leading_specials
 from seesaw_cf.scoring.hf_scorer import context_length
 
 
@@ -59,10 +59,7 @@ def encode_text(tokenizer: PreTrainedTokenizerBase, text: str) -> tuple[int, ...
 
 
 def _lead_and_body(tokenizer: PreTrainedTokenizerBase, text: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    special = set(tokenizer.all_special_ids)
-    sample = list(tokenizer("a")["input_ids"])
-    lead = next((index for index, token in enumerate(sample) if token not in special), len(sample))
-    return tuple(sample[:lead]), tuple(tokenizer(text, add_special_tokens=False)["input_ids"])
+    return leading_specials(tokenizer), tuple(tokenizer(text, add_special_tokens=False)["input_ids"])
 
 
 def last_token_before(tokenizer: PreTrainedTokenizerBase, text: str, end: int) -> int:
@@ -173,7 +170,8 @@ def sample_templates(
     Args:
         parts: The model.
         tokenizer: Its tokenizer.
-        starts: Words to continue, each with the number of new tokens; "" starts from the beginning-of-text token.
+        starts: Words to continue, each with the number of new tokens; "" starts from the beginning-of-text token, or
+            from the end-of-text token where there is none.
         seed: Of the sampling.
 
     Returns:
@@ -182,7 +180,7 @@ def sample_templates(
     generator = torch.Generator().manual_seed(seed)
     # drawn text by text, as `torch.multinomial` draws one of each, so that texts may grow side by side
     noise = [[torch.empty(_TOP_K).exponential_(generator=generator) for _ in range(n_new)] for _, n_new in starts]
-    bos = tokenizer.bos_token_id if tokenizer.bos_token_id is not None else 0
+    bos = next((number for number in (tokenizer.bos_token_id, tokenizer.eos_token_id) if number is not None), 0)
     texts = [(list(encode_text(tokenizer, start)) if start else []) or [bos] for start, _ in starts]
     with frozen(parts.model), torch.no_grad():
         for step in range(max(map(len, noise), default=0)):

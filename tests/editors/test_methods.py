@@ -35,6 +35,7 @@ from seesaw_cf.models.identity import fingerprint
 from seesaw_cf.models.memory import free_memory, physical_memory
 from seesaw_cf.models.weights import WeightDelta, applied
 from tests.fakes import REQUESTS, TEMPLATES, request, tiny_model, tiny_texts, tiny_tokenizer, trained_model
+from tests.tokenizer_styles import byte_level
 
 SETTINGS: dict[str, Any] = {"steps": 8, "learning_rate": 0.1, "weight_decay": 1e-3, "context_templates": TEMPLATES}
 
@@ -299,7 +300,7 @@ def test_templates_grown_side_by_side_are_those_of_one_after_the_other(starts: t
     generator = torch.Generator().manual_seed(7)
     expected = ["{}"]
     for start, n_new in starts:
-        ids = list(encode_text(tokenizer, start)) or [tokenizer.bos_token_id or 0]
+        ids = list(encode_text(tokenizer, start)) or [tokenizer.bos_token_id]
         for _ in range(n_new):
             with torch.no_grad():
                 top = model(torch.tensor([ids])).logits[0, -1].topk(5)
@@ -307,6 +308,15 @@ def test_templates_grown_side_by_side_are_those_of_one_after_the_other(starts: t
         text = " ".join(str(tokenizer.decode(ids, skip_special_tokens=True)).split())
         expected.append(f"{text}. {{}}")
     assert sample_templates(model_parts(model), tokenizer, starts, 7) == tuple(expected)
+
+
+def test_templates_start_from_the_end_of_text_where_no_token_begins_one() -> None:
+    parts, named = model_parts(tiny_model("qwen2")), byte_level(bos=True)
+    unnamed = byte_level(bos=True)
+    unnamed.bos_token, unnamed.eos_token = None, named.bos_token
+    assert (unnamed.bos_token_id, unnamed.eos_token_id) == (None, 1)
+    templates = [sample_templates(parts, tokenizer, (("", 3), ("", 3)), 0) for tokenizer in (named, unnamed)]
+    assert templates[0] == templates[1]
 
 
 def test_bare_prompt_is_always_first() -> None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from transformers import PreTrainedTokenizerBase
+from transformers import PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
 from seesaw_cf.editors.locate.positions import encode_text, last_token_before, prepare
 from seesaw_cf.errors import PromptError
 from tests.fakes import request, tiny_model, tiny_tokenizer
-from tests.tokenizer_styles import STYLES
+from tests.tokenizer_styles import STYLES, byte_level
 
 SUBJECTS = ("Marie Curie", "C. V. Raman", "Zora Neale Hurston", "São Paulo", "東京", "Düsseldorf")
 PROMPTS = ("{} was born in", "The mother tongue of {} was", "{}'s gender is", "I think so. The city of {} lies in")
@@ -61,6 +61,14 @@ def test_targets_of_many_tokens(bos: bool) -> None:
     assert tokenizer.bos_token_id not in row.targets
     assert row.ids[-(len(row.targets) - 1) :] == row.targets[:-1]
     assert (row.ids[0] == tokenizer.bos_token_id) == bos
+
+
+def test_a_beginning_that_no_special_token_names_is_counted() -> None:
+    named = byte_level(bos=True)
+    unnamed = PreTrainedTokenizerFast(tokenizer_object=named.backend_tokenizer, eos_token="<|endoftext|>")
+    assert unnamed("a")["input_ids"] == named("a")["input_ids"]
+    edits = [prepare(tiny_model("llama"), tokenizer, request(), ("{}", "So. {}")) for tokenizer in (named, unnamed)]
+    assert (edits[0].rows, edits[0].anchor) == (edits[1].rows, edits[1].anchor)
 
 
 @pytest.mark.parametrize("kind", ["llama", "gemma3"])
