@@ -18,14 +18,14 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from transformers.pytorch_utils import Conv1D
 
-from seesaw_cf.base.errors import DeltaMismatchError, PromptError
+from seesaw_cf.base.errors import DeltaMismatchError
 from seesaw_cf.base.types import Cloze, ClozeScore
 from seesaw_cf.models.architectures import block_number, transformer_blocks
 from seesaw_cf.models.hooks import evaluating
 from seesaw_cf.models.packing import batches, pad
 from seesaw_cf.models.trial import embedding
 from seesaw_cf.models.weights import LowRank, WeightDelta, applied
-from seesaw_cf.scoring.encode import EncodedCloze, Limits, check_clozes, check_fits, encode_cloze
+from seesaw_cf.scoring.encode import EncodedCloze, Limits, check_clozes, encode_many
 from seesaw_cf.scoring.forward import wide_head
 from seesaw_cf.scoring.support import rope_limit
 
@@ -81,15 +81,10 @@ class HFScorer:
             PromptError: Only with `strict`: an empty part, merged tokens, or a text longer than the model's context.
         """
         check_clozes(clozes)
-        answers: dict[Cloze, ClozeScore] = {}
-        encoded: dict[EncodedCloze, list[Cloze]] = {}
-        for cloze in dict.fromkeys(clozes):
-            try:
-                encoded.setdefault(self._encode(cloze), []).append(cloze)
-            except PromptError as error:
-                if self.strict:
-                    raise
-                answers[cloze] = ClozeScore(float("nan"), 0, False, str(error))
+        encoded, refused = encode_many(self.tokenizer, clozes, limits_of(self.model, self.tokenizer))
+        if refused and self.strict:
+            raise next(iter(refused.values()))
+        answers = {cloze: ClozeScore(float("nan"), 0, False, str(error)) for cloze, error in refused.items()}
         for clozes_of_item, score in zip(encoded.values(), self.score_encoded(list(encoded)), strict=True):
             answers |= dict.fromkeys(clozes_of_item, score)
         return [answers[cloze] for cloze in clozes]
@@ -103,11 +98,6 @@ class HFScorer:
                 batch = [order[index] for index in group]
                 answers |= zip(batch, self._forward(batch), strict=True)
         return [answers[item] for item in items]
-
-    def _encode(self, cloze: Cloze) -> EncodedCloze:
-        item = encode_cloze(self.tokenizer, cloze)
-        check_fits(self.tokenizer, cloze, item, limits_of(self.model, self.tokenizer))
-        return item
 
     def _forward(self, batch: list[EncodedCloze]) -> list[ClozeScore]:
         """Score B encoded clozes in one forward pass, right-padded to the longest, T tokens."""

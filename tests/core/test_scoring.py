@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import random
+from unittest import mock
 
 import pytest
 import torch
@@ -163,6 +164,15 @@ def test_nan_scores_are_not_averaged_away(tokenizer: PreTrainedTokenizerBase) ->
         broken.lm_head.weight.fill_(math.nan)
     score = HFScorer(broken, tokenizer).score([CLOZES[0]])[0]
     assert score.status == "log-probability is nan"
+
+
+def test_many_questions_take_few_calls_of_the_tokenizer(
+    model: LlamaForCausalLM, tokenizer: PreTrainedTokenizerBase
+) -> None:
+    kind = type(tokenizer)
+    with mock.patch.object(kind, "__call__", autospec=True, side_effect=kind.__call__) as call:
+        HFScorer(model, tokenizer).score(CLOZES)
+    assert call.call_count < len(CLOZES) / 2
 
 
 def test_no_questions_no_answers(model: LlamaForCausalLM, tokenizer: PreTrainedTokenizerBase) -> None:
