@@ -28,8 +28,8 @@ from seesaw_cf.models.weights import LowRank, WeightDelta, tensor_bytes
 BUFFERS = re.compile(r"(^|\.)(attn|attention)\.(masked_)?bias$|\.rotary_emb\.inv_freq$|(^|\.)position_ids$")
 """Causal masks, positions and rotary frequencies in checkpoints of older versions."""
 
-# Settings that move no log-probability of a model in eval mode, by their names in config.json, and settings that tensors
-# or other settings show: sizes, tied heads, and what `layer_types` is made of. All others must agree.
+# Settings of config.json that move no log-probability of a model in eval mode, and those that tensors or other settings
+# show: sizes, tied heads, and what `layer_types` is made of. All others must agree.
 _HARMLESS = re.compile(
     r"_?name_or_path|architectures|auto_map|(.*_)?version|(torch_)?dtype|id2label|label2id|problem_type|"
     r".*token_id|.*_token_index|vocab_size.*|return_dict|output_.*|use_cache|num_logits_to_keep|chunk_size_feed_forward|"

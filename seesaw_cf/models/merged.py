@@ -41,7 +41,7 @@ def merged(folder: Path, model: PreTrainedModel) -> PreTrainedModel:
         RecordError: peft cannot load or merge it, or the merged model computes something else, as that of an adapter
             that acts on some prompts only.
         StorageError: Its tensors are missing.
-        DeltaMismatchError: It is for another base, or has a head or an embedding of its own where the base ties the two.
+        DeltaMismatchError: It is for another base, or has a head or an embedding of its own on a base that ties them.
     """
     kind = str(read_json(folder / ADAPTER_CONFIG).get("peft_type"))
     with need("peft", extra="hub", what_for=f"an adapter of type {kind}"):
@@ -72,9 +72,9 @@ def merged(folder: Path, model: PreTrainedModel) -> PreTrainedModel:
     if moved > _ROUNDING.get(model.dtype, 0.3):
         raise RecordError(
             f"{folder}: merged into the weights, this {kind} adapter moves log-probabilities by {moved:.2g} nats, "
-            "expected 0: it acts on some prompts only, or on one of several modules that share weights (tied embeddings, "
-            "layer_replication). Where they share weights, give a base that keeps them apart, with tie_word_embeddings "
-            f"false. {_REMEDY}"
+            "expected 0: it acts on some prompts only, or on one of several modules that share weights (tied "
+            "embeddings, layer_replication). Where they share weights, give a base that keeps them apart, with "
+            f"tie_word_embeddings false. {_REMEDY}"
         )
     if is_tied(model) and not is_tied(whole) and len(embedding(whole)) == len(embedding(model)):
         raise DeltaMismatchError(
