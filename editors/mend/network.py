@@ -18,7 +18,7 @@ from transformers.pytorch_utils import Conv1D
 
 from seesaw_cf.base.errors import EditError
 from seesaw_cf.editors.mend.factors import Batch, forward
-from seesaw_cf.models.architectures import block_number, transformer_blocks
+from seesaw_cf.models.architectures import block_number, has_one_stream, transformer_blocks
 from seesaw_cf.models.hooks import enter_at, first_tensor, hooked, stop_after
 from seesaw_cf.models.wide import in_float64
 
@@ -273,7 +273,7 @@ class Upper:
         numbers = [block_number(model, name) for name in self.names]
         first = min((number for number in numbers if number is not None), default=0)
         blocks = transformer_blocks(model)
-        if blocks is None or None in numbers or first == 0:
+        if blocks is None or None in numbers or first == 0 or not has_one_stream(model):
             return forward(model, batch)
         key = (batch.ids.tolist(), batch.mask.tolist())
         if self._last[0] != key:

@@ -364,6 +364,15 @@ def transformer_blocks(model: PreTrainedModel) -> nn.ModuleList | None:
     return next((part for part in lists if len(part) == config.num_hidden_layers), None)
 
 
+def has_one_stream(model: PreTrainedModel) -> bool:
+    """Return whether a block needs one hidden state of the blocks below it, and nothing else.
+
+    Gemma 3n carries several states; its upper blocks, and those of Gemma 4, may read keys and values of lower ones.
+    """
+    config: Any = model.config.get_text_config(decoder=True)
+    return not (getattr(config, "num_kv_shared_layers", 0) or hasattr(config, "altup_num_inputs"))
+
+
 def block_number(model: PreTrainedModel, name: str) -> int | None:
     """Return the number of the block that holds a parameter or module of this full name; None outside the blocks."""
     blocks = transformer_blocks(model)

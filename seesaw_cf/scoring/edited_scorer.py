@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from seesaw_cf.base.types import Cloze, ClozeScore
-from seesaw_cf.models.architectures import transformer_blocks
+from seesaw_cf.models.architectures import has_one_stream, transformer_blocks
 from seesaw_cf.models.hooks import enter_at, evaluating, first_tensor, hooked, stop_after
 from seesaw_cf.models.tf32 import has_tf32
 from seesaw_cf.models.weights import WeightDelta
@@ -88,6 +88,8 @@ class EditedScorer:
             reasons.append(self.scorer.support.reason)
         if place is None:
             reasons.append("no edit changes a transformer block")
+        elif place[1] and not has_one_stream(model):
+            reasons.append("its upper blocks read more of the lower ones than one hidden state")
         narrow = window(model)
         if narrow is not None and any(len(item.ids) > narrow for items in texts for item in items):
             reasons.append(f"a text is longer than the {narrow} tokens up to which texts share passes")
