@@ -11,16 +11,20 @@ import json
 import math
 import re
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
-from transformers import PreTrainedConfig, PreTrainedModel
+from transformers import AutoModelForCausalLM, PreTrainedConfig, PreTrainedModel
+from transformers.conversion_mapping import get_model_conversion_mapping
 
 from seesaw_cf.base.errors import DeltaMismatchError, RecordError
 from seesaw_cf.base.terminal import listed
 from seesaw_cf.base.text import read_json
 from seesaw_cf.base.types import JsonObject
+from seesaw_cf.models.hooks import silent_loaders
 from seesaw_cf.models.low_rank import update_of
 from seesaw_cf.models.tensor_files import TensorFiles
 from seesaw_cf.models.weights import LowRank, WeightDelta, tensor_bytes
@@ -85,7 +89,11 @@ def check_checkpoint(folder: Path, model: PreTrainedModel) -> None:
             f"{folder}: {text}. With other settings the same weights compute something else, so the difference of the "
             "weights is not the whole edit. Give the base it was made from with --model."
         )
-    _pairs(TensorFiles(folder), model)
+    files = TensorFiles(folder)
+    if _is_converted(model):
+        files.shapes()  # they are whole; what the loader makes of them shows when they are read
+    else:
+        _pairs(files, model)
 
 
 def _settings(config: PreTrainedConfig) -> JsonObject:
@@ -97,11 +105,14 @@ def _settings(config: PreTrainedConfig) -> JsonObject:
 
 
 def token_rows(folder: Path, model: PreTrainedModel) -> int:
-    """Return how many tokens a checkpoint has an embedding for, from its files' headers.
+    """Return how many tokens a checkpoint has an embedding for, from its files' headers or its config.json.
 
     Raises:
         SeesawError: See `check_checkpoint`.
     """
+    if _is_converted(model):
+        config: Any = type(model.config).from_pretrained(folder)
+        return int(config.get_text_config(decoder=True).vocab_size)
     files = TensorFiles(folder)
     return min(files.shapes()[pair.other][0] for pair in _pairs(files, model) if pair.rows is not None)
 
@@ -127,7 +138,8 @@ def difference(folder: Path, model: PreTrainedModel, rows: Tensor | None = None)
         StorageError: A file is missing.
     """
     check_checkpoint(folder, model)
-    files, digest = TensorFiles(folder), hashlib.sha256()
+    files = (_ConvertedFiles if _is_converted(model) else TensorFiles)(folder)
+    digest = hashlib.sha256()
     pairs = _pairs(files, model, rows)
     changed = [pair for pair in pairs if _differs(folder, files, pair)]
     if not changed:
@@ -154,6 +166,40 @@ def rounding(model: PreTrainedModel, dtype: torch.dtype) -> WeightDelta:
     """Return what it changes of a model's weights to store them in a narrower dtype."""
     named = [(name, parameter.detach()) for name, parameter in model.named_parameters()]
     return WeightDelta({name: weights.to(dtype).to(weights.dtype) - weights for name, weights in named})
+
+
+class _ConvertedFiles(TensorFiles):
+    """Files with tensors that transformers renames or joins when it loads them, such as the experts of a layer."""
+
+    @cached_property
+    def loaded(self) -> dict[str, Tensor]:
+        """Name in the model -> tensor; one that the model lacks, or has in another shape, is left without numbers."""
+        how = dict.fromkeys(("use_safetensors", "ignore_mismatched_sizes", "output_loading_info"), True)
+        try:
+            with silent_loaders(bars=False):
+                model, report = AutoModelForCausalLM.from_pretrained(self.folder, dtype="auto", **how)
+        except Exception as error:  # the loader fails in any way where tensors that it joins do not fit
+            raise DeltaMismatchError(
+                f"{self.folder}: transformers cannot load its tensors ({str(error).splitlines()[0][:200]}). Give a "
+                "checkpoint that save_pretrained wrote."
+            ) from error
+        parameters = model.named_parameters(remove_duplicate=False)
+        tensors = {name: weights.detach() for name, weights in parameters if name not in report["missing_keys"]}
+        odd = [*((name, (0,)) for name in report["unexpected_keys"]), *(key[:2] for key in report["mismatched_keys"])]
+        return tensors | {name: torch.empty(shape, device="meta") for name, shape in odd}
+
+    def shapes(self) -> dict[str, torch.Size]:
+        """Return name in the model -> shape."""
+        return {name: tensor.shape for name, tensor in self.loaded.items()}
+
+    def tensor(self, name: str) -> Tensor:
+        """Return one tensor as the model has it."""
+        return self.loaded[name]
+
+
+def _is_converted(model: PreTrainedModel) -> bool:
+    """Return whether transformers renames or joins tensors of files of this type."""
+    return bool(get_model_conversion_mapping(model, add_legacy=False))
 
 
 def _pairs(files: TensorFiles, model: PreTrainedModel, rows: Tensor | None = None) -> list[_Pair]:

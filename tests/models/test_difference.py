@@ -16,7 +16,7 @@ from tokenizers import normalizers
 from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedModel
 
 from seesaw_cf.errors import DeltaMismatchError, RecordError, SeesawError, StorageError, UnsupportedModelError
-from seesaw_cf.models.difference import check_checkpoint, difference
+from seesaw_cf.models.difference import check_checkpoint, difference, token_rows
 from seesaw_cf.models.edited import find_edited
 from seesaw_cf.models.low_rank import compress
 from seesaw_cf.models.weights import LowRank, WeightDelta, applied
@@ -248,6 +248,53 @@ def test_settings_of_ordinary_fine_tunes_are_no_fault(tmp_path: Path) -> None:
     config = {key: value for key, value in json.loads((folder / "config.json").read_text()).items() if key in kept}
     (folder / "config.json").write_text(json.dumps(config | {"rope_theta": 10000.0, "rope_scaling": None}))
     check_checkpoint(folder, model)  # of an older version: what it leaves out has the default of its class
+
+
+def moe(kind: str = "mixtral") -> PreTrainedModel:
+    """A model with experts that its files hold apart."""
+    sizes = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "num_key_value_heads": 2}
+    experts = {"num_local_experts": 2, "num_experts": 2, "intermediate_size": 8, "moe_intermediate_size": 8}
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        config = AutoConfig.for_model(kind, **sizes, **experts, num_experts_per_tok=1, vocab_size=61, pad_token_id=0)
+        model: PreTrainedModel = AutoModelForCausalLM.from_config(config).eval()
+    return model
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["mixtral", "qwen3_moe"])
+def test_tensors_that_the_loader_joins_are_compared_as_joined(kind: str, tmp_path: Path) -> None:
+    model = moe(kind)
+    names = ("model.layers.0.mlp.experts.down_proj", "model.layers.1.self_attn.q_proj.weight")
+    change = {name: 0.1 * torch.ones(model.get_parameter(name).shape) for name in names}
+    folder = saved(model, WeightDelta(change), tmp_path / "edited")
+    assert names[0] not in load_file(folder / WEIGHTS)
+    check_checkpoint(folder, model)
+    found = difference(folder, model)
+    assert sorted(found.updates) == sorted(names)
+    assert token_rows(folder, model) == 61
+    other = AutoModelForCausalLM.from_pretrained(folder).eval()
+    with applied(model, found):
+        torch.testing.assert_close(logits(model), logits(other), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda t: {k: v for k, v in t.items() if k != "model.norm.weight"}, "model.norm.weight of the base are miss"),
+        (lambda t: t | {"model.norm.weight": torch.zeros(3)}, r"norm.weight has shape \(3,\), in the base \(16,\)"),
+        (lambda t: t | {"foo": torch.zeros(2)}, "tensors foo are not part of the base"),
+        (lambda t: {k: v for k, v in t.items() if "experts.1.w1" not in k}, "transformers cannot load its tensors"),
+    ],
+)
+def test_tensors_that_the_loader_cannot_join_are_refused(change: Any, message: str, tmp_path: Path) -> None:
+    model = moe()
+    model.save_pretrained(tmp_path)
+    tensors = change(load_file(tmp_path / WEIGHTS))
+    save_file(tensors, tmp_path / WEIGHTS, metadata={"format": "pt"})
+    with pytest.raises(DeltaMismatchError, match=message):
+        difference(tmp_path, model)
 
 
 def test_the_base_itself_and_a_model_of_another_training_are_refused(tmp_path: Path) -> None:
