@@ -11,7 +11,6 @@ from seesaw_cf.effects.estimands import (
     excess_over_control,
     group_contrasts,
     noise_floor,
-    stratify,
     toward_truth,
 )
 from seesaw_cf.effects.groups import ALL, AXES, UNKNOWN, group_effects
@@ -43,7 +42,6 @@ __all__ = [
     "noise_floor",
     "prompt_effects",
     "run_components",
-    "stratify",
     "success_of_scores",
     "toward_truth",
 ]

@@ -16,7 +16,7 @@ import pandas as pd
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from seesaw_cf.base.checks import one_of, whole
+from seesaw_cf.base.checks import one_of
 from seesaw_cf.base.errors import RecordError, unknown_name
 from seesaw_cf.base.types import Estimate, TableRow
 from seesaw_cf.effects.accuracy import answers
@@ -331,27 +331,6 @@ def toward_truth(prompts: pd.DataFrame) -> pd.DataFrame:
     need_columns("prompts", prompts, ("holds", *changed))
     sign = np.where(prompts["holds"] == "target_true", -1.0, 1.0)
     return prompts.assign(**{name: prompts[name] * sign for name in changed})
-
-
-def stratify(prompts: pd.DataFrame, values: pd.Series, *, bins: int = 4) -> pd.DataFrame:
-    """Add `stratum`, quantile bins of a covariate such as D_pre, sitelinks or the length of the name.
-
-    Args:
-        prompts: Rows of `seesaw_cf.effects.prompt_effects`.
-        values: One number per row, same index; missing values form the stratum "unknown".
-        bins: Number of bins; equal values are never split, so there may be fewer.
-
-    Returns:
-        Rows with `stratum` ("0" is the lowest); group by it before calling the estimators.
-
-    Raises:
-        RecordError: Another number of values than of rows, or no bins.
-    """
-    whole("stratify: bins", bins, 1)
-    if len(values) != len(prompts):
-        raise RecordError(f"stratify: {len(values)} values for {len(prompts)} prompts; give one per row.")
-    codes = pd.qcut(values.rank(method="average"), bins, labels=False, duplicates="drop")
-    return prompts.assign(stratum=[UNKNOWN if pd.isna(code) else str(int(code)) for code in codes])
 
 
 def distribution_changes(scores: pa.Table | pd.DataFrame, *, prompt: str = "property") -> pd.DataFrame:

@@ -177,12 +177,13 @@ class _ConvertedFiles(TensorFiles):
         how = dict.fromkeys(("use_safetensors", "ignore_mismatched_sizes", "output_loading_info"), True)
         try:
             with silent_loaders(bars=False):
-                model, report = AutoModelForCausalLM.from_pretrained(self.folder, dtype="auto", **how)
+                loaded: Any = AutoModelForCausalLM.from_pretrained(self.folder, dtype="auto", **how)
         except Exception as error:  # the loader fails in any way where tensors that it joins do not fit
             raise DeltaMismatchError(
                 f"{self.folder}: transformers cannot load its tensors ({str(error).splitlines()[0][:200]}). Give a "
                 "checkpoint that save_pretrained wrote."
             ) from error
+        model, report = loaded
         parameters = model.named_parameters(remove_duplicate=False)
         tensors = {name: weights.detach() for name, weights in parameters if name not in report["missing_keys"]}
         odd = [*((name, (0,)) for name in report["unexpected_keys"]), *(key[:2] for key in report["mismatched_keys"])]

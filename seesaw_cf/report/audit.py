@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -104,11 +105,10 @@ class AuditTables:
 
     def on(self, axes: Sequence[str]) -> AuditTables:
         """Return the rows on some axes; they stay corrected over those on all."""
-        tables = {field.name: getattr(self, field.name) for field in fields(self)}
-        chosen = {
-            name: table[table["axis"].isin(axes)].reset_index(drop=True)
-            for name, table in tables.items()
-            if isinstance(table, pd.DataFrame) and "axis" in table
+        names = ("verdicts", "excess", "pairs", "known", "adjusted")
+        tables = {name: table for name in names if "axis" in (table := getattr(self, name))}
+        chosen: dict[str, Any] = {
+            name: table[table["axis"].isin(axes)].reset_index(drop=True) for name, table in tables.items()
         }
         return replace(self, **chosen)
 

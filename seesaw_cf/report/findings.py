@@ -83,8 +83,8 @@ def _about(results: Results) -> str:
     counts, refused = by_editor.size(), by_editor.sum()
     parts = [
         f"{quantity(count, 'edit')} by {editor}" + f", {refused[editor]} refused" * bool(refused[editor])
-        for editor, count in counts.items()
-        if not is_control(str(editor))
+        for editor, count in zip(map(str, counts.index), counts)
+        if not is_control(editor)
     ]
     models = manifest.get("edited", {})
     parts += [moved_phrase(name, facts) for name, facts in models.items() if not is_control(name)]

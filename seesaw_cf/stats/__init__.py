@@ -1,7 +1,7 @@
 """Inference for effects of edits: intervals, tests and verdicts that respect how the data are clustered."""
 
 from seesaw_cf.base.arguments import check_public
-from seesaw_cf.stats.bootstrap import cluster_weights, interval, pigeonhole_draws, ratio_draws
+from seesaw_cf.stats.bootstrap import cluster_weights, interval
 from seesaw_cf.stats.clustered import case_weights, clustered_mean, clustered_means
 from seesaw_cf.stats.crossing import Crossing
 from seesaw_cf.stats.multiple import adjust, adjust_families
@@ -37,10 +37,8 @@ __all__ = [
     "mcnemar",
     "minimum_detectable_effect",
     "paired_change",
-    "pigeonhole_draws",
     "plan",
     "proportion",
-    "ratio_draws",
     "share_interval",
     "t_test",
     "variance_components",

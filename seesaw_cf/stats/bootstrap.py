@@ -10,7 +10,6 @@ from collections.abc import Collection
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
 from seesaw_cf.base import checks
 from seesaw_cf.base.errors import RecordError
@@ -64,25 +63,6 @@ def cluster_weights(n_clusters: int, draws: int, seed: int) -> Floats:
     return rng.multinomial(n_clusters, np.full(n_clusters, 1 / n_clusters), size=draws).astype(np.float64)
 
 
-def ratio_draws(weights: Floats, numerators: Floats, denominators: Floats) -> Floats:
-    """Return the weighted ratio of sums in every bootstrap sample.
-
-    Args:
-        weights: (draws, clusters).
-        numerators: (clusters, columns), the sum of values per cluster.
-        denominators: (clusters, columns), the number of values per cluster.
-
-    Returns:
-        (draws, columns); NaN where a sample holds no value of that column.
-    """
-    if not weights.ndim == numerators.ndim == 2 or numerators.shape != denominators.shape:
-        raise RecordError(f"ratio draws: shapes {weights.shape}, {numerators.shape}, {denominators.shape}.")
-    check_rows("ratio draws", weights=weights.T, numerators=numerators)
-    below = weights @ denominators
-    ratios: Floats = np.divide(weights @ numerators, below, out=np.full(below.shape, np.nan), where=below > 0)
-    return ratios
-
-
 def interval(draws: Floats, level: float = LEVEL) -> tuple[float, float, float]:
     """Return percentile interval and standard error of one column of draws; NaN when all finite draws are one value."""
     checks.number("interval: level", level, 0, 1)
@@ -102,58 +82,5 @@ def mean_interval(values: Floats, counts: Floats, draws: int, seed: int) -> tupl
         draws, seed: Of the bootstrap.
     """
     weights = cluster_weights(len(values), draws, seed)
-    return interval(ratio_draws(weights, values[:, None], counts[:, None])[:, 0])
-
-
-def pigeonhole_draws(
-    case: NDArray[np.intp],
-    person: NDArray[np.intp],
-    values: Floats,
-    members: list[NDArray[np.intp]],
-    *,
-    draws: int,
-    seed: int,
-    chunk: int = 250,
-) -> Floats:
-    """Return means of case means in samples that resample edits and people independently (crossed bootstrap).
-
-    A person drawn twice counts twice in every edit; an edit drawn twice counts twice for every person.
-
-    Args:
-        case, person: (n,) codes.
-        values: (n,) finite values.
-        members: Row numbers of every group.
-        draws: Number of samples.
-        seed: Seed of the generator.
-        chunk: Samples at a time; only memory depends on it.
-
-    Returns:
-        (draws, groups); NaN where a sample has no member of a group.
-
-    Source: Owen (2007), the pigeonhole bootstrap; mildly conservative for crossed random effects.
-    """
-    checks.whole("pigeonhole: chunk", chunk, 1)
-    check_rows("pigeonhole", ("case", "person"), case=case, person=person, values=values)
-    n_cases, n_people = int(case.max(initial=-1)) + 1, int(person.max(initial=-1)) + 1
-    tables = [
-        tuple(
-            sparse.csr_array((data, (case[rows], person[rows])), shape=(n_cases, n_people))
-            for data in (values[rows], np.ones(rows.size))
-        )
-        for rows in members
-    ]
-    edits = cluster_weights(n_cases, draws, seed)
-    people_rng = np.random.default_rng([seed, 1])
-    out = np.empty((draws, len(members)))
-    for start in range(0, draws, chunk):
-        stop = min(start + chunk, draws)
-        counts = people_rng.multinomial(n_people, np.full(n_people, 1 / n_people), size=stop - start)
-        people = np.ascontiguousarray(counts.T, dtype=np.float64)
-        for column, (sums, ones) in enumerate(tables):
-            n, top = np.asarray(ones @ people), np.asarray(sums @ people)
-            means = np.divide(top, n, out=np.zeros_like(n), where=n > 0)
-            weight = edits[start:stop].T * (n > 0)
-            total = weight.sum(axis=0)
-            weighted = (weight * means).sum(axis=0)
-            out[start:stop, column] = np.divide(weighted, total, out=np.full(total.shape, np.nan), where=total > 0)
-    return out
+    below = weights @ counts
+    return interval(np.divide(weights @ values, below, out=np.full(draws, np.nan), where=below > 0))

@@ -78,7 +78,7 @@ COMPARED = ("base", "differences", "answers", "counts", "clusters", "settings")
 # Argument -> something fitting, made when it is first needed. "FUNCTION:argument" where one name means several things.
 FITTING: dict[str, Made] = {
     "candidates": lambda: [["x", "y"]],
-    **dict.fromkeys(("case:case_weights", "case:pigeonhole_draws", "cluster", "edit"), lambda: np.arange(N) // 2),
+    **dict.fromkeys(("case:case_weights", "cluster", "edit"), lambda: np.arange(N) // 2),
     **dict.fromkeys(("folder:read_results", "folder:run_", "run", "run_folder"), lambda: run_folder() / "run"),
     "pre:AccuracyColumns": lambda: [[-1.0, -2.0]],
     "post:AccuracyColumns": lambda: [[-1.0, -2.0]],
@@ -103,7 +103,6 @@ FITTING: dict[str, Made] = {
     "id:Relation": lambda: "P27",
     "items": lambda: [encode_cloze(model()[1], CLOZES[0])],
     "label:Verdict": lambda: "equivalent",
-    "denominators": lambda: np.ones((N, 1)),
     "crawl": crawl,
     "family": lambda: ["x"],
     "annotator": lambda: load_annotator("trained"),
@@ -178,7 +177,6 @@ FITTING: dict[str, Made] = {
     "name:load_annotator": lambda: "lexical",
     "name:editors": lambda: "ft",
     "new": lambda: [-1.0, -2.0],
-    "numerators": lambda: np.ones((N, 1)),
     "options:sharing.prepare_repo": lambda: ShareOptions(base_model="ada/tiny"),
     "p_values": lambda: [0.01, 0.5],
     "parts": lambda: [np.full(N, 1 / N)],
@@ -238,7 +236,6 @@ FITTING: dict[str, Made] = {
     "true": lambda: [-1.0, -2.0],
     "unit": lambda: "P27-00000000",
     "use": lambda: "cloze",
-    "values:stratify": lambda: pd.Series(np.arange(float(len(prompts()))), prompts().index),
     "values:cluster_sums": lambda: np.arange(float(N)),
     "values": lambda: np.arange(float(N)),
     "values:clustered_means": lambda: np.arange(float(N))[:, None],

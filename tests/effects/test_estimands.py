@@ -17,7 +17,6 @@ from seesaw_cf.effects.estimands import (
     group_contrasts,
     noise_floor,
     sort_prompts,
-    stratify,
     toward_truth,
 )
 from seesaw_cf.errors import RecordError, UnknownNameError
@@ -96,17 +95,6 @@ def test_toward_truth_turns_holders_of_the_old_target_around() -> None:
     frame = crossed().assign(holds="target_true")
     assert toward_truth(frame)["D"].to_numpy() == pytest.approx(-frame["D"].to_numpy())
     assert toward_truth(crossed())["D"].to_numpy() == pytest.approx(crossed()["D"].to_numpy())
-
-
-def test_strata_never_split_equal_values() -> None:
-    frame = crossed()
-    values = pd.Series(np.arange(len(frame)) // 60, index=frame.index, dtype=float)
-    values[0] = np.nan
-    strata = stratify(frame, values)["stratum"]
-    assert strata.iloc[0] == "unknown"
-    assert strata.groupby(values).nunique().max() == 1
-    with pytest.raises(RecordError, match="1 values for 240 prompts"):
-        stratify(frame, pd.Series([1.0]))
 
 
 def test_distribution_changes_by_hand() -> None:

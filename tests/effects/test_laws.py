@@ -25,7 +25,6 @@ from seesaw_cf.effects import (
     excess_over_control,
     group_contrasts,
     group_effects,
-    stratify,
     toward_truth,
 )
 from seesaw_cf.effects.groups import UNKNOWN, members
@@ -163,18 +162,6 @@ def test_excess_over_itself_is_nothing_and_truth_turned_twice_is_the_same(rows: 
     mixed = rows.assign(holds=np.where(rows["case_id"] % 2, "target_true", "target_new"))
     pd.testing.assert_frame_equal(toward_truth(toward_truth(mixed)), mixed)
     assert (toward_truth(mixed)["D"].abs().fillna(0) == mixed["D"].abs().fillna(0)).all()
-
-
-@few
-@given(tables(), st.integers(1, 5))
-def test_strata_split_rows_without_splitting_ties_and_rise_with_the_value(rows: pd.DataFrame, bins: int) -> None:
-    found = stratify(rows, rows["D_pre"].round(1), bins=bins)
-    assert len(found) == len(rows)
-    assert (found["stratum"] == UNKNOWN).equals(rows["D_pre"].isna())
-    known = found[found["stratum"] != UNKNOWN].assign(value=rows["D_pre"].round(1))
-    assert known.groupby("value")["stratum"].nunique().le(1).all()
-    ordered = known.sort_values("value")["stratum"].astype(int)
-    assert ordered.is_monotonic_increasing
 
 
 @given(LOGPROBS, LOGPROBS, st.integers(1, 5))

@@ -33,7 +33,7 @@ from seesaw_cf.stats import proportion
 from tests.report.runs import cases, property_cases, write_run
 
 NAN = math.nan
-CONTROL = {"control": "random(memit)", "control_value": 0.01, "control_low": 0.0, "control_high": 0.02}
+CONTROL: dict[str, Any] = {"control": "random(memit)", "control_value": 0.01, "control_low": 0.0, "control_high": 0.02}
 _WRITTEN = ("Did the edits take", "Not known", "Known before", "How sure")
 NO_GROUPS = GroupCounts({}, (), {}, (), {}, {}, "", "")
 

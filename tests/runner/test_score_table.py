@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import get_args
+from typing import Any, get_args
 
 import pytest
 from hypothesis import given, settings
@@ -140,7 +140,7 @@ FLAT = {"subject": "Bob", "prompt": "Bob lives in", "target_new": "Rome", "local
 FLAT |= {"locality_ground_truth": "Oslo", "portability_prompt": "Bob's land is", "portability_ground_truth": "Italy"}
 
 # As `editor.edit` of EasyEdit takes them: a list of prompts beside a list of answers.
-CALL = {"subject": "Bob", "prompt": "Bob lives in", "target_new": "Rome"}
+CALL: dict[str, Any] = {"subject": "Bob", "prompt": "Bob lives in", "target_new": "Rome"}
 CALL |= {"locality": {"neighborhood": {"prompt": ["Eve lives in", "Eve eats"], "ground_truth": ["Oslo", ["rice"]]}}}
 CALL |= {"portability": {"one_hop": {"prompt": ["Bob's land is"], "ground_truth": ["Italy"]}}}
 

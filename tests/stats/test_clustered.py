@@ -13,7 +13,7 @@ from scipy import stats
 
 from benchmarks import bursts
 from seesaw_cf.errors import RecordError
-from seesaw_cf.stats import Crossing, case_weights, clustered_mean, clustered_means, pigeonhole_draws
+from seesaw_cf.stats import Crossing, case_weights, clustered_mean, clustered_means
 from seesaw_cf.stats.clustered import half_clusters
 from seesaw_cf.stats.crossing import _ranks
 
@@ -204,20 +204,6 @@ def test_bad_input() -> None:
         clustered_mean(np.ones(3), [np.zeros(3)], {"edit": np.arange(3)})
     with pytest.raises(RecordError, match="give equal lengths"):
         clustered_mean(np.ones(3), [one], {"edit": np.arange(2)})
-
-
-def test_pigeonhole_bootstrap_sees_both_dimensions() -> None:
-    # y = edit effect + person effect, 30 x 40 crossed: Var(mean) is about s_e^2 / 30 + s_p^2 / 40
-    rng = np.random.default_rng(3)
-    edit, person = rng.normal(0, 1, 30), rng.normal(0, 2, 40)
-    y = edit[:, None] + person[None, :]
-    rows, columns = (code.ravel() for code in np.indices(y.shape))
-    everything = [np.arange(y.size)]
-    draws = pigeonhole_draws(rows, columns, y.ravel(), everything, draws=2000, seed=1)
-    expected = math.sqrt(edit.var() / 30 + person.var() / 40)
-    assert draws.std() == pytest.approx(expected, rel=0.1)  # 6 standard errors of a deviation of 2,000 draws
-    again = pigeonhole_draws(rows, columns, y.ravel(), everything, draws=2000, seed=1, chunk=2000)
-    assert np.allclose(draws, again)
 
 
 @given(st.lists(st.integers(-3, 40) | st.sampled_from([2**62, -(2**62)]), max_size=30))

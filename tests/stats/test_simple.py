@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from seesaw_cf.stats import interval, paired_change, pigeonhole_draws
+from seesaw_cf.stats import interval, paired_change
 
 PUBLISHED = {
     # Airway responsiveness of 21 children (Bentur et al. 2009): A = 1 * 12 - 1 * 7 = 5, at most 21 / 2, so phi is 0.
@@ -35,13 +35,6 @@ def test_interval_of_draws_by_hand() -> None:
     assert (low, high) == pytest.approx((5, 95))
     assert stderr == pytest.approx((101 * 850 / 100) ** 0.5)
     assert interval(np.array([1.0, np.nan])) == pytest.approx((np.nan,) * 3, nan_ok=True)
-
-
-def test_crossed_draws_are_means_of_case_means() -> None:
-    """One person under the first edit, value 1, nine under the second, 0: each edit counts as often as it is drawn."""
-    case, person = np.repeat([0, 1], [1, 9]), np.arange(10)
-    draws = pigeonhole_draws(case, person, (case == 0) * 1.0, [np.arange(10)], draws=200, seed=0)
-    assert set(draws[~np.isnan(draws)]) == {0, 0.5, 1}
 
 
 def test_paired_change_has_its_level() -> None:

@@ -259,8 +259,9 @@ def test_pages_name_the_correction_that_was_made(
     runs: tuple[Path, Path, Path], family: tuple[str, ...] | None, how: str
 ) -> None:
     made = compare(read_members(runs[:2]), AuditSettings(), family)
-    assert f"families of verdicts ({how}) and" in conclude(made, "Two").answers["How sure"]
-    assert "families of differences (holm)," in conclude(made, "Two").answers["How sure"]
+    sure = str(conclude(made, "Two").answers["How sure"])
+    assert f"families of verdicts ({how}) and" in sure
+    assert "families of differences (holm)," in sure
     (verdicts,) = (table for table in comparison_tables(made) if table.name == "verdict_counts")
     assert f"p corrected ({how}) in" in verdicts.about
     assert f"({how})" in made.settings.promise(family)

@@ -92,7 +92,8 @@ def test_ranks_compare_and_test_one_unit(
     tests = pd.DataFrame({"measure": ["D", "log-odds"], "p_adjusted": [0.5, 0.01], "p": 0.01, "first": "a"})
     tests = tests.assign(second="b", relation="all", axis="all")
     rows = [dict.fromkeys(NAMES, name) for name in "ab"]
-    frame = pd.DataFrame(rows).assign(**{"new answer": [0.1, 0.2], "new answer_unit": units})
+    frame = pd.DataFrame(rows)
+    frame[["new answer", "new answer_unit"]] = list(zip([0.1, 0.2], units))
     column = Column("new answer", lambda row: f"{row['new answer']:.3f}")
     monkeypatch.setattr(conclusion, "matrix_table", lambda _: Table("matrix", "", "", [column], frame))
     labels = {("a",) * 4: "a", ("b",) * 4: "b"}
