@@ -80,7 +80,7 @@ def _about(results: Results) -> str:
     manifest, model = results.manifest, results.manifest.get("model", {})
     edits = results.distinct[[not is_external(name, manifest) for name in results.distinct["editor"]]]
     by_editor = edits["status"].str.startswith(_REFUSED).groupby(edits["editor"], sort=False)
-    counts, refused = by_editor.size(), by_editor.sum()
+    counts, refused = by_editor.size(), by_editor.sum().to_dict()
     parts = [
         f"{quantity(count, 'edit')} by {editor}" + f", {refused[editor]} refused" * bool(refused[editor])
         for editor, count in zip(map(str, counts.index), counts)

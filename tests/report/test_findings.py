@@ -587,8 +587,8 @@ def test_a_strip_shows_that_an_interval_goes_on_beyond_its_axis(low: float, high
     assert ("‹</text>" in page, "›</text>" in page) == (low < -1, high > 1)
 
 
-@pytest.mark.parametrize(("low", "shown"), [(-0.02, False), (-0.6, True), (-1.9, True), (-9.0, False)])
-def test_a_strip_says_where_0_is_beside_its_ends(low: float, shown: bool) -> None:
+@pytest.mark.parametrize(("low", "shown"), [(-0.25, False), (-0.4, True), (-2.5, True), (-4.0, False)])
+def test_a_strip_says_where_0_is_unless_it_is_too_near_an_end(low: float, shown: bool) -> None:
     strip = Strip("x", "x", "", Axis(low, 1.0), ("-1", "1"), [], [])
     page = findings_page(Findings(FirstScreen("about", "title", {"x": strip})))
     assert (f'<text x="{strip.axis.zero}%" y="13">0</text>' in page) is shown
