@@ -24,6 +24,7 @@ from seesaw_cf.base.types import Cloze, EditRequest, Estimate
 from seesaw_cf.editors.locate.positions import encode_text, last_token_before
 from seesaw_cf.models.architectures import Architecture, ModelParts, model_parts
 from seesaw_cf.models.hooks import first_tensor, frozen, hooked, watch
+from seesaw_cf.models.trial import embedding
 from seesaw_cf.scoring.encode import encode_cloze
 
 KINDS = ("block", "mlp")
@@ -139,7 +140,7 @@ def trace_facts(
         spans = [(encode_text(tokenizer, f.text), f) for f in facts]
         rows = [torch.tensor(ids[a : b + 1]) for ids, f in spans for a, b in [_subject_span(tokenizer, f)]]
         table = model.get_input_embeddings()
-        sigma = float(torch.cat([table(r.to(next(table.parameters()).device)).float() for r in rows]).std())
+        sigma = float(torch.cat([table(r.to(embedding(model).device)).float() for r in rows]).std())
     how = options or TraceOptions()
     how = how if how.sigma is not None else replace(how, sigma=sigma)
     yield from (trace_fact(model, tokenizer, fact, how) for fact in facts)
@@ -210,8 +211,7 @@ def _clean(
 
 
 def _probability(model: PreTrainedModel, ids: Tensor, answer: int) -> Tensor:
-    device = next(model.get_input_embeddings().parameters()).device
-    logits: Tensor = model(input_ids=ids.to(device), use_cache=False).logits[:, -1]
+    logits: Tensor = model(input_ids=ids.to(embedding(model).device), use_cache=False).logits[:, -1]
     return logits.float().softmax(-1)[:, answer].cpu().double()
 
 
@@ -220,8 +220,7 @@ def _shaker(model: PreTrainedModel, ids: tuple[int, ...], subject: tuple[int, in
 
     It is the same for every layer and position.
     """
-    table = model.get_input_embeddings()
-    device = next(table.parameters()).device
+    table, device = model.get_input_embeddings(), embedding(model).device
     rows = table(torch.tensor(ids[subject[0] : subject[1] + 1], device=device)).float()
     scale = how.noise * (float(rows.std()) if how.sigma is None else how.sigma)
     generator = torch.Generator().manual_seed(how.seed)

@@ -19,6 +19,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 from torch.nn.functional import pad
 from transformers import PreTrainedModel
+from transformers.pytorch_utils import Conv1D
 
 from seesaw_cf.base.errors import DeltaMismatchError, EditError, RecordError, need
 from seesaw_cf.base.files import atomic_folder, dump_json
@@ -92,7 +93,7 @@ def to_peft(
         kind = "is a text put before prompts" if delta.context else "changes nothing"
         raise EditError(f"this delta {kind}, so it has no adapter. Share it as a delta (save_delta, --as delta).")
     updates = {_module_name(name): _low_rank(name, update) for name, update in delta.updates.items()}
-    conv1d = {name: _is_conv1d(_module(model, name, update)) for name, update in updates.items()}
+    conv1d = {name: isinstance(_module(model, name, update), Conv1D) for name, update in updates.items()}
     if len(set(conv1d.values())) > 1:
         raise EditError(f"this delta mixes Conv1D and Linear modules ({conv1d}); one adapter cannot. {_REMEDY}")
     one_rank = _one_rank(updates, rank)
@@ -216,14 +217,9 @@ def _module(model: nn.Module, name: str, update: LowRank) -> nn.Module:
             f"module {name!r}: the update has shape {tuple(update.shape)}, {type(model).__name__} has "
             f"{'none' if weight is None else tuple(weight.shape)} there. Use the model the edit was made on."
         )
-    if not (_is_conv1d(module) or isinstance(module, nn.Linear)):
+    if not isinstance(module, (Conv1D, nn.Linear)):
         raise EditError(f"module {name!r} is a {type(module).__name__}, not a linear layer. {_REMEDY}")
     return module
-
-
-def _is_conv1d(module: nn.Module) -> bool:
-    """Return whether a module stores its weights as (inputs, outputs), as in GPT-2."""
-    return type(module).__name__ == "Conv1D"
 
 
 def is_low_rank(folder: Path) -> bool:
@@ -269,7 +265,7 @@ def _from_pair(where: Path, config: _Scaling, model: PreTrainedModel, name: str,
         )
     a, b = _unpadded(pair["A"], pair["B"] * _scale(config, name, pair["A"].shape[0]))
     try:
-        conv1d = _is_conv1d(model.get_submodule(name))
+        conv1d = isinstance(model.get_submodule(name), Conv1D)  # stores its weights as (inputs, outputs)
     except AttributeError:
         conv1d = False
     update = LowRank(a.T.contiguous(), b.T.contiguous()) if conv1d else LowRank(b, a)
