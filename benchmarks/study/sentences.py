@@ -145,7 +145,7 @@ def _is(n: int) -> str:
 
 
 def detectable(tables: Tables) -> str:
-    """Return the smallest effects that the pooled contrasts would have found in the first step of their correction."""
+    """Return the smallest effects that the pooled contrasts would have found alone."""
     table = tables["contrasts"]
     own = table[(table["relation"] == "all") & table["p"].notna()]
     own = own[~own["mirror"].astype(bool) & ~own["editor"].str.contains("(", regex=False)]
@@ -180,8 +180,8 @@ def abstract(tables: Tables) -> str:
             "The move towards the new answer, editor minus control, is, about people who hold the old one (of whom the "
             f"new one is false), {by_verdict(tables, 'target_true')}; about people who hold the new one it is "
             f"{by_verdict(tables, 'target_new')}{_contradictions(tables)}.",
-            f"{_groups_of_all(tables)}; the smallest pooled contrast that is found with power 80 %, without the margin "
-            f"that a verdict needs, is {detectable(tables)}.",
+            f"{_groups_of_all(tables)}; the smallest pooled contrast that a test alone finds with power 80 %, without "
+            f"the correction and the margin that a verdict needs, is {detectable(tables)}.",
             "What is undetermined is not shown to be equal, the model is small and was quantised, and these sentences "
             "say nothing about other models, editors or settings.",
         ]
