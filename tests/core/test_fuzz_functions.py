@@ -120,7 +120,7 @@ def alone(function: Any, name: str) -> Any:
 def test_no_function_is_left_out() -> None:
     assert len(FUNCTIONS) >= 40
     known = [name for function, name in PARAMETERS if parameter_kind(FUNCTIONS[function], name)]
-    assert len(known) > 0.95 * len(PARAMETERS)
+    assert len(known) > 0.94 * len(PARAMETERS)
 
 
 @pytest.mark.parametrize(("function", "name"), PARAMETERS)
