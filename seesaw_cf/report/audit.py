@@ -104,11 +104,11 @@ class AuditTables:
         return hypotheses(self.verdicts)
 
     def on(self, axes: Sequence[str]) -> AuditTables:
-        """Return the rows on some axes; they stay corrected over those on all."""
+        """Return the rows of everybody and on some axes; they stay corrected over those on all."""
         names = ("verdicts", "excess", "pairs", "known", "adjusted")
         tables = {name: table for name in names if "axis" in (table := getattr(self, name))}
         chosen: dict[str, Any] = {
-            name: table[table["axis"].isin(axes)].reset_index(drop=True) for name, table in tables.items()
+            name: table[table["axis"].isin([*axes, ALL])].reset_index(drop=True) for name, table in tables.items()
         }
         return replace(self, **chosen)
 

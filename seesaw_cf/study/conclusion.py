@@ -234,7 +234,6 @@ def _ranks(comparison: Comparison) -> dict[str, str]:
         if len(set(values)) < 2 or len(units) > 1:
             continue
         name, sign, measure = _BEST[column.head]
-        measure = "log-odds" if units == {"nats"} and measure == "D" else measure
         ends = [[pair for pair in there if pair[1][column.head] == end] for end in (max(values), min(values))][::sign]
         best, worst = (f"{_list(label for label, _ in end)} {column.text(end[0][1])}" for end in ends)
         shown = _is_shown(comparison, measure, {ends[0][0][0], ends[1][0][0]})

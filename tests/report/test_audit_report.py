@@ -147,7 +147,7 @@ def test_options_of_the_command_reach_the_audit(tmp_path: Path, capsys: pytest.C
     run = write_run(tmp_path / "run", cases(("P27",), 8, 12))
     options = [
         "--margin",
-        "0.5",
+        "0.2",
         "--correction",
         "by",
         "--family",
@@ -160,7 +160,7 @@ def test_options_of_the_command_reach_the_audit(tmp_path: Path, capsys: pytest.C
     assert main(["report", str(run), *options]) == 0
     record = json.loads((run / "report" / "report.json").read_text(encoding="utf-8"))["audit"]
     assert (
-        record["settings"] | {"margin": 0.5, "correction": "by", "family": ["editor", "axis"], "alpha": 0.1}
+        record["settings"] | {"margin": 0.2, "correction": "by", "family": ["editor", "axis"], "alpha": 0.1}
         == record["settings"]
     )
     assert list(record["families"]) == ["memit/gender", "memit/race", "memit/region"]
@@ -186,7 +186,7 @@ def test_options_of_the_command_reach_the_audit(tmp_path: Path, capsys: pytest.C
         ({"noise_floor": math.inf}, "noise_floor is inf, expected a finite number of at least 0"),
         ({"noise_floor": -1.0}, "noise_floor is -1.0, expected a finite number of at least 0"),
         ({"noise_floor_log_odds": math.nan}, "noise_floor_log_odds is nan"),
-        ({"margin": math.inf}, "margin is inf, expected a finite number above 0"),
+        ({"margin": math.inf}, "margin is inf, expected a finite number between 0 and 0.25"),
         ({"margin_log_odds": 0.0}, "margin_log_odds is 0.0, expected a finite number above 0"),
         ({"alpha": math.nan}, "alpha is nan, expected a finite number between 0 and 1"),
         ({"family": ("x", "y")}, "unknown family column 'x'"),

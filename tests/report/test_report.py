@@ -388,7 +388,8 @@ def test_one_screen_has_files_and_the_findings_last(
     files, about, title, lines = shown.split("\n\n")
     assert files.endswith("All tables: this command with --full.")
     assert about.startswith("FINDINGS\n")
-    assert title.startswith("Worst of 2 editors: ")
+    assert title.startswith("After one memit edit the model gained ")
+    assert "worst" not in title.lower()
     assert [line.split(":")[0] for line in lines.split("\n") if not line.startswith(" ")] == [
         *("Other facts about the edited person", "People who hold the new answer", "Groups against each other"),
         "Did the edits take",

@@ -80,26 +80,25 @@ def test_ranks_name_the_best_and_the_worst_of_each_measure(out: Path) -> None:
 @pytest.mark.parametrize(
     ("units", "answer"),
     [
-        (("", ""), "best b 0.200; worst a 0.100. They are not shown to differ."),
-        (("nats", "nats"), "best b 0.200; worst a 0.100. They differ."),
+        (("", ""), "best a 0.100; worst b 0.200."),
+        (("nats", "nats"), "best a 0.100; worst b 0.200."),
         (("nats", ""), None),
         (("nats", None), None),
     ],
 )
-def test_ranks_compare_and_test_one_unit(
+def test_ranks_compare_one_unit(
     units: tuple[str, str | None], answer: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    tests = pd.DataFrame({"measure": ["D", "log-odds"], "p_adjusted": [0.5, 0.01], "p": 0.01, "first": "a"})
-    tests = tests.assign(second="b", relation="all", axis="all")
+    tests = pd.DataFrame(columns=["measure", "p_adjusted", "p", "first", "second", "relation", "axis"])
     rows = [dict.fromkeys(NAMES, name) for name in "ab"]
     frame = pd.DataFrame(rows)
-    frame[["new answer", "new answer_unit"]] = list(zip([0.1, 0.2], units))
-    column = Column("new answer", lambda row: f"{row['new answer']:.3f}")
+    frame[["old answer", "old answer_unit"]] = list(zip([0.1, 0.2], units))
+    column = Column("old answer", lambda row: f"{row['old answer']:.3f}")
     monkeypatch.setattr(conclusion, "matrix_table", lambda _: Table("matrix", "", "", [column], frame))
     labels = {("a",) * 4: "a", ("b",) * 4: "b"}
     compared = SimpleNamespace(labels=labels, table=lambda _: tests, settings=AuditSettings())
     ranks = conclusion._ranks(cast(Comparison, compared))
-    assert ranks.get("Change for people who hold the new answer") == answer
+    assert ranks.get("Shift of people who hold the old answer") == answer
 
 
 _NUMBERS = {("memit", "other_facts"): "37% [30, 45]; control 98%", ("ft", "other_facts"): "60%",
