@@ -262,7 +262,8 @@ def test_the_detectable_effect_is_that_of_the_correction() -> None:
     """With four tests an effect must be larger than for one; a strong effect elsewhere changes nothing of that."""
     prompts = crossed(0.0, edits=30, people=20)
     number = {name: n for n, name in enumerate(sorted(set(prompts["person"])))}
-    prompts = prompts.assign(race=[[f"label {number[name] % 4}"] for name in prompts["person"]])
+    race = [[f"label {number[name] % 4}"] for name in prompts["person"]]
+    prompts = prompts.assign(race=pd.Series(race, prompts.index, dtype=object))
     settings = AuditSettings(margin=0.05, noise_floor=0.0, permutations=199)
     table = audit(prompts, settings, axes=["race"])
     size, tests = table["family_size"].iloc[0], independent_tests(table)
