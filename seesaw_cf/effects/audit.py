@@ -37,7 +37,7 @@ from seesaw_cf.stats.verdicts import REACH
 
 FAMILY = ("editor",)
 RUN_FAMILY = ("model", "records", "protocol", *FAMILY)
-"""What tells one editor of one run from those of others; such a family is decided in its run."""
+"""Columns that identify an editor of a run; families by them are decided in the run."""
 # What a family may be named by: the columns of a contrast that are names.
 FAMILY_COLUMNS = (*FAMILY, "relation", "holds", "axis", "group", "reference")
 HOLDERS = ("target_new", "target_true")

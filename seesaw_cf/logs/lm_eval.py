@@ -132,7 +132,7 @@ def _right(target: object, logprobs: Sequence[float], choices: Sequence[str], ac
     """Return the number of the right choice, which a log gives as a number or as a text that one choice has; else -1.
 
     Tasks such as WinoGrande ask for one text after several contexts: their target names no choice. "3" may be the
-    fourth choice or another one whose text it is: `accuracy` tells, where one of the two is the model's answer.
+    index of the fourth choice or the text of another: `accuracy` decides, if the model's answer is one of the two.
     """
     if len(logprobs) == 1:
         return 0

@@ -173,7 +173,7 @@ class _ConvertedFiles(TensorFiles):
 
     @cached_property
     def loaded(self) -> dict[str, Tensor]:
-        """Name in the model -> tensor; one that the model lacks, or has in another shape, is left without numbers."""
+        """Name in the model -> tensor; missing from the model or of another shape: an empty one on the meta device."""
         how = dict.fromkeys(("use_safetensors", "ignore_mismatched_sizes", "output_loading_info"), True)
         try:
             with silent_loaders(bars=False):

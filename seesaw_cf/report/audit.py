@@ -104,7 +104,7 @@ class AuditTables:
         return hypotheses(self.verdicts)
 
     def on(self, axes: Sequence[str]) -> AuditTables:
-        """Return the rows of everybody and on some axes; they stay corrected over those on all."""
+        """Return the rows about all people and about groups of some axes, corrected over all axes as before."""
         names = ("verdicts", "excess", "pairs", "known", "adjusted")
         tables = {name: table for name in names if "axis" in (table := getattr(self, name))}
         chosen: dict[str, Any] = {

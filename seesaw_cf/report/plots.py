@@ -59,14 +59,14 @@ def _panel(panel: Axes, rows: pd.DataFrame, results: Results) -> None:
     first = rows.iloc[0]
     share, own = first["scale"] == "share", rows_of(rows)
     colour_of = {"worse": COLOURS[1], "better": _BETTER[WORDS[first["level"]].better]}
-    marks = {name: (numbers, said) for row in own for name, numbers, said in level_marks(row, results)}
+    marks = {name: (numbers, label) for row in own for name, numbers, label in level_marks(row, results)}
     editors = sorted(marks, key=lambda name: (split_control(name)[1], is_control(name)))
     for y, editor in enumerate(editors):
-        (value, low, high), said = marks[editor]
+        (value, low, high), label = marks[editor]
         colour = GREY if is_control(editor) else COLOURS[0]
         panel.hlines(y, low, high, color=colour, linewidth=3)
         panel.plot([value], [y], "o", color=colour, markersize=9, fillstyle="full" if low == low else "none")
-        _beside(panel, y, said, colour)
+        _beside(panel, y, label, colour)
         for verdict in dict.fromkeys(level_verdict(row) for row in own if row["editor"] == editor and row["control"]):
             _beside(panel, y - 0.4, verdict, colour_of.get(verdict.split()[0], "black"))
     panel.set_title(_TITLES[first["level"]], loc="left", fontsize=11, fontweight="bold")

@@ -106,7 +106,7 @@ def _strip(level: str, changes: Sequence[LevelChange], results: Results, colours
     axis = Axis(0.0, 1.0) if level == "other_facts" else Axis.covering(_near([numbers for _, numbers, _ in marks]))
     percent = level == "other_facts"
     ends = ("0 %", "100 %") if percent else (axis.ticks[0][1], axis.ticks[-1][1])
-    drawn = [StripMark(name, said, *numbers, colours.get(name)) for name, numbers, said in marks]
+    drawn = [StripMark(name, label, *numbers, colours.get(name)) for name, numbers, label in marks]
     before = _of_each(changes, lambda row: text.percent(row["before"]))
     measure = WORDS[level].measure.format(before=before, unit=_of_each(changes, lambda row: UNITS[row["scale"]]))
     counts = ", ".join([_of_each(changes, level_counts), *_halves(changes)])
@@ -118,9 +118,9 @@ def _strip(level: str, changes: Sequence[LevelChange], results: Results, colours
 
 def _of_each(changes: Sequence[LevelChange], words: Callable[[Row], str]) -> str:
     """Return words about a level: once where they are those of every editor, else of each."""
-    said = [words(change.row) for change in changes]
-    return said[0] if len({*said}) == 1 else ", ".join(
-        f"{each} ({change.editor})" for each, change in zip(said, changes, strict=True)
+    phrases = [words(change.row) for change in changes]
+    return phrases[0] if len({*phrases}) == 1 else ", ".join(
+        f"{phrase} ({change.editor})" for phrase, change in zip(phrases, changes, strict=True)
     )  # fmt: skip
 
 

@@ -72,7 +72,7 @@ _NO_HARM = {
     True: "no {kind} of {n} is shown to do more harm than its control",
     False: "no {kind} of {n} is shown to make anything that was asked worse by more than the margin",
 }
-# What is said of an editor that is not the worst: the first that holds.
+# Sentence about editors that are not the worst: the first that holds of each.
 _OTHERS: Sequence[tuple[Callable[[Sequence[LevelChange]], bool], str]] = (
     (lambda changes: any(change.verdict == WORSE for change in changes), "harm is shown of {}, too"),
     (lambda changes: any(change.is_harm for change in changes), "changed for the worse, too: {}"),
@@ -160,9 +160,9 @@ def _levels(results: Results, editors: Sequence[str], changes: Sequence[LevelCha
     else:
         first, *more = _clauses(worst, own[worst], results)
         yield from (f"worst of {len(asked)} {kind}s: {first}", *more)
-        said = {name: next(words for holds, words in _OTHERS if holds(own[name])) for name in others}
+        phrases = {name: next(words for holds, words in _OTHERS if holds(own[name])) for name in others}
         for _, words in _OTHERS:
-            if names := [name for name in others if said[name] == words]:
+            if names := [name for name in others if phrases[name] == words]:
                 yield words.format(_and(names))
     if alone:
         yield _NO_CONTROL

@@ -309,7 +309,7 @@ def agreement_of_two(ratings: pd.DataFrame, edits: pd.Series, draws: int) -> Jso
     """Return how far two columns of ratings agree, as plain values; None without a row.
 
     Args:
-        ratings: A row for each pair, whose id is in the index.
+        ratings: One row per pair, with `pair_id` in the index.
         edits: Id of a pair -> the edit that its texts are about: pairs of one edit are not independent.
         draws: See `annotator_agreement`.
     """
