@@ -2,7 +2,8 @@
 
     python -m benchmarks.study.analysis [--new]
 
-writes `benchmarks/study/results/tables`, with `--new` only the looks that they lack. Minutes go to the permutations.
+writes `benchmarks/study/results/tables` anew, look by look; `--new` adds the looks that they lack, also after a kill.
+Minutes a look go to the permutations.
 """
 
 from __future__ import annotations
@@ -11,13 +12,14 @@ import argparse
 import io
 import lzma
 import tempfile
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from tqdm import tqdm
 
 from benchmarks.editors_common import ROOT
 from benchmarks.study.keep import KEPT
@@ -109,6 +111,8 @@ _ROWS: Mapping[str, tuple[Callable[[Results], pd.DataFrame], Sequence[str]]] = {
             "n_left_out",
         ),
     ),
+    "null": (lambda r: _null(r), ("editor", "reports", "false", "tests")),
+    "verdicts": (lambda r: _verdicts(r), ("editor", *VERDICTS)),
     "runs": (
         lambda r: _run(r),
         (
@@ -123,9 +127,9 @@ _ROWS: Mapping[str, tuple[Callable[[Results], pd.DataFrame], Sequence[str]]] = {
             "data_sha256",
         ),
     ),
-    "null": (lambda r: _null(r), ("editor", "reports", "false", "tests")),
-    "verdicts": (lambda r: _verdicts(r), ("editor", *VERDICTS)),
 }
+LAST = "runs"
+"""The table that is written last: a look in it is in all."""
 _NEWEST = ("contrasts", "groups", "excess", "adjusted")
 """Tables of groups, which are long: they have each editor's newest tested look alone."""
 _PACKED = (*_NEWEST, "success")
@@ -140,40 +144,30 @@ def settings() -> AuditSettings:
 
 
 def analyse(
-    kept: Path = KEPT,
-    declared: AuditSettings | None = None,
-    pictures: Path | None = None,
-    known: Collection[tuple[str, ...]] = (),
+    cell: tuple[str, str, str], look: Look, parts: Sequence[Path], is_last: bool, picture: Path | None = None
 ) -> dict[str, pd.DataFrame]:
-    """Return every table of the finished looks.
+    """Return every table of a finished look.
 
     Args:
-        kept: Folder of run folders, MODEL/RECORDS/EDITOR.
-        declared: Margins, permutations; None: those of the study's file. The level is that of a look.
-        pictures: Folder for a picture of the levels at each newest look at `MODEL`; None: no picture.
-        known: Model, look and editor of looks that are left out.
+        cell: Model, look and editor.
+        look: The look; its level is that of the tests, all else is declared in the study's file.
+        parts: Run folders.
+        is_last: It is the newest tested look at the editor, of which long tables are kept.
+        picture: Where the picture of the levels goes; None: no picture.
     """
-    declared = declared or settings()
-    tables: dict[str, list[pd.DataFrame]] = {name: [] for name in _ROWS}
-    looks = list(finished_looks(kept))
-    last = {(model, editor): look for model, look, editor, _ in looks if look.alpha}
-    for model, look, editor, parts in looks:
-        names = dict(zip(CELL, (model, look.name, editor)))
-        if tuple(names.values()) in known:
-            continue
-        is_last = last[model, editor] == look
-        with tempfile.TemporaryDirectory() as folder:
-            results = _results(join(parts, Path(folder)), _at(look, declared))
-            if pictures is not None and is_last and model == MODEL:
-                _picture(results, pictures / f"study_{editor}.png")
-            for name, (rows, columns) in _ROWS.items():
-                if (name in _NEWEST and not is_last) or (name in _TESTED and not look.alpha):
-                    continue
-                frame = rows(results)
-                frame = frame[[column for column in columns if column in frame]]
-                frame = frame if look.alpha else frame.assign(**dict.fromkeys(_TESTS & set(frame)))
-                tables[name].append(frame.assign(**names)[[*CELL, *frame.columns]])
-    return {name: pd.concat(frames, ignore_index=True) for name, frames in tables.items() if frames}
+    tables = {}
+    with tempfile.TemporaryDirectory() as folder:
+        results = _results(join(parts, Path(folder)), _at(look, settings()))
+        if picture is not None:
+            _picture(results, picture)
+        for name, (rows, columns) in _ROWS.items():
+            if (name in _NEWEST and not is_last) or (name in _TESTED and not look.alpha):
+                continue
+            frame = rows(results)
+            frame = frame[[column for column in columns if column in frame]]
+            frame = frame if look.alpha else frame.assign(**dict.fromkeys(_TESTS & set(frame)))
+            tables[name] = frame.assign(**dict(zip(CELL, cell)))[[*CELL, *frame.columns]]
+    return tables
 
 
 def _at(look: Look, declared: AuditSettings) -> AuditSettings:
@@ -330,6 +324,13 @@ def _write(name: str, table: pd.DataFrame) -> None:
         file.write_bytes(lzma.compress(text, preset=9 | lzma.PRESET_EXTREME) if name in _PACKED else text)
 
 
+def _text(name: str) -> pd.DataFrame:
+    """Return a written table as text; one that is not there yet has no rows."""
+    if not table_file(name).exists():
+        return pd.DataFrame(columns=CELL, dtype=str)
+    return pd.read_csv(table_file(name), dtype=str, keep_default_na=False)
+
+
 def _as_text(table: pd.DataFrame) -> pd.DataFrame:
     return pd.read_csv(io.StringIO(table.to_csv(index=False, float_format="%.6g")), dtype=str, keep_default_na=False)
 
@@ -349,10 +350,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--new", action="store_true", help="add the looks that the tables lack")
     given = parser.parse_args()
-    old = {name: pd.read_csv(table_file(name), dtype=str, keep_default_na=False) for name in _ROWS if given.new}
-    known = set(old["runs"][CELL].itertuples(index=False, name=None)) if given.new else ()
-    for name, table in analyse(pictures=ROOT / "docs" / "assets", known=known).items():
-        _write(name, merged(name, old[name], _as_text(table)) if given.new else table)
+    for name in () if given.new else _ROWS:
+        table_file(name).unlink(missing_ok=True)
+    known = set(_text(LAST)[CELL].itertuples(index=False, name=None))
+    looks = {(model, look.name, editor): (look, parts) for model, look, editor, parts in finished_looks(KEPT)}
+    last = {(model, editor): look for (model, _, editor), (look, _) in looks.items() if look.alpha}
+    for cell in tqdm([cell for cell in looks if cell not in known], unit="look"):
+        model, _, editor = cell
+        look, parts = looks[cell]
+        is_last = last[model, editor] == look
+        picture = ROOT / "docs" / "assets" / f"study_{editor}.png" if is_last and model == MODEL else None
+        for name, table in analyse(cell, look, parts, is_last, picture).items():
+            _write(name, merged(name, _text(name), _as_text(table)))
 
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ FAMILIES = SCORES, LOGS, GROUPS = ("scores", "log-probabilities", "groups")
 """Families of tests: the first metric of every task; its margin and log-likelihood; every group against the rest."""
 _MAX_GROUPS = 40  # a field with more values is no field of groups
 _NAN = float("nan")
-_NAMES = ("family", "task", "metric", "field", "group", "contrast")  # of a test
+_NAMES = ("family", "task", "metric", "field", "group", "rest", "contrast")  # of a test
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,6 +37,7 @@ class ChangeTest:
     members: Sequence[NDArray[np.bool_]]
     field: str = ""
     group: str = ""
+    rest: str = ""
     contrast: bool = False
 
 
@@ -55,10 +56,11 @@ def differences(pairs: PairedItems, settings: CompareSettings) -> tuple[pd.DataF
 
     Returns:
         One row per task, metric and group. `task`, `metric`, `field`, `group` ("" = all), `family` ("" = no test),
-        `contrast` (a group against the rest); `n`, `clusters`, `before`, `after`, `value` (after minus before), `low`,
-        `high`, `stderr`, `df`, `p`, `p_adjusted`, `note`; `lost`, `gained`, `p_mcnemar` of values 0 and 1;
-        `unscored_before`, `unscored_after`; `moved` and `moved_most` (absolute change of an item: median, largest);
-        `margin`, `verdict`, `rule`, `needed` (items that find the margin with power .8 at the family's first step).
+        `contrast` (a group against the rest), `rest` (the other group where there are two); `n`, `clusters`, `before`,
+        `after`, `value` (after minus before), `low`, `high`, `stderr`, `df`, `p`, `p_adjusted`, `note`; `lost`,
+        `gained`, `p_mcnemar` of values 0 and 1; `unscored_before`, `unscored_after`; `moved` and `moved_most` (absolute
+        change of an item: median, largest); `margin`, `verdict`, `rule`, `needed` (items that find the margin with
+        power .8 at the family's first step).
     """
     frame = pairs.frame
     codes, about = cluster_codes(frame, settings.clusters)
@@ -158,7 +160,8 @@ def _groups(
                     yield ChangeTest("", task, metric, [member], field, group)
                     if len(groups) > 2 or not number:
                         rest = rows & np.asarray((column != group) & (column != ""))
-                        yield ChangeTest(GROUPS, task, metric, [member, rest], field, group, contrast=True)
+                        name = groups[1] if len(groups) == 2 else ""
+                        yield ChangeTest(GROUPS, task, metric, [member, rest], field, group, name, contrast=True)
 
 
 def _row(question: ChangeTest, own: MetricValues, codes: Mapping[str, Codes], flips: ClusterFlips) -> TableRow:

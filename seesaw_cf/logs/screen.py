@@ -76,7 +76,7 @@ def _scores(model: ChangeFacts) -> Iterable[str]:
 
 def _score(row: Row) -> str:
     p: str = "" if pd.isna(row["p_adjusted"]) else f", {text.p_equals(row['p_adjusted'])}"
-    return f"{row['task']} {row['metric']} {levels_text(row)}, {change_text(row)}{p}: {row['verdict']}"
+    return f"{row['task']} {row['metric']} {levels_text(row)}, {text.minus(change_text(row))}{p}: {row['verdict']}"
 
 
 def _log_probabilities(model: ChangeFacts) -> Iterable[str]:
@@ -89,7 +89,7 @@ def _log_probabilities(model: ChangeFacts) -> Iterable[str]:
     ):
         own = [row for row in rows if row["metric"] == metric]
         if own:
-            changes = ", ".join(f"{row['task']} {change_text(row)} ({row['verdict']})" for row in own[:3])
+            changes = ", ".join(f"{row['task']} {text.minus(change_text(row))} ({row['verdict']})" for row in own[:3])
             yield f"{name}: {changes}{more_text(own, 3)}"
     if model.largest >= 0:
         yield f"Single items move by up to {model.largest:.2g} nats"

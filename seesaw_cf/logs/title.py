@@ -166,10 +166,13 @@ def decided_text(row: Row) -> str:
 
 
 def group_text(row: Row) -> str:
-    """Return which group lost more or less than the rest."""
-    verdict, metric = row["verdict"].partition(",")[0], row["metric"]
-    size = change_text(row).partition(" [")[0]
-    return f"{row['task']} {row['field']} {row['group']} {verdict} {metric} than the rest ({size})"
+    """Return which group lost more or less than the rest; where there are two, which lost more than the other."""
+    own, other, verdict = row["group"], row["rest"] or "the rest", row["verdict"].partition(",")[0]
+    if row["rest"] and row["value"] > 0:
+        own, other, verdict = other, own, "lost more"
+        row = {**row, "value": -row["value"], "low": -row["high"], "high": -row["low"]}
+    size = text.minus(change_text(row).partition(" [")[0])
+    return f"{row['task']} {row['field']} {own} {verdict} {row['metric']} than {other} ({size})"
 
 
 def more_text(rows: Sequence[object], named: int = _NAMED) -> str:

@@ -83,7 +83,7 @@ def test_a_group_that_alone_is_hit_is_named(tmp_path: Path) -> None:
     row = _row(comparison, field="gender", group="man", metric="margin", contrast=True)
     assert row["value"] == pytest.approx(1.5, abs=0.1)
     assert row["verdict"] == "lost less"
-    assert "gender man lost less margin than the rest" in comparison.findings.screen.title
+    assert "gender woman lost more margin than man" in comparison.findings.screen.title
 
 
 def test_nothing_changed_is_the_title(tmp_path: Path) -> None:

@@ -120,7 +120,7 @@ def test_sentences_are_those_of_a_good_answer() -> None:
     title = _compared("q4row").findings.screen.title
     assert title.startswith("No answer any more in bbq_letters/strict: 95.0% of q4row's texts hold none")
     assert "In winobias_local acc fell from 66.2% to 46.2%." in title
-    assert "condition anti lost less margin than the rest (+0.37 nats)" in title
+    assert "condition pro lost more margin than anti (−0.37 nats)" in title
     screen = _compared("q4row").conclusion.replace("\n  ", " ")
     assert "base gives “A” to 100.0% of bbq_letters/strict" in screen
     open_tasks = _compared("q4row").differences.query("task in ['bbq_local', 'crows_local'] and family == 'scores'")
