@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from seesaw_cf.builder_scripts.source.people import Facts, batches
-from seesaw_cf.builder_scripts.source.sources import Source, entity_id
+from seesaw_cf.builder_scripts.source.sources import Source, entity_id, is_identifier
 from seesaw_cf.records import groups
 
 NAMES = 50  # labels in one query: some have a hundred namesakes
@@ -70,7 +70,7 @@ class Claims:
         for batch in self._facts.progress(batches((id for id in ids if id not in self._claims), ENTITIES), "claims"):
             self._claims |= {id: {} for id in batch}
             for row in self._source.select("claims", entities=batch):
-                name = entity_id(row["property"])
-                if name not in excluded:
-                    self._claims[entity_id(row["entity"])].setdefault(name, []).append(entity_id(row["value"]))
+                name, value = entity_id(row["property"]), entity_id(row["value"])
+                if name not in excluded and is_identifier(value):
+                    self._claims[entity_id(row["entity"])].setdefault(name, []).append(value)
         return {id: self._claims[id] for id in ids}

@@ -99,6 +99,11 @@ def entity_iri(id: str) -> str:
     )
 
 
+def is_identifier(id: str) -> bool:
+    """Return whether `entity_iri` takes a text: not the address of a mailbox, which Wikidata gives as an IRI too."""
+    return any(pattern.fullmatch(id) for pattern in (_QID, _PID, _IRI))
+
+
 def entity_id(iri: str) -> str:
     """Return the short identifier of an IRI: Wikidata's entities and properties lose their prefix, other IRIs stay."""
     for prefix in (f"{WIKIDATA}entity/", f"{WIKIDATA}prop/direct/"):

@@ -99,6 +99,14 @@ def test_excluded_properties_go_by_identifier(run: Callable[..., tuple[list[Coup
     assert "P84" in row.subject.truths, "words in a label exclude nothing"
 
 
+def test_values_that_are_no_entities_are_left_out(run: Callable[..., tuple[list[Coupled], dict[str, int]]]) -> None:
+    """Wikidata gives addresses of mailboxes (P968) as IRIs too."""
+    mail = "wd:Q243 wdt:P968 <mailto:tower@example.org> ."
+    ((row,), _) = run(COUNTERFACT, world=f'{WORLD}{mail} wd:P968 rdfs:label "email address"@en .')
+    ((plain,), _) = run(COUNTERFACT)
+    assert row.subject.truths == plain.subject.truths
+
+
 def test_prompts_name_coupled_properties_first_and_no_values(
     run: Callable[..., tuple[list[Coupled], dict[str, int]]],
 ) -> None:
