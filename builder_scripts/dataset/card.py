@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping
 from typing import TypedDict
 
@@ -119,8 +120,8 @@ The benchmark, the prompts about coupled entities, and the records that both ext
 ```
 """
 
-_LOCAL = """# In a checkout of seesaw_cf; anywhere else, "seesaw_cf" is the path of this folder.
-cases = load_dataset("seesaw_cf", "cross_subject", split="test")"""
+_LOCAL = """# In a checkout of seesaw_cf; anywhere else, "{folder}" is the path of this folder.
+cases = load_dataset("{folder}", "cross_subject", split="test")"""
 
 
 def published_card(card: str, repo: str, version: str) -> str:
@@ -131,7 +132,8 @@ def published_card(card: str, repo: str, version: str) -> str:
         repo: "org/name".
         version: "major.minor.patch", tagged "v" + version.
     """
-    return card.replace(_LOCAL, f'cases = load_dataset("{repo}", "cross_subject", split="test", revision="v{version}")')
+    there = f'cases = load_dataset("{repo}", "cross_subject", split="test", revision="v{version}")'
+    return re.sub(re.escape(_LOCAL).replace(re.escape("{folder}"), '[^"]+'), there, card)
 
 
 def size_category(rows: int) -> str:
@@ -178,7 +180,7 @@ def card_body(
     coupled = f", {names} one per edit and the entity that is coupled with it (LEME, section 3.1)" if names else ""
     left_out = markdown(["Records of edit files that make no edit", "Number"], sorted(skipped.items()))
     return _BODY.format(
-        load=_LOCAL.replace('"seesaw_cf"', f'"{words.get("folder", "seesaw_cf")}"'),
+        load=_LOCAL.format(folder=words.get("folder", "seesaw_cf")),
         citation=bibtex("seesaw_cf", "leme", "rome"),
         **{name: text.replace("{people}", people) for name, text in words.items()},
         cloze=f"{statistics.total('cloze', pairs=False):,}",

@@ -181,9 +181,11 @@ def pair(edit: dict[str, dict[str, str]], which: str) -> tuple[str, str]:
     return target["id"], target["str"]
 
 
-def test_the_card_names_the_repository_where_it_is_read() -> None:
-    here = (sample.path() / "README.md").read_text(encoding="utf-8")
-    assert 'load_dataset("seesaw_cf", "cross_subject", split="test")' in here
+@pytest.mark.parametrize("name", sample.SAMPLES)
+def test_the_card_names_the_repository_where_it_is_read(name: str) -> None:
+    here = (sample.path(name) / "README.md").read_text(encoding="utf-8")
+    place = "/".join(["seesaw_cf", *sample.path(name).relative_to(sample.path()).parts])
+    assert f'load_dataset("{place}", "cross_subject", split="test")' in here
     there = published_card(here, "org/people", "1.2.0")
     assert 'load_dataset("org/people", "cross_subject", split="test", revision="v1.2.0")' in there
     assert "checkout" not in there
