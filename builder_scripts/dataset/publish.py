@@ -211,7 +211,9 @@ def _refuse(repo: str, ours: _Folder, before: _Before, tags: Mapping[str, str]) 
 
 
 def _changelog(ours: _Folder, before: _Before, note: str) -> str:
-    """Return the old entries below a new one about the changes of every config."""
+    """Return the old entries below a new one about the changes of every config; the old alone where nothing changed."""
+    if before.record == ours.record:  # pushed by a command that ended before the tag
+        return before.changelog
     old = before.record["configs"] if before.record else {}
     lines = [f"## {ours.version}", ""] + ([note, ""] if note else [])
     for name, config in ours.record["configs"].items():

@@ -193,6 +193,20 @@ def test_the_card_names_the_repository_where_it_is_read(name: str) -> None:
         assert part in there
 
 
+@pytest.mark.slow(20)
+def test_a_publication_that_ended_before_its_tag_goes_on(hub: Hub, tmp_path: Path) -> None:
+    one = folder(tmp_path / "one", "1.0.0", ["Ada"])
+    broken = "from huggingface_hub import HfApi\nHfApi.create_tag = lambda *_, **__: sys.exit(9)\n"
+    words = ("publish", str(one), "--repo", "org/seesaw_cf")
+    assert call(hub, f"import sys\n{broken}{COMMAND}", *words)[0] == 9
+    code, text = publish(hub, one)
+    assert code == 0, text
+    assert call(hub, LIST_TAGS)[1].strip() == "['v1.0.0']"
+    changelog = hub.files("org/seesaw_cf", "dataset")["CHANGELOG.md"].decode()
+    assert changelog.count("## 1.0.0") == 1
+    assert "1 rows, new" in changelog
+
+
 @pytest.mark.slow(40)
 def test_published_versions_never_change(hub: Hub, tmp_path: Path) -> None:
     assert publish(hub, folder(tmp_path / "one", "1.0.0", ["Ada"]))[0] == 0
