@@ -346,21 +346,30 @@ def build(
         The counts that the card shows.
 
     Raises:
+        RecordError: There is no edit.
         SourceError: The source does not answer.
         StorageError: The disk is full.
     """
     chosen, counted = edits.cross_subject, _Counted()
+    if not chosen:
+        raise RecordError(
+            "build: there is no edit to make: no record of an edit file makes one, and no person to edit was drawn. "
+            "Check --edits, --number, and that the source holds people with names in the language."
+        )
     facts.prefetch(_holders(facts.options, chosen))
     subject_cases = cross_subject(facts, facts.progress(chosen, "cases"), FIRST_ID if edits.seeds else 1)
     write_cases(out, "cross_subject", counted.count("cross_subject", subject_cases), len(chosen))
     pairs = list(counted.count("cross_property", cross_property(facts, edits.generated, FIRST_PAIR_ID)))
-    write_cases(out, "cross_property", pairs, len(pairs))
+    configs = dict(CONFIGS)
+    if pairs:
+        write_cases(out, "cross_property", pairs, len(pairs))
+    else:
+        del configs["cross_property"]  # `datasets` opens no config without rows
     tables = {
         "open_ended": pa.concat_tables(counted.prompts),
         "candidates": candidates(facts),
         "demographics": demographics(facts, facts.people(sorted(counted.people)), references=about.references),
     }
-    configs = dict(CONFIGS)
     for name, rows in couples.items():
         tables[name] = coupled_table(facts, rows, name)
         configs[name] = about_coupled(len(rows))

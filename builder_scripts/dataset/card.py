@@ -174,7 +174,8 @@ def card_body(
         skipped: Why records of edit files made no edit -> how many.
         drawn: See `drawn_section`.
     """
-    schemas = {"cross_subject": CASES, "cross_property": CASES} | {name: table.schema for name, table in tables.items()}
+    pairs = {"cross_property": CASES} if statistics.total("cases", pairs=True) else {}
+    schemas = {"cross_subject": CASES} | pairs | {name: table.schema for name, table in tables.items()}
     people = f"{tables['demographics'].num_rows:,}"
     names = " and ".join(f"`{name}`" for name in tables if name.startswith("coupled_"))
     coupled = f", {names} one per edit and the entity that is coupled with it (LEME, section 3.1)" if names else ""

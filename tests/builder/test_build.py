@@ -9,6 +9,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from seesaw_cf.builder_scripts.source.people import Facts
 from seesaw_cf.builder_scripts.source.replies import CachedSource
 from seesaw_cf.builder_scripts.source.sources import Source, StoreSource
 from seesaw_cf.cli import main
+from seesaw_cf.errors import RecordError
 from seesaw_cf.records import read_cases, relations
 from seesaw_cf.records.relations import RELATIONS, templates
 from seesaw_cf.types import Case
@@ -74,6 +76,19 @@ def test_given_edits_keep_their_numbers_words_and_targets(world: Path, edits_fil
     assert relations == {"P103": 2, "P101": 1, "P21": 6, "P27": 6, "P19": 6}
     pairs = read_cases(out / "data" / "cross_property")
     assert not {case.case_id for case in pairs} & set(cases)
+
+
+def test_a_config_without_rows_is_left_out(world: Path, tmp_path: Path) -> None:
+    """`datasets` opens no file without rows, so that a published folder could not be loaded back."""
+    out = make(tmp_path / "out", StoreSource([world]), replace(FEW, edits={"P103": 2}))
+    assert sorted(path.name for path in (out / "data").iterdir()) == [
+        "candidates", "cross_subject", "demographics", "open_ended",
+    ]  # fmt: skip
+    card = (out / "README.md").read_text(encoding="utf-8")
+    assert "config_name: cross_property" not in card
+    assert "`cross_subject`\n" in card
+    with pytest.raises(RecordError, match="there is no edit to make"):
+        make(tmp_path / "none", StoreSource([world]), replace(FEW, edits={}))
 
 
 @pytest.mark.slow
