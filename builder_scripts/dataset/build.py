@@ -357,9 +357,11 @@ def build(
             "Check --edits, --number, and that the source holds people with names in the language."
         )
     facts.prefetch(_holders(facts.options, chosen))
-    subject_cases = cross_subject(facts, facts.progress(chosen, "cases"), FIRST_ID if edits.seeds else 1)
+    first = max(FIRST_ID if edits.seeds else 1, *(1 + (edit.case_id or 0) for edit in chosen))
+    subject_cases = cross_subject(facts, facts.progress(chosen, "cases"), first)
     write_cases(out, "cross_subject", counted.count("cross_subject", subject_cases), len(chosen))
-    pairs = list(counted.count("cross_property", cross_property(facts, edits.generated, FIRST_PAIR_ID)))
+    first_pair = max(FIRST_PAIR_ID, first + len(chosen))
+    pairs = list(counted.count("cross_property", cross_property(facts, edits.generated, first_pair)))
     configs = dict(CONFIGS)
     if pairs:
         write_cases(out, "cross_property", pairs, len(pairs))

@@ -78,6 +78,16 @@ def test_given_edits_keep_their_numbers_words_and_targets(world: Path, edits_fil
     assert not {case.case_id for case in pairs} & set(cases)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [100_002, 200_001])
+def test_numbers_of_given_edits_are_never_given_again(world: Path, edits_file: Path, tmp_path: Path, number: int) -> None:
+    seeds = [replace(case, case_id=number) for case in read_seeds([edits_file]) if case.case_id == 7]
+    out = make(tmp_path / "out", StoreSource([world]), seeds=seeds)
+    both = [case.case_id for name in ("cross_subject", "cross_property") for case in read_cases(out / "data" / name)]
+    assert number in both
+    assert len(both) == len(set(both))
+
+
 def test_a_config_without_rows_is_left_out(world: Path, tmp_path: Path) -> None:
     """`datasets` opens no file without rows, so that a published folder could not be loaded back."""
     out = make(tmp_path / "out", StoreSource([world]), replace(FEW, edits={"P103": 2}))
