@@ -149,13 +149,22 @@ def couples_of(facts: Facts, claims: Claims, cases: Sequence[Case]) -> tuple[dic
     return couples, counts
 
 
-def build_coupled(out: str | os.PathLike[str], facts: Facts, claims: Claims, cases: Sequence[Case]) -> Counter[str]:
+def build_coupled(
+    out: str | os.PathLike[str],
+    facts: Facts,
+    claims: Claims,
+    cases: Sequence[Case],
+    source: str,
+    version: str = "1.0.0",
+) -> Counter[str]:
     """Write the configs `coupled_counterfact` and `coupled_zsre` and their card into a folder.
 
     Args:
         out: The folder; make it under a temporary name when other programs read it.
         facts, claims: Where names, claims and links come from.
         cases: CounterFact (or SEESAW-CF) and zsRE records.
+        source: Identity of the source of the facts, for the card.
+        version: "major.minor.patch".
 
     Returns:
         What was counted: rows per config, and edits without couple per reason.
@@ -172,10 +181,11 @@ def build_coupled(out: str | os.PathLike[str], facts: Facts, claims: Claims, cas
         counts[config] = len(rows)
         configs[config] = about_coupled(len(rows))
     body = _BODY.format(
+        source=source,
         columns=columns_section({name: COUPLED_SCHEMAS[name] for name in configs}),
         counts=markdown(["Rows", "Number"], counts.items()),
     )
-    write_card(out, configs, body=body, metadata=_METADATA)
+    write_card(out, configs, body=body, metadata=_METADATA, version=version)
     return counts
 
 
@@ -183,8 +193,9 @@ _METADATA = {"license": "mit", "language": ["en"], "pretty_name": "Coupled Entit
 _BODY = """# Coupled Entity Prompts
 
 For every edit an entity that is closely related to its subject and to what was true before, the facts that a source
-records about both, and two prompts. Made by `seesaw-cf build --coupled`, after the paper on long-form evaluation of
-model editing (LEME, section 3.1 and Appendix A).
+records about both, and two prompts. Made by `seesaw-cf build --coupled-only`, after the paper on long-form evaluation
+of model editing (LEME, section 3.1 and Appendix A). The source is `{source}`; `build.json` has the digests of the files
+of edits.
 
 {columns}
 

@@ -16,7 +16,6 @@ from seesaw_cf.base.types import Case, JsonObject
 from seesaw_cf.builder_scripts.dataset.build import (
     CONFIGS,
     About,
-    Edits,
     build,
     build_coupled,
     choose_edits,
@@ -24,7 +23,7 @@ from seesaw_cf.builder_scripts.dataset.build import (
     query_bounds,
 )
 from seesaw_cf.builder_scripts.dataset.statistics import markdown
-from seesaw_cf.builder_scripts.make.coupled import coupled_bounds
+from seesaw_cf.builder_scripts.make.coupled import COUPLED_SCHEMAS, coupled_bounds
 from seesaw_cf.builder_scripts.make.seeds import read_seeds
 from seesaw_cf.builder_scripts.options import BuildOptions, paper
 from seesaw_cf.builder_scripts.sample.build import EMBEDDED, EmbeddedSample
@@ -119,9 +118,9 @@ def _build(args: argparse.Namespace, source: Source, facts: Facts, seeds: Sequen
             couples |= from_files
         edits = choose_edits(facts, seeds)
         edits = dataclasses.replace(edits, skipped={**edits.skipped, **skipped})
-        about = dataclasses.replace(sample.about if sample else About(_WORDS), version=args.version)
+        about = _about(args)
         statistics = build(folder, facts, edits, about, couples)
-        facts_of_build = _manifest(args, facts, source, edits) | _date(about, source)
+        facts_of_build = _manifest(args, facts, source, edits.skipped) | _date(about, source)
         dump_json(folder / "build.json", facts_of_build, sort_keys=True)
     say(statistics.cross_subject())
     say("\n" + statistics.cross_property() + "\n")
@@ -133,9 +132,19 @@ def _build(args: argparse.Namespace, source: Source, facts: Facts, seeds: Sequen
 
 
 def _couple(args: argparse.Namespace, source: Source, facts: Facts) -> None:
+    about = _about(args)
     with atomic_folder(args.out) as folder:
-        counts = build_coupled(folder, facts, Claims(source, facts), read_seeds(args.coupled))
+        claims = Claims(source, facts)
+        counts = build_coupled(folder, facts, claims, read_seeds(args.coupled), source.identity, about.version)
+        skipped = {reason: number for reason, number in counts.items() if reason not in COUPLED_SCHEMAS}
+        facts_of_build = _manifest(args, facts, source, skipped) | _date(about, source)
+        dump_json(folder / "build.json", facts_of_build, sort_keys=True)
     say(markdown(["Coupled Entity Prompts", "Number"], counts.items()))
+
+
+def _about(args: argparse.Namespace) -> About:
+    sample = _embedded(args)
+    return dataclasses.replace(sample.about if sample else About(_WORDS), version=args.version)
 
 
 def _embedded(args: argparse.Namespace) -> EmbeddedSample | None:
@@ -172,7 +181,7 @@ def _date(about: About, source: Source) -> dict[str, str]:
     return {"date": day} if day else {}
 
 
-def _manifest(args: argparse.Namespace, facts: Facts, source: Source, edits: Edits) -> JsonObject:
+def _manifest(args: argparse.Namespace, facts: Facts, source: Source, skipped: Mapping[str, int]) -> JsonObject:
     """Return what made the folder; nothing in it depends on when or where it was made."""
     return {
         "made_by": f"seesaw_cf {__version__}",
@@ -182,5 +191,5 @@ def _manifest(args: argparse.Namespace, facts: Facts, source: Source, edits: Edi
         "edit_files": {
             path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in (*args.edits, *args.coupled)
         },
-        "skipped": dict(sorted(edits.skipped.items())),
+        "skipped": dict(sorted(skipped.items())),
     }

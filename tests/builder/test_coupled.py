@@ -225,7 +225,12 @@ def test_the_config_is_written_described_and_the_same_each_time(tmp_path: Path) 
         options = {"--source": "world.ttl", "--cache": "cache", "--out": out}
         words = [word for name, file in options.items() for word in (name, str(tmp_path / file))]
         records = [str(tmp_path / file) for file in ("counterfact.json", "zsre.json")]
-        assert main(["build", *words, "--coupled", *records, "--coupled-only"]) == 0
+        assert main(["build", *words, "--coupled", *records, "--coupled-only", "--version", "2.0.0"]) == 0
+    made = json.loads((tmp_path / "one" / "build.json").read_text(encoding="utf-8"))
+    assert made["source"].startswith("store:sha256:")
+    card = (tmp_path / "one" / "README.md").read_text(encoding="utf-8")
+    assert f"The source is `{made['source']}`" in card
+    assert "version: 2.0.0" in card
     files = sorted(path.relative_to(tmp_path / "one") for path in (tmp_path / "one").rglob("*") if path.is_file())
     assert all((tmp_path / "one" / file).read_bytes() == (tmp_path / "two" / file).read_bytes() for file in files)
     (row,) = load_dataset(str(tmp_path / "one"), "coupled_counterfact", split="test", cache_dir=str(tmp_path / "hf"))
@@ -254,4 +259,4 @@ def test_nothing_coupled_at_all_is_an_error(tmp_path: Path) -> None:
     source = StoreSource([tmp_path / "world.ttl"])
     facts = Facts(source, BuildOptions())
     with pytest.raises(RecordError, match=r"no coupled edits: of 1 records none has a related entity"):
-        build_coupled(tmp_path / "out", facts, Claims(source, facts), cases(tmp_path, COUNTERFACT))
+        build_coupled(tmp_path / "out", facts, Claims(source, facts), cases(tmp_path, COUNTERFACT), "here")
