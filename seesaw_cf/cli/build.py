@@ -188,8 +188,10 @@ def _manifest(args: argparse.Namespace, facts: Facts, source: Source, skipped: M
         "source": source.identity,
         "options": dataclasses.asdict(facts.options),
         "drawn": {id: dict(sorted(ways.items())) for id, ways in facts.draws.ways.items()},
-        "edit_files": {
-            path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in (*args.edits, *args.coupled)
-        },
+        "edit_files": [
+            {"option": f"--{option}", "name": path.name, "sha256": hashlib.sha256(path.read_bytes()).hexdigest()}
+            for option in ("edits", "coupled")
+            for path in getattr(args, option)
+        ],
         "skipped": dict(sorted(skipped.items())),
     }

@@ -207,6 +207,20 @@ def test_dry_run_counts_the_queries_of_couples(tmp_path: Path, capsys: pytest.Ca
     assert 0 < asked <= sum(coupled_bounds(read_seeds([records])).values())
 
 
+def test_every_file_of_edits_has_its_digest(tmp_path: Path) -> None:
+    (tmp_path / "world.ttl").write_text(WORLD, encoding="utf-8")
+    files = [tmp_path / name / "records.json" for name in ("one", "two")]
+    for number, file in enumerate(files):
+        file.parent.mkdir()
+        file.write_text(json.dumps([COUNTERFACT | {"case_id": number}]), encoding="utf-8")
+    options = {"--source": "world.ttl", "--cache": "cache", "--out": "out"}
+    words = [word for name, file in options.items() for word in (name, str(tmp_path / file))]
+    assert main(["build", *words, "--coupled", *map(str, files), "--coupled-only"]) == 0
+    made = json.loads((tmp_path / "out" / "build.json").read_text(encoding="utf-8"))
+    assert [row["name"] for row in made["edit_files"]] == ["records.json", "records.json"]
+    assert len({row["sha256"] for row in made["edit_files"]}) == 2
+
+
 def test_ties_have_a_fixed_order(run: Callable[..., tuple[list[Coupled], dict[str, int]]]) -> None:
     """Without the field, museum and France tie with one link each; the museum shares more with the tower."""
     without = WORLD.replace("wdt:P276 wd:Q2 ;", "").replace("wdt:P527 wd:Q243 ;", "")
