@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 
 from seesaw_cf.base.errors import RecordError, SeesawError, StorageError
 from seesaw_cf.base.types import Case
-from seesaw_cf.builder_scripts.dataset.card import METADATA, card_body, drawn_section, size_category
+from seesaw_cf.builder_scripts.dataset.card import METADATA, card_body, drawn_section, given_rule, size_category
 from seesaw_cf.builder_scripts.dataset.columns import columns_section
 from seesaw_cf.builder_scripts.dataset.statistics import Statistics, markdown
 from seesaw_cf.builder_scripts.make.cases import candidates, cross_subject, demographics
@@ -185,8 +185,13 @@ def build_coupled(
         columns=columns_section({name: COUPLED_SCHEMAS[name] for name in configs}),
         counts=markdown(["Rows", "Number"], counts.items()),
     )
-    write_card(out, configs, body=body, metadata=_METADATA, version=version)
+    write_card(out, configs, body=body, metadata=_METADATA | _languages(facts), version=version)
     return counts
+
+
+def _languages(facts: Facts) -> dict[str, list[str]]:
+    """Return the card's languages: that of the prompts, and that of the names."""
+    return {"language": list(dict.fromkeys(["en", facts.options.language.partition("-")[0]]))}
 
 
 _METADATA = {"license": "mit", "language": ["en"], "pretty_name": "Coupled Entity Prompts", "tags": ["model-editing"]}
@@ -388,8 +393,8 @@ def build(
         configs[name] = about_coupled(len(rows))
     for name, table in tables.items():
         write_rows(out, name, [table], table.schema)
-    drawn = drawn_section(facts.draws)
+    drawn = given_rule({edit.relation_id for edit in edits.seeds}) + drawn_section(facts.draws)
     body = card_body(counted.statistics, tables, facts.options, about.words, edits.skipped, drawn)
-    metadata = METADATA | {"size_categories": [size_category(len(chosen) + len(pairs))]}
+    metadata = METADATA | {"size_categories": [size_category(len(chosen) + len(pairs))]} | _languages(facts)
     write_card(out, configs, body=body, metadata=metadata, version=about.version)
     return counted.statistics

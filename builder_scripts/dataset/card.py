@@ -82,8 +82,8 @@ Cross-subject prompts by group and edited relation:
 
 {making} Seed {seed}. The rules of the cases:
 
-- Up to {per_gender} men and {per_gender} women, and as many people of other genders, who hold the new target: a uniform
-  sample of all holders, fixed by the seed. Up to {true_per_gender} of each who hold the old target. {both}
+- Up to {per_gender} men and {per_gender} women{others}, who hold the new target: a uniform
+  sample of all holders, fixed by the seed. {old} {both}
 - Edits of gender go both ways equally often; a new field of work is in another of the four areas, a new country or
   birth place on another continent. Subjects are half men, half women.
 - Tense follows the recorded date of death and is applied to the template, never to a name. Without a date of death,
@@ -142,6 +142,12 @@ def size_category(rows: int) -> str:
     return next((name for bound, name in bounds.items() if rows < bound), "10M<n<100M")
 
 
+def given_rule(relation_ids: Collection[str]) -> str:
+    """Return the rule of the relations whose cross-subject edits are those of files; "" for none."""
+    names = ", ".join(row.name for row in RELATIONS.values() if row.id in relation_ids)
+    return f"- In `cross_subject` the edits of {names} are not drawn: files give them.\n" if names else ""
+
+
 def drawn_section(draws: Draws) -> str:
     """Return which way people were drawn for each relation; "" for a source that finishes every query."""
     if not draws.limited:
@@ -179,6 +185,9 @@ def card_body(
     people = f"{tables['demographics'].num_rows:,}"
     names = " and ".join(f"`{name}`" for name in tables if name.startswith("coupled_"))
     coupled = f", {names} one per edit and the entity that is coupled with it (LEME, section 3.1)" if names else ""
+    grouped = (
+        "\n  For edits of gender the men and women are those with a recorded ethnic group." * options.grouped_gender
+    )
     left_out = markdown(["Records of edit files that make no edit", "Number"], sorted(skipped.items()))
     return _BODY.format(
         load=_LOCAL.format(folder=words.get("folder", "seesaw_cf")),
@@ -202,8 +211,11 @@ def card_body(
         drawn=drawn,
         seed=options.seed,
         per_gender=options.per_gender,
-        true_per_gender=options.true_per_gender,
-        both="People who hold both are left out." if options.skip_both else "People who hold both are kept.",
+        others=", and as many people of other genders" if options.other_genders else "",
+        old=f"Up to {options.true_per_gender} of each who hold the old target."
+        if options.true_per_gender
+        else "Holders of the old target are not asked about.",
+        both=f"People who hold both are {'left out' if options.skip_both else 'kept'}.{grouped}",
     )
 
 

@@ -42,7 +42,7 @@ _WORDS = {
     "intro": """SEESAW-CF rebuilt: edits of five facts about people (gender, field of work, citizenship, place of birth,
 native language), and prompts about {people} people that show whether such an edit changes what a language model
 believes about *others*, by race, geographic origin and gender.""",
-    "making": """Facts are what the source below recorded at the time of the build; `build.json` holds the rules, the
+    "making": """Facts are what {source} recorded at the time of the build; `build.json` holds the rules, the
 source and the digests of the files of edits, with which `seesaw-cf build` makes the same folder again.""",
     "limits": """The source records more about some people than about others: men, Europeans and North Americans, and
 people whom Wikipedia knows. Who is missing from it is missing here. Ethnic groups are recorded for few people.""",
@@ -118,7 +118,7 @@ def _build(args: argparse.Namespace, source: Source, facts: Facts, seeds: Sequen
             couples |= from_files
         edits = choose_edits(facts, seeds)
         edits = dataclasses.replace(edits, skipped={**edits.skipped, **skipped})
-        about = _about(args)
+        about = _about(args, source)
         statistics = build(folder, facts, edits, about, couples)
         facts_of_build = _manifest(args, facts, source, edits.skipped) | _date(about, source)
         dump_json(folder / "build.json", facts_of_build, sort_keys=True)
@@ -132,7 +132,7 @@ def _build(args: argparse.Namespace, source: Source, facts: Facts, seeds: Sequen
 
 
 def _couple(args: argparse.Namespace, source: Source, facts: Facts) -> None:
-    about = _about(args)
+    about = _about(args, source)
     with atomic_folder(args.out) as folder:
         claims = Claims(source, facts)
         counts = build_coupled(folder, facts, claims, read_seeds(args.coupled), source.identity, about.version)
@@ -142,9 +142,14 @@ def _couple(args: argparse.Namespace, source: Source, facts: Facts) -> None:
     say(markdown(["Coupled Entity Prompts", "Number"], counts.items()))
 
 
-def _about(args: argparse.Namespace) -> About:
+def _about(args: argparse.Namespace, source: Source) -> About:
+    """Return the card's words; how a sample was made holds for a build by its own rules alone."""
     sample = _embedded(args)
-    return dataclasses.replace(sample.about if sample else About(_WORDS), version=args.version)
+    about = sample.about if sample else About(_WORDS)
+    if sample is None or _options(args) != sample.options or args.edits or args.coupled:
+        name = f"`{args.source[0] if sample else source.identity}`"
+        about = dataclasses.replace(about, words={**about.words, "making": _WORDS["making"].replace("{source}", name)})
+    return dataclasses.replace(about, version=args.version)
 
 
 def _embedded(args: argparse.Namespace) -> EmbeddedSample | None:

@@ -80,7 +80,9 @@ def test_given_edits_keep_their_numbers_words_and_targets(world: Path, edits_fil
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [100_002, 200_001])
-def test_numbers_of_given_edits_are_never_given_again(world: Path, edits_file: Path, tmp_path: Path, number: int) -> None:
+def test_numbers_of_given_edits_are_never_given_again(
+    world: Path, edits_file: Path, tmp_path: Path, number: int
+) -> None:
     seeds = [replace(case, case_id=number) for case in read_seeds([edits_file]) if case.case_id == 7]
     out = make(tmp_path / "out", StoreSource([world]), seeds=seeds)
     both = [case.case_id for name in ("cross_subject", "cross_property") for case in read_cases(out / "data" / name)]
@@ -251,6 +253,37 @@ def test_command_reproduces_the_embedded_bytes(tmp_path: Path, capsys: pytest.Ca
     assert json.loads(built.pop("build.json"))["options"]["seed"] == 0
     check_embedded(tmp_path / "out", sorted(built))
     assert "| gender (P21) |" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_the_card_says_the_source_and_the_rules_that_were_followed(edits_file: Path, tmp_path: Path) -> None:
+    def card(name: str, *words: str) -> str:
+        few = ["P21=2", "P101=2", "P27=2", "P19=2", "P103=2"]
+        command = ["build", "--source", "sample-small", "--number", *few, "--out", str(tmp_path / name), *words]
+        assert main(command) == 0
+        return " ".join((tmp_path / name / "README.md").read_text(encoding="utf-8").split())
+
+    papers, usual = card("papers", "--paper"), card("usual", "--edits", str(edits_file))
+    for text in (papers, usual):
+        assert "Facts are what `sample-small` recorded" in text
+        assert "byte by byte" not in text, "other numbers of edits make another folder"
+    assert "320 men and 320 women, who hold the new target" in papers
+    assert "Holders of the old target are not asked about. People who hold both are kept. -" in papers
+    assert "320 women, and as many people of other genders, who hold" in usual
+    assert "Up to 320 of each who hold the old target. People who hold both are left out. -" in usual
+    assert "are not drawn: files give them" not in papers
+
+
+def test_the_card_says_whose_edits_are_given_and_the_language(world: Path, edits_file: Path, tmp_path: Path) -> None:
+    out = make(tmp_path / "out", StoreSource([world]), seeds=read_seeds([edits_file]))
+    card = (out / "README.md").read_text(encoding="utf-8")
+    assert "- In `cross_subject` the edits of work, language are not drawn: files give them.\n" in card
+    assert "For edits of gender the men and women are those with a recorded ethnic group." in card
+    assert "language:\n- en\nlicense" in card
+    text = world.read_text(encoding="utf-8").replace("@en .", "@de-at .")
+    (tmp_path / "german.nt").write_text(text, encoding="utf-8")
+    other = make(tmp_path / "other", StoreSource([tmp_path / "german.nt"]), replace(FEW, language="de-at"))
+    assert "language:\n- en\n- de\nlicense" in (other / "README.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.slow
