@@ -315,7 +315,8 @@ def _demographic(person: RecordedPerson, names: Mapping[str, str], origins: Mapp
         column: [{"str": names.get(value), "id": value} for value in person.holds(property_id)]
         for column, property_id in PROPERTIES.items()
     }
-    own = () if person.id.startswith(OWN) else (f"https://www.wikidata.org/wiki/{person.id}",)
+    page = f"https://www.wikidata.org/wiki/{person.id}" if person.id.startswith("Q") else person.id
+    own = () if person.id.startswith(OWN) else (page,)
     return values | {
         "id": person.id,
         "label": person.entity.label,

@@ -199,6 +199,8 @@ def test_demographics_are_sorted_by_name_and_say_where_they_are_from(small: Call
     rows = demographics(facts, people).to_pylist()
     assert [row["label"] for row in rows] == ["Ann", "Bea", "Zoe"]
     assert [row["provenance"] for row in rows] == [[], *([f"https://www.wikidata.org/wiki/Q{n}"] for n in (2, 1))]
+    (ann,) = small('<http://example.org/ann> rdfs:label "Ann"@en .').people(["http://example.org/ann"])
+    assert demographics(facts, [ann])["provenance"].to_pylist() == [["http://example.org/ann"]], "no page of Wikidata"
     assert rows[1]["sex_or_gender"] == [{"str": "female", "id": FEMALE}]
     assert rows[2]["citizenship"] == [{"str": None, "id": "Q9999"}], "a value without a name is kept by its number"
     assert demographics(facts, []).num_rows == 0
