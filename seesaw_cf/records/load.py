@@ -10,6 +10,7 @@ from seesaw_cf.base.checks import check_path, one_of
 from seesaw_cf.base.errors import RecordError, StorageError
 from seesaw_cf.base.types import Case
 from seesaw_cf.records.arrow import read_cases, table_to_cases
+from seesaw_cf.records.checks import check_unique
 from seesaw_cf.records.readers import PLUGINS, read_with
 from seesaw_cf.records.sample import SAMPLES, configs, path
 
@@ -87,22 +88,27 @@ def _config_place(folder: Path, config: str) -> Path:
 
 def _from_hub(source: str, config: str) -> tuple[list[Case], str]:
     from datasets import concatenate_datasets, load_dataset_builder
-    from datasets.exceptions import DatasetNotFoundError
+    from datasets.exceptions import DatasetGenerationError, DatasetNotFoundError
 
     try:
         builder = load_dataset_builder(source, config)
         builder.download_and_prepare()
-        splits = builder.as_dataset()
+        table = concatenate_datasets(list(builder.as_dataset().values())).data.table
     except (DatasetNotFoundError, ConnectionError, FileNotFoundError) as error:
         raise StorageError(
             f"{source!r} is neither {', '.join(map(repr, SAMPLES))}, a file or folder here, nor a data set the "
             f"Hub answers for ({type(error).__name__}: {error}). Check the name, the network and your access. "
             "`seesaw-cf cache` makes load_dataset('seesaw_cf', CONFIG) answer with the sample, from any folder."
         ) from error
+    except DatasetGenerationError as error:
+        raise RecordError(
+            f"{source!r}: the files of config {config!r} are not one table ({type(error.__cause__).__name__}). Give "
+            "every split the same columns and at least one row."
+        ) from error
     except ValueError as error:
         raise RecordError(f"{source!r}: {error}") from error
-    table = concatenate_datasets(list(splits.values())).data.table
-    return table_to_cases(table), str(builder.hash or "")  # the hash of a data set without a script is its commit
+    cases = check_unique(table_to_cases(table), Path(source))
+    return cases, str(builder.hash or "")  # the hash of a data set without a script is its commit
 
 
 # What records of EasyEdit, KnowEdit and zsRE ask besides the edit: its consequences, and what it must not touch.

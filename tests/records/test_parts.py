@@ -9,6 +9,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
@@ -297,6 +298,31 @@ def test_rows_for_long_texts_are_edits_with_their_paraphrases() -> None:
     assert not any(case.attribute_prompts or case.candidates for case in cases)
     with pytest.raises(RecordError, match=r"columns \['paraphrase_prompts'\] are missing"):
         table_to_cases(table.drop_columns("paraphrase_prompts"))
+
+
+@pytest.mark.parametrize(
+    ("second", "message"),
+    [
+        (slice(0, 1), "org/cases: record 2: case_id 1 was used before"),
+        (slice(0, 0), "'org/cases': the files of config 'default' are not one table"),
+        (None, r"not one table \(CastError\). Give every split the same columns"),
+    ],
+)
+def test_every_split_of_the_hub_is_read_and_checked(
+    second: slice | None, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import datasets
+
+    load = datasets.load_dataset_builder
+    table = pq.read_table(path("sample-small") / "data" / "cross_subject").slice(0, 2)
+    other = pa.table({"text": ["a"]}) if second is None else table.slice(second.start, second.stop)
+    (tmp_path / "data").mkdir()
+    for split, rows in (("train", table), ("test", other)):
+        pq.write_table(rows, tmp_path / "data" / f"{split}.parquet")
+    cached = {"cache_dir": str(tmp_path / "cache")}
+    monkeypatch.setattr(datasets, "load_dataset_builder", lambda *_: load(str(tmp_path), "default", **cached))
+    with pytest.raises(RecordError, match=message):
+        load_cases("org/cases", "default")
 
 
 def test_what_is_nowhere_is_said_to_be_nowhere() -> None:
