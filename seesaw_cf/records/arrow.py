@@ -138,6 +138,8 @@ def _misfit(rows: Sequence[Case], error: Exception) -> RecordError:
 def _values(column: pa.Array, name: str) -> list[Any]:
     """Return the inverse of `_column`; null only where `_NULLABLE` names the column."""
     if pa.types.is_list(column.type):
+        if column.null_count:
+            raise TypeError(f"{name} holds {column.null_count} nulls")
         offsets, items = column.offsets.to_pylist(), _values(column.flatten(), name)
         rows = (tuple(items[start - offsets[0] : stop - offsets[0]]) for start, stop in itertools.pairwise(offsets))
         return _unify(rows) if pa.types.is_string(column.type.value_type) else list(rows)
