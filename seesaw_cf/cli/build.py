@@ -75,7 +75,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--coupled-only", action="store_true", help="make nothing but the configs of --coupled")
     add("--paper", action="store_true", help="the published rules: nobody who holds the old value, two genders, ...")
     add("--number", nargs="+", default=[], metavar="RELATION=N", help="edits to draw, such as P27=100 gender=50")
-    add("--per-gender", type=positive, metavar="N", help="holders of a value asked about, per gender (default: 100)")
+    add(
+        "--per-gender",
+        type=positive,
+        metavar="N",
+        help="holders of the new answer asked about, per gender (default: 100)",
+    )
     seed_option(parser)
     source_options(parser)
     add("--version", default="1.0.0", help="of the dataset, major.minor.patch (default: 1.0.0)")

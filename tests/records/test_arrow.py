@@ -95,7 +95,9 @@ def test_columns_of_another_type_are_refused() -> None:
         table_to_cases(table)
 
 
-@pytest.mark.parametrize("column", ["case_id", "extra", "requested_rewrite", "record_format", "gold", "attribute_prompts"])
+@pytest.mark.parametrize(
+    "column", ["case_id", "extra", "requested_rewrite", "record_format", "gold", "attribute_prompts"]
+)
 def test_nulls_where_values_are_needed_are_refused(column: str) -> None:
     table = cases_to_table([parse_record(samples.SEESAW)])
     position = CASES.get_field_index(column)
