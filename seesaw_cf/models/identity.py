@@ -45,6 +45,21 @@ def identity(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> Json
     }
 
 
+def model_facts(
+    name: str, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, revision: str | None, dtype: str
+) -> JsonObject:
+    """Return what a manifest records of a model: `id`, `revision` (or the commit it has), `dtype`, and its `identity`.
+
+    Args:
+        name: What the model was called.
+        model, tokenizer: The loaded model.
+        revision, dtype: What was asked for; of "auto" the dtype that was loaded is recorded.
+    """
+    commit = revision or getattr(model.config, "_commit_hash", None) or ""
+    held = str(model.dtype).removeprefix("torch.") if dtype == "auto" else dtype
+    return {"id": name, "revision": commit, "dtype": held, **identity(model, tokenizer)}
+
+
 def fingerprint(model: nn.Module) -> str:
     """Return one SHA-256 (hex) of weights, buffers, configuration and foreign code: what a model's logits depend on."""
     return _fingerprint(model, digest(parameter_hashes(model)))

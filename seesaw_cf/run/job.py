@@ -24,7 +24,7 @@ from seesaw_cf.base.versions import versions
 from seesaw_cf.editors.plugins import code_facts
 from seesaw_cf.models.corpus import corpus_facts
 from seesaw_cf.models.editor import Editor
-from seesaw_cf.models.identity import identity
+from seesaw_cf.models.identity import model_facts
 from seesaw_cf.models.load import load_model
 from seesaw_cf.models.trial import check_model
 from seesaw_cf.run.candidates import candidates_of
@@ -236,14 +236,8 @@ def _manifest(
     cases: Sequence[Case],
     scoring: JsonObject,
 ) -> RunManifest:
-    commit = getattr(model.config, "_commit_hash", None)
     return RunManifest(
-        model={
-            "id": job.model,
-            "revision": job.revision or commit or "",
-            "dtype": job.dtype,
-            **identity(model, tokenizer),
-        },
+        model=model_facts(job.model, model, tokenizer, job.revision, job.dtype),
         editors={name: asdict(editor.config) | code_facts(name) for name, editor in editors.items()},
         data={
             "source": job.data,

@@ -30,7 +30,7 @@ from seesaw_cf.generation.server import public_url
 from seesaw_cf.generation.types import Completion
 from seesaw_cf.models.corpus import corpus_facts, corpus_of
 from seesaw_cf.models.editor import LearnsFromCases
-from seesaw_cf.models.identity import identity
+from seesaw_cf.models.identity import model_facts
 from seesaw_cf.models.load import load_model
 from seesaw_cf.run.make_editors import make_editor, moments_facts, settings_of, with_moments, with_seed
 from seesaw_cf.run.manifest import RunManifest
@@ -190,10 +190,7 @@ def _writer(job: LemeJob, out: Path, spare: Sequence[Case], prompts: Sequence[st
     if pools.get("ike") == ():
         _log.warning(NONE_LEFT)
     facts = {
-        "id": job.model,
-        "revision": job.revision or getattr(model.config, "_commit_hash", None) or "",
-        "dtype": job.dtype,
-        **identity(model, tokenizer),
+        **model_facts(job.model, model, tokenizer, job.revision, job.dtype),
         "chat": chat,
         "editors": {
             name: asdict(editor.config) | ({"demonstrations": pool_digest(pools[name])} if name in pools else {})

@@ -17,7 +17,7 @@ from seesaw_cf.errors import RunFolderError
 from seesaw_cf.generation import HFGenerator
 from seesaw_cf.models import load_model, model_path
 from seesaw_cf.models.architectures import model_parts
-from seesaw_cf.models.identity import configuration, encoding, fingerprint, identity, tokenizer_hash
+from seesaw_cf.models.identity import configuration, encoding, fingerprint, identity, model_facts, tokenizer_hash
 from seesaw_cf.run.manifest import RunManifest, claim_folder
 from tests.scoring.models import make
 from tests.tokenizer_styles import byte_level
@@ -157,6 +157,13 @@ def test_an_earlier_call_with_padding_leaves_a_tokenizer_as_it_is() -> None:
     tokenizer.pad_token = tokenizer.bos_token
     tokenizer(["a", "a b c"], padding=True, truncation=True, max_length=2)
     assert tokenizer_hash(tokenizer) == expected
+
+
+@pytest.mark.parametrize(("asked", "recorded"), [("auto", "bfloat16"), ("tf32", "tf32")])
+def test_a_manifest_names_the_dtype_of_the_weights_where_none_was_asked_for(asked: str, recorded: str) -> None:
+    model = make("llama").to(torch.bfloat16)
+    facts = model_facts("tiny", model, byte_level(bos=False), None, asked)
+    assert (facts["id"], facts["revision"], facts["dtype"]) == ("tiny", "", recorded)
 
 
 def test_a_slow_tokenizer_is_more_than_its_vocabulary(tmp_path: Path) -> None:

@@ -54,14 +54,14 @@ def local(
         DeltaMismatchError: The delta was made on another model.
     """
     from seesaw_cf.generation.hf import HFGenerator
-    from seesaw_cf.models.identity import fingerprint, identity
+    from seesaw_cf.models.identity import fingerprint, model_facts
     from seesaw_cf.models.load import load_model
     from seesaw_cf.models.weights import applied
 
     model, tokenizer = load_model(
         name, revision=revision, dtype=dtype, device=device, trust_remote_code=trust_remote_code
     )
-    facts = {"id": name, "revision": revision, "dtype": dtype, **identity(model, tokenizer)}
+    facts = model_facts(name, model, tokenizer, revision, dtype)
     generator = HFGenerator(model, tokenizer, rows=rows)
     if delta is None:
         yield generator, ModelFacts(facts)
