@@ -22,7 +22,7 @@ from seesaw_cf.base.checks import one_of
 from seesaw_cf.base.errors import EditError
 from seesaw_cf.base.types import Cloze, EditRequest, Estimate
 from seesaw_cf.editors.locate.positions import encode_text, last_token_before
-from seesaw_cf.models.architectures import Architecture, ModelParts, model_parts
+from seesaw_cf.models.architectures import ModelParts, model_parts
 from seesaw_cf.models.hooks import first_tensor, frozen, hooked, watch
 from seesaw_cf.models.trial import embedding
 from seesaw_cf.scoring.encode import encode_cloze
@@ -83,7 +83,6 @@ def trace_fact(
     tokenizer: PreTrainedTokenizerBase,
     request: EditRequest,
     options: TraceOptions | None = None,
-    row: Architecture | None = None,
 ) -> FactTrace:
     """Trace one fact.
 
@@ -92,13 +91,12 @@ def trace_fact(
         tokenizer: The model's tokenizer.
         request: The fact; `target_true` is the answer.
         options: How; the defaults when None.
-        row: The architecture, for models the table does not cover.
 
     Raises:
         PromptError: The subject is not in the prompt, or the prompt cannot be tokenised.
     """
     how = options or TraceOptions()
-    parts = model_parts(model, row)
+    parts = model_parts(model)
     ids = encode_text(tokenizer, request.text)
     subject = _subject_span(tokenizer, request)
     answer = _answer(tokenizer, request)

@@ -57,18 +57,13 @@ def _unit(rows: NDArray[np.float64]) -> NDArray[np.float64]:
     return rows / np.where(norms == 0, 1.0, norms)
 
 
-def transformers_encoder(
-    name_or_path: str, *, device: str = "cpu", max_length: int = 256, batch_size: int = 64
-) -> Encoder:
+def transformers_encoder(name_or_path: str) -> Encoder:
     """Load a sentence encoder with transformers: the mean over tokens of the last hidden states.
 
-    That is how all-MiniLM-L6-v2 and similar encoders were trained; texts are cut at `max_length` tokens, as there.
+    That is how all-MiniLM-L6-v2 and similar encoders were trained; texts are cut at 256 tokens, as there.
 
     Args:
         name_or_path: A Hub id such as "sentence-transformers/all-MiniLM-L6-v2", or a folder.
-        device: A torch device.
-        max_length: Tokens kept of each text.
-        batch_size: Texts per forward pass.
 
     Raises:
         StorageError: It cannot be loaded.
@@ -78,7 +73,7 @@ def transformers_encoder(
 
     try:
         tokenizer: Any = AutoTokenizer.from_pretrained(name_or_path)
-        model: Any = AutoModel.from_pretrained(name_or_path).eval().to(device)
+        model: Any = AutoModel.from_pretrained(name_or_path).eval()
     except (OSError, ValueError) as error:
         raise StorageError(
             f"sentence encoder {name_or_path!r} cannot be loaded ({type(error).__name__}). Give the id of a model on "
@@ -88,17 +83,12 @@ def transformers_encoder(
     def encode(texts: Sequence[str]) -> NDArray[np.float64]:
         rows = []
         with torch.inference_mode():
-            for start in range(0, len(texts), batch_size):
-                batch = tokenizer(
-                    list(texts[start : start + batch_size]),
-                    padding=True,
-                    truncation=True,
-                    max_length=max_length,
-                    return_tensors="pt",
-                ).to(device)
+            for start in range(0, len(texts), 64):
+                part = list(texts[start : start + 64])
+                batch = tokenizer(part, padding=True, truncation=True, max_length=256, return_tensors="pt")
                 mask = batch["attention_mask"][..., None].float()
                 hidden = model(**batch).last_hidden_state.float()
-                rows.append(((hidden * mask).sum(1) / mask.sum(1)).double().cpu().numpy())
+                rows.append(((hidden * mask).sum(1) / mask.sum(1)).double().numpy())
         return np.concatenate(rows)
 
     return encode

@@ -27,16 +27,16 @@ class TrainingEdit:
     unrelated: str
 
 
-def examples_from_texts(texts: Sequence[str], *, per_sentence: int = 2, seed: int = 0) -> list[TrainingEdit]:
+def examples_from_texts(texts: Sequence[str], *, seed: int = 0) -> list[TrainingEdit]:
     """Make up edits: the end of a sentence is exchanged for the end of another one that follows the same word.
 
-    "Ada was born in London." and "Lima lies in Peru." give "Ada was born in" -> "Peru". The outer prompt is the same
-    after another sentence. What must not change is, every other time, a sentence that ends like the edited one (the
-    same question about someone else, which an edit spoils most easily), else any sentence.
+    "Ada was born in London." and "Lima lies in Peru." give "Ada was born in" -> "Peru". A sentence has two such ends at
+    most. The outer prompt is the same after another sentence. What must not change is, every other time, a sentence
+    that ends like the edited one (the same question about someone else, which an edit spoils most easily), else any
+    sentence.
 
     Args:
         texts: Documents of one or more sentences.
-        per_sentence: Edits for each sentence, with different ends.
         seed: For drawing ends and sentences.
 
     Raises:
@@ -57,7 +57,7 @@ def examples_from_texts(texts: Sequence[str], *, per_sentence: int = 2, seed: in
     for number, cloze in enumerate(ends):
         near = [text for text in alike[" ".join(cloze.context.split()[-2:])] if not text.startswith(cloze.context)]
         others = sorted({end for end in by_word[cloze.context.split()[-1]] if end != cloze.target})
-        for turn, index in enumerate(rng.permutation(len(others))[:per_sentence].tolist()):
+        for turn, index in enumerate(rng.permutation(len(others))[:2].tolist()):
             pool = near if near and (number + turn) % 2 else sentences
             before = sentences[int(rng.integers(len(sentences)))]
             outer = Cloze(f"{before} {cloze.context}", others[index])

@@ -120,7 +120,7 @@ def _items(counts: pd.DataFrame) -> str:
 
 
 def _needed(model: ChangeFacts) -> Iterable[str]:
-    rows = [row for row in model.with_verdict(SCORES, "undetermined") if not row["task"].startswith(POOLED)]
+    rows = [row for row in model.with_verdict("undetermined") if not row["task"].startswith(POOLED)]
     for row in [row for row in rows if not pd.isna(row["needed"])][:_NAMED]:
         size = f"{100 * row['margin']:.3g} points" if row["is_share"] else f"{row['margin']:.3g}"
         what = f"A change of {size} of {row['metric']} in {row['task']}"

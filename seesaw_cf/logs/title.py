@@ -87,9 +87,9 @@ class ChangeFacts:
         size = (rows["value"] / rows["margin"]).abs()
         return rows_of(rows.loc[size.sort_values(ascending=False, kind="stable").index])
 
-    def with_verdict(self, family: str, words: str) -> list[Row]:
-        """Return rows of a family with these words in their verdict."""
-        rows = self.rows[(self.rows["family"] == family) & self.rows["verdict"].str.contains(words, regex=False)]
+    def with_verdict(self, words: str) -> list[Row]:
+        """Return rows of scores with these words in their verdict."""
+        rows = self.rows[(self.rows["family"] == SCORES) & self.rows["verdict"].str.contains(words, regex=False)]
         return rows_of(rows)
 
 
@@ -124,9 +124,9 @@ def title_sentences(model: ChangeFacts, several: bool) -> Iterable[str]:
 
 def _undecided(model: ChangeFacts) -> str:
     """Return what is known of the scores where none changed by more than the margin."""
-    if little := model.with_verdict(SCORES, _LITTLE):
+    if little := model.with_verdict(_LITTLE):
         return f"A change is certain and too small to matter: in {decided_text(little[0])}."
-    verdicts = [row["verdict"] for row in model.with_verdict(SCORES, "")]
+    verdicts = [row["verdict"] for row in model.with_verdict("")]
     if verdicts and all("matter" in verdict or verdict == _SAME for verdict in verdicts):
         return "No score changed by more than the margin."
     return "No change of a score is shown; these items cannot rule one out."

@@ -90,7 +90,6 @@ def write_card(
     body: str,
     metadata: Mapping[str, Any] | None = None,
     version: str = "1.0.0",
-    filename: str = "README.md",
 ) -> str:
     """Write the card of a dataset folder with shards that `write_config` wrote.
 
@@ -103,7 +102,6 @@ def write_card(
         body: Markdown below the YAML.
         metadata: More YAML keys (license, tags, pretty_name, ...).
         version: Version of the data, "major.minor.patch".
-        filename: Name of the card.
 
     Returns:
         The text written.
@@ -128,7 +126,7 @@ def write_card(
     card = DatasetCardData(**(metadata or {}), configs=entries)
     _infos(shards_of).to_dataset_card_data(card)
     text = f"---\n{card.to_yaml(line_break=chr(10)).rstrip()}\n---\n\n{body.strip()}\n"
-    write_text(Path(folder) / filename, text)
+    write_text(Path(folder) / "README.md", text)
     return text
 
 

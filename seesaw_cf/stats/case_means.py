@@ -15,7 +15,6 @@ from seesaw_cf.base.types import Estimate, JsonObject
 from seesaw_cf.stats import adjust, case_weights, clustered_mean, clustered_share
 from seesaw_cf.stats.bootstrap import Floats
 from seesaw_cf.stats.clustered import MIN_EFFECTIVE
-from seesaw_cf.stats.multiple import Correction
 
 
 class CaseMean(TypedDict):
@@ -49,14 +48,13 @@ class CaseDifference(CaseMean):
     n_second: int
 
 
-def with_adjusted(rows: Sequence[Mapping[str, object]], correction: Correction = "holm") -> list[JsonObject]:
-    """Add `p_adjusted` to rows that are one family of tests.
+def with_adjusted(rows: Sequence[Mapping[str, object]]) -> list[JsonObject]:
+    """Add `p_adjusted`, by Holm, to rows that are one family of tests.
 
     Args:
         rows: Each with `p`, NaN where nothing was tested.
-        correction: See `seesaw_cf.stats.adjust`.
     """
-    adjusted = adjust([cast(float, row["p"]) for row in rows], correction)
+    adjusted = adjust([cast(float, row["p"]) for row in rows])
     return [{**row, "p_adjusted": float(p)} for row, p in zip(rows, adjusted, strict=True)]
 
 

@@ -48,88 +48,80 @@ def mcnemar(lost: int, gained: int) -> float:
     return float(stats.binomtest(gained, lost + gained, 0.5).pvalue) if lost + gained else 1.0
 
 
-def paired_change(
-    pre: NDArray[np.bool_], post: NDArray[np.bool_], n: float, level: float = LEVEL
-) -> tuple[float, float]:
+def paired_change(pre: NDArray[np.bool_], post: NDArray[np.bool_], n: float) -> tuple[float, float]:
     """Return an interval of a share's change, after minus before, in the same cases; it exists where nothing changed.
 
     Args:
         pre, post: (cases,) whether the answer was right.
         n: Effective number of independent cases; the number of cases where all are independent.
-        level: Confidence level.
 
     Source: Newcombe (1998), Statistics in Medicine 17, 2635-2650, method 10 (square-and-add Wilson intervals with the
         correlation of the two answers).
     """
     check_rows("paired change", pre=pre, post=post)
     number("paired change: n", n, 0, ends=False)
-    number("paired change: level", level, 0, 1, ends=False)
     always, lost, gained, neither = (float((a & b).sum()) for a in (pre, ~pre) for b in (post, ~post))
     table = (always + lost) * (gained + neither) * (always + gained) * (lost + neither)
     product = always * neither - lost * gained
     corrected = product if product < 0 else max(0.0, product - pre.size / 2)
     phi = corrected / table**0.5 if table else 0.0
-    (after, down, up), (before, low, high) = (_wilson(float(side.mean()), n, level) for side in (post, pre))
+    (after, down, up), (before, low, high) = (_wilson(float(side.mean()), n) for side in (post, pre))
     change = after - before
     below = (after - down) ** 2 - 2 * phi * (after - down) * (high - before) + (high - before) ** 2
     above = (before - low) ** 2 - 2 * phi * (before - low) * (up - after) + (up - after) ** 2
     return change - max(0.0, below) ** 0.5, change + max(0.0, above) ** 0.5
 
 
-def agreeing(low: float, high: float, p: float, level: float = LEVEL) -> tuple[float, float, float]:
-    """Return an interval and the p of another test of 0 so that the interval excludes 0 exactly where p < 1 - level.
+def agreeing(low: float, high: float, p: float) -> tuple[float, float, float]:
+    """Return an interval and the p of another test of 0 so that the interval excludes 0 exactly where p < 0.05.
 
-    Both must reject: the interval reaches 0 where the test does not, and p is at least 1 - level where it holds 0.
+    Both must reject: the interval reaches 0 where the test does not, and p is at least 0.05 where it holds 0.
     """
-    if p >= 1 - level:
+    if p >= 1 - LEVEL:
         low, high = min(low, 0.0), max(high, 0.0)
-    return low, high, max(p, 1 - level) if low <= 0 <= high else p
+    return low, high, max(p, 1 - LEVEL) if low <= 0 <= high else p
 
 
-def _wilson(value: float, n: float, level: float) -> tuple[float, float, float]:
-    z = float(stats.norm.ppf((1 + level) / 2))
+def _wilson(value: float, n: float) -> tuple[float, float, float]:
+    z = float(stats.norm.ppf((1 + LEVEL) / 2))
     centre, half = (value + z * z / (2 * n)), z * (value * (1 - value) / n + z * z / (4 * n * n)) ** 0.5
     return value, (centre - half) / (1 + z * z / n), (centre + half) / (1 + z * z / n)
 
 
-def share_interval(value: float, n: float, level: float = LEVEL) -> tuple[float, float]:
+def share_interval(value: float, n: float) -> tuple[float, float]:
     """Return the interval of a share of `n` independent cases; it always has a width.
 
     Args:
         value: The share, 0..1.
         n: Effective number of cases, which need not be whole.
-        level: Confidence level.
 
     Raises:
         RecordError: A share outside 0..1.
 
-    Source: Wilson (1927); no end is nearer than the exact one-sided bound at `level` (Clopper and Pearson 1934).
+    Source: Wilson (1927); no end is nearer than the exact one-sided 95 % bound (Clopper and Pearson 1934).
     Deviates: the bound mends coverage near 0 and 1 (.90 for 18 cases at .97), as Brown, Cai and DasGupta (2001) do.
     """
     if not -1e-9 < value < 1 + 1e-9 and not math.isnan(value):
         raise RecordError(f"share interval: value is {value}, expected a share, 0 to 1.")
-    _, low, high = _wilson(value, n, level)
+    _, low, high = _wilson(value, n)
     yes, no = n * value, n * (1 - value)
-    exact_low = stats.beta.ppf(1 - level, yes, no + 1) if yes > 0 else 0.0
-    exact_high = stats.beta.ppf(level, yes + 1, no) if no > 0 else 1.0
+    exact_low = stats.beta.ppf(1 - LEVEL, yes, no + 1) if yes > 0 else 0.0
+    exact_high = stats.beta.ppf(LEVEL, yes + 1, no) if no > 0 else 1.0
     return max(0.0, min(low, float(exact_low))), min(1.0, max(high, float(exact_high)))
 
 
-def proportion(successes: int, n: int, level: float = LEVEL) -> Estimate:
+def proportion(successes: int, n: int) -> Estimate:
     """Return the proportion of independent cases with `share_interval`; NaN when n is 0."""
     whole("proportion: n", n)
     whole("proportion: successes", successes, 0, n)
-    number("proportion: level", level, 0, 1, ends=False)
     if n == 0:
         return Estimate(float("nan"), method="no case")
     value = successes / n
     error = (value * (1 - value) / n) ** 0.5
-    return Estimate(value, *share_interval(value, n, level), error, n=n, method=f"Wilson score interval, {level:.0%}")
+    return Estimate(value, *share_interval(value, n), error, n=n, method=f"Wilson score interval, {LEVEL:.0%}")
 
 
-def clustered_share(
-    values: Floats, weights: Floats, cluster: NDArray[np.intp], *, level: float = LEVEL, fewest: float = 0
-) -> Estimate:
+def clustered_share(values: Floats, weights: Floats, cluster: NDArray[np.intp], *, fewest: float = 0) -> Estimate:
     """Return a share of clustered cases with `share_interval`, worth as many cases as their clusters allow.
 
     Each cluster counts as one case until its own values show more: the variance is that of the cluster means and of
@@ -139,7 +131,6 @@ def clustered_share(
         values: (n,) shares, 0..1.
         weights: (n,) weights that add up to 1; all 0 without values.
         cluster: (n,) cluster codes.
-        level: Confidence level.
         fewest: Refuse an interval of fewer effective clusters than this.
 
     Source: Korn and Graubard (1998), effective sample size; Agresti and Coull (1998), the clusters added.
@@ -155,12 +146,12 @@ def clustered_share(
     mass = np.bincount(code, weights[used])
     means = np.clip(np.bincount(code, weights[used] * values[used]) / mass, 0, 1)
     value = float(np.clip(weights[used] @ values[used], least, most))
-    clusters, added = float(1 / (mass @ mass)), float(stats.norm.ppf((1 + level) / 2)) ** 2
+    clusters, added = float(1 / (mass @ mass)), float(stats.norm.ppf((1 + LEVEL) / 2)) ** 2
     centre = (clusters * value + added / 2) / (clusters + added)
     spread = clusters**2 * (mass**2 @ (means - centre) ** 2) + added * (centre**2 + (1 - centre) ** 2) / 2
     n = min(float(used.sum()), float(clusters * (clusters + added) * centre * (1 - centre) / spread))
     error = float(mass**2 @ (means - value) ** 2) ** 0.5
-    ends, note = share_interval(value, n, level), ""
+    ends, note = share_interval(value, n), ""
     if clusters < fewest - 1e-6:
         ends, note = (float("nan"), float("nan")), too_few({"case": [("", mass.size, clusters)]})
     return Estimate(
@@ -170,7 +161,7 @@ def clustered_share(
         n=int(used.sum()),
         clusters={"case": mass.size},
         effective={"case": n},
-        method=f"Wilson score interval of effective cases, {level:.0%}",
+        method=f"Wilson score interval of effective cases, {LEVEL:.0%}",
         note=note,
     )
 

@@ -52,7 +52,7 @@ def passages(
     return pa.Table.from_pylist(rows, PASSAGES)
 
 
-def sample(main: str = MAIN, related: str = RELATED, case_id: int = 1, **options: bool) -> SurveySample:
+def sample(main: str = MAIN, related: str = RELATED, case_id: int = 1) -> SurveySample:
     """One sample."""
     records = [record(case_id)]
-    return survey_samples(passages(records, main, related), records, **options)[0]
+    return survey_samples(passages(records, main, related), records)[0]

@@ -103,22 +103,21 @@ def with_evidence(pairs: Sequence[Pair], chances: Floats, alone: Callable[[Seque
     return judgements
 
 
-def annotate(pairs: Sequence[ClaimPair], annotator: Annotator, *, any_language: bool = False) -> pa.Table:
+def annotate(pairs: Sequence[ClaimPair], annotator: Annotator) -> pa.Table:
     """Annotate pairs.
 
     Args:
         pairs: From `claim_pairs`.
         annotator: Who classifies; equal (premise, claim) are asked once.
-        any_language: Annotate passages also in other languages; else they get a status.
 
     Returns:
-        `tables.ANNOTATIONS`, one row per pair in order. Rows without status "ok" have no label; passages that the
-        annotator was trained on are such rows.
+        `tables.ANNOTATIONS`, one row per pair in order. Rows without status "ok" have no label; passages in
+        another language, and those that the annotator was trained on, are such rows.
 
     Source: LEME, section 3.3.
     """
     learned, premises = learned_of(annotator), {pair.premise for pair in pairs}
-    reasons = {text: _left_out(text, learned, any_language) for text in premises}
+    reasons = {text: _left_out(text, learned) for text in premises}
     statuses = [reasons[pair.premise] if pair.status == "ok" else pair.status for pair in pairs]
     questions = list(dict.fromkeys((p.premise, p.claim) for p, status in zip(pairs, statuses) if status == "ok"))
     judgements = dict(zip(questions, annotator.classify(questions), strict=True))
@@ -133,11 +132,11 @@ def annotate(pairs: Sequence[ClaimPair], annotator: Annotator, *, any_language: 
     return pa.Table.from_pylist(rows, schema=ANNOTATIONS)
 
 
-def _left_out(premise: str, learned: frozenset[str], any_language: bool) -> str:
+def _left_out(premise: str, learned: frozenset[str]) -> str:
     """Return why a passage is not annotated; "ok" when it is."""
     if digest(premise) in learned:
         return LEFT_OUT
-    why = "" if any_language else foreign(premise)
+    why = foreign(premise)
     return f"the passage is not English: {why}" if why else "ok"
 
 

@@ -78,7 +78,7 @@ class Rounds:
 
     def guide(self, request: Request, rater: str) -> Response:
         """Return what is asked."""
-        return HTMLResponse(guide_page(self._store.study, "/"))
+        return HTMLResponse(guide_page(self._store.study))
 
     def task(self, request: Request, rater: str) -> Response:
         """Return one item with its form."""

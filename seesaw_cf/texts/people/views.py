@@ -60,13 +60,13 @@ def _paragraphs(text: str) -> list[str]:
     return [part.strip() for part in joined if part.strip()]
 
 
-def guide_page(study: RatingStudy, onward: str) -> str:
+def guide_page(study: RatingStudy) -> str:
     """Return what is asked, what counts, and the examples."""
     help = [question for question in study.questions if question.help]
     examples = KINDS[study.kind].examples
     keys = [f"With a keyboard: {KINDS[study.kind].keys}"] if KINDS[study.kind].keys else []
     parts = [*study.task, *keys]
-    return words_page("What is asked", parts, help=help, examples=examples, link=onward, button="Go on")
+    return words_page("What is asked", parts, help=help, examples=examples, link="/", button="Go on")
 
 
 def status_page(study: RatingStudy, statuses: Sequence[RaterStatus]) -> str:

@@ -133,15 +133,12 @@ class Rater(Protocol):
         """Return one rating per question, in order."""
 
 
-def survey_samples(
-    passages: pa.Table, records: Sequence[LongformRecord], *, any_language: bool = False
-) -> list[SurveySample]:
+def survey_samples(passages: pa.Table, records: Sequence[LongformRecord]) -> list[SurveySample]:
     """Put subject and related passages of the same text together with the facts of their record.
 
     Args:
         passages: `tables.PASSAGES`; other kinds of passages are left out.
         records: Rows of a `coupled_*` config.
-        any_language: Rate passages even if they do not read like English.
 
     Returns:
         One sample for each (editor, case, phase, sample, prompt), in the table's order.
@@ -161,18 +158,16 @@ def survey_samples(
         if row["passage"] in texts.setdefault(place, {}):
             raise RecordError(f"passages: two {row['passage']} passages of {astuple(place)}. Keep one run's passages.")
         texts[place][row["passage"]] = row
-    return [_sample(place, own, by_case[place.case_id], any_language) for place, own in texts.items()]
+    return [_sample(place, own, by_case[place.case_id]) for place, own in texts.items()]
 
 
-def _sample(
-    place: TextPlace, rows: Mapping[str, PassageRow], record: LongformRecord, any_language: bool
-) -> SurveySample:
+def _sample(place: TextPlace, rows: Mapping[str, PassageRow], record: LongformRecord) -> SurveySample:
     claims = claims_of(record, "sentence")
     texts, missing = {}, {}
     for name, passage in _PASSAGE.items():
         row = rows.get(passage)
         texts[name] = (row["text"] or "").strip() if row else ""
-        if why := _unusable(row, texts[name], any_language):
+        if why := _unusable(row, texts[name]):
             missing[name] = f"{name} passage: {why}"
     request = record["requested_rewrite"]
     return SurveySample(
@@ -191,14 +186,14 @@ def _sample(
     )
 
 
-def _unusable(row: PassageRow | None, text: str, any_language: bool) -> str:
+def _unusable(row: PassageRow | None, text: str) -> str:
     if row is None:
         return "not written"
     if row["status"] != "ok":
         return row["status"]
     if not text:
         return "empty"
-    why = "" if any_language else foreign(text)
+    why = foreign(text)
     return f"does not read like English: {why}" if why else ""
 
 
