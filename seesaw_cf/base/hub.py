@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from seesaw_cf.base.arguments import check_public
 from seesaw_cf.base.errors import RecordError, StorageError
@@ -51,6 +53,30 @@ def public_name(name: str) -> str:
         parts = cached.split("--", 2)[1:]
         name = "/".join(parts)
     return name if len(parts) <= 2 and all(NAME.fullmatch(part) for part in parts) else Path(name).name
+
+
+def download(source: str, what: str, remedy: str, **wanted: Any) -> Path:
+    """Download a repository named "ORG/NAME" or "ORG/NAME@REVISION", and return its folder.
+
+    Args:
+        source: As it was given.
+        what: What is not there, such as "no such folder, and the Hub gives no model of that id".
+        remedy: What to check where the Hub may be asked.
+        **wanted: Of `huggingface_hub.snapshot_download`.
+
+    Raises:
+        StorageError: It cannot be had.
+    """
+    from huggingface_hub import snapshot_download
+
+    name, _, revision = source.partition("@")
+    try:
+        return Path(snapshot_download(name, revision=revision or None, **wanted))
+    except Exception as error:  # a malformed id, no network, no rights, no such repository
+        offline = "HF_HUB_OFFLINE is set: unset it, or download it first" if os.environ.get("HF_HUB_OFFLINE") else ""
+        raise StorageError(
+            f"{source}: {what} ({type(error).__name__}). Check the path; {offline or remedy}."
+        ) from error
 
 
 @contextmanager

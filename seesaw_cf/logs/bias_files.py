@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Any
 
 from seesaw_cf.base.checks import shown
 from seesaw_cf.base.errors import RecordError, StorageError
+from seesaw_cf.base.hub import download
 from seesaw_cf.base.text import read_json, read_text
 
 BenchmarkRow = Mapping[str, Any]
@@ -28,24 +28,13 @@ def find_files(place: str) -> list[Path]:
     Raises:
         StorageError: There is nothing.
     """
-    folder = Path(place) if Path(place).exists() else _from_hub(place)
+    folder = Path(place)
+    if not folder.exists():
+        if place.count("/") != 1:
+            raise StorageError(f"{place}: no such file or folder, and no id on the Hub. Name the benchmark's files.")
+        what = "no such file or folder, and the Hub gives no data set of that id"
+        folder = download(place, what, "for the Hub check name, revision and network", repo_type="dataset")
     return [folder] if folder.is_file() else sorted(file for file in folder.rglob("*") if file.is_file())
-
-
-def _from_hub(place: str) -> Path:
-    if place.count("/") != 1:
-        raise StorageError(f"{place}: no such file or folder, and no id on the Hub. Name the benchmark's files.")
-    from huggingface_hub import snapshot_download
-
-    name, _, revision = place.partition("@")
-    try:
-        return Path(snapshot_download(name, repo_type="dataset", revision=revision or None))
-    except Exception as error:  # a malformed id, no network, no rights, no such repository
-        offline = "HF_HUB_OFFLINE is set: unset it, or download it first" if os.environ.get("HF_HUB_OFFLINE") else ""
-        raise StorageError(
-            f"{place}: no such file or folder, and the Hub gives no data set of that id ({type(error).__name__}). "
-            f"Check the path; {offline or 'for the Hub check name, revision and network'}."
-        ) from error
 
 
 def read_rows(file: Path, columns: Sequence[str]) -> Iterator[BenchmarkRow]:

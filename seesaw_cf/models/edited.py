@@ -6,7 +6,6 @@ Reaches the network for an id on the Hugging Face Hub only.
 from __future__ import annotations
 
 import dataclasses
-import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +15,7 @@ from transformers import AutoModelForCausalLM, PreTrainedModel, PreTrainedTokeni
 
 from seesaw_cf.base.checks import check_path
 from seesaw_cf.base.errors import DeltaMismatchError, RecordError, StorageError
+from seesaw_cf.base.hub import download
 from seesaw_cf.models.adapters import from_peft, is_low_rank
 from seesaw_cf.models.change import Change
 from seesaw_cf.models.delta_files import load_delta, save_delta
@@ -155,7 +155,9 @@ def find_edited(source: str) -> Checkpoint:
     if source.endswith(".gguf"):
         return Checkpoint(source, gguf_folder(folder, progress=False), "GGUF file")
     if not folder.exists():
-        folder = _from_hub(source)
+        what = "no such folder, and the Hub gives no model of that id"
+        remedy = "for the Hub check name, revision and network; a gated model needs `hf auth login`"
+        folder = download(source, what, remedy, allow_patterns=list(_WANTED))  # only the files that are read
     form = next((form for name, form in _FORMS.items() if (folder / name).is_file()), None)
     if form is None:
         run = "It is a run folder: name one of its deltas/EDITOR/UNIT." if (folder / "manifest.json").exists() else ""
@@ -166,21 +168,6 @@ def find_edited(source: str) -> Checkpoint:
     if form == "checkpoint" and quantisation(folder):
         form = "quantised checkpoint"
     return Checkpoint(source, folder, form)
-
-
-def _from_hub(source: str) -> Path:
-    """Download a repository of the Hub, only the files that are read, and return its folder."""
-    from huggingface_hub import snapshot_download
-
-    name, _, revision = source.partition("@")
-    try:
-        return Path(snapshot_download(name, revision=revision or None, allow_patterns=list(_WANTED)))
-    except Exception as error:  # a malformed id, no network, no rights, no such repository
-        offline = "HF_HUB_OFFLINE is set: unset it, or download it first" if os.environ.get("HF_HUB_OFFLINE") else ""
-        raise StorageError(
-            f"{source}: no such folder, and the Hub gives no model of that id ({type(error).__name__}). Check the "
-            f"path; {offline or 'for the Hub check name, revision and network; a gated model needs `hf auth login`'}."
-        ) from error
 
 
 # How each form is read.

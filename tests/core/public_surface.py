@@ -34,6 +34,7 @@ def documented() -> set[str]:
 
 # Helpers of a room, in a module that has public functions too; their callers check what they are given.
 INTERNAL = {
+    "base.hub.download",
     "effects.flaws.hits",
     "effects.flaws.mean_rating",
     "models.corpus.CorpusSpec",
