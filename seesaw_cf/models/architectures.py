@@ -36,8 +36,6 @@ class Architecture:
         norm: The norm before the head, from the root.
         head: The output embedding, from the root.
         orientation: "linear" stores weights as (out, in), "conv1d" (GPT-2) as (in, out).
-        parallel: Attention and MLP read the same input and are added together (GPT-J, GPT-NeoX, Phi, Falcon).
-        fused: Projections that hold several matrices in one, from a block.
         post_norm: A norm between the MLP's output and the residual stream, from a block; "" when there is none.
         packed: The attention takes a ready four-dimensional mask, so that rows of different edits can share one
             sequence. False is always right, only slower.
@@ -51,8 +49,6 @@ class Architecture:
     norm: str
     head: str = "lm_head"
     orientation: Literal["linear", "conv1d"] = "linear"
-    parallel: bool = False
-    fused: tuple[str, ...] = ()
     post_norm: str = ""
     packed: bool = False
     bos: bool = False
@@ -63,29 +59,16 @@ _LLAMA = Architecture("model.layers", _GATED, "mlp.down_proj", "model.norm", pac
 _SANDWICH = Architecture(
     "model.layers", _GATED, "mlp.down_proj", "model.norm", post_norm="post_feedforward_layernorm", packed=True
 )
-_QKV = ("attention.query_key_value",)
 
 ARCHITECTURES: dict[str, Architecture] = {
     "gpt2": Architecture(
-        "transformer.h",
-        ("mlp.c_fc",),
-        "mlp.c_proj",
-        "transformer.ln_f",
-        orientation="conv1d",
-        fused=("attn.c_attn",),
-        packed=True,
+        "transformer.h", ("mlp.c_fc",), "mlp.c_proj", "transformer.ln_f", orientation="conv1d", packed=True
     ),
-    "gptj": Architecture("transformer.h", ("mlp.fc_in",), "mlp.fc_out", "transformer.ln_f", parallel=True, packed=True),
+    "gptj": Architecture("transformer.h", ("mlp.fc_in",), "mlp.fc_out", "transformer.ln_f", packed=True),
     # Local attention layers read a mask of their own, by place in the sequence: rows cannot be packed.
     "gpt_neo": Architecture("transformer.h", ("mlp.c_fc",), "mlp.c_proj", "transformer.ln_f"),
     "gpt_neox": Architecture(
-        "gpt_neox.layers",
-        ("mlp.dense_h_to_4h",),
-        "mlp.dense_4h_to_h",
-        "gpt_neox.final_layer_norm",
-        parallel=True,
-        fused=_QKV,
-        packed=True,
+        "gpt_neox.layers", ("mlp.dense_h_to_4h",), "mlp.dense_4h_to_h", "gpt_neox.final_layer_norm", packed=True
     ),
     "llama": _LLAMA,
     "mistral": _LLAMA,
@@ -96,25 +79,11 @@ ARCHITECTURES: dict[str, Architecture] = {
     "gemma3_text": replace(_SANDWICH, bos=True),
     "gemma3": replace(_SANDWICH, blocks="model.language_model.layers", norm="model.language_model.norm", bos=True),
     "olmo2": _SANDWICH,
-    "phi": Architecture("model.layers", ("mlp.fc1",), "mlp.fc2", "model.final_layernorm", parallel=True, packed=True),
-    "phi3": Architecture(
-        "model.layers",
-        ("mlp.gate_up_proj",),
-        "mlp.down_proj",
-        "model.norm",
-        fused=("self_attn.qkv_proj", "mlp.gate_up_proj"),
-        packed=True,
-    ),
+    "phi": Architecture("model.layers", ("mlp.fc1",), "mlp.fc2", "model.final_layernorm", packed=True),
+    "phi3": Architecture("model.layers", ("mlp.gate_up_proj",), "mlp.down_proj", "model.norm", packed=True),
     "opt": Architecture("model.decoder.layers", ("fc1",), "fc2", "model.decoder.final_layer_norm", packed=True),
     # Falcon with ALiBi (RW models) builds its bias from a two-dimensional mask; rotary Falcon could be packed.
-    "falcon": Architecture(
-        "transformer.h",
-        ("mlp.dense_h_to_4h",),
-        "mlp.dense_4h_to_h",
-        "transformer.ln_f",
-        parallel=True,
-        fused=("self_attention.query_key_value",),
-    ),
+    "falcon": Architecture("transformer.h", ("mlp.dense_h_to_4h",), "mlp.dense_4h_to_h", "transformer.ln_f"),
 }
 
 

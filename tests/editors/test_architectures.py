@@ -45,8 +45,6 @@ def test_row_describes_the_model(kind: str) -> None:
     assert parts.weight_name(1) in dict(model.named_parameters())
     hidden = torch.randn(2, 32, generator=torch.Generator().manual_seed(0))
     assert parts.logits(hidden).shape == (2, len(tiny_tokenizer()))
-    for path in parts.row.fused:
-        assert parts.block(0).get_submodule(path) is not None
 
 
 @pytest.mark.parametrize("kind", TINY)
