@@ -119,37 +119,23 @@ def test_a_job_made_in_python_is_checked_too(field: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "message"),
+    ("option", "content", "message"),
     [
-        ("{", 'Expected an object such as {"memit": {"layers": [3, 4]}}'),
-        ('{"ft": 3}', "'ft' is 3, expected an object of settings such as"),
-        ("[1]", "got [1]. Expected an object"),
-        ('{"ft": {"stepps": 3}}', "unknown setting of FTConfig 'stepps'. Did you mean 'steps'"),
-        ('{"rome": {}}', "unknown editor of this run 'rome'"),
+        ("--editor-config", "{", 'Expected an object such as {"memit": {"layers": [3, 4]}}'),
+        ("--editor-config", '{"ft": 3}', "'ft' is 3, expected an object of settings such as"),
+        ("--editor-config", "[1]", "got [1]. Expected an object"),
+        ("--editor-config", '{"ft": {"stepps": 3}}', "unknown setting of FTConfig 'stepps'. Did you mean 'steps'"),
+        ("--editor-config", '{"rome": {}}', "unknown editor of this run 'rome'"),
+        ("--data", "[{", "cases.json"),
+        ("--data", '[{"case_id": 1}]', "requested_rewrite"),
     ],
 )
-def test_a_bad_editor_config_is_explained(
-    tmp_path: Path, words: list[str], content: str, message: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    file = tmp_path / "editors.json"
-    file.write_text(content)
-    assert main([*words, "--out", str(tmp_path / "run"), "--editor-config", str(file)]) == 1
-    assert message in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        ("[{", "cases.json"),
-        ('[{"case_id": 1}]', "requested_rewrite"),
-    ],
-)
-def test_a_bad_record_file_is_explained(
-    tmp_path: Path, words: list[str], content: str, message: str, capsys: pytest.CaptureFixture[str]
+def test_a_bad_file_is_explained(
+    tmp_path: Path, words: list[str], option: str, content: str, message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "cases.json"
     file.write_text(content)
-    assert main([*words, "--out", str(tmp_path / "run"), "--data", str(file)]) == 1
+    assert main([*words, "--out", str(tmp_path / "run"), option, str(file)]) == 1
     assert message in capsys.readouterr().err
 
 

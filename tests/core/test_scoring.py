@@ -9,11 +9,12 @@ from unittest import mock
 
 import pytest
 import torch
-from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerBase
+from transformers import LlamaForCausalLM, PreTrainedTokenizerBase
 
 from seesaw_cf.errors import PromptError
 from seesaw_cf.scoring import HFScorer, encode_cloze
 from seesaw_cf.types import Cloze
+from tests.runner import small
 from tests.tokenizer_styles import STYLES
 
 CLOZES = [
@@ -32,17 +33,7 @@ def tokenizer(request: pytest.FixtureRequest) -> PreTrainedTokenizerBase:
 
 @pytest.fixture(scope="module")
 def model() -> LlamaForCausalLM:
-    torch.manual_seed(0)
-    config = LlamaConfig(
-        vocab_size=600,
-        hidden_size=32,
-        intermediate_size=64,
-        num_hidden_layers=2,
-        num_attention_heads=2,
-        max_position_embeddings=64,
-        initializer_range=0.2,
-    )
-    return LlamaForCausalLM(config).eval()
+    return small.model(vocab_size=600, width=32)
 
 
 def _by_hand(model: LlamaForCausalLM, ids: tuple[int, ...], start: int) -> float:
@@ -157,9 +148,7 @@ def test_tokens_that_merge_across_the_boundary_are_shown() -> None:
 
 
 def test_nan_scores_are_not_averaged_away(tokenizer: PreTrainedTokenizerBase) -> None:
-    torch.manual_seed(0)
-    config = LlamaConfig(vocab_size=600, hidden_size=8, intermediate_size=8, num_hidden_layers=1, num_attention_heads=1)
-    broken = LlamaForCausalLM(config).eval()
+    broken = small.model(vocab_size=600)
     with torch.no_grad():
         broken.lm_head.weight.fill_(math.nan)
     score = HFScorer(broken, tokenizer).score([CLOZES[0]])[0]

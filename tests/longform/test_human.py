@@ -19,6 +19,7 @@ from seesaw_cf.texts.flaws.rating_sheets import SheetOptions, export_sheet
 from seesaw_cf.texts.write.pairs import PassagePair
 
 from .flaw_samples import pair
+from .training_models import write_csv
 
 Rows = list[dict[str, str]]
 
@@ -28,15 +29,8 @@ def read(path: Path) -> Rows:
         return list(csv.DictReader(file))
 
 
-def write(path: Path, rows: Rows) -> None:
-    with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, list(rows[0]))
-        writer.writeheader()
-        writer.writerows(rows)
-
-
 def fill(path: Path, label: Callable[[dict[str, str]], str], flaw: str = "religion") -> None:
-    write(path, [{**row, flaw: label(row)} for row in read(path)])
+    write_csv(path, [{**row, flaw: label(row)} for row in read(path)])
 
 
 def sheet_of(
@@ -79,7 +73,7 @@ def test_out_and_in_again_is_the_identity_in_any_order_of_rows(
     fill(sheet, label)
     rows = read(sheet)
     shuffle.shuffle(rows)
-    write(sheet, rows)
+    write_csv(sheet, rows)
     work = import_sheet(sheet, key, "A1")
     for table in (work.table, work.repeats):
         got = {row["pair_id"]: row for row in table.to_pylist()}
@@ -156,7 +150,7 @@ def test_model_text_is_never_a_formula(tmp_path: Path) -> None:
 )
 def test_edited_sheets_are_refused(tmp_path: Path, change: Callable[[Rows], Rows], message: str) -> None:
     sheet, key = sheet_of(tmp_path, [pair(1), pair(2)], duplicates=0)
-    write(sheet, change(read(sheet)))
+    write_csv(sheet, change(read(sheet)))
     with pytest.raises(RecordError, match=message):
         import_sheet(sheet, key, "A1")
 
@@ -180,14 +174,14 @@ def test_the_edit_is_shown_and_what_is_said_of_it_counts(tmp_path: Path) -> None
         item = items[row["item"]]
         return {**row, "edit_reflected": words[item["pair"]["case_id"]], "comment": f"copy {item['copy']}"}
 
-    write(sheet, [filled(row) for row in rows])
+    write_csv(sheet, [filled(row) for row in rows])
     work = import_sheet(sheet, key, "A1")
     assert [row["reflected"] for row in work.reflected.to_pylist()] == [word.strip().lower() or None for word in words]
     found = share_reflected(work.reflected)
     assert (found["n"], found["unsure"], found["not_rated"], found["comments"]) == (8, 1, 1, 10)
     assert [found[name] for name in ("value", "low", "high")] == pytest.approx([0.75, 0.4003, 0.9536], abs=1e-4)
     assert sorted(row["comment"] for row in work.reflected.to_pylist())[-1] == "copy 1 | copy 2"
-    write(sheet, [{**filled(row), "edit_reflected": "maybe"} for row in rows])
+    write_csv(sheet, [{**filled(row), "edit_reflected": "maybe"} for row in rows])
     with pytest.raises(RecordError, match="has 'maybe' for edit_reflected, expected yes, no, unsure or nothing"):
         import_sheet(sheet, key, "A1")
     with pytest.raises(
@@ -199,7 +193,7 @@ def test_the_edit_is_shown_and_what_is_said_of_it_counts(tmp_path: Path) -> None
 def test_the_same_row_twice_counts_once(tmp_path: Path) -> None:
     sheet, key = sheet_of(tmp_path, [pair(1), pair(2)], duplicates=0)
     rows = read(sheet)
-    write(sheet, [*rows, rows[0]])
+    write_csv(sheet, [*rows, rows[0]])
     work = import_sheet(sheet, key, "A1")
     assert (work.known, work.table.num_rows) == (1, 2)
 

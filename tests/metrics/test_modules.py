@@ -18,6 +18,7 @@ from huggingface_hub import metadata_load
 
 from seesaw_cf.metrics.register import METRICS
 from tests.conftest import ROOT
+from tests.metrics.test_inputs import load
 
 FOLDERS = sorted(path.name for path in (ROOT / "metrics").iterdir() if (path / "__init__.py").exists())
 SECTIONS = (
@@ -29,10 +30,6 @@ SECTIONS = (
     "Limitations and bias",
     "Citation",
 )
-
-
-def load(name: str) -> Any:
-    return evaluate.load(str(ROOT / "metrics" / name), keep_in_memory=True)
 
 
 def test_the_table_of_metrics_is_the_folder() -> None:

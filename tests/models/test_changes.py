@@ -7,6 +7,7 @@ import json
 import math
 import re
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +38,7 @@ from seesaw_cf.run.requests import Requests
 from seesaw_cf.scoring import HFScorer, make_scorer
 from seesaw_cf.types import Cloze
 from tests.runner import small
+from tests.sharing.tiny import changing
 from tests.tokenizer_styles import byte_level
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # of peft's tuners
@@ -163,12 +165,7 @@ def test_an_adapter_with_tokens_of_its_own(tmp_path: Path) -> None:
     check_law(tmp_path / "adapter", wrapped.base_model.model, tokenizer)
 
 
-def _config(**changes: Any) -> Callable[[Path], None]:
-    def change(folder: Path) -> None:
-        file = folder / "adapter_config.json"
-        file.write_text(json.dumps(json.loads(file.read_text()) | changes))
-
-    return change
+_config = partial(changing, "adapter_config.json")
 
 
 def _nan(folder: Path) -> None:
@@ -424,12 +421,7 @@ def test_null_roundings_have_the_error_of_every_weight(seed: int) -> None:
     assert not torch.equal(null.dense("a"), error)
 
 
-def _facts(**changes: Any) -> Callable[[Path], None]:
-    def change(folder: Path) -> None:
-        file = folder / "steering.json"
-        file.write_text(json.dumps(json.loads(file.read_text()) | changes))
-
-    return change
+_facts = partial(changing, "steering.json")
 
 
 def _tensor(**tensors: torch.Tensor) -> Callable[[Path], None]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from seesaw_cf.models.edited import find_edited
 from seesaw_cf.models.low_rank import compress
 from seesaw_cf.models.weights import LowRank, WeightDelta, applied
 from seesaw_cf.sharing import save_delta
-from tests.sharing.tiny import ARCHITECTURES, logits, low_rank_delta, tiny
+from tests.sharing.tiny import ARCHITECTURES, changing, logits, low_rank_delta, tiny
 from tests.tokenizer_styles import byte_level, sentencepiece_like
 
 WEIGHTS = "model.safetensors"
@@ -130,12 +131,7 @@ def test_files_of_a_bare_transformer_and_untied_copies_of_a_tied_head(tmp_path: 
         difference(folder, model)
 
 
-def _config(**changes: Any) -> Callable[[Path], None]:
-    def change(folder: Path) -> None:
-        file = folder / "config.json"
-        file.write_text(json.dumps(json.loads(file.read_text()) | changes))
-
-    return change
+_config = partial(changing, "config.json")
 
 
 def _tensors(change: Callable[[dict[str, torch.Tensor]], dict[str, torch.Tensor]]) -> Callable[[Path], None]:

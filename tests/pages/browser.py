@@ -25,7 +25,7 @@ def chromium() -> Iterator[Any]:
     if program is None:
         pytest.skip("Chromium is not installed (apt-get install chromium)")
     with sync_api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox", "--disable-dev-shm-usage"])
         yield browser
         browser.close()
 

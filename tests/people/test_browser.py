@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import signal
 import socket
 import subprocess
@@ -23,6 +22,7 @@ from seesaw_cf.texts.people.status import status_of
 from seesaw_cf.texts.people.store import StudyStore
 
 from ..conftest import ROOT
+from ..pages.browser import chromium
 from .studies import study
 
 SCREENS = ((375, 720, "light"), (1280, 900, "dark"), (1280, 900, "light"))
@@ -70,14 +70,8 @@ def free_port() -> int:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed (pip install playwright)")
-    program = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    if program is None:
-        pytest.skip("Chromium is not installed (apt-get install chromium)")
-    with api.sync_playwright() as play:
-        found = play.chromium.launch(executable_path=program, args=["--no-sandbox", "--disable-dev-shm-usage"])
+    with chromium() as found:
         yield found
-        found.close()
 
 
 class Person:

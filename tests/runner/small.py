@@ -30,12 +30,12 @@ PEOPLE = ("Ada Lovelace", "Marie Curie", "Zora Neale Hurston", "Toni Morrison", 
 PARAMETER = "model.layers.1.mlp.down_proj.weight"
 
 
-def model() -> LlamaForCausalLM:
+def model(vocab_size: int = 500, width: int = 16) -> LlamaForCausalLM:
     torch.manual_seed(0)
     config = LlamaConfig(
-        vocab_size=500,
-        hidden_size=16,
-        intermediate_size=32,
+        vocab_size=vocab_size,
+        hidden_size=width,
+        intermediate_size=2 * width,
         num_hidden_layers=2,
         num_attention_heads=2,
         max_position_embeddings=64,

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -32,6 +35,17 @@ _DECODER: dict[str, Any] = {
 }
 _GPT: dict[str, Any] = {"n_embd": 16, "n_layer": 2, "n_head": 2, "n_positions": 32, "vocab_size": VOCABULARY}
 _END: dict[str, Any] = {"bos_token_id": 0, "eos_token_id": 0}
+
+
+def changing(name: str, **changes: Any) -> Callable[[Path], None]:
+    """What changes values of a JSON file in a folder."""
+
+    def change(folder: Path) -> None:
+        facts = json.loads((folder / name).read_text())
+        (folder / name).write_text(json.dumps(facts | changes))
+
+    return change
+
 
 # architecture -> (model class, config, names of the MLP matrices that deltas below touch)
 ARCHITECTURES: dict[str, tuple[Any, Any, tuple[str, ...]]] = {
