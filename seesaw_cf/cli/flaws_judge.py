@@ -80,15 +80,15 @@ def judge(args: argparse.Namespace) -> None:
     options = JudgeOptions(args.flaws, args.seed, args.tries, sampling, wording, args.protocol)
     judged = judge_pairs(pairs, generator, options, swap=args.swap, rater=args.rater)
     tables = {"flaws": judged.table, "swapped": judged.swapped, "calls": judged.calls}
-    results = {
+    facts = {
         "model": generator.name,
         "seed": args.seed,
         "tries": args.tries,
         "temperature": args.temperature,
         "protocol": args.protocol,
         "wording": wording.facts(),
-        "counts": judged.counts,
     }
+    results = {**facts, "counts": judged.counts}
     if PROTOCOLS[args.protocol].blind:  # a judge who knows the order is asked in one order only
         results["position_bias"] = position_bias(judged.table)
         results["sign_check"] = sign_check(judged.table, judged.swapped)
@@ -104,7 +104,6 @@ def judge(args: argparse.Namespace) -> None:
     write_json(args.out / "judge.json", results)
     say(f"{judged.table.num_rows} judgements by {generator.name}: {judged.counts}")
     say(f"Tables, every reply and checks of the judge are in {args.out}. Next: seesaw-cf flaws validate.")
-    facts = {name: results[name] for name in ("model", "seed", "tries", "temperature", "protocol", "wording")}
     sections = flaw_sections(Collected({"flaws": judged.table}), [args.rater or generator.name])
     page = flaw_findings(judged.table, sections, facts)
     say(findings_report(page).write(args.out, full=args.full))

@@ -10,12 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from seesaw_cf.stats.bootstrap import Floats, check_rows
 from seesaw_cf.stats.crossing import Codes
 
-Members = NDArray[np.bool_]
 LEAST_WITHIN = 0.01
 """Share of a covariate's variance within edits that must lie within the two sides: below it they are one thing."""
 _CONSTANT = 1e-12
