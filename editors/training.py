@@ -100,10 +100,7 @@ class Method:
 
 
 def train(
-    parts: ModelParts,
-    groups: Groups,
-    method: Method,
-    config: TuningConfig,
+    parts: ModelParts, groups: Groups, method: Method, config: TuningConfig
 ) -> tuple[dict[str, Tensor], list[list[float]]]:
     """Lower, with Adam, the mean over a group's rows of the mean over target tokens of -log p, in nats.
 

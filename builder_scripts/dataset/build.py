@@ -343,11 +343,7 @@ class _Counted:
 
 
 def build(
-    out: str | os.PathLike[str],
-    facts: Facts,
-    edits: Edits,
-    about: About,
-    couples: Mapping[str, Sequence[Coupled]] = {},
+    out: str | os.PathLike[str], facts: Facts, edits: Edits, about: About, couples: Mapping[str, Sequence[Coupled]] = {}
 ) -> Statistics:
     """Write the configs and the card into a folder; the same bytes for the same answers of the source.
 

@@ -114,16 +114,12 @@ PRESETS: dict[tuple[str, str], Preset] = {
         {"layers": (5,), "steps": 25, "moment_weight": 1.0, **_MEMIT_GPT},
     ),
     ("emmet", "llama-2-7b"): Preset(
-        f"{_EASY}/EMMET/llama-7b",
-        {"layers": (5,), "steps": 25, **_VALUE_LLAMA, "moment_weight": 1e5},
+        f"{_EASY}/EMMET/llama-7b", {"layers": (5,), "steps": 25, **_VALUE_LLAMA, "moment_weight": 1e5}
     ),
     ("alphaedit", "gpt2-xl"): Preset(f"{_EASY}/AlphaEdit/gpt2-xl", {"layers": _TO_13_17, "steps": 20, **_MEMIT_GPT}),
     ("alphaedit", "gpt-j-6b"): Preset(f"{_EASY}/AlphaEdit/gpt-j-6B", {"layers": _TO_3_8, "steps": 25, **_MEMIT_GPT}),
     ("alphaedit", "llama-3-8b"): Preset(f"{_ALPHA_REPO}/AlphaEdit/Llama3-8B", {"layers": _TO_4_8, **_SLOW_LLAMA_3}),
-    ("ft", "smollm2-135m"): Preset(
-        _TRIED,
-        {"layers": (1,), **_FT_SMALL},
-    ),
+    ("ft", "smollm2-135m"): Preset(_TRIED, {"layers": (1,), **_FT_SMALL}),
     ("lora", "smollm2-135m"): Preset(_TUNED, {"layers": (1, 2, 3, 4, 5), **_LORA_SMALL}),
     ("rome", "smollm2-135m"): Preset(_RULED, {"layers": (5,), **_ROME_LLAMA}),
     ("memit", "smollm2-135m"): Preset(_RULED, {"layers": _TO_4_8, "steps": 25, **_MEMIT_LLAMA, "moment_weight": 2e3}),

@@ -40,10 +40,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
     },
     "Before a run": {
         "plan": ("seesaw_cf.cli.plan", "how many edits and people it takes to find an effect"),
-        "check-editor": (
-            "seesaw_cf.cli.check_editor",
-            "whether an editor, also your own, keeps its promises",
-        ),
+        "check-editor": ("seesaw_cf.cli.check_editor", "whether an editor, also your own, keeps its promises"),
         "check-metric": ("seesaw_cf.cli.check_metric", "whether your metric can be computed on a run"),
         "check-data": ("seesaw_cf.cli.check_data", "whether your reader of records keeps its promises"),
         "new": ("seesaw_cf.cli.new", "files of an editor, metric or reader to start from"),

@@ -31,9 +31,7 @@ def verbose_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-v", "--verbose", action="store_true", default=argparse.SUPPRESS, help=about)
 
 
-def command(
-    actions: Actions,
-) -> tuple[Callable[[argparse.ArgumentParser], None], Callable[[argparse.Namespace], None]]:
+def command(actions: Actions) -> tuple[Callable[[argparse.ArgumentParser], None], Callable[[argparse.Namespace], None]]:
     """Return `configure` and `run` of a command that has actions."""
 
     def configure(parser: argparse.ArgumentParser) -> None:

@@ -33,12 +33,7 @@ def judge_options(parser: argparse.ArgumentParser) -> None:
     passages_options(parser)
     model_options(parser, model="the judge: 'seesaw-tiny', a Hub id, a folder, or a model's name at --base-url")
     server_options(parser)
-    add(
-        "--tries",
-        type=positive,
-        default=3,
-        help="asks of a question whose reply cannot be read (default: 3)",
-    )
+    add("--tries", type=positive, default=3, help="asks of a question whose reply cannot be read (default: 3)")
     add("--temperature", type=at_least_zero, default=0.0, help="of the replies (default: 0)")
     add("--sample", type=positive, help="only this many pairs, drawn evenly over relations, as people get them")
     plan_options(parser)

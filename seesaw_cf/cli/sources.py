@@ -58,10 +58,7 @@ def source_of(
     source: Source
     if url := endpoint_url(words):
         policy = RequestPolicy(
-            contact=args.contact,
-            timeout=args.timeout,
-            silent_attempts=silent_attempts,
-            knock=min(KNOCK, args.timeout),
+            contact=args.contact, timeout=args.timeout, silent_attempts=silent_attempts, knock=min(KNOCK, args.timeout)
         )
         source = EndpointSource(url, policy)
     elif len(words) == 1 and Path(words[0]).is_dir():

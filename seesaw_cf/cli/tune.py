@@ -5,14 +5,7 @@ from __future__ import annotations
 import argparse
 
 from seesaw_cf.cli.from_fields import options_from, values_of
-from seesaw_cf.cli.options import (
-    CORPUS,
-    DATA,
-    MODEL,
-    job_of,
-    output_options,
-    report_options,
-)
+from seesaw_cf.cli.options import CORPUS, DATA, MODEL, job_of, output_options, report_options
 from seesaw_cf.cli.output import say, show
 from seesaw_cf.cli.paths import source
 from seesaw_cf.editors.spaces import SPACES

@@ -332,12 +332,7 @@ def _mark(row: dict[Any, Any], mode: Mode, nats: float) -> JsonObject:
 
 
 def cross_property(
-    scores: Scores,
-    *,
-    mode: Mode = "exact",
-    prompt: str = "property",
-    draws: int = 2000,
-    seed: int = 0,
+    scores: Scores, *, mode: Mode = "exact", prompt: str = "property", draws: int = 2000, seed: int = 0
 ) -> pd.DataFrame:
     """Return accuracy on the effect property before and after the edit, per (editor, edit relation, effect relation).
 

@@ -23,13 +23,7 @@ from seesaw_cf.effects.groups import ALL, AXES, CLUSTERS, SCALES, UNKNOWN, membe
 from seesaw_cf.effects.permutations import LabelledContrasts
 from seesaw_cf.effects.prompts import ScoreForm
 from seesaw_cf.effects.scores import release_memory
-from seesaw_cf.stats import (
-    Verdict,
-    adjust_families,
-    equivalence_p,
-    minimum_detectable_effect,
-    verdict,
-)
+from seesaw_cf.stats import Verdict, adjust_families, equivalence_p, minimum_detectable_effect, verdict
 from seesaw_cf.stats.bootstrap import LEVEL, Floats
 from seesaw_cf.stats.multiple import Correction, permutation_level, permutation_p, step_down
 from seesaw_cf.stats.plain import plain
@@ -281,10 +275,7 @@ def _sort_contrasts(table: pd.DataFrame, holds: Sequence[str]) -> pd.DataFrame:
 
 
 def decide(
-    table: pd.DataFrame,
-    settings: AuditSettings,
-    family: Sequence[str] | None = None,
-    drawn: Floats | None = None,
+    table: pd.DataFrame, settings: AuditSettings, family: Sequence[str] | None = None, drawn: Floats | None = None
 ) -> pd.DataFrame:
     """Correct contrasts over their families and say what each supports.
 

@@ -218,11 +218,7 @@ def add_differences(pairs: pd.DataFrame, score: ScoreForm = "summed", nats: floa
 
 
 def prompt_effects(
-    scores: Scores,
-    *,
-    score: ScoreForm = "summed",
-    kind: str = "cross_subject",
-    nats: float = BOUNDS["float32"],
+    scores: Scores, *, score: ScoreForm = "summed", kind: str = "cross_subject", nats: float = BOUNDS["float32"]
 ) -> pd.DataFrame:
     """Return one row per (editor, case, prompt) with D_pre, D_post and D.
 

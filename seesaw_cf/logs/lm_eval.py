@@ -33,10 +33,7 @@ from seesaw_cf.logs.log import (
 SAMPLES = re.compile(r"samples_(?P<task>.+?)(?:_(?P<date>\d{4}-\d\d-\d\dT[\d.:-]+))?\.jsonl(?:\.gz)?")
 # Of the results file: setting -> its key, where every task has a value, and keys of `config` that all tasks share.
 _BY_TASK = {"version": "versions", "shots": "n-shot"}
-_SHARED = {
-    "seeds": ("random_seed", "numpy_seed", "torch_seed", "fewshot_seed"),
-    "generation": ("gen_kwargs",),
-}
+_SHARED = {"seeds": ("random_seed", "numpy_seed", "torch_seed", "fewshot_seed"), "generation": ("gen_kwargs",)}
 _TEMPLATE = ("chat_template_sha", "system_instruction_sha", "fewshot_as_multiturn")
 
 

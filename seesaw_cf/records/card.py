@@ -35,11 +35,7 @@ _SHARD = re.compile(r"(?P<split>\w+(?:\.\w+)*)-\d{5}-of-\d{5}\.parquet")
 
 
 def write_config(
-    folder: str | os.PathLike[str],
-    name: str,
-    splits: Mapping[str, pa.Table],
-    *,
-    rows_per_shard: int = ROWS_PER_SHARD,
+    folder: str | os.PathLike[str], name: str, splits: Mapping[str, pa.Table], *, rows_per_shard: int = ROWS_PER_SHARD
 ) -> list[Path]:
     """Write one config as `folder/data/NAME/SPLIT-00000-of-00001.parquet`, the same bytes for the same rows.
 

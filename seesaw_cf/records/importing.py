@@ -184,9 +184,5 @@ def _describe(folder: Path, summary: ImportSummary, prompts: Mapping[str, str]) 
     descriptions = {file.name: f"{file.cases} cases imported from {safe_name(file.source)}" for file in summary.files}
     descriptions |= prompts
     write_card(folder, descriptions, body=body, metadata={"pretty_name": "Imported edit cases", "language": ["en"]})
-    manifest = {
-        "made_by": _MADE_BY,
-        "written": _files(folder),
-        "files": [asdict(file) for file in summary.files],
-    }
+    manifest = {"made_by": _MADE_BY, "written": _files(folder), "files": [asdict(file) for file in summary.files]}
     dump_json(folder / _MANIFEST, manifest)

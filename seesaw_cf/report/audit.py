@@ -115,11 +115,7 @@ class AuditTables:
 
 @contextmanager
 def auditing_prompts(
-    prompts: pd.DataFrame,
-    manifest: Manifest,
-    score: ScoreForm,
-    settings: AuditSettings,
-    floor: Floor,
+    prompts: pd.DataFrame, manifest: Manifest, score: ScoreForm, settings: AuditSettings, floor: Floor
 ) -> Iterator[Callable[[], AuditTables]]:
     """Compute every table of the audit; labels are permuted on other threads until the call waits for them.
 

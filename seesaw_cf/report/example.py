@@ -20,10 +20,7 @@ _SAYS = 0.5  # a model "says" an answer that it gives more than half of the prob
 
 _MEDIAN = "Of each edit the one with the median change of log-odds was taken, of these edits that in the middle."
 # Whether the model says the wrong answer now -> the answer, its probability after and before, the right one, its own.
-_WORDS = {
-    True: "now says {0} ({1}; before, {2})",
-    False: "now finds {0} ({1}; before, {2}) likelier than {3} ({4})",
-}
+_WORDS = {True: "now says {0} ({1}; before, {2})", False: "now finds {0} ({1}; before, {2}) likelier than {3} ({4})"}
 
 
 def example_of(results: Results, changes: Sequence[LevelChange]) -> AnswerExample | None:

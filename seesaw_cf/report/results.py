@@ -24,17 +24,7 @@ from seesaw_cf.editors.control_names import compared, first_seed
 from seesaw_cf.effects.accuracy import Mode, accuracy_table, answers, mark
 from seesaw_cf.effects.audit import AuditSettings
 from seesaw_cf.effects.efficacy import efficacy
-from seesaw_cf.effects.groups import (
-    ALL,
-    AXES,
-    SCALES,
-    UNKNOWN,
-    BiasMode,
-    check_axes,
-    clusters_of,
-    group_effects,
-    held,
-)
+from seesaw_cf.effects.groups import ALL, AXES, SCALES, UNKNOWN, BiasMode, check_axes, clusters_of, group_effects, held
 from seesaw_cf.effects.knowledge import with_edit_known
 from seesaw_cf.effects.levels import levels
 from seesaw_cf.effects.locality import Locality, locality

@@ -13,18 +13,7 @@ from seesaw_cf.editors.control_names import is_control
 from seesaw_cf.effects.levels import ALPHA, RARE
 from seesaw_cf.report import text
 from seesaw_cf.report.html.forest import Axis
-from seesaw_cf.report.levels import (
-    ALONE,
-    BETTER,
-    OPEN,
-    SAME,
-    UNITS,
-    UNTESTABLE,
-    WORDS,
-    WORSE,
-    LevelChange,
-    Tone,
-)
+from seesaw_cf.report.levels import ALONE, BETTER, OPEN, SAME, UNITS, UNTESTABLE, WORDS, WORSE, LevelChange, Tone
 from seesaw_cf.report.results import Results
 from seesaw_cf.report.rows import Row, rows_of, with_limits
 from seesaw_cf.stats.clustered import FEW_EDITS

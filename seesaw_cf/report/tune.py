@@ -18,14 +18,7 @@ from seesaw_cf.base.text import read_json
 from seesaw_cf.models.editor import Settings
 from seesaw_cf.report import text
 from seesaw_cf.report.forms import findings_report
-from seesaw_cf.report.html.findings import (
-    Findings,
-    FirstScreen,
-    PageSection,
-    Panels,
-    TitleRules,
-    title_by,
-)
+from seesaw_cf.report.html.findings import Findings, FirstScreen, PageSection, Panels, TitleRules, title_by
 from seesaw_cf.report.html.forest import Axis, ForestColumn, ForestRow, Mark, Panel
 from seesaw_cf.report.table import Column, Row, Table, word_column
 from seesaw_cf.run.tune import TrialRow

@@ -16,13 +16,7 @@ from seesaw_cf.base.retrying import Bar
 from seesaw_cf.base.types import Case, Cloze, ClozeScore
 from seesaw_cf.run.candidates import MOST_CANDIDATES, Candidates
 from seesaw_cf.run.explain import log_lines
-from seesaw_cf.run.questions import (
-    MOST_IN_MEMORY,
-    CaseQuestions,
-    Question,
-    find_indistinct,
-    questions,
-)
+from seesaw_cf.run.questions import MOST_IN_MEMORY, CaseQuestions, Question, find_indistinct, questions
 from seesaw_cf.run.requests import Requests
 from seesaw_cf.run.units import Unit, work_order
 from seesaw_cf.scoring import Scorer

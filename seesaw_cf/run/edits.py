@@ -96,10 +96,7 @@ class UnitEdit:
 
 
 def edit_units(
-    model: PreTrainedModel,
-    tokenizer: PreTrainedTokenizerBase,
-    editor: Editor,
-    groups: Sequence[Sequence[Case]],
+    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, editor: Editor, groups: Sequence[Sequence[Case]]
 ) -> list[UnitEdit]:
     """Make one delta for each group of cases; the model is untouched.
 
@@ -192,11 +189,7 @@ def score_before(scorer: Scorer, questions: Iterable[Question]) -> dict[Cloze, C
 
 
 def score_external(
-    model: PreTrainedModel,
-    scorer: Scorer,
-    external: ExternalModel,
-    unit: CaseQuestions,
-    hashes: Mapping[str, str],
+    model: PreTrainedModel, scorer: Scorer, external: ExternalModel, unit: CaseQuestions, hashes: Mapping[str, str]
 ) -> Mapping[Cloze, ClozeScore]:
     """Score every question with a model changed elsewhere: its weights are written, in any dtype.
 

@@ -239,12 +239,7 @@ def _manifest(
     return RunManifest(
         model=model_facts(job.model, model, tokenizer, job.revision, job.dtype),
         editors={name: asdict(editor.config) | code_facts(name) for name, editor in editors.items()},
-        data={
-            "source": job.data,
-            "configs": list(job.configs),
-            "cases": len(cases),
-            "sha256": _checksum(cases),
-        },
+        data={"source": job.data, "configs": list(job.configs), "cases": len(cases), "sha256": _checksum(cases)},
         protocol=job.protocol,
         seed=job.seed,
         settings={"block": job.block, "design": asdict(job.prompt_design)},

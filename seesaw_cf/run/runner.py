@@ -213,12 +213,7 @@ class Run:
             self._write(name, unit, case_questions, before, Outcome(scores, status, external.norm))
 
     def _write(
-        self,
-        editor: str,
-        unit: Unit,
-        case_questions: CaseQuestions,
-        before: SpanScores,
-        outcome: Outcome,
+        self, editor: str, unit: Unit, case_questions: CaseQuestions, before: SpanScores, outcome: Outcome
     ) -> None:
         scores = {cloze: before.indistinct.get(cloze, score) for cloze, score in outcome.scores.items()}
         outcome = replace(outcome, scores=scores)

@@ -153,7 +153,7 @@ def served_facts(model: ServedModel, measured: Measured, alike: bool, has_null: 
     n, floor = measured["noise"]["n"], noise_floor(measured)
     notes = [
         f"it is asked as {measured['model']} at {measured['server']}. Asked again, in another order and one at a time, "
-        f"it moves log-probabilities by up to {floor:.2g} nats ({n} questions): smaller changes are not claimed",
+        f"it moves log-probabilities by up to {floor:.2g} nats ({n} questions): smaller changes are not claimed"
     ]
     none = (
         "its weights are not here, so no null can be drawn and it has no control. Serve a change that should do "

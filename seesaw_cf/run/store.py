@@ -194,10 +194,7 @@ class Store:
                 "Run the same command again to finish them."
             )
         facts: list[JsonObject] = []
-        with (
-            atomic_path(self.folder / name) as file,
-            pq.ParquetWriter(file, self.schema, **PARQUET) as writer,
-        ):
+        with atomic_path(self.folder / name) as file, pq.ParquetWriter(file, self.schema, **PARQUET) as writer:
             for table in _groups(self._tables(keys, facts)):
                 writer.write_table(table)
         return facts

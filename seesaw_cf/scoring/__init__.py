@@ -8,16 +8,7 @@ from seesaw_cf.scoring.encode import encode_cloze
 from seesaw_cf.scoring.hf_scorer import HFScorer, Scorer
 from seesaw_cf.scoring.trie_scorer import TrieScorer
 
-__all__ = [
-    "SCORERS",
-    "EditedScorer",
-    "HFScorer",
-    "Scorer",
-    "TrieScorer",
-    "encode_cloze",
-    "make_scorer",
-    "score_each",
-]
+__all__ = ["SCORERS", "EditedScorer", "HFScorer", "Scorer", "TrieScorer", "encode_cloze", "make_scorer", "score_each"]
 
 
 check_public(globals())

@@ -60,10 +60,7 @@ def blocks(clozes: Iterable[Cloze], size: int = 4096) -> list[list[Cloze]]:
 
 
 def pre_scores(
-    scorer: Scorer,
-    parts: Sequence[list[Cloze]],
-    identity: Mapping[str, object],
-    exchange: Exchange | None = None,
+    scorer: Scorer, parts: Sequence[list[Cloze]], identity: Mapping[str, object], exchange: Exchange | None = None
 ) -> Iterator[dict[Cloze, ClozeScore]]:
     """Yield the scores of one block after the other, from the cache where they are, last those of other processes.
 

@@ -73,11 +73,7 @@ def read_yaml(file: Path) -> dict[str, Any]:
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,62}[A-Za-z0-9])?")
 _TOP = ("title", "models", "editors", "records")
 # Keys that are lists of names -> the known ones.
-_LISTS = {
-    "controls": CONTROLS,
-    "protocols": PROTOCOLS,
-    "family": tuple(dict.fromkeys((*RUN_FAMILY, *FAMILY_COLUMNS))),
-}
+_LISTS = {"controls": CONTROLS, "protocols": PROTOCOLS, "family": tuple(dict.fromkeys((*RUN_FAMILY, *FAMILY_COLUMNS)))}
 # Keys that are fields of `Job`, and of `AuditSettings`.
 _OPTIONS = (
     *("seed", "control_seeds", "threads", "block", "max_tokens", "scorer", "leave_out_tuned"),
@@ -85,12 +81,7 @@ _OPTIONS = (
 )
 _DECLARED = ("margin", "margin_log_odds", "alpha", "correction")
 # What an annotation does not tell: the values of a name, the ends of a number.
-_CHOICES = {
-    "dtype": DTYPES,
-    "scorer": SCORERS,
-    "design": tuple(DESIGNS),
-    "correction": get_args(Correction),
-}
+_CHOICES = {"dtype": DTYPES, "scorer": SCORERS, "design": tuple(DESIGNS), "correction": get_args(Correction)}
 _LIMITS = {"seed": (0, checks.LAST_SEED), "threads": (1, checks.MOST_THREADS)}
 
 

@@ -326,7 +326,7 @@ def _corpus_tokens(
 def _notes(study: Study) -> list[str]:
     sentences = [
         "Tokens to score are a lower bound where a model cannot be fed tries; editing is an upper bound, since edits "
-        "stop when they have taken. Second moments that are cached cost nothing.",
+        "stop when they have taken. Second moments that are cached cost nothing."
     ]
     if "mend" in study.editors:
         sentences.append("mend: the training of its network is not counted.")

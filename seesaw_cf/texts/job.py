@@ -127,9 +127,7 @@ _DRAWN = ("samples", "max_new_tokens", "temperature", "top_k", "top_p", "repetit
 
 
 # "sample": everything that comes with the package, within minutes on a CPU.
-PRESETS: dict[str, LemeJob] = {
-    "sample": LemeJob("seesaw-tiny", configs=("coupled_counterfact", OPEN_ENDED), limit=24),
-}
+PRESETS: dict[str, LemeJob] = {"sample": LemeJob("seesaw-tiny", configs=("coupled_counterfact", OPEN_ENDED), limit=24)}
 
 
 def read_preset(name: str) -> LemeJob:

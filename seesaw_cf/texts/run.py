@@ -172,11 +172,7 @@ def _writer(job: LemeJob, out: Path, spare: Sequence[Case], prompts: Sequence[st
         return ApiWriter(CachedGenerator(api, out / "cache")), {"id": api.name, "chat": api.chat}
     corpus = corpus_of(job.corpus, job.model, job.corpus_limit, job.seed)
     model, tokenizer = load_model(
-        job.model,
-        device=job.device,
-        dtype=job.dtype,
-        revision=job.revision,
-        trust_remote_code=job.trust_remote_code,
+        job.model, device=job.device, dtype=job.dtype, revision=job.revision, trust_remote_code=job.trust_remote_code
     )
     chat = job.chat == "yes" or (job.chat == "auto" and bool(tokenizer.chat_template))
     overrides = with_seed(with_moments(job.editor_config or {}, job.editors, job.moments), job.editors, job.seed)

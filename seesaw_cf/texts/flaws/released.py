@@ -20,10 +20,7 @@ from seesaw_cf.texts.wording import FLAWS_BY_NAME
 from seesaw_cf.texts.write.pairs import FlawAnswer, PassagePair, flaw_row, flaw_table, passage_pairs
 
 # Coding -> word in a cell -> answer. "1" means more before in one and more after in the other.
-CODINGS: Mapping[str, Mapping[str, int]] = {
-    "halves": {"1": -1, "1.5": 0, "2": 1},
-    "signed": {"-1": -1, "0": 0, "1": 1},
-}
+CODINGS: Mapping[str, Mapping[str, int]] = {"halves": {"1": -1, "1.5": 0, "2": 1}, "signed": {"-1": -1, "0": 0, "1": 1}}
 _NEEDED = ("props", "target_true", "target_new", "subj", "pre_text", "post_text")
 _REFLECTED = {"1": "yes", "0": "no", "": None}
 _COLUMN = "Edit reflected?"

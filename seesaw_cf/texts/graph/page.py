@@ -9,14 +9,7 @@ from typing import Any, Literal, TypedDict
 import pandas as pd
 
 from seesaw_cf.base.terminal import printable
-from seesaw_cf.report.html.findings import (
-    Findings,
-    Folded,
-    Legend,
-    PageSection,
-    Panels,
-    Part,
-)
+from seesaw_cf.report.html.findings import Findings, Folded, Legend, PageSection, Panels, Part
 from seesaw_cf.report.html.forest import Axis, Control, ForestColumn, ForestRow, Mark, Panel
 from seesaw_cf.report.html.graph import Link, draw_links
 from seesaw_cf.report.html.look import Choice, ListColumn, make_look, short

@@ -95,10 +95,7 @@ class TextClassifier:
 
 
 def regard_classifier(
-    model: str = REGARD_MODEL,
-    labels: Mapping[str, str] | None = None,
-    *,
-    device: str = "cpu",
+    model: str = REGARD_MODEL, labels: Mapping[str, str] | None = None, *, device: str = "cpu"
 ) -> TextClassifier:
     """Return a regard classifier: positive, negative, neutral, other.
 

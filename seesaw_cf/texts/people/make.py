@@ -29,13 +29,7 @@ from seesaw_cf.texts.runs import RunTexts
 # The kinds of tasks.
 
 KINDS: Mapping[str, Kind] = MappingProxyType(
-    {
-        "flaws": FLAW_TASK,
-        "survey": SURVEY_TASK,
-        "claims": CLAIM_TASK,
-        "writing": WRITING_TASK,
-        "failures": FAILURE_TASK,
-    }
+    {"flaws": FLAW_TASK, "survey": SURVEY_TASK, "claims": CLAIM_TASK, "writing": WRITING_TASK, "failures": FAILURE_TASK}
 )
 """Name -> what is asked, and the tables that it gives."""
 

@@ -10,12 +10,7 @@ from typing import TypedDict
 import numpy as np
 import torch
 from torch import Tensor
-from transformers import (
-    AutoModelForSequenceClassification,
-    EvalPrediction,
-    PreTrainedModel,
-    PreTrainedTokenizerBase,
-)
+from transformers import AutoModelForSequenceClassification, EvalPrediction, PreTrainedModel, PreTrainedTokenizerBase
 
 from seesaw_cf.base.arguments import checked
 from seesaw_cf.base.errors import RecordError, StorageError

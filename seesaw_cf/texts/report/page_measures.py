@@ -245,11 +245,7 @@ def _ends(row: Mapping[Any, Any], before: Mapping[Any, Any] | None, spec: str) -
 
 
 def _dumbbell(
-    row: Mapping[Any, Any],
-    before: Mapping[Any, Any] | None,
-    axis: Axis,
-    colours: Mapping[str, int],
-    words: str,
+    row: Mapping[Any, Any], before: Mapping[Any, Any] | None, axis: Axis, colours: Mapping[str, int], words: str
 ) -> Mark | None:
     if not math.isfinite(row["value"]):
         return None

@@ -35,10 +35,7 @@ _ANSWERS = {
     "annotations": ("label", "annotator", "labels of claims"),
     "failures": ("present", "rater", "answers about failure modes"),
 }
-_AGREEMENT = {
-    "survey_agreement": ("type", "all", "the survey"),
-    "claim_agreement": ("claim", "all", "claims"),
-}
+_AGREEMENT = {"survey_agreement": ("type", "all", "the survey"), "claim_agreement": ("claim", "all", "claims")}
 _METHOD = (
     "Means are means of case means over all people, with 95 % intervals clustered by case. none is the unedited model, "
     "human are passages that people wrote.",

@@ -142,11 +142,7 @@ class HeldOutAnswers:
 
 
 def cross_validate(
-    data: AnnotationData,
-    fits: Mapping[str, Fit],
-    *,
-    folds: int = 4,
-    seed: int = 0,
+    data: AnnotationData, fits: Mapping[str, Fit], *, folds: int = 4, seed: int = 0
 ) -> dict[str, HeldOutAnswers]:
     """Answer every row by classifiers that have seen nothing of its group.
 

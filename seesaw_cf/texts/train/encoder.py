@@ -12,12 +12,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
-from transformers import (
-    AutoModelForSequenceClassification,
-    EvalPrediction,
-    PreTrainedModel,
-    PreTrainedTokenizerBase,
-)
+from transformers import AutoModelForSequenceClassification, EvalPrediction, PreTrainedModel, PreTrainedTokenizerBase
 
 from seesaw_cf.base.checks import above_zero, field_types
 from seesaw_cf.base.errors import need

@@ -14,10 +14,7 @@ from seesaw_cf.texts.tables import PassageRow, SampleRow
 from seesaw_cf.texts.write.passages import SIDES, CoupledEntity, EntityRecord, LongformRecord, Rewrite, entity_name
 
 # How a recorded fact is said. "published": the words of the annotated data of LEME.
-WORDINGS = {
-    "published": "{entity} {property} {values}",
-    "sentence": "The {property} of {entity} is {values}.",
-}
+WORDINGS = {"published": "{entity} {property} {values}", "sentence": "The {property} of {entity} is {values}."}
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,10 +88,7 @@ def claims_of(record: LongformRecord, wording: str = "published") -> dict[str, l
             f"coupled record {record.get('case_id')}: requested_rewrite is {request!r}, expected an edit whose prompt "
             "has one '{}'. Make the records with `seesaw-cf build --coupled`."
         )
-    facts = [
-        _fact("new_fact", request, request["target_new"]),
-        _fact("old_fact", request, request["target_true"]),
-    ]
+    facts = [_fact("new_fact", request, request["target_new"]), _fact("old_fact", request, request["target_true"])]
     return {
         passage: [*facts, *_truths(side, wording)]
         if side and entity_name(side).strip()
