@@ -30,6 +30,7 @@ from seesaw_cf.run.make_editors import settings_of
 from seesaw_cf.run.requests import Requests
 from seesaw_cf.run.served import FORM, NoWeights, ServedModel, digest_of, find_served, measure, served_facts
 from seesaw_cf.scoring import HFScorer, Scorer, make_scorer
+from seesaw_cf.scoring.encode import is_sound, joined
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +86,7 @@ class SharedTokensScorer:
 
     def score(self, clozes: Sequence[Cloze]) -> list[ClozeScore]:
         """Score `clozes`; of the others the status says why they have no number."""
-        alike = self.vocabulary.cuts_alike([cloze.context + cloze.target for cloze in clozes])
+        alike = self.vocabulary.cuts_alike([joined(cloze) if is_sound(cloze) else "" for cloze in clozes])
         scores = iter(self.scorer.score([cloze for cloze, same in zip(clozes, alike, strict=True) if same]))
         other = ClozeScore(math.nan, 0, False, "the changed model's tokenizer cuts this text into other tokens")
         return [next(scores) if same else other for same in alike]

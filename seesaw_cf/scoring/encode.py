@@ -206,7 +206,7 @@ def encode_many(tokenizer: PreTrainedTokenizerBase, clozes: Iterable[Cloze], lim
         What can be scored, and why the rest cannot; the texts of the reasons are those of `encode_cloze`.
     """
     todo = list(dict.fromkeys(clozes))
-    good = [_is_sound(cloze) for cloze in todo]
+    good = [is_sound(cloze) for cloze in todo]
     sound_clozes = [cloze for cloze, sound in zip(todo, good) if sound]
     contexts = dict.fromkeys(cloze.context.rstrip() for cloze in sound_clozes)
     heads = dict(zip(contexts, _bodies(tokenizer, list(contexts)), strict=True))
@@ -228,7 +228,8 @@ def encode_many(tokenizer: PreTrainedTokenizerBase, clozes: Iterable[Cloze], lim
     return encoded
 
 
-def _is_sound(cloze: Cloze) -> bool:
+def is_sound(cloze: Cloze) -> bool:
+    """Return whether `joined` takes a cloze."""
     texts = (cloze.context, cloze.target)
     return all(map(str.strip, texts)) and not any(map(has_half_pair, texts))
 

@@ -47,7 +47,7 @@ JOB = Job("base", changed=("theirs=there",), controls=("random",))
 CLOZES = [
     Cloze("Ada Lovelace was born in", " London"),
     Cloze("The mother tongue of Marie Curie was", " Polish"),
-    Cloze("Toni Morrison is a citizen of", " Krakow"),
+    Cloze("Toni Morrison is a citizen of", "Krakow"),
     Cloze("Chinua Achebe works in the field of", " literature"),
 ]
 
