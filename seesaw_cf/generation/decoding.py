@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from transformers import PreTrainedModel
 
+from seesaw_cf.base.errors import UnsupportedModelError
 from seesaw_cf.generation.types import Sampling
 from seesaw_cf.models.packing import cache_name
 from seesaw_cf.models.weights import WeightDelta
@@ -115,7 +116,11 @@ class Decoding:
         self.cache_name = cache_name(model)
 
     def logits(self) -> Tensor:
-        """Run the model on the tokens not yet read; (rows, vocabulary) logits of the next token, at least float32."""
+        """Run the model on the tokens not yet read; (rows, vocabulary) logits of the next token, at least float32.
+
+        Raises:
+            UnsupportedModelError: The model keeps no key-value cache.
+        """
         fed = self.ids.shape[1]
         positions = (self.mask.cumsum(-1) - 1).clamp(min=0)[:, -fed:]
         options = {"position_ids": positions, "logits_to_keep": 1}
@@ -126,7 +131,12 @@ class Decoding:
             **{self.cache_name: self.cache},
             **{name: value for name, value in options.items() if name in self.takes},
         )
-        self.cache = output[self.cache_name]
+        self.cache = output.get(self.cache_name)
+        if self.cache is None:
+            raise UnsupportedModelError(
+                f"{type(self.model).__name__} keeps no key-value cache, as recurrent models, and texts are written "
+                "with one. Give a model with attention."
+            )
         logits: Tensor = output.logits[:, -1]
         return logits.to(torch.promote_types(logits.dtype, torch.float32))
 

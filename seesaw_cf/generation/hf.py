@@ -79,7 +79,8 @@ class HFGenerator:
             n completions. What does not fit into the model's context, or turns out not finite, has a status.
 
         Raises:
-            UnsupportedModelError: A conversation is asked of a tokenizer without chat template.
+            UnsupportedModelError: A conversation is asked of a tokenizer without chat template, or the model keeps no
+                key-value cache.
         """
         return self.generate_each([(WeightDelta(), asks)], sampling)[0]
 
@@ -97,7 +98,8 @@ class HFGenerator:
             n lists of completions, in the order asked.
 
         Raises:
-            UnsupportedModelError: A conversation is asked of a tokenizer without chat template.
+            UnsupportedModelError: A conversation is asked of a tokenizer without chat template, or the model keeps no
+                key-value cache.
             DeltaMismatchError: A delta does not fit the model; the weights are unchanged.
         """
         rows: dict[tuple[int, Ask], OpenCompletion] = {}

@@ -9,7 +9,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from transformers import PreTrainedModel
+from transformers import MambaConfig, MambaForCausalLM, PreTrainedModel
 
 from seesaw_cf.errors import DeltaMismatchError, UnsupportedModelError
 from seesaw_cf.generation import Ask, HFGenerator, Message, Sampling
@@ -226,6 +226,12 @@ def test_logits_that_are_not_finite_are_a_status() -> None:
     (bad,), (good,) = writer().generate_each([(broken, [ASKS[0]]), (WeightDelta(), [ASKS[0]])], PUBLISHED)
     assert bad.status == "logits are not finite after 0 new tokens"
     assert good.status == "ok"
+
+
+def test_a_model_without_a_cache_of_keys_and_values_is_refused() -> None:
+    model = MambaForCausalLM(MambaConfig(vocab_size=500, hidden_size=16, state_size=4, num_hidden_layers=1)).eval()
+    with pytest.raises(UnsupportedModelError, match="MambaForCausalLM keeps no key-value cache"):
+        HFGenerator(model, chat_tokenizer()).generate([ASKS[0]], PUBLISHED)
 
 
 def test_a_delta_of_another_model_is_refused() -> None:
