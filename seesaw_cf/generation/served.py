@@ -21,7 +21,7 @@ from seesaw_cf.base.retrying import TryAgain
 from seesaw_cf.base.types import Cloze, ClozeScore, JsonObject
 from seesaw_cf.generation.server import Client
 from seesaw_cf.scoring import Scorer
-from seesaw_cf.scoring.encode import check_clozes, encode_many, joined
+from seesaw_cf.scoring.encode import Limits, check_clozes, encode_many, joined
 
 _LEAST = -9000.0  # vLLM writes -9999 in the place of minus infinity
 _SERVERS = "vLLM, SGLang and llama-cpp-python (started with logits_all) give them"
@@ -143,7 +143,7 @@ class ServedScorer(Client[ServedPrompt, ClozeScore]):
             MissingExtraError: The package `openai` is not installed.
         """
         check_clozes(clozes)
-        encoded = encode_many(self.tokenizer, clozes)
+        encoded = encode_many(self.tokenizer, clozes, Limits(unknown=self.tokenizer.unk_token_id))
         prompts = {ServedPrompt(joined(own[0]), *item): own for item, own in encoded.asked.items()}
         answers = self._answers(list(prompts))
         scores = {cloze: answers[prompt] for prompt, own in prompts.items() for cloze in own}

@@ -19,6 +19,8 @@ from seesaw_cf.types import Cloze
 from tests.generation.models import chat_model, chat_tokenizer
 from tests.generation.scoring_server import ScoringServer
 from tests.generation.server import KEY, Fault, OpenAIServer
+from tests.scoring.models import make
+from tests.scoring.test_unscored import by_words
 
 NATS = 1e-4
 CLOZES = [
@@ -113,6 +115,14 @@ def test_a_refused_question_has_a_status(tiny: ScoringServer) -> None:
     refused, good = scorer(tiny, concurrency=1).score(CLOZES[:2])
     assert refused.status == "refused by the server: 400: told to fail"
     assert good.status == "ok"
+
+
+@pytest.mark.parametrize("path", list(FORMS))
+def test_an_answer_that_the_tokenizer_does_not_know_is_not_scored(path: str) -> None:
+    with ScoringServer(make("llama"), by_words(), key="") as server:
+        known, unknown = scorer(server, path).score([Cloze("Ada was born in", city) for city in ("London", "Oslo")])
+    assert known.status == "ok"
+    assert "the tokenizer does not know the answer (it becomes '[UNK]')" in unknown.status
 
 
 def test_another_tokenizer_is_refused(tiny: ScoringServer) -> None:
