@@ -146,7 +146,9 @@ def _is_linear(model: PreTrainedModel, path: str) -> bool:
         module = model.get_submodule(path)
     except AttributeError:
         return False
-    return isinstance(module, (nn.Linear, Conv1D)) and bool(module.weight.is_floating_point())
+    # the router of a mixture of experts can be a linear layer that returns more than its product
+    plain = type(module).forward in (nn.Linear.forward, Conv1D.forward) or type(module).__name__ == "FalconLinear"
+    return isinstance(module, (nn.Linear, Conv1D)) and plain and bool(module.weight.is_floating_point())
 
 
 def first_block(model: PreTrainedModel, deltas: Sequence[WeightDelta]) -> tuple[nn.ModuleList, int] | None:

@@ -253,6 +253,22 @@ def test_blocks_that_read_more_than_one_hidden_state_are_not_entered(
         assert torch.equal(Upper([name])(model, batch), forward(model, batch))
 
 
+def test_a_router_that_returns_a_choice_of_experts_is_edited_by_writing_it(tokenizer: PreTrainedTokenizerBase) -> None:
+    options = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 4}
+    options |= {"num_key_value_heads": 2, "vocab_size": len(tokenizer), "num_local_experts": 4}
+    with torch.random.fork_rng(devices=[]):
+        model = AutoModelForCausalLM.from_config(AutoConfig.for_model("phimoe", **options)).eval()
+    jobs = [
+        (
+            WeightDelta({"model.layers.0.mlp.router.weight": LowRank(torch.arange(4.0)[:, None], torch.ones(1, 32))}),
+            clozes(1),
+        )
+    ]
+    engine = EditedScorer(TrieScorer(model, tokenizer), "together")
+    assert "is not the weight of a linear layer" in engine.plan(jobs).reason
+    assert worst(engine.score(jobs)[0], by_hand(model, tokenizer, jobs)[0]) < 1e-4
+
+
 def test_a_delta_of_another_model_is_refused_and_changes_nothing(tokenizer: PreTrainedTokenizerBase) -> None:
     model = make("llama")
     hashes = parameter_hashes(model)
