@@ -205,7 +205,8 @@ of edits.
 {columns}
 
 `coupled` is *other* (a value is the other entity), *target* (a value is the old target), *shared* (both entities have
-the value) or empty. The prompts `essay` and `article` name properties without their values.
+the value) or empty. The prompts `essay` and `article` name properties without their values. The paper takes the related
+entity with the most links; here it is, of the ten most linked, the one that shares most facts with the subject.
 
 {counts}
 
