@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import sys
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
@@ -59,6 +60,13 @@ _MULTIMODAL: dict[str, dict[str, Any]] = {"gemma3": {**_EYE, "image_size": 4, "p
 """Model types that hold a language model beside a vision tower, and the latter's settings."""
 
 CONTRACT_MODELS = ("gpt2", "gptj", "llama", "mistral")
+DIFFERENT = ("gpt2", "gptj", "llama", "gemma2", "opt", "falcon", "falcon_alibi")
+"""Architectures that differ most."""
+
+
+def every_kind(kinds: Iterable[str]) -> list[Any]:
+    """Parameters of a test: it is slow for all but those that differ most."""
+    return [kind if kind in DIFFERENT else pytest.param(kind, marks=pytest.mark.slow) for kind in kinds]
 
 
 @functools.cache

@@ -21,7 +21,7 @@ from seesaw_cf.models.architectures import ARCHITECTURES, Architecture, model_pa
 from seesaw_cf.models.hooks import hooked
 from seesaw_cf.models.weights import applied
 from tests.contract.checks import new_log_probability
-from tests.fakes import REQUESTS, TEMPLATES, TINY, tiny_model, tiny_texts, tiny_tokenizer
+from tests.fakes import REQUESTS, TEMPLATES, TINY, every_kind, tiny_model, tiny_texts, tiny_tokenizer
 
 MULTIMODAL = pytest.param("gemma3", marks=pytest.mark.slow)
 SANDWICH = ["gemma2", "olmo2", "gemma3_text", MULTIMODAL]
@@ -47,7 +47,7 @@ def test_row_describes_the_model(kind: str) -> None:
     assert parts.logits(hidden).shape == (2, len(tiny_tokenizer()))
 
 
-@pytest.mark.parametrize("kind", TINY)
+@pytest.mark.parametrize("kind", every_kind(TINY))
 @pytest.mark.parametrize("keep_prefix", [False, True])
 def test_resumed_blocks_give_the_models_own_logits(kind: str, keep_prefix: bool) -> None:
     model = tiny_model(kind, dtype=torch.float64)
@@ -63,7 +63,7 @@ def test_resumed_blocks_give_the_models_own_logits(kind: str, keep_prefix: bool)
     assert packed == parts.row.packed
 
 
-@pytest.mark.parametrize("kind", [kind for kind in TINY if ARCHITECTURES[kind].packed])
+@pytest.mark.parametrize("kind", every_kind(kind for kind in TINY if ARCHITECTURES[kind].packed))
 @pytest.mark.parametrize("keep_prefix", [False, True])
 def test_layouts_of_fewer_rows_run_no_block(kind: str, keep_prefix: bool) -> None:
     model = tiny_model(kind, dtype=torch.float64)
@@ -84,7 +84,7 @@ def test_layouts_of_fewer_rows_run_no_block(kind: str, keep_prefix: bool) -> Non
                 assert torch.allclose(logits, own, atol=2e-5, rtol=0)
 
 
-@pytest.mark.parametrize("kind", TINY)
+@pytest.mark.parametrize("kind", every_kind(TINY))
 def test_packed_and_padded_edits_agree(kind: str) -> None:
     """The fast path changes nothing, on every type that has it."""
     model, tokenizer = tiny_model(kind), tiny_tokenizer()

@@ -24,6 +24,7 @@ from seesaw_cf.scoring.fast.last_block import last_block_only
 from seesaw_cf.scoring.hf_scorer import obstacle, per_token_deltas
 from seesaw_cf.scoring.layout import unique_nodes
 from seesaw_cf.types import Cloze, ClozeScore
+from tests.fakes import every_kind
 from tests.scoring.models import CONFIGS, make
 from tests.scoring.work import clozes, worst
 from tests.tokenizer_styles import byte_level
@@ -56,7 +57,7 @@ def by_hand(model: PreTrainedModel, tokenizer: Any, jobs: Any) -> list[list[Cloz
     return found
 
 
-@pytest.mark.parametrize("kind", TREES)
+@pytest.mark.parametrize("kind", every_kind(TREES))
 def test_together_equals_apply_and_restore_on_every_architecture(kind: str, tokenizer: PreTrainedTokenizerBase) -> None:
     model = make(kind)
     last = model_parts(model).n_layers - 1

@@ -22,6 +22,7 @@ from seesaw_cf.scoring.encode import encode_many
 from seesaw_cf.scoring.layout import unique_nodes
 from seesaw_cf.scoring.support import Support
 from seesaw_cf.types import Cloze
+from tests.fakes import every_kind
 from tests.scoring.models import CONFIGS, make
 from tests.scoring.work import candidates, clozes, worst
 from tests.tokenizer_styles import STYLES, byte_level
@@ -32,7 +33,7 @@ def tokenizer() -> PreTrainedTokenizerBase:
     return byte_level(bos=True)
 
 
-@pytest.mark.parametrize("kind", CONFIGS)
+@pytest.mark.parametrize("kind", every_kind(CONFIGS))
 def test_equal_to_separate_sequences_on_every_architecture(kind: str, tokenizer: PreTrainedTokenizerBase) -> None:
     model = make(kind)
     scorer = TrieScorer(model, tokenizer, max_tokens=300)
@@ -45,7 +46,7 @@ def test_every_architecture_of_the_editors_is_covered() -> None:
 
 
 @pytest.mark.parametrize(
-    "kind", ["gpt2", "gpt_neox", "llama", "mistral", "gemma3_text", "gemma3", "opt", "phi3", "falcon"]
+    "kind", every_kind(["gpt2", "gpt_neox", "llama", "mistral", "gemma3_text", "gemma3", "opt", "phi3", "falcon"])
 )
 @pytest.mark.parametrize("attention", ["eager", "sdpa"])
 def test_eager_and_sdpa_attention(kind: str, attention: str, tokenizer: PreTrainedTokenizerBase) -> None:
