@@ -72,8 +72,9 @@ def parse_record(
     lacking = [key for key in REQUIRED[kind] if key not in record]
     if lacking:
         raise RecordError(
-            f"{where}: missing {names(lacking)}; got the keys {names(record)}. A {kind} record needs "
-            f"{names(REQUIRED[kind])}. Add what is missing, or remove the keys that make it look like {kind}."
+            f"{where}: missing {names(lacking)}; got the keys {names(record)}. A record of {kind} needs "
+            f"{names(REQUIRED[kind])}. Add what is missing, remove the keys that make it look like {kind}, or read "
+            "another format by a reader of yours (`seesaw-cf new records NAME`)."
         )
     case = PARSERS[kind](record, case_id, where)
     case = replace(case, effect_relation_id=effect_relation_id, record_format=kind)

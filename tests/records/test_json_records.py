@@ -154,7 +154,7 @@ DAMAGE = [
     (ZSRE, "rephrase", None, r"rephrase is None, expected text"),
     (EASYEDIT, "subject", "Nobody", r"subject 'Nobody' is not in prompt 'The mother tongue of Danielle"),
     (EASYEDIT, "target_new", " ", r"target_new is ' ', expected text"),
-    (EASYEDIT, "prompt", ..., r"missing 'prompt'; .*A easyedit record needs"),
+    (EASYEDIT, "prompt", ..., r"missing 'prompt'; .*A record of easyedit needs"),
 ]
 
 
