@@ -133,7 +133,7 @@ LAST = "runs"
 _NEWEST = ("contrasts", "groups", "excess", "adjusted")
 """Tables of groups, which are long: they have each editor's newest tested look alone."""
 _PACKED = (*_NEWEST, "success")
-_TESTS = {"p", "p_adjusted", "verdict", "rule"}
+_TEST_COLUMNS = {"p", "p_adjusted", "verdict", "rule"}
 """Columns that are empty at a look which tests nothing."""
 _TESTED = (*_NEWEST, "decided", "null", "verdicts")
 
@@ -157,7 +157,7 @@ def analyse(
     """
     tables = {}
     with tempfile.TemporaryDirectory() as folder:
-        results = _results(join(parts, Path(folder)), _at(look, settings()))
+        results = _results(join(parts, Path(folder)), _settings_at(look, settings()))
         if picture is not None:
             _picture(results, picture)
         for name, (rows, columns) in _ROWS.items():
@@ -165,12 +165,12 @@ def analyse(
                 continue
             frame = rows(results)
             frame = frame[[column for column in columns if column in frame]]
-            frame = frame if look.alpha else frame.assign(**dict.fromkeys(_TESTS & set(frame)))
+            frame = frame if look.alpha else frame.assign(**dict.fromkeys(_TEST_COLUMNS & set(frame)))
             tables[name] = frame.assign(**dict(zip(CELL, cell)))[[*CELL, *frame.columns]]
     return tables
 
 
-def _at(look: Look, declared: AuditSettings) -> AuditSettings:
+def _settings_at(look: Look, declared: AuditSettings) -> AuditSettings:
     """Return the settings at a look; no labels are permuted where nothing is tested."""
     return replace(declared, alpha=look.alpha) if look.alpha else replace(declared, permutations=0)
 

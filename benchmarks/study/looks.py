@@ -43,14 +43,14 @@ LOOKS = (
     Look(("edits1", "edits2", "edits3"), "third look, 400 edits at 2.5 %", 0.025),
 )
 ONE_LOOK = (Look(("edits1", "edits2"), "the only look, 80 edits at 5 %", 0.05),)
-AND_MORE = (
+WITH_MORE_EDITS = (
     *ONE_LOOK,
     Look(("edits1", "edits2", "edits4"), "the only look, 80 edits at 5 %, and 20 more edits that test nothing", 0.0),
 )
 OF_MODEL = {
     MODEL: LOOKS,
-    "gemma3-270m": AND_MORE,
-    "qwen2.5-0.5b": AND_MORE,
+    "gemma3-270m": WITH_MORE_EDITS,
+    "qwen2.5-0.5b": WITH_MORE_EDITS,
     "smollm2-released": (Look(("released",), "not declared, 40 edits at 5 %", 0.05),),
 }
 _ORDER = tuple(dict.fromkeys(look.name for looks in (*OF_MODEL.values(), ONE_LOOK) for look in looks))

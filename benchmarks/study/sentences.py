@@ -82,7 +82,7 @@ def by_verdict(tables: Tables, level: str) -> str:
     return listed([f"*{verdict}* after {_with_values(tables, verdict, there[verdict], level)}" for verdict in order])
 
 
-def _otherwise(tables: Tables, level: str) -> str:
+def _with_all_edits(tables: Tables, level: str) -> str:
     """Return the editors of which all edits so far say otherwise than the first look, which decides."""
     later = {editor: later_level(tables, editor, level) for editor in own_editors(tables)}
     settled = {editor: _settled(_level(tables, editor, level)["verdict"]) for editor in later}
@@ -145,7 +145,7 @@ def _is(n: int) -> str:
 
 
 def detectable(tables: Tables) -> str:
-    """Return the smallest effects that the pooled contrasts would have found alone."""
+    """Return the smallest effects that the pooled contrasts would have found in the first step of their correction."""
     table = tables["contrasts"]
     own = table[(table["relation"] == "all") & table["p"].notna()]
     own = own[~own["mirror"].astype(bool) & ~own["editor"].str.contains("(", regex=False)]
@@ -176,12 +176,12 @@ def abstract(tables: Tables) -> str:
             "random change of the same size (of IKE's prompt: a fact about a thing) as the control.",
             f"Of other recorded facts about the edited person {100 * facts['before']:.0f} % were right before "
             f"({facts['n']:.0f} facts, {facts['n_edits']:.0f} edits of the first look, which decides), and this share "
-            f"is {by_verdict(tables, 'other_facts')}{_otherwise(tables, 'other_facts')}.",
+            f"is {by_verdict(tables, 'other_facts')}{_with_all_edits(tables, 'other_facts')}.",
             "The move towards the new answer, editor minus control, is, about people who hold the old one (of whom the "
             f"new one is false), {by_verdict(tables, 'target_true')}; about people who hold the new one it is "
             f"{by_verdict(tables, 'target_new')}{_contradictions(tables)}.",
-            f"{_groups_of_all(tables)}; the smallest pooled contrast that a test alone finds with power 80 %, without "
-            f"the correction and the margin that a verdict needs, is {detectable(tables)}.",
+            f"{_groups_of_all(tables)}; the smallest pooled contrast that is found with power 80 %, without the margin "
+            f"that a verdict needs, is {detectable(tables)}.",
             "What is undetermined is not shown to be equal, the model is small and was quantised, and these sentences "
             "say nothing about other models, editors or settings.",
         ]
@@ -223,7 +223,11 @@ def _of_editor(tables: Tables, editor: str) -> str:
     clauses = []
     for level, words in _LEVEL_SENTENCES.items():
         row = _level(tables, editor, level)
-        half = f", of which {row['half_edits']:.0f} edits make up half" if _settled(row["verdict"]) else _missed(row)
+        half = (
+            f", of which {row['half_edits']:.0f} edits make up half"
+            if _settled(row["verdict"])
+            else _inside_margin(row)
+        )
         first = f"{change_text(row)} with {row['n_edits']:.0f} edits{half}"
         clauses.append(f"{_sentence(words)}: *{row['verdict']}* ({first}{_with_later_edits(tables, editor, level)}).")
     own = tables["contrasts"]
@@ -231,7 +235,7 @@ def _of_editor(tables: Tables, editor: str) -> str:
     return f"- **{named(editor)}.** {' '.join(clauses)} Groups: {groups(tables, editor)}.{_of_controls(own)}"
 
 
-def _missed(row: Row) -> str:
+def _inside_margin(row: Row) -> str:
     """Return that a significant difference is inside the margin, where it is."""
     inside = row["p_adjusted"] < _LEVEL and abs(row["difference"]) <= row["margin"]
     return (

@@ -149,7 +149,7 @@ class MomentSet:
             if ours != theirs:
                 raise StorageError(
                     f"moments {self.folder} are of another model: {what} {theirs[:16]} of "
-                    f"{about.get('id') or 'a local folder'}{_at(about.get('revision'))}, got {ours[:16]} of "
+                    f"{about.get('id') or 'a local folder'}{_commit_text(about.get('revision'))}, got {ours[:16]} of "
                     f"{known_name(str(model.name_or_path)) or 'this model'}. Load that model, with that --dtype and "
                     "--revision, or make moments of this one (`seesaw-cf moments make`)."
                 )
@@ -276,7 +276,7 @@ def hash_texts(texts: Sequence[str]) -> str:
     return digest.hexdigest()
 
 
-def _at(revision: object) -> str:
+def _commit_text(revision: object) -> str:
     return f" at {revision}" if revision else ""
 
 

@@ -31,7 +31,7 @@ _REASONS, _CLAIMS = 30, 40
 _share = partial(EstimateColumn, scale=100, digits=1, unit="%")
 _points = partial(EstimateColumn, scale=100, digits=1, sign=True)
 _P = Column("corrected p", lambda row: text.p_value(row["p_adjusted"]))
-_TESTS = {
+_TESTS_OF_MODE = {
     "crossed": "Newcombe, clustered by person, none below 5; p: exact McNemar test, clustered where people repeat",
     "paper": "bootstrap over cases; p: unpaired t-test, as in the papers",
 }
@@ -350,7 +350,7 @@ def _accuracy(results: Results) -> Iterator[Table]:
     if rows.empty:
         return
     pairs = rows[rows["edit_relation"] != ALL]
-    match, tests = ("substring" if results.mode == "paper" else "exact"), _TESTS[results.mode]
+    match, tests = ("substring" if results.mode == "paper" else "exact"), _TESTS_OF_MODE[results.mode]
     left_out = notes.left_out(*(int(pairs[name].sum()) for name in ("n_no_gold", "n_unscored", "n_no_candidate")))
     about, lines = notes.accuracy(match, tests), (left_out, *_seeds(results))
     title = "What happened to the edited person's other properties"

@@ -51,13 +51,13 @@ def _narrow(forward: Callable[..., Any], places: Tensor, *args: Any) -> Any:
     """Return what `forward` answers about the tokens at `places`, and zeros elsewhere."""
     shape = args[0].shape[:-1]
     own = [isinstance(arg, Tensor) and arg.shape[:-1] == shape for arg in args]
-    output = forward(*(_at(arg, places) if mine else arg for arg, mine in zip(args, own, strict=True)))
+    output = forward(*(_rows_at(arg, places) if mine else arg for arg, mine in zip(args, own, strict=True)))
     answer: Tensor = output[0] if isinstance(output, tuple) else output
     wide = answer.new_zeros((*shape, answer.shape[-1]))
     wide.flatten(0, -2).index_copy_(0, places.to(answer.device), answer[0])
     return (wide, *output[1:]) if isinstance(output, tuple) else wide
 
 
-def _at(hidden: Tensor, places: Tensor) -> Tensor:
+def _rows_at(hidden: Tensor, places: Tensor) -> Tensor:
     """Return the tokens at `places`, (1, places, d), of a batch (rows, tokens, d)."""
     return hidden.flatten(0, -2).index_select(0, places.to(hidden.device))[None]
