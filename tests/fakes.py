@@ -64,9 +64,14 @@ DIFFERENT = ("gpt2", "gptj", "llama", "gemma2", "opt", "falcon", "falcon_alibi")
 """Architectures that differ most."""
 
 
+def slowly(*values: object) -> list[Any]:
+    """Parameters for which a test is slow."""
+    return [pytest.param(value, marks=pytest.mark.slow) for value in values]
+
+
 def every_kind(kinds: Iterable[str]) -> list[Any]:
     """Parameters of a test: it is slow for all but those that differ most."""
-    return [kind if kind in DIFFERENT else pytest.param(kind, marks=pytest.mark.slow) for kind in kinds]
+    return [one for kind in kinds for one in ([kind] if kind in DIFFERENT else slowly(kind))]
 
 
 @functools.cache

@@ -16,6 +16,7 @@ from seesaw_cf.builder_scripts.source.endpoint import EndpointSource, RequestPol
 from seesaw_cf.builder_scripts.source.replies import CachedSource
 from seesaw_cf.builder_scripts.source.sources import Parameter, SourceError, StoreSource, query
 from seesaw_cf.errors import RecordError, StorageError
+from tests.fakes import slowly
 
 from .fault_proxy import FaultProxy
 
@@ -46,7 +47,7 @@ def test_the_server_answers_as_the_embedded_store(server: str, store: StoreSourc
     "faults",
     [
         ["429:1", "429"], ["500", "502", "503", "504"], ["half"], ["unfinished"], ["page"], ["other"], ["drop", "drop"],
-        ["hang:3"], ["drip:4"], ["503:2", "half", "page", "drop", "429:0"], ["429:²", "503:-5", "503:1.5"],
+        *slowly(["hang:3"], ["drip:4"]), ["503:2", "half", "page", "drop", "429:0"], ["429:²", "503:-5", "503:1.5"],
     ],
     ids=" ".join,
 )  # fmt: skip

@@ -28,6 +28,7 @@ from tests.fakes import (
     REQUESTS,
     TEMPLATES,
     TINY,
+    slowly,
     tiny_model,
     tiny_texts,
     tiny_tokenizer,
@@ -151,7 +152,7 @@ def test_contract_of_trained_in_context_and_control_editors(
 
 
 @pytest.mark.parametrize("name", QUICK)
-@pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode])
+@pytest.mark.parametrize("mode", [*slowly(torch.no_grad), torch.inference_mode])
 def test_callers_without_autograd_get_the_same_edit(
     name: str, mode: Any, tokenizer: PreTrainedTokenizerBase, tmp_path: Path
 ) -> None:
@@ -206,7 +207,7 @@ def test_sequential_edits_nest(name: str, tokenizer: PreTrainedTokenizerBase) ->
 
 
 @pytest.mark.parametrize("name", SETTINGS)
-@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("dtype", [torch.bfloat16, *slowly(torch.float16)])
 def test_half_precision_models(name: str, dtype: torch.dtype, tokenizer: PreTrainedTokenizerBase) -> None:
     whole: Any = copy.deepcopy(trained_model("llama"))
     model = whole.to(dtype)

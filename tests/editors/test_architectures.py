@@ -21,10 +21,9 @@ from seesaw_cf.models.architectures import ARCHITECTURES, Architecture, model_pa
 from seesaw_cf.models.hooks import hooked
 from seesaw_cf.models.weights import applied
 from tests.contract.checks import new_log_probability
-from tests.fakes import REQUESTS, TEMPLATES, TINY, every_kind, tiny_model, tiny_texts, tiny_tokenizer
+from tests.fakes import REQUESTS, TEMPLATES, TINY, every_kind, slowly, tiny_model, tiny_texts, tiny_tokenizer
 
-MULTIMODAL = pytest.param("gemma3", marks=pytest.mark.slow)
-SANDWICH = ["gemma2", "olmo2", "gemma3_text", MULTIMODAL]
+SANDWICH = ["gemma2", "olmo2", "gemma3_text", *slowly("gemma3")]
 
 
 def rows_of(model: PreTrainedModel) -> list[InputRow]:
@@ -128,7 +127,7 @@ def test_wrong_rows_are_refused() -> None:
 
 
 @pytest.mark.parametrize("name", ["ft", "rome", "memit", "lora", "mend"])
-@pytest.mark.parametrize("kind", ["gpt2", "llama", MULTIMODAL])
+@pytest.mark.parametrize("kind", ["gpt2", *slowly("llama", "gemma3")])
 def test_models_spread_by_a_device_map_are_edited_like_plain_ones(kind: str, name: str) -> None:
     """The hooks that `device_map` puts around every module are there, though all devices of this machine are one."""
     tokenizer, plain = tiny_tokenizer(), tiny_model(kind)
