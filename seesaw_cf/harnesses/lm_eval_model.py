@@ -130,7 +130,16 @@ class SeesawLM(HFLM):
         return answers
 
     def _cut(self, context: Sequence[int], continuation: Sequence[int]) -> EncodedCloze:
-        """Return a request that fits: as in `hf` the last token is asked, never fed."""
+        """Return a request that fits: as in `hf` the last token is asked, never fed.
+
+        Raises:
+            RecordError: The continuation alone is longer than the model reads.
+        """
+        if len(continuation) > self.max_length:
+            raise RecordError(
+                f"lm_eval: got a continuation of {len(continuation):,} tokens, expected at most {self.max_length:,}. "
+                "Leave such requests out, or give a larger max_length."
+            )
         ids = (*context, *continuation)[-(self.max_length + 1) :]
         return EncodedCloze(ids, len(ids) - len(continuation))
 

@@ -78,6 +78,12 @@ def test_a_tokenizer_with_a_first_token_and_a_shorter_window_are_heeded() -> Non
     _close(own.loglikelihood(asked, disable_tqdm=True), other.loglikelihood(asked, disable_tqdm=True))
 
 
+def test_a_continuation_that_no_window_holds_is_refused() -> None:
+    own = SeesawLM(tiny_model("llama"), tiny_tokenizer(), max_length=8)
+    with pytest.raises(RecordError, match=r"a continuation of \d+ tokens, expected at most 8\."):
+        own.loglikelihood(_instances("loglikelihood", [("Ada", " sees a river" * 9)]), disable_tqdm=True)
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_rolling_loglikelihoods_are_those_of_hf(kind: str) -> None:
     model, tokenizer = _model(kind), tiny_tokenizer()
