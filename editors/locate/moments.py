@@ -39,7 +39,7 @@ from seesaw_cf.models.packing import batches, pad
 from seesaw_cf.models.tf32 import exact_products
 from seesaw_cf.models.wide import adds_in_float32
 from seesaw_cf.scoring.hf_scorer import context_length
-from seesaw_cf.scoring.support import rope_limit
+from seesaw_cf.scoring.support import shared_limit
 
 _LOG = logging.getLogger(__name__)
 _CPU_TOKENS = 1024
@@ -303,7 +303,7 @@ class _Pass:
                     sums.save()
                     return False
                 rows = _rows(self.tokenizer, texts[start : start + how.chunk], self.length)[sums.n_rows :]
-                for group in batches([len(ids) for _, ids in rows], how.batch_tokens, rope_limit(model)):
+                for group in batches([len(ids) for _, ids in rows], how.batch_tokens, shared_limit(model)):
                     _add_keys(self.parts, [rows[index] for index in group], sums, how.batch_tokens)
                     bar.update(len(group))
                     if time.monotonic() - saved >= how.checkpoint_seconds:

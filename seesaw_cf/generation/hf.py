@@ -26,7 +26,7 @@ from seesaw_cf.models.weights import WeightDelta, applied
 from seesaw_cf.scoring.encode import leading_specials
 from seesaw_cf.scoring.forward import is_out_of_memory
 from seesaw_cf.scoring.hf_scorer import context_length, obstacle
-from seesaw_cf.scoring.support import rope_limit
+from seesaw_cf.scoring.support import shared_limit
 
 log = logging.getLogger(__name__)
 
@@ -127,7 +127,7 @@ class HFGenerator:
     def _write(self, rows: Iterable[OpenCompletion], sampling: Sampling, deltas: Sequence[WeightDelta]) -> None:
         """Write rows of about the same length together."""
         ordered = sorted(rows, key=lambda row: (-len(row.prompt), row.prompt, row.seed))
-        limit = rope_limit(self.model)
+        limit = shared_limit(self.model)
         long = [row for row in ordered if limit and len(row.prompt) + sampling.max_new_tokens > limit]
         for row in long:
             self._batch([row], sampling, deltas)

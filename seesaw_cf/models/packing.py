@@ -16,12 +16,12 @@ _OLD_CACHE = "past_key_values"
 def batches(lengths: Sequence[int], max_tokens: int, apart: int | None = None) -> Iterator[list[int]]:
     """Yield groups of indices, longest rows first, of at most `max_tokens` tokens with padding (one row at least).
 
-    Rows longer than `apart` are in separate groups.
+    A row longer than `apart` is a group of its own.
     """
     group: list[int] = []
     for index in sorted(range(len(lengths)), key=lambda i: -lengths[i]):
         longest = lengths[group[0]] if group else 0
-        if group and (longest * (len(group) + 1) > max_tokens or longest > (apart or longest) >= lengths[index]):
+        if group and (longest * (len(group) + 1) > max_tokens or longest > (apart or longest)):
             yield group
             group = []
         group.append(index)

@@ -27,7 +27,7 @@ from seesaw_cf.models.trial import embedding
 from seesaw_cf.models.weights import LowRank, WeightDelta, applied
 from seesaw_cf.scoring.encode import EncodedCloze, Limits, check_clozes, encode_many
 from seesaw_cf.scoring.forward import wide_head
-from seesaw_cf.scoring.support import rope_limit
+from seesaw_cf.scoring.support import shared_limit
 
 
 class Scorer(Protocol):
@@ -94,7 +94,7 @@ class HFScorer:
         order = sorted(set(items))
         answers: dict[EncodedCloze, ClozeScore] = {}
         with evaluating(self.model), torch.inference_mode(), wide_head(self.model):
-            for group in batches([len(item.ids) for item in order], self.max_tokens, rope_limit(self.model)):
+            for group in batches([len(item.ids) for item in order], self.max_tokens, shared_limit(self.model)):
                 batch = [order[index] for index in group]
                 answers |= zip(batch, self._forward(batch), strict=True)
         return [answers[item] for item in items]

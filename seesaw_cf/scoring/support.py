@@ -23,6 +23,10 @@ log = logging.getLogger(__name__)
 # Mean |difference in log p| of the trial, in nats, that rounding alone can explain.
 _TOLERANCE = {torch.float64: 1e-6, torch.float32: 1e-3, torch.float16: 0.05, torch.bfloat16: 0.2}
 
+# Settings that say up to how many tokens a layer attends, and how many of all sparse attention picks (DeepSeek, Doge).
+_WINDOWS = ("sliding_window", "window_size", "attention_chunk_size")
+_LOOKED_AT = ("index_topk", "keep_window_size")
+
 
 @dataclass(frozen=True, slots=True)
 class Support:
@@ -41,24 +45,33 @@ class Support:
 def window(model: PreTrainedModel) -> int | None:
     """Return up to how many tokens texts may share passes, None without a limit.
 
-    It is the shortest sliding or local attention window among the model's layers, or `rope_limit`.
+    It is the shortest sliding or local attention window among the model's layers, or `shared_limit`.
     """
     config: Any = model.config.get_text_config(decoder=True)
-    names = ("sliding_window", "window_size", "attention_chunk_size")
-    sizes = [size for name in names if isinstance(size := getattr(config, name, None), int) and size > 0]
-    return min([*sizes, *filter(None, [rope_limit(model)])], default=None)
+    return min([*_sizes(config, _WINDOWS), *filter(None, [shared_limit(model)])], default=None)
 
 
-def rope_limit(model: PreTrainedModel) -> int | None:
-    """Return the longest text in tokens that leaves the rotary frequencies of its pass; None where all do."""
+def shared_limit(model: PreTrainedModel) -> int | None:
+    """Return the longest text in tokens that may share a pass with others; None where any may.
+
+    Longer ones change the rotary frequencies of a pass. Of sparse attention they have more tokens than each looks at,
+    and what is looked at depends on the padding.
+    """
     config: Any = model.config.get_text_config(decoder=True)
     ropes = getattr(config, "rope_parameters", None) or getattr(config, "rope_scaling", None) or {}
     each = [rope for rope in (ropes, *ropes.values()) if isinstance(rope, dict)]  # one, or one for each type of layer
     kinds = [str(rope.get("rope_type", rope.get("type"))) for rope in each]
-    if not any("dynamic" in kind or kind == "longrope" for kind in kinds):
-        return None
-    name = "original_max_position_embeddings"
-    return min(int(rope.get(name) or getattr(config, name, None) or config.max_position_embeddings) for rope in each)
+    limits = _sizes(config, _LOOKED_AT)
+    if any("dynamic" in kind or kind == "longrope" for kind in kinds):
+        name = "original_max_position_embeddings"
+        limits += [
+            int(rope.get(name) or getattr(config, name, None) or config.max_position_embeddings) for rope in each
+        ]
+    return min(limits, default=None)
+
+
+def _sizes(config: Any, names: Sequence[str]) -> list[int]:
+    return [size for name in names if isinstance(size := getattr(config, name, None), int) and size > 0]
 
 
 def find_support(model: PreTrainedModel) -> Support:

@@ -69,7 +69,7 @@ CONFIGS: dict[str, tuple[dict[str, Any], str]] = {
 
 def make(kind: str, *, attention: str | None = None, dtype: torch.dtype = torch.float32, **changes: Any) -> Any:
     """A random model whose biases and norms are random too, so that leaving one out would show."""
-    config = tiny_config(kind.removesuffix("_alibi"), {**_COMMON, **CONFIGS[kind][0], **changes})
+    config = tiny_config(kind.removesuffix("_alibi"), {**_COMMON, **CONFIGS.get(kind, (_LLAMA, ""))[0], **changes})
     torch.manual_seed(0)
     model: PreTrainedModel = AutoModelForCausalLM.from_config(config, attn_implementation=attention)
     with torch.no_grad():

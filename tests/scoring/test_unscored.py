@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import pytest
 import torch
@@ -73,16 +74,31 @@ def test_scores_of_a_model_in_train_mode_are_those_of_eval_mode(kind: type[HFSco
     assert [model.training, *(block.training for block in model.transformer.h)] == [True, False, True, True]
 
 
-def _long_rope() -> PreTrainedModel:
-    factors = {"short_factor": [1.0] * 4, "long_factor": [1.0, 4.0, 9.0, 30.0]}
-    ropes = {"rope_type": "longrope", "rope_theta": 10_000.0, "factor": 4.0, "original_max_position_embeddings": 16}
-    model: PreTrainedModel = make("llama", max_position_embeddings=64, rope_parameters=ropes | factors)
+_ROPES = {"rope_type": "longrope", "rope_theta": 10_000.0, "factor": 4.0, "original_max_position_embeddings": 16}
+_FACTORS = {"short_factor": [1.0] * 4, "long_factor": [1.0, 4.0, 9.0, 30.0]}
+_SPARSE = {"q_lora_rank": 16, "kv_lora_rank": 16, "qk_rope_head_dim": 8, "qk_nope_head_dim": 8, "v_head_dim": 8}
+# What depends on the longest text of a pass from 17 tokens on: rotary frequencies, or the tokens that are looked at.
+_LONG: dict[str, tuple[str, dict[str, Any]]] = {
+    "longrope": ("llama", {"rope_parameters": _ROPES | _FACTORS}),
+    "doge": ("doge", {"keep_window_size": 16}),
+    "deepseek_v32": (
+        "deepseek_v32",
+        {**_SPARSE, "num_key_value_heads": 4, "index_topk": 16, "index_head_dim": 16, "index_n_heads": 2},
+    ),
+}
+
+
+def _long(name: str) -> PreTrainedModel:
+    kind, settings = _LONG[name]
+    settings = {"max_position_embeddings": 64, **settings}
+    model: PreTrainedModel = make(kind, **settings)
     return model
 
 
+@pytest.mark.parametrize("name", _LONG)
 @pytest.mark.parametrize("kind", _SCORERS)
-def test_a_long_text_does_not_change_its_neighbours(kind: type[HFScorer] | type[TrieScorer]) -> None:
-    model, tokenizer = _long_rope(), byte_level(bos=False)
+def test_a_long_text_does_not_change_its_neighbours(kind: type[HFScorer] | type[TrieScorer], name: str) -> None:
+    model, tokenizer = _long(name), byte_level(bos=False)
     short = [
         Cloze("Ada was born in", "London"),
         Cloze("Ada was born in", "Paris"),
@@ -97,12 +113,12 @@ def test_a_long_text_does_not_change_its_neighbours(kind: type[HFScorer] | type[
 
 @pytest.mark.slow
 def test_a_long_completion_does_not_change_its_neighbours(monkeypatch: pytest.MonkeyPatch) -> None:
-    generator, sampling = HFGenerator(_long_rope(), byte_level(bos=False)), Sampling(max_new_tokens=12)
+    generator, sampling = HFGenerator(_long("longrope"), byte_level(bos=False)), Sampling(max_new_tokens=12)
     long = Ask("Ada Lovelace was born in London and Marie Curie was", seed=0)
     asks = [long, *(Ask("Ada", seed=seed) for seed in range(20))]
     alone = [generator.generate([ask], sampling)[0] for ask in asks]
     assert generator.generate(asks, sampling) == alone
-    monkeypatch.setattr("seesaw_cf.generation.hf.rope_limit", lambda _: None)
+    monkeypatch.setattr("seesaw_cf.generation.hf.shared_limit", lambda _: None)
     assert generator.generate(asks, sampling) != alone  # what it would be in one batch
 
 
