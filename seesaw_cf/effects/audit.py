@@ -16,13 +16,13 @@ from scipy import stats
 from seesaw_cf.base.checks import MOST_DRAWS, items, number, one_of, whole
 from seesaw_cf.base.checks import seed as check_seed
 from seesaw_cf.base.errors import RecordError
+from seesaw_cf.base.memory import release_memory
 from seesaw_cf.base.types import Estimate
 from seesaw_cf.effects.adjusted import ESTIMANDS, without_covariates
 from seesaw_cf.effects.estimands import Method, group_contrasts, sort_prompts, toward_truth
 from seesaw_cf.effects.groups import ALL, AXES, CLUSTERS, SCALES, UNKNOWN, members, need_columns
 from seesaw_cf.effects.permutations import LabelledContrasts
 from seesaw_cf.effects.prompts import ScoreForm
-from seesaw_cf.effects.scores import release_memory
 from seesaw_cf.stats import Verdict, adjust_families, equivalence_p, minimum_detectable_effect, verdict
 from seesaw_cf.stats.bootstrap import LEVEL, Floats
 from seesaw_cf.stats.multiple import Correction, permutation_level, permutation_p, step_down

@@ -11,11 +11,11 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import stats
 
+from seesaw_cf.base.memory import release_memory
 from seesaw_cf.base.types import Estimate
 from seesaw_cf.effects.audit import MARGIN, MARGIN_LOG_ODDS, in_log_odds
 from seesaw_cf.effects.estimands import excess_over_control
 from seesaw_cf.effects.prompts import SCALE_COLUMNS, ScoreForm
-from seesaw_cf.effects.scores import release_memory
 from seesaw_cf.stats import adjust, case_weights, clustered_means, clustered_share, mcnemar, paired_change
 from seesaw_cf.stats.clustered import FEW_EDITS, MIN_EFFECTIVE, half_clusters
 from seesaw_cf.stats.skew import outer_limits

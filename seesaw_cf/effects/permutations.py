@@ -16,6 +16,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
+from seesaw_cf.base.memory import keep_memory
 from seesaw_cf.effects.estimands import sort_prompts
 from seesaw_cf.effects.groups import ALL, tag_sets
 from seesaw_cf.effects.prompts import SCALE_COLUMNS
@@ -79,6 +80,7 @@ class LabelledContrasts:
             rng = np.random.Generator(np.random.PCG64(seed).advance(start * self.strata.size))
             return self.p(label_orders(rng, self.strata, min(_BATCH, permutations - start)))
 
+        keep_memory()
         # numpy and scipy let other threads compute meanwhile; threads that BLAS adds to these would only wait for them
         with threadpool_limits(1, "blas"), ThreadPoolExecutor(_cores()) as pool:
             parts = [pool.submit(permute_batch, start) for start in range(0, permutations, _BATCH)]

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import ctypes
-import sys
 from collections.abc import Hashable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -193,14 +190,6 @@ def _together(parts: Sequence[pd.Series]) -> pd.Categorical:
     codes = [part.cat.codes.to_numpy(np.int32) for part in parts]
     moved = [np.where(own < 0, own, own + start) for own, start in zip(codes, starts)]
     return categorical([value for own in values for value in own], np.concatenate(moved))
-
-
-def release_memory() -> None:
-    """Return free memory to the system; that of arrays below 32 MB glibc keeps, in pieces that fit no larger one."""
-    pa.default_memory_pool().release_unused()
-    if sys.platform == "linux":
-        with suppress(AttributeError, OSError):  # another C library
-            ctypes.CDLL(None).malloc_trim(0)
 
 
 def categorical(values: Sequence[Hashable], codes: NDArray[np.integer[Any]]) -> pd.Categorical:

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 
 from seesaw_cf.base.checks import brief, shown
 from seesaw_cf.base.errors import RunFolderError
+from seesaw_cf.base.memory import release_memory
 from seesaw_cf.base.retrying import stage
 from seesaw_cf.base.tables import CONTROL_SEEDS, SCORES
 from seesaw_cf.base.text import read_json
@@ -29,7 +30,7 @@ from seesaw_cf.effects.knowledge import with_edit_known
 from seesaw_cf.effects.levels import levels
 from seesaw_cf.effects.locality import Locality, locality
 from seesaw_cf.effects.prompts import SIDES, ScoreForm, check_form, prompt_effects
-from seesaw_cf.effects.scores import ScoreFile, count_rows, release_memory
+from seesaw_cf.effects.scores import ScoreFile, count_rows
 from seesaw_cf.effects.success import Success, edit_numbers, once_each, success_of_scores
 from seesaw_cf.records import groups
 from seesaw_cf.records.relations import PAIRS, RELATIONS

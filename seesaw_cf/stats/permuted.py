@@ -131,17 +131,16 @@ class _Block:
             labels: (kinds, 2, contrasts) 1.0 where such a person is on this side.
             sides: See `_Sums.p`.
         """
-        size = len(labels) * len(kinds) * self._n_edits
-        place = (kinds * len(kinds) + np.arange(len(kinds))[:, None]) * self._n_edits
-        index_type = np.int32 if size <= 2**31 else np.int64
-        code = place.astype(index_type).take(self._person, axis=1)
-        code = (code + self._edit.astype(index_type)).ravel()
-        whole = np.broadcast_to(self._columns, (len(kinds), *self._columns.shape)).reshape(code.size, -1)
-        each = np.arange(code.size + 1)
-        by_kind = sparse.csc_array((np.ones(code.size, whole.dtype), code, each), shape=(size, code.size)) @ whole
-        of_column = np.ascontiguousarray(by_kind.reshape(len(labels), -1, whole.shape[1]).transpose(2, 0, 1))
+        times, size = len(kinds), len(labels) * len(kinds) * self._n_edits
+        place = (kinds.T * times + np.arange(times)) * self._n_edits
+        index_type: type[np.signedinteger[Any]] = np.int32 if size < 2**31 else np.int64
+        code = place.astype(index_type).take(self._person, axis=0) + self._edit.astype(index_type)[:, None]
+        ones, each = np.ones(code.size, self._columns.dtype), np.arange(0, code.size + 1, times)
+        rows = sparse.csc_array((ones, code.ravel(), each), shape=(size, len(code)))  # of a cell: one in each labelling
+        by_kind = (rows @ self._columns).reshape(len(labels), -1, self._columns.shape[1])
+        of_column = np.ascontiguousarray(by_kind.transpose(2, 0, 1))
         by_side = labels.reshape(len(labels), -1).T @ of_column
-        every = by_side.reshape(-1, *labels.shape[1:], len(kinds), self._n_edits)[self._place]
+        every = by_side.reshape(-1, *labels.shape[1:], times, self._n_edits)[self._place]
         (n, nn), (y, yn, yy) = every[:2], every[2:].reshape(3, self._measures, *every.shape[1:])
         count = n[0] + n[1]
         both = (n[0] > 0) & (n[1] > 0)
