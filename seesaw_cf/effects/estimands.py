@@ -6,10 +6,11 @@ they can be combined: the excess over a control of the contrast between two grou
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from operator import itemgetter
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 import pandas as pd
@@ -27,12 +28,14 @@ from seesaw_cf.effects.groups import (
     CLUSTERS,
     SCALES,
     UNKNOWN,
+    by_tag,
     check_axes,
     group_effects,
     held,
     mask,
     members,
     need_columns,
+    tag_sets,
 )
 from seesaw_cf.effects.knowledge import gold_rank
 from seesaw_cf.effects.prompts import ScoreForm, prompt_effects
@@ -167,48 +170,84 @@ def group_contrasts(
     if estimand is None:  # for want of memory: the rows of each group are copied
         needed = ("editor", "edit_relation", "case_id", "D", *SCALES, "likelier_pre", axis, *clusters.values())
         usable = usable[list(dict.fromkeys(needed))]
-    for (editor, relation), rows in usable.groupby(["editor", "edit_relation"], sort=True):
-        groups = {group: mask(len(rows), at) for group, at in members(rows[axis]).items()}
-        tagged = ~groups.pop(UNKNOWN, np.zeros(len(rows), bool))
-        prepared = _Prepared(
-            pd.factorize(rows["case_id"], sort=True)[0],
-            _values(rows),
-            rows["likelier_pre"].to_numpy(),
-            _codes(rows, clusters),
-            estimand,
-            np.empty((len(rows), 0)) if estimand is None else covariates_of(rows, estimand),
-        )
-        del rows
-        found: list[tuple[int, TableRow]] = []
+    for prepared in _prepare(usable, axis, clusters, estimand):
+        groups, n = prepared.groups, len(prepared.case)
+        tagged = ~groups.pop(UNKNOWN, np.zeros(n, bool))
+        found: list[tuple[int, list[TableRow]]] = []
         alone: dict[tuple[bytes, ...], int] = {}  # sides of a contrast without a mirror -> its place
         for number, (group, own) in enumerate(groups.items()):
             if group == reference:
                 continue
-            other = tagged & ~own if reference is None else groups.get(reference, np.zeros(len(own), bool))
+            other = tagged & ~own if reference is None else groups.get(reference, np.zeros(n, bool))
             sides = _Sides.of((group, reference or "others"), own & ~other, other & ~own, prepared.case)
-            key = _row(editor, relation, axis, group) | {"reference": sides.names[1]}
+            key = {"axis": axis, "group": group, "reference": sides.names[1]}
             packed = sides.pack()
             place = alone.pop(packed[::-1], None)
             if place is None:
                 alone[packed] = number
-                found.append((number, key | {"mirror": False} | _contrast(prepared, sides, method)))
+                found.append((number, _contrast(prepared, sides, method, key | {"mirror": False})))
             else:
                 turned = replace(prepared, values=-prepared.values)
-                found.append((place, key | {"mirror": True} | _contrast(turned, sides.exchanged(), method)))
-        contrasts += [row for _, row in sorted(found, key=itemgetter(0))]
-    return pd.DataFrame(contrasts)
+                found.append((place, _contrast(turned, sides.exchanged(), method, key | {"mirror": True})))
+        for _, rows in sorted(found, key=itemgetter(0)):
+            contrasts += rows
+    table = pd.DataFrame(contrasts)
+    return table.sort_values(["editor", "relation"], kind="stable", ignore_index=True) if contrasts else table
 
 
 @dataclass(frozen=True, slots=True)
 class _Prepared:
-    """What every contrast of an editor and a relation is made of: cases, values (n, scales), clusters, covariates."""
+    """What contrasts of a relation are made of, of every editor whose rows differ in what was measured only.
 
+    Attributes:
+        editors, relation: Whose they are.
+        groups: Group -> (n,) its rows.
+        case: (n,) codes.
+        values: (n, editors x scales).
+        likelier_pre: (n, editors).
+        clusters: Dimension -> (n,) codes.
+        estimand, covariates: (n, covariates) none with the raw contrast.
+    """
+
+    editors: list[str]
+    relation: str
+    groups: dict[str, Side]
     case: NDArray[np.intp]
     values: Floats
     likelier_pre: Floats
     clusters: Mapping[str, NDArray[np.intp]]
     estimand: Estimand | None
     covariates: Floats
+
+
+def _prepare(
+    usable: pd.DataFrame, axis: str, clusters: Mapping[str, str], estimand: Estimand | None
+) -> Iterator[_Prepared]:
+    """Group editors by the questions that they were asked: weights and clusters are the same, and made once."""
+    case = pd.factorize(usable["case_id"], sort=True)[0]
+    codes, (tags, sets) = _codes(usable, clusters), tag_sets(usable[axis])
+    same = np.column_stack([case, tags, *codes.values()])
+    values, likelier = _values(usable), usable["likelier_pre"].to_numpy(np.float64)
+    alike: dict[tuple[str, bytes], list[tuple[str, NDArray[np.intp], Floats]]] = {}
+    indices: dict[Any, NDArray[np.intp]] = usable.groupby(["editor", "edit_relation"], sort=True).indices  # type: ignore[assignment]
+    for (editor, relation), at in indices.items():
+        covariates = np.empty((at.size, 0)) if estimand is None else covariates_of(usable.iloc[at], estimand)
+        asked = hashlib.sha256(same[at].tobytes() + covariates.tobytes()).digest()
+        alike.setdefault((relation, asked), []).append((editor, at, covariates))
+    for (relation, _), of_editors in alike.items():
+        editors, places, (covariates, *_) = zip(*of_editors)
+        at = places[0]
+        yield _Prepared(
+            list(editors),
+            relation,
+            {group: mask(at.size, rows) for group, rows in by_tag(tags[at], sets).items()},
+            case[at],
+            np.hstack([values[rows] for rows in places]),
+            likelier[np.column_stack(places)],
+            {name: code[at] for name, code in codes.items()},
+            estimand,
+            covariates,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,26 +273,35 @@ class _Sides:
         return _Sides(self.names[::-1], self.rows[::-1], self.compared[::-1])
 
 
-def _contrast(rows: _Prepared, sides: _Sides, method: Method) -> TableRow:
+def _contrast(rows: _Prepared, sides: _Sides, method: Method, key: TableRow) -> list[TableRow]:
+    """Return a row for each editor."""
+    parts = [case_weights(rows.case, side) for side in sides.compared]
+    likelier = np.min([part @ rows.likelier_pre for part in parts], axis=0)
+    likelier = np.where(sides.compared[0].any(), likelier, np.nan).tolist()
+    estimates, width = _estimates(rows, sides, parts, method), 1 + len(SCALES)
+    return [
+        {"editor": editor, "relation": rows.relation}
+        | key
+        | _scales(estimates[at : at + width])
+        | {"likelier_pre": pre}
+        for editor, at, pre in zip(rows.editors, range(0, len(estimates), width), likelier, strict=True)
+    ]
+
+
+def _estimates(rows: _Prepared, sides: _Sides, parts: list[Floats], method: Method) -> list[Estimate]:
+    """Return one estimate for each column of values."""
     names, (first, second) = sides.names, sides.compared
     if not first.any():
         empty = [name for name, side in zip(names, sides.rows) if not side.any()]
         none = Estimate(np.nan, note=f"nobody is among {empty[0]}" if empty else "no edit was scored on both groups")
-        return _scales([none] * (1 + len(SCALES))) | {"likelier_pre": np.nan}
-    parts = [case_weights(rows.case, side) for side in (first, second)]
+        return [none] * rows.values.shape[1]
     if rows.estimand is not None:
-        return _scales(_adjusted(rows, parts, names)) | {"likelier_pre": _likelier(rows, parts)}
+        return _adjusted(rows, parts, names)
     if method == "mixed":
         used = first | second
         codes = {name: pd.factorize(code[used], sort=True)[0] for name, code in rows.clusters.items()}
-        estimates = [mixed_contrast(column[used], first[used], codes) for column in rows.values.T]
-    else:
-        estimates = clustered_means(rows.values, parts, rows.clusters, names)
-    return _scales(estimates) | {"likelier_pre": _likelier(rows, parts)}
-
-
-def _likelier(rows: _Prepared, parts: Sequence[Floats]) -> float:
-    return min(float(part @ rows.likelier_pre) for part in parts)
+        return [mixed_contrast(column[used], first[used], codes) for column in rows.values.T]
+    return clustered_means(rows.values, parts, rows.clusters, names)
 
 
 def _adjusted(rows: _Prepared, parts: list[Floats], names: Sequence[str]) -> list[Estimate]:

@@ -77,7 +77,11 @@ def members(tags: pd.Series | Sequence[Sequence[str] | None]) -> dict[str, NDArr
 
     A person with several tags counts in each of those groups, once; a person without any counts as unknown.
     """
-    codes, sets = tag_sets(tags)  # few people have tags that nobody else has
+    return by_tag(*tag_sets(tags))
+
+
+def by_tag(codes: NDArray[np.intp], sets: Sequence[set[str]]) -> dict[str, NDArray[np.intp]]:
+    """Return `members` of rows with such codes: few people have tags that nobody else has."""
     kinds: dict[str, list[bool]] = {tag: [tag in own for own in sets] for tag in sorted(set[str]().union(*sets))}
     kinds[UNKNOWN] = [not own for own in sets]
     rows = {group: np.flatnonzero(np.array(among)[codes]) for group, among in kinds.items()}
