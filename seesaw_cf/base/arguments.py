@@ -5,6 +5,7 @@ A package or module wraps what it exports once, at its end; a package's calls be
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 import itertools
@@ -37,6 +38,7 @@ _KINDS: dict[object, Callable[[object], bool]] = {
     str: is_text,
     type(None): lambda value: value is None,
 }
+_ONE_EACH = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 _NUMBERS = (Any, bool, int, float | None)
 _CHECKED_CLASSES = ("pandas", "pathlib", "pyarrow", "seesaw_cf", "torch", "transformers")
 
@@ -92,27 +94,30 @@ def checked(function: Callable[P, R], name: str = "", kind: type | None = None) 
     """
     signature = inspect.signature(function)
     called = name or function.__name__
-    one_each = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
-    written = {
-        key: str(parameter.annotation) for key, parameter in signature.parameters.items() if parameter.kind in one_each
-    }
+    parameters = signature.parameters.items()
+    written = {key: str(each.annotation) for key, each in parameters if each.kind in _ONE_EACH}
+    places = [key for key, each in parameters if each.kind <= each.POSITIONAL_OR_KEYWORD]
+    annotated = typing.cast(Callable[..., object], kind or function)
+
+    def check(key: str, value: object) -> object:
+        if key not in written:
+            return value
+        hint = _hints(annotated).get(key, Any)
+        value = _as_array(value, hint) if typing.get_origin(hint) is np.ndarray else value
+        _check(f"{called}: {key}", value, hint, written[key])
+        return value
 
     @functools.wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
         try:
-            bound = signature.bind(*args, **kwargs)
-        except TypeError:
-            return function(*args, **kwargs)  # says it better: a misspelt name before the missing one
-        arguments = {key: value for key, value in bound.arguments.items() if key in written}
-        hints = _hints(typing.cast(Callable[..., object], kind or function))
-        for key, value in arguments.items():
-            hint = hints.get(key, Any)
-            if typing.get_origin(hint) is np.ndarray:
-                bound.arguments[key] = value = _as_array(value, hint)
-            _check(f"{called}: {key}", value, hint, written[key])
-        if any(bound.arguments[key] is not value for key, value in arguments.items()):
-            return function(*bound.args, **bound.kwargs)
-        return function(*args, **kwargs)
+            by_place = [*map(check, places, args), *args[len(places) :]]
+            by_name = {key: check(key, value) for key, value in kwargs.items()}
+        except RecordError:
+            with contextlib.suppress(TypeError):
+                signature.bind(*args, **kwargs)
+                raise
+            return function(*args, **kwargs)  # its error says it better: a misspelt name before the missing one
+        return function(*by_place, **by_name)  # type: ignore[arg-type]
 
     return call
 
