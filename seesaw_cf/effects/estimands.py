@@ -80,10 +80,6 @@ def _usable(prompts: pd.DataFrame, holds: str) -> pd.DataFrame:
     return sort_prompts(prompts if there.all() else prompts[there]).reset_index(drop=True)
 
 
-def _codes(rows: pd.DataFrame, clusters: Mapping[str, str]) -> dict[str, NDArray[np.intp]]:
-    return {name: pd.factorize(rows[column], sort=True)[0] for name, column in clusters.items()}
-
-
 def estimate_groups(
     prompts: pd.DataFrame,
     *,
@@ -112,16 +108,12 @@ def estimate_groups(
     """
     check_axes(axes)
     estimates = []
-    for (editor, relation), rows in _usable(prompts, holds).groupby(["editor", "edit_relation"], sort=True):
-        codes, values = _codes(rows, clusters), _values(rows)
-        case = pd.factorize(rows["case_id"], sort=True)[0]
-        for axis in (ALL, *axes):
-            groups = {ALL: np.arange(len(rows))} if axis == ALL else members(rows[axis])
-            for group, positions in groups.items():
-                weights = case_weights(case, mask(len(rows), positions))
-                scales = _scales(clustered_means(values, [weights], codes))
-                estimates.append(_row(editor, relation, axis, group) | scales)
-    return pd.DataFrame(estimates)
+    for rows in _prepare(_usable(prompts, holds), (ALL, *axes), clusters):
+        for axis, groups in rows.groups.items():
+            for group, own in groups.items():
+                found = clustered_means(rows.values, [case_weights(rows.case, own)], rows.clusters)
+                estimates += rows.by_editor(found, {"axis": axis, "group": group})
+    return _sorted(estimates)
 
 
 def group_contrasts(
@@ -170,8 +162,8 @@ def group_contrasts(
     if estimand is None:  # for want of memory: the rows of each group are copied
         needed = ("editor", "edit_relation", "case_id", "D", *SCALES, "likelier_pre", axis, *clusters.values())
         usable = usable[list(dict.fromkeys(needed))]
-    for prepared in _prepare(usable, axis, clusters, estimand):
-        groups, n = prepared.groups, len(prepared.case)
+    for prepared in _prepare(usable, [axis], clusters, estimand):
+        groups, n = prepared.groups[axis], len(prepared.case)
         tagged = ~groups.pop(UNKNOWN, np.zeros(n, bool))
         found: list[tuple[int, list[TableRow]]] = []
         alone: dict[tuple[bytes, ...], int] = {}  # sides of a contrast without a mirror -> its place
@@ -191,17 +183,16 @@ def group_contrasts(
                 found.append((place, _contrast(turned, sides.exchanged(), method, key | {"mirror": True})))
         for _, rows in sorted(found, key=itemgetter(0)):
             contrasts += rows
-    table = pd.DataFrame(contrasts)
-    return table.sort_values(["editor", "relation"], kind="stable", ignore_index=True) if contrasts else table
+    return _sorted(contrasts)
 
 
 @dataclass(frozen=True, slots=True)
 class _Prepared:
-    """What contrasts of a relation are made of, of every editor whose rows differ in what was measured only.
+    """The rows of a relation, of every editor that was asked the same: only what was measured differs.
 
     Attributes:
         editors, relation: Whose they are.
-        groups: Group -> (n,) its rows.
+        groups: Axis -> group -> (n,) its rows.
         case: (n,) codes.
         values: (n, editors x scales).
         likelier_pre: (n, editors).
@@ -211,7 +202,7 @@ class _Prepared:
 
     editors: list[str]
     relation: str
-    groups: dict[str, Side]
+    groups: Mapping[str, dict[str, Side]]
     case: NDArray[np.intp]
     values: Floats
     likelier_pre: Floats
@@ -219,14 +210,28 @@ class _Prepared:
     estimand: Estimand | None
     covariates: Floats
 
+    def by_editor(self, estimates: Sequence[Estimate], key: TableRow) -> list[TableRow]:
+        """Return a row for each editor, of estimates for the columns of `values`."""
+        width = 1 + len(SCALES)
+        return [
+            {"editor": editor, "relation": self.relation} | key | _scales(estimates[at : at + width])
+            for editor, at in zip(self.editors, range(0, len(estimates), width), strict=True)
+        ]
+
+
+def _sorted(rows: list[TableRow]) -> pd.DataFrame:
+    table = pd.DataFrame(rows)
+    return table.sort_values(["editor", "relation"], kind="stable", ignore_index=True) if rows else table
+
 
 def _prepare(
-    usable: pd.DataFrame, axis: str, clusters: Mapping[str, str], estimand: Estimand | None
+    usable: pd.DataFrame, axes: Sequence[str], clusters: Mapping[str, str], estimand: Estimand | None = None
 ) -> Iterator[_Prepared]:
     """Group editors by the questions that they were asked: weights and clusters are the same, and made once."""
-    case = pd.factorize(usable["case_id"], sort=True)[0]
-    codes, (tags, sets) = _codes(usable, clusters), tag_sets(usable[axis])
-    same = np.column_stack([case, tags, *codes.values()])
+    case, *others = (pd.factorize(usable[name], sort=True)[0] for name in ("case_id", *clusters.values()))
+    everybody = np.zeros(len(usable), np.intp), [{ALL}]
+    tags = {axis: everybody if axis == ALL else tag_sets(usable[axis]) for axis in axes}
+    same = np.column_stack([case, *others, *(codes for codes, _ in tags.values())])
     values, likelier = _values(usable), usable["likelier_pre"].to_numpy(np.float64)
     alike: dict[tuple[str, bytes], list[tuple[str, NDArray[np.intp], Floats]]] = {}
     indices: dict[Any, NDArray[np.intp]] = usable.groupby(["editor", "edit_relation"], sort=True).indices  # type: ignore[assignment]
@@ -240,11 +245,14 @@ def _prepare(
         yield _Prepared(
             list(editors),
             relation,
-            {group: mask(at.size, rows) for group, rows in by_tag(tags[at], sets).items()},
+            {
+                axis: {group: mask(at.size, rows) for group, rows in by_tag(codes[at], sets).items()}
+                for axis, (codes, sets) in tags.items()
+            },
             case[at],
             np.hstack([values[rows] for rows in places]),
             likelier[np.column_stack(places)],
-            {name: code[at] for name, code in codes.items()},
+            {name: code[at] for name, code in zip(clusters, others)},
             estimand,
             covariates,
         )
@@ -278,14 +286,8 @@ def _contrast(rows: _Prepared, sides: _Sides, method: Method, key: TableRow) -> 
     parts = [case_weights(rows.case, side) for side in sides.compared]
     likelier = np.min([part @ rows.likelier_pre for part in parts], axis=0)
     likelier = np.where(sides.compared[0].any(), likelier, np.nan).tolist()
-    estimates, width = _estimates(rows, sides, parts, method), 1 + len(SCALES)
-    return [
-        {"editor": editor, "relation": rows.relation}
-        | key
-        | _scales(estimates[at : at + width])
-        | {"likelier_pre": pre}
-        for editor, at, pre in zip(rows.editors, range(0, len(estimates), width), likelier, strict=True)
-    ]
+    found = rows.by_editor(_estimates(rows, sides, parts, method), key)
+    return [row | {"likelier_pre": pre} for row, pre in zip(found, likelier, strict=True)]
 
 
 def _estimates(rows: _Prepared, sides: _Sides, parts: list[Floats], method: Method) -> list[Estimate]:
@@ -327,10 +329,6 @@ def _scales(estimates: Sequence[Estimate]) -> TableRow:
     for scale, estimate in zip(SCALES, estimates[1:], strict=True):
         out |= {scale: estimate.value} | estimate.columns("low", "high", "stderr", "p", "df", prefix=f"{scale}_")
     return out
-
-
-def _row(editor: object, relation: object, axis: str, group: str) -> TableRow:
-    return {"editor": editor, "relation": relation, "axis": axis, "group": group}
 
 
 def excess_over_control(prompts: pd.DataFrame, control: str) -> pd.DataFrame:
