@@ -71,17 +71,17 @@ def _why(audit: AuditTables) -> str:
     other = int((~refused & ~testable).sum())
     unmeasured = testable & rows["rule"].str.endswith(NOT_MEASURED)
     plain = rows[testable & ~unmeasured]
-    parts = [f"{int(refused.sum())} have too few edits or people for any interval"] if refused.any() else []
-    parts += [f"{other} have nothing to compare"] if other else []
-    parts += [f"{int(unmeasured.sum())} wait for a measured noise floor ({NOT_MEASURED})"] if unmeasured.any() else []
+    parts = [f"{int(refused.sum())} with too few edits or people for any interval"] if refused.any() else []
+    parts += [f"{other} with nothing to compare"] if other else []
+    parts += [f"{int(unmeasured.sum())} without a measured noise floor ({NOT_MEASURED})"] if unmeasured.any() else []
     if len(plain):
         sizes = plain.groupby("scale")["detectable"].median()
         detectable = " and ".join(f"{size:.2g} in {scale}" for scale, size in sizes.items())
         parts.append(
-            f"{len(plain)} are open: the median smallest effect that their data could show is "
+            f"{len(plain)} open: the median smallest effect that their data could show is "
             f"{detectable} (seesaw-cf plan says how many edits and people less would take)"
         )
-    return f"Of the {len(rows)} without a claim, {'; '.join(parts)}."
+    return f"Without a claim: {len(rows)}, of these {'; '.join(parts)}."
 
 
 def second_look(audit: AuditTables) -> str:
