@@ -113,11 +113,13 @@ def checked(function: Callable[P, R], name: str = "", kind: type | None = None) 
             by_place = [*map(check, places, args), *args[len(places) :]]
             by_name = {key: check(key, value) for key, value in kwargs.items()}
         except RecordError:
-            with contextlib.suppress(TypeError):
-                signature.bind(*args, **kwargs)
-                raise
-            return function(*args, **kwargs)  # its error says it better: a misspelt name before the missing one
-        return function(*by_place, **by_name)  # type: ignore[arg-type]
+            pass
+        else:
+            return function(*by_place, **by_name)  # type: ignore[arg-type]
+        with contextlib.suppress(TypeError):
+            for key, value in signature.bind(*args, **kwargs).arguments.items():
+                check(key, value)  # of several wrong ones the first in the signature's order is named
+        return function(*args, **kwargs)  # its error says it better: a misspelt name before the missing one
 
     return call
 

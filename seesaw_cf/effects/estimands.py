@@ -47,6 +47,8 @@ from seesaw_cf.stats.mixed import mixed_contrast
 
 Method = Literal["clustered", "mixed"]
 Side = NDArray[np.bool_]
+_Placed = tuple[int, TableRow]
+_MOST_ROWS = 1 << 20  # of all editors whose estimates are made together: more take too much memory
 
 
 _ORDER = ("case_id", "person", "prompt_id")
@@ -113,7 +115,7 @@ def estimate_groups(
             for group, own in groups.items():
                 found = clustered_means(rows.values, [case_weights(rows.case, own)], rows.clusters)
                 estimates += rows.by_editor(found, {"axis": axis, "group": group})
-    return _sorted(estimates)
+    return _in_places(estimates)
 
 
 def group_contrasts(
@@ -165,7 +167,7 @@ def group_contrasts(
     for prepared in _prepare(usable, [axis], clusters, estimand):
         groups, n = prepared.groups[axis], len(prepared.case)
         tagged = ~groups.pop(UNKNOWN, np.zeros(n, bool))
-        found: list[tuple[int, list[TableRow]]] = []
+        found: list[tuple[int, list[_Placed]]] = []
         alone: dict[tuple[bytes, ...], int] = {}  # sides of a contrast without a mirror -> its place
         for number, (group, own) in enumerate(groups.items()):
             if group == reference:
@@ -183,7 +185,7 @@ def group_contrasts(
                 found.append((place, _contrast(turned, sides.exchanged(), method, key | {"mirror": True})))
         for _, rows in sorted(found, key=itemgetter(0)):
             contrasts += rows
-    return _sorted(contrasts)
+    return _in_places(contrasts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,6 +193,7 @@ class _Prepared:
     """The rows of a relation, of every editor that was asked the same: only what was measured differs.
 
     Attributes:
+        places: Of the editors' rows in a table.
         editors, relation: Whose they are.
         groups: Axis -> group -> (n,) its rows.
         case: (n,) codes.
@@ -200,7 +203,8 @@ class _Prepared:
         estimand, covariates: (n, covariates) none with the raw contrast.
     """
 
-    editors: list[str]
+    places: Sequence[int]
+    editors: Sequence[str]
     relation: str
     groups: Mapping[str, dict[str, Side]]
     case: NDArray[np.intp]
@@ -210,18 +214,17 @@ class _Prepared:
     estimand: Estimand | None
     covariates: Floats
 
-    def by_editor(self, estimates: Sequence[Estimate], key: TableRow) -> list[TableRow]:
+    def by_editor(self, estimates: Sequence[Estimate], key: TableRow) -> list[_Placed]:
         """Return a row for each editor, of estimates for the columns of `values`."""
         width = 1 + len(SCALES)
         return [
-            {"editor": editor, "relation": self.relation} | key | _scales(estimates[at : at + width])
-            for editor, at in zip(self.editors, range(0, len(estimates), width), strict=True)
+            (place, {"editor": editor, "relation": self.relation} | key | _scales(estimates[at : at + width]))
+            for place, editor, at in zip(self.places, self.editors, range(0, len(estimates), width), strict=True)
         ]
 
 
-def _sorted(rows: list[TableRow]) -> pd.DataFrame:
-    table = pd.DataFrame(rows)
-    return table.sort_values(["editor", "relation"], kind="stable", ignore_index=True) if rows else table
+def _in_places(rows: list[_Placed]) -> pd.DataFrame:
+    return pd.DataFrame([row for _, row in sorted(rows, key=itemgetter(0))])
 
 
 def _prepare(
@@ -231,31 +234,35 @@ def _prepare(
     case, *others = (pd.factorize(usable[name], sort=True)[0] for name in ("case_id", *clusters.values()))
     everybody = np.zeros(len(usable), np.intp), [{ALL}]
     tags = {axis: everybody if axis == ALL else tag_sets(usable[axis]) for axis in axes}
-    same = np.column_stack([case, *others, *(codes for codes, _ in tags.values())])
-    values, likelier = _values(usable), usable["likelier_pre"].to_numpy(np.float64)
-    alike: dict[tuple[str, bytes], list[tuple[str, NDArray[np.intp], Floats]]] = {}
+    values, likelier = _values(usable), usable.reindex(columns=["likelier_pre"]).to_numpy(np.float64)[:, 0]
+    alike: dict[tuple[str, bytes], list[tuple[int, str, NDArray[np.intp], Floats]]] = {}
     indices: dict[Any, NDArray[np.intp]] = usable.groupby(["editor", "edit_relation"], sort=True).indices  # type: ignore[assignment]
-    for (editor, relation), at in indices.items():
+    for place, ((editor, relation), at) in enumerate(indices.items()):
         covariates = np.empty((at.size, 0)) if estimand is None else covariates_of(usable.iloc[at], estimand)
-        asked = hashlib.sha256(same[at].tobytes() + covariates.tobytes()).digest()
-        alike.setdefault((relation, asked), []).append((editor, at, covariates))
-    for (relation, _), of_editors in alike.items():
-        editors, places, (covariates, *_) = zip(*of_editors)
-        at = places[0]
-        yield _Prepared(
-            list(editors),
-            relation,
-            {
-                axis: {group: mask(at.size, rows) for group, rows in by_tag(codes[at], sets).items()}
-                for axis, (codes, sets) in tags.items()
-            },
-            case[at],
-            np.hstack([values[rows] for rows in places]),
-            likelier[np.column_stack(places)],
-            {name: code[at] for name, code in zip(clusters, others)},
-            estimand,
-            covariates,
-        )
+        asked = [*(code[at] for code in (case, *others, *(codes for codes, _ in tags.values()))), covariates]
+        key = hashlib.sha256(b"".join(column.tobytes() for column in asked)).digest()
+        alike.setdefault((relation, key), []).append((place, editor, at, covariates))
+    for (relation, _), members_of in alike.items():
+        at, covariates = members_of[0][2:]
+        groups = {
+            axis: {group: mask(at.size, rows) for group, rows in by_tag(codes[at], sets).items()}
+            for axis, (codes, sets) in tags.items()
+        }
+        step = max(1, _MOST_ROWS // at.size)
+        for start in range(0, len(members_of), step):
+            places, editors, of_editor, _ = zip(*members_of[start : start + step])
+            yield _Prepared(
+                places,
+                editors,
+                relation,
+                groups,
+                case[at],
+                np.hstack([values[rows] for rows in of_editor]),
+                likelier[np.column_stack(of_editor)],
+                {name: code[at] for name, code in zip(clusters, others)},
+                estimand,
+                covariates,
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,13 +288,12 @@ class _Sides:
         return _Sides(self.names[::-1], self.rows[::-1], self.compared[::-1])
 
 
-def _contrast(rows: _Prepared, sides: _Sides, method: Method, key: TableRow) -> list[TableRow]:
+def _contrast(rows: _Prepared, sides: _Sides, method: Method, key: TableRow) -> list[_Placed]:
     """Return a row for each editor."""
-    parts = [case_weights(rows.case, side) for side in sides.compared]
-    likelier = np.min([part @ rows.likelier_pre for part in parts], axis=0)
-    likelier = np.where(sides.compared[0].any(), likelier, np.nan).tolist()
+    parts = [case_weights(rows.case, side) for side in sides.compared if side.any()]
+    least = np.min([part @ rows.likelier_pre for part in parts], axis=0) if parts else [np.nan] * len(rows.editors)
     found = rows.by_editor(_estimates(rows, sides, parts, method), key)
-    return [row | {"likelier_pre": pre} for row, pre in zip(found, likelier, strict=True)]
+    return [(place, row | {"likelier_pre": float(pre)}) for (place, row), pre in zip(found, least, strict=True)]
 
 
 def _estimates(rows: _Prepared, sides: _Sides, parts: list[Floats], method: Method) -> list[Estimate]:

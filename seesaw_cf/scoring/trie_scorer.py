@@ -74,7 +74,7 @@ class TrieScorer:
 
     On one type of machine with one number of threads, the same set of clozes gives the same bytes in any order and
     however often they are asked. A model that cannot be fed tries (see `support`) is scored by `HFScorer`, and so are
-    single texts longer than a sliding window. While it scores, modules of the model run other functions: other
+    single texts longer than `window`. While it scores, modules of the model run other functions: other
     threads that score or edit with the same model wait.
 
     Attributes:
@@ -172,7 +172,7 @@ class TrieScorer:
         return answers
 
     def _items(self, items: Sequence[EncodedCloze]) -> list[ClozeScore]:
-        """Score sorted, distinct items; in tries those that are no longer than a sliding window."""
+        """Score sorted, distinct items; in tries those that are no longer than `window`."""
         narrow = 0 if self.support.layout == "plain" else window(self.model)
         short = [item for item in items if narrow is None or len(item.ids) <= narrow]
         parts = (answer for rows in self.chunks(self.rows(short)) for answer in self._forward(rows))
@@ -195,7 +195,7 @@ class TrieScorer:
         return []
 
     def rows(self, items: Sequence[EncodedCloze]) -> list[TrieRow]:
-        """Put sorted, distinct items into trie rows, none longer than a sliding window."""
+        """Put sorted, distinct items into trie rows, none longer than `window`."""
         limit = max([self.tokens_per_pass, *(4 * len(item.ids) for item in items)])
         return make_rows(items, _ROW, min(limit, window(self.model) or limit))
 

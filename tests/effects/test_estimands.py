@@ -67,6 +67,18 @@ def test_editors_asked_alike_have_the_rows_that_each_has_alone(estimand: str | N
     assert not expected["value"].isna().any()
 
 
+@pytest.mark.parametrize("most", [1, 500, 1 << 20])
+def test_rows_come_in_the_callers_order_of_editors(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("seesaw_cf.effects.estimands._MOST_ROWS", most)
+    frame = pd.concat([crossed(0.1).assign(editor=name) for name in ("rome", "ft", "memit")], ignore_index=True)
+    frame["editor"] = pd.Categorical(frame["editor"], ["rome", "memit", "mend", "ft"])
+    for table_ in (estimate_groups(frame.drop(columns="likelier_pre")), group_contrasts(frame, "race")):
+        assert list(dict.fromkeys(table_["editor"])) == ["rome", "memit", "ft"]
+        one, two, three = (table_[table_["editor"] == name]["value"].tolist() for name in ("rome", "memit", "ft"))
+        assert one == pytest.approx(two, rel=1e-12)
+        assert one == pytest.approx(three, rel=1e-12)
+
+
 def test_what_an_edit_does_to_everybody_cancels() -> None:
     frame = crossed(0.0)
     moved = frame.assign(D=frame["D"] - 0.1 * (frame["case_id"] % 3))
