@@ -4,37 +4,38 @@
   const form = document.querySelector("form[data-task]");
   if (!form) return;
   const said = document.getElementById("kept"), fields = [...form.querySelectorAll("fieldset[data-q]")];
-  let current = fields[0], timer = 0, dirty = false;
+  let current = fields[0], timer = 0;
+  let changes = 0, kept = 0;  // how many there were, and how many the server has
 
   // What is in the form goes to the server within a second of a change, also while somebody types on, and again until
   // the server has it; the last change also when the page is left.
   const send = async (url, more) => fetch(url, { method: "POST", body: new URLSearchParams(new FormData(form)), ...more });
   async function keep() {
+    const sent = changes;
     timer = 0;
-    dirty = false;
     try {
       const got = await send(form.dataset.draft);
       const text = await got.text();
       said.textContent = text;
       said.className = got.ok ? "note" : "gone";
-      if (!got.ok) { dirty = true; again(5000); }
+      if (got.ok) kept = Math.max(kept, sent);
+      else again(5000);
     } catch {
-      dirty = true;
       said.textContent = "Not saved: the server does not answer. Keep this page open; it is tried again.";
       said.className = "gone";
       again(3000);
     }
   }
   function again(after) { if (!timer) timer = setTimeout(keep, after); }
-  addEventListener("pagehide", () => { if (dirty) send(form.dataset.draft, { keepalive: true }).catch(() => {}); });
+  addEventListener("pagehide", () => { if (kept < changes) send(form.dataset.draft, { keepalive: true }).catch(() => {}); });
   form.addEventListener("input", event => {
     const field = event.target.closest("fieldset") || current;
     if (field) wrong(field, null);
-    dirty = true;
+    changes++;
     again(800);
     show();
   });
-  addEventListener("beforeunload", event => { if (dirty && said.className === "gone") event.preventDefault(); });
+  addEventListener("beforeunload", event => { if (kept < changes && said.className === "gone") event.preventDefault(); });
 
   // What a question still wants stands in it, until something in it changes.
   function wrong(field, why) {
@@ -49,7 +50,7 @@
     timer = 0;
     try {
       const got = await send(form.action);
-      if (got.redirected) { dirty = false; location.assign(got.url); return; }
+      if (got.redirected) { kept = changes; location.assign(got.url); return; }
       const text = await got.text(), page = new DOMParser().parseFromString(text, "text/html");
       const why = page.querySelector(".alert");
       said.textContent = why ? why.textContent.trim() : "Not saved.";
