@@ -166,11 +166,11 @@ def group_contrasts(
         usable = usable[list(dict.fromkeys(needed))]
     for prepared in _prepare(usable, [axis], clusters, estimand):
         groups, n = prepared.groups[axis], len(prepared.case)
-        tagged = ~groups.pop(UNKNOWN, np.zeros(n, bool))
+        tagged = ~groups.get(UNKNOWN, np.zeros(n, bool))
         found: list[tuple[int, list[_Placed]]] = []
         alone: dict[tuple[bytes, ...], int] = {}  # sides of a contrast without a mirror -> its place
         for number, (group, own) in enumerate(groups.items()):
-            if group == reference:
+            if group in (reference, UNKNOWN):
                 continue
             other = tagged & ~own if reference is None else groups.get(reference, np.zeros(n, bool))
             sides = _Sides.of((group, reference or "others"), own & ~other, other & ~own, prepared.case)
@@ -206,7 +206,7 @@ class _Prepared:
     places: Sequence[int]
     editors: Sequence[str]
     relation: str
-    groups: Mapping[str, dict[str, Side]]
+    groups: Mapping[str, Mapping[str, Side]]
     case: NDArray[np.intp]
     values: Floats
     likelier_pre: Floats
