@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
 from seesaw_cf.base.errors import unknown_name
+from seesaw_cf.cli import gone
 
 _Does = TypeVar("_Does")
 Table = Mapping[str, tuple[str, Callable[[argparse.ArgumentParser], None], _Does]]
@@ -49,8 +50,8 @@ def subcommands(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentP
     return {name: lower for choices in lists for name, lower in choices.items()}
 
 
-def check_names(parser: argparse.ArgumentParser, words: Sequence[str]) -> None:
-    """Exit with status 2 at the first unknown command or option, and suggest the near ones.
+def check_names(parser: argparse.ArgumentParser, words: Sequence[str], within: str = "") -> None:
+    """Exit with status 2 at the first unknown command or option: say what replaces a removed one, or suggest near ones.
 
     argparse tells about a missing option first, and never suggests. As there, a prefix of an option stands for it, a
     word with a space is a value, and `--` ends the options.
@@ -62,9 +63,12 @@ def check_names(parser: argparse.ArgumentParser, words: Sequence[str]) -> None:
         if word == "--":
             return
         if word.startswith("--") and " " not in word and not any(option.startswith(name) for option in options):
-            parser.error(str(unknown_name("option", name, options)))
+            removed = gone.instead("option", name, gone.OPTIONS)
+            parser.error(removed or str(unknown_name("option", name, options)))
         if commands and not word.startswith("-"):
+            path = f"{within} {word}".strip()
             if word not in commands:
-                parser.error(str(unknown_name("command", word, commands)))
-            check_names(commands[word], words[place + 1 :])
+                removed = gone.instead("command", path, gone.COMMANDS)
+                parser.error(removed or str(unknown_name("command", word, commands)))
+            check_names(commands[word], words[place + 1 :], path)
             return

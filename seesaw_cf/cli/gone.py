@@ -1,0 +1,21 @@
+"""Commands and options that were removed, and what to use instead; to be deleted at the first release.
+
+An extra that was removed needs no row: pip itself warns that the package does not provide it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+__all__ = ["COMMANDS", "OPTIONS", "instead"]
+
+# Command, or command and action -> what to do instead.
+COMMANDS: Mapping[str, str] = {}
+
+# Option -> what to do instead, in every command that does not have it.
+OPTIONS: Mapping[str, str] = {}
+
+
+def instead(kind: str, name: str, removed: Mapping[str, str]) -> str | None:
+    """Return the message about a removed command or option, or None where there never was one of that name."""
+    return f"{kind} {name} was removed: {removed[name]}." if name in removed else None
