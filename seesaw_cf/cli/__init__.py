@@ -47,7 +47,6 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "noise": ("seesaw_cf.cli.noise", "how far scores move when only the batch changes: the noise floor"),
         "tune": ("seesaw_cf.cli.tune", "settings of an editor for a model, found on edits of their own"),
         "moments": ("seesaw_cf.cli.moments", "second moments for editors: compute, publish, fetch, list"),
-        "layers": ("seesaw_cf.cli.layers", "causal tracing: where a model holds facts, layers to edit"),
     },
     "What edited models write": {
         "leme": ("seesaw_cf.cli.leme", "long texts: passages, survey, annotation; trained instruments"),

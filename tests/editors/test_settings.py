@@ -148,19 +148,3 @@ def test_every_editor_runs_from_the_command_line(
     assert {edit["status"] for edit in edits if edit["editor"] == row} <= fine
     manifest = json.loads((tmp_path / "run" / "manifest.json").read_text())
     assert {first_seed(editor) for editor in manifest["editors"]} == ({row, "memit"} if is_control(name) else {name})
-
-
-@pytest.mark.slow(15)
-def test_layers_traces_proposes_and_draws(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    words = ["--facts", "3", "--noise-samples", "2", "--device", "cpu", "--out", str(tmp_path)]
-    assert main(["layers", "--model", "seesaw-tiny", *words]) == 0
-    shown = capsys.readouterr().out
-    assert "3 facts; p(answer)" in shown
-    assert "Proposed layers: rome [" in shown
-    record = json.loads((tmp_path / "layers.json").read_text())
-    assert len(record["facts"]) == 3
-    assert {len(row) for row in record["effects"].values()} == {5}
-    assert (tmp_path / "layers.png").read_bytes().startswith(b"\x89PNG")
-    with pytest.raises(SystemExit):
-        main(["layers", "--model", "seesaw-tiny", "--kind", "attn", "--device", "cpu"])
-    assert "argument --kind: unknown value 'attn'" in capsys.readouterr().err
