@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from seesaw_cf.editors.memit import MEMIT, MEMITConfig
     from seesaw_cf.editors.mend.mend import MEND, MENDConfig
     from seesaw_cf.editors.rome import ROME, ROMEConfig
-    from seesaw_cf.editors.shuffled import ShuffledControl
 
 __all__ = [
     "EDITORS",
@@ -49,7 +48,6 @@ __all__ = [
     "MENDConfig",
     "ROMEConfig",
     "RandomControl",
-    "ShuffledControl",
     "UnrelatedControl",
     "load_editor",
 ]
@@ -66,7 +64,6 @@ _OWN = {
     "identity": "seesaw_cf.editors.controls:IdentityControl",
     "random": "seesaw_cf.editors.controls:RandomControl",
     "unrelated": "seesaw_cf.editors.controls:UnrelatedControl",
-    "shuffled": "seesaw_cf.editors.shuffled:ShuffledControl",
 }
 EDITORS: Plugged = {**entries("seesaw_cf.editors"), **_OWN}
 """Editor name -> "module:class": this package's, and those of installed packages with an entry point in the group

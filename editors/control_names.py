@@ -12,10 +12,10 @@ from typing import Any
 from seesaw_cf.base.checks import one_of
 from seesaw_cf.base.errors import UnknownNameError
 
-CONTROLS = ("identity", "random", "unrelated", "shuffled")
+CONTROLS = ("identity", "random", "unrelated")
 """Kinds of editors that should do nothing to anybody."""
 
-DRAWN = ("random", "unrelated", "shuffled")
+DRAWN = ("random", "unrelated")
 """Kinds that draw with a seed."""
 
 NULLS = {

@@ -3,7 +3,6 @@
     identity    edits in what is true already: the machinery of an edit without a new fact
     random      a random change of the same norm at the same place as a given edit: the size of an edit without its aim
     unrelated   a real edit of a fact about something else: an edit without its subject
-    shuffled    the same edit to another request's answer, see `seesaw_cf.editors.shuffled`
 
 Each wraps the editor that it is the control of, by name in its config
 (`RandomControl(ControlConfig(editor="memit", settings={"layers": (3, 4)}))`) or as an object

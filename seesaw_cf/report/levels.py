@@ -69,7 +69,7 @@ WORDS: Mapping[str, LevelWords] = {
 WORSE, BETTER, SAME, OPEN, UNTESTABLE, ALONE = LEVEL_VERDICTS
 UNITS = {"probability": "probability", "log-odds": "nats of log-odds", "share": ""}
 # Which control decides where an editor has several.
-_ORDER = ("random", "shuffled", "unrelated", "identity")
+_ORDER = ("random", "unrelated", "identity")
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +112,7 @@ class LevelChange:
 def level_changes(results: Results) -> list[LevelChange]:
     """Return what every editor did on every level, on the scale that decides; controls alone where there is no other.
 
-    Where an editor has several controls the first of random, shuffled, unrelated and identity decides.
+    Where an editor has several controls the first of random, unrelated and identity decides.
     """
     editors = [name for name in results.editors if not is_control(name)] or results.editors
     rows = [row for row in rows_of(results.levels) if row["decides"] and row["editor"] in editors]

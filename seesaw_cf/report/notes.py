@@ -47,8 +47,7 @@ ADJUSTED = """Beside the raw contrast of the same people, pooled over properties
 what happened to people; an adjusted one, whether something else than the group is enough to explain it."""
 
 EXCESS = """D_d of the edit minus D_d of a control on the same prompts: an edit that changes nothing (identity), another
-fact's edit (unrelated), the same edit to another request's answer (shuffled) or a random update of the same size
-(random). What remains is due to this fact."""
+fact's edit (unrelated) or a random update of the same size (random). What remains is due to this fact."""
 
 PAIRS = """D_d of one editor minus D_d of another on the same cases and prompts. Below 0: the first took more confidence
 from what is right about others."""

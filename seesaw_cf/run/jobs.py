@@ -71,7 +71,7 @@ class Job:
         editors: Editing method: a name of `seesaw-cf list editors`, FILE.py or package.module:Class. Repeatable.
         controls: Negative control of every editor; of a changed model "random", a null of its kind, unless "none" is
             given. Repeatable.
-        control_seeds: Seeds of a control that draws (random, unrelated, shuffled); reports take their mean.
+        control_seeds: Seeds of a control that draws (random, unrelated); reports take their mean.
         changed: Model changed elsewhere: a checkpoint, adapter, delta, steering vector, GGUF file or served model.
             WHERE is a path, ORG/NAME[@REVISION] or http://HOST:PORT/v1. Repeatable.
         nulls: Change that should do nothing, as the control of a model of `changed` with that name, in place of a

@@ -57,7 +57,6 @@ LIGHT: dict[str, dict[str, Any]] = {
     "identity": {"editor": "rome", "settings": _ROME},
     "random": {"editor": "rome", "settings": _ROME},
     "unrelated": {"editor": "rome", "settings": _ROME},
-    "shuffled": {"editor": "rome", "settings": _ROME},
 }
 """Settings of the other editors, for promises that hold after any number of steps."""
 QUICK = {

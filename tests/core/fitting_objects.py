@@ -25,7 +25,6 @@ from seesaw_cf.editors.memit import MEMIT, MEMITConfig
 from seesaw_cf.editors.mend.mend import MEND, MENDConfig
 from seesaw_cf.editors.mend.training import MENDTraining
 from seesaw_cf.editors.rome import ROME, ROMEConfig
-from seesaw_cf.editors.shuffled import ShuffledControl
 from seesaw_cf.effects import prompt_effects
 from seesaw_cf.generation import HFGenerator, Sampling
 from seesaw_cf.logs import CompareSettings, LogComparison, compare_logs
@@ -58,9 +57,7 @@ CONFIGS: dict[Any, Any] = {
     LoRA: LoRAConfig(**SHORT),
     IKE: IKEConfig(k=2),
     MEND: MENDConfig(layers=(1,), rank=4, training=MENDTraining(steps=1)),
-    **dict.fromkeys(
-        (IdentityControl, RandomControl, UnrelatedControl, ShuffledControl), ControlConfig(editor="ft", settings=SHORT)
-    ),
+    **dict.fromkeys((IdentityControl, RandomControl, UnrelatedControl), ControlConfig(editor="ft", settings=SHORT)),
 }
 
 

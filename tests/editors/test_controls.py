@@ -14,7 +14,6 @@ from seesaw_cf.editors import load_editor
 from seesaw_cf.editors.controls import POOL, ControlConfig, IdentityControl, RandomControl, UnrelatedControl
 from seesaw_cf.editors.lora import LoRA, LoRAConfig
 from seesaw_cf.editors.remembered import Remembered, RememberedEach
-from seesaw_cf.editors.shuffled import ShuffledControl
 from seesaw_cf.errors import EditError
 from seesaw_cf.models.editor import EditsEach
 from seesaw_cf.models.weights import LowRank, WeightDelta
@@ -205,7 +204,7 @@ class Alone:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["random", "unrelated", "shuffled"])
+@pytest.mark.parametrize("kind", ["random", "unrelated"])
 def test_controls_of_each_request_by_itself(kind: str) -> None:
     """As one after another, whether or not the wrapped editor makes many edits at once."""
     model = tiny_model("llama", dtype=torch.float64)
@@ -232,28 +231,3 @@ def test_what_an_editor_made_is_remembered_up_to_a_limit() -> None:
     alone = kept.edit(model, TOKENIZER, REQUESTS[:1])
     assert kept.edit(model, TOKENIZER, REQUESTS[:1]) is alone
     assert not isinstance(Remembered(Alone(), limit=0), EditsEach)
-
-
-def test_shuffled_takes_the_answer_of_another_request_of_the_relation() -> None:
-    answers = [replace(REQUESTS[0], subject=f"S{n}", target_new=Entity(None, f"A{n % 3}")) for n in range(9)]
-    other = [replace(REQUESTS[0], relation_id="P0", target_new=Entity(None, "elsewhere"))]
-    control = ShuffledControl(inner=EACH, pool=(*answers, *other))
-    drawn = [control.answer(request).label for request in answers]
-    assert all(new in {"A0", "A1", "A2"} - {request.target_new.label} for new, request in zip(drawn, answers))
-    assert drawn == [control.answer(request).label for request in answers]
-    again = replace(control, config=ControlConfig(seed=7))
-    assert drawn != [again.answer(request).label for request in answers]
-    assert control.answer(other[0]).label in {fact.target_new.label for fact in POOL}
-
-
-def test_a_run_gives_shuffled_its_requests_and_those_left_over() -> None:
-    request = replace(REQUESTS[0], subject="Left over", target_new=Entity(None, "spare"))
-    control = make_editor("shuffled", tiny_model("llama"), {}, None, [Case(1, request)], [Case(2, REQUESTS[0])])
-    assert isinstance(control, ShuffledControl)
-    assert set(control.pool) == {request, REQUESTS[0]}
-    delta = replace(control, inner=EACH).edit(tiny_model("llama"), TOKENIZER, [REQUESTS[0]])
-    assert (delta.meta["editor"], delta.meta["requests"][0]["target_new"]["str"]) == (
-        "shuffled",
-        REQUESTS[0].target_new.label,
-    )
-    assert delta.meta["control_of"]["requests"][0]["target_new"]["str"] == "spare"

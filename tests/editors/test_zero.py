@@ -24,7 +24,7 @@ OPTIMISED: dict[str, tuple[str, dict[str, Any]]] = {
 }
 CONTROLS = {
     kind: (kind, {"editor": "memit", "settings": {**QUICK["memit"], **CONTENT}})
-    for kind in ("identity", "random", "unrelated", "shuffled")
+    for kind in ("identity", "random", "unrelated")
 }
 OTHERS = {"mend": ("mend", {**LIGHT["mend"], "scale": 0.0}), **CONTROLS}
 
