@@ -10,7 +10,9 @@ from collections.abc import Mapping
 __all__ = ["COMMANDS", "OPTIONS", "instead"]
 
 # Command, or command and action -> what to do instead.
-COMMANDS: Mapping[str, str] = {}
+COMMANDS: Mapping[str, str] = {
+    "layers": "name the layers in --editor-config; the defaults are published ones or at their depth",
+}
 
 # Option -> what to do instead, in every command that does not have it.
 OPTIONS: Mapping[str, str] = {}
