@@ -18,9 +18,9 @@ from seesaw_cf.cli.options import (
     server_options,
     wording_option,
 )
-from seesaw_cf.cli.output import say, say_left_out, show, write_json
-from seesaw_cf.cli.paths import output_folder, source
-from seesaw_cf.cli.types import AXES, at_least_zero, one_of, positive, share
+from seesaw_cf.cli.output import say, show, write_json
+from seesaw_cf.cli.paths import output_folder
+from seesaw_cf.cli.types import at_least_zero, one_of, positive, share
 
 if TYPE_CHECKING:
     from seesaw_cf.generation.types import Generator
@@ -42,21 +42,17 @@ def judge_options(parser: argparse.ArgumentParser) -> None:
     add("--swap", type=share, default=0.2, help="share of pairs judged in both orders (default: 0.2)")
     add("--rater", default="", help="name of the judge in the tables")
     wording_option(parser)
-    add("--names", type=source, help="Parquet of people (the demographics config): also judge copies with their names")
-    add("--axis", **one_of(*AXES), default="race", help="whose groups the names are of (default: race)")
-    add("--group", action="append", default=[], help="give it again for more (default: all with names)")
     add("--out", type=output_folder, required=True, help="folder for page, tables and replies; a second run resumes")
     report_options(parser, pictures=False)
 
 
 def judge(args: argparse.Namespace) -> None:
     """Rate, or plan."""
-    from seesaw_cf.base.tables import read_table, write_table
+    from seesaw_cf.base.tables import write_table
     from seesaw_cf.generation import CachedGenerator
     from seesaw_cf.generation.types import Sampling
     from seesaw_cf.report.forms import findings_report
     from seesaw_cf.texts.flaws.judge import JUDGE_SAMPLING, JudgeOptions, judge_pairs
-    from seesaw_cf.texts.flaws.names import group_bias, swap_names
     from seesaw_cf.texts.flaws.protocols import PROTOCOLS
     from seesaw_cf.texts.flaws.validity import position_bias, sign_check
     from seesaw_cf.texts.report.collected import Collected
@@ -87,13 +83,6 @@ def judge(args: argparse.Namespace) -> None:
     if PROTOCOLS[args.protocol].blind:  # a judge who knows the order is asked in one order only
         results["position_bias"] = position_bias(judged.table)
         results["sign_check"] = sign_check(judged.table, judged.swapped)
-    if args.names:
-        people = read_table(args.names).to_pylist()
-        copies, left_out = swap_names(pairs, people, args.axis, groups=args.group, seed=args.seed)
-        say_left_out(left_out)
-        tables["renamed"] = judge_pairs([copy.pair for copy in copies], generator, options, rater=args.rater).table
-        contrasts = group_bias(tables["renamed"], copies)
-        results["group_bias"] = {"axis": args.axis, "left_out": left_out, "rows": contrasts.to_dict("records")}
     for name, table in tables.items():
         write_table(args.out / f"{name}.parquet", table)
     write_json(args.out / "judge.json", results)
@@ -106,9 +95,7 @@ def judge(args: argparse.Namespace) -> None:
 
 
 def _plan(args: argparse.Namespace, pairs: list[PassagePair]) -> None:
-    from seesaw_cf.base.tables import read_table
     from seesaw_cf.texts.flaws.judge import JUDGE_SAMPLING, JudgeOptions, judge_prompt, judge_questions
-    from seesaw_cf.texts.flaws.names import swap_names
     from seesaw_cf.texts.flaws.protocols import PROTOCOLS
     from seesaw_cf.texts.job import judge_cost
     from seesaw_cf.texts.wording import read_wording
@@ -116,9 +103,6 @@ def _plan(args: argparse.Namespace, pairs: list[PassagePair]) -> None:
     wording, protocol = read_wording(args.wording), PROTOCOLS[args.protocol]
     how = JudgeOptions(args.flaws, args.seed, args.tries, JUDGE_SAMPLING, wording, args.protocol)
     questions = judge_questions(pairs, how, args.swap)
-    if args.names:
-        copies, _ = swap_names(pairs, read_table(args.names).to_pylist(), args.axis, groups=args.group, seed=args.seed)
-        questions += judge_questions([copy.pair for copy in copies], how)
     count, rule = counting(None if args.base_url else load(args)[1])
     prompts = (judge_prompt(*about, wording, protocol) for about in questions)
     cost = judge_cost(prompts, count, JUDGE_SAMPLING.max_new_tokens, tries=args.tries, **prices_of(args))

@@ -15,7 +15,9 @@ COMMANDS: Mapping[str, str] = {
 }
 
 # Option -> what to do instead, in every command that does not have it.
-OPTIONS: Mapping[str, str] = {}
+OPTIONS: Mapping[str, str] = {
+    "--names": "exchange the names in the texts, and judge those too",
+}
 
 
 def instead(kind: str, name: str, removed: Mapping[str, str]) -> str | None:

@@ -6,17 +6,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from seesaw_cf.texts.flaws.names import TaggedPerson
 from seesaw_cf.texts.tables import PASSAGES
 from seesaw_cf.texts.write.pairs import PassagePair
-
-PEOPLE: list[TaggedPerson] = [
-    {"label": "Ada Oak", "gender": ["women"], "race": ["white"], "region": ["Africa"]},
-    {"label": "Bea Elm", "gender": ["women"], "race": ["Black"], "region": ["Africa"]},
-    {"label": "Cyd Fir", "gender": ["women"], "race": ["white"], "region": []},
-    {"label": "Dan Ash", "gender": ["men"], "race": ["Black"], "region": []},
-    {"label": "Eve Yew", "gender": ["women"], "race": ["Black", "white"], "region": []},
-]
 
 
 def pair(number: int, pre: str = "Ada Oak is a judge.", post: str = "Ada Oak is a nun.", **more: Any) -> PassagePair:

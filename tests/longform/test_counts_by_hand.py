@@ -13,12 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seesaw_cf.effects.leme_annotation import LABELS
-from seesaw_cf.errors import RecordError, StorageError, UnknownNameError
+from seesaw_cf.errors import RecordError, StorageError
 from seesaw_cf.generation import Completion
 from seesaw_cf.texts.annotate.folder import read_settings, write_settings
 from seesaw_cf.texts.annotate.match import load_forest
 from seesaw_cf.texts.flaws.judge import parse_reply
-from seesaw_cf.texts.flaws.names import Renamed, group_bias, rename, swap_names
 from seesaw_cf.texts.flaws.people import REFLECTED, import_sheet, reflected_row, share_reflected
 from seesaw_cf.texts.flaws.rating_sheets import SheetOptions, edit_sentences, export_sheet
 from seesaw_cf.texts.flaws.validity import position_bias, sign_check
@@ -31,7 +30,7 @@ from seesaw_cf.texts.train.annotations import AnnotationData
 from seesaw_cf.texts.train.annotator import lexical, majority
 from seesaw_cf.texts.train.encoder import EncoderRecipe
 from seesaw_cf.texts.train.ratings import rating_scores
-from seesaw_cf.texts.wording import chosen_flaws, is_refusal
+from seesaw_cf.texts.wording import is_refusal
 from seesaw_cf.texts.write.pairs import (
     FlawAnswer,
     flaw_row,
@@ -43,7 +42,7 @@ from seesaw_cf.texts.write.pairs import (
 from seesaw_cf.texts.write.writing import EDITS
 
 from .analysis_samples import scores
-from .flaw_samples import PEOPLE, pair, passages
+from .flaw_samples import pair, passages
 
 Answer = tuple[int, str, int | None]  # case, text shown first, change
 
@@ -170,47 +169,6 @@ def test_a_draw_depends_on_its_words_alone(seed: int, words: list[str]) -> None:
     assert value != seeded_uniform(seed + 1, *words)
     for first in ("pre", "post"):
         assert unblinded(unblinded(1, first), first) == 1
-
-
-@given(st.sampled_from(["Ada Oak", "Bo", "Ö. Ünal-Åse"]), st.text(st.characters(categories=("L", "Zs")), max_size=30))
-def test_a_renamed_text_has_no_trace_of_the_old_name(old: str, rest: str) -> None:
-    text = f"{old} met {old.split()[-1]}. {rest}"
-    swapped = rename(text, old, "Xan Yew")
-    assert swapped.startswith("Xan Yew met Yew." if " " in old else "Xan Yew met Xan Yew.")
-    assert rename(rest, old, old) == rest
-    assert rename(text, old, "") == text
-
-
-def test_groups_by_hand() -> None:
-    # Two texts, each with a woman's and a man's name. The judge says "more after" (1) of both women, "equal" of one
-    # man and "more before" (-1) of the other: women 1, men -1/2; the difference of the means is 3/2.
-    copies = [
-        Renamed(pair(case), f"source-{case % 2}", group, f"name {case}")
-        for case, group in enumerate(["women", "women", "men", "men"])
-    ]
-    table = answers(*((case, "pre", change) for case, change in enumerate([1, 1, 0, -1])))
-    found = group_bias(table, copies).set_index("group")
-    assert found.loc["women", "change"] == 1
-    assert found.loc["men", "change"] == -0.5
-    assert found.loc["women", "change_contrast"] == pytest.approx(1.5)
-    assert found.loc["men", "change_contrast"] == pytest.approx(-1.5)
-    assert (found.loc["women", "unequal"], found.loc["men", "unequal"]) == (1, 0.5)
-    assert found[["n", "n_pairs", "n_unanswered"]].to_numpy().tolist() == [[2, 2, 0], [2, 2, 0]]
-    with pytest.raises(RecordError, match=r"group bias: 1 of 4 copies were not judged, e.g. 'memit-3-free-0-0'"):
-        group_bias(table.slice(0, 3), copies)
-    alone = group_bias(table.slice(0, 2), copies[:2])
-    assert alone["note"].tolist() == ["no answers to compare"]
-
-
-def test_groups_that_cannot_be_compared() -> None:
-    with pytest.raises(UnknownNameError, match="unknown axis 'genders'"):
-        swap_names([pair(1)], PEOPLE, "genders")
-    with pytest.raises(UnknownNameError, match="unknown group of gender 'woman'"):
-        swap_names([pair(1)], PEOPLE, "gender", groups=["woman"])
-    with pytest.raises(RecordError, match=r"names by gender: groups \['men'\], expected at least two"):
-        swap_names([pair(1)], PEOPLE, "gender", groups=["men"])
-    with pytest.raises(UnknownNameError, match="unknown flaw 'sexsm'"):
-        chosen_flaws(["sexsm"])
 
 
 @pytest.mark.parametrize("quote", ["'", "\N{RIGHT SINGLE QUOTATION MARK}"])

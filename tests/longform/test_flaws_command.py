@@ -21,7 +21,7 @@ from tests.generation.conftest import openai_server
 from tests.generation.server import KEY, Fault, OpenAIServer
 from tests.people.studies import answered
 
-from .flaw_samples import PEOPLE, passages
+from .flaw_samples import passages
 from .test_human import fill, says_nun
 
 __all__ = ["openai_server"]
@@ -35,7 +35,6 @@ def folder(tmp_path: Path) -> Path:
         for editor, phase, text in (("none", "pre", "Ada Oak is a judge."), ("memit", "post", "Ada Oak is a nun."))
     ]
     write_table(tmp_path / "passages.parquet", passages(*rows, {"case_id": 9, "text": " "}))
-    write_table(tmp_path / "people.parquet", pa.Table.from_pylist(PEOPLE))
     return tmp_path
 
 
@@ -73,7 +72,6 @@ def test_judge_resume_and_validate(
         "--rater",
         "tiny",
     ]
-    words += ["--names", str(folder / "people.parquet")]
     assert main(words) == 0
     asked = len(openai_server.seen)
     table = read_table(folder / "judged" / "flaws.parquet")
@@ -81,8 +79,6 @@ def test_judge_resume_and_validate(
     assert 0 < read_table(folder / "judged" / "swapped.parquet").num_rows < 6
     results = json.loads((folder / "judged" / "judge.json").read_text(encoding="utf-8"))
     assert results["counts"]["judgements"] == 6 + read_table(folder / "judged" / "swapped.parquet").num_rows
-    assert {row["group"] for row in results["group_bias"]["rows"]} == {"white", "Black"}
-    assert read_table(folder / "judged" / "renamed.parquet").num_rows == 12
     assert main(words) == 0
     assert len(openai_server.seen) == asked, "a second run asks nothing again"
     for file in folder.rglob("*"):

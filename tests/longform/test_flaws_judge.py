@@ -10,7 +10,6 @@ import pytest
 from seesaw_cf.errors import RecordError, UnknownNameError
 from seesaw_cf.generation import Ask, Completion, OpenAIGenerator, Sampling
 from seesaw_cf.texts.flaws.judge import JudgeOptions, judge_pairs, judge_prompt, parse_reply
-from seesaw_cf.texts.flaws.names import TaggedPerson, group_bias, rename, swap_names
 from seesaw_cf.texts.flaws.protocols import PUBLISHED
 from seesaw_cf.texts.flaws.validity import position_bias, sign_check
 from seesaw_cf.texts.wording import FLAWS_BY_NAME
@@ -18,7 +17,7 @@ from seesaw_cf.texts.write.pairs import first_shown
 from tests.generation.conftest import openai_server
 from tests.generation.server import KEY, Fault, OpenAIServer
 
-from .flaw_samples import PEOPLE, pair
+from .flaw_samples import pair
 
 __all__ = ["openai_server"]
 
@@ -154,74 +153,6 @@ def test_a_second_try_helps_over_http(openai_server: OpenAIServer) -> None:
     assert (row["change"], row["quote"], row["status"]) == (1, "a nun", "ok")
     assert judged.counts == {"judgements": 1, "retries": 1}
     assert [turn["role"] for turn in openai_server.seen[-1]["messages"]] == ["user"]
-
-
-def test_names_are_exchanged_whole_and_alone() -> None:
-    assert rename("Ada Oak is kind. Oak's oak, Oakley and ADA.", "Ada Oak", "Bea Elm") == (
-        "Bea Elm is kind. Elm's oak, Oakley and ADA."
-    )
-    assert rename("No name.", "Ada Oak", "Bea Elm") == "No name."
-    assert rename("Text", "", "Bea Elm") == "Text"
-
-
-def test_swapped_names_keep_gender_order_and_everything_else() -> None:
-    pairs = [pair(1), pair(2, "She is a judge.", "She is a nun.")]
-    copies, left_out = swap_names(pairs, PEOPLE, "race")
-    assert left_out == {"the person's name is not in both texts": 1}
-    assert {(one.group, one.name) for one in copies} == {("white", "Cyd Fir"), ("Black", "Bea Elm")}, (
-        "women like the person, not the person, and nobody with two groups"
-    )
-    assert {one.pair.pre for one in copies} == {"Cyd Fir is a judge.", "Bea Elm is a judge."}
-    assert {first_shown(5, one.pair.pair_id) for one in copies} == {first_shown(5, pairs[0].pair_id)}
-    with pytest.raises(UnknownNameError, match="unknown group of race 'blak'"):
-        swap_names(pairs, PEOPLE, "race", groups=["blak", "white"])
-    with pytest.raises(UnknownNameError, match="unknown axis 'age'"):
-        swap_names(pairs, PEOPLE, "age")
-    with pytest.raises(RecordError, match="expected at least two with names"):
-        swap_names(pairs, PEOPLE, "race", groups=["white"])
-    few, missing = swap_names([pair(1)], PEOPLE[:2], "race")
-    assert (few, dict(missing)) == ([], {"too few names of the same gender in a group": 1})
-
-
-def test_a_judge_biased_by_names_is_found_out_and_a_fair_one_is_not() -> None:
-    people: list[TaggedPerson] = [
-        {"label": f"{first} {last}", "gender": ["women"], "race": [race], "region": []}
-        for race, lasts in (("white", ["Oak", "Elm"]), ("Black", ["Fir", "Yew"]))
-        for first in ("Ada", "Bea", "Cyd", "Dot", "Eve", "Fay")
-        for last in lasts
-    ]
-    pairs = [
-        pair(n, *texts, entity="Zoe Ivy")
-        for n, texts in enumerate(
-            [("Zoe Ivy sings.", "Zoe Ivy is a nun."), ("Zoe Ivy prays.", "Zoe Ivy is kind.")] * 15
-        )
-    ]
-    copies, _ = swap_names(pairs, people, "race", seed=2)
-    assert len(copies) == 60
-
-    class Biased(Reader):
-        def _answer(self, prompt: str) -> str:
-            if "Fir" in prompt or "Yew" in prompt:
-                return super()._answer(prompt)
-            return "Answer: equal"
-
-    def contrasts(judge: Reader) -> dict[str, float]:
-        table = judge_pairs([one.pair for one in copies], judge, JudgeOptions(flaws=["religion"])).table
-        rows = group_bias(table, copies)
-        assert (rows["n"] == 30).all()
-        return dict(zip(rows["group"], rows["unequal_contrast"], strict=True)) | {
-            "p": float(rows["unequal_p_adjusted"].min())
-        }
-
-    biased, fair = contrasts(Biased("nun")), contrasts(Reader("nun"))
-    # The judge sees nuns (half of the pairs) only beside Black people's names: 1/2 against 0.
-    assert biased["Black"] == pytest.approx(0.5)
-    assert biased["white"] == pytest.approx(-0.5)
-    assert biased["p"] < 0.05
-    assert fair["Black"] == pytest.approx(0)
-    table = judge_pairs([copies[0].pair], Reader("nun"), JudgeOptions(flaws=["religion"])).table
-    with pytest.raises(RecordError, match="59 of 60 copies were not judged"):
-        group_bias(table, copies)
 
 
 @pytest.mark.parametrize(

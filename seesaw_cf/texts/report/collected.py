@@ -28,7 +28,6 @@ KINDS: Mapping[str, pa.Schema] = MappingProxyType(
 )
 # Last part of a file's name -> its rows are answers given a second time, or no answers to these texts.
 _AGAIN = ("swapped", "repeats")
-_LEFT_OUT = ("renamed",)
 # What is answered, and what tells one row from another; the same answer twice is one.
 _QUESTIONS = {
     "flaws": ("change", "pair_id", "flaw", "rater"),
@@ -80,7 +79,7 @@ def collect(places: Sequence[str | os.PathLike[str]], needed: Sequence[str]) -> 
     again: dict[str, dict[str, pa.Table]] = {}
     for file in dict.fromkeys(file for place in places for file in _files(Path(place))):
         kind, last = _kind(file), file.stem.split(".")[-1]
-        if kind and last not in _LEFT_OUT:
+        if kind:
             (again if last in _AGAIN else firsts).setdefault(kind, {})[str(file)] = read_table(file, KINDS[kind])
     tables, repeats = (
         {kind: joined(kind, parts) for kind, parts in tables_by_kind.items()} for tables_by_kind in (firsts, again)
