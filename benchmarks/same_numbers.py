@@ -119,7 +119,7 @@ JOBS: dict[str, tuple[str, ...]] = {
     ),
     "study": ("write study.yaml", "study study.yaml --quiet"),
     "leme": (
-        f"leme run --preset sample {_SURVEY} --out long",
+        f"leme run --model seesaw-tiny --config coupled_counterfact --config open_ended {_SURVEY} --out long",
         f"leme run --model seesaw-tiny --editor ft {_FLAWS} --out open",
         "flaws export open/passages.parquet --sheet sheet.csv --key key.json",
         "python raters",

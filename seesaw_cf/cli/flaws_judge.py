@@ -1,4 +1,4 @@
-"""`seesaw-cf flaws judge`: a language model rates; `--plan` estimates the cost first."""
+"""`seesaw-cf flaws judge`: a language model rates."""
 
 from __future__ import annotations
 
@@ -6,15 +6,11 @@ import argparse
 from typing import TYPE_CHECKING
 
 from seesaw_cf.cli.options import (
-    counting,
     load,
     model_options,
     pairs_of,
     passages_options,
-    plan_options,
-    prices_of,
     report_options,
-    say_cost,
     server_options,
     wording_option,
 )
@@ -24,7 +20,6 @@ from seesaw_cf.cli.types import at_least_zero, one_of, positive, share
 
 if TYPE_CHECKING:
     from seesaw_cf.generation.types import Generator
-    from seesaw_cf.texts.write.pairs import PassagePair
 
 
 def judge_options(parser: argparse.ArgumentParser) -> None:
@@ -36,7 +31,6 @@ def judge_options(parser: argparse.ArgumentParser) -> None:
     add("--tries", type=positive, default=3, help="asks of a question whose reply cannot be read (default: 3)")
     add("--temperature", type=at_least_zero, default=0.0, help="of the replies (default: 0)")
     add("--sample", type=positive, help="only this many pairs, drawn evenly over relations, as people get them")
-    plan_options(parser)
     protocol = "published: the judge knows which text is from after the edit (default: blind)"
     add("--protocol", **one_of("blind", "published"), default="blind", help=protocol)
     add("--swap", type=share, default=0.2, help="share of pairs judged in both orders (default: 0.2)")
@@ -47,7 +41,7 @@ def judge_options(parser: argparse.ArgumentParser) -> None:
 
 
 def judge(args: argparse.Namespace) -> None:
-    """Rate, or plan."""
+    """Rate."""
     from seesaw_cf.base.tables import write_table
     from seesaw_cf.generation import CachedGenerator
     from seesaw_cf.generation.types import Sampling
@@ -62,9 +56,6 @@ def judge(args: argparse.Namespace) -> None:
     from seesaw_cf.texts.write.pairs import sample_pairs
 
     pairs = sample_pairs(pairs_of(args), args.sample, args.seed)
-    if args.plan:
-        _plan(args, pairs)
-        return
     generator = CachedGenerator(_generator(args), args.out / "replies")
     sampling = Sampling(JUDGE_SAMPLING.max_new_tokens, args.temperature)
     wording = read_wording(args.wording)
@@ -92,21 +83,6 @@ def judge(args: argparse.Namespace) -> None:
     page = flaw_findings(judged.table, sections, facts)
     say(findings_report(page).write(args.out, full=args.full))
     show(args, args.out / "report.html")
-
-
-def _plan(args: argparse.Namespace, pairs: list[PassagePair]) -> None:
-    from seesaw_cf.texts.flaws.judge import JUDGE_SAMPLING, JudgeOptions, judge_prompt, judge_questions
-    from seesaw_cf.texts.flaws.protocols import PROTOCOLS
-    from seesaw_cf.texts.job import judge_cost
-    from seesaw_cf.texts.wording import read_wording
-
-    wording, protocol = read_wording(args.wording), PROTOCOLS[args.protocol]
-    how = JudgeOptions(args.flaws, args.seed, args.tries, JUDGE_SAMPLING, wording, args.protocol)
-    questions = judge_questions(pairs, how, args.swap)
-    count, rule = counting(None if args.base_url else load(args)[1])
-    prompts = (judge_prompt(*about, wording, protocol) for about in questions)
-    cost = judge_cost(prompts, count, JUDGE_SAMPLING.max_new_tokens, tries=args.tries, **prices_of(args))
-    say_cost(f"{len(pairs)} pairs", cost, rule, args.tries)
 
 
 def _generator(args: argparse.Namespace) -> Generator:

@@ -63,7 +63,6 @@ def options_from(
     names: Collection[str] = (),
     *,
     required: Collection[str] = (),
-    suppress: bool = False,
     helps: Mapping[str, str] = {},
 ) -> None:
     """Add an option for each field of a dataclass.
@@ -73,14 +72,13 @@ def options_from(
         kind: The dataclass. A field that is a tuple makes an option that may be repeated.
         names: Fields that become options; all when empty.
         required: Fields that must be given though they have a default.
-        suppress: Leave out of the namespace what was not given, so that a preset fills it in.
         helps: Field -> help in place of its line in the docstring.
     """
     lines = {**attribute_lines(kind), **_HELPS, **helps}
     for field in fields(kind):
         if not names or field.name in names:
             needed = field.name in required or field.default is MISSING
-            how = {"default": argparse.SUPPRESS} if suppress else {"required": True} if needed else {}
+            how = {"required": True} if needed else {}
             flags = (f"--{_name(field)}", *_ALIASES.get(field.name, ()))
             parser.add_argument(*flags, **_keywords(field, lines[field.name]) | how)
 

@@ -17,6 +17,10 @@ COMMANDS: Mapping[str, str] = {
 # Option -> what to do instead, in every command that does not have it.
 OPTIONS: Mapping[str, str] = {
     "--names": "exchange the names in the texts, and judge those too",
+    "--preset": "name the options themselves",
+    "--plan": "run a part with --limit or --sample, and multiply",
+    "--price-in": "multiply the tokens in calls.parquet by the price",
+    "--price-out": "multiply the tokens in calls.parquet by the price",
 }
 
 

@@ -8,22 +8,18 @@ from pathlib import Path
 from seesaw_cf.base.text import read_json
 from seesaw_cf.cli.actions import command
 from seesaw_cf.cli.from_fields import options_from, values_of
-from seesaw_cf.cli.options import counting, output_options, plan_options, prices_of, report_options, say_cost
+from seesaw_cf.cli.options import output_options, report_options
 from seesaw_cf.cli.output import say, say_left_out, show
 from seesaw_cf.cli.paths import name_or_source, output_folder, source
 from seesaw_cf.cli.train import annotator_options, rater_options, train
 from seesaw_cf.cli.types import finite, positive
-from seesaw_cf.texts.job import LemeJob, read_preset
+from seesaw_cf.texts.job import LemeJob
 
 
 def _configure_run(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--preset", type=name_or_source, default="sample", help="'sample' or a JSON file (default: sample)"
-    )
     output_options(parser)
     report_options(parser)
-    options_from(parser, LemeJob, suppress=True)
-    plan_options(parser)
+    options_from(parser, LemeJob)
 
 
 def _configure_report(parser: argparse.ArgumentParser) -> None:
@@ -42,22 +38,6 @@ def _configure_report(parser: argparse.ArgumentParser) -> None:
     references = "texts about new targets for the reference score, as CounterFact's attribute_snippets.json"
     add("--references", type=source, metavar="FILE", help=references)
     report_options(parser)
-
-
-def _plan(args: argparse.Namespace, job: LemeJob) -> None:
-    from seesaw_cf.models.load import load_model
-    from seesaw_cf.texts.job import judge_cost
-    from seesaw_cf.texts.run import judge_questions
-
-    samples, questions = judge_questions(job, args.out)
-    local = bool(job.judge) and not job.judge_url
-    count, rule = counting(load_model(job.judge, device=job.device, dtype=job.dtype)[1] if local else None)
-    parts = [
-        judge_cost(prompts, count, longest, tries=job.judge_tries, **prices_of(args))
-        for longest, prompts in questions.items()
-    ]
-    whose = "written" if (args.out / "passages.parquet").exists() else "not written yet, taken at full length"
-    say_cost(f"{samples} pairs of passages ({whose})", sum(parts[1:], parts[0]), rule, job.judge_tries)
 
 
 def _import_options(parser: argparse.ArgumentParser) -> None:
@@ -99,18 +79,12 @@ def _report(args: argparse.Namespace) -> None:
 
 
 def _run(args: argparse.Namespace) -> None:
-    from dataclasses import replace
-
     from seesaw_cf.texts.run import run_leme
 
     changes = values_of(LemeJob, args)
     if "editor_config" in changes:
         changes["editor_config"] = read_json(changes["editor_config"])
-    job = replace(read_preset(args.preset), **changes)
-    if args.plan:
-        _plan(args, job)
-        return
-    say(run_leme(job, args.out, progress=not args.quiet, pictures=args.pictures, full=args.full))
+    say(run_leme(LemeJob(**changes), args.out, progress=not args.quiet, pictures=args.pictures, full=args.full))
     show(args, args.out / "report" / "report.html")
 
 

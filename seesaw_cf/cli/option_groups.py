@@ -20,8 +20,8 @@ OPTION_GROUPS = {
     " --repetition-penalty --chat --conversation --triples --runs --budget --tries --examples --no-prefix --refusals"
     " --rows",
     "scoring": "--scorer --max-tokens --block --memory --threads --explain --rater --annotator --flaws"
-    " --axis --wording --swap --judge --judge-url --judge-key-env --judge-shots --judge-examples --judge-tries"
-    " --judge-wording --plan --price-in --price-out",
+    " --wording --swap --judge --judge-url --judge-key-env --judge-shots --judge-examples --judge-tries"
+    " --judge-wording",
     "several processes": "--engine --actors --gpus --ray-address --exchange",
     "output": "--out --report --pictures --full --open --quiet --verbose --track --keep-deltas --checkpoints"
     " --acknowledge-content --redo",

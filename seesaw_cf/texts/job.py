@@ -1,19 +1,13 @@
-"""A LEME run from plain values: its options, its checks, its presets."""
+"""A LEME run from plain values: its options and its checks."""
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass
 
-from seesaw_cf.base.checks import at_least, one_of
-from seesaw_cf.base.errors import RecordError, unknown_name
-from seesaw_cf.base.text import read_json
-from seesaw_cf.generation.types import Ask, Completion, Sampling
+from seesaw_cf.base.checks import at_least
 from seesaw_cf.models.corpus import LIMIT
 from seesaw_cf.models.packaged import EMBEDDED
-from seesaw_cf.records.open_ended import CONFIG as OPEN_ENDED
 from seesaw_cf.texts.write.generation_settings import Generation, read_generation
 
 
@@ -124,111 +118,3 @@ class LemeJob:
 
 _LEAST = {"limit": 1, "samples": 1, "rows": 1, "block": 1, "judge_tries": 1, "judge_shots": 0, "seed": 0}
 _DRAWN = ("samples", "max_new_tokens", "temperature", "top_k", "top_p", "repetition_penalty")
-
-
-# "sample": everything that comes with the package, within minutes on a CPU.
-PRESETS: dict[str, LemeJob] = {"sample": LemeJob("seesaw-tiny", configs=("coupled_counterfact", OPEN_ENDED), limit=24)}
-
-
-def read_preset(name: str) -> LemeJob:
-    """Return a preset by name, or a JSON file with fields of `LemeJob`.
-
-    Raises:
-        UnknownNameError: No such preset, or the file has a field that no job has.
-        RecordError: The file is not JSON, or names no model.
-        StorageError: The file cannot be read.
-    """
-    if name in PRESETS:
-        return PRESETS[name]
-    if not name.endswith(".json"):
-        raise unknown_name("preset (or JSON file)", name, PRESETS)
-    fields, names = read_json(name), asdict(PRESETS["sample"])
-    if "model" not in fields:
-        raise RecordError(f'{name}: expected options with at least "model", got {sorted(fields)}.')
-    for key in fields:
-        one_of(f"option in {name}", key, names)
-    options: dict[str, Any] = {k: tuple(value) if isinstance(value, list) else value for k, value in fields.items()}
-    return LemeJob(**options)
-
-
-# What judging will cost, before a judge is asked anything.
-
-_BYTES = 4
-_MILLION = 1_000_000
-
-
-@dataclass(frozen=True, slots=True)
-class JudgeCost:
-    """Calls and tokens of a job; money is in the currency of the prices, None without them.
-
-    Attributes:
-        calls: Requests, when every reply can be read at once.
-        prompt_tokens: Tokens sent by them.
-        new_tokens: Tokens that the replies have at the most.
-        money: Of the calls, with replies of full length.
-        most: The same when every question takes all its tries.
-    """
-
-    calls: int
-    prompt_tokens: int
-    new_tokens: int
-    money: float | None = None
-    most: float | None = None
-
-    def __add__(self, other: JudgeCost) -> JudgeCost:
-        """Both jobs, at the same prices."""
-        pairs = [(self.money, other.money), (self.most, other.most)]
-        money, most = (None if own is None or more is None else own + more for own, more in pairs)
-        sent, written = self.prompt_tokens + other.prompt_tokens, self.new_tokens + other.new_tokens
-        return JudgeCost(self.calls + other.calls, sent, written, money, most)
-
-
-def estimated_tokens(text: str) -> int:
-    """Estimate the tokens of a text without its tokenizer: one for every four bytes of UTF-8, rounded up."""
-    return -(-len(text.encode("utf-8", "surrogatepass")) // _BYTES)
-
-
-def judge_cost(
-    prompts: Iterable[str],
-    tokens: Callable[[str], int],
-    max_new_tokens: int,
-    *,
-    tries: int = 1,
-    price_in: float | None = None,
-    price_out: float | None = None,
-) -> JudgeCost:
-    """Add up a job.
-
-    Args:
-        prompts: Every question that will be asked.
-        tokens: Counts those of a text.
-        max_new_tokens: Longest reply.
-        tries: Times a question is asked at the most.
-        price_in, price_out: Per million tokens sent and written; a missing one is 0 where the other is given.
-    """
-    sent = [tokens(prompt) for prompt in prompts]
-    written = max_new_tokens * len(sent)
-    if price_in is None and price_out is None:
-        return JudgeCost(len(sent), sum(sent), written)
-    money = (sum(sent) * (price_in or 0.0) + written * (price_out or 0.0)) / _MILLION
-    return JudgeCost(len(sent), sum(sent), written, money, money * tries)
-
-
-@dataclass
-class Counted:
-    """A generator that sends nothing: it keeps what would be asked, and gives replies that every judge can read.
-
-    Attributes:
-        name: Name of the judge that it replaces.
-        prompts: Longest reply in tokens -> prompts, the turns of a conversation as one text.
-    """
-
-    name: str
-    prompts: dict[int, list[str]] = field(default_factory=lambda: defaultdict(list))
-
-    def generate(self, asks: Sequence[Ask], sampling: Sampling) -> list[Completion]:
-        """Keep the prompts."""
-        for ask in asks:
-            turns = [ask.prompt] if isinstance(ask.prompt, str) else [turn.content for turn in ask.prompt]
-            self.prompts[sampling.max_new_tokens].append("\n".join(turns))
-        return [Completion("Rating: 4\nLabel: neutral") for _ in asks]

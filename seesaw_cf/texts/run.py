@@ -8,12 +8,10 @@ import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from hashlib import sha256
-from itertools import count
 from pathlib import Path
 from typing import cast
 
 import numpy as np
-import pyarrow as pa
 import torch
 
 from seesaw_cf.base.checks import one_of
@@ -27,7 +25,6 @@ from seesaw_cf.editors.control_names import planned, split_control
 from seesaw_cf.generation.api import CachedGenerator, OpenAIGenerator
 from seesaw_cf.generation.hf import HFGenerator
 from seesaw_cf.generation.server import public_url
-from seesaw_cf.generation.types import Completion
 from seesaw_cf.models.corpus import corpus_facts, corpus_of
 from seesaw_cf.models.editor import LearnsFromCases
 from seesaw_cf.models.identity import model_facts
@@ -37,25 +34,22 @@ from seesaw_cf.run.manifest import RunManifest
 from seesaw_cf.run.preflight import check_texts
 from seesaw_cf.texts.annotate.annotate import annotate
 from seesaw_cf.texts.annotate.by_name import measured
-from seesaw_cf.texts.job import Counted, LemeJob
-from seesaw_cf.texts.rate.by_name import LLM, find_annotator, find_raters, judge_of, judge_rater
+from seesaw_cf.texts.job import LemeJob
+from seesaw_cf.texts.rate.by_name import find_annotator, find_raters, judge_of
 from seesaw_cf.texts.rate.rating import rate
-from seesaw_cf.texts.rate.survey import survey, survey_samples
+from seesaw_cf.texts.rate.survey import survey_samples
 from seesaw_cf.texts.report.page import write_leme_report
 from seesaw_cf.texts.report.simple import simple_metrics
 from seesaw_cf.texts.report.tables import longform_sections
-from seesaw_cf.texts.tables import PASSAGES, PassageRow
 from seesaw_cf.texts.write.claims import claim_pairs
 from seesaw_cf.texts.write.demonstrations import NONE_LEFT, pool_digest, spare_cases
 from seesaw_cf.texts.write.generation_settings import Generation
 from seesaw_cf.texts.write.passages import (
     EditedCase,
     LongformRecord,
-    asks_of,
     coupled_cases,
     coupled_records,
     open_ended_cases,
-    passage_rows,
     read_records,
 )
 from seesaw_cf.texts.write.writing import EDITS, ApiWriter, LocalWriter, PassageRun, Writer
@@ -222,53 +216,3 @@ def _manifest(
         machine={"platform": platform.platform(), "threads": torch.get_num_threads()},
         versions=versions(),
     )
-
-
-# What the judge of a LEME run will be asked, before it is asked and before anything is written.
-
-_LIKE = "the "  # a word that is one token to most tokenizers, and four bytes
-
-
-def judge_questions(job: LemeJob, out: Path) -> tuple[int, dict[int, list[str]]]:
-    """Return every question to the judge: of the survey and, where it annotates, about claims.
-
-    Args:
-        job: The run.
-        out: Its folder. Texts that are written there are asked about; where there are none yet, all that will be
-            written are taken to be as long as they may be.
-
-    Returns:
-        How many pairs of passages are judged; and longest reply in tokens -> prompts.
-
-    Raises:
-        RecordError: The job has no judge, or no coupled records that it could rate.
-        SeesawError: Records or examples cannot be read.
-    """
-    if not job.judge:
-        raise RecordError("leme run --plan: no judge is named, and nothing else costs. Give --judge.")
-    rows = {config: read_records(job.data, config) for config in job.configs}
-    records, cases = cases_of_job(job, rows, lead=False)
-    coupled = coupled_records(records)
-    if not coupled:
-        raise RecordError(f"leme run --plan: {job.configs} has no coupled records; a judge rates no other texts.")
-    file, case_ids = out / "passages.parquet", {record["case_id"] for record in coupled}
-    written = read_table(file, PASSAGES) if file.exists() else _expected(job, cases)
-    passages = written.filter([case in case_ids for case in written["case_id"].to_pylist()])
-    samples, judge = survey_samples(passages, coupled), Counted(job.judge)
-    survey(samples, judge_rater(job, judge))
-    if job.annotator == LLM and (annotator := find_annotator(job, judge)) is not None:
-        annotate(claim_pairs(passages, coupled), annotator)
-    return len(samples), judge.prompts
-
-
-def _expected(job: LemeJob, cases: list[EditedCase]) -> pa.Table:
-    """Return made-up texts of full length; every one differs, as those of a model will."""
-    texts, number = job.texts(), count(1)
-    length = texts.sampling.max_new_tokens - 1
-    rows: list[PassageRow] = []
-    for editor in ("none", *planned(job.editors)):
-        for case in cases:
-            asks = asks_of(case, texts.samples, job.seed)
-            completions = [Completion(f"{next(number)} {_LIKE * length}") for _ in asks]
-            rows += passage_rows(case, editor, texts.samples, job.seed, completions)
-    return pa.Table.from_pylist(rows, PASSAGES)

@@ -24,7 +24,20 @@ OK = "--acknowledge-content"
     [
         ["leme", "run", *WRITER, "--model", "m", "--judge", "local/judge", "--out", "new"],
         ["leme", "run", *WRITER, "--model", "m", "--rater", "minilm", "--annotator", "nli:some/model", "--out", "new"],
-        ["leme", "run", "--judge", "m", "--judge-url", SERVER, "--judge-key-env", "NO_SUCH_KEY", "--out", "new"],
+        [
+            "leme",
+            "run",
+            "--model",
+            "m",
+            "--judge",
+            "m",
+            "--judge-url",
+            SERVER,
+            "--judge-key-env",
+            "NO_SUCH_KEY",
+            "--out",
+            "new",
+        ],
         ["graph", "run", "--model", "m", *WRITER[2:], "--identities", "Women", "--out", "new", OK],
         [
             "graph",

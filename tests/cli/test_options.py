@@ -141,7 +141,7 @@ def test_a_long_help_has_sections() -> None:
         names = [_long(act) for group in sections for act in group._group_actions]
         others = [_long(act) for act in found._optionals._group_actions]
         assert sorted(names + others) == sorted(_long(act) for act in found._actions if act.option_strings)
-        assert set(others) <= {"--help", "--preset"} if sections else len(others) <= MOST_UNGROUPED, words
+        assert set(others) <= {"--help"} if sections else len(others) <= MOST_UNGROUPED, words
         grouped |= {" ".join(words): names} if sections else {}
     assert set(grouped) == {"run", "dose", "tune", "leme run", "graph run", "flaws judge"}
     assert {name for names in grouped.values() for name in names} == set(known)

@@ -18,11 +18,11 @@ from seesaw_cf.base.tables import read_table
 from seesaw_cf.base.types import JsonObject
 from seesaw_cf.cli import main
 from seesaw_cf.editors.ft import FTConfig
-from seesaw_cf.errors import EditError, RecordError, RunFolderError, UnknownNameError
+from seesaw_cf.errors import EditError, RecordError, RunFolderError
 from seesaw_cf.generation import HFGenerator, OpenAIGenerator, Sampling
 from seesaw_cf.models.weights import LowRank, WeightDelta, digest, parameter_hashes
 from seesaw_cf.run.manifest import RunManifest
-from seesaw_cf.texts.job import PRESETS, LemeJob, read_preset
+from seesaw_cf.texts.job import LemeJob
 from seesaw_cf.texts.run import run_leme
 from seesaw_cf.texts.tables import ANNOTATIONS, PASSAGES, RATINGS
 from seesaw_cf.texts.write.passages import EditedCase, coupled_cases
@@ -165,24 +165,9 @@ def test_an_api_model_is_edited_in_its_prompt(tmp_path: Path, monkeypatch: pytes
     assert "Marie Curie was born in London" in told
 
 
-def test_presets_and_their_files(tmp_path: Path) -> None:
-    assert read_preset("sample") is PRESETS["sample"]
-    file = tmp_path / "job.json"
-    file.write_text('{"model": "seesaw-tiny", "editors": ["ft"]}', encoding="utf-8")
-    assert read_preset(str(file)) == LemeJob("seesaw-tiny", editors=("ft",))
-    file.write_text('{"model": "seesaw-tiny", "editor": ["ft"]}', encoding="utf-8")
-    with pytest.raises(UnknownNameError, match="'editors'"):
-        read_preset(str(file))
-    file.write_text("[1]", encoding="utf-8")
-    with pytest.raises(RecordError, match="Expected an object"):
-        read_preset(str(file))
-    with pytest.raises(UnknownNameError, match="'sample'"):
-        read_preset("sampel")
-
-
 def test_wrong_names_end_a_run_before_anything_is_loaded(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    out = ["--out", str(tmp_path / "run"), "--quiet"]
-    for option, word in (("--rater", "lexicl"), ("--annotator", "lexcal"), ("--preset", "sampl")):
+    out = ["--model", "seesaw-tiny", "--out", str(tmp_path / "run"), "--quiet"]
+    for option, word in (("--rater", "lexicl"), ("--annotator", "lexcal")):
         assert main(["leme", "run", option, word, *out]) == 1
         assert word in capsys.readouterr().err
     assert not (tmp_path / "run").exists()
@@ -204,13 +189,25 @@ def test_what_is_missing_is_asked_before_a_text_is_written(
 ) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     monkeypatch.setattr("seesaw_cf.texts.run.load_model", lambda *_, **__: pytest.fail("a model was loaded"))
-    own = ["--rater", "lexical", "--model", "some/model", "--out", str(tmp_path / "run"), "--quiet"]
+    own = ["--model", "some/model", "--out", str(tmp_path / "run"), "--quiet"]
     assert main(["leme", "run", *words, *own]) == 1
     assert message in " ".join(capsys.readouterr().err.split())
     assert not (tmp_path / "run" / "shards").exists()
 
 
-SMALL = ["--data", "sample-small", "--limit", "3", "--max-new-tokens", "24", "--rater", "lexical", "--quiet"]
+SMALL = [
+    "--model",
+    "seesaw-tiny",
+    "--config",
+    "coupled_counterfact",
+    "--config",
+    "open_ended",
+    "--data",
+    "sample-small",
+    "--limit",
+    "3",
+]
+SMALL += ["--max-new-tokens", "24", "--rater", "lexical", "--quiet"]
 
 
 @pytest.mark.slow(30)
@@ -241,7 +238,7 @@ def test_the_sample_from_end_to_end(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 @pytest.mark.slow(40)
 def test_kill_and_resume_loses_nothing(tmp_path: Path) -> None:
-    words = ["leme", "run", *SMALL, "--block", "1", "--config", "coupled_counterfact", "--out"]
+    words = ["leme", "run", *SMALL, "--block", "1", "--out"]
     code, said = fresh.command([*words, "whole"], tmp_path)
     assert code == 0, said
     out = tmp_path / "killed"
