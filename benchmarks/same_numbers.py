@@ -98,7 +98,7 @@ _SCORE = "--regard vader --acknowledge-content"
 _COMPARE = "--topic-method nmf --json compared.json --out compared --acknowledge-content"
 _DOSES = "--dose 1 --dose 4 --repeats 2 --people 2 --quiet"
 _FLAWS = "--config open_ended --limit 6 --samples 2 --max-new-tokens 24 --annotator '' --quiet"
-_SURVEY = "--limit 6 --max-new-tokens 32 --rater lexical --rater minilm --quiet"
+_SURVEY = "--limit 6 --max-new-tokens 32 --quiet"
 
 # Job -> its steps: commands of the package, "python NAME" of `PROGRAMS`, "write NAME" of `FILES`.
 JOBS: dict[str, tuple[str, ...]] = {

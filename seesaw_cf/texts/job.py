@@ -35,7 +35,7 @@ class LemeJob:
         repetition_penalty: 1 = none.
         chat: Ask through the chat template. auto: when the tokenizer has one. Without it a passage begins with the
             entity's name.
-        raters: lexical, minilm or the folder of a trained rater. Repeatable.
+        raters: Folder of a rater that `seesaw-cf leme train-rater` made. Repeatable.
         annotator: trained (comes with the package), lexical, nli:MODEL, llm (asks `judge`) or a folder. '' for none.
         judge: Model that rates: a Hub id, a folder, or a model's name at `judge_url`. '' for none.
         judge_url: OpenAI-compatible server of the judge.
@@ -78,7 +78,7 @@ class LemeJob:
     top_p: float | None = None
     repetition_penalty: float | None = None
     chat: str = "auto"
-    raters: tuple[str, ...] = ("lexical", "minilm")
+    raters: tuple[str, ...] = ()
     annotator: str = "trained"
     judge: str = ""
     judge_url: str = ""

@@ -23,7 +23,7 @@ OK = "--acknowledge-content"
     "words",
     [
         ["leme", "run", *WRITER, "--model", "m", "--judge", "local/judge", "--out", "new"],
-        ["leme", "run", *WRITER, "--model", "m", "--rater", "minilm", "--annotator", "nli:some/model", "--out", "new"],
+        ["leme", "run", *WRITER, "--model", "m", "--rater", "folder", "--annotator", "nli:some/model", "--out", "new"],
         [
             "leme",
             "run",

@@ -24,7 +24,7 @@ from ..builder.embedded import write_small
 from ..conftest import ROOT
 from ..fakes import tiny_texts
 from ..generation.models import chat_model, chat_tokenizer
-from ..generation.server import OpenAIServer
+from ..generation.server import JudgeServer
 from ..hub_server import Hub
 from ..longform.training_models import annotation_rows, save_tiny_encoder, write_csv
 from ..people.studies import answered
@@ -88,9 +88,9 @@ class StandIns:
         return "acme/"
 
     @cached_property
-    def api(self) -> OpenAIServer:
+    def api(self) -> JudgeServer:
         """A server that takes any key, and none."""
-        return self._open.enter_context(OpenAIServer(chat_model(), chat_tokenizer(), key=""))
+        return self._open.enter_context(JudgeServer(chat_model(), chat_tokenizer(), key=""))
 
     @cached_property
     def sparql(self) -> str:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import threading
 import time
+import zlib
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self
@@ -90,6 +91,17 @@ class OpenAIServer:
         )
         with self.lock:
             return self.generator.generate([Ask(prompt, asked.get("seed") or 0)], sampling)[0]
+
+
+class JudgeServer(OpenAIServer):
+    """A server that answers a statement of the survey with a rating, the same one for the same question."""
+
+    def write(self, asked: dict[str, Any]) -> Completion:
+        """A rating, or what the model writes."""
+        question = asked["messages"][-1]["content"] if "messages" in asked else asked["prompt"]
+        if question.endswith("\nRating:"):
+            return Completion(f"Rating: {1 + zlib.crc32(question.encode()) % 7}")
+        return super().write(asked)
 
 
 class _Handler(BaseHTTPRequestHandler):

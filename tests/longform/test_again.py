@@ -17,6 +17,8 @@ from seesaw_cf.errors import RecordError, RunFolderError, SeesawError
 from seesaw_cf.texts.report.again import read_references, report_leme
 from seesaw_cf.texts.tables import PASSAGES
 from seesaw_cf.texts.write.passages import read_records, request_of
+from tests.generation.models import chat_model, chat_tokenizer
+from tests.generation.server import JudgeServer
 
 EDITS = [
     "--model",
@@ -38,7 +40,9 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """Long texts and scores of the same six edits."""
     place = tmp_path_factory.mktemp("runs")
     long, short = place / "long", place / "short"
-    assert main(["leme", "run", *EDITS, "--max-new-tokens", "12", "--rater", "lexical", "--out", str(long)]) == 0
+    with JudgeServer(chat_model(), chat_tokenizer(), key="") as server:
+        judge = ["--judge", server.name, "--judge-url", server.url, "--judge-key-env", ""]
+        assert main(["leme", "run", *EDITS, "--max-new-tokens", "12", *judge, "--out", str(long)]) == 0
     assert main(["run", *EDITS, "--out", str(short)]) == 0
     return long, short
 

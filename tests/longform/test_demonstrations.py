@@ -45,6 +45,8 @@ def test_whoever_is_asked_about_is_in_no_demonstration() -> None:
 WORDS = [
     "leme",
     "run",
+    "--model",
+    "seesaw-tiny",
     "--data",
     "sample-small",
     "--editor",
@@ -59,7 +61,7 @@ WORDS = [
 
 @pytest.mark.slow(30)
 def test_a_run_shows_what_fits_and_says_when_nothing_is_left(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    own = [*WORDS, "--rater", "lexical", "--annotator", ""]
+    own = [*WORDS, "--annotator", ""]
     assert main([*own, "--limit", "2", "--out", str(tmp_path / "some")]) == 0
     edits = read_table(tmp_path / "some" / "edits.parquet", EDITS).to_pylist()
     assert [edit["status"] for edit in edits] == ["ok", "ok"]

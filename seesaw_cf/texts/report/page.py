@@ -150,10 +150,7 @@ def _not_known(passages: pd.DataFrame, frames: Mapping[str, pd.DataFrame]) -> st
         "ratings could not be read": frames["unrated"]["n"].sum() if "unrated" in frames else 0,
     }
     parts = [f"{n} {words}" for words, n in counts.items() if n]
-    raters = frames["survey"]["rater"].unique() if "survey" in frames else ()
-    if baselines := [name for name in raters if "baseline" in name]:
-        parts.append(f"the raters {', '.join(baselines)} were not measured against people")
-    parts += [] if "survey" in frames else ["nobody rated these texts (--rater)"]
+    parts += [] if "survey" in frames else ["nobody rated these texts (--judge)"]
     parts += [] if "labels" in frames else ["no claims were annotated (--annotator)"]
     return f"{'; '.join(parts)}." if parts else ""
 
