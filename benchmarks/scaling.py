@@ -1,16 +1,15 @@
 """How many workers can a run use: two on two cores are measured, 8, 64 and 512 simulated from the times of one.
 
-    python -m benchmarks.scaling [--model smollm2-135m-q4] [--editor ft] [--limit 120] [--only run second_moments mend]
+    python -m benchmarks.scaling [--model smollm2-135m-q4] [--editor ft] [--limit 120]
 
 runs an editor with its random control in one process and under `torchrun` in two, without what a report costs, each
 with a cache of its own. It prints the ratio of seconds, that without loading and merging, and that of the simulation,
 in which every worker loads the model, scores blocks of questions before any edit that nobody else is at, waits for the
 last one, makes its tasks in the order of `seesaw_cf.run.units.work_order`, and the first one merges. For the published
 number of cases, times of blocks and tasks are drawn from the measured ones (seed 0); loading is that of one process,
-merging grows with the tasks. Second moments of 800 texts of the sample, in eight shares, and 60 steps of MEND's
-training on them are made by one process and by two, too; loading is left out there.
+merging grows with the tasks.
 
-writes benchmarks/results/scaling.json; what --only leaves out stays as it is there
+writes benchmarks/results/scaling.json
 """
 
 from __future__ import annotations
@@ -26,7 +25,6 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -36,10 +34,6 @@ import torch
 
 from benchmarks.editors_common import RESULTS, ROOT, machine
 from seesaw_cf.base.files import cache_folder, write_text
-from seesaw_cf.editors.locate.moments import MomentOptions, second_moments
-from seesaw_cf.editors.mend.mend import MEND, MENDConfig
-from seesaw_cf.models.architectures import model_parts
-from seesaw_cf.models.load import load_model, sample_corpus
 from seesaw_cf.run.job import run_job
 from seesaw_cf.run.jobs import Job
 from seesaw_cf.run.runner import Run
@@ -52,7 +46,6 @@ CASES = 3_516
 """Of the published study."""
 BLOCK = 2
 """Edits of a task, with as many of the control."""
-TEXTS, CHUNK, LAYERS, STEPS = 800, 100, (4, 5, 6, 7, 8), 60
 WORK = "SEESAW_CF_SCALING"
 
 
@@ -61,26 +54,9 @@ def work() -> None:
     what: dict[str, Any] = json.loads(os.environ[WORK])
     torch.set_num_threads(1)
     spent: defaultdict[str, list[float]] = defaultdict(list)
-    WORKS[what["work"]](what, spent)
+    _run(what, spent)
     if rank_and_world()[0] == 0:
         write_text(Path(what["out"]) / "seconds.json", json.dumps(spent))
-
-
-def _second_moments(what: dict[str, Any], spent: defaultdict[str, list[float]]) -> None:
-    model, tokenizer = load_model(what["model"], progress=False)
-    options = MomentOptions(TEXTS, chunk=CHUNK, max_length=256)
-    start = time.perf_counter()
-    second_moments(model_parts(model), tokenizer, LAYERS, sample_corpus(TEXTS), options)
-    spent["second_moments"].append(time.perf_counter() - start)
-
-
-def _mend(what: dict[str, Any], spent: defaultdict[str, list[float]]) -> None:
-    model, tokenizer = load_model(what["model"], progress=False)
-    config = MENDConfig.for_model(model)
-    config = replace(config, training=replace(config.training, steps=STEPS))
-    start = time.perf_counter()
-    MEND(config, corpus=sample_corpus(TEXTS)).fit(model, tokenizer)
-    spent["mend"].append(time.perf_counter() - start)
 
 
 def _run(what: dict[str, Any], spent: defaultdict[str, list[float]]) -> None:
@@ -103,9 +79,6 @@ def _run(what: dict[str, Any], spent: defaultdict[str, list[float]]) -> None:
         for part in parts:
             stack.enter_context(timed(*part))
         run_job(chosen, Path(what["out"]), progress=False)
-
-
-WORKS = {"run": _run, "second_moments": _second_moments, "mend": _mend}
 
 
 def measured(processes: int, folder: Path, what: dict[str, Any]) -> tuple[float, dict[str, list[float]]]:
@@ -177,20 +150,12 @@ def run_facts(walls: Found) -> dict[str, Any]:
     }
 
 
-def work_facts(name: str, found: Found) -> dict[str, Any]:
-    """Return the seconds of a work and their ratio."""
-    seconds = {n: own[name][0] for n, (_, own) in found.items()}
-    size = {"second_moments": {"texts": TEXTS}, "mend": {"steps": STEPS}}[name]
-    return {**size, "seconds": seconds, "ratio": seconds[1] / seconds[2]}
-
-
 def main() -> None:
     """Measure, simulate and write."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", default="smollm2-135m-q4")
     parser.add_argument("--editor", default="ft")
     parser.add_argument("--limit", type=int, default=120)
-    parser.add_argument("--only", nargs="+", choices=WORKS, default=list(WORKS))
     parser.add_argument("--work", action="store_true", help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.work:
@@ -198,13 +163,10 @@ def main() -> None:
         return
     torch.set_num_threads(1)  # as those that are measured
     record = RESULTS / "scaling.json"
-    facts: dict[str, Any] = json.loads(record.read_text(encoding="utf-8")) if record.exists() else {}
     what = {"model": given.model, "editor": given.editor, "limit": given.limit}
     with tempfile.TemporaryDirectory() as folder:
-        for name in given.only:
-            found = {n: measured(n, Path(folder) / name, what | {"work": name}) for n in (1, 2)}
-            facts |= {"settings": what, **run_facts(found)} if name == "run" else {name: work_facts(name, found)}
-            write_text(record, json.dumps(facts | machine(), indent=1) + "\n")
+        facts = {"settings": what, **run_facts({n: measured(n, Path(folder), what) for n in (1, 2)})}
+    write_text(record, json.dumps(facts | machine(), indent=1) + "\n")
     print(json.dumps(facts, indent=1))
 
 

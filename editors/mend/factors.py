@@ -56,39 +56,27 @@ def text_batch(tokenizer: PreTrainedTokenizerBase, texts: Sequence[str], model: 
     return Batch(ids, mask, torch.full_like(ids, -100))
 
 
-Logits = Callable[[PreTrainedModel, Batch], Tensor]
-"""A forward pass: (B, T, vocabulary)."""
-
-
-def forward(model: PreTrainedModel, batch: Batch) -> Tensor:
-    """Return the model's logits, (B, T, vocabulary)."""
-    logits: Tensor = model(input_ids=batch.ids, attention_mask=batch.mask, use_cache=False).logits
-    return logits
-
-
-def log_p_at(model: PreTrainedModel, batch: Batch, places: Tensor, logits_of: Logits = forward) -> Tensor:
-    """Return next-token log-probabilities where asked; the head, most of a small model's work, sees no other place.
+def log_p_at(model: PreTrainedModel, batch: Batch, places: Tensor) -> Tensor:
+    """Return next-token log-probabilities at some places; the head, most of a small model's work, sees no other.
 
     Args:
         model: Read only.
         batch: What to run.
-        places: (B, T), True where asked; n places.
-        logits_of: Another way to run the model, see `seesaw_cf.editors.mend.network`.
+        places: (B, T), True at n places.
 
     Returns:
         (n, vocabulary) in nats, row by row of the batch.
     """
-    head = model.get_output_embeddings()
 
-    def only_asked(_: nn.Module, args: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+    def only_places(_: nn.Module, args: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
         return (args[0][places.to(args[0].device)][None], *args[1:])
 
-    with hooked([head.register_forward_pre_hook(only_asked)]):
-        logits = logits_of(model, batch)[0]
+    with hooked([model.get_output_embeddings().register_forward_pre_hook(only_places)]):
+        logits: Tensor = model(input_ids=batch.ids, attention_mask=batch.mask, use_cache=False).logits[0]
     return logits.to(torch.promote_types(logits.dtype, torch.float32)).log_softmax(-1)
 
 
-def target_nll(model: PreTrainedModel, batch: Batch, *, each_row: bool = False, logits_of: Logits = forward) -> Tensor:
+def target_nll(model: PreTrainedModel, batch: Batch, *, each_row: bool = False) -> Tensor:
     """Return the loss on the targets: -log p per token, in nats.
 
     Args:
@@ -96,10 +84,9 @@ def target_nll(model: PreTrainedModel, batch: Batch, *, each_row: bool = False, 
         batch: B texts with their targets.
         each_row: Sum over rows of the mean over their tokens (B separate edits) instead of the mean over all tokens
             (one edit of B requests, as published).
-        logits_of: Another way to run the model, see `seesaw_cf.editors.mend.network`.
     """
     mask = batch.labels[:, 1:] != -100
-    log_p = log_p_at(model, batch, nn.functional.pad(mask, (0, 1)), logits_of)
+    log_p = log_p_at(model, batch, nn.functional.pad(mask, (0, 1)))
     losses = -log_p.gather(1, batch.labels[:, 1:][mask].to(log_p.device)[:, None])[:, 0]
     if not each_row:
         return losses.mean()
@@ -108,7 +95,7 @@ def target_nll(model: PreTrainedModel, batch: Batch, *, each_row: bool = False, 
 
 
 def capture(
-    model: PreTrainedModel, names: Sequence[str], batch: Batch, *, each_row: bool = False, logits_of: Logits = forward
+    model: PreTrainedModel, names: Sequence[str], batch: Batch, *, each_row: bool = False
 ) -> dict[str, tuple[Tensor, Tensor]]:
     """Return inputs of the named projections, and the gradient of the target's NLL with respect to their outputs.
 
@@ -119,7 +106,6 @@ def capture(
         names: Full names of weights.
         batch: What to edit in.
         each_row: See `target_nll`.
-        logits_of: Another way to run the model, see `seesaw_cf.editors.mend.network`.
 
     Returns:
         Name -> ((B, T, in), (B, T, out)), detached.
@@ -135,11 +121,9 @@ def capture(
 
         return hook
 
-    with (
-        torch.enable_grad(),
-        hooked([_projection(model, name).register_forward_hook(hook_for(name)) for name in names]),
-    ):
-        loss = target_nll(model, batch, each_row=each_row, logits_of=logits_of)
+    hooks = [_projection(model, name).register_forward_hook(hook_for(name)) for name in names]
+    with torch.enable_grad(), hooked(hooks):
+        loss = target_nll(model, batch, each_row=each_row)
         gradients = torch.autograd.grad(loss, [probes[name] for name in names])
     rows = (*batch.ids.shape, -1)  # OPT flattens what goes into its MLP to (B * T, in)
     return {
@@ -171,12 +155,7 @@ def added(model: nn.Module, changes: Mapping[str, tuple[Tensor, Tensor]]) -> Ite
 
 
 def outer_loss(
-    changes: Mapping[str, tuple[Tensor, Tensor]],
-    model: PreTrainedModel,
-    outer: Batch,
-    *,
-    each_row: bool = True,
-    logits_of: Logits = forward,
+    changes: Mapping[str, tuple[Tensor, Tensor]], model: PreTrainedModel, outer: Batch, *, each_row: bool = True
 ) -> Tensor:
     """Return the loss on what an edited model must say: -log p per token, in nats.
 
@@ -185,27 +164,21 @@ def outer_loss(
         model: Not written.
         outer: What the edited model must say.
         each_row: Rows are separate edits (mean over rows of means over tokens), or one edit (mean over all tokens).
-        logits_of: Another way to run the model, see `seesaw_cf.editors.mend.network`.
     """
     with added(model, changes):
-        nll = target_nll(model, outer, each_row=each_row, logits_of=logits_of)
+        nll = target_nll(model, outer, each_row=each_row)
     return nll / len(outer.ids) if each_row else nll
 
 
 def divergence(
-    changes: Mapping[str, tuple[Tensor, Tensor]],
-    model: PreTrainedModel,
-    unrelated: Batch,
-    *,
-    each_row: bool = True,
-    logits_of: Logits = forward,
+    changes: Mapping[str, tuple[Tensor, Tensor]], model: PreTrainedModel, unrelated: Batch, *, each_row: bool = True
 ) -> Tensor:
     """Return KL(base || edited) on texts that must not change, in nats per token; see `outer_loss`."""
     places = unrelated.mask.bool()
     with torch.no_grad():
-        before = log_p_at(model, unrelated, places, logits_of)
+        before = log_p_at(model, unrelated, places)
     with added(model, changes):
-        after = log_p_at(model, unrelated, places, logits_of)
+        after = log_p_at(model, unrelated, places)
     by_token = (before.exp() * (before - after)).sum(-1)
     if not each_row:
         return by_token.mean()

@@ -21,8 +21,7 @@ from seesaw_cf.editors.locate.fitted import parts_for
 from seesaw_cf.editors.locate.presets import MAX_CHANGE, is_known
 from seesaw_cf.editors.mend.examples import TrainingEdit, examples_from_texts
 from seesaw_cf.editors.mend.factors import batch_of, capture
-from seesaw_cf.editors.mend.files import load_network
-from seesaw_cf.editors.mend.network import MENDNetwork, NetworkShape, inputs_first, matrices_of
+from seesaw_cf.editors.mend.network import MENDNetwork, NetworkShape, inputs_first, load_network, matrices_of
 from seesaw_cf.editors.mend.published import load_published
 from seesaw_cf.editors.mend.training import MENDTraining, train
 from seesaw_cf.models.architectures import Architecture, model_parts
@@ -38,8 +37,8 @@ class MENDConfig:
 
     Attributes:
         layers: Blocks with edited MLP matrices, from 0; the published choice is the last three.
-        weights: Folder of a trained network, or a .pt file as the authors' program saves it; None = `fit` trains one
-            (and keeps it in the cache folder).
+        weights: File of a trained network: .safetensors of this package, or .pt as the authors' program saves it;
+            None = `fit` trains one (and keeps it in the cache folder).
         matrices: Names of the edited weights, in the order in which a .pt file was trained for them; () = the MLP
             matrices of `layers`, of GPT-2 the second one of a block first, as published.
         rank: Rank of the network's layers.
@@ -132,7 +131,7 @@ class MEND:
         Raises:
             EditError: The network is for another model, or there is nothing to train on.
             UnsupportedModelError: A model or layer that cannot be edited.
-            StorageError, RecordError: See `load_network`.
+            StorageError, RecordError: See `load_network` and `load_published`.
         """
         model_parts(model, self.config.architecture)
         network = self.network
@@ -145,8 +144,8 @@ class MEND:
         return replace(self, network=network)
 
     def _loaded(self, model: PreTrainedModel, weights: Path) -> MENDNetwork:
-        if not weights.is_file() and weights.suffix != ".pt":
-            return load_network(weights)
+        if weights.suffix != ".pt":
+            return load_network(weights).to(model.device)
         names = self.config.matrices or self._names(model, out_first=model.config.model_type in _OUT_FIRST)
         return load_published(weights, names, model).to(model.device)
 
@@ -162,8 +161,8 @@ class MEND:
             examples = examples_from_texts(self.corpus, seed=self.config.seed)
         if not examples:
             raise EditError(
-                "MEND needs a trained network, got neither weights nor texts nor examples. Set weights='FOLDER' in the "
-                "config, or construct it as MEND(config, corpus=[...]) or MEND(config, examples=[...]) to train one."
+                "MEND needs a trained network, got neither weights nor texts nor examples. Set "
+                "weights='FILE.safetensors', or construct MEND(config, corpus=[...]) or MEND(config, examples=[...])."
             )
         shape = NetworkShape(matrices_of(self._names(model), model), self.config.rank, self.config.hidden)
         network = MENDNetwork(shape, self.config.edit_lr, self.config.seed).to(model.device)
@@ -217,9 +216,7 @@ class MEND:
     ) -> dict[str, tuple[Tensor, Tensor]]:
         """Return name -> ((n tokens, in), (n tokens, out)), step and scale included."""
         names = [matrix.name for matrix in network.shape.matrices]
-        captured = capture(model, names, batch_of(tokenizer, clozes, model.device))
-        device = network.edit_lrs.device
-        factors = {name: (u.to(device), v.to(device)) for name, (u, v) in captured.items()}
+        factors = capture(model, names, batch_of(tokenizer, clozes, model.device))
         observe = self.config.statistics == "batch"
         if observe:
             network = copy.deepcopy(network)

@@ -9,17 +9,16 @@ Source: Mitchell et al. 2022, arXiv 2110.11309, section 3; constants as in the m
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from pathlib import Path
 
 import torch
 from torch import Tensor, nn
-from transformers import PreTrainedModel
 from transformers.pytorch_utils import Conv1D
 
-from seesaw_cf.base.errors import EditError
-from seesaw_cf.editors.mend.factors import Batch, forward
-from seesaw_cf.models.architectures import block_number, has_one_stream, transformer_blocks
-from seesaw_cf.models.hooks import enter_at, first_tensor, hooked, stop_after
+from seesaw_cf.base.errors import EditError, StorageError
+from seesaw_cf.base.types import JsonObject
+from seesaw_cf.editors.tensor_files import load_tensors, save_tensors
 from seesaw_cf.models.wide import in_float64
 
 Factors = Mapping[str, tuple[Tensor, Tensor]]
@@ -188,7 +187,7 @@ class MENDNetwork(nn.Module):
         """
         changes = {}
         for matrix, step in zip(self.shape.matrices, self.edit_lrs, strict=True):
-            u, v, mask = _tokens(*factors[matrix.name])
+            u, v, mask = _tokens(*factors[matrix.name], step.device)
             transform = self._transform(matrix)
             if observe:
                 transform.observe(u[mask], v[mask])
@@ -225,10 +224,10 @@ class MENDNetwork(nn.Module):
             )
 
 
-def _tokens(u: Tensor, v: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def _tokens(u: Tensor, v: Tensor, device: torch.device) -> tuple[Tensor, Tensor, Tensor]:
     """Return the factors in float32 at least, and which (B, T) are tokens: neither part all zero."""
     wide = torch.promote_types(u.dtype, torch.float32)
-    u, v = u.to(wide), v.to(wide)
+    u, v = u.to(device, wide), v.to(device, wide)
     return u, v, (u != 0).any(-1) & (v != 0).any(-1)
 
 
@@ -253,38 +252,31 @@ def inputs_first(model: nn.Module, name: str) -> bool:
     return isinstance(model.get_submodule(name.removesuffix(".weight")), Conv1D)
 
 
-# Forward passes that skip the blocks below the edited ones: no edit changes what they give for a text.
+def save_network(network: MENDNetwork, file: Path, facts: JsonObject | None = None) -> None:
+    """Write a network into one file, whole or not at all.
 
+    Args:
+        network: What to save.
+        file: A safetensors file.
+        facts: More JSON-able facts, such as the training settings.
 
-@dataclass
-class Upper:
-    """The blocks from the first edited one upwards; what enters them is kept for a batch that comes again at once.
-
-    Attributes:
-        names: Full names of the edited weights.
+    Raises:
+        StorageError: The file cannot be written.
     """
+    save_tensors(file, network.state_dict(), {**asdict(network.shape), "facts": facts or {}})
 
-    names: Sequence[str]
-    _last: tuple[object, Tensor] = (None, torch.empty(0))
-    _form: object = None
 
-    def __call__(self, model: PreTrainedModel, batch: Batch) -> Tensor:
-        """Return the logits of `forward`, (B, T, vocabulary); behind the end of a text they may be any numbers."""
-        numbers = [block_number(model, name) for name in self.names]
-        first = min((number for number in numbers if number is not None), default=0)
-        blocks = transformer_blocks(model)
-        if blocks is None or None in numbers or first == 0 or not has_one_stream(model):
-            return forward(model, batch)
-        key = (batch.ids.tolist(), batch.mask.tolist())
-        if self._last[0] != key:
-            self._last = key, self._run(model, blocks[first - 1], batch)
-        with enter_at(blocks, first, self._last[1].to(batch.ids.device), self._form):
-            return forward(model, batch)
+def load_network(file: Path) -> MENDNetwork:
+    """Read a network back, bit for bit, in eval mode.
 
-    def _run(self, model: PreTrainedModel, block: torch.nn.Module, batch: Batch) -> Tensor:
-        seen: list[object] = []
-        note = block.register_forward_hook(lambda _, __, output: seen.append(output))
-        with torch.no_grad(), hooked([note, stop_after(block)]):
-            forward(model, batch)
-        self._form = seen[0]
-        return first_tensor(seen[0])
+    Raises:
+        StorageError: No such file, a damaged one, or a file of something else.
+    """
+    tensors, facts = load_tensors(file)
+    try:
+        matrices = tuple(Matrix(**matrix) for matrix in facts["matrices"])
+        network = MENDNetwork(NetworkShape(matrices, facts["rank"], facts["hidden"]))
+        network.load_state_dict(tensors)
+    except (KeyError, TypeError, RuntimeError) as error:
+        raise StorageError(f"{file}: no MEND network ({error}). Check `weights`, or train one.") from error
+    return network.eval()

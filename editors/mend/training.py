@@ -1,8 +1,4 @@
-"""Training a MEND network; killed at any point, it goes on from the last checkpoint.
-
-Of processes with one cache that train the same network, one leads and the others help: the bytes are those of one
-process alone.
-"""
+"""Training a MEND network; killed at any point, it goes on from the last checkpoint."""
 
 from __future__ import annotations
 
@@ -10,42 +6,28 @@ import hashlib
 import json
 import logging
 import math
-import platform
-import time
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields, replace
-from functools import partial
 from pathlib import Path
 from typing import Self
 
 import numpy as np
 import torch
-from safetensors.torch import load_file, save_file
 from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from seesaw_cf.base.checks import above_zero
 from seesaw_cf.base.errors import EditError
-from seesaw_cf.base.files import atomic_path, cache_folder, remove
-from seesaw_cf.base.locks import file_lock, locks_end_with_process
+from seesaw_cf.base.files import cache_folder
+from seesaw_cf.base.locks import file_lock
 from seesaw_cf.base.retrying import Bar, no_bars
-from seesaw_cf.base.versions import versions
 from seesaw_cf.editors.mend.examples import TrainingEdit
-from seesaw_cf.editors.mend.files import load_network, save_network
-from seesaw_cf.editors.mend.network import MENDNetwork, Upper
-from seesaw_cf.editors.mend.shared import POLL_SECONDS, SharedTasks, Tensors
-from seesaw_cf.editors.mend.tasks import (
-    OUTER,
-    UNRELATED,
-    ModelTasks,
-    factor_tasks,
-    join,
-    loss_tasks,
-    total_gradient,
-    total_loss,
-)
+from seesaw_cf.editors.mend.factors import batch_of, capture, divergence, outer_loss, text_batch
+from seesaw_cf.editors.mend.network import MENDNetwork, load_network, save_network
+from seesaw_cf.editors.tensor_files import load_tensors, save_tensors
+from seesaw_cf.models.hooks import frozen
 from seesaw_cf.models.identity import identity
+from seesaw_cf.models.tf32 import exact_products
 
 logger = logging.getLogger(__name__)
 
@@ -65,8 +47,6 @@ class MENDTraining:
         validate_every: Steps between looks at the held-out examples.
         patience: Steps without a better validation loss after which training ends.
         held_out: Examples kept for validation, at most a fifth of all.
-        parts: Into how many parts a batch is cut at most; four times as many processes can take part in a step. The
-            network's bytes depend on it, and not on who takes part.
     """
 
     steps: int = 100_000
@@ -79,7 +59,6 @@ class MENDTraining:
     validate_every: int = 500
     patience: int = 2_000
     held_out: int = 200
-    parts: int = 2
 
     def __post_init__(self) -> None:
         """Refuse numbers that cannot work."""
@@ -98,7 +77,7 @@ class MENDTraining:
         """
         if width >= 1600:
             return cls()
-        small = cls(learning_rate=3e-4, step_size_rate=1e-3, validate_every=50, parts=1)
+        small = cls(learning_rate=3e-4, step_size_rate=1e-3, validate_every=50)
         if width > 256:
             return replace(small, steps=300, batch=8, locality_weight=1.0, patience=150, held_out=32)
         return replace(small, steps=600, batch=16, locality_weight=5.0, patience=200, held_out=64)
@@ -132,49 +111,44 @@ def train(
     """
     if len(examples) < 10:
         raise EditError(f"MEND: {len(examples)} training examples, expected at least 10. Give more texts or examples.")
-    names = [matrix.name for matrix in network.shape.matrices]
     facts = {
         "base": identity(model, tokenizer),
         "training": asdict(settings),
         "seed": seed,
-        "matrices": names,
+        "matrices": [matrix.name for matrix in network.shape.matrices],
         "start": [network.shape.rank, network.shape.hidden, network.edit_lrs.tolist()],
         "examples": hashlib.sha256(repr(examples).encode()).hexdigest(),
     }
     key = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:24]
-    folder = (cache or cache_folder()) / "mend" / key
-    weights = {OUTER: settings.edit_weight, UNRELATED: settings.locality_weight}
-    trainer = _Trainer(network, ModelTasks(model, tokenizer, examples, weights, Upper(names)), settings, seed, folder)
-    lock = partial(file_lock, folder.parent / f".{key}.lock", required=False)
-    while not (folder / "network").exists():
-        with lock(wait=not trainer.can_help) as leads:
-            if leads and not (folder / "network").exists():
-                with torch.enable_grad():
-                    best = trainer.run()
-                save_network(network, folder / "network", {**facts, "best": best})
-                for name in ("state.safetensors", "best.safetensors"):
-                    remove(folder / name)
-        if not leads:
-            trainer.help(lock)
-    remove(trainer.shared.folder)
-    return load_network(folder / "network").to(model.device)
+    file = (cache or cache_folder()) / "mend" / f"{key}.safetensors"
+    with file_lock(file.with_suffix(".lock"), wait=True, required=False):  # another process may be training it
+        if not file.exists():
+            checkpoint = file.with_suffix(".checkpoint")
+            with exact_products(model), frozen(model), torch.enable_grad():
+                best = _Trainer(network, model, tokenizer, examples, settings, seed, checkpoint).run()
+            save_network(network, file, {**facts, "best": best})
+            checkpoint.unlink(missing_ok=True)
+    return load_network(file).to(model.device)
 
 
 class _Trainer:
-    """One training; everything that changes is in `network`, `optimiser`, `step`, `best` and `best_step`.
-
-    What a step asks of the model is done by this process and by those that help; the network runs here alone, on the
-    whole batch, and its gradient follows from that of the losses with respect to the changes.
-    """
+    """One training; what changes is in `network`, `optimiser`, `step`, `best`, `best_step` and `best_state`."""
 
     def __init__(
-        self, network: MENDNetwork, tasks: ModelTasks, settings: MENDTraining, seed: int, folder: Path
+        self,
+        network: MENDNetwork,
+        model: PreTrainedModel,
+        tokenizer: PreTrainedTokenizerBase,
+        examples: Sequence[TrainingEdit],
+        settings: MENDTraining,
+        seed: int,
+        checkpoint: Path,
     ) -> None:
-        self.network, self.settings, self.seed, self.folder = network, settings, seed, folder
-        n = len(tasks.examples)
-        order = np.random.default_rng(seed).permutation(n).tolist()
-        held = min(settings.held_out, n // 5)
-        self.validation, self.examples = order[:held], order[held:]
+        self.network, self.model, self.tokenizer = network, model, tokenizer
+        self.settings, self.seed, self.checkpoint = settings, seed, checkpoint
+        shuffled = [examples[number] for number in np.random.default_rng(seed).permutation(len(examples))]
+        held = min(settings.held_out, len(examples) // 5)
+        self.validation, self.examples = shuffled[:held], shuffled[held:]
         others = [parameter for name, parameter in network.named_parameters() if name != "edit_lrs"]
         rates = [
             {"params": others, "lr": settings.learning_rate},
@@ -182,15 +156,12 @@ class _Trainer:
         ]
         self.optimiser = torch.optim.Adam(rates)
         self.step, self.best, self.best_step = 0, math.inf, 0
-        self.shared = SharedTasks(folder / f"tasks-{_kind_of_process(tasks.model)}", tasks.do)
-        self.can_help = locks_end_with_process()
-        self.next_factors: list[Tensors] = []
+        self.best_state = network.state_dict()
 
     def run(self) -> float:
         """Train to the end and leave the best network in place; return its validation loss."""
-        for file in self.shared.folder.glob("*.task"):  # of a process that was killed
-            file.unlink(missing_ok=True)
-        self._resume()
+        if self.checkpoint.exists():
+            self._resume()
         total = self.settings.steps
         with Bar[object](total=total, initial=self.step, desc="training MEND", unit="step", disable=no_bars()) as bar:
             while self.step < total and self.step - self.best_step < self.settings.patience:
@@ -200,116 +171,67 @@ class _Trainer:
                 bar.set_postfix(loss=f"{loss:.3f}", best=f"{self.best:.3f}")
                 if self.step % self.settings.validate_every == 0 or self.step == total:
                     self._validate()
-        self.network.load_state_dict(load_file(self.folder / "best.safetensors"))
+        self.network.load_state_dict(self.best_state)
         logger.info("MEND: best validation loss %.4f at step %d of %d", self.best, self.best_step, self.step)
         return self.best
 
-    def help(self, lock: Callable[[], AbstractContextManager[bool]]) -> None:
-        """Do tasks for the process that trains, until its lock is free: it has the network, or was killed."""
-        logger.info("MEND: another process trains this network, this one helps")
-        with Bar[object](desc="helping to train MEND", unit="task", disable=no_bars()) as bar:
-            while self.can_help:
-                try:
-                    done = self.shared.help()
-                except Exception as error:  # such as memory: the other process does what is not done here
-                    logger.warning("MEND: this process cannot help and waits (%s: %s)", type(error).__name__, error)
-                    self.can_help = False
-                    return
-                bar.update(done)
-                if not done:
-                    time.sleep(POLL_SECONDS)
-                    with lock() as free:
-                        if free:
-                            return
+    def _batch(self) -> list[TrainingEdit]:
+        """Return the examples of the next step, a function of its number alone."""
+        size, first = len(self.examples), self.step * self.settings.batch
+        places = range(first, first + self.settings.batch)
+        orders = {n: np.random.default_rng([self.seed, n]).permutation(size) for n in {p // size for p in places}}
+        return [self.examples[orders[place // size][place % size]] for place in places]
 
-    def _batch(self, step: int) -> list[int]:
-        """Return the numbers of the examples of a step, a function of the step alone."""
-        places = range(step * self.settings.batch, (step + 1) * self.settings.batch)
-        size = len(self.examples)
-        epochs = {place // size for place in places}
-        orders = {epoch: np.random.default_rng([self.seed, epoch]).permutation(size) for epoch in epochs}
-        return [self.examples[int(orders[place // size][place % size])] for place in places]
+    def _loss(self, batch: Sequence[TrainingEdit], *, observe: bool) -> Tensor:
+        """Return the weighted sum of what the edits must say and of what they must not change, a mean over edits."""
+        model, tokenizer, device = self.model, self.tokenizer, self.model.device
+        names = [matrix.name for matrix in self.network.shape.matrices]
+        edits, outer = (batch_of(tokenizer, part, device) for part in zip(*((e.edit, e.outer) for e in batch)))
+        changes = self.network(capture(model, names, edits, each_row=True), observe=observe)
+        locality = divergence(changes, model, text_batch(tokenizer, [example.unrelated for example in batch], model))
+        edit = outer_loss(changes, model, outer)
+        return self.settings.edit_weight * edit + self.settings.locality_weight * locality
 
     def _train_step(self) -> float:
         self.optimiser.zero_grad()
-        device, parts, batch = self.network.edit_lrs.device, self.settings.parts, self._batch(self.step)
-        factors = self.next_factors or self.shared.do_all(factor_tasks(batch, parts))
-        changes = self.network(join(factors, device), observe=True)
-        tasks = loss_tasks(batch, parts, changes, of=len(batch), gradient=True)
-        more = factor_tasks(self._batch(self.step + 1), parts) if self.step + 1 < self.settings.steps else []
-        results = self.shared.do_all([*tasks, *more])
-        losses, self.next_factors = results[: len(tasks)], results[len(tasks) :]
-        value = total_loss(losses)
-        if not math.isfinite(value):
+        loss = self._loss(self._batch(), observe=True)
+        if not loss.isfinite():
             raise EditError(
-                f"MEND: the training loss is {value} at step {self.step}, expected a finite number. Lower "
-                f"learning_rate or step_size_rate, and delete {self.folder} to start anew."
+                f"MEND: the training loss is {loss.item()} at step {self.step}, expected a finite number. Lower "
+                f"learning_rate or step_size_rate, and delete {self.checkpoint} to start anew."
             )
-        gradient = total_gradient(losses, device)
-        torch.autograd.backward(
-            [tensor for pair in changes.values() for tensor in pair],
-            [tensor for name in changes for tensor in gradient[name]],
-        )
+        loss.backward()
         torch.nn.utils.clip_grad_norm_(self.network.parameters(), self.settings.clip)
         self.optimiser.step()
-        return value
+        return loss.item()
 
     @torch.no_grad()
     def _validate(self) -> None:
         """Keep the network when it is the best so far, and write a checkpoint."""
-        loss, device = 0.0, self.network.edit_lrs.device
-        for start in range(0, len(self.validation), self.settings.batch):
-            batch = self.validation[start : start + self.settings.batch]
-            changes = self.network(join(self.shared.do_all(factor_tasks(batch, self.settings.parts)), device))
-            tasks = loss_tasks(batch, self.settings.parts, changes, of=len(self.validation), gradient=False)
-            loss += total_loss(self.shared.do_all(tasks))
+        size, n = self.settings.batch, len(self.validation)
+        batches = [self.validation[start : start + size] for start in range(0, n, size)]
+        loss = sum(self._loss(batch, observe=False).item() * len(batch) / n for batch in batches)
+        state = {name: tensor.detach().clone() for name, tensor in self.network.state_dict().items()}
         if loss < self.best:
-            self.best, self.best_step = loss, self.step
-            _save(self.folder / "best.safetensors", _state(self.network))
-        numbers = torch.tensor([self.step, self.best, self.best_step], dtype=torch.float64)
-        _save(
-            self.folder / "state.safetensors", {**_state(self.network), **_moments(self.optimiser), "#numbers": numbers}
-        )
+            self.best, self.best_step, self.best_state = loss, self.step, state
+        tensors = {f"network {name}": tensor for name, tensor in state.items()}
+        tensors |= {f"best {name}": tensor.clone() for name, tensor in self.best_state.items()}
+        for number, entry in self.optimiser.state_dict()["state"].items():
+            tensors |= {f"{number} {name}": value for name, value in entry.items()}
+        save_tensors(self.checkpoint, tensors, {name: getattr(self, name) for name in _NUMBERS})
 
     def _resume(self) -> None:
-        """Go on from a checkpoint when there is one."""
-        file = self.folder / "state.safetensors"
-        if not file.exists():
-            return
-        state = load_file(file)
-        self.step, self.best, self.best_step = (
-            kind(value) for kind, value in zip((int, float, int), state.pop("#numbers").tolist(), strict=True)
-        )
-        moments = {name: state.pop(name) for name in list(state) if name.startswith("#")}
-        self.network.load_state_dict(state)
-        saved = self.optimiser.state_dict()
-        saved["state"] = {
-            int(index): {key: moments[f"#{index}#{key}"] for key in ("step", "exp_avg", "exp_avg_sq")}
-            for index in sorted({name.split("#")[1] for name in moments}, key=int)
-        }
-        self.optimiser.load_state_dict(saved)
+        tensors, numbers = load_tensors(self.checkpoint)
+        parts: dict[str, dict[str, Tensor]] = {}
+        for name, tensor in tensors.items():
+            part, _, rest = name.partition(" ")
+            parts.setdefault(part, {})[rest] = tensor
+        self.network.load_state_dict(parts.pop("network"))
+        self.best_state = parts.pop("best")
+        state = {int(number): parts[number] for number in sorted(parts, key=int)}
+        self.optimiser.load_state_dict({**self.optimiser.state_dict(), "state": state})
+        for name in _NUMBERS:
+            setattr(self, name, numbers[name])
 
 
-def _kind_of_process(model: PreTrainedModel) -> str:
-    """Name what the last bits of a result depend on: processes that differ in it do no tasks for each other."""
-    device = torch.cuda.get_device_name(model.device) if model.device.type == "cuda" else str(model.device.type)
-    facts = [versions(), device, platform.machine(), torch.backends.cpu.get_cpu_capability(), torch.get_num_threads()]
-    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:8]
-
-
-def _state(network: MENDNetwork) -> dict[str, Tensor]:
-    return {name: tensor.detach().cpu().clone() for name, tensor in network.state_dict().items()}
-
-
-def _moments(optimiser: torch.optim.Adam) -> dict[str, Tensor]:
-    state: dict[int, dict[str, object]] = optimiser.state_dict()["state"]
-    return {
-        f"#{index}#{key}": torch.as_tensor(value).detach().cpu().clone()
-        for index, entry in state.items()
-        for key, value in entry.items()
-    }
-
-
-def _save(file: Path, tensors: dict[str, Tensor]) -> None:
-    with atomic_path(file) as temporary:
-        save_file(tensors, temporary)
+_NUMBERS = ("step", "best", "best_step")

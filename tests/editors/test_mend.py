@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,11 +14,19 @@ from hypothesis import strategies as st
 
 from seesaw_cf.editors.mend.examples import TrainingEdit, examples_from_texts
 from seesaw_cf.editors.mend.factors import added, batch_of, capture
-from seesaw_cf.editors.mend.files import load_network, save_network
 from seesaw_cf.editors.mend.mend import MEND, MENDConfig
-from seesaw_cf.editors.mend.network import GradientTransform, Matrix, MENDNetwork, NetworkShape, matrices_of
+from seesaw_cf.editors.mend.network import (
+    GradientTransform,
+    Matrix,
+    MENDNetwork,
+    NetworkShape,
+    load_network,
+    matrices_of,
+    save_network,
+)
 from seesaw_cf.editors.mend.training import MENDTraining, train
-from seesaw_cf.errors import EditError, RecordError, StorageError, UnknownNameError
+from seesaw_cf.editors.tensor_files import load_tensors, save_tensors
+from seesaw_cf.errors import EditError, StorageError, UnknownNameError
 from seesaw_cf.models.hooks import frozen
 from seesaw_cf.models.identity import fingerprint
 from seesaw_cf.models.weights import LowRank, applied
@@ -180,35 +187,34 @@ def test_files_round_trip_and_damage_is_named(tmp_path: Path) -> None:
     editor, _ = editor_for("gpt2")
     network = editor.network
     assert network is not None
-    save_network(network, tmp_path / "net", {"note": 1})
-    again = load_network(tmp_path / "net")
+    file = tmp_path / "net.safetensors"
+    save_network(network, file, {"note": 1})
+    again = load_network(file)
     assert again.shape == network.shape
     assert all(
         torch.equal(a, b) for a, b in zip(network.state_dict().values(), again.state_dict().values(), strict=True)
     )
-    text = (tmp_path / "net" / "mend.json").read_text()
-    (tmp_path / "net" / "mend.json").write_text(text.replace('"rank": 4', '"rank": 3'))
-    with pytest.raises(RecordError, match="do not belong together"):
-        load_network(tmp_path / "net")
-    (tmp_path / "net" / "mend.json").write_text(json.dumps({**json.loads(text), "format_version": 9}))
-    with pytest.raises(RecordError, match="version 1"):
-        load_network(tmp_path / "net")
-    (tmp_path / "net" / "mend.json").write_text(text)
-    file = tmp_path / "net" / "mend.safetensors"
-    file.write_bytes(file.read_bytes()[:100])
-    with pytest.raises(RecordError, match="damaged"):
-        load_network(tmp_path / "net")
-    with pytest.raises(StorageError, match="folder of two files"):
-        load_network(tmp_path / "nowhere")
+    tensors, facts = load_tensors(file)
+    for wrong in ({**facts, "rank": 3}, {"rank": 4}):
+        save_tensors(file, tensors, wrong)
+        with pytest.raises(StorageError, match=r"net\.safetensors: no MEND network"):
+            load_network(file)
+    save_network(network, file)
+    data = file.read_bytes()
+    file.write_bytes(data[:-1] + bytes([data[-1] ^ 1]))
+    with pytest.raises(StorageError, match="damaged or changed after it was written"):
+        load_network(file)
+    with pytest.raises(StorageError, match="could not be read"):
+        load_network(tmp_path / "nowhere.safetensors")
 
 
 def test_a_network_for_another_shape_is_refused_with_both_shapes(tmp_path: Path) -> None:
     editor, _ = editor_for("llama")
     assert editor.network is not None
-    save_network(editor.network, tmp_path / "net")
+    save_network(editor.network, tmp_path / "net.safetensors")
     wide = tiny_model("llama", intermediate_size=80)
     with pytest.raises(EditError, match=r"trained for another model.*\(32, 48\) expected, \(80, 32\) found"):
-        MEND(MENDConfig(layers=(2,), weights=str(tmp_path / "net"))).fit(wide, TOKENIZER)
+        MEND(MENDConfig(layers=(2,), weights=str(tmp_path / "net.safetensors"))).fit(wide, TOKENIZER)
     with pytest.raises(EditError, match="no such parameter"):
         editor.edit(tiny_model("gpt2"), TOKENIZER, REQUESTS)
 
@@ -272,8 +278,8 @@ def _validation(tmp_path: Path, edit: float, locality: float) -> float:
     network = MENDNetwork(NetworkShape(matrices_of(NAMES["llama"], model), 4), edit_lr=0.05)
     folder = tmp_path / f"{edit} {locality}"
     train(network, model, TOKENIZER, training_examples(), weighted, cache=folder)
-    (file,) = folder.glob("mend/*/network/mend.json")
-    return float(json.loads(file.read_text())["facts"]["best"])
+    (file,) = folder.glob("mend/*.safetensors")
+    return float(load_tensors(file)[1]["facts"]["best"])
 
 
 @pytest.mark.slow
@@ -283,6 +289,15 @@ def test_the_loss_is_the_weighted_sum_of_its_terms(tmp_path: Path) -> None:
     assert locality > 0.01 * loss[1, 0] > 0, "or nothing is tested"
     assert loss[1, 3] - loss[1, 0] == pytest.approx(3 * locality, rel=1e-4)
     assert loss[2, 2] == pytest.approx(2 * loss[1, 1], rel=1e-5)
+
+
+@pytest.mark.parametrize("start", [-1e-4, 1e-4])
+def test_the_loss_on_unrelated_texts_is_learned_from(start: float, tmp_path: Path) -> None:
+    """Almost alone it asks for shorter steps, whatever their sign; the edit's loss asks for one sign."""
+    model = tiny_model("llama", initializer_range=0.3)
+    one = replace(FAST, steps=1, step_size_rate=1e-5, edit_weight=1e-9)
+    rates = train(untrained(model, start), model, TOKENIZER, training_examples(), one, cache=tmp_path).edit_lrs
+    assert (rates.detach().abs() < abs(start)).all()
 
 
 @pytest.mark.slow
@@ -295,8 +310,7 @@ def test_training_learns_leaves_the_model_alone_and_is_kept(tmp_path: Path) -> N
     assert torch.equal(torch.get_rng_state(), random_state)
     assert all(parameter.grad is None for parameter in model.parameters())
     assert float(network.edit_lrs.detach().max()) < 1e-3  # it has learned to step down the gradient
-    (folder,) = (path for path in (tmp_path / "mend").iterdir() if path.is_dir())
-    assert [path.name for path in folder.iterdir()] == ["network"]
+    assert sorted(path.suffix for path in (tmp_path / "mend").iterdir()) == [".lock", ".safetensors"]
     kept = train(untrained(model), model, TOKENIZER, training_examples(), long, cache=tmp_path)
     assert all(
         torch.equal(a, b) for a, b in zip(kept.state_dict().values(), network.state_dict().values(), strict=True)

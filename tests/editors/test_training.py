@@ -10,9 +10,7 @@ import torch
 from seesaw_cf.editors import ft as fine_tuning
 from seesaw_cf.editors.ft import FT, FTConfig
 from seesaw_cf.editors.lora import LoRA, LoRAConfig
-from seesaw_cf.editors.mend.factors import batch_of, forward, log_p_at
-from seesaw_cf.editors.mend.network import Upper
-from seesaw_cf.models.hooks import hooked
+from seesaw_cf.editors.mend.factors import batch_of, log_p_at
 from seesaw_cf.types import Cloze
 from tests.fakes import CONTRACT_MODELS, REQUESTS, tiny_model, tiny_tokenizer
 
@@ -52,27 +50,6 @@ def test_those_that_are_finished_stay_as_they_are(monkeypatch: pytest.MonkeyPatc
             torch.testing.assert_close(delta.dense(parameter), one.dense(parameter), rtol=0, atol=NEAR)
 
 
-@pytest.mark.parametrize("kind", ["gpt2", "llama"])
-def test_blocks_below_the_edited_ones_do_not_run_again_for_the_same_batch(kind: str) -> None:
-    model = tiny_model(kind, dtype=torch.float64)
-    texts = [Cloze("the city of Rome is", "in"), Cloze("Anna works in the field of", "law and order")]
-    names = [name for name, _ in model.named_parameters() if ".3." in name and name.endswith("weight")][-1:]
-    upper, ran = Upper(names), []
-    handle = (
-        model.get_decoder()
-        .get_submodule("h.0.attn" if kind == "gpt2" else "layers.0.self_attn")
-        .register_forward_hook(lambda *_: ran.append(1))
-    )
-    with torch.no_grad(), hooked([handle]):
-        for clozes, runs in ((texts, True), (texts, False), (texts[:1], True), (texts, True)):
-            batch = batch_of(TOKENIZER, clozes)
-            real = batch.mask.bool()
-            ran.clear()
-            found = upper(model, batch)[real]
-            assert bool(ran) == runs
-            torch.testing.assert_close(found, forward(model, batch)[real], rtol=1e-9, atol=1e-12)
-
-
 @pytest.mark.parametrize("kind", ["gpt2", "llama", "opt", "gemma2"])
 def test_log_p_is_that_of_the_whole_pass_at_the_asked_places(kind: str) -> None:
     model = tiny_model(kind, dtype=torch.float64)
@@ -81,5 +58,5 @@ def test_log_p_is_that_of_the_whole_pass_at_the_asked_places(kind: str) -> None:
     )
     places = batch.labels != -100
     with torch.no_grad():
-        whole = forward(model, batch).log_softmax(-1)
+        whole = model(input_ids=batch.ids, attention_mask=batch.mask).logits.log_softmax(-1)
         torch.testing.assert_close(log_p_at(model, batch, places), whole[places], rtol=1e-9, atol=1e-12)

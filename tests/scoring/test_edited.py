@@ -11,8 +11,6 @@ import torch
 from torch import Tensor
 from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedModel, PreTrainedTokenizerBase
 
-from seesaw_cf.editors.mend.factors import batch_of, forward
-from seesaw_cf.editors.mend.network import Upper
 from seesaw_cf.errors import DeltaMismatchError, PromptError
 from seesaw_cf.models.architectures import model_parts, transformer_blocks
 from seesaw_cf.models.weights import LowRank, WeightDelta, applied, parameter_hashes
@@ -249,9 +247,6 @@ def test_blocks_that_read_more_than_one_hidden_state_are_not_entered(
     engine = EditedScorer(TrieScorer(model, tokenizer), "together")
     assert "read more of the lower ones" in engine.plan(jobs).reason
     assert worst(engine.score(jobs)[0], by_hand(model, tokenizer, jobs)[0]) < 1e-4
-    batch = batch_of(tokenizer, clozes(1)[:2])
-    with torch.no_grad():
-        assert torch.equal(Upper([name])(model, batch), forward(model, batch))
 
 
 def test_a_router_that_returns_a_choice_of_experts_is_edited_by_writing_it(tokenizer: PreTrainedTokenizerBase) -> None:

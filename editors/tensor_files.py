@@ -1,0 +1,67 @@
+"""Tensors and facts in one safetensors file: written whole or not at all, with a SHA-256 of both."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+
+from seesaw_cf.base.errors import StorageError
+from seesaw_cf.base.files import atomic_path
+
+
+def save_tensors(path: Path, tensors: Mapping[str, Tensor], facts: Mapping[str, object]) -> None:
+    """Write tensors, and facts as JSON in the file's metadata.
+
+    Raises:
+        StorageError: The disk is full, or the folder cannot be written.
+    """
+    contents = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    text = json.dumps(facts)
+    with atomic_path(path) as temporary:
+        try:
+            save_file(contents, temporary, metadata={"facts": text, "sha256": _sha256(contents, text)})
+        except SafetensorError as error:  # how it reports a full disk
+            size = sum(tensor.nbytes for tensor in contents.values()) / 2**20
+            raise StorageError(
+                f"could not write {path}: {error}; it takes {size:,.0f} MiB. "
+                "Make room there, or set SEESAW_CF_CACHE to a folder on another disk, and run again."
+            ) from error
+
+
+def load_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """Read what `save_tensors` wrote, onto the CPU.
+
+    Raises:
+        StorageError: The file cannot be read, or was changed after it was written.
+    """
+    try:
+        with safe_open(path, framework="pt") as file:
+            metadata = file.metadata() or {}
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
+    except (SafetensorError, OSError, ValueError) as error:
+        raise StorageError(f"{path} could not be read: {error}. Delete the file and run again.") from error
+    text = metadata.get("facts", "")
+    if metadata.get("sha256") != _sha256(tensors, text):
+        raise StorageError(
+            f"{path} has SHA-256 {_sha256(tensors, text)[:12]} over its contents, expected "
+            f"{str(metadata.get('sha256'))[:12]}: it was damaged or changed after it was written. Delete the file and "
+            "run again."
+        )
+    return tensors, json.loads(text)
+
+
+def _sha256(tensors: Mapping[str, Tensor], text: str) -> str:
+    """Hash names, types, shapes and bytes of tensors, and a text."""
+    digest = hashlib.sha256(text.encode())
+    for name, tensor in sorted(tensors.items()):
+        digest.update(f"|{name}:{tensor.dtype}:{tuple(tensor.shape)}|".encode())
+        digest.update(tensor.reshape(-1).view(torch.uint8).numpy().data)
+    return digest.hexdigest()
