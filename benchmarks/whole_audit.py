@@ -1,6 +1,6 @@
 """A whole audit, from reading to report: seconds of each part beside what its operations need on this machine.
 
-    python -m benchmarks.whole_audit [--model smollm2-135m-q4] [--limit 8] [--moments SET]
+    python -m benchmarks.whole_audit [--model smollm2-135m-q4] [--limit 8] [--moments FOLDER]
 
 runs `seesaw-cf run --editor memit --control random` and its report on `sample-small` twice, each in a process of its
 own on one thread: once timed, once with the operations of products and of attention counted by torch. Between the parts
@@ -167,7 +167,7 @@ def main() -> None:
     parser.add_argument("--editor", default="memit")
     parser.add_argument("--control", default="random")
     parser.add_argument("--limit", type=int, default=8, help="cases of each config")
-    parser.add_argument("--moments", help="a set of `seesaw-cf moments list` in place of texts of the sample")
+    parser.add_argument("--moments", help="a folder of `seesaw-cf moments` in place of texts of the sample")
     parser.add_argument("--alone", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--count", action="store_true", help=argparse.SUPPRESS)
     args = parser.parse_args()

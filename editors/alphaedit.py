@@ -20,10 +20,10 @@ from seesaw_cf.base.types import EditRequest
 from seesaw_cf.editors.locate.config import LocateThenEditConfig
 from seesaw_cf.editors.locate.fitted import Fitted, parts_for, require
 from seesaw_cf.editors.locate.method import SpreadEdit
-from seesaw_cf.editors.locate.moment_files import read, write
 from seesaw_cf.editors.locate.positions import prepare
 from seesaw_cf.editors.locate.solve import check_keys, key_groups
 from seesaw_cf.editors.locate.spread import keys_of
+from seesaw_cf.editors.tensor_files import load_tensors, save_tensors
 from seesaw_cf.models.editor import Diagnostics
 from seesaw_cf.models.hooks import frozen
 from seesaw_cf.models.memory import free_memory
@@ -90,10 +90,9 @@ class AlphaEdit(SpreadEdit):
         editor = super().fit(model, tokenizer)
         moments = require(editor.fitted, "AlphaEdit").moments
         files = {layer: self._file(moment.matrix) for layer, moment in moments.items()}
-        for wait in (False, True):  # first those that no other process is at: on a CPU one takes minutes
-            for layer, file in files.items():
-                self._make(file, moments[layer].matrix, layer, model.device, wait=wait)
-        bases = {layer: read(file, file.stem, ["basis"], [])[0]["basis"] for layer, file in files.items()}
+        for layer, file in files.items():
+            self._make(file, moments[layer].matrix, layer, model.device)
+        bases = {layer: load_tensors(file)[0]["basis"] for layer, file in files.items()}
         if sum(basis.nbytes for basis in bases.values()) <= require(editor.fitted, "AlphaEdit").room:
             bases = {layer: basis.to(float64_device(model.device)) for layer, basis in bases.items()}
         return replace(editor, bases=bases, past={})
@@ -104,12 +103,12 @@ class AlphaEdit(SpreadEdit):
         key.update(f"{moment.dtype} {self.config.null_threshold!r}".encode())
         return cache_folder() / "null_spaces" / f"{key.hexdigest()}.safetensors"
 
-    def _make(self, file: Path, moment: Tensor, layer: int, device: torch.device, *, wait: bool) -> None:
-        """Write a null space unless it is there, or another process is at it and `wait` is False."""
+    def _make(self, file: Path, moment: Tensor, layer: int, device: torch.device) -> None:
+        """Write a null space unless it is there."""
         if not file.exists():
-            with file_lock(file.with_suffix(".lock"), wait=wait, required=False) as mine:
-                if mine and not file.exists():
-                    write(file, {"basis": self._null_space(moment, layer, device)}, file.stem, {})
+            with file_lock(file.with_suffix(".lock"), wait=True, required=False):  # another process may be at it
+                if not file.exists():
+                    save_tensors(file, {"basis": self._null_space(moment, layer, device)}, {})
 
     def _null_space(self, moment: Tensor, layer: int, device: torch.device) -> Tensor:
         room = free_memory(device) > _WORK * 8 * moment.numel()

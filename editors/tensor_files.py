@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -42,20 +43,36 @@ def load_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     Raises:
         StorageError: The file cannot be read, or was changed after it was written.
     """
+    with _opened(path) as file:
+        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
+        metadata = file.metadata() or {}
+    got = _sha256(tensors, metadata.get("facts", ""))
+    if got != metadata.get("sha256"):
+        raise StorageError(
+            f"{path} has SHA-256 {got[:12]} over its contents, expected {metadata.get('sha256', '')[:12]}: it was "
+            "damaged or changed after it was written. Delete the file and run again."
+        )
+    return tensors, json.loads(metadata["facts"])
+
+
+def load_facts(path: Path) -> dict[str, Any]:
+    """Read the facts alone; they are checked against the SHA-256 by `load_tensors`.
+
+    Raises:
+        StorageError: The file cannot be read.
+    """
+    with _opened(path) as file:
+        facts: dict[str, Any] = json.loads((file.metadata() or {}).get("facts", "{}"))
+    return facts
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[Any]:
     try:
         with safe_open(path, framework="pt") as file:
-            metadata = file.metadata() or {}
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
+            yield file
     except (SafetensorError, OSError, ValueError) as error:
         raise StorageError(f"{path} could not be read: {error}. Delete the file and run again.") from error
-    text = metadata.get("facts", "")
-    if metadata.get("sha256") != _sha256(tensors, text):
-        raise StorageError(
-            f"{path} has SHA-256 {_sha256(tensors, text)[:12]} over its contents, expected "
-            f"{str(metadata.get('sha256'))[:12]}: it was damaged or changed after it was written. Delete the file and "
-            "run again."
-        )
-    return tensors, json.loads(text)
 
 
 def _sha256(tensors: Mapping[str, Tensor], text: str) -> str:

@@ -38,12 +38,9 @@ class LocateThenEditConfig:
             from the model itself by `fit`, as published, with `seed`.
         sample_size: Most texts used for the second moments; a larger corpus is sampled with `seed`.
         max_length: Tokens kept of each text; None = the model's context length.
-        sampling_error: `fit` ends the pass over the texts once the relative standard error of every layer's second
-            moment (Frobenius norm) is at most this, looking every 1,000 texts; None = use all texts.
         dataset: Where `fit` reads texts from when the editor was given none: a Hub data set such as
             "wikimedia/wikipedia:20231101.en", or another form of `seesaw_cf.models.corpus.Corpus`.
-        moments: Second moments that are there already, in place of texts: a folder, or the ORG/NAME of a set that
-            `seesaw-cf moments pull` fetched.
+        moments: Second moments that are there already, in place of texts: a folder, or ORG/NAME on the Hub.
         seed: For sampled templates and sampled texts.
         batch_tokens: Tokens per forward pass, a quarter of it where gradients are needed (memory against speed; results
             agree to rounding).
@@ -68,7 +65,6 @@ class LocateThenEditConfig:
     context_templates: tuple[str, ...] | None = None
     sample_size: int = 100_000
     max_length: int | None = None
-    sampling_error: float | None = None
     dataset: str | None = None
     moments: str | None = None
     seed: int = 0
@@ -196,7 +192,7 @@ def with_settings(config: D, settings: Settings) -> D:
 
 _POSITIVE = (
     *("steps", "learning_rate", "clamp", "norm_constraint", "max_change"),
-    *("batch_size", "batch_tokens", "sample_size", "sampling_error", "rank", "alpha", "moment_weight"),
+    *("batch_size", "batch_tokens", "sample_size", "rank", "alpha", "moment_weight"),
 )
 """Fields of any config that must be above 0 when they are given."""
 _NOT_NEGATIVE = ("weight_decay", "kl_factor", "factor_memory")

@@ -12,9 +12,15 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from seesaw_cf.base.errors import EditError
 from seesaw_cf.base.types import JsonObject
 from seesaw_cf.editors.locate.config import LocateThenEditConfig
-from seesaw_cf.editors.locate.moment_files import SecondMoment
-from seesaw_cf.editors.locate.moment_sets import find_set
-from seesaw_cf.editors.locate.moments import MomentOptions, second_moments
+from seesaw_cf.editors.locate.moments import (
+    MomentOptions,
+    SecondMoment,
+    load_moments,
+    model_facts,
+    moment_facts,
+    moments_folder,
+    second_moments,
+)
 from seesaw_cf.editors.locate.norms import check_norms
 from seesaw_cf.editors.locate.positions import sample_templates
 from seesaw_cf.editors.locate.solve import Factor, factor_bytes, factorise
@@ -36,7 +42,7 @@ class Fitted:
     Attributes:
         templates: Context templates, the bare "{}" first.
         moments: Layer -> second moment; empty when the method runs without.
-        source: What is known of a set that they were taken from; {} when they were computed from texts.
+        source: What is known of moments that the config names; {} when they were computed from texts.
         room: Bytes that Cholesky factors kept for later edits may take; the last one is always kept.
     """
 
@@ -75,12 +81,11 @@ class Fitted:
         return self._factors[key]
 
     def facts(self) -> JsonObject:
-        """Return templates, sample sizes, sampling errors and ridges, JSON-able."""
+        """Return templates, sample sizes and ridges, JSON-able."""
         return {
             "context_templates": list(self.templates),
             "second_moments": {
-                str(layer): {"n_tokens": m.n_tokens, "n_texts": m.n_texts, "relative_error": m.relative_error}
-                for layer, m in self.moments.items()
+                str(layer): {"n_tokens": m.n_tokens, "n_texts": m.n_texts} for layer, m in self.moments.items()
             },
             **({"moments_from": dict(self.source)} if self.source else {}),
             "ridge": {str(layer): ridge for layer, ridge in self._ridges.items() if ridge},
@@ -110,7 +115,7 @@ def fit(
 
     Raises:
         EditError: Second moments are needed and there is neither corpus nor dataset, or the texts are too short.
-        StorageError: The config names a set of moments that is not there, or of another model.
+        StorageError: The config names second moments that are not there, or of another model.
         UnsupportedModelError: See `model_parts`.
     """
     parts = model_parts(model, config.architecture)
@@ -133,10 +138,10 @@ def _moments(
     corpus: Sequence[str] | None,
     editor: str,
 ) -> tuple[dict[int, SecondMoment], JsonObject]:
-    """Return the second moments of the config's layers, and what is known of the set that they were taken from."""
+    """Return the second moments of the config's layers, and what is known of those that it names."""
     if config.moments is not None:
-        moment_set = find_set(config.moments)
-        return moment_set.load(parts, tokenizer, config.moment_layers), moment_set.facts()
+        folder, expected = moments_folder(config.moments), model_facts(parts.model, tokenizer)
+        return load_moments(folder, parts, config.moment_layers, expected), moment_facts(folder, expected)
     if corpus is None and config.dataset is None:
         raise EditError(
             f"{editor} needs texts for the second moments of its layers, got neither corpus nor dataset. Construct it "
@@ -144,7 +149,7 @@ def _moments(
             "20231101.en' in the config to read them from the Hub, or moments='ORG/NAME' to use published ones."
         )
     texts = corpus if corpus is not None else Corpus(config.dataset or "", config.sample_size, config.seed)
-    how = MomentOptions(config.sample_size, config.max_length, config.seed, config.batch_tokens, config.sampling_error)
+    how = MomentOptions(config.sample_size, config.max_length, config.seed, config.batch_tokens)
     return second_moments(parts, tokenizer, config.moment_layers, texts, how), {}
 
 

@@ -46,7 +46,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "new": ("seesaw_cf.cli.new", "files of an editor, metric or reader to start from"),
         "noise": ("seesaw_cf.cli.noise", "how far scores move when only the batch changes: the noise floor"),
         "tune": ("seesaw_cf.cli.tune", "settings of an editor for a model, found on edits of their own"),
-        "moments": ("seesaw_cf.cli.moments", "second moments for editors: compute, publish, fetch, list"),
+        "moments": ("seesaw_cf.cli.moments", "second moments for editors: computed, published"),
     },
     "What edited models write": {
         "leme": ("seesaw_cf.cli.leme", "long texts: passages, survey, annotation; trained instruments"),

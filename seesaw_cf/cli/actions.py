@@ -65,10 +65,12 @@ def check_names(parser: argparse.ArgumentParser, words: Sequence[str], within: s
         if word.startswith("--") and " " not in word and not any(option.startswith(name) for option in options):
             removed = gone.instead("option", name, gone.OPTIONS)
             parser.error(removed or str(unknown_name("option", name, options)))
+        path = f"{within} {word}".strip()
+        removed = gone.instead("command", path, gone.COMMANDS) if commands or place == 0 else None
+        if removed:
+            parser.error(removed)
         if commands and not word.startswith("-"):
-            path = f"{within} {word}".strip()
             if word not in commands:
-                removed = gone.instead("command", path, gone.COMMANDS)
-                parser.error(removed or str(unknown_name("command", word, commands)))
+                parser.error(str(unknown_name("command", word, commands)))
             check_names(commands[word], words[place + 1 :], path)
             return

@@ -49,7 +49,7 @@ _METAVARS = {
     **dict.fromkeys(("changed", "nulls"), "NAME=WHERE"),
     "requests": "FILE",
     "exchange": "URL",
-    "moments": "SET",
+    "moments": "FOLDER",
 }
 _HELPS = {"editors": f"editing method, out of {', '.join(EDITORS)}; FILE.py or package.module:Class. Repeatable"}
 _NAMES = {"wording": "prompt", "relationship": "no-relationship"}

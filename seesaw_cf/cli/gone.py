@@ -11,6 +11,10 @@ __all__ = ["COMMANDS", "OPTIONS", "instead"]
 
 # Command, or command and action -> what to do instead.
 COMMANDS: Mapping[str, str] = {
+    "moments list": "`seesaw-cf moments` says where those of its texts are",
+    "moments make": "use `seesaw-cf moments`",
+    "moments pull": "`--moments ORG/NAME` downloads them",
+    "moments push": "use `seesaw-cf moments --push ORG/NAME`",
     "layers": "name the layers in --editor-config; the defaults are published ones or at their depth",
 }
 
@@ -21,6 +25,7 @@ OPTIONS: Mapping[str, str] = {
     "--plan": "run a part with --limit or --sample, and multiply",
     "--price-in": "multiply the tokens in calls.parquet by the price",
     "--price-out": "multiply the tokens in calls.parquet by the price",
+    "--sampling-error": "stop at a number of tokens with --tokens",
 }
 
 

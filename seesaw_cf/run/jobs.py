@@ -86,7 +86,7 @@ class Job:
         corpus: Texts for second moments: a text file (one a line), FILE.jsonl:COLUMN, FILE.parquet:COLUMN, or a Hub
             data set ORG/NAME:CONFIG:SPLIT:COLUMN (default: those of the embedded model).
         corpus_limit: Most texts of `corpus`, drawn with `seed` (default: 100,000).
-        moments: Second moments in place of texts: a folder, a set of `moments list`, or ORG/NAME after `moments pull`.
+        moments: Second moments in place of texts: a folder that `moments` names, or ORG/NAME on the Hub.
         limit: Only this many cases of each config, sampled with `seed`. The rest are demonstrations of in-context
             editing.
         design: People that an edit's prompts are about. shared: every recorded holder, in the same few templates.

@@ -13,7 +13,7 @@ from seesaw_cf.base.types import Case, JsonObject
 from seesaw_cf.editors import load_editor
 from seesaw_cf.editors.control_names import CONTROLS, seed_number, split_control
 from seesaw_cf.editors.locate.config import preset_config
-from seesaw_cf.editors.locate.moment_sets import find_set
+from seesaw_cf.editors.locate.moments import model_facts, moment_facts, moments_folder
 from seesaw_cf.models.editor import AvoidsCases, Editor, LearnsFromCases, Overrides, Settings
 from seesaw_cf.run.tuned import PROVENANCE, SettingsSource, settings_document
 
@@ -101,15 +101,15 @@ def read_settings(file: SettingsSource | None, names: Sequence[str]) -> dict[str
 
 
 def with_moments(overrides: Overrides, names: Sequence[str], moments: str | None) -> Overrides:
-    """Return settings by which every editor that needs second moments takes those of one set.
+    """Return settings by which every editor that needs second moments takes those of one folder.
 
     Args:
-        overrides: Editor -> setting -> value; a set that is named there stays.
+        overrides: Editor -> setting -> value; moments that are named there stay.
         names: The run's editors, controls among them.
-        moments: See `find_set`; None = as they are.
+        moments: See `moments_folder`; None = as they are.
 
     Raises:
-        StorageError: The set does not exist; also of one named in `overrides`.
+        StorageError: They do not exist; also of those named in `overrides`.
     """
     merged = {name: dict(settings) for name, settings in overrides.items()}
     for name in dict.fromkeys(part for whole in names for part in split_control(whole) if part):
@@ -117,7 +117,7 @@ def with_moments(overrides: Overrides, names: Sequence[str], moments: str | None
             merged[name] = {"moments": moments} | merged.get(name, {})
     for settings in merged.values():
         if isinstance(named := settings.get("moments"), str):
-            find_set(named)
+            moments_folder(named)
     return merged
 
 
@@ -135,13 +135,13 @@ def with_seed(overrides: Overrides, names: Sequence[str], seed: int) -> dict[str
 
 
 def moments_facts(overrides: Overrides, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> JsonObject:
-    """Return what a manifest records of the sets of second moments that settings name: {} for none.
+    """Return what a manifest records of the second moments that settings name: {} for none.
 
     Raises:
-        StorageError: A set is of another model.
+        StorageError: They are of another model.
     """
     named = {name: str(settings["moments"]) for name, settings in overrides.items() if settings.get("moments")}
-    moment_sets = {name: find_set(name) for name in dict.fromkeys(named.values())}
-    for moment_set in moment_sets.values():
-        moment_set.check(model, tokenizer)
-    return {"moments": {name: moment_sets[text].facts() for name, text in named.items()}} if moment_sets else {}
+    if not named:
+        return {}
+    expected = model_facts(model, tokenizer)
+    return {"moments": {name: moment_facts(moments_folder(text), expected) for name, text in named.items()}}

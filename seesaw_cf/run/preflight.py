@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
-import math
 import os
 import shutil
 from collections.abc import Mapping, Sequence
@@ -23,8 +22,6 @@ from seesaw_cf.base.files import cache_folder, size
 from seesaw_cf.base.types import Case
 from seesaw_cf.editors.control_names import is_control, split_control
 from seesaw_cf.editors.locate.method import LocateThenEdit
-from seesaw_cf.editors.locate.moment_sums import SHARES
-from seesaw_cf.editors.locate.moments import MomentOptions
 from seesaw_cf.editors.locate.norms import check_norms
 from seesaw_cf.models.architectures import model_parts
 from seesaw_cf.models.editor import Editor, HasLayers, HasMoments, ReadsTexts, WrapsEditor
@@ -253,7 +250,7 @@ def data_notes(cases: Sequence[Case]) -> list[str]:
 
 
 def moment_bytes(plan: RunPlan) -> tuple[int, int]:
-    """Return the bytes of the largest editor's second-moment sums and its number of layers; 0 for those of a set."""
+    """Return the bytes of the largest editor's second-moment sums, and its layers; 0 for those that are named."""
     sizes = [(0, 0)]
     for editor in _methods(plan.editors).values():
         config = editor.config
@@ -264,10 +261,9 @@ def moment_bytes(plan: RunPlan) -> tuple[int, int]:
 
 
 def _moments_on_disk(plan: RunPlan) -> int:
-    """Return the bytes of a checkpoint, of the moments, and of a long pass's shares until they are together."""
-    sums, chunks = moment_bytes(plan)[0], math.ceil((plan.texts or 0) / MomentOptions().chunk)
-    shares = min(chunks, SHARES) if chunks > 1 else 0
-    return sums + (1 + shares) * sums * _MOMENT_BYTES // _SUM_BYTES
+    """Return the bytes of a checkpoint and of the moments."""
+    sums = moment_bytes(plan)[0]
+    return sums + sums * _MOMENT_BYTES // _SUM_BYTES
 
 
 def _methods(editors: Mapping[str, Editor]) -> dict[str, Editor]:

@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
 
 from seesaw_cf.base.checks import shown
 from seesaw_cf.base.errors import RunFolderError, ServiceError, need
@@ -160,45 +160,6 @@ def run_on_ray(
             first = _drive(ray, lambda: remote(make), first, todo, min(count, len(todo)), progress)
         _get_or_fail(ray, first.merge.remote(), "while it merged the tables")
     return True
-
-
-def call_on_actors(
-    work: Callable[[], T], *, actors: int | None = None, gpus: float | None = None, address: str | None = None
-) -> T:
-    """Do what processes with one cache make together, such as second moments, on as many actors as `run_on_ray` starts.
-
-    Args:
-        work: Called in every actor. Must be picklable, and so must what it returns, the same in each.
-        actors, gpus, address: See `run_on_ray`.
-
-    Raises:
-        MissingExtraError, ServiceError: See `run_on_ray`.
-        RunFolderError: Every actor was lost.
-        SeesawError: What the work itself raises.
-    """
-    with _cluster(address, actors, gpus) as (ray, options, count):
-        started = [ray.remote(**options)(_Caller).remote(work) for _ in range(count)]
-        waiting = {actor.do.remote(): actor for actor in started}
-        while True:
-            (ready,), _ = ray.wait([*waiting], num_returns=1)
-            try:
-                return cast(T, _get(ray, ready))
-            except _loss_errors(ray) as error:
-                del waiting[ready]
-                if not waiting:
-                    raise _lost_error("at work", error) from None
-                log.warning("a worker was lost; the others go on")
-
-
-class _Caller:
-    """A Ray actor that calls one function."""
-
-    def __init__(self, work: Callable[[], object]) -> None:
-        self.work = work
-
-    def do(self) -> object:
-        """Do it."""
-        return self.work()
 
 
 @contextmanager

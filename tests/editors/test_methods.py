@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
@@ -14,7 +13,6 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from seesaw_cf.base.locks import file_lock
 from seesaw_cf.editors import EDITORS, load_editor
 from seesaw_cf.editors.ft import FT, FTConfig
 from seesaw_cf.editors.locate.activations import at_subject
@@ -190,35 +188,6 @@ def test_a_null_space_is_looked_for_once(monkeypatch: pytest.MonkeyPatch) -> Non
     assert torch.equal(first.bases[1], again.bases[1])
     with pytest.raises(TypeError):  # another threshold is another space
         cls(replace(config, null_threshold=1e8), tiny_texts()).fit(model, tokenizer)
-
-
-def test_null_spaces_of_other_layers_are_made_while_another_process_makes_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("SEESAW_CF_CACHE", str(tmp_path))
-    model, tokenizer, made = tiny_model("llama", dtype=torch.float64), tiny_tokenizer(), list[int]()
-    cls = load_editor("alphaedit")
-    editor = cls(cls.config_class(layers=(0, 1), null_threshold=1e9, **SETTINGS), tiny_texts())
-    null_space, lock = cls._null_space, file_lock
-    taken = iter([False])  # another process is at the first layer when it is first asked for
-
-    @contextmanager
-    def busy(file: Path, *, wait: bool = False, required: bool = True) -> Iterator[bool]:
-        if "null_spaces" in str(file) and not wait and not next(taken, True):
-            yield False
-        else:
-            with lock(file, wait=wait, required=required) as mine:
-                yield mine
-
-    def noted(own: Any, moment: torch.Tensor, layer: int, device: torch.device) -> torch.Tensor:
-        made.append(layer)
-        return null_space(own, moment, layer, device)
-
-    monkeypatch.setattr("seesaw_cf.editors.alphaedit.file_lock", busy)
-    monkeypatch.setattr(cls, "_null_space", noted)
-    fitted = editor.fit(model, tokenizer)
-    assert made == [1, 0]
-    assert sorted(fitted.bases) == [0, 1]
 
 
 @settings(deadline=None, max_examples=30)

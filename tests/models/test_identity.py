@@ -12,7 +12,7 @@ import pytest
 import torch
 from transformers import AutoConfig, BertTokenizerLegacy, PreTrainedModel
 
-from seesaw_cf.editors.locate.moments import ensure_moments
+from seesaw_cf.editors.locate.moments import second_moments
 from seesaw_cf.errors import RunFolderError
 from seesaw_cf.generation import HFGenerator
 from seesaw_cf.models import load_model, model_path
@@ -195,10 +195,10 @@ def test_second_moments_of_another_configuration_or_library_are_others(
     tokenizer, texts = byte_level(bos=False), ["one text", "another one"]
 
     def place(model: PreTrainedModel) -> Path:
-        return ensure_moments(model_parts(model), tokenizer, [0], texts, cache=tmp_path)[0].folder
+        return second_moments(model_parts(model), tokenizer, [0], texts, cache=tmp_path)[0].file.parent
 
     first = place(make("llama"))
     assert place(make("llama")) == first
     assert place(make("llama", rms_norm_eps=0.3)) != first
-    monkeypatch.setattr(torch, "__version__", "0.0")
+    monkeypatch.setattr(torch, "__version__", "2.0.1")
     assert place(make("llama")) != first

@@ -11,12 +11,11 @@ from typing import Any
 import pytest
 
 from seesaw_cf.base.exchange import Exchange
-from seesaw_cf.cli import main
 from seesaw_cf.errors import RunFolderError, ServiceError
 from seesaw_cf.run.job import run_job
 from seesaw_cf.run.jobs import Workers
 from seesaw_cf.run.runner import Run
-from seesaw_cf.run.workers import _Worker, call_on_actors, run_on_ray
+from seesaw_cf.run.workers import _Worker, run_on_ray
 from tests.scoring.fake_ray import FakeRay, FakeRun, OutOfMemoryError, RayActorError, RayTaskError, Reference
 from tests.scoring.shared_run import make, same_tables
 
@@ -92,17 +91,6 @@ def test_tables_come_from_the_node_that_merged(
     same_tables(alone, tmp_path / "driver")
     assert (tmp_path / "driver" / "manifest.json").read_bytes() == (tmp_path / "node" / "manifest.json").read_bytes()
     assert not (tmp_path / "driver" / "shards").exists()
-
-
-def test_no_more_actors_than_shares_make_second_moments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each would load a model, and there are eight shares of texts."""
-    ray = _cluster(monkeypatch, FakeRay([{"CPU": 64.0}]))
-    monkeypatch.setattr("seesaw_cf.cli.moments._make_files", lambda _: {})
-    arguments = ["--model", "seesaw-tiny", "--editor", "memit", "--corpus", str(tmp_path), "--quiet"]
-    for asked, started in (([], 8), (["--actors", "3"], 3), (["--actors", "50"], 8)):
-        ray.started.clear()
-        main(["moments", "make", *arguments, "--engine", "ray", *asked])
-        assert len(ray.started) == started
 
 
 @pytest.mark.parametrize(
@@ -181,18 +169,3 @@ def test_the_loss_of_a_worker_that_nobody_stands_in_for_is_explained(ray: FakeRa
         RunFolderError, match=rf"^a worker was lost {when} \(The actor died. class: _Worker\). .*run the same"
     ):
         run_on_ray(making(FakeRun([0])), progress=False)
-
-
-def test_of_those_who_help_a_dead_one_leaves_the_work_to_the_others(
-    ray: FakeRay, caplog: pytest.LogCaptureFixture
-) -> None:
-    assert call_on_actors(lambda: 3) == 3
-    ray.fails["do",] = [DEAD]
-    assert call_on_actors(lambda: 4) == 4
-    assert "a worker was lost; the others go on" in caplog.messages
-    ray.fails["do",] = [DEAD, DEAD]
-    with pytest.raises(RunFolderError, match=r"a worker was lost at work \(The actor died. class: _Worker\)"):
-        call_on_actors(lambda: 5)
-    ray.fails["do",] = [RayTaskError(ServiceError("no texts"))]
-    with pytest.raises(ServiceError, match="no texts"):
-        call_on_actors(lambda: 6)

@@ -11,10 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
-from safetensors import safe_open
 
-from seesaw_cf.cli import main
 from seesaw_cf.errors import RunFolderError, ServiceError
 from seesaw_cf.run.workers import run_on_ray
 from tests.conftest import ROOT
@@ -88,28 +85,3 @@ def test_ray_replaces_a_dead_actor(alone: Path, tmp_path: Path, cluster: Any) ->
 def test_ray_gives_up_on_a_task_that_always_kills(tmp_path: Path, cluster: Any) -> None:
     with pytest.raises(RunFolderError, match=r"task \d+ killed its worker 3 times"):
         run_on_ray(functools.partial(_mortal, tmp_path / "run", True), actors=1, progress=False)
-
-
-@pytest.mark.slow(60)
-@pytest.mark.filterwarnings("ignore")
-@pytest.mark.usefixtures("cluster")
-@pytest.mark.exhaustive
-def test_actors_make_second_moments_together(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    texts = tmp_path / "texts.txt"
-    texts.write_text("\n".join(f"The river number {number} flows north." for number in range(3000)), encoding="utf-8")
-    make = ["moments", "make", "--model", "seesaw-tiny", "--editor", "memit", "--corpus", str(texts), "--quiet"]
-    assert main([*make, "--engine", "ray", "--actors", "2", "--out", str(tmp_path / "ray")]) == 0
-    assert "use it with `--moments" in capsys.readouterr().out
-    monkeypatch.setenv("SEESAW_CF_CACHE", str(tmp_path / "cache"))
-    assert main([*make, "--out", str(tmp_path / "alone")]) == 0
-    made = sorted(file.name for file in (tmp_path / "alone").glob("layer-*"))
-    assert made
-    for name in made:  # safetensors writes what it is told of a file in any order
-        with (
-            safe_open(tmp_path / "ray" / name, "pt") as together,
-            safe_open(tmp_path / "alone" / name, "pt") as alone,
-        ):
-            assert together.metadata() == alone.metadata()  # with a SHA-256 of the contents
-            assert torch.equal(together.get_tensor("matrix"), alone.get_tensor("matrix"))
