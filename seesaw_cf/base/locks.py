@@ -21,11 +21,6 @@ _LOG = logging.getLogger(__name__)
 _LOOK_AGAIN = 0.2  # seconds
 
 
-def locks_end_with_process() -> bool:
-    """Return whether the system gives back the lock of a process that is killed; Windows does not."""
-    return fcntl is not None
-
-
 @contextmanager
 def file_lock(file: Path, *, wait: bool = False, required: bool = True) -> Iterator[bool]:
     """Hold a lock for this process; the system gives it back when the process dies.
