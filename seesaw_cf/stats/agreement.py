@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import combinations
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from seesaw_cf.base import checks
 from seesaw_cf.base.arguments import check_public
-from seesaw_cf.base.errors import RecordError, need
+from seesaw_cf.base.errors import RecordError
 from seesaw_cf.base.types import Estimate, JsonObject
 from seesaw_cf.stats import agreement_sums as sums
 from seesaw_cf.stats.agreement_interval import Coefficient, agreement_interval
@@ -107,32 +106,12 @@ def krippendorff_alpha(table: Floats, level: str = "nominal") -> float:
     Raises:
         RecordError: The table has another number of dimensions.
         UnknownNameError: Unknown `level`.
-        MissingExtraError: The library is missing; install `seesaw_cf[judge]`.
 
-    Source: Krippendorff (2011), computed by the `krippendorff` library.
+    Source: Krippendorff (2011).
     """
     checks.one_of("level of measurement", level, LEVELS)
     _check_table("krippendorff_alpha", table, 1)
-    values, counts = _counts(table)
-    return _alpha(counts, values, level)
-
-
-def _counts(table: Floats) -> tuple[Floats, NDArray[np.int64]]:
-    values = np.unique(table[~np.isnan(table)])
-    return values, (table[:, :, None] == values).sum(axis=1)
-
-
-def _alpha(counts: NDArray[np.int64], values: Floats, level: str) -> float:
-    with need("krippendorff", extra="judge", what_for="Krippendorff's alpha"):
-        import krippendorff
-    paired = counts[counts.sum(axis=1) > 1]
-    if (paired.sum(axis=0) > 0).sum() < 2:
-        return NAN
-    used = paired.sum(axis=0) > 0
-    named: Any = level
-    # Alpha does not depend on the unit; this one is exact, and no square of a difference is too large for a float.
-    domain = np.ldexp(values[used], -np.frexp(np.abs(values[used]).max())[1])
-    return float(krippendorff.alpha(value_counts=paired[:, used], value_domain=domain, level_of_measurement=named))
+    return _whole(sums.coincidences, table, sums.alpha_of(level, np.unique(table[~np.isnan(table)])))
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,13 +204,11 @@ def annotator_agreement(
     pairs = {f"{labels[i]}/{labels[j]}": (i, j) for i, j in combinations(everyone, 2)}
     ratings_present = table[~np.isnan(table)]
     values = np.unique(ratings_present)
-    alphas = {level: figure(sums.coincidences, sums.alpha_of(level, values), everyone) for level in LEVELS}
     return Agreement(
         percent={name: percent(pair) for name, pair in pairs.items()} | {"all": percent(everyone)},
         cohen={name: figure(sums.label_pairs, sums.kappa_of, pair) for name, pair in pairs.items()},
         fleiss=figure(sums.fleiss_counts, sums.fleiss_of, everyone),
-        # The coefficient is the library's; only its interval is ours.
-        krippendorff={level: replace(alpha, value=krippendorff_alpha(table, level)) for level, alpha in alphas.items()},
+        krippendorff={level: figure(sums.coincidences, sums.alpha_of(level, values), everyone) for level in LEVELS},
         n_items=len(table),
         n_missing=int(np.isnan(table).sum()),
         majority_share=float(np.unique(ratings_present, return_counts=True)[1].max() / ratings_present.size)

@@ -31,7 +31,6 @@ from seesaw_cf.report.dose import write_dose_report
 from seesaw_cf.report.view.prompts import open_prompts
 from seesaw_cf.run.workers import run_on_ray
 from seesaw_cf.sharing import to_peft
-from seesaw_cf.stats.agreement import krippendorff_alpha
 from seesaw_cf.stats.mixed import mixed_contrast
 from seesaw_cf.texts.annotate.embed import encoder_path
 from seesaw_cf.texts.annotate.match import fit_forest
@@ -59,7 +58,6 @@ ASKED: list[tuple[str, str, Callable[[], Any]]] = [
     ("stereotypes", "vaderSentiment", lambda: Sentiment().score(["a"])),
     ("topics", "bertopic", lambda: fit_topics(["a b", "c d", "e f"], 2, method="bertopic")),
     ("toxicity", "detoxify", lambda: Detoxifier().score(["a"])),
-    ("judge", "krippendorff", lambda: krippendorff_alpha(np.ones((2, 2)), "nominal")),
     ("hub", "peft", lambda: to_peft(WeightDelta({"a.weight": torch.ones(2, 2)}), _model(), "x")),
     ("view", "duckdb", lambda: open_prompts("run").__enter__()),
     ("annotate", "starlette", lambda: serve(Path("no.study"), Place(), print)),
