@@ -1,9 +1,9 @@
-"""Stage 6 of the study: what texts of 160 tokens say after an edit, by the annotator that comes with the package.
+"""Stage 6 of the study: what texts of 160 tokens say after an edit, by the labels of a random forest.
 
     python -m benchmarks.study.passages [RUN ...]
 
-keeps the texts of finished `seesaw-cf leme run`s, together, in `benchmarks/study/results/passages`, and the tables of
-the annotator's labels of them; without a run it makes the tables of the kept texts again.
+keeps the texts and labels of finished `seesaw-cf leme run`s, together, in `benchmarks/study/results/passages`, and the
+tables of the labels; without a run it makes the tables of the kept labels again.
 """
 
 from __future__ import annotations
@@ -21,14 +21,10 @@ from benchmarks.study.sentences import named
 from seesaw_cf.base.files import csv_text, write_text
 from seesaw_cf.editors.control_names import is_control
 from seesaw_cf.report.text import markdown_table
-from seesaw_cf.texts.annotate.annotate import annotate
-from seesaw_cf.texts.annotate.by_name import load_annotator
 from seesaw_cf.texts.report.tables import longform_sections
-from seesaw_cf.texts.write.claims import claim_pairs
-from seesaw_cf.texts.write.passages import read_records
 
 FOLDER = KEPT / "passages"
-TEXTS = ("passages.parquet", "edits.parquet")
+TEXTS = ("passages.parquet", "edits.parquet", "annotations.parquet")
 LABELS = ("labels", "label_tests")
 # What is read off a text: passage, kind of claim, label.
 MEASURES = {
@@ -59,10 +55,8 @@ def _share(own: pd.DataFrame, passage: str, kind: str, label: str) -> str:
     return f"{row['value']:.2f} [{row['low']:.2f}, {row['high']:.2f}] (n = {row['n']:.0f})"
 
 
-def label_tables(passages: pa.Table, edits: pa.Table) -> dict[str, pd.DataFrame]:
-    """Return the tables `LABELS` of texts about coupled edits of the sample."""
-    records = read_records("sample", "coupled_counterfact")
-    annotations = annotate(claim_pairs(passages, records), load_annotator("trained"))
+def label_tables(passages: pa.Table, edits: pa.Table, annotations: pa.Table) -> dict[str, pd.DataFrame]:
+    """Return the tables `LABELS` of texts and their labels."""
     sections = longform_sections(passages, annotations=annotations, edits=edits)
     return {section.name: section.frame for section in sections if section.name in LABELS}
 

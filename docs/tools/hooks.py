@@ -25,7 +25,6 @@ OUTSIDE = {
     "CHANGELOG.md": "changelog.md",
     "dataset_card.md": "cards/dataset.md",
     "seesaw_cf/models/seesaw-tiny/README.md": "cards/seesaw-tiny.md",
-    "seesaw_cf/models/leme-annotator/README.md": "cards/leme-annotator.md",
 } | {f"metrics/{name}/README.md": f"metrics/{name}.md" for name in METRICS}
 NOTEBOOKS = {f"docs/notebooks/{file.name}": f"notebooks/{file.stem}.md" for file in sorted(FOLDER.glob("*.ipynb"))}
 INSERTED = {"<!-- house -->": house_picture, "<!-- rooms -->": rooms_table}

@@ -21,6 +21,7 @@ COMMANDS: Mapping[str, str] = {
 # Option -> what to do instead, in every command that does not have it.
 OPTIONS: Mapping[str, str] = {
     "--names": "exchange the names in the texts, and judge those too",
+    "--zero-shot": "name the NLI model as --annotator of leme run",
     "--preset": "name the options themselves",
     "--plan": "run a part with --limit or --sample, and multiply",
     "--price-in": "multiply the tokens in calls.parquet by the price",

@@ -11,7 +11,7 @@ from seesaw_cf.cli.from_fields import options_from, values_of
 from seesaw_cf.cli.options import output_options, report_options
 from seesaw_cf.cli.output import say, say_left_out, show
 from seesaw_cf.cli.paths import name_or_source, output_folder, source
-from seesaw_cf.cli.train import annotator_options, rater_options, train
+from seesaw_cf.cli.train import train, training_options
 from seesaw_cf.cli.types import finite, positive
 from seesaw_cf.texts.job import LemeJob
 
@@ -103,12 +103,12 @@ configure, run = command(
         ),
         "train-annotator": (
             "supports, neutral or contradicts: train on annotated passages, measured on unseen samples",
-            annotator_options,
+            training_options,
             train,
         ),
         "train-rater": (
             "ratings from 1 to 7: train on rated passages, measured on unseen samples",
-            rater_options,
+            training_options,
             train,
         ),
     }

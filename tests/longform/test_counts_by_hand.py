@@ -12,11 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seesaw_cf.effects.leme_annotation import LABELS
-from seesaw_cf.errors import RecordError, StorageError
+from seesaw_cf.errors import RecordError
 from seesaw_cf.generation import Completion
-from seesaw_cf.texts.annotate.folder import read_settings, write_settings
-from seesaw_cf.texts.annotate.match import load_forest
 from seesaw_cf.texts.flaws.judge import parse_reply
 from seesaw_cf.texts.flaws.people import REFLECTED, import_sheet, reflected_row, share_reflected
 from seesaw_cf.texts.flaws.rating_sheets import SheetOptions, edit_sentences, export_sheet
@@ -26,10 +23,8 @@ from seesaw_cf.texts.report.collected import joined
 from seesaw_cf.texts.report.edit_kinds import CONTRASTS, edit_kinds, kind_differences
 from seesaw_cf.texts.report.values import short_values
 from seesaw_cf.texts.tables import PASSAGES
-from seesaw_cf.texts.train.annotations import AnnotationData
-from seesaw_cf.texts.train.annotator import lexical, majority
-from seesaw_cf.texts.train.encoder import EncoderRecipe
-from seesaw_cf.texts.train.ratings import rating_scores
+from seesaw_cf.texts.train.recipe import Recipe
+from seesaw_cf.texts.train.scores import rating_scores
 from seesaw_cf.texts.wording import is_refusal
 from seesaw_cf.texts.write.pairs import (
     FlawAnswer,
@@ -179,30 +174,6 @@ def test_a_refusal_is_one_with_either_apostrophe(quote: str) -> None:
     assert not is_refusal(f"She{quote}s sorry she cannot come.")
 
 
-def data(labels: str, units: str) -> AnnotationData:
-    """Rows by the first letter of their label (s, n, c) and unit (p, s)."""
-    numbers = tuple("snc".index(letter) for letter in labels)
-    names = tuple({"p": "paragraph", "s": "sentence"}[letter] for letter in units)
-    pairs = tuple((f"Ann is number {number}.", f"Ann number {number}") for number in range(len(labels)))
-    return AnnotationData(pairs, numbers, names, tuple(range(len(labels))))
-
-
-def test_the_constant_answer_is_the_training_parts_shares_of_the_same_kind() -> None:
-    train, test = data("ssnccc", "ppppss"), data("ssn", "sps")
-    # Passages: 2 supports, 1 neutral, 1 contradicts of 4. Sentences: 2 of 2 contradict.
-    assert majority(train, test).tolist() == [[0, 0, 1], [0.5, 0.25, 0.25], [0, 0, 1]]
-    # A kind that was not seen is answered by all rows: 2, 1 and 1 of these 4.
-    assert majority(train.take([0, 1, 2, 3]), test).tolist()[0] == [0.5, 0.25, 0.25]
-    assert majority(train, test.take([])).shape == (0, 3)
-
-
-def test_the_rule_is_certain_of_itself() -> None:
-    found = lexical(data("s", "p"), data("sn", "ps"))
-    assert found.shape == (2, len(LABELS))
-    assert set(found.ravel().tolist()) <= {0.0, 1.0}
-    assert found.sum(axis=1).tolist() == [1, 1]
-
-
 def test_agreement_of_a_rater_by_hand() -> None:
     # Differences 0, 1, -3, 0.4 (rounds to 0): mean of their sizes 1.1; exact 2 of 4; within one 3 of 4.
     found = rating_scores([1, 4, 7, 2], [1, 5, 4, 2.4], [0, 1, 2, 3], draws=0)
@@ -247,15 +218,15 @@ def test_differences_between_kinds_need_both_kinds() -> None:
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"epochs": 0}, "EncoderRecipe: epochs is 0, expected a number above 0"),
-        ({"learning_rate": -1e-4}, r"EncoderRecipe: learning_rate is -0\.0001, expected a number above 0"),
-        ({"max_length": 12.5}, r"EncoderRecipe: max_length is 12\.5, expected a whole number"),
-        ({"half": "yes"}, "EncoderRecipe: half is 'yes', expected True or False"),
+        ({"epochs": 0}, "Recipe: epochs is 0, expected a number above 0"),
+        ({"learning_rate": -1e-4}, r"Recipe: learning_rate is -0\.0001, expected a number above 0"),
+        ({"max_length": 12.5}, r"Recipe: max_length is 12\.5, expected a whole number"),
+        ({"half": "yes"}, "Recipe: half is 'yes', expected True or False"),
     ],
 )
 def test_recipes_that_train_nothing(wrong: dict[str, Any], message: str) -> None:
     with pytest.raises(RecordError, match=message):
-        EncoderRecipe(**wrong)
+        Recipe(**wrong)
 
 
 @pytest.mark.parametrize(
@@ -270,22 +241,6 @@ def test_recipes_that_train_nothing(wrong: dict[str, Any], message: str) -> None
 def test_jobs_that_write_nothing(wrong: dict[str, Any], message: str) -> None:
     with pytest.raises(RecordError, match=message):
         LemeJob("seesaw-tiny", **wrong)
-
-
-def test_folders_of_trained_instruments(tmp_path: Path) -> None:
-    settings = {"kind": "match", "temperature": 1.5, "encoder": "wörter"}
-    write_settings(tmp_path, settings)
-    assert read_settings(tmp_path) == settings
-    for text in ("[]", "{}", '{"kind": ', '{"name": 1}'):
-        (tmp_path / "instrument.json").write_text(text, encoding="utf-8")
-        with pytest.raises(StorageError, match=r"instrument\.json: cannot be read .*train-annotator"):
-            read_settings(tmp_path)
-    with pytest.raises(StorageError, match="make it again"):
-        read_settings(tmp_path / "none")
-    (tmp_path / "forest.safetensors").write_bytes(b"\x00" * 20)
-    for name in ("forest.safetensors", "no.safetensors"):
-        with pytest.raises(StorageError, match=rf"{name}: no forest can be read .*Train the annotator again"):
-            load_forest(tmp_path / name)
 
 
 def test_the_schema_of_passages_is_the_rows_that_are_typed() -> None:

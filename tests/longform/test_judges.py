@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from seesaw_cf.effects.survey_items import ITEMS
 from seesaw_cf.errors import RecordError, ServiceError
 from seesaw_cf.generation import Ask, Completion, HFGenerator, OpenAIGenerator, Sampling
-from seesaw_cf.texts.annotate.folder import LEFT_OUT
+from seesaw_cf.texts.annotate.learned import LEFT_OUT
 from seesaw_cf.texts.rate.judge import Exemplar, LLMJudge, parse_rating
 from seesaw_cf.texts.rate.survey import SurveyQuestion, SurveySample, survey
 from tests.generation.models import chat_model, chat_tokenizer

@@ -145,7 +145,7 @@ def test_a_run_of_which_nothing_was_written_or_rated_has_a_page(tmp_path: Path) 
     write_table(folder / "ratings.parquet", RATINGS.empty_table())
     page = check_alone(written(folder))
     assert "No text was written." in page.text
-    assert "nobody rated these texts (--rater); no claims were annotated (--annotator)" in page.text
+    assert "nobody rated these texts (--judge); no claims were annotated (--annotator)" in page.text
     assert "Do the texts say the new fact" not in page.text, "a head without content"
     assert not re.search(r"\bnan\b", page.text)
     nothing = read_table(folder / "edits.parquet", EDITS)

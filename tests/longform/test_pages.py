@@ -1,4 +1,4 @@
-"""Pages that show what models wrote, as a browser reads them: report of a run, card of an annotator."""
+"""Pages that show what models wrote, as a browser reads them: report of a run."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ import pytest
 
 from seesaw_cf.base.files import write_text
 from seesaw_cf.base.tables import read_table, write_table
+from seesaw_cf.effects.leme_annotation import LABELS
 from seesaw_cf.stats.plain import json_text
-from seesaw_cf.texts.annotate.reports import AnnotatorReport, ClassifierScores, Interval
 from seesaw_cf.texts.report.page import annotator_lines, write_leme_report
 from seesaw_cf.texts.report.tables import longform_sections
 from seesaw_cf.texts.tables import ANNOTATIONS, PASSAGES, RATINGS
-from seesaw_cf.texts.train.card import annotator_card, held_out_lines, shown
+from seesaw_cf.texts.train.scores import label_scores
 from seesaw_cf.texts.write.writing import EDITS
 
 from .analysis_samples import table
@@ -177,86 +177,11 @@ def test_a_run_without_annotations_or_demonstrations(tmp_path: Path) -> None:
     assert "| memit | ok | 1 | 0 | - | - |" in page
     write_text(tmp_path / "annotator.json", json_text({"name": "own", "report": {}}))
     assert annotator_lines(tmp_path)[0].startswith("This annotator comes without held-out figures.")
-
-
-def interval(value: float | None, low: float | None = None, high: float | None = None) -> Interval:
-    return {"value": value, "low": low, "high": high}
-
-
-def scores(accuracy: float, n: int = 10) -> ClassifierScores:
-    recall = [interval(0.5, 0.25, 0.75), interval(None), interval(0.125, 0.0, 0.5)]
-    return {
-        "accuracy": interval(accuracy, 0.1, 0.9),
-        "macro_f1": interval(accuracy),
-        "recall": recall,
-        "ece": 0.25,
-        "confusion": [[2, 2, 0], [0, 0, 0], [3, 2, 1]],
-        "n": n,
-        "n_groups": 2,
-    }
-
-
-def report(**more: Any) -> AnnotatorReport:
-    made: AnnotatorReport = {
-        "recipe": "words",
-        "encoder": "minilm",
-        "seed": 1,
-        "folds": 2,
-        "n": 10,
-        "n_groups": 2,
-        "notes": ("two words",),
-        "figures": {
-            name: {"sentence": scores(accuracy)}
-            for name, accuracy in (("majority", 0.4), ("lexical", 0.5), ("words", 0.625), ("tfidf", 0.3))
-        },
-        "samples": [
-            {
-                "sample": "Ada Oak",
-                "unit": "sentence",
-                "n": 3,
-                "low": 0.2,
-                "high": 0.8,
-                "accuracy": {"majority": 0.4, "words": 0.5},
-            }
-        ],
-    }
-    made.update(more)  # type: ignore[typeddict-item]
-    return made
-
-
-def test_intervals_in_words() -> None:
-    assert shown(interval(0.644, 0.571, 0.708)) == "0.64 [0.57, 0.71]"
-    assert shown(interval(0.644, None, 0.708), 1) == "0.6"
-    assert shown(interval(None)) == "-"
-
-
-def test_what_a_reader_of_labels_is_told() -> None:
-    accuracy, recall = held_out_lines(report())
-    assert accuracy == (
-        "Held-out accuracy on single sentences: 0.62 [0.10, 0.90] (n = 10, 2 samples; majority 0.40 [0.10, 0.90], "
-        "lexical 0.50 [0.10, 0.90])."
-    )
-    # Rows of the confusion are 4 supports, 0 neutral and 6 contradicts; a class that never occurs has no recall.
-    assert recall == "Recall on single sentences: 0.50 [0.25, 0.75] of 4 supports, 0.12 [0.00, 0.50] of 6 contradicts."
-
-
-def test_the_card_of_an_annotator() -> None:
-    card = annotator_card(report(), "")
-    assert "- Recipe words, seed 1, 10 rows of 2 samples.\n- Where the data come from was not said" in card
-    assert "- Note on the data: two words." in card
-    assert "| words | single sentences | 10 | 0.62 [0.10, 0.90] | 0.62 | 0.50 [0.25, 0.75] | - |" in card
-    assert "| Ada Oak | single sentences | 3 | 0.50 [0.20, 0.80] | 0.40 |" in card
-    assert "it finds a share of 0.12 [0.00, 0.50]" in card
-    unmeasured = report()
-    del unmeasured["figures"], unmeasured["samples"]
-    assert "Held out" not in annotator_card(unmeasured, "mine")
-
-
-@pytest.mark.parametrize("text", HOSTILE)
-def test_a_card_shows_names_of_the_data_as_text(text: str) -> None:
-    plain = Page(markdown.markdown(annotator_card(report(), "source"), extensions=["tables"]))
-    rows = [{**report()["samples"][0], "sample": text}]
-    card = annotator_card(report(samples=rows, notes=(text,)), text)
-    page = Page(markdown.markdown(card, extensions=["tables"]))
-    assert [tag for tag, _ in page.tags] == [tag for tag, _ in plain.tags]
-    assert all(not attrs or set(attrs) == {"style"} for _, attrs in page.tags)
+    parts = [{"all": label_scores(range(3), answers, range(3), LABELS)} for answers in ([0, 1, 0], [0, 0, 0])]
+    report = {"figures": dict(zip(("trained", "constant"), parts, strict=True))}
+    write_text(tmp_path / "annotator.json", json_text({"name": "own", "report": report}))
+    assert annotator_lines(tmp_path) == [
+        "On 3 claims of 3 samples that it was not trained on the annotator is right about 0.67, always the commonest "
+        "label about 0.33.",
+        "It finds 0.00 of the 1 contradictions there.",
+    ]

@@ -10,11 +10,12 @@ import pytest
 from seesaw_cf.cli import main
 from seesaw_cf.effects.survey_items import ITEMS
 from seesaw_cf.errors import RecordError, StorageError, UnknownNameError
-from seesaw_cf.texts.annotate.folder import LEFT_OUT
+from seesaw_cf.texts.annotate.learned import LEFT_OUT
 from seesaw_cf.texts.rate.survey import SurveyQuestion, SurveySample, survey
-from seesaw_cf.texts.rate.trained import load_rater, train_rater
-from seesaw_cf.texts.train.encoder import EncoderRecipe
-from seesaw_cf.texts.train.ratings import rater_texts, rating_scores, read_ratings
+from seesaw_cf.texts.rate.trained import load_rater
+from seesaw_cf.texts.train.ratings import rater_texts, read_ratings
+from seesaw_cf.texts.train.recipe import Recipe, train
+from seesaw_cf.texts.train.scores import rating_scores
 from tests.longform.training_models import CITIES, NAMES, save_tiny_encoder, write_csv
 
 ITEM = "new_fact_main_passage"
@@ -48,7 +49,7 @@ def test_texts_show_what_the_item_shows_and_nothing_else(tmp_path: Path) -> None
         "Main passage: Ann lives in Rome.",
         "The main passage is written as if the new fact is true. New fact: Ann lives in Rome.",
     )
-    assert data.ratings[:2] == (7.0, 1.0)
+    assert data.targets[:2] == (7.0, 1.0)
     assert len(set(data.groups)) == len(NAMES)
     with pytest.raises(UnknownNameError, match=r"unknown survey item 'fluncy'. Did you mean 'fluency'"):
         rater_texts("fluncy", ITEMS[0].good)
@@ -90,13 +91,12 @@ def test_agreement_counts_whole_samples_and_a_constant_has_no_correlation() -> N
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("rater")
     encoder = save_tiny_encoder(folder / "encoder")
-    recipe = EncoderRecipe(learning_rate=5e-3, epochs=10, frozen_layers=-1, max_length=64, patience=0)
-    report = train_rater(
-        write_csv(folder / "rows.csv", rows()), folder / "out", encoder=str(encoder), recipe=recipe, folds=2
-    )
-    assert set(report["figures"]) == {"rater", "constant"}
+    recipe = Recipe(5e-3, epochs=10, max_length=64, patience=0)
+    data = read_ratings(write_csv(folder / "rows.csv", rows()))
+    report = train(data, str(encoder), folder / "out", recipe, folds=2)
+    assert set(report["figures"]) == {"trained", "constant"}
     assert report["figures"]["constant"]["all"]["mean_absolute_error"]["value"] == 3.0
-    assert report["figures"]["rater"][ITEM]["n"] == 16
+    assert report["figures"]["trained"]["all"]["n"] == 16
     return folder / "out"
 
 
@@ -138,14 +138,16 @@ def test_batches_change_nothing(trained: Path) -> None:
 
 
 def test_bad_folders_and_too_few_samples(tmp_path: Path) -> None:
-    (tmp_path / "instrument.json").write_text('{"kind": "match"}', encoding="utf-8")
-    with pytest.raises(StorageError, match=r"holds an annotator \(match\), expected a rater"):
-        load_rater(tmp_path)
-    with pytest.raises(RecordError, match="rating data: 1 independent samples, expected at least 4"):
-        train_rater(write_csv(tmp_path / "few.csv", rows()[:2]), tmp_path / "out", encoder="none")
+    encoder = save_tiny_encoder(tmp_path / "encoder")
+    with pytest.raises(
+        StorageError, match=r"encoder: no rater\. Expected a folder made by `seesaw-cf leme train-rater`"
+    ):
+        load_rater(encoder)
+    with pytest.raises(RecordError, match="4 folds of 1 independent samples"):
+        train(read_ratings(write_csv(tmp_path / "few.csv", rows()[:2])), "none", tmp_path / "out")
 
 
 def test_the_command_explains_what_is_wrong(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = write_csv(tmp_path / "bad.csv", changed(rating="9"))
-    assert main(["leme", "train-rater", "--data", str(file), "--out", str(tmp_path / "out")]) == 1
+    assert main(["leme", "train-rater", "--data", str(file), "--encoder", "none", "--out", str(tmp_path / "out")]) == 1
     assert "row 3: rating '9', expected a number from 1 to 7" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""Splits: union-find and whole groups."""
+"""Groups of rows that share a sample or a text."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seesaw_cf.errors import RecordError
-from seesaw_cf.texts.train.scores import grouped_folds, join_groups
+from seesaw_cf.texts.train.rows import join_groups
 
 KEYS = st.lists(st.tuples(st.sampled_from("abcdef"), st.sampled_from(["", "x", "y", "z", "w"])), max_size=12)
 
@@ -39,27 +39,3 @@ def test_white_space_and_case_do_not_tell_texts_apart() -> None:
 def test_keys_of_different_lengths() -> None:
     with pytest.raises(RecordError, match=r"keys for \[1, 2\] rows"):
         join_groups(["a"], ["x", "y"])
-
-
-@given(st.lists(st.integers(0, 8), min_size=1, max_size=60), st.integers(0, 5))
-def test_folds_never_split_a_group_and_none_is_empty(groups: list[int], seed: int) -> None:
-    folds = len(set(groups))
-    if folds < 2:
-        return
-    found = grouped_folds(groups, folds, seed)
-    assert set(found) == set(range(folds))
-    for group in set(groups):
-        assert len({fold for fold, own in zip(found, groups) if own == group}) == 1
-    assert found == grouped_folds(groups, folds, seed)
-
-
-def test_folds_are_about_equal() -> None:
-    # Sizes 5, 3, 2, 2 in two folds: 5 | 3, then 2 to the smaller (5), then 2: 7 and 5.
-    groups = [0] * 5 + [1] * 3 + [2] * 2 + [3] * 2
-    found = grouped_folds(groups, 2)
-    assert sorted(found.count(fold) for fold in (0, 1)) == [5, 7]
-
-
-def test_more_folds_than_groups() -> None:
-    with pytest.raises(RecordError, match="4 folds of 2 independent groups"):
-        grouped_folds([0, 0, 1], 4)

@@ -7,7 +7,6 @@ import re
 from pathlib import Path
 from typing import Any
 
-import pytest
 import torch
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
@@ -62,12 +61,6 @@ def annotation_rows(names: tuple[str, ...] = NAMES) -> list[dict[str, str]]:
             for claim, label in claims.items()
         ]
     return rows
-
-
-def few_trees(patch: pytest.MonkeyPatch) -> None:
-    """Forests of 60 trees (30 for the temperature) instead of 400."""
-    patch.setattr("seesaw_cf.texts.train.match.TREES", 60)
-    patch.setattr("seesaw_cf.texts.train.match.FEWER", 30)
 
 
 def write_csv(path: Path, rows: list[dict[str, str]]) -> Path:

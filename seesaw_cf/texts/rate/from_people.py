@@ -1,4 +1,4 @@
-"""People's answers as training data, from the tables that `annotate export` and similar tools write."""
+"""People's answers as training data, from the tables that `people import` writes."""
 
 from __future__ import annotations
 
@@ -11,9 +11,8 @@ from seesaw_cf.effects.leme_annotation import LABELS
 from seesaw_cf.texts.rate.judge import Exemplar
 from seesaw_cf.texts.rate.survey import SurveyQuestion, survey_samples
 from seesaw_cf.texts.tables import AnnotationRow, PassageRow, RatingRow
-from seesaw_cf.texts.train.annotations import AnnotationData
-from seesaw_cf.texts.train.ratings import ITEMS_BY_NAME, RatingData, rater_texts
-from seesaw_cf.texts.train.scores import join_groups
+from seesaw_cf.texts.train.ratings import ITEMS_BY_NAME, rater_texts
+from seesaw_cf.texts.train.rows import TrainingRows, join_groups
 from seesaw_cf.texts.write.passages import LongformRecord
 
 _PLACE = ("editor", "case_id", "phase", "sample")
@@ -44,8 +43,8 @@ def answered_questions(
     return exemplars
 
 
-def rating_data(passages: pa.Table, ratings: pa.Table, records: Sequence[LongformRecord]) -> RatingData:
-    """Return ratings of people, for `train_rater`; see `answered_questions` for the arguments.
+def rating_data(passages: pa.Table, ratings: pa.Table, records: Sequence[LongformRecord]) -> TrainingRows:
+    """Return ratings of people, to train a rater on; see `answered_questions` for the arguments.
 
     Raises:
         RecordError: No rating is about a passage that is there.
@@ -58,16 +57,16 @@ def rating_data(passages: pa.Table, ratings: pa.Table, records: Sequence[Longfor
         )
     questions = [exemplar.question.shown for exemplar in exemplars]
     cases = [str(exemplar.question.sample.case_id) for exemplar in exemplars]
-    return RatingData(
+    return TrainingRows(
         tuple(rater_texts(exemplar.question.item.name, what) for exemplar, what in zip(exemplars, questions)),
         tuple(float(exemplar.rating) for exemplar in exemplars),
         tuple(exemplar.question.item.name for exemplar in exemplars),
-        tuple(join_groups(cases, [what.main for what in questions], [what.related for what in questions])),
+        join_groups(cases, [what.main for what in questions], [what.related for what in questions]),
     )
 
 
-def annotation_data(passages: pa.Table, annotations: pa.Table) -> AnnotationData:
-    """Return labels of people, for `train_annotator`: a row for the passage, one for each sentence marked as evidence.
+def annotation_data(passages: pa.Table, annotations: pa.Table) -> TrainingRows:
+    """Return labels of people to train on: a row for the passage, one for each sentence marked as evidence.
 
     Args:
         passages: `tables.PASSAGES`.
@@ -94,4 +93,4 @@ def annotation_data(passages: pa.Table, annotations: pa.Table) -> AnnotationData
             "whose texts people annotated."
         )
     pairs, labels, kinds, cases, whole = zip(*rows, strict=True)
-    return AnnotationData(pairs, labels, kinds, tuple(join_groups(cases, whole)))
+    return TrainingRows(pairs, labels, kinds, join_groups(cases, whole), LABELS)

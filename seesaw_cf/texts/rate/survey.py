@@ -13,7 +13,7 @@ from seesaw_cf.base.tables import Int32, schema_of
 from seesaw_cf.base.types import TableRow
 from seesaw_cf.effects.survey_items import Item, Shown, chosen_items
 from seesaw_cf.texts.annotate.annotate import foreign
-from seesaw_cf.texts.annotate.folder import LEFT_OUT, digest, learned_of
+from seesaw_cf.texts.annotate.learned import LEFT_OUT, digest, learned_of
 from seesaw_cf.texts.tables import RATINGS, CallRow, PassageRow, SampleRow
 from seesaw_cf.texts.write.claims import claims_of
 from seesaw_cf.texts.write.passages import LongformRecord, entity_name

@@ -19,7 +19,7 @@ from seesaw_cf.base.text import read_json
 from seesaw_cf.effects.texts import ngram_entropy, reference_score
 from seesaw_cf.models.load import load_model
 from seesaw_cf.texts.annotate.embed import Embedder
-from seesaw_cf.texts.annotate.encoder import load_nli
+from seesaw_cf.texts.annotate.encoder import load_classifier
 from seesaw_cf.texts.rate.survey import SurveySample
 from seesaw_cf.texts.report.auto import bertscore_measures, nli_measures, perplexities
 from seesaw_cf.texts.report.page import write_leme_report
@@ -31,7 +31,7 @@ from seesaw_cf.texts.write.passages import LongformRecord, request_of
 
 MEASURES: Mapping[str, str] = {
     "nli": "a three-way NLI model: passages against the edit and the recorded facts",
-    "bertscore": "an encoder, or minilm: BERTScore where ROUGE-1 is taken",
+    "bertscore": "an encoder: BERTScore where ROUGE-1 is taken",
     "perplexity": "a causal language model: its mean loss on every passage, in nats per token",
 }
 # Texts about the edit's own subject.
@@ -169,7 +169,7 @@ def _perplexity(model: str, samples: Sequence[SurveySample], passages: pa.Table)
 
 _MEASURED: Mapping[str, Callable[[str, Sequence[SurveySample], pa.Table], pd.DataFrame]] = {
     "nli": lambda name, samples, _: measure_rows(
-        samples, nli_measures(asdict(passage_columns(samples)), load_nli(name))
+        samples, nli_measures(asdict(passage_columns(samples)), load_classifier(name))
     ),
     "bertscore": lambda name, samples, _: measure_rows(
         samples, bertscore_measures(asdict(passage_columns(samples)), Embedder(name))

@@ -15,9 +15,9 @@ from seesaw_cf.report.table import Table, table_of
 from seesaw_cf.stats import Design, plan, variance_components
 from seesaw_cf.stats.agreement import Agreement, annotator_agreement
 from seesaw_cf.stats.case_means import share_estimate
-from seesaw_cf.texts.annotate.folder import LEFT_OUT
+from seesaw_cf.texts.annotate.learned import LEFT_OUT
 from seesaw_cf.texts.report.collected import Collected
-from seesaw_cf.texts.train.ratings import rating_scores
+from seesaw_cf.texts.train.scores import rating_scores
 
 
 @dataclass(frozen=True, slots=True)

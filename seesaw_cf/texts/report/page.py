@@ -24,7 +24,6 @@ from seesaw_cf.texts.report.page_texts import written_pairs
 from seesaw_cf.texts.report.tables import NONE, draw_pictures, edit_counts, findings_of, passage_counts
 from seesaw_cf.texts.report.values import BASELINE
 from seesaw_cf.texts.runs import RunTexts
-from seesaw_cf.texts.train.card import held_out_lines
 from seesaw_cf.texts.write.writing import EDITS
 
 NOT_MEASURED = (
@@ -90,9 +89,19 @@ def annotator_lines(folder: Path) -> list[str]:
     """Return how good the annotator of a run is on texts it has not seen, as sentences."""
     file = folder / "annotator.json"
     annotator = read_json(file, error=RunFolderError) if file.exists() else {}
-    if annotator.get("report", {}).get("figures"):
-        return held_out_lines(annotator["report"])
+    if figures := annotator.get("report", {}).get("figures"):
+        own, constant = figures["trained"]["all"], figures["constant"]["all"]["accuracy"]
+        recall = own["contradicts"]
+        return [
+            f"On {own['n']} claims of {own['n_groups']} samples that it was not trained on the annotator is right "
+            f"about {_interval(own['accuracy'])}, always the commonest label about {_interval(constant)}.",
+            f"It finds {recall['recall']:.2f} of the {recall['support']:.0f} contradictions there.",
+        ]
     return [NOT_MEASURED] if annotator else []
+
+
+def _interval(share: Mapping[str, float | None]) -> str:
+    return text.estimate(share["value"], share["low"], share["high"], ".2f")
 
 
 def write_leme_report(

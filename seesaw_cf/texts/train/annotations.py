@@ -3,82 +3,20 @@
 from __future__ import annotations
 
 import os
-import random
 import re
-from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
 
 import pandas as pd
 
 from seesaw_cf.base.errors import RecordError, UnknownNameError, unknown_name
-from seesaw_cf.effects.leme_annotation import LABELS, sentences
-from seesaw_cf.texts.annotate.annotate import Pair
-from seesaw_cf.texts.train.rows import Rows, read_csv
-from seesaw_cf.texts.train.scores import join_groups
+from seesaw_cf.effects.leme_annotation import LABELS
+from seesaw_cf.texts.train.rows import TrainingRows, join_groups, read_csv
 
 _CONTENT = re.compile(r"\s*Passage:(?P<premise>.*?)(?P<gap>\s*)Claim:(?P<claim>(?:(?!Claim:).)*)", re.DOTALL)
 _MIN_WORDS = 3  # words; shorter premises ("He") are slips of highlighting that many samples share
 _NEEDED = ("sample_id", "classification")
 
 
-@dataclass(frozen=True, slots=True)
-class AnnotationData(Rows):
-    """Rows to train on; all fields have one entry per row.
-
-    Attributes:
-        pairs: (premise, claim).
-        labels: Index into `annotate.LABELS`.
-        units: "paragraph" for whole passages, "sentence" for single sentences shown as premises.
-        groups: Rows with the same number share a sample or a passage text; see `join_groups`.
-        notes: What was seen and is worth knowing, such as repeated rows.
-    """
-
-    pairs: tuple[Pair, ...]
-    labels: tuple[int, ...]
-    units: tuple[str, ...]
-    groups: tuple[int, ...]
-    notes: tuple[str, ...] = ()
-
-    def without_texts_of(self, other: AnnotationData) -> AnnotationData:
-        """Return the rows with a premise that is not in `other`, white space and case aside."""
-        texts = {_plain(premise) for premise, _ in other.pairs}
-        return self.take([i for i, (premise, _) in enumerate(self.pairs) if _plain(premise) not in texts])
-
-    def check_classes(self, part: str) -> None:
-        """Refuse a part without one of the classes.
-
-        Raises:
-            RecordError: A class has no row.
-        """
-        counts = Counter(LABELS[label] for label in self.labels)
-        if missing := [label for label in LABELS if not counts[label]]:
-            raise RecordError(
-                f"{part}: no row says {' or '.join(missing)} ({len(self.labels)} rows: {dict(counts)}); expected all "
-                f"of {', '.join(LABELS)}. Bring rows of the missing class, or ask for fewer folds."
-            )
-
-
-def with_neutral_sentences(data: AnnotationData, seed: int = 0) -> AnnotationData:
-    """Return the rows, and one sentence of every passage that is neutral: what a passage leaves open, each
-    of its sentences leaves open. Where people highlighted only sentences that decide, shortness would tell the label.
-
-    Args:
-        data: The training part.
-        seed: Of which sentence.
-    """
-    rng, neutral = random.Random(seed), LABELS.index("neutral")
-    added = [
-        ((rng.choice(parts), claim), group)
-        for (premise, claim), label, unit, group in zip(data.pairs, data.labels, data.units, data.groups)
-        if label == neutral and unit == "paragraph" and len(parts := sentences(premise)) > 1
-    ]
-    pairs, groups = tuple(pair for pair, _ in added), tuple(group for _, group in added)
-    labels, units = data.labels + (neutral,) * len(added), data.units + ("sentence",) * len(added)
-    return AnnotationData(data.pairs + pairs, labels, units, data.groups + groups, data.notes)
-
-
-def read_annotations(path: str | os.PathLike[str]) -> AnnotationData:
+def read_annotations(path: str | os.PathLike[str]) -> TrainingRows:
     """Read a CSV file of annotations.
 
     Columns: `classification` (one of `LABELS`), `sample_id`, and either `content` ("Passage: ... Claim: ...", as the
@@ -103,12 +41,8 @@ def read_annotations(path: str | os.PathLike[str]) -> AnnotationData:
     parsed = [pair_of(path, row, *parts) for row, parts in enumerate(zip(*(frame[name] for name in columns)))]
     pairs, units = tuple((p, c) for p, c, _ in parsed), tuple(unit for _, _, unit in parsed)
     texts = [premise if len(premise.split()) >= _MIN_WORDS else "" for premise, _ in pairs]
-    groups = tuple(join_groups(list(frame["sample_id"]), texts))
-    return AnnotationData(pairs, labels, units, groups, _notes(frame, pairs, labels, groups))
-
-
-def _plain(text: str) -> str:
-    return " ".join(text.casefold().split())
+    groups = join_groups(list(frame["sample_id"]), texts)
+    return TrainingRows(pairs, labels, units, groups, LABELS)
 
 
 def _check_ids(path: str | os.PathLike[str], frame: pd.DataFrame) -> None:
@@ -163,19 +97,3 @@ def pair_of(path: str | os.PathLike[str], row: int, first: str, claim: str | Non
             f"{path}, row {row}: {'the passage' if not premise else 'the claim'} is empty. Fill it in or drop the row."
         )
     return premise, statement, unit
-
-
-def _notes(frame: pd.DataFrame, pairs: Sequence[Pair], labels: Sequence[int], groups: Sequence[int]) -> tuple[str, ...]:
-    by_pair: dict[Pair, set[int]] = {}
-    for pair, label in zip(pairs, labels):
-        by_pair.setdefault(pair, set()).add(label)
-    conflicting = sum(len(values) > 1 for values in by_pair.values())
-    short = sum(len(premise.split()) < _MIN_WORDS for premise, _ in pairs)
-    n_samples, n_groups = frame["sample_id"].nunique(), len(set(groups))
-    notes = {
-        f"{len(pairs) - len(by_pair)} rows repeat the premise and claim of another": len(pairs) > len(by_pair),
-        f"{conflicting} pairs of premise and claim have more than one label": conflicting > 0,
-        f"{short} premises have fewer than {_MIN_WORDS} words and do not join samples": short > 0,
-        f"{n_samples} samples share texts and make {n_groups} independent groups": n_samples != n_groups,
-    }
-    return tuple(note for note, holds in notes.items() if holds)

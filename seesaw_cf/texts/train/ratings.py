@@ -1,31 +1,33 @@
-"""Rated passages from a CSV file, and how well a rater agrees with the ratings."""
+"""Rated passages from a CSV file, and what an encoder reads of them."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import TypedDict
 
 import numpy as np
-from scipy import stats
 
 from seesaw_cf.base.checks import one_of
 from seesaw_cf.base.errors import RecordError
-from seesaw_cf.base.types import Estimate
 from seesaw_cf.effects.survey_items import ITEMS, Shown
-from seesaw_cf.stats import clustered_mean, interval
-from seesaw_cf.stats.agreement import krippendorff_alpha
 from seesaw_cf.stats.bootstrap import Floats
-from seesaw_cf.stats.plain import plain
-from seesaw_cf.texts.annotate.reports import Interval
-from seesaw_cf.texts.train.rows import Rows, read_csv
-from seesaw_cf.texts.train.scores import join_groups, share_of_rows
+from seesaw_cf.texts.train.rows import TrainingRows, join_groups, read_csv
 
 ITEMS_BY_NAME = {item.name: item for item in ITEMS}
 FACTS = {"new_fact": "New fact", "old_facts": "Old facts", "subject": "Subject", "related_entity": "Related entity"}
 PASSAGES = {"main": "Main passage", "related": "Related passage"}
 _SPLIT = " | "  # between old facts in a CSV cell
+_MIDDLE, _SPREAD = 4.0, 3.0  # ratings 1 to 7 are learned as -1 to 1
+
+
+def to_output(rating: float) -> float:
+    """Return what an encoder learns of a rating."""
+    return (rating - _MIDDLE) / _SPREAD
+
+
+def from_output(outputs: Floats) -> Floats:
+    """Return ratings from 1 to 7, not rounded."""
+    return np.asarray(np.clip(_MIDDLE + _SPREAD * outputs, 1.0, 7.0))
 
 
 def rater_texts(item: str, sample: Shown) -> tuple[str, str]:
@@ -51,24 +53,7 @@ def _text(value: str | Sequence[str]) -> str:
     return value if isinstance(value, str) else "; ".join(value)
 
 
-@dataclass(frozen=True, slots=True)
-class RatingData(Rows):
-    """Ratings to train on; all fields have one entry per row.
-
-    Attributes:
-        pairs: See `rater_texts`.
-        ratings: 1 to 7.
-        items: Names of survey items.
-        groups: Rows with the same number share a sample or a passage text.
-    """
-
-    pairs: tuple[tuple[str, str], ...]
-    ratings: tuple[float, ...]
-    items: tuple[str, ...]
-    groups: tuple[int, ...]
-
-
-def read_ratings(path: str | os.PathLike[str]) -> RatingData:
+def read_ratings(path: str | os.PathLike[str]) -> TrainingRows:
     """Read a CSV file of ratings, one row per (sample, item, rater).
 
     Columns: `sample_id`, `item` (one of the nine of the survey), `rating` (1 to 7), the passages `main` and `related`,
@@ -99,7 +84,7 @@ def read_ratings(path: str | os.PathLike[str]) -> RatingData:
     groups = join_groups(
         list(frame["sample_id"]), [sample.main for sample in samples], [sample.related for sample in samples]
     )
-    return RatingData(pairs, ratings, tuple(frame["item"]), tuple(groups))
+    return TrainingRows(pairs, ratings, tuple(frame["item"]), groups)
 
 
 def _rating(path: str | os.PathLike[str], number: int, row: Mapping[str, str]) -> float:
@@ -121,68 +106,3 @@ def _sample(path: str | os.PathLike[str], number: int, row: Mapping[str, str]) -
     texts = {name: row[name].strip() for name in fields if name != "old_facts"}
     facts = tuple(row["old_facts"].split(_SPLIT)) if "old_facts" in fields else ()
     return Shown(**texts, old_facts=facts)  # type: ignore[arg-type]
-
-
-class RatingScores(TypedDict):
-    """The result of `rating_scores`."""
-
-    spearman: Interval
-    mean_absolute_error: Interval
-    exact: Interval
-    within_one: Interval
-    krippendorff_interval: float | None
-    n: int
-    n_groups: int
-
-
-def rating_scores(
-    truth: Sequence[float], ratings: Sequence[float], groups: Sequence[int], *, draws: int = 1000
-) -> RatingScores:
-    """Return how far a rater's ratings are from people's.
-
-    Args:
-        truth: People's ratings.
-        ratings: The rater's, any real numbers.
-        groups: The independent sample of each row; intervals resample whole ones.
-        draws: Bootstrap samples.
-
-    Returns:
-        `spearman`, `mean_absolute_error`, `exact` (share equal after rounding), `within_one` (share at most 1 away, on
-        either side, after rounding), each value, low, high; `krippendorff_interval`, `n`, `n_groups`; plain JSON types.
-        Shares have the interval of `share_of_rows`, the mean error that of a clustered mean, none below five groups.
-        That of rho is the percentile interval of a bootstrap over groups, which covers .92 and .95 at 10 and 20
-        groups of five rows (nominal .95; 400 invented raters).
-
-    Source: LEME, Appendix F, Table 9.
-    Deviates: `within_one` is two-sided; the released code counts every rating that is too low as a hit.
-    """
-    people, rater = np.asarray(truth, dtype=np.float64), np.asarray(ratings, dtype=np.float64)
-    codes = np.unique(np.asarray(groups), return_inverse=True)[1]
-    members = [np.flatnonzero(codes == code) for code in range(int(codes.max(initial=-1)) + 1)]
-    rng = np.random.default_rng(0)
-    picks = [
-        np.concatenate([members[i] for i in rng.integers(len(members), size=len(members))])
-        for _ in range(draws if members else 0)
-    ]
-    low, high, _ = interval(np.array([_spearman(people[rows], rater[rows]) for rows in picks]))
-    away, error = np.abs(np.round(rater) - people), np.abs(people - rater)
-    weights = np.full(len(error), 1 / max(len(error), 1))
-    mean = clustered_mean(error, [weights], {"group": codes}) if len(error) else Estimate(float("nan"))
-    value = float(error.mean()) if len(error) else None
-    alpha = krippendorff_alpha(np.stack([people, np.round(rater)], axis=1), "interval")
-    scores: RatingScores = plain({
-        "spearman": {"value": _spearman(people, rater), "low": low, "high": high},
-        "mean_absolute_error": {"value": value, "low": max(0.0, mean.low), "high": mean.high},
-        "exact": share_of_rows(away == 0, codes),
-        "within_one": share_of_rows(away <= 1, codes),
-        "krippendorff_interval": alpha,
-        "n": len(people),
-        "n_groups": len(members),
-    })  # fmt: skip
-    return scores
-
-
-def _spearman(people: Floats, rater: Floats) -> float:
-    if len(people) < 3 or np.ptp(people) == 0 or np.ptp(rater) == 0:
-        return float("nan")
-    return float(stats.spearmanr(people, rater).statistic)

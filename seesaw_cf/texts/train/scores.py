@@ -1,75 +1,66 @@
-"""How good a classifier is: figures with intervals over whole samples, confusion, calibration."""
+"""How far a classifier or a rater is from people: figures with intervals over whole samples."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any, TypedDict
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy.sparse import lil_array
-from scipy.sparse.csgraph import connected_components
+from scipy import stats
 
-from seesaw_cf.base.errors import RecordError
-from seesaw_cf.effects.leme_annotation import macro_f1
-from seesaw_cf.stats import cluster_weights, interval
-from seesaw_cf.stats.agreement import cohen_kappa, krippendorff_alpha
+from seesaw_cf.base.errors import need
+from seesaw_cf.base.types import Estimate
+from seesaw_cf.stats import clustered_mean, interval
+from seesaw_cf.stats.agreement import krippendorff_alpha
 from seesaw_cf.stats.bootstrap import Floats
 from seesaw_cf.stats.case_means import row_share
 from seesaw_cf.stats.plain import plain
-from seesaw_cf.texts.annotate.reports import ClassifierScores
-
-_BINS = 10
 
 
-def calibration_error(truth: NDArray[np.intp], probabilities: Floats) -> float:
-    """Return the expected calibration error: mean of |accuracy - confidence| over ten equal bins, weighted by rows.
+class Interval(TypedDict):
+    """A figure and the ends of its interval; None where there is none."""
 
-    Source: Guo et al. (2017), equation 3.
-    """
-    confidence, right = probabilities.max(axis=1), probabilities.argmax(axis=1) == truth
-    which = np.minimum((confidence * _BINS).astype(int), _BINS - 1)
-    gaps = np.bincount(which, right - confidence, minlength=_BINS)
-    return float(np.abs(gaps).sum() / len(truth)) if len(truth) else float("nan")
+    value: float | None
+    low: float | None
+    high: float | None
 
 
-def classifier_scores(
-    truth: Sequence[int], probabilities: Floats, groups: Sequence[int], *, draws: int = 2000
-) -> ClassifierScores:
-    """Return accuracy, macro-F1, agreement with the truth beyond chance, calibration error and confusion.
+Figures = dict[str, Mapping[str, Any]]
+"""Part of the rows, or "all" -> what `label_scores` or `rating_scores` returns."""
+
+
+def label_scores(
+    truth: Sequence[float], answers: Sequence[float], groups: Sequence[int], classes: Sequence[str]
+) -> dict[str, Any]:
+    """Return how often a classifier is right.
 
     Args:
-        truth: Class number per row.
-        probabilities: (n, classes) of the classifier, for rows it was not fitted on.
-        groups: The independent sample of each row; intervals resample whole ones.
-        draws: Bootstrap samples.
+        truth, answers: Class numbers, of rows that the classifier was not fitted on.
+        groups: The independent sample of each row; the interval resamples whole ones, none below five.
+        classes: Their names.
 
     Returns:
-        `accuracy` and `macro_f1` (each value, low, high), `recall` (the same for each class), `cohen_kappa`,
-        `krippendorff_alpha`, `ece`, `confusion` (truth in rows), `n`, `n_groups`; plain JSON types. Shares have the
-        interval of `seesaw_cf.stats.case_means.row_share`, none below five groups. That of macro-F1 is the percentile
-        interval of a bootstrap over groups, which covers .89, .92 and .94 at 10, 20 and 60 groups of four rows
-        (nominal .95; 1,500 invented classifiers of three classes).
+        `accuracy` (value, low, high), each class and "macro avg" as scikit-learn's `classification_report`,
+        `krippendorff_alpha`, `confusion` (truth in rows), `n`, `n_groups`; plain JSON types.
+
+    Raises:
+        MissingExtraError: scikit-learn is missing; install `seesaw_cf[longform]`.
     """
-    labels = np.asarray(truth, dtype=np.intp)
-    codes = np.unique(np.asarray(groups), return_inverse=True)[1]
-    answers, classes = probabilities.argmax(axis=1), probabilities.shape[1]
-    each = np.zeros((int(codes.max(initial=-1)) + 1, classes, classes))
-    np.add.at(each, (codes, labels, answers), 1.0)
-    weights = cluster_weights(len(each), draws, 0) if len(each) else np.zeros((0, 0))
-    low, high, _ = interval(macro_f1(np.tensordot(weights, each, axes=1)))
-    pairs = np.stack([labels, answers], axis=1).astype(np.float64)
-    scores: ClassifierScores = plain({
-        "accuracy": share_of_rows(answers == labels, codes),
-        "macro_f1": {"value": float(macro_f1(each.sum(0))), "low": low, "high": high},
-        "recall": [share_of_rows(answers[labels == c] == c, codes[labels == c]) for c in range(classes)],
-        "cohen_kappa": cohen_kappa(pairs),
-        "krippendorff_alpha": krippendorff_alpha(pairs),
-        "ece": calibration_error(labels, probabilities),
-        "confusion": each.sum(0).astype(int).tolist(),
-        "n": len(labels),
-        "n_groups": len(each),
+    with need("scikit-learn", extra="longform", what_for="training"):
+        from sklearn.metrics import classification_report, confusion_matrix
+    people, own, numbers = np.asarray(truth), np.asarray(answers), list(range(len(classes)))
+    by_class: dict[str, Any] = classification_report(
+        people, own, labels=numbers, target_names=list(classes), output_dict=True, zero_division=0.0
+    )
+    scores: dict[str, Any] = plain({
+        **{name: by_class[name] for name in (*classes, "macro avg")},
+        "accuracy": share_of_rows(people == own, np.asarray(groups)),
+        "krippendorff_alpha": krippendorff_alpha(np.stack([people, own], axis=1).astype(np.float64)),
+        "confusion": confusion_matrix(people, own, labels=numbers).tolist(),
+        "n": len(people),
+        "n_groups": len(set(groups)),
     })  # fmt: skip
     return scores
 
@@ -82,61 +73,66 @@ def share_of_rows(hits: NDArray[np.bool_], groups: NDArray[np.intp]) -> dict[str
     return {"value": float(hits.mean()), "low": share["low"], "high": share["high"]}
 
 
-# Splits that keep what belongs together apart from the rest: never one sample, or one text, on both sides.
+class RatingScores(TypedDict):
+    """The result of `rating_scores`."""
+
+    spearman: Interval
+    mean_absolute_error: Interval
+    exact: Interval
+    within_one: Interval
+    krippendorff_interval: float | None
+    n: int
+    n_groups: int
 
 
-def join_groups(*keys: Sequence[str]) -> list[int]:
-    """Number rows so that two rows have the same number when a chain of shared keys leads from one to the other.
-
-    Args:
-        *keys: One list per kind of key (sample ids, passage texts), each with one key a row. White space and case do
-            not tell texts apart; an empty key joins nothing.
-
-    Returns:
-        A group number per row, 0, 1, ... in order of first appearance.
-
-    Raises:
-        RecordError: The lists differ in length.
-
-    Source: the connected components of the graph of shared keys.
-    """
-    lengths = {len(column) for column in keys}
-    if len(lengths) != 1:
-        raise RecordError(f"join_groups: keys for {sorted(lengths)} rows; expected as many of each kind as rows.")
-    first: dict[tuple[int, str], int] = {}
-    rows = lengths.pop()
-    graph = lil_array((rows, rows), dtype=np.int8)
-    for kind, column in enumerate(keys):
-        for row, key in enumerate(column):
-            if text := " ".join(key.casefold().split()):
-                graph[row, first.setdefault((kind, text), row)] = 1
-    return [int(group) for group in connected_components(graph, directed=False)[1]] if rows else []
-
-
-def grouped_folds(groups: Sequence[int], folds: int, seed: int = 0) -> list[int]:
-    """Deal whole groups into folds of about equal size, large groups first, each to the smallest fold so far.
+def rating_scores(
+    truth: Sequence[float], ratings: Sequence[float], groups: Sequence[int], *, draws: int = 1000
+) -> RatingScores:
+    """Return how far a rater's ratings are from people's.
 
     Args:
-        groups: A group number per row.
-        folds: How many; at least 2.
-        seed: Decides between groups of the same size.
+        truth: People's ratings.
+        ratings: The rater's, any real numbers.
+        groups: The independent sample of each row; intervals resample whole ones.
+        draws: Bootstrap samples.
 
     Returns:
-        The fold of each row, 0 to folds - 1.
+        `spearman`, `mean_absolute_error`, `exact` (share equal after rounding), `within_one` (share at most 1 away, on
+        either side, after rounding), each value, low, high; `krippendorff_interval`, `n`, `n_groups`; plain JSON types.
+        Shares have the interval of `share_of_rows`, the mean error that of a clustered mean, none below five groups.
+        That of rho is the percentile interval of a bootstrap over groups, which covers .92 and .95 at 10 and 20
+        groups of five rows (nominal .95; 400 invented raters).
 
-    Raises:
-        RecordError: Fewer groups than folds.
+    Source: LEME, Appendix F, Table 9.
+    Deviates: `within_one` is two-sided; the released code counts every rating that is too low as a hit.
     """
-    sizes = Counter(groups)
-    if not 2 <= folds <= len(sizes):
-        raise RecordError(
-            f"grouped folds: {folds} folds of {len(sizes)} independent groups (samples that share no text); expected "
-            f"2 to {len(sizes)}. Ask for fewer folds or bring more samples."
-        )
-    order = np.random.default_rng(seed).permutation(sorted(sizes))
-    filled = [0] * folds
-    fold_of: dict[int, int] = {}
-    for group in sorted(order.tolist(), key=lambda g: -sizes[g]):
-        fold_of[group] = int(np.argmin(filled))
-        filled[fold_of[group]] += sizes[group]
-    return [fold_of[group] for group in groups]
+    people, rater = np.asarray(truth, dtype=np.float64), np.asarray(ratings, dtype=np.float64)
+    codes = np.unique(np.asarray(groups), return_inverse=True)[1]
+    members = [np.flatnonzero(codes == code) for code in range(int(codes.max(initial=-1)) + 1)]
+    rng = np.random.default_rng(0)
+    picks = [
+        np.concatenate([members[i] for i in rng.integers(len(members), size=len(members))])
+        for _ in range(draws if members else 0)
+    ]
+    low, high, _ = interval(np.array([_spearman(people[rows], rater[rows]) for rows in picks]))
+    away, error = np.abs(np.round(rater) - people), np.abs(people - rater)
+    weights = np.full(len(error), 1 / max(len(error), 1))
+    mean = clustered_mean(error, [weights], {"group": codes}) if len(error) else Estimate(float("nan"))
+    value = float(error.mean()) if len(error) else None
+    alpha = krippendorff_alpha(np.stack([people, np.round(rater)], axis=1), "interval")
+    scores: RatingScores = plain({
+        "spearman": {"value": _spearman(people, rater), "low": low, "high": high},
+        "mean_absolute_error": {"value": value, "low": max(0.0, mean.low), "high": mean.high},
+        "exact": share_of_rows(away == 0, codes),
+        "within_one": share_of_rows(away <= 1, codes),
+        "krippendorff_interval": alpha,
+        "n": len(people),
+        "n_groups": len(members),
+    })  # fmt: skip
+    return scores
+
+
+def _spearman(people: Floats, rater: Floats) -> float:
+    if len(people) < 3 or np.ptp(people) == 0 or np.ptp(rater) == 0:
+        return float("nan")
+    return float(stats.spearmanr(people, rater).statistic)
