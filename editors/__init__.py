@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from seesaw_cf.editors.controls import ControlConfig, IdentityControl, RandomControl, UnrelatedControl
     from seesaw_cf.editors.emmet import EMMET, EMMETConfig
     from seesaw_cf.editors.ft import FT, FTConfig
-    from seesaw_cf.editors.ike.ike import IKE, IKEConfig
+    from seesaw_cf.editors.ike import IKE, IKEConfig
     from seesaw_cf.editors.lora import LoRA, LoRAConfig
     from seesaw_cf.editors.memit import MEMIT, MEMITConfig
     from seesaw_cf.editors.mend.mend import MEND, MENDConfig
@@ -60,7 +60,7 @@ _OWN = {
     "alphaedit": "seesaw_cf.editors.alphaedit:AlphaEdit",
     "mend": "seesaw_cf.editors.mend.mend:MEND",
     "lora": "seesaw_cf.editors.lora:LoRA",
-    "ike": "seesaw_cf.editors.ike.ike:IKE",
+    "ike": "seesaw_cf.editors.ike:IKE",
     "identity": "seesaw_cf.editors.controls:IdentityControl",
     "random": "seesaw_cf.editors.controls:RandomControl",
     "unrelated": "seesaw_cf.editors.controls:UnrelatedControl",

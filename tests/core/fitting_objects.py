@@ -19,7 +19,7 @@ from seesaw_cf.editors.alphaedit import AlphaEdit, AlphaEditConfig
 from seesaw_cf.editors.controls import ControlConfig, IdentityControl, RandomControl, UnrelatedControl
 from seesaw_cf.editors.emmet import EMMET, EMMETConfig
 from seesaw_cf.editors.ft import FT, FTConfig
-from seesaw_cf.editors.ike.ike import IKE, IKEConfig
+from seesaw_cf.editors.ike import IKE, IKEConfig
 from seesaw_cf.editors.lora import LoRA, LoRAConfig
 from seesaw_cf.editors.memit import MEMIT, MEMITConfig
 from seesaw_cf.editors.mend.mend import MEND, MENDConfig

@@ -15,8 +15,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from seesaw_cf.editors.ike.encoders import lexical_similarity, transformers_encoder
-from seesaw_cf.editors.ike.ike import IKE, Demonstration, IKEConfig, chat_messages, demonstrations
+from seesaw_cf.editors.ike import (
+    IKE,
+    Demonstration,
+    IKEConfig,
+    chat_messages,
+    demonstrations,
+    sentence_encoder,
+    similarity,
+    tf_idf,
+)
 from seesaw_cf.errors import EditError, StorageError, UnknownNameError
 from seesaw_cf.scoring import HFScorer
 from seesaw_cf.types import Case, Cloze
@@ -129,13 +137,14 @@ def test_examples_that_do_not_fit_are_left_out_and_counted(caplog: pytest.LogCap
         IKE().edit(tiny_model("llama"), TOKENIZER, REQUESTS)
 
 
-def test_lexical_similarity_by_hand() -> None:
+def test_similarity_by_words_by_hand() -> None:
     # Texts "a b" and "a c": df(a) = 2, df(b) = df(c) = 1, N = 2, so idf(a) = ln(3/3) + 1 = 1 and
     # idf(b) = ln(3/2) + 1 = x. Query "b" has cosine x / sqrt(1 + x^2) with the first, 0 with the second.
     x = math.log(1.5) + 1
-    found = lexical_similarity(["B!", "zzz"], ["a b", "A c"])
+    encode = tf_idf(["a b", "A c"])
+    found = similarity(encode(["B!", "zzz"]), encode(["a b", "A c"]))
     expected = np.array([[x / math.sqrt(1 + x * x), 0.0], [0.0, 0.0]])
-    assert np.abs(np.asarray(found) - expected).max() < 1e-12
+    assert np.abs(found - expected).max() < 1e-12
 
 
 def test_a_real_encoder_is_loaded_by_path_and_gives_mean_pooled_vectors(tmp_path: Path) -> None:
@@ -149,7 +158,7 @@ def test_a_real_encoder_is_loaded_by_path_and_gives_mean_pooled_vectors(tmp_path
         bert: Any = BertModel(config).eval()
     bert.save_pretrained(tmp_path)
     TOKENIZER.save_pretrained(tmp_path)
-    encode = transformers_encoder(str(tmp_path))
+    encode = sentence_encoder(str(tmp_path))
     together, alone = encode(["Ada", "Marie Curie was born in"]), encode(["Ada"])
     np.testing.assert_allclose(together[:1], alone, atol=1e-6)  # padding is not averaged in
     editor = IKE(IKEConfig(encoder=str(tmp_path)), pool=demonstrations(_cases(3)))
@@ -160,18 +169,14 @@ def test_a_real_encoder_is_loaded_by_path_and_gives_mean_pooled_vectors(tmp_path
 
 def test_an_encoder_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(StorageError, match="cannot be loaded"):
-        transformers_encoder(str(tmp_path / "nowhere"))
+        sentence_encoder(str(tmp_path / "nowhere"))
 
 
-def test_chat_messages_carry_edit_prompt_and_demonstrations() -> None:
+def test_chat_messages_carry_edit_and_prompt() -> None:
     system, user = chat_messages([CURIE], "Write about {edit} Marie Curie.")
     assert (system["role"], user["role"]) == ("system", "user")
     assert system["content"].startswith("As an AI system")
     assert user["content"].endswith("\nEdit: Marie Curie was born in London.\nPrompt: Write about {edit} Marie Curie.")
-    delta = IKE(IKEConfig(k=2), pool=demonstrations(_cases(3))).edit(MODEL, TOKENIZER, [CURIE])
-    shown = chat_messages([CURIE], "Write.", delta.context)[1]["content"]
-    assert shown.count("New Fact: ") == 2
-    assert shown.index("New Fact") < shown.index("Given an edit")
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from seesaw_cf.editors import EDITORS, load_editor
 from seesaw_cf.editors.control_names import first_seed, is_control
 from seesaw_cf.editors.controls import ControlConfig
 from seesaw_cf.editors.ft import FTConfig
-from seesaw_cf.editors.ike.ike import IKEConfig
+from seesaw_cf.editors.ike import IKEConfig
 from seesaw_cf.editors.locate.config import with_settings
 from seesaw_cf.editors.lora import LoRAConfig
 from seesaw_cf.editors.memit import MEMITConfig

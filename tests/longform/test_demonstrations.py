@@ -10,7 +10,7 @@ import pytest
 
 from seesaw_cf.base.tables import read_table
 from seesaw_cf.cli import main
-from seesaw_cf.editors.ike.ike import demonstrations
+from seesaw_cf.editors.ike import demonstrations
 from seesaw_cf.texts.write.demonstrations import NONE_LEFT, spare_cases
 from seesaw_cf.texts.write.passages import LongformRecord
 from seesaw_cf.texts.write.writing import EDITS

@@ -32,7 +32,7 @@ from seesaw_cf.editors.control_names import (
 )
 from seesaw_cf.editors.controls import ControlConfig, IdentityControl, RandomControl
 from seesaw_cf.editors.ft import FT
-from seesaw_cf.editors.ike.ike import IKE
+from seesaw_cf.editors.ike import IKE
 from seesaw_cf.errors import RecordError, SeesawError, StorageError, UnknownNameError
 from seesaw_cf.models.load import outline_model
 from seesaw_cf.models.weights import WeightDelta

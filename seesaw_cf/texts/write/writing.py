@@ -127,7 +127,7 @@ class ApiWriter:
             raise EditError(
                 f"{self.generator.name}: editor {editor!r} changes weights, which an API does not give. Use ike."
             )
-        from seesaw_cf.editors.ike.ike import chat_messages
+        from seesaw_cf.editors.ike import chat_messages
 
         def told(case: EditedCase, ask: Ask) -> Ask:
             return replace(

@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Sequence
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from seesaw_cf.base.arguments import check_public
-from seesaw_cf.base.errors import EditError
-from seesaw_cf.base.types import Case, EditRequest, JsonObject
-from seesaw_cf.editors.ike.encoders import Encoder, lexical_similarity, similarity, transformers_encoder
+from seesaw_cf.base.errors import EditError, StorageError, need
+from seesaw_cf.base.types import Case, EditRequest
 from seesaw_cf.editors.locate.checks import check_requests, request_facts
 from seesaw_cf.editors.locate.config import check_settings
 from seesaw_cf.models.weights import WeightDelta
 from seesaw_cf.scoring.hf_scorer import context_length
 
 logger = logging.getLogger(__name__)
+
+Encoder = Callable[[Sequence[str]], NDArray[np.float64]]
+"""N texts -> (N, size)."""
 
 KINDS = ("copy", "update", "retain")
 # LEME, appendix B.2, as printed; {edit} is the new fact, {prompt} what is to be written.
@@ -154,17 +158,14 @@ class IKE:
         return replace(self, pool=demonstrations(cases))
 
     def fit(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> Self:
-        """Load the encoder and encode the pool, once.
+        """Load the encoder, if there is one, and encode the pool, once.
 
         Raises:
+            MissingExtraError: sentence-transformers is not installed.
             StorageError: The encoder cannot be loaded.
         """
-        encoder = self.encoder
-        if encoder is None and self.config.encoder is not None and self.pool and self.config.style == "ike":
-            encoder = transformers_encoder(self.config.encoder)
-        if encoder is None or not self.pool:
-            return self
-        vectors = np.asarray(encoder([example.text for example in self.pool]), dtype=np.float64)
+        encoder = self.encoder or (sentence_encoder(self.config.encoder) if self.config.encoder else None)
+        vectors = encoder([example.text for example in self.pool]) if encoder and self.pool else None
         return replace(self, encoder=encoder, _vectors=vectors)
 
     def edit(
@@ -191,37 +192,34 @@ class IKE:
             tail = "".join(f"New Fact: {_fact(request)}\n" for request in requests) + "Prompt: "
             retrieved = self._retrieved(requests)
         fitting = self._fitting(model, tokenizer, retrieved, tail)
-        texts = [example.text for example in (fitting if self.config.order == "most_similar_first" else fitting[::-1])]
+        counts = {kind: sum(example.kind == kind for example in fitting) for kind in KINDS}
+        left_out = {"left_out_for_length": len(retrieved) - len(fitting), "pool": len(self.pool)}
         meta = {
             "editor": "ike",
             "config": asdict(self.config),
             "requests": [request_facts(request) for request in requests],
-            "diagnostics": [self._diagnostics(fitting, retrieved) for _ in requests],
+            "diagnostics": [{"demonstrations": counts, **left_out} for _ in requests],
         }
-        return WeightDelta({}, meta, "".join(texts) + tail)
-
-    def _diagnostics(self, fitting: Sequence[Demonstration], retrieved: Sequence[Demonstration]) -> JsonObject:
-        counts = {kind: sum(example.kind == kind for example in fitting) for kind in KINDS}
-        return {"demonstrations": counts, "left_out_for_length": len(retrieved) - len(fitting), "pool": len(self.pool)}
+        ordered = fitting if self.config.order == "most_similar_first" else fitting[::-1]
+        return WeightDelta({}, meta, "".join(example.text for example in ordered) + tail)
 
     def _retrieved(self, requests: Sequence[EditRequest]) -> list[Demonstration]:
         """Return the k examples, most similar first; equally similar ones in pool order."""
-        own = {request.subject for request in requests}
-        free = [index for index, example in enumerate(self.pool) if example.subject not in own]
+        subjects = {request.subject for request in requests}
+        free = [number for number, example in enumerate(self.pool) if example.subject not in subjects]
         if not free or self.config.k == 0:
             return []
-        query = "".join(f"New Fact: {_fact(request)}\n" for request in requests)
-        query += "".join(f"Prompt: {request.text}\n" for request in requests) + "\n"
         if self.encoder is None and self.config.encoder is not None:
             raise EditError(
                 f"ike: the encoder {self.config.encoder!r} is not loaded. Call fit(model, tokenizer) first."
             )
-        if self.encoder is None:
-            scores = lexical_similarity([query], [self.pool[index].text for index in free])[0]
-        else:
-            vectors = self._vectors if self._vectors is not None else self.encoder([e.text for e in self.pool])
-            scores = similarity(self.encoder, [query], np.asarray(vectors, dtype=np.float64)[free])[0]
-        ranked = [self.pool[free[place]] for place in np.argsort(-scores, kind="stable")]
+        query = "".join(f"New Fact: {_fact(request)}\n" for request in requests)
+        query += "".join(f"Prompt: {request.text}\n" for request in requests) + "\n"
+        texts = [self.pool[number].text for number in free]
+        encoder = self.encoder or tf_idf(texts)
+        vectors = encoder(texts) if self._vectors is None else self._vectors[free]
+        order = np.argsort(-similarity(encoder([query]), vectors)[0], kind="stable")
+        ranked = [self.pool[free[place]] for place in order]
         if self.config.balance is None:
             return ranked[: self.config.k]
         quota = _quota(self.config.k, self.config.balance)
@@ -241,19 +239,12 @@ class IKE:
                 f"ike: the new fact(s) need {limit - self.config.room - free} tokens and {self.config.room} are kept "
                 f"free for the prompt (room), the model's context holds {limit}. Edit fewer facts or lower room."
             )
-        fitting: list[Demonstration] = []
-        for example in retrieved:
-            free -= len(tokenizer(example.text, add_special_tokens=False)["input_ids"]) + 1
-            if free < 0:
-                logger.info(
-                    "ike: %d of %d demonstrations do not fit the context of %d tokens",
-                    len(retrieved) - len(fitting),
-                    len(retrieved),
-                    limit,
-                )
-                break
-            fitting.append(example)
-        return fitting
+        lengths = [len(tokenizer(example.text, add_special_tokens=False)["input_ids"]) + 1 for example in retrieved]
+        n_fitting = int((np.cumsum([0, *lengths])[1:] <= free).sum())
+        if n_fitting < len(retrieved):
+            counts = (len(retrieved) - n_fitting, len(retrieved), limit)
+            logger.info("ike: %d of %d demonstrations do not fit the context of %d tokens", *counts)
+        return retrieved[:n_fitting]
 
 
 def _quota(k: int, balance: Sequence[float]) -> dict[str, int]:
@@ -266,13 +257,54 @@ def _quota(k: int, balance: Sequence[float]) -> dict[str, int]:
     return dict(zip(KINDS, counts, strict=True))
 
 
-def chat_messages(requests: Sequence[EditRequest], prompt: str, context: str = "") -> list[dict[str, str]]:
-    """Write messages that edit a chat model in context: LEME's "GPT-4 IKE" prompts, zero-shot without `context`.
+def similarity(queries: NDArray[np.float64], vectors: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return cosines of Q with N vectors, (Q, N); 0 where one is zero."""
+    lengths = np.outer(np.linalg.norm(queries, axis=1), np.linalg.norm(vectors, axis=1))
+    return queries @ vectors.T / np.where(lengths == 0, 1.0, lengths)
+
+
+def tf_idf(texts: Sequence[str]) -> Encoder:
+    """Return an encoder by lower-case words of `texts`; idf = ln((1 + N) / (1 + df)) + 1, other words are ignored."""
+    frequency = Counter(word for text in texts for word in set(_words(text)))
+    idf = {word: np.log((1 + len(texts)) / (1 + count)) + 1 for word, count in sorted(frequency.items())}
+
+    def encode(parts: Sequence[str]) -> NDArray[np.float64]:
+        bags = [Counter(_words(part)) for part in parts]
+        return np.array([[bag[word] * weight for word, weight in idf.items()] for bag in bags])
+
+    return encode
+
+
+def _words(text: str) -> list[str]:
+    return re.findall(r"\w+", text.lower())
+
+
+def sentence_encoder(name_or_path: str) -> Encoder:
+    """Load a sentence encoder: a Hub id such as "sentence-transformers/all-MiniLM-L6-v2", or a folder.
+
+    Raises:
+        MissingExtraError: sentence-transformers is not installed.
+        StorageError: It cannot be loaded.
+    """
+    words = "Or leave it out for retrieval by words."
+    with need("sentence-transformers", extra="longform", what_for="sentence embeddings", otherwise=words):
+        from sentence_transformers import SentenceTransformer
+    try:
+        model: Any = SentenceTransformer(name_or_path, device="cpu")
+    except (OSError, ValueError) as error:
+        raise StorageError(
+            f"sentence encoder {name_or_path!r} cannot be loaded ({type(error).__name__}). Give the id of a model on "
+            f"the Hub or a folder. {words}"
+        ) from error
+    return lambda texts: np.asarray(model.encode(list(texts), show_progress_bar=False), dtype=np.float64)
+
+
+def chat_messages(requests: Sequence[EditRequest], prompt: str) -> list[dict[str, str]]:
+    """Write messages that edit a chat model in context: LEME's "GPT-4 IKE" prompts, zero-shot.
 
     Args:
         requests: The facts to edit in.
         prompt: What is to be written or answered.
-        context: The context of an `IKE` delta; its demonstrations go before the instruction.
 
     Returns:
         Messages {"role", "content"} for any OpenAI-compatible endpoint or a tokenizer's chat template.
@@ -284,10 +316,9 @@ def chat_messages(requests: Sequence[EditRequest], prompt: str, context: str = "
     """
     check_requests(requests, "chat_messages", allow_identity=True)
     edit = " ".join(f"{_fact(request)}." for request in requests)
-    examples = "".join(part + "\n\n" for part in context.split("\n\n")[:-1])
     return [
         {"role": "system", "content": _SYSTEM},
-        {"role": "user", "content": examples + _USER.format(edit=edit, prompt=prompt)},
+        {"role": "user", "content": _USER.format(edit=edit, prompt=prompt)},
     ]
 
 

@@ -1,1 +1,0 @@
-"""IKE: demonstrations found by an encoder and put before the prompt; weights stay."""
