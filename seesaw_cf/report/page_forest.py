@@ -45,7 +45,7 @@ def colours_of(editors: Iterable[str]) -> dict[str, int]:
     return key_colours(name for name in editors if not is_control(name))
 
 
-_DASHES = ("solid", "dashed", "dotted", "dash and dot")  # of the kinds of `CONTROLS`, in their order
+_DASHES = ("solid", "dashed", "dotted")  # of the kinds of `CONTROLS`, in their order
 
 
 def about_controls(controls: Mapping[str, Sequence[str]]) -> str:
