@@ -30,7 +30,6 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
     "Audit an edit": {
         "run": ("seesaw_cf.cli.run", "edit a model, score it before and after, write the tables"),
         "report": ("seesaw_cf.cli.report", "tables and pictures from a finished run, or several compared"),
-        "view": ("seesaw_cf.cli.view", "every prompt of a run in the browser: choose, sort, link"),
         "compare": ("seesaw_cf.cli.compare", "logs of lm_eval, inspect and others before and after a change"),
         "bias": ("seesaw_cf.cli.bias", "BBQ, CrowS-Pairs, StereoSet ... before and after a change"),
         "ability": ("seesaw_cf.cli.ability", "tasks of lm_eval before and after the edits of a run"),

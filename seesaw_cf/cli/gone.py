@@ -15,6 +15,7 @@ COMMANDS: Mapping[str, str] = {
     "moments make": "use `seesaw-cf moments`",
     "moments pull": "`--moments ORG/NAME` downloads them",
     "moments push": "use `seesaw-cf moments --push ORG/NAME`",
+    "view": "read scores.parquet with pandas; report.html has the prompts that moved most",
     "layers": "name the layers in --editor-config; the defaults are published ones or at their depth",
 }
 

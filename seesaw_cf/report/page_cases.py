@@ -25,7 +25,6 @@ _CHOICES = ("editor", "relation", "holds", "axis", "group")
 _CELLS = ["editor", "edit_relation", "holds", *AXES, "log_odds"]
 _KEPT = 12  # of each cell
 _MOST = 12_000  # rows of a page: some 3 MB
-# What a reader sees of a prompt, in this file's lists and in `seesaw_cf.report.view`.
 COLUMNS: Mapping[str, ListColumn] = {
     "editor": ListColumn("editor", "who edited the model", True),
     "edit": ListColumn("edit", "the fact that was edited: subject, true answer, new answer", True),

@@ -28,7 +28,6 @@ from seesaw_cf.generation.api import OpenAIGenerator
 from seesaw_cf.models.gguf import convert_gguf
 from seesaw_cf.models.weights import WeightDelta
 from seesaw_cf.report.dose import write_dose_report
-from seesaw_cf.report.view.prompts import open_prompts
 from seesaw_cf.run.workers import run_on_ray
 from seesaw_cf.sharing import to_peft
 from seesaw_cf.stats.mixed import mixed_contrast
@@ -57,7 +56,6 @@ ASKED: list[tuple[str, str, Callable[[], Any]]] = [
     ("topics", "bertopic", lambda: fit_topics(["a b", "c d", "e f"], 2, method="bertopic")),
     ("toxicity", "detoxify", lambda: Detoxifier().score(["a"])),
     ("hub", "peft", lambda: to_peft(WeightDelta({"a.weight": torch.ones(2, 2)}), _model(), "x")),
-    ("view", "duckdb", lambda: open_prompts("run").__enter__()),
     ("annotate", "starlette", lambda: serve(Path("no.study"), Place(), print)),
     ("annotate", "uvicorn", lambda: serve(Path("no.study"), Place(), print)),
     ("completion", "shtab", lambda: complete(argparse.Namespace(shell="bash"))),

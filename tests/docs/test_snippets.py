@@ -47,7 +47,6 @@ FILE = re.compile(r"`((?:data|audit|dose|long|long-tables)/[\w./-]+)`")
 BARE = re.compile(r"`(\w+\.(?:csv|png))`")
 # In short: the page's own command, with fewer folds, passes, samples and cases.
 SHORTER = {
-    "view": ("--port", "0", "--idle", "0.1"),
     "serve": ("--port", "0", "--idle", "0.1"),
     "dose": ("--repeats", "1"),
     "my_run": ("--limit", "1"),

@@ -7,17 +7,17 @@ from typing import Any
 import pytest
 
 from tests.pages.browser import THEMES, WIDTHS, illegible, opened, unfold, violations
-from tests.pages.conftest import SERVED, Address
+from tests.pages.conftest import Address
 from tests.pages.made import MADE
 
 pytestmark = pytest.mark.slow(50)
-LIKE = ("report-one-case", "study", "case")  # made of the same parts as another page
+LIKE = ("report-one-case", "study")  # made of the same parts as another page
 _ALIKE = (pytest.mark.exhaustive,)
 _CHECKED = (WIDTHS[0], "dark")  # what axe-core looks at unless it looks at all
 
 
 @pytest.mark.parametrize("whole", [False, pytest.param(True, marks=pytest.mark.exhaustive)])
-@pytest.mark.parametrize("name", [pytest.param(name, marks=_ALIKE * (name in LIKE)) for name in (*MADE, *SERVED)])
+@pytest.mark.parametrize("name", [pytest.param(name, marks=_ALIKE * (name in LIKE)) for name in MADE])
 def test_a_page_is_silent_alone_accessible_and_legible(
     browser: Any, address: Address, name: str, whole: bool, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
@@ -38,27 +38,6 @@ def test_a_page_is_silent_alone_accessible_and_legible(
                     faults += [f"{width} px, {theme}: {said}" for said in violations(page)]
         assert not page.locator("img").count()
     assert not faults, "\n".join(dict.fromkeys(faults))
-
-
-def test_a_form_chooses_and_its_address_is_the_view(browser: Any, address: Address) -> None:
-    """Without JavaScript: the page has none."""
-    with opened(browser, address("view")) as page:
-        page.select_option("#editor", "memit")
-        page.select_option("#gender", "women")
-        page.fill("#q", "Person 1")
-        with page.expect_navigation():
-            page.click("button[type=submit]")
-        found = page.text_content("#found")
-        assert "editor=memit" in page.url
-        page.goto(page.get_attribute("#found a", "href") and page.evaluate("document.querySelector('#found a').href"))
-        assert page.text_content("#found") == found
-        with page.expect_navigation():
-            page.click("th a[title^='probability of the new answer before']")
-        assert page.get_attribute("th[aria-sort=descending] a", "title").startswith("probability of the new answer")
-        with page.expect_navigation():
-            page.click("tbody a >> nth=0")
-        assert "/case?" in page.url
-        assert "Its prompts" in page.text_content("main")
 
 
 def test_a_permalink_of_a_report_shows_its_prompts(browser: Any, address: Address) -> None:

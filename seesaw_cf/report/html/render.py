@@ -39,8 +39,6 @@ class PageTemplate:
 
 REPORTS = PageTemplate((_HERE / "style.css",), (_HERE / "look.js",))
 """Pages that are files: they ask nobody anything."""
-SERVED = PageTemplate((_HERE / "style.css",), (), allowed="form-action 'self'")
-"""Pages that a server of this package answers: their forms lead there, and they have no script."""
 
 
 @cache
