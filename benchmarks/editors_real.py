@@ -5,7 +5,7 @@
 
 The edits are those of benchmarks/people/measured.json, about people whom no released file names. With `--cases FOLDER`
 they are released ones, drawn with a seed, as many of each relation, about people who are not in the embedded sample, on
-which `seesaw-cf tune` finds settings. The released files have neither paraphrases nor neighbours for these edits:
+which settings were chosen. The released files have neither paraphrases nor neighbours for these edits:
 paraphrases are the package's templates of the relation, neighbours other subjects of the same file with the same true
 target (at most five). Numbers are those of `seesaw_cf.effects.success`. Refused edits and edits without effect are
 counted, and a refused edit counts as one that does not take. Rows of an earlier call with the same cases stay unless

@@ -44,7 +44,7 @@ from seesaw_cf.report.strips import Strip
 from seesaw_cf.run.job import make_run
 from seesaw_cf.run.jobs import Job
 from seesaw_cf.run.prepare import LoadedModel
-from seesaw_cf.run.tuned import settings_document
+from seesaw_cf.run.settings import settings_document
 from seesaw_cf.run.workers import run_share
 
 __all__ = ["Audit", "audit", "compare"]

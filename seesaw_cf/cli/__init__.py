@@ -44,7 +44,6 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "check-data": ("seesaw_cf.cli.check_data", "whether your reader of records keeps its promises"),
         "new": ("seesaw_cf.cli.new", "files of an editor, metric or reader to start from"),
         "noise": ("seesaw_cf.cli.noise", "how far scores move when only the batch changes: the noise floor"),
-        "tune": ("seesaw_cf.cli.tune", "settings of an editor for a model, found on edits of their own"),
         "moments": ("seesaw_cf.cli.moments", "second moments for editors: computed, published"),
     },
     "What edited models write": {

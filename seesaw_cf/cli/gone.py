@@ -15,12 +15,14 @@ COMMANDS: Mapping[str, str] = {
     "moments make": "use `seesaw-cf moments`",
     "moments pull": "`--moments ORG/NAME` downloads them",
     "moments push": "use `seesaw-cf moments --push ORG/NAME`",
+    "tune": "set learning_rate, steps, clamp or layers in --editor-config",
     "view": "read scores.parquet with pandas; report.html has the prompts that moved most",
     "layers": "name the layers in --editor-config; the defaults are published ones or at their depth",
 }
 
 # Option -> what to do instead, in every command that does not have it.
 OPTIONS: Mapping[str, str] = {
+    "--leave-out-tuned": "give records without these people with --data",
     "--names": "exchange the names in the texts, and judge those too",
     "--zero-shot": "name the NLI model as --annotator of leme run",
     "--preset": "name the options themselves",

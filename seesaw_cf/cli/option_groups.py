@@ -11,11 +11,11 @@ MOST_UNGROUPED = 20
 
 OPTION_GROUPS = {
     "model": "--model --revision --dtype --device --trust-remote-code --tokenizer --base-url --key-env --concurrency",
-    "editing": "--editor --editor-config --space --corpus --corpus-limit --moments --control --control-seeds"
+    "editing": "--editor --editor-config --corpus --corpus-limit --moments --control --control-seeds"
     " --protocol --anyway --changed --null --requests --delta",
-    "data": "--data --config --limit --design --prompts-per-person --holders --leave-out-tuned --dose --repeats --pair"
+    "data": "--data --config --limit --design --prompts-per-person --holders --dose --repeats --pair"
     " --people --text --identities --select --passage --sample --seed",
-    "search": "--trials --first-edits --finalists --final-edits",
+    "search": "--trials",
     "writing": "--prompt --no-relationship --generation --samples --max-new-tokens --temperature --top-k --top-p"
     " --repetition-penalty --chat --conversation --triples --runs --budget --tries --examples --no-prefix --refusals"
     " --rows",

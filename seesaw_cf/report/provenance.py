@@ -43,7 +43,6 @@ _ONLY_RUN = {
     "checkpoints",
     "changed",
     "edited",
-    "leave_out_tuned",
     "limit",
     "max_tokens",
     "memory",

@@ -54,6 +54,6 @@ def check_first_edits(store: Store, editor: str, units: Sequence[Unit], finished
         return
     raise EditError(
         f"{text}, expected an upper end of at least {LEAST_LOCAL:.0%}. Make smaller steps (learning_rate, clamp or "
-        "max_change in --editor-config, or `seesaw-cf tune`), take another editor, or repeat the command with "
+        "max_change in --editor-config), take another editor, or repeat the command with "
         "--anyway. What is finished is kept."
     )

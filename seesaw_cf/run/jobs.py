@@ -1,14 +1,13 @@
-"""What `seesaw-cf run`, `tune` and `dose` are asked, as plain values; nothing heavy is imported here."""
+"""What `seesaw-cf run` and `dose` are asked, as plain values; nothing heavy is imported here."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from seesaw_cf.base.checks import LARGEST, one_of, shown, whole
+from seesaw_cf.base.checks import one_of, shown
 from seesaw_cf.base.errors import RecordError, StorageError, UnknownNameError
 from seesaw_cf.editors import EDITORS
 from seesaw_cf.editors.control_names import CONTROLS, planned, split_control
@@ -16,11 +15,10 @@ from seesaw_cf.editors.plugins import editor_name
 from seesaw_cf.generation.server import SCHEMES
 from seesaw_cf.models.corpus import LIMIT
 from seesaw_cf.run.design import DESIGNS, Number, PromptDesign
-from seesaw_cf.run.tuned import SettingsSource
+from seesaw_cf.run.settings import SettingsSource
 
 _COUNTS = ("control_seeds", "limit", "corpus_limit", "max_tokens", "block", "threads", "concurrency")
 # More than anybody could wait for.
-_MOST = {"trials": 10_000, "finalists": 10_000, "new_tokens": 10_000}
 DOSES = (1, 10, 100)
 ENGINES = ("local", "ray")
 _NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,62}[A-Za-z0-9])?")
@@ -82,7 +80,6 @@ class Job:
         configs: Dataset config. Repeatable (default: cross_subject).
         protocol: single: edit, score, restore. batch: all cases of a relation are edited together.
         editor_config: JSON file: {"memit": {"layers": [3, 4]}, ...}.
-        leave_out_tuned: Leave out people used to tune the settings of `editor_config` (otherwise refused).
         corpus: Texts for second moments: a text file (one a line), FILE.jsonl:COLUMN, FILE.parquet:COLUMN, or a Hub
             data set ORG/NAME:CONFIG:SPLIT:COLUMN (default: those of the embedded model).
         corpus_limit: Most texts of `corpus`, drawn with `seed` (default: 100,000).
@@ -128,7 +125,6 @@ class Job:
     configs: tuple[str, ...] = ("cross_subject",)
     protocol: str = "single"
     editor_config: SettingsSource | None = None
-    leave_out_tuned: bool = False
     corpus: str | Path | None = None
     corpus_limit: int = LIMIT
     moments: str | None = None
@@ -225,49 +221,6 @@ class Job:
         numbers = {"prompts_per_person": self.prompts_per_person, "holders": self.holders}
         named = DESIGNS[one_of("design", self.design, DESIGNS)]
         return replace(named, **{name: value for name, value in numbers.items() if value is not None})
-
-
-@dataclass(frozen=True, slots=True)
-class TunePlan:
-    """What is searched, and how long.
-
-    Attributes:
-        trials: Settings that are tried, the preset among them.
-        first_edits: Edits of each trial.
-        finalists: Settings that are tried again, along with the preset.
-        final_edits: Edits of each of those, the first ones among them.
-        texts: Edits of which a text is written.
-        new_tokens: Length of a text.
-        seed: Seed of every draw.
-        space: Setting -> values in place of the declared space. None = the declared one.
-
-    Raises:
-        RecordError: A number below 1 or above `_MOST`, or a space without settings or values.
-    """
-
-    trials: int = 12
-    first_edits: int = 8
-    finalists: int = 3
-    final_edits: int = 16
-    texts: int = 4
-    new_tokens: int = 60
-    seed: int = 0
-    space: Mapping[str, Sequence[object]] | None = None
-
-    def __post_init__(self) -> None:
-        for name in ("trials", "first_edits", "finalists", "final_edits", "texts", "new_tokens"):
-            whole(f"tune: {name}", getattr(self, name), 1, _MOST.get(name, LARGEST))
-        if self.space is not None:
-            _check_space(self.space)
-
-
-def _check_space(space: Mapping[str, Sequence[object]]) -> None:
-    example = 'an object of settings and their values such as {"layers": [[3], [4]], "learning_rate": [0.1, 0.5]}'
-    if not space:
-        raise RecordError(f"tune: the search space is empty, expected {example}.")
-    for name, values in space.items():
-        if not isinstance(values, (list, tuple)) or not values:
-            raise RecordError(f"tune: the space of {name!r} is {shown(values)}, expected a list of values: {example}.")
 
 
 @dataclass(frozen=True, slots=True)

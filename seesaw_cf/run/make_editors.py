@@ -15,7 +15,7 @@ from seesaw_cf.editors.control_names import CONTROLS, seed_number, split_control
 from seesaw_cf.editors.locate.config import preset_config
 from seesaw_cf.editors.locate.moments import model_facts, moment_facts, moments_folder
 from seesaw_cf.models.editor import AvoidsCases, Editor, LearnsFromCases, Overrides, Settings
-from seesaw_cf.run.tuned import PROVENANCE, SettingsSource, settings_document
+from seesaw_cf.run.settings import SettingsSource, settings_document
 
 
 def make_editor(
@@ -70,7 +70,7 @@ def settings_of(name: str, overrides: Overrides) -> Settings:
 
 
 def read_settings(file: SettingsSource | None, names: Sequence[str]) -> dict[str, Settings]:
-    """Read the settings of a run's editors; their provenance is left to `seesaw_cf.run.tuned`.
+    """Read the settings of a run's editors.
 
     Args:
         file: None = no settings.
@@ -83,7 +83,6 @@ def read_settings(file: SettingsSource | None, names: Sequence[str]) -> dict[str
     """
     example = '{"memit": {"layers": [3, 4]}}'
     document = settings_document(file, example)
-    document.pop(PROVENANCE, None)
     for name, settings in document.items():
         if not isinstance(settings, dict):
             raise RecordError(

@@ -25,7 +25,6 @@ from seesaw_cf.run.make_editors import make_editor, read_settings, settings_of, 
 from seesaw_cf.run.preflight import RunPlan, check_places
 from seesaw_cf.run.requests import Requests, read_requests
 from seesaw_cf.run.served import ServedModel, check_alone, find_served
-from seesaw_cf.run.tuned import held_out
 from seesaw_cf.run.units import check_numbers
 from seesaw_cf.run.workers import rank_and_world
 
@@ -121,7 +120,6 @@ def prepare(job: Job, out: Path, loaded: LoadedModel | None = None) -> Prepared:
     corpus = texts if texts is not None else corpus_of(job.corpus, job.model, job.corpus_limit, job.seed)
     read = [load_revised_cases(job.data, config) for config in job.configs]
     cases = [case for records, _ in read for case in _sampled(records, job)]
-    cases = held_out(cases, job.editor_config, job.leave_out_tuned)
     recorded = prompt_counts(cases)
     cases = [job.prompt_design.choose(case, job.seed) for case in cases]
     if not cases:

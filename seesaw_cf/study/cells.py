@@ -16,7 +16,6 @@ from seesaw_cf.base.tables import RESULTS
 from seesaw_cf.base.text import read_json, read_text
 from seesaw_cf.models.editor import Settings
 from seesaw_cf.run.jobs import Job
-from seesaw_cf.run.tuned import PROVENANCE
 from seesaw_cf.study.declared import Base, RecordSet, Study
 
 STUDY = "study.json"
@@ -164,10 +163,7 @@ def _takes_moments(editor: str) -> bool:
 
 
 def _settings(cell: StudyCell, out: Path) -> Path | None:
-    """Write the cell's settings, those of the model's file, then those of the study; return the file, None without any.
-
-    The provenance of the model's file stays whole, so that all editors leave out the people any of them was tuned on.
-    """
+    """Write the cell's settings, of the model's file, then of the study; return the file, None without any."""
     editor = cell.parts[-1]
     file_settings = (
         read_json(Path(cell.base.settings), expected='{"memit": {"layers": [3, 4]}}') if cell.base.settings else {}
@@ -176,13 +172,10 @@ def _settings(cell: StudyCell, out: Path) -> Path | None:
     if not isinstance(own, Mapping):
         raise RecordError(f"{cell.base.settings}: {editor!r} is {shown(own)}, expected an object of settings.")
     settings = {**own, **cell.settings}
-    content = ({editor: settings} if settings else {}) | {
-        key: file_settings[key] for key in (PROVENANCE,) if key in file_settings
-    }
-    if not content:
+    if not settings:
         return None
     file = out / "settings" / f"{cell.name}.json"
-    write_text(file, json.dumps(content, indent=1) + "\n")
+    write_text(file, json.dumps({editor: settings}, indent=1) + "\n")
     return file
 
 

@@ -76,7 +76,7 @@ _TOP = ("title", "models", "editors", "records")
 _LISTS = {"controls": CONTROLS, "protocols": PROTOCOLS, "family": tuple(dict.fromkeys((*RUN_FAMILY, *FAMILY_COLUMNS)))}
 # Keys that are fields of `Job`, and of `AuditSettings`.
 _OPTIONS = (
-    *("seed", "control_seeds", "threads", "block", "max_tokens", "scorer", "leave_out_tuned"),
+    *("seed", "control_seeds", "threads", "block", "max_tokens", "scorer"),
     *("design", "prompts_per_person", "holders"),
 )
 _DECLARED = ("margin", "margin_log_odds", "alpha", "correction")
@@ -93,7 +93,7 @@ class Base:
         model: What `seesaw-cf run --model` takes.
         revision, dtype, device: How it is loaded.
         corpus, corpus_limit, moments: What editors learn from, as in `seesaw_cf.run.job.Job`.
-        settings: A JSON file of editors' settings for this model, such as `seesaw-cf tune` writes.
+        settings: A JSON file of editors' settings for this model.
     """
 
     model: str

@@ -153,7 +153,6 @@ def test_a_symbolic_loop_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[
         ("run", "--editor", "memitt"),
         ("run", "--editor", "ft", "--editor", "random(fft)"),
         ("dose", "--editor", "fft"),
-        ("tune", "--editor", "fft", "--first-edits", "2"),
     ],
 )
 def test_a_wrong_name_is_refused_before_torch_is_imported(words: tuple[str, ...], tmp_path: Path) -> None:

@@ -139,7 +139,7 @@ def test_a_long_help_has_sections() -> None:
         assert sorted(names + others) == sorted(_long(act) for act in found._actions if act.option_strings)
         assert set(others) <= {"--help"} if sections else len(others) <= MOST_UNGROUPED, words
         grouped |= {" ".join(words): names} if sections else {}
-    assert set(grouped) == {"run", "dose", "tune", "leme run", "graph run", "flaws judge"}
+    assert set(grouped) == {"run", "dose", "leme run", "graph run", "flaws judge"}
     assert {name for names in grouped.values() for name in names} == set(known)
 
 

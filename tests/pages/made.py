@@ -12,7 +12,6 @@ from seesaw_cf.logs import CompareSettings, compare_logs
 from seesaw_cf.report import Results, read_results
 from seesaw_cf.report.dose import dose_findings
 from seesaw_cf.report.html.findings import findings_page
-from seesaw_cf.report.tune import tune_findings
 from seesaw_cf.report.write import run_report
 from seesaw_cf.study.conclusion import conclude
 from seesaw_cf.study.members import read_members
@@ -31,7 +30,6 @@ from tests.longform import test_flaw_page, test_leme_page
 from tests.longform.test_people_report import labels, ratings, rows_of
 from tests.report.runs import cases, property_cases, write_run
 from tests.report.test_dose_page import curves
-from tests.report.test_tune_page import search
 from tests.stereotypes.test_graph_page import crawled
 
 __all__ = ["HOSTILE", "MADE", "run_folder"]
@@ -117,7 +115,6 @@ MADE: Mapping[str, Callable[[Path], str]] = {
     "comparison": lambda folder: _compared(folder, "Comparison of 2 runs", [], []),
     "study": _study,
     "dose": lambda folder: findings_page(dose_findings(curves(("ft", HOSTILE)))),
-    "tune": lambda folder: findings_page(tune_findings(search(0.5, 0.75, model=HOSTILE))),
     "leme": lambda folder: test_leme_page.written(
         test_leme_page.write_run(folder / "leme", editor=HOSTILE, said=f" {HOSTILE}")
     ),

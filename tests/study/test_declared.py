@@ -17,7 +17,7 @@ from tests.conftest import ROOT
 GOOD = """
 models:
   tiny: seesaw-tiny
-  half: {model: seesaw-tiny, dtype: bfloat16, settings: tuned.json}
+  half: {model: seesaw-tiny, dtype: bfloat16, settings: found.json}
 editors:
   ft: {steps: 3}
   memit:
@@ -54,9 +54,8 @@ def test_a_file_means_cells_in_its_order(tmp_path: Path) -> None:
 
 def test_a_cell_is_an_ordinary_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    people = {"ft": {"subjects": ["Ann"]}}
-    tuned = {"ft": {"steps": 9, "learning_rate": 0.1}, "memit": {"layers": [0]}, "provenance": people}
-    (tmp_path / "tuned.json").write_text(json.dumps(tuned))
+    found = {"ft": {"steps": 9, "learning_rate": 0.1}, "memit": {"layers": [0]}}
+    (tmp_path / "found.json").write_text(json.dumps(found))
     made = study(tmp_path)
     cells = {cell.name: job_of(cell, made, tmp_path / "out") for cell in cells_of(made)}
     job = cells["half/sample/single/ft"]
@@ -64,10 +63,7 @@ def test_a_cell_is_an_ordinary_job(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert (job.limit, job.seed, job.protocol) == (2, 1, "single")
     assert job.configs == ("cross_subject", "cross_property")
     assert isinstance(job.editor_config, Path)
-    assert json.loads(job.editor_config.read_text()) == {
-        "ft": {"steps": 3, "learning_rate": 0.1},
-        "provenance": people,
-    }
+    assert json.loads(job.editor_config.read_text()) == {"ft": {"steps": 3, "learning_rate": 0.1}}
     assert cells["tiny/sample/single/memit"].editor_config is None
     (tmp_path / "other.json").write_text("{}")
 
@@ -116,7 +112,6 @@ def least(key: str, given: str) -> str:
         (LEAST + "margin: 0", r"study.yaml: margin is 0, expected a finite number above 0"),
         (LEAST + "alpha: 1", r"alpha is 1, expected a finite number between 0 and 1, both excluded"),
         (LEAST + "seed: yes", r"seed is True, expected a whole number"),
-        (LEAST + "leave_out_tuned: 1", r"leave_out_tuned is 1, expected true or false"),
         (LEAST + "seed: 1\nseed: 2", r"study.yaml: not YAML that is read here \(line 5: the key 'seed' occurs twice\)"),
         ("a: &a [x]\nb: *a", r"line 2: aliases \(\*name\) are not read"),
         (
