@@ -15,7 +15,6 @@ OPTION_GROUPS = {
     " --protocol --anyway --changed --null --requests --delta",
     "data": "--data --config --limit --design --prompts-per-person --holders --dose --repeats --pair"
     " --people --text --identities --select --passage --sample --seed",
-    "search": "--trials",
     "writing": "--prompt --no-relationship --generation --samples --max-new-tokens --temperature --top-k --top-p"
     " --repetition-penalty --chat --conversation --triples --runs --budget --tries --examples --no-prefix --refusals"
     " --rows",
