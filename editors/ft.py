@@ -15,13 +15,14 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from seesaw_cf.base.arguments import check_public
 from seesaw_cf.base.types import EditRequest
 from seesaw_cf.editors.groups import EditsGroups
-from seesaw_cf.editors.locate.checks import check_requests, make_delta, shortened
+from seesaw_cf.editors.locate.checks import check_requests, make_delta
 from seesaw_cf.editors.locate.fitted import parts_for
 from seesaw_cf.editors.locate.positions import InputRow, encode_text, prepare
 from seesaw_cf.editors.training import Method, TuningConfig, train
 from seesaw_cf.models.architectures import ModelParts
+from seesaw_cf.models.editor import Diagnostics
 from seesaw_cf.models.hooks import frozen
-from seesaw_cf.models.weights import LowRank, WeightDelta, base_facts
+from seesaw_cf.models.weights import LowRank, WeightDelta
 
 # Editors that train MLP output projections: FT and LoRA.
 
@@ -72,22 +73,13 @@ class FineTuning(EditsGroups):
                 values, losses = train(parts, rows[part], method, config)
                 for number, (requests, log) in enumerate(zip(groups[part], losses, strict=True)):
                     own = {name: value[number].clone() for name, value in values.items()}
-                    updates = shortened(model, self._updates(parts, method, own), config.max_change)
-                    deltas.append(_delta(model, config, requests, updates, log))
+                    updates, facts = self._updates(parts, method, own), [_facts(log)] * len(requests)
+                    deltas.append(make_delta(model, config, requests, updates, facts, losses=list(log)))
         return deltas
 
 
-def _delta(
-    model: PreTrainedModel,
-    config: TuningConfig,
-    requests: Sequence[EditRequest],
-    updates: Mapping[str, LowRank | Tensor],
-    losses: Sequence[float],
-) -> WeightDelta:
-    facts = {"steps": len(losses), "first_loss": losses[0], "final_loss": losses[-1]}
-    base = base_facts(model, WeightDelta(updates))
-    diagnostics = [facts for _ in requests]
-    return make_delta(config.editor, config, requests, updates, diagnostics, losses=list(losses), base=base)
+def _facts(losses: Sequence[float]) -> Diagnostics:
+    return {"steps": len(losses), "first_loss": losses[0], "final_loss": losses[-1]}
 
 
 def _groups_at_once(parts: ModelParts, parameters: Mapping[str, Tensor]) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from typing import ClassVar, Protocol
 
 from torch import Tensor
 from transformers import PreTrainedModel
@@ -12,7 +13,7 @@ from transformers import PreTrainedModel
 from seesaw_cf.base.errors import EditError
 from seesaw_cf.base.types import EditRequest
 from seesaw_cf.models.editor import Diagnostics, EditorConfig
-from seesaw_cf.models.weights import LowRank, RequestFacts, WeightDelta
+from seesaw_cf.models.weights import BaseFacts, LowRank, RequestFacts, WeightDelta, base_facts
 from seesaw_cf.models.wide import in_float64
 
 logger = logging.getLogger(__name__)
@@ -94,50 +95,57 @@ def _times(change: LowRank | Tensor, factor: float) -> LowRank | Tensor:
     return LowRank(change.left * factor, change.right) if isinstance(change, LowRank) else change * factor
 
 
+class LimitedConfig(EditorConfig, Protocol):
+    """Settings of a method that changes weights."""
+
+    editor: ClassVar[str]
+
+    @property
+    def max_change(self) -> float | None:
+        """See `shortened`."""
+
+
 def make_delta(
-    editor: str,
-    config: EditorConfig,
+    model: PreTrainedModel,
+    config: LimitedConfig,
     requests: Sequence[EditRequest],
     updates: Mapping[str, LowRank | Tensor],
     diagnostics: Sequence[Diagnostics],
+    base: BaseFacts | None = None,
     **facts: object,
 ) -> WeightDelta:
-    """Put a delta together, refuse one that is not finite and warn of one that changes nothing.
+    """Put a delta together: shorten it, refuse one that is not finite and warn of one that changes nothing.
 
     Args:
-        editor: Name of the method.
-        config: Its settings.
+        model: The unedited model.
+        config: The method's settings, with the longest change.
         requests: What was edited.
         updates: Parameter name -> change.
         diagnostics: One record per request.
+        base: See `base_facts`, when it is known.
         **facts: More JSON-able facts about the edit as a whole.
 
     Returns:
-        The delta; `meta` holds editor, config, requests, diagnostics, the norm of each change and `facts`.
+        The delta; `meta` holds editor, config, requests, diagnostics, the norm of each change, base and `facts`.
 
     Raises:
         EditError: A change holds NaN or infinity.
     """
-    delta = WeightDelta(updates)
+    editor, delta = config.editor, WeightDelta(shortened(model, updates, config.max_change))
+    norms = delta.norms()
     if not delta.is_finite():
-        bad = [name for name, norm in delta.norms().items() if not norm < float("inf")]
+        bad = [name for name, norm in norms.items() if not norm < float("inf")]
         raise EditError(
             f"{editor}: the change of {', '.join(bad) or 'a parameter'} is not finite, for {len(requests)} request(s) "
             f"starting with {requests[0].text!r}. The model is unchanged. Lower learning_rate or clamp, or fit the "
             "second moments on more texts."
         )
-    norms = delta.norms()
-    changing = [
-        request for request in requests if request.target_new.label.strip() != request.target_true.label.strip()
-    ]
+    changing = [r for r in requests if r.target_new.label.strip() != r.target_true.label.strip()]
     if changing and not any(norms.values()):
         logger.warning(
             "%s: the edit of %r (%d request(s)) changes nothing: the model gives %r already, as far as the settings "
             "ask. Leave out what it knows, or change the settings (lower stop_below where there is one).",
-            editor,
-            changing[0].text,
-            len(requests),
-            changing[0].target_new.label,
+            *(editor, changing[0].text, len(requests), changing[0].target_new.label),
         )
     meta = {
         "editor": editor,
@@ -145,6 +153,7 @@ def make_delta(
         "requests": [request_facts(request) for request in requests],
         "diagnostics": [dict(entry) for entry in diagnostics],
         "norms": norms,
+        "base": base or base_facts(model, delta),
         **facts,
     }
-    return WeightDelta(updates, meta)
+    return WeightDelta(delta.updates, meta)

@@ -16,7 +16,7 @@ from seesaw_cf.base.arguments import check_public
 from seesaw_cf.base.errors import EditError
 from seesaw_cf.base.types import EditRequest, JsonObject
 from seesaw_cf.editors.groups import EditsGroups
-from seesaw_cf.editors.locate.checks import check_requests, make_delta, shortened
+from seesaw_cf.editors.locate.checks import check_requests, make_delta
 from seesaw_cf.editors.locate.config import LocateThenEditConfig
 from seesaw_cf.editors.locate.fitted import Fitted, fit, parts_for, require
 from seesaw_cf.editors.locate.optimise import optimise
@@ -84,12 +84,10 @@ class LocateThenEdit(EditsGroups):
         edits = [[prepare(model, tokenizer, r, fitted.templates, config.kl_prompt) for r in group] for group in groups]
         with frozen(model):
             changes = self.changes(parts, fitted, edits)
-        updates = [(shortened(model, update, config.max_change), facts) for update, facts in changes]
-        every = WeightDelta({weight: change for update, _ in updates for weight, change in update.items()})
-        facts = {**fitted.facts(), **self.facts(), "base": base_facts(model, every)}
+        base, facts = base_facts(model, WeightDelta(changes[0][0])), {**fitted.facts(), **self.facts()}
         return [
-            make_delta(name, config, group, update, diagnostics, **facts)
-            for group, (update, diagnostics) in zip(groups, updates, strict=True)
+            make_delta(model, config, group, update, diagnostics, base, **facts)
+            for group, (update, diagnostics) in zip(groups, changes, strict=True)
         ]
 
     def _check_sizes(self, fitted: Fitted, parts: ModelParts) -> None:

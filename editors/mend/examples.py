@@ -78,9 +78,6 @@ def _cut(sentence: str) -> list[Cloze]:
     Return [] where no such word is.
     """
     words = sentence.rstrip(".!?").split()
-    cuts = [
-        Cloze(" ".join(words[:at]), " ".join(words[at:]))
-        for at in range(max(3, len(words) - 3), len(words))
-        if words[at - 1].islower() and len(words[at - 1]) <= 3
-    ]
-    return cuts[:1]
+    places = range(max(3, len(words) - 3), len(words))
+    cuts = [at for at in places if words[at - 1].islower() and len(words[at - 1]) <= 3]
+    return [Cloze(" ".join(words[:at]), " ".join(words[at:])) for at in cuts[:1]]

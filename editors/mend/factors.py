@@ -88,10 +88,15 @@ def target_nll(model: PreTrainedModel, batch: Batch, *, each_row: bool = False) 
     mask = batch.labels[:, 1:] != -100
     log_p = log_p_at(model, batch, nn.functional.pad(mask, (0, 1)))
     losses = -log_p.gather(1, batch.labels[:, 1:][mask].to(log_p.device)[:, None])[:, 0]
+    return _mean(losses, mask, each_row)
+
+
+def _mean(values: Tensor, places: Tensor, each_row: bool) -> Tensor:
+    """Return the mean of values at some places (B, T), or the sum over rows of the mean over their values."""
     if not each_row:
-        return losses.mean()
-    tokens = mask.sum(1)
-    return (losses / tokens.repeat_interleave(tokens).to(losses.device)).sum()
+        return values.mean()
+    sizes = places.sum(1)
+    return (values / sizes.repeat_interleave(sizes).to(values.device)).sum()
 
 
 def capture(
@@ -180,11 +185,7 @@ def divergence(
     with added(model, changes):
         after = log_p_at(model, unrelated, places)
     by_token = (before.exp() * (before - after)).sum(-1)
-    if not each_row:
-        return by_token.mean()
-    tokens = places.sum(1)
-    shares = 1 / (len(tokens) * tokens.repeat_interleave(tokens))
-    return (by_token * shares.to(by_token.device)).sum()
+    return _mean(by_token, places, each_row) / (len(places) if each_row else 1)
 
 
 def _projection(model: nn.Module, name: str) -> nn.Module:

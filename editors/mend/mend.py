@@ -13,9 +13,10 @@ from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from seesaw_cf.base.arguments import check_public
+from seesaw_cf.base.checks import whole
 from seesaw_cf.base.errors import EditError
 from seesaw_cf.base.types import Cloze, EditRequest
-from seesaw_cf.editors.locate.checks import check_requests, make_delta, shortened
+from seesaw_cf.editors.locate.checks import check_requests, make_delta
 from seesaw_cf.editors.locate.config import check_settings
 from seesaw_cf.editors.locate.fitted import parts_for
 from seesaw_cf.editors.locate.presets import MAX_CHANGE, is_known
@@ -26,7 +27,7 @@ from seesaw_cf.editors.mend.published import load_published
 from seesaw_cf.editors.mend.training import MENDTraining, train
 from seesaw_cf.models.architectures import Architecture, model_parts
 from seesaw_cf.models.hooks import frozen
-from seesaw_cf.models.weights import LowRank, WeightDelta, base_facts
+from seesaw_cf.models.weights import LowRank, WeightDelta
 
 _OUT_FIRST = ("gpt2",)  # model types with published files where the second matrix of a block comes first
 
@@ -57,6 +58,7 @@ class MENDConfig:
         architecture: Row for a model type absent from the table.
     """
 
+    editor: ClassVar[str] = "mend"
     layers: tuple[int, ...]
     weights: str | None = None
     matrices: tuple[str, ...] = ()
@@ -81,11 +83,8 @@ class MENDConfig:
     def __post_init__(self) -> None:
         """Check names and numbers."""
         check_settings(self)
-        if self.chunk_size < 1 or self.rank < 1 or self.hidden < 0:
-            raise EditError(
-                f"MENDConfig: chunk_size is {self.chunk_size}, rank {self.rank}, hidden {self.hidden}; expected at "
-                "least 1, 1 and 0."
-            )
+        for name, least in (("chunk_size", 1), ("hidden", 0)):
+            whole(f"MENDConfig: {name}", getattr(self, name), least, error=EditError)
 
     @classmethod
     def for_model(cls, model: PreTrainedModel) -> Self:
@@ -205,11 +204,9 @@ class MEND:
                 )
                 for name in (matrix.name for matrix in network.shape.matrices)
             }
-            updates = shortened(model, updates, self.config.max_change)
-            base = base_facts(model, WeightDelta(updates))
         edited = len(requests) if self.config.chunks == "all" else len(chunks[-1])
         diagnostics = [{"used": index >= len(requests) - edited} for index in range(len(requests))]
-        return make_delta("mend", self.config, requests, updates, diagnostics, base=base, n_chunks=len(chunks))
+        return make_delta(model, self.config, requests, updates, diagnostics, n_chunks=len(chunks))
 
     def _chunk(
         self, network: MENDNetwork, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, clozes: Sequence[Cloze]

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import cast
 
 import torch
 from torch import Tensor, nn
@@ -73,18 +74,6 @@ class _Layer(nn.Module):
         return x + gated
 
 
-class _IdentityMLP(nn.Module):
-    def __init__(self, size: int, shape: NetworkShape, modes: int, generator: torch.Generator) -> None:
-        super().__init__()
-        layers = [_Layer(size, shape.rank, modes, generator) for _ in range(shape.hidden + 1)]
-        self.layers = nn.ModuleList(layers)
-
-    def forward(self, x: Tensor, mode: int) -> Tensor:
-        for layer in self.layers:
-            x = layer(x, mode)
-        return x
-
-
 class GradientTransform(nn.Module):
     """Normalise (input, gradient) of each token by running statistics; send both through one MLP.
 
@@ -94,12 +83,6 @@ class GradientTransform(nn.Module):
         k: Number of tokens seen, (1,).
     """
 
-    u_mean: Tensor
-    v_mean: Tensor
-    u_std: Tensor
-    v_std: Tensor
-    u_s: Tensor
-    v_s: Tensor
     k: Tensor
 
     def __init__(self, matrix: Matrix, shape: NetworkShape, modes: int, generator: torch.Generator) -> None:
@@ -108,14 +91,18 @@ class GradientTransform(nn.Module):
             for what in ("mean", "std", "s"):
                 self.register_buffer(f"{letter}_{what}", torch.zeros(size))
         self.register_buffer("k", torch.zeros(1))
-        self.mlp = _IdentityMLP(matrix.inputs + matrix.outputs, shape, modes, generator)
+        size = matrix.inputs + matrix.outputs
+        layers = [_Layer(size, shape.rank, modes, generator) for _ in range(shape.hidden + 1)]
+        self.mlp = nn.ModuleDict({"layers": nn.ModuleList(layers)})  # named as in published files
 
     def forward(self, u: Tensor, v: Tensor, mode: int) -> tuple[Tensor, Tensor]:
         """Transform N tokens: (N, in) and (N, out) of the same kind as given."""
-        normal_u = (u - self.u_mean) / (self.u_std + 1e-7)
-        normal_v = (v - self.v_mean) / (self.v_std + 1e-7)
-        output = self.mlp(torch.cat((normal_u, normal_v), -1), mode)
-        new_u, new_v = output.split([u.shape[-1], v.shape[-1]], -1)
+        pairs = (("u", u), ("v", v))
+        normal = [(x - self.get_buffer(f"{s}_mean")) / (self.get_buffer(f"{s}_std") + 1e-7) for s, x in pairs]
+        rows = torch.cat(normal, -1)
+        for layer in self.mlp["layers"]:  # type: ignore[attr-defined]
+            rows = layer(rows, mode)
+        new_u, new_v = rows.split([u.shape[-1], v.shape[-1]], -1)
         return new_u, new_v
 
     @torch.no_grad()
@@ -125,14 +112,14 @@ class GradientTransform(nn.Module):
         if n == 0:
             return
         self.k += n
+        before, every = in_float64(old), in_float64(self.k)
         for letter, rows in (("u", in_float64(u)), ("v", in_float64(v))):
-            mean, squares = getattr(self, f"{letter}_mean"), getattr(self, f"{letter}_s")
-            before, every = in_float64(old), in_float64(self.k)
+            mean, squares, std = (self.get_buffer(f"{letter}_{what}") for what in ("mean", "s", "std"))
             shift = rows.mean(0) - in_float64(mean)
             more = (rows - rows.mean(0)).square().sum(0) + shift.square() * before * n / every
             squares.copy_(in_float64(squares) + more)
             mean.copy_(in_float64(mean) + shift * n / every)
-            getattr(self, f"{letter}_std").copy_((squares / (self.k - 1).clamp(min=1)).sqrt())
+            std.copy_((squares / (self.k - 1).clamp(min=1)).sqrt())
 
     @torch.no_grad()
     def forget(self) -> None:
@@ -188,7 +175,7 @@ class MENDNetwork(nn.Module):
         changes = {}
         for matrix, step in zip(self.shape.matrices, self.edit_lrs, strict=True):
             u, v, mask = _tokens(*factors[matrix.name], step.device)
-            transform = self._transform(matrix)
+            transform = cast(GradientTransform, self.mend[matrix.shape_key])
             if observe:
                 transform.observe(u[mask], v[mask])
             if float(transform.k) < 2:
@@ -200,23 +187,18 @@ class MENDNetwork(nn.Module):
             changes[matrix.name] = (_spread(new_u, mask), _spread(step * new_v, mask))
         return changes
 
-    def _transform(self, matrix: Matrix) -> GradientTransform:
-        transform = self.mend[matrix.shape_key]
-        assert isinstance(transform, GradientTransform)
-        return transform
-
     def check(self, model: nn.Module, where: str) -> None:
         """Refuse a model with matrices other than those this network was made for.
 
         Raises:
             EditError: A matrix is missing or has another shape; each is listed.
         """
-        parameters = dict(model.named_parameters())
-        wrong = []
-        for matrix in self.shape.matrices:
-            got = tuple(parameters[matrix.name].shape) if matrix.name in parameters else None
-            if got is None or sorted(got) != sorted((matrix.inputs, matrix.outputs)):
-                wrong.append(f"{matrix.name}: {matrix.shape_key} expected, {got or 'no such parameter'} found")
+        shapes = {name: tuple(parameter.shape) for name, parameter in model.named_parameters()}
+        wrong = [
+            f"{m.name}: {m.shape_key} expected, {shapes.get(m.name) or 'no such parameter'} found"
+            for m in self.shape.matrices
+            if sorted(shapes.get(m.name, ())) != sorted((m.inputs, m.outputs))
+        ]
         if wrong:
             raise EditError(
                 f"{where}: this MEND network was trained for another model. {'; '.join(wrong)}. "
@@ -240,11 +222,8 @@ def _spread(rows: Tensor, mask: Tensor) -> Tensor:
 
 def matrices_of(names: Sequence[str], model: nn.Module) -> tuple[Matrix, ...]:
     """Return the named weights of a model as matrices."""
-    matrices = []
-    for name in names:
-        rows, columns = model.get_parameter(name).shape
-        matrices.append(Matrix(name, rows, columns) if inputs_first(model, name) else Matrix(name, columns, rows))
-    return tuple(matrices)
+    shapes = {name: model.get_parameter(name).shape for name in names}
+    return tuple(Matrix(name, *(shape if inputs_first(model, name) else shape[::-1])) for name, shape in shapes.items())
 
 
 def inputs_first(model: nn.Module, name: str) -> bool:

@@ -44,8 +44,7 @@ def load_published(file: Path, names: Sequence[str], model: PreTrainedModel) -> 
         RecordError: It is no such file, or was trained for other weights.
     """
     state = _state(file)
-    names_of = {key: _LAYER.fullmatch(key) for key, value in state.items() if value.dim() == 2}
-    layers = {key: match[1] for key, match in names_of.items() if match}
+    layers = {key: match[1] for key in state if state[key].dim() == 2 and (match := _LAYER.fullmatch(key))}
     if not layers or "edit_lrs" not in state:
         raise RecordError(
             f"{file}: no MEND network in it, expected the tensors edit_lrs and mend.{_SHAPES}.mlp.layers.0.u. Give "
@@ -79,9 +78,9 @@ def _state(file: Path) -> dict[str, Tensor]:
             f"({str(error)[:120]}). Download it again from its authors."
         ) from error
     held = archive.get("model", archive) if isinstance(archive, Mapping) else {}
-    tensors = held.items() if isinstance(held, Mapping) else ()
+    tensors = {re.sub(r"^gtn\.", "mend.", str(name)): held[name] for name in held} if isinstance(held, Mapping) else {}
     return {
-        str(name): value.float()
-        for name, value in tensors
-        if isinstance(value, Tensor) and (str(name).startswith("mend.") or name == "edit_lrs")
+        name: value.float()
+        for name, value in tensors.items()
+        if isinstance(value, Tensor) and (name.startswith("mend.") or name == "edit_lrs")
     }

@@ -131,32 +131,30 @@ def train(
     return load_network(file).to(model.device)
 
 
+@dataclass
 class _Trainer:
     """One training; what changes is in `network`, `optimiser`, `step`, `best`, `best_step` and `best_state`."""
 
-    def __init__(
-        self,
-        network: MENDNetwork,
-        model: PreTrainedModel,
-        tokenizer: PreTrainedTokenizerBase,
-        examples: Sequence[TrainingEdit],
-        settings: MENDTraining,
-        seed: int,
-        checkpoint: Path,
-    ) -> None:
-        self.network, self.model, self.tokenizer = network, model, tokenizer
-        self.settings, self.seed, self.checkpoint = settings, seed, checkpoint
-        shuffled = [examples[number] for number in np.random.default_rng(seed).permutation(len(examples))]
-        held = min(settings.held_out, len(examples) // 5)
+    network: MENDNetwork
+    model: PreTrainedModel
+    tokenizer: PreTrainedTokenizerBase
+    examples: Sequence[TrainingEdit]
+    settings: MENDTraining
+    seed: int
+    checkpoint: Path
+    step: int = 0
+    best: float = math.inf
+    best_step: int = 0
+
+    def __post_init__(self) -> None:
+        n = len(self.examples)
+        shuffled = [self.examples[number] for number in np.random.default_rng(self.seed).permutation(n)]
+        held = min(self.settings.held_out, n // 5)
         self.validation, self.examples = shuffled[:held], shuffled[held:]
-        others = [parameter for name, parameter in network.named_parameters() if name != "edit_lrs"]
-        rates = [
-            {"params": others, "lr": settings.learning_rate},
-            {"params": [network.edit_lrs], "lr": settings.step_size_rate},
-        ]
-        self.optimiser = torch.optim.Adam(rates)
-        self.step, self.best, self.best_step = 0, math.inf, 0
-        self.best_state = network.state_dict()
+        others = [parameter for name, parameter in self.network.named_parameters() if name != "edit_lrs"]
+        rates = (others, self.settings.learning_rate), ([self.network.edit_lrs], self.settings.step_size_rate)
+        self.optimiser = torch.optim.Adam([{"params": parameters, "lr": rate} for parameters, rate in rates])
+        self.best_state = self.network.state_dict()
 
     def run(self) -> float:
         """Train to the end and leave the best network in place; return its validation loss."""

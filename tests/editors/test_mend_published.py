@@ -45,10 +45,12 @@ def trained(model: GPT2LMHeadModel) -> MENDNetwork:
     return network
 
 
-def save(file: Path, model: GPT2LMHeadModel, **more: object) -> MENDNetwork:
+def save(file: Path, model: GPT2LMHeadModel, prefix: str = "mend.", **more: object) -> MENDNetwork:
     """What the authors' trainer writes: a state dict with the language model's configuration, and optimisers."""
     network = trained(model)
-    state: dict[str, object] = OrderedDict(network.state_dict())
+    state: dict[str, object] = OrderedDict(
+        (name.replace("mend.", prefix), value) for name, value in network.state_dict().items()
+    )
     state["model_config"] = model.config
     optimiser = torch.optim.Adam(network.parameters()).state_dict()
     stats = {"loss/total_edit_val": 0.1, "step": 5000}
@@ -56,8 +58,9 @@ def save(file: Path, model: GPT2LMHeadModel, **more: object) -> MENDNetwork:
     return network
 
 
-def test_the_network_is_read_bit_for_bit(model: GPT2LMHeadModel, tmp_path: Path) -> None:
-    network = save(tmp_path / "mend.pt", model)
+@pytest.mark.parametrize("prefix", ["mend.", "gtn."])
+def test_the_network_is_read_bit_for_bit(prefix: str, model: GPT2LMHeadModel, tmp_path: Path) -> None:
+    network = save(tmp_path / "mend.pt", model, prefix)
     editor = MEND(MENDConfig(layers=(0, 1), weights=str(tmp_path / "mend.pt"))).fit(model, tiny_tokenizer())
     assert editor.network is not None
     read, saved = editor.network.state_dict(), network.state_dict()
