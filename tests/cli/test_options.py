@@ -19,7 +19,6 @@ from seesaw_cf.cli.paths import name_or_source, output_file, output_folder, own_
 from seesaw_cf.records.groups import AXES
 from seesaw_cf.run.jobs import ENGINES, Job
 from seesaw_cf.run.units import PROTOCOLS
-from seesaw_cf.sharing.every_eval import RELATIONSHIPS
 from seesaw_cf.texts.job import LemeJob
 
 # What is read here may be written there; a name is a text.
@@ -76,7 +75,6 @@ def test_config_and_dose_never_mean_a_file(actions: dict[str, dict[str, argparse
 def test_choices_are_those_of_the_library() -> None:
     assert tuple(AXES) == types.AXES
     assert set(PROTOCOLS) == {"single", "batch"}
-    assert set(RELATIONSHIPS) == {"first_party", "third_party", "collaborative", "other"}
     assert set(ENGINES) == {"local", "ray"}
 
 

@@ -38,8 +38,6 @@ INTERNAL = {
     "effects.flaws.hits",
     "effects.flaws.mean_rating",
     "models.corpus.CorpusSpec",
-    "sharing.every_eval.contrasts_of",
-    "sharing.every_eval.numbers_of",
     "texts.graph.settings.read_refusals",
     "texts.graph.settings.refusals_for",
 }

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import gzip
 import json
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
@@ -144,27 +143,6 @@ def _inspect_eval(folder: Path, rows: Sequence[Item], made: Made) -> Path:
     return folder / "log.eval"
 
 
-def _every_eval(folder: Path, rows: Sequence[Item], made: Made) -> Path:
-    folder.mkdir(parents=True)
-    lines = [
-        {
-            "evaluation_id": f"{made.task}/{made.model}/1",
-            "model_id": f"models/{made.model}",
-            "evaluation_name": made.task,
-            "evaluation_result_id": "acc",
-            "sample_id": str(item.number),
-            "input": {"raw": made.prompt(item), "reference": [str(item.target)], "choices": list(CHOICES)},
-            "output": {"raw": [CHOICES[item.best]]},
-            "evaluation": {"score": item.right, "is_correct": bool(item.right)},
-            "metadata": {"doc_hash": f"hash of {item.number}"},
-        }
-        for item in rows
-    ]
-    with gzip.open(folder / "1_samples.jsonl.gz", "wt") as stream:
-        stream.writelines(json.dumps(line) + "\n" for line in lines)
-    return folder
-
-
 def _lighteval(folder: Path, rows: Sequence[Item], made: Made) -> Path:
     folder.mkdir(parents=True)
     table = [
@@ -211,7 +189,6 @@ FORMATS: Mapping[str, Callable[[Path, Sequence[Item], Made], Path]] = {
     "lm_eval": _lm_eval,
     "inspect_json": _inspect_json,
     "inspect_eval": _inspect_eval,
-    "every_eval": _every_eval,
     "lighteval": _lighteval,
     "csv": _csv,
     "parquet": _parquet,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import zipfile
 from collections.abc import Callable, Mapping
@@ -126,7 +125,6 @@ BAD: Mapping[str, tuple[Callable[[Path], Path], str]] = {
         _text("x.json", '{"version": 2, "status": "error", "eval": {"task": "t"}}'),
         "ended with status error",
     ),
-    "no sample": (_text("x_samples.jsonl", '{"evaluation_id": "x"}\n'), "a sample of Every Eval Ever"),
     "no Parquet": (_text("x.parquet", "nope"), "no Parquet file that can be read"),
 }
 
@@ -183,18 +181,9 @@ def test_logs_without_a_common_item_or_field_are_explained(tmp_path: Path) -> No
         CompareSettings(allow=("shot",))
 
 
-@pytest.mark.parametrize("form", ["lm_eval", "inspect_eval", "every_eval"])
+@pytest.mark.parametrize("form", ["lm_eval", "inspect_eval"])
 def test_a_folder_with_logs_of_two_models_is_refused(form: str, tmp_path: Path) -> None:
     for name in ("small", "other"):
         write_log(tmp_path / "logs" / name, items(), Made(model=name), form)
     with pytest.raises(SeesawError, match=r"logs of 2 models \(.*other.*small.*\), expected one"):
         read_log(tmp_path / "logs")
-
-
-def test_a_sample_with_an_error_is_not_scored(tmp_path: Path) -> None:
-    file = write_log(tmp_path / "log", items(10), Made(), "every_eval") / "1_samples.jsonl.gz"
-    lines = [json.loads(line) for line in gzip.decompress(file.read_bytes()).splitlines()]
-    lines[3] |= {"error": "timeout", "evaluation": {"score": 0.0}}
-    with gzip.open(file, "wt") as stream:
-        stream.writelines(json.dumps(line) + "\n" for line in lines)
-    assert read_log(file).items["metric:acc"].isna().tolist() == [number == 3 for number in range(10)]

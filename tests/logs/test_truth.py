@@ -1,4 +1,4 @@
-"""Real logs of three harnesses (../shared/reference/harness_logs) with true answers by numpy and scipy."""
+"""Real logs of two harnesses (../shared/reference/harness_logs) with true answers by numpy and scipy."""
 
 from __future__ import annotations
 
@@ -23,7 +23,6 @@ PAIRS = {
     "q4row": ("lm_eval/base", "lm_eval/q4row"),
     "null": ("lm_eval/base", "lm_eval/null"),
     "inspect": ("inspect/base.eval", "inspect/q4row.json"),
-    "every": ("every_eval_ever/base", "every_eval_ever/q4row"),
 }
 
 pytestmark = pytest.mark.skipif(not LOGS.is_dir(), reason="the reference logs are not here")
@@ -57,10 +56,9 @@ def _found(name: str, row: dict[str, Any]) -> pd.Series:
 
 
 @pytest.mark.slow
-def test_three_harnesses_on_one_page_say_what_each_says_alone(tmp_path: Path) -> None:
+def test_two_harnesses_on_one_page_say_what_each_says_alone(tmp_path: Path) -> None:
     for model in ("base", "q4row"):
-        for harness in ("lm_eval", "every_eval_ever"):
-            shutil.copytree(LOGS / harness / model, tmp_path / model / harness)
+        shutil.copytree(LOGS / "lm_eval" / model, tmp_path / model / "lm_eval")
         shutil.copy(LOGS / "inspect" / f"{model}.eval", tmp_path / model)
     together = compare_logs(tmp_path / "base", tmp_path / "q4row", CompareSettings(groups=GROUPS, permutations=99))
     rows = together.differences[together.differences["group"] == ""]
@@ -73,11 +71,6 @@ def test_three_harnesses_on_one_page_say_what_each_says_alone(tmp_path: Path) ->
             own = alone[(alone["task"] == task) & (alone["group"] == "")].set_index("metric")[numbers]
             same = rows[rows["task"] == f"{task} ({harness})"].set_index("metric")[numbers]
             pd.testing.assert_frame_equal(same.loc[own.index], own)
-    winobias = rows[rows["task"].str.startswith("winobias_local") & (rows["metric"] == "acc")]
-    assert list(winobias["task"]) == ["winobias_local (Every Eval Ever)", "winobias_local (lm_eval)"]
-    assert winobias["stderr"].nunique() == 1, "clusters come from the log that knows them"
-    sentences = " ".join(together.conclusion.split())
-    assert "in bbq_letters/strict (Every Eval Ever) and bbq_letters/strict (lm_eval)" in sentences
 
 
 @pytest.mark.slow
@@ -140,13 +133,6 @@ def test_a_mean_over_what_the_change_left_is_not_given() -> None:
     assert (row["n"], row["verdict"]) == (3, "not testable")
     assert math.isnan(row["value"])
     assert row["note"] == "0 before, 77 after, have no score"
-
-
-def test_converted_logs_say_the_same_without_clusters() -> None:
-    rows = [_compared(name).differences.query("task == 'winobias_local' and metric == 'acc' and field == ''").iloc[0]
-            for name in ("q4row", "every")]  # fmt: skip
-    assert [row["value"] for row in rows] == pytest.approx([-0.2, -0.2])
-    assert [row["clusters"] for row in rows] == [80, 160]
 
 
 def test_zstandard_and_json_hold_the_same_samples() -> None:
