@@ -14,7 +14,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Add the options of `seesaw-cf compare`."""
     from seesaw_cf.base.checks import MOST_DRAWS
 
-    log = "log of lm_eval, inspect_ai or lighteval, a folder of one model's logs, or a table"
+    log = "log of lm_eval or inspect_ai, a folder of one model's logs, or a table"
     parser.add_argument("base", metavar="BASE", type=source, help=f"the model before: {log}")
     parser.add_argument("changed", metavar="CHANGED", type=source, nargs="+", help="the same of changed models")
     add = parser.add_argument

@@ -16,7 +16,7 @@ from seesaw_cf.base.errors import RecordError, StorageError
 from seesaw_cf.logs.inspect_log import read_inspect
 from seesaw_cf.logs.lm_eval import SAMPLES, read_lm_eval
 from seesaw_cf.logs.log import EvalLog, Reader, sample_errors
-from seesaw_cf.logs.tables_log import is_lighteval, read_lighteval, read_plain
+from seesaw_cf.logs.tables_log import read_plain
 
 _SNIFFED = 4096  # bytes of a file that tell its format
 
@@ -37,11 +37,7 @@ _HARNESSES: Mapping[str, Format] = {
     "lm_eval": (_is_lm_eval, read_lm_eval),
     "inspect": (_is_inspect, read_inspect),
 }
-# Tables may lie beside a log. The first that holds.
-_TABLES: Sequence[Format] = (
-    (is_lighteval, read_lighteval),
-    (lambda file: file.suffix in (".csv", ".parquet"), read_plain),
-)
+_TABLES = (".csv", ".parquet")  # which may lie beside a log
 
 
 def read_log(path: str | Path, reader: Reader | None = None) -> EvalLog:
@@ -49,8 +45,7 @@ def read_log(path: str | Path, reader: Reader | None = None) -> EvalLog:
 
     Args:
         path: A file, or a folder of one model's logs: of lm_eval (`--log_samples`), inspect_ai (`.eval`, `.json`),
-            lighteval (details in Parquet), or a CSV or Parquet table. Logs of several harnesses make one, with the
-            harness behind the names of tasks.
+            or a CSV or Parquet table. Logs of several harnesses make one, with the harness behind the names of tasks.
         reader: What is kept and allowed; None = the defaults.
 
     Raises:
@@ -70,12 +65,11 @@ def read_log(path: str | Path, reader: Reader | None = None) -> EvalLog:
         }
         if parts:
             return _together(parts) if len(parts) > 1 else next(iter(parts.values()))
-        for holds, read in _TABLES:
-            if own := list(filter(holds, files)):
-                return read(place, own, reader or Reader())
+        if tables := [file for file in files if file.suffix in _TABLES]:
+            return read_plain(place, tables, reader or Reader())
     raise RecordError(
         f"{place}: no log among {len(files)} files, expected samples of lm_eval (--log_samples), a log of inspect_ai, "
-        "details of lighteval, or a CSV or Parquet table."
+        "or a CSV or Parquet table."
     )
 
 

@@ -1,92 +1,22 @@
-"""Logs that are tables: lighteval's details in Parquet, and any CSV or Parquet with named columns."""
+"""Logs that are tables: any CSV or Parquet with named columns."""
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from seesaw_cf.base.errors import RecordError, StorageError
-from seesaw_cf.logs.log import (
-    EvalLog,
-    ItemRow,
-    LogSettings,
-    Reader,
-    answer_text,
-    best,
-    clean,
-    hash_of,
-    log_probability_metrics,
-    number_of,
-    sample_errors,
-)
+from seesaw_cf.logs.log import EvalLog, ItemRow, Reader, answer_text, clean, hash_of, number_of
 
 ITEMS = ("item", "sample_id", "doc_id", "id")
 """Columns of a plain table that name an item, the first that is there."""
 _PROMPTS = ("prompt", "input", "question", "text", "sentence")
 _OTHERS = (*ITEMS, *_PROMPTS, "task", "epoch", "answer", "target", "content_hash", "invalid")
-
-
-def is_lighteval(file: Path) -> bool:
-    """Return whether a file is Parquet with lighteval's details; names had underscores up to 0.12."""
-    names = _parquet(file).schema_arrow.names if file.suffix == ".parquet" else ()
-    return {"doc", "metric"} <= {name.strip("_") for name in names}
-
-
-def read_lighteval(place: Path, files: Sequence[Path], reader: Reader) -> EvalLog:
-    """Return the samples of one model.
-
-    Args:
-        place: What the user named.
-        files: Parquet files of details, one per task.
-        reader: See `Reader`.
-
-    Raises:
-        RecordError: A row is no sample.
-        StorageError: A file cannot be read.
-    """
-    settings: LogSettings = {}
-    rows = (row for file in files for row in _details(file, settings, reader))
-    return reader.log(place.stem, rows, settings)
-
-
-def _details(file: Path, settings: LogSettings, reader: Reader) -> Iterator[ItemRow]:
-    number = 0
-    for batch in _parquet(file).iter_batches(batch_size=1000):
-        for row in batch.to_pylist():
-            with sample_errors(f"{file}, row {number}", "a sample of lighteval with doc.query and metric."):
-                parts = {str(name).strip("_"): _object(value) for name, value in row.items()}
-                sample = _detail(number, parts, settings, reader)
-            yield sample
-            number += 1
-
-
-def _detail(number: int, parts: Mapping[str, Any], settings: LogSettings, reader: Reader) -> ItemRow:
-    doc, metric, response = parts["doc"], parts["metric"], parts.get("model_response") or {}
-    task, gold = clean(doc.get("task_name") or "task"), doc.get("gold_index")
-    settings[task, "shots"] = clean(doc.get("num_asked_few_shots", ""))
-    gold = gold[0] if isinstance(gold, list) and gold else gold
-    choices, logprobs = doc.get("choices") or (), [float(value) for value in response.get("logprobs") or ()]
-    metrics = {str(name): number_of(value) for name, value in metric.items() if not isinstance(value, list | dict)}
-    answer = next(iter(response.get("text") or ()), "")
-    if len(logprobs) == len(choices) > 1 and isinstance(gold, int):
-        metrics |= log_probability_metrics(logprobs, gold)
-        answer = choices[best(logprobs)]
-    content = hash_of(doc["query"], choices, gold)
-    name = doc.get("id") or number
-    return ItemRow(
-        task, clean(name), content, metrics, content, answer_text(answer), reader.kept(doc.get("specific") or {})
-    )
-
-
-def _object(value: Any) -> Any:
-    return json.loads(value) if isinstance(value, str) and value[:1] in "{[" else value
 
 
 def _parquet(file: Path) -> pq.ParquetFile:

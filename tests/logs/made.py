@@ -143,28 +143,6 @@ def _inspect_eval(folder: Path, rows: Sequence[Item], made: Made) -> Path:
     return folder / "log.eval"
 
 
-def _lighteval(folder: Path, rows: Sequence[Item], made: Made) -> Path:
-    folder.mkdir(parents=True)
-    table = [
-        {
-            "doc": {
-                "id": str(item.number),
-                "task_name": made.task,
-                "query": made.prompt(item),
-                "choices": list(CHOICES),
-                "gold_index": item.target,
-                "num_asked_few_shots": made.shots,
-                "specific": {"passage": item.passage, "gender": item.gender},
-            },
-            "metric": {"acc": item.right},
-            "model_response": {"text": [], "logprobs": list(item.logprobs)},
-        }
-        for item in rows
-    ]
-    pq.write_table(pa.Table.from_pylist(table), folder / f"{made.model}.parquet")
-    return folder / f"{made.model}.parquet"
-
-
 def _plain(item: Item, made: Made) -> Mapping[str, object]:
     names = {"task": made.task, "item": f"i{item.number}", "prompt": made.prompt(item), "acc": item.right}
     return names | {"passage": item.passage, "gender": item.gender}
@@ -189,7 +167,6 @@ FORMATS: Mapping[str, Callable[[Path, Sequence[Item], Made], Path]] = {
     "lm_eval": _lm_eval,
     "inspect_json": _inspect_json,
     "inspect_eval": _inspect_eval,
-    "lighteval": _lighteval,
     "csv": _csv,
     "parquet": _parquet,
 }

@@ -63,9 +63,8 @@ def test_a_mapping_gives_clusters_that_the_log_lacks(tmp_path: Path) -> None:
     assert _row(_compared(tmp_path, settings=settings), metric="acc")["clusters"] == 30
 
 
-@pytest.mark.parametrize("form", ["lm_eval", "lighteval"])
-def test_margins_are_of_the_right_answer_against_the_best_other_one(form: str, tmp_path: Path) -> None:
-    row = _row(_compared(tmp_path, form), metric="margin")
+def test_margins_are_of_the_right_answer_against_the_best_other_one(tmp_path: Path) -> None:
+    row = _row(_compared(tmp_path), metric="margin")
     assert row["value"] == pytest.approx(
         np.mean([_margin(item) for item in items(**CHANGE)]) - np.mean([_margin(item) for item in items()])
     )
