@@ -69,9 +69,9 @@ FIRST_TESTS := 'tests/docs/test_snippets.py::test_every_command_and_snippet_runs
 first: $(VENV)/dev
 	$(SLOW_PYTEST) $(FIRST_TESTS)
 
-# lm_eval and inspect_ai want other versions of some packages: they come on top of .venv, in an environment of their own;
+# lm_eval wants other versions of some packages: it comes on top of .venv, in an environment of its own;
 # with them the client and a server of S3.
-HARNESSES := $(shell grep -E '^(lm_eval|inspect-ai)==' constraints.txt)
+HARNESSES := $(shell grep -E '^lm_eval==' constraints.txt)
 harness: $(VENV)/dev
 	$(BIN)/python -m venv $(VENV)-harness
 	cd $(VENV)-harness/lib/python3*/site-packages && ls -d $(CURDIR)/$(VENV)/lib/python3*/site-packages > tests.pth

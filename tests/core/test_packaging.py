@@ -124,7 +124,6 @@ def test_torch_is_installed_first_and_at_one_version() -> None:
 # Import name -> name of the distribution, where they differ.
 DISTRIBUTIONS = {
     "sklearn": "scikit-learn",
-    "inspect_ai": "inspect-ai",
     "sentence_transformers": "sentence-transformers",
     "umap": "bertopic",
     "yaml": "pyyaml",
@@ -132,7 +131,7 @@ DISTRIBUTIONS = {
 # These files may only be imported by code that has checked for the extra; `tests/report` runs without it.
 PICTURES = {"level_plots.py", "canvas.py", "plots.py", "more_plots.py", "report_plots.py", "draw.py", "figures.py"}
 PAGES = {"guard.py", "rounds.py", "web.py"}
-HARNESSES = {"ability.py", "lm_eval_model.py", "inspect_tasks.py", "register.py", "__main__.py"}
+HARNESSES = {"ability.py", "lm_eval_model.py", "__main__.py"}
 _OF_EXTRA = dict.fromkeys(PICTURES, "plots") | dict.fromkeys((*PAGES, "server.py"), "annotate")
 _OF_EXTRA |= dict.fromkeys(HARNESSES, "harness")
 
