@@ -11,6 +11,8 @@ __all__ = ["COMMANDS", "OPTIONS", "instead"]
 
 # Command, or command and action -> what to do instead.
 COMMANDS: Mapping[str, str] = {
+    "bias": "ask lm_eval's BBQ, CrowS-Pairs or Winogender of both models, then use `seesaw-cf compare --group FIELD`",
+    "export": "report.json and the tables of a report hold its numbers",
     "moments list": "`seesaw-cf moments` says where those of its texts are",
     "moments make": "use `seesaw-cf moments`",
     "moments pull": "`--moments ORG/NAME` downloads them",

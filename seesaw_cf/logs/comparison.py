@@ -47,7 +47,6 @@ class LogComparison:
         settings: What was declared.
         sources: Where the logs were read, the base first.
         notes: Sentences about the logs.
-        more_tables: Further tables of the report.
     """
 
     base: str
@@ -58,12 +57,11 @@ class LogComparison:
     settings: CompareSettings
     sources: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
-    more_tables: tuple[Table, ...] = ()
 
     @cached_property
     def findings(self) -> Findings:
         """The page: first screen, charts, tables, method."""
-        tables = [*comparison_tables(self.differences, self.answers, self.counts), *self.more_tables]
+        tables = comparison_tables(self.differences, self.answers, self.counts)
         groups = change_panels(self.differences, by_group=True)
         names = list(dict.fromkeys(self.differences["changed"]))
         frames = (self.differences, self.answers)
