@@ -13,18 +13,11 @@ export OMP_NUM_THREADS = 1
 # Many tests start processes: compile the package and the tests once, whatever the shell says.
 export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: demo study paper docs test lint types tests cpus first slow harness exhaustive oldest newest clean
+.PHONY: demo paper docs test lint types tests cpus first slow harness exhaustive oldest newest clean
 
 demo: $(VENV)/core
 	$(BIN)/seesaw-cf run --model seesaw-tiny --editor memit --control random --control-seeds 1 --limit 80 --holders 100 \
 		--config cross_subject --config cross_property --out runs/demo --report report
-
-# Two of the seven editors of docs/study_pilot.md, on the sample, with their controls: half an hour, one core.
-study: $(VENV)/study
-	$(BIN)/seesaw-cf fetch smollm2-135m-q4
-	mkdir -p runs/study
-	cd runs/study && { test -e foldoc.txt || ../../benchmarks/study/texts.sh; }
-	cd runs/study && ../../$(BIN)/seesaw-cf study ../../benchmarks/pilot/part.yaml
 
 # The declared study as a PDF; its page is made from its tables first.
 paper: $(VENV)/paper
@@ -107,10 +100,6 @@ $(VENV)/torch: $(BIN)/python constraints.txt
 
 $(VENV)/core: $(VENV)/torch setup.cfg
 	$(BIN)/pip install --quiet --no-compile --constraint constraints.txt --editable '.[plots]'
-	touch $@
-
-$(VENV)/study: $(VENV)/core
-	$(BIN)/pip install --quiet --no-compile --constraint constraints.txt --editable '.[plots,gguf]'
 	touch $@
 
 $(VENV)/paper: $(VENV)/core

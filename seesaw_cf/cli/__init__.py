@@ -32,7 +32,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "report": ("seesaw_cf.cli.report", "tables and pictures from a finished run, or several compared"),
         "compare": ("seesaw_cf.cli.compare", "logs of lm_eval, inspect and others before and after a change"),
         "ability": ("seesaw_cf.cli.ability", "tasks of lm_eval before and after the edits of a run"),
-        "study": ("seesaw_cf.cli.study", "models x editors x records from one file: planned, run, compared"),
+        "study": ("seesaw_cf.cli.study", "models x editors x records from one file: run, compared"),
         "metrics": ("seesaw_cf.cli.metrics", "the bias and accuracy metrics of a finished run"),
         "dose": ("seesaw_cf.cli.dose", "what happens as more and more facts are edited together"),
     },

@@ -17,9 +17,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("file", metavar="STUDY.yaml", type=source, help="models, editors, controls, records, protocols, margins")
     add("--out", type=own_folder, help="its folder, continued or extended (default: the file's name without .yaml)")
     add("--cell", action="append", metavar="NAME", help="only this cell, MODEL/RECORDS/PROTOCOL/EDITOR; * is anything")
-    what = parser.add_mutually_exclusive_group()
-    what.add_argument("--plan", action="store_true", help="say how large it must be and what it costs; runs nothing")
-    what.add_argument("--report-only", action="store_true", help="report what is finished; runs nothing")
+    add("--report-only", action="store_true", help="report what is finished; runs nothing")
     options_from(parser, Workers)
     paper_option(parser)
     quiet_option(parser)
@@ -27,7 +25,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Plan, or run and report."""
+    """Run and report."""
     from seesaw_cf.base.errors import RunFolderError
     from seesaw_cf.run.workers import rank_and_world
     from seesaw_cf.study.declared import read_study
@@ -35,12 +33,6 @@ def run(args: argparse.Namespace) -> None:
 
     study = read_study(args.file)
     out = args.out or args.file.with_suffix("")
-    if args.plan:
-        from seesaw_cf.study.forecast import forecast
-        from seesaw_cf.study.forecast_page import write_forecast
-
-        say(write_forecast(forecast(study, out, args.cell or ()), out))
-        return
     failed = []
     if not args.report_only:
         workers = Workers(**values_of(Workers, args))

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import pandas as pd
 
@@ -16,10 +15,8 @@ from seesaw_cf.base.types import JsonObject
 from seesaw_cf.editors.control_names import is_control
 from seesaw_cf.effects.audit import RUN_FAMILY, AuditSettings
 from seesaw_cf.report.results import Results, read_results
-from seesaw_cf.study.memory import NOWHERE, Memory, digest_of
 from seesaw_cf.study.people import people_facts, people_of
 
-T = TypeVar("T")
 NAMES = RUN_FAMILY
 """What tells one line of a comparison from another; columns of its tables."""
 
@@ -35,8 +32,6 @@ class Member:
         results: What the run found, without `prompts` and `answers`.
         editors: Editor in the run's tables -> what it is called.
         people: Rows of `seesaw_cf.study.people.people_of`.
-        memory: Where what is computed of this run is kept.
-        digest: Of the run's tables and of what is declared for it; "" where nothing is kept.
     """
 
     folder: Path
@@ -46,20 +41,6 @@ class Member:
     results: Results
     editors: Mapping[str, str]
     people: pd.DataFrame
-    memory: Memory = NOWHERE
-    digest: str = ""
-
-    def recall(self, what: str, compute: Callable[[], T], other: Member | None = None) -> T:
-        """Return what was computed of this run, and of another, in an earlier report; else compute it.
-
-        Args:
-            what: Name of the value, which says how it is computed.
-            compute: How.
-            other: A second run that it depends on.
-        """
-        second = () if other is None or other is self else (other.title,)
-        inputs = (self.digest, *(() if other is None else (other.digest,)))
-        return self.memory.value((self.title, *second, what), (what, *inputs), compute)
 
     @property
     def protocol(self) -> str:
@@ -113,7 +94,6 @@ def read_members(
     folders: Sequence[Path],
     settings: AuditSettings | None = None,
     names: Mapping[Path, tuple[str, str, str]] | None = None,
-    memory: Memory = NOWHERE,
 ) -> list[Member]:
     """Read finished runs.
 
@@ -122,7 +102,6 @@ def read_members(
         settings: What is declared for their verdicts.
         names: Folder -> what the run, its model and its records are called; None: as the manifests name them, with
             what tells them apart.
-        memory: What an earlier report computed of these runs.
 
     Raises:
         RunFolderError: A folder is named twice.
@@ -132,19 +111,12 @@ def read_members(
         raise RunFolderError(f"compare: a run is named twice among {', '.join(map(str, folders))}. Name each once.")
     members = []
     for folder in folders:
-        digest = "" if memory.folder is None else f"{digest_of(folder)} {settings}"
-        title = (names or {}).get(folder, (str(folder),))[0]
-        results, people = memory.value((title, "results"), (digest,), partial(_read, folder, settings))
-        results = replace(results, folder=folder)
-        called = (names or {}).get(folder) or (title, _model(results), _records(results))
-        editors = {name: name for name in results.editors}
-        members.append(Member(folder, *called, results, editors, people, memory, digest))
+        results = read_results(folder, settings=settings)
+        people = people_of(results.prompts)
+        results = replace(results, prompts=None, answers=None)
+        called = (names or {}).get(folder) or (str(folder), _model(results), _records(results))
+        members.append(Member(folder, *called, results, {name: name for name in results.editors}, people))
     return members if names is not None else _make_unique(members)
-
-
-def _read(folder: Path, settings: AuditSettings | None) -> tuple[Results, pd.DataFrame]:
-    results = read_results(folder, settings=settings)
-    return replace(results, prompts=None, answers=None), people_of(results.prompts)
 
 
 def _model(results: Results) -> str:

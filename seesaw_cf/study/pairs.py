@@ -69,9 +69,7 @@ def differences(
     for first, second in pairs:
         kinds = [name for name, a, b in zip(NAMES, first.key, second.key) if a != b]
         names = {"differs": " and ".join(kinds), "first": label_of(first, lines), "second": label_of(second, lines)}
-        what = f"{first.name} and {second.name}"
-        own = first.member.recall(what, partial(_pair, first, second, settings), second.member)
-        rows += [names | row for row in own]
+        rows += [names | row for row in _pair(first, second, settings)]
     return adjust_families(pd.DataFrame(rows), FAMILY, settings.correction) if rows else pd.DataFrame()
 
 

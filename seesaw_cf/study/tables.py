@@ -91,7 +91,7 @@ def compare(
         "efficacy": joined(members, lambda member: member.results.efficacy),
         "success": joined(members, _success),
         "effects_by_group": joined(members, _effects),
-        "citizenship": joined(members, lambda member: member.recall("citizenship", partial(_by_continent, member))),
+        "citizenship": joined(members, _by_continent),
         "accuracy": joined(members, partial(_accuracy, mode=mode)),
         "verdicts": _verdicts(members, settings, family),
         "excess": joined(members, lambda member: _audit_table(member, "excess")),
@@ -102,8 +102,7 @@ def compare(
 
 
 def _accuracy(member: Member, mode: BiasMode) -> pd.DataFrame:
-    published = partial(_published_accuracy, member.results)
-    return member.recall("published accuracy", published) if mode == "paper" else member.results.accuracy
+    return _published_accuracy(member.results) if mode == "paper" else member.results.accuracy
 
 
 def _published_accuracy(results: Results) -> pd.DataFrame:
@@ -161,7 +160,7 @@ def _effects(member: Member) -> pd.DataFrame:
     effects = member.results.effects
     if effects.empty:
         return effects
-    tested = member.recall("published tests", partial(_published_tests, member))
+    tested = _published_tests(member)
     if tested.empty:
         return effects.assign(paper_p=float("nan"), paper_star=False)
     tested = tested.rename(columns={"p": "paper_p"}).assign(holds=HOLDER)

@@ -26,7 +26,6 @@ from seesaw_cf.run.workers import rank_and_world
 from seesaw_cf.study.cells import StudyCell, cells_of, chosen, claim_study, failure, is_finished, job_of, note_failure
 from seesaw_cf.study.declared import Study
 from seesaw_cf.study.members import check_study, read_members
-from seesaw_cf.study.memory import Memory
 from seesaw_cf.study.tables import compare
 from seesaw_cf.study.write import write_comparison
 
@@ -138,7 +137,7 @@ def _reported(study: Study, out: Path, mode: BiasMode, **forms: bool) -> str:
     if not finished:
         raise RunFolderError(f"{out}: no cell of the study is finished.\n  " + "\n  ".join(missing))
     names = {cell.folder(out): (cell.name, *cell.parts[:2]) for cell in finished}
-    members = read_members(list(names), study.audit, names, Memory(out / "computed"))
+    members = read_members(list(names), study.audit, names)
     check_study(members)
     comparison = compare(members, study.audit, study.family, mode=mode)
     return write_comparison(comparison, out / "report", study.title, missing, _declared(study), **forms)

@@ -12,7 +12,6 @@ from seesaw_cf.cli import main
 from seesaw_cf.errors import RunFolderError, SeesawError, UnknownNameError
 from seesaw_cf.study.cells import cells_of, chosen, claim_study, job_of
 from seesaw_cf.study.declared import Study, read_study
-from tests.conftest import ROOT
 
 GOOD = """
 models:
@@ -166,13 +165,3 @@ def test_a_folder_of_something_else_is_no_study(tmp_path: Path) -> None:
     made = study(tmp_path)
     with pytest.raises(RunFolderError, match=r"is not empty and has no study.json, so it is no study"):
         claim_study(tmp_path, made)
-
-
-def test_the_part_that_make_study_repeats_is_of_the_study() -> None:
-    """The same model, records, controls and options: its cells give the numbers of the whole study's cells."""
-    whole, part = (read_study(ROOT / "benchmarks" / "pilot" / f"{name}.yaml") for name in ("study", "part"))
-    assert part.models == whole.models
-    assert part.records.items() <= whole.records.items()
-    assert {name: whole.editors[name] for name in part.editors} == dict(part.editors)
-    assert (part.controls, part.protocols, part.options) == (whole.controls, whole.protocols, whole.options)
-    assert part.audit == whole.audit
