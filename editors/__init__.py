@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, cast
 
-from seesaw_cf.base.arguments import check_public
 from seesaw_cf.base.plugins import Plugged, entries
+from seesaw_cf.base.public import checked
 from seesaw_cf.base.versions import lazy
 
 if TYPE_CHECKING:
@@ -75,6 +75,7 @@ _CONFIGS = {f"{name}Config": module for name, module in _CLASSES.items() if not 
 __getattr__, __dir__ = lazy(__name__, _CLASSES | _CONFIGS | {"ControlConfig": "seesaw_cf.editors.controls"})
 
 
+@checked
 def load_editor(name: str) -> type[Any]:
     """Return the class of an editor; its settings are `load_editor(name).config_class`.
 
@@ -91,6 +92,3 @@ def load_editor(name: str) -> type[Any]:
     from seesaw_cf.editors.plugins import PLUGINS
 
     return cast(type[Any], PLUGINS.load(name))
-
-
-check_public(globals())

@@ -12,7 +12,6 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from seesaw_cf.base.arguments import check_public
 from seesaw_cf.base.errors import EditError
 from seesaw_cf.base.files import cache_folder
 from seesaw_cf.base.locks import file_lock
@@ -173,6 +172,3 @@ class AlphaEdit(SpreadEdit):
         small = every.T @ every + self.config.norm_weight * torch.eye(every.shape[1]).to(every)
         solved: Tensor = basis @ (new - every @ torch.linalg.solve(small, every.T @ new)) / self.config.norm_weight
         return solved
-
-
-check_public(globals())

@@ -23,7 +23,6 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from seesaw_cf.base.arguments import check_public
 from seesaw_cf.base.errors import EditError
 from seesaw_cf.base.seeds import seed_of
 from seesaw_cf.base.types import Case, EditRequest, Entity
@@ -321,6 +320,3 @@ def _random_like(change: Tensor, rank: int | None, generator: torch.Generator) -
     right = torch.randn(rank, columns, generator=generator, dtype=torch.float64)
     left *= norm / float((left @ right).norm())
     return LowRank(*(part.to(device=change.device, dtype=dtype) for part in (left, right)))
-
-
-check_public(globals())

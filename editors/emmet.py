@@ -9,7 +9,6 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from seesaw_cf.base.arguments import check_public
 from seesaw_cf.base.errors import EditError
 from seesaw_cf.editors.locate.config import LocateThenEditConfig
 from seesaw_cf.editors.locate.fitted import Fitted
@@ -69,6 +68,3 @@ class EMMET(SpreadEdit):
                 "cannot all be met exactly. Set slack above 0, or drop repeated requests. The model is unchanged."
             ) from error
         return solved.T
-
-
-check_public(globals())

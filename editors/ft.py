@@ -12,7 +12,6 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from seesaw_cf.base.arguments import check_public
 from seesaw_cf.base.types import EditRequest
 from seesaw_cf.editors.groups import EditsGroups
 from seesaw_cf.editors.locate.checks import check_requests, make_delta
@@ -176,6 +175,3 @@ def _into_box(
             for name, value in values.items():
                 reach = limit * units.get(name, 1.0)
                 value.clamp_(old[name] - reach, old[name] + reach)
-
-
-check_public(globals())

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from seesaw_cf.base.arguments import check_public
 from seesaw_cf.base.types import EditRequest
 from seesaw_cf.models.hooks import alone
 from seesaw_cf.models.weights import WeightDelta
@@ -62,6 +61,3 @@ class EditsGroups(ABC):
         self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, groups: Sequence[Sequence[EditRequest]]
     ) -> list[WeightDelta]:
         """Return one delta per group, each made on the model as it is."""
-
-
-check_public(globals())

@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from seesaw_cf.base.arguments import check_public
 from seesaw_cf.base.errors import EditError, StorageError, need
 from seesaw_cf.base.types import Case, EditRequest
 from seesaw_cf.editors.locate.checks import check_requests, request_facts
@@ -320,6 +319,3 @@ def chat_messages(requests: Sequence[EditRequest], prompt: str) -> list[dict[str
         {"role": "system", "content": _SYSTEM},
         {"role": "user", "content": _USER.format(edit=edit, prompt=prompt)},
     ]
-
-
-check_public(globals())

@@ -12,7 +12,6 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedTokenizerBase
 
-from seesaw_cf.base.arguments import check_public
 from seesaw_cf.editors.ft import FineTuning
 from seesaw_cf.editors.training import Method, TuningConfig
 from seesaw_cf.models.architectures import ModelParts
@@ -103,6 +102,3 @@ def _project(
     left, right = values[f"left.{layer}"], values[f"right.{layer}"]
     factors = (left, right) if conv1d else (right.mT, left.mT)
     return output + (x.to(left.dtype) @ factors[0] @ factors[1] * scales[layer]).to(output.dtype)
-
-
-check_public(globals())

@@ -8,7 +8,6 @@ from typing import ClassVar
 
 from torch import Tensor
 
-from seesaw_cf.base.arguments import check_public
 from seesaw_cf.editors.locate.config import LocateThenEditConfig
 from seesaw_cf.editors.locate.fitted import Fitted
 from seesaw_cf.editors.locate.method import SpreadEdit
@@ -51,6 +50,3 @@ class MEMIT(SpreadEdit):
         """Return A = (lambda C + K K^T)^-1 K of each group, (d_ff, n) in float64."""
         groups = key_groups(keys)
         return fitted.factor(layer, groups[0]).regularised(groups, self.config.moment_weight)
-
-
-check_public(globals())

@@ -9,7 +9,6 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from seesaw_cf.base.arguments import check_public
 from seesaw_cf.base.errors import EditError
 from seesaw_cf.editors.locate.activations import at_subject, average_keys
 from seesaw_cf.editors.locate.config import LocateThenEditConfig
@@ -134,6 +133,3 @@ def _stacked(first: LowRank | None, second: LowRank) -> LowRank:
     if first is None:
         return second
     return LowRank(torch.cat([first.left, second.left], 1), torch.cat([first.right, second.right], 0))
-
-
-check_public(globals())

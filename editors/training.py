@@ -16,7 +16,6 @@ from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
 from transformers import PreTrainedModel
 
-from seesaw_cf.base.arguments import checked
 from seesaw_cf.base.errors import EditError
 from seesaw_cf.editors.locate.config import check_settings
 from seesaw_cf.editors.locate.positions import InputRow
@@ -70,7 +69,6 @@ class TuningConfig:
         check_settings(self)
 
     @classmethod
-    @checked
     def for_model(cls, model: PreTrainedModel) -> Self:
         """Return the published settings for a known model; a stated rule, with a warning, otherwise (see `preset`)."""
         return cls(**preset(cls.editor, model))

@@ -23,9 +23,9 @@ import pandas as pd
 from markupsafe import escape
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from seesaw_cf.base.arguments import check_public
 from seesaw_cf.base.checks import one_of, shown
 from seesaw_cf.base.errors import RecordError, StorageError
+from seesaw_cf.base.public import checked
 from seesaw_cf.base.retrying import stages
 from seesaw_cf.base.terminal import wrap
 from seesaw_cf.editors.plugins import PLUGINS
@@ -133,6 +133,7 @@ class Audit:
         return f'<iframe srcdoc="{escape(page)}" title="Findings" style="width:100%;height:44rem;border:0"></iframe>'
 
 
+@checked
 def audit(
     model: Model,
     tokenizer: PreTrainedTokenizerBase | None = None,
@@ -200,6 +201,7 @@ def audit(
     return finished
 
 
+@checked
 def compare(
     base: Model,
     changed: object,
@@ -299,6 +301,3 @@ def _place(change: object, folder: Path, tokenizer: PreTrainedTokenizerBase | No
 def _report(folder: Path) -> Path:
     write_report(folder, folder / "report")
     return folder / "report" / "report.html"
-
-
-check_public(globals())

@@ -8,7 +8,6 @@ from typing import ClassVar, Self, TypeVar
 
 from transformers import PreTrainedModel
 
-from seesaw_cf.base.arguments import check_public
 from seesaw_cf.base.checks import LAST_SEED, above_zero, field_types, number, shown, whole
 from seesaw_cf.base.errors import EditError, SettingError, UnknownNameError, unknown_name
 from seesaw_cf.editors.locate.presets import DEFAULTS, preset
@@ -196,5 +195,3 @@ _POSITIVE = (
 )
 """Fields of any config that must be above 0 when they are given."""
 _NOT_NEGATIVE = ("weight_decay", "kl_factor", "factor_memory")
-
-check_public(globals())

@@ -12,7 +12,6 @@ from typing import ClassVar, Self
 from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from seesaw_cf.base.arguments import check_public
 from seesaw_cf.base.errors import EditError
 from seesaw_cf.base.types import EditRequest, JsonObject
 from seesaw_cf.editors.groups import EditsGroups
@@ -134,6 +133,3 @@ class SpreadEdit(LocateThenEdit):
             for entry, share in zip(facts, [float(share) for _, missed in results for share in missed], strict=True):
                 entry["out_of_reach"] = share
         return [(update, facts[mine]) for (update, _), mine in zip(results, slices, strict=True)]
-
-
-check_public(globals())

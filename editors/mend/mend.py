@@ -12,7 +12,6 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from seesaw_cf.base.arguments import check_public
 from seesaw_cf.base.checks import whole
 from seesaw_cf.base.errors import EditError
 from seesaw_cf.base.types import Cloze, EditRequest
@@ -231,6 +230,3 @@ def _update(shape: torch.Size, inputs_first: bool, chunks: Sequence[tuple[Tensor
     left, right = (u.T, v) if inputs_first else (v.T, u)
     update = LowRank(left.contiguous(), right.contiguous())
     return update.dense() if len(u) * sum(shape) >= shape.numel() else update
-
-
-check_public(globals())

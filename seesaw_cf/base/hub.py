@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from seesaw_cf.base.arguments import check_public
 from seesaw_cf.base.errors import RecordError, StorageError
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
@@ -120,6 +119,3 @@ def explained(repo: str, *, reading: bool = False) -> Iterator[None]:
             f"the Hub did not {refused} the files of {repo} ({type(error.__cause__ or error).__name__}). Check the "
             f"network, then run the same command again. Nothing was {action}."
         ) from error
-
-
-check_public(globals())

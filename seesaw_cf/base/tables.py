@@ -13,7 +13,6 @@ from typing import Annotated, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from seesaw_cf.base.arguments import check_public
 from seesaw_cf.base.checks import check_path
 from seesaw_cf.base.errors import RecordError, StorageError
 from seesaw_cf.base.files import atomic_path
@@ -172,6 +171,3 @@ def _reading(file: Path) -> Iterator[None]:
         raise
     except (pa.ArrowException, OSError, UnicodeError) as error:
         raise RecordError(f"{file}: not a whole Parquet file ({error}). Delete it and make it again.") from error
-
-
-check_public(globals())

@@ -1,6 +1,6 @@
 """From the score table to effects: pure functions of tables, no model needed."""
 
-from seesaw_cf.base.arguments import check_public
+from seesaw_cf.base.public import check_exports
 from seesaw_cf.effects.accuracy import cross_property
 from seesaw_cf.effects.audit import AuditSettings, audit, audit_record
 from seesaw_cf.effects.columns import AccuracyColumns, BiasColumns, accuracy_of_columns, bias_of_columns
@@ -46,4 +46,4 @@ __all__ = [
     "toward_truth",
 ]
 
-check_public(globals())
+check_exports(globals())

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pandas as pd
 
-from seesaw_cf.base.arguments import check_public
 from seesaw_cf.base.checks import one_of
 from seesaw_cf.base.errors import RecordError
 from seesaw_cf.base.types import Estimate, JsonObject
@@ -273,6 +272,3 @@ def middle_rating(ratings: Floats) -> Floats:
         for place in ((rated - 1) // 2, rated // 2)
     )
     return np.where(low == high, low, NAN)
-
-
-check_public(globals())

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from seesaw_cf.base.arguments import check_public
 from seesaw_cf.base.errors import RecordError
 from seesaw_cf.base.types import Estimate, JsonObject
 from seesaw_cf.effects.reader import Id, ids, labels, optional_labels, read_columns
@@ -216,6 +215,3 @@ def macro_f1(confusion: Floats) -> Floats:
     present = (truth > 0).sum(axis=-1)
     total = f1.sum(axis=-1, where=truth > 0)
     return np.asarray(np.divide(total, present, out=np.full(present.shape, np.nan), where=present > 0))
-
-
-check_public(globals())

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from seesaw_cf.base import checks
-from seesaw_cf.base.arguments import check_public
 from seesaw_cf.base.errors import RecordError, need
 from seesaw_cf.base.types import Estimate, JsonObject
 from seesaw_cf.effects.leme_annotation import sentences
@@ -310,6 +309,3 @@ def _p(pair: NDArray[np.float64], seed: int) -> float:
         (x,), lambda ranks, axis: ranks @ y, permutation_type="pairings", vectorized=True, rng=seed
     )
     return float(test.pvalue)
-
-
-check_public(globals())

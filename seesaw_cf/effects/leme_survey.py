@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from seesaw_cf.base.arguments import check_public
 from seesaw_cf.base.checks import one_of
 from seesaw_cf.base.errors import RecordError
 from seesaw_cf.base.types import Estimate, JsonObject
@@ -160,6 +159,3 @@ def _difference(rows: pd.DataFrame, versus: pd.DataFrame) -> Estimate:
     joined = pd.concat([side[side["case_id"].isin(common)] for side in sides], keys=[0, 1], names=["side"])
     side = joined.index.get_level_values("side").to_numpy()
     return case_estimate(joined["rating"], joined["case_id"], side == 0, side == 1)
-
-
-check_public(globals())

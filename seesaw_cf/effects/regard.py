@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from scipy import stats as tests
 
 from seesaw_cf.base import checks
-from seesaw_cf.base.arguments import check_public
 from seesaw_cf.base.errors import RecordError
 from seesaw_cf.base.types import Estimate, JsonObject
 from seesaw_cf.effects.reader import (
@@ -369,6 +368,3 @@ def scorer_bias(identity: Sequence[str], content: Sequence[int], change: Sequenc
         codes = {"content": pd.factorize(rows["content"])[0]}
         estimates[str(name)] = clustered_mean(rows["change"].to_numpy(np.float64), [weights], codes)
     return adjusted(estimates)
-
-
-check_public(globals())

@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from seesaw_cf.base.arguments import check_public
 from seesaw_cf.base.errors import RecordError, need
 from seesaw_cf.base.types import Estimate, JsonObject
 from seesaw_cf.effects.prompts import check_logprobs
@@ -164,6 +163,3 @@ def _summary(values: list[float]) -> Estimate:
     if not finite.size:
         return Estimate(float("nan"), note="no case")
     return clustered_mean(finite, [np.full(finite.size, 1 / finite.size)], {"case": np.arange(finite.size)})
-
-
-check_public(globals())

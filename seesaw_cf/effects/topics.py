@@ -12,7 +12,6 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from seesaw_cf.base import checks
-from seesaw_cf.base.arguments import check_public
 from seesaw_cf.base.types import Estimate, JsonObject
 from seesaw_cf.effects.reader import Id, check_lengths, labels, read_clustered, wholes
 from seesaw_cf.stats import cluster_weights, interval
@@ -296,6 +295,3 @@ def _corrected(value: float, drawn: Floats, null: Floats) -> Estimate:
 
 def _mean(drawn: Floats) -> float:
     return float(drawn.mean()) if drawn.size else float("nan")
-
-
-check_public(globals())

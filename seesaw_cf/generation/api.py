@@ -10,7 +10,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from seesaw_cf.base.arguments import check_public
 from seesaw_cf.base.errors import RecordError
 from seesaw_cf.base.files import write_text
 from seesaw_cf.base.retrying import TryAgain
@@ -164,6 +163,3 @@ def _read(file: Path) -> Completion:
         raise RecordError(
             f"{file}: not a kept completion ({type(error).__name__}: {error}). Delete that file; it is asked again."
         ) from error
-
-
-check_public(globals())

@@ -16,7 +16,6 @@ from pathlib import Path
 from jinja2 import TemplateError
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from seesaw_cf.base.arguments import check_public
 from seesaw_cf.base.errors import PromptError, UnsupportedModelError
 from seesaw_cf.generation.decoding import OpenCompletion, decode
 from seesaw_cf.generation.types import Ask, Completion, Message, Sampling
@@ -224,6 +223,3 @@ def with_context(ask: Ask, context: str) -> Ask:
     turns = list(ask.prompt)
     turns[last] = replace(turns[last], content=context + turns[last].content)
     return replace(ask, prompt=tuple(turns))
-
-
-check_public(globals())

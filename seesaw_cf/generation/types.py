@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from seesaw_cf.base.checks import field_types, number, whole
 from seesaw_cf.base.errors import PromptError
@@ -118,6 +118,7 @@ class Completion:
     new_tokens: int | None = None
 
 
+@runtime_checkable
 class Generator(Protocol):
     """What writes text: a local model, an API, or one of them with a cache in front."""
 

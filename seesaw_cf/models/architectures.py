@@ -18,9 +18,9 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 from transformers.pytorch_utils import Conv1D
 
-from seesaw_cf.base.arguments import check_public
 from seesaw_cf.base.checks import shown
 from seesaw_cf.base.errors import UnsupportedModelError
+from seesaw_cf.base.public import checked
 
 _OWN_MASKS = ("flash", "flex", "paged")
 
@@ -218,6 +218,7 @@ class ModelParts:
             )
 
 
+@checked
 def model_parts(model: PreTrainedModel, row: Architecture | None = None) -> ModelParts:
     """Find the row for a model and check that the model can be edited.
 
@@ -349,6 +350,3 @@ def block_number(model: PreTrainedModel, name: str) -> int | None:
     if path is None or not name.startswith(f"{path}."):
         return None
     return int(name[len(path) + 1 :].split(".")[0])
-
-
-check_public(globals())

@@ -25,7 +25,6 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, overload
 
-from seesaw_cf.base.arguments import check_public
 from seesaw_cf.base.checks import one_of
 from seesaw_cf.base.errors import RecordError, SeesawError, StorageError, UnknownNameError
 from seesaw_cf.base.retrying import Bar, no_bars
@@ -344,6 +343,3 @@ def _sampled(texts: Iterable[str], limit: int, seed: int) -> list[str]:
 def _first(texts: Iterable[str], limit: int, spec: str) -> list[str]:
     """Return the first `limit` texts of a stream."""
     return list(Bar(islice(texts, limit), desc=f"texts of {spec}", total=limit, unit="text", disable=no_bars()))
-
-
-check_public(globals())

@@ -13,7 +13,6 @@ import torch
 from safetensors import SafetensorError
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from seesaw_cf.base.arguments import check_public
 from seesaw_cf.base.checks import check_path
 from seesaw_cf.base.errors import SeesawError, StorageError, UnsupportedModelError, need
 from seesaw_cf.base.files import atomic_folder, cache_folder
@@ -112,6 +111,3 @@ def _forget_quantisation(model: Any) -> None:
         del model.config.quantization_config
     model.hf_quantizer = None
     model.is_quantized = False
-
-
-check_public(globals())

@@ -28,7 +28,6 @@ from transformers import (
     PreTrainedTokenizerBase,
 )
 
-from seesaw_cf.base.arguments import check_public
 from seesaw_cf.base.checks import one_of
 from seesaw_cf.base.errors import (
     RecordError,
@@ -38,6 +37,7 @@ from seesaw_cf.base.errors import (
     UnsupportedModelError,
     unknown_name,
 )
+from seesaw_cf.base.public import checked
 from seesaw_cf.base.types import DTYPES
 from seesaw_cf.models.difference import BUFFERS
 from seesaw_cf.models.gguf import gguf_folder
@@ -73,6 +73,7 @@ _FAULTS: tuple[tuple[tuple[str, ...], str], ...] = (
 _NEEDED = ("config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json")
 
 
+@checked
 def model_path(name: str) -> Path:
     """Return the folder of an embedded model.
 
@@ -91,6 +92,7 @@ def model_path(name: str) -> Path:
     return folder
 
 
+@checked
 def load_model(
     name_or_path: str,
     *,
@@ -324,6 +326,7 @@ def model_texts(name: str = "seesaw-tiny") -> list[str]:
         raise StorageError(f"{file}: cannot be read ({error.strerror}). Reinstall seesaw_cf.") from error
 
 
+@checked
 def sample_corpus(n: int | None = None, seed: int = 0, name: str = "seesaw-tiny") -> list[str]:
     """Return texts for second moments of an embedded model's activations (the covariance of ROME and MEMIT).
 
@@ -346,6 +349,3 @@ def sample_corpus(n: int | None = None, seed: int = 0, name: str = "seesaw-tiny"
     if not 0 <= n <= len(texts):
         raise RecordError(f"sample_corpus: n is {n}, expected 0 to {len(texts)}, the texts that come with {name!r}.")
     return random.Random(seed).sample(texts, n)
-
-
-check_public(globals())

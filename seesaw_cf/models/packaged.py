@@ -18,7 +18,6 @@ import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from seesaw_cf.base.arguments import check_public
 from seesaw_cf.base.checks import one_of, shown
 from seesaw_cf.base.errors import ServiceError, StorageError, UnknownNameError, UnsupportedModelError, unknown_name
 from seesaw_cf.base.files import cache_folder
@@ -230,6 +229,3 @@ def _convert(name: str, file: Path, progress: bool) -> None:
         )
     facts = {"name": name, "about": model.about, "licence": model.licence, "file": model.file, "sha256": digest}
     convert_gguf(file, _folder(name), {**facts, "package": f"{model.package}=={model.version}"}, progress=progress)
-
-
-check_public(globals())

@@ -17,7 +17,6 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
-from seesaw_cf.base.arguments import check_public
 from seesaw_cf.base.checks import shown
 from seesaw_cf.base.errors import DeltaMismatchError, RecordError
 from seesaw_cf.base.files import atomic_folder, dump_json
@@ -205,6 +204,3 @@ def load_steering(folder: str | os.PathLike[str]) -> SteeringVector:
             "off. Copy both again."
         )
     return vector
-
-
-check_public(globals())

@@ -19,7 +19,6 @@ import torch
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
-from seesaw_cf.base.arguments import check_public
 from seesaw_cf.base.checks import one_of, shown
 from seesaw_cf.base.errors import DeltaMismatchError
 from seesaw_cf.models.change import Change, MovedPart
@@ -317,6 +316,3 @@ def base_facts(model: PreTrainedModel, change: Change) -> BaseFacts:
         "dtype": str(model.dtype).removeprefix("torch."),
         "parameter_hashes": parameter_hashes(model, change.names),
     }
-
-
-check_public(globals())

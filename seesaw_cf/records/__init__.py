@@ -1,6 +1,6 @@
 """Data records: the released JSON files, CounterFact, zsRE and EasyEdit as `Case` objects, and cases as Parquet."""
 
-from seesaw_cf.base.arguments import check_public
+from seesaw_cf.base.public import check_exports
 from seesaw_cf.records.arrow import CASES, cases_to_table, read_cases, table_to_cases
 from seesaw_cf.records.card import FileSummary, ImportSummary, write_card, write_config
 from seesaw_cf.records.checks import CASE_FLAGS, PROMPT_FLAGS, count_flags, flag_cases
@@ -29,4 +29,4 @@ __all__ = [
     "write_record",
 ]
 
-check_public(globals())
+check_exports(globals())

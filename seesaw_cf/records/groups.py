@@ -17,7 +17,6 @@ from functools import cache
 from pathlib import Path
 from types import MappingProxyType
 
-from seesaw_cf.base.arguments import check_public
 from seesaw_cf.base.checks import one_of
 
 TABLES = Path(__file__).parents[1] / "data" / "tables"
@@ -113,6 +112,3 @@ def members(axis: str) -> tuple[str, ...]:
         UnknownNameError: The axis is not "gender", "race" or "region".
     """
     return AXES[one_of("axis", axis, AXES)]
-
-
-check_public(globals())

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from seesaw_cf.base.arguments import check_public
 from seesaw_cf.base.checks import check_path, one_of
 from seesaw_cf.base.errors import RecordError, StorageError
 from seesaw_cf.base.types import Case
@@ -159,6 +158,3 @@ def _pair(prompt: object, answer: object) -> list[tuple[str, str]]:
         answer = answer[0]
     usable = isinstance(prompt, str) and isinstance(answer, str) and prompt.strip() and answer.strip()
     return [(str(prompt), str(answer).strip())] if usable else []
-
-
-check_public(globals())

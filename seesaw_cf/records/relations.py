@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from seesaw_cf.base.arguments import check_public
 from seesaw_cf.base.errors import unknown_name
 
 Use = Literal["cloze", "property", "open"]
@@ -203,6 +202,3 @@ TASKS: Mapping[str, MetricTask] = {
         "D: change of p(new) - p(true) for other people who hold the old target, in probability",
     ),
 }  # fmt: skip
-
-
-check_public(globals())

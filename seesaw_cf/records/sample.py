@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from seesaw_cf.base.arguments import check_public
 from seesaw_cf.base.checks import one_of
 from seesaw_cf.base.errors import RecordError
+from seesaw_cf.base.public import checked
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -27,6 +27,7 @@ SAMPLES: Mapping[str, Path] = {
 }
 
 
+@checked
 def path(sample: str = "sample") -> Path:
     """Return the folder that `datasets.load_dataset(str(path()), config)` opens, in a checkout or installed.
 
@@ -39,11 +40,13 @@ def path(sample: str = "sample") -> Path:
     return SAMPLES[one_of("sample", sample, SAMPLES)]
 
 
+@checked
 def configs(sample: str = "sample") -> tuple[str, ...]:
     """Return the configs of a sample, sorted: "candidates", "cross_property", "cross_subject", ..."""
     return tuple(sorted({file.parent.name for file in (path(sample) / "data").glob("*/*.parquet")}))
 
 
+@checked
 def load(config: str = "cross_subject", split: str = "test", *, sample: str = "sample", **options: object) -> Dataset:
     """Load one config with `datasets.load_dataset`, from any directory and without network.
 
@@ -67,6 +70,3 @@ def load(config: str = "cross_subject", split: str = "test", *, sample: str = "s
         return load_dataset(str(path(sample)), config, split=split, **options)
     except ValueError as error:
         raise RecordError(f"split {split!r} of config {config!r} cannot be read: {error} Expected 'test'.") from error
-
-
-check_public(globals())

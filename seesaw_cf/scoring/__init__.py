@@ -1,6 +1,6 @@
 """Scoring: how likely a causal language model finds a target after a context."""
 
-from seesaw_cf.base.arguments import check_public
+from seesaw_cf.base.public import check_exports
 from seesaw_cf.base.types import SCORERS
 from seesaw_cf.scoring.choose import make_scorer
 from seesaw_cf.scoring.edited_scorer import EditedScorer, score_each
@@ -10,5 +10,4 @@ from seesaw_cf.scoring.trie_scorer import TrieScorer
 
 __all__ = ["SCORERS", "EditedScorer", "HFScorer", "Scorer", "TrieScorer", "encode_cloze", "make_scorer", "score_each"]
 
-
-check_public(globals())
+check_exports(globals())

@@ -11,7 +11,7 @@ import contextlib
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor, nn
@@ -30,6 +30,7 @@ from seesaw_cf.scoring.forward import wide_head
 from seesaw_cf.scoring.support import shared_limit
 
 
+@runtime_checkable
 class Scorer(Protocol):
     """Anything that can score clozes: one answer for each question, in the order asked."""
 

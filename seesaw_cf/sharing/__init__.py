@@ -1,6 +1,6 @@
 """Sharing an edit: a small folder that is the edit, a LoRA adapter, a full checkpoint, a repository on the Hub."""
 
-from seesaw_cf.base.arguments import check_public
+from seesaw_cf.base.public import check_exports
 from seesaw_cf.models.adapters import from_peft, to_peft
 from seesaw_cf.models.delta_files import load_delta, merge_and_save, save_delta
 from seesaw_cf.sharing.evidence import Evidence, Result, edit_evidence
@@ -22,5 +22,4 @@ __all__ = [
     "to_peft",
 ]
 
-
-check_public(globals())
+check_exports(globals())

@@ -1,6 +1,5 @@
 """Inference for effects of edits: intervals, tests and verdicts that respect how the data are clustered."""
 
-from seesaw_cf.base.arguments import check_public
 from seesaw_cf.stats.bootstrap import cluster_weights, interval
 from seesaw_cf.stats.clustered import case_weights, clustered_mean, clustered_means
 from seesaw_cf.stats.crossing import Crossing
@@ -44,5 +43,3 @@ __all__ = [
     "variance_components",
     "verdict",
 ]
-
-check_public(globals())

@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from seesaw_cf.base import checks
-from seesaw_cf.base.arguments import check_public
 from seesaw_cf.base.errors import RecordError
 from seesaw_cf.base.types import Estimate, JsonObject
 from seesaw_cf.stats import agreement_sums as sums
@@ -223,6 +222,3 @@ def _codes(groups: Sequence[object], items: int) -> NDArray[np.intp]:
     if len(named) != items:
         raise RecordError(f"agreement: {items} items and {len(named)} group codes, expected as many.")
     return np.array([numbers.setdefault(group, len(numbers)) for group in named], dtype=np.intp)
-
-
-check_public(globals())

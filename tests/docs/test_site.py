@@ -16,7 +16,6 @@ import pytest
 from docs.tools.commands import command_page
 from docs.tools.hooks import generated
 from docs.tools.house import floors, house_picture, rooms_table
-from seesaw_cf.base.arguments import public_names
 from seesaw_cf.cli import COMMANDS, main
 
 from ..conftest import ROOT
@@ -191,5 +190,5 @@ def test_every_stable_name_is_in_the_reference(site: Path, package: str) -> None
     page = site / "api" / (package.rpartition(".")[2] + ".html")
     ids = {name.rpartition(".")[2] for name in _read(page).ids}
     module = importlib.import_module(package)
-    names = {name for name in public_names(vars(module)) if not inspect.ismodule(getattr(module, name))}
+    names = {name for name in module.__all__ if not inspect.ismodule(getattr(module, name))}
     assert names - ids == set(), "packages have pages"

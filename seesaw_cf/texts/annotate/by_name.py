@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from seesaw_cf.base.arguments import check_public
+from seesaw_cf.base.public import checked
 from seesaw_cf.base.text import read_json
 from seesaw_cf.base.types import JsonObject
 from seesaw_cf.texts.annotate.annotate import Annotator
@@ -21,6 +21,7 @@ def measured(name: str) -> JsonObject:
     return {"name": name, "report": read_json(file, any_number=True) if file.is_file() else {}}
 
 
+@checked
 def load_annotator(name: str | Path, *, device: str = "cpu") -> Annotator:
     """Load an annotator.
 
@@ -37,6 +38,3 @@ def load_annotator(name: str | Path, *, device: str = "cpu") -> Annotator:
     from seesaw_cf.texts.annotate.encoder import load_classifier
 
     return load_classifier(str(name), device=device)
-
-
-check_public(globals())

@@ -8,9 +8,9 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from seesaw_cf.base.arguments import check_public
 from seesaw_cf.base.checks import one_of
 from seesaw_cf.base.errors import RecordError
+from seesaw_cf.base.public import checked
 from seesaw_cf.base.retrying import Bar
 from seesaw_cf.base.versions import versions
 from seesaw_cf.generation.types import Ask, Completion, Generator, Sampling
@@ -40,6 +40,7 @@ class ModelFacts:
     delta: Facts | None = None
 
 
+@checked
 def crawl_identities(
     generator: Generator,
     identities: Sequence[Identity],
@@ -197,6 +198,3 @@ def _saving(store: Store, units: Sequence[IdentityCrawl]) -> Iterator[Callable[[
         yield save
     finally:
         save(now=True)
-
-
-check_public(globals())

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from seesaw_cf.base.arguments import check_public
 from seesaw_cf.base.checks import field_types, one_of
 from seesaw_cf.base.errors import RecordError, UnknownNameError, unknown_name
+from seesaw_cf.base.public import checked
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +102,7 @@ IDENTITIES: tuple[Identity, ...] = tuple(
 )
 
 
+@checked
 def find(words: Sequence[str]) -> tuple[Identity, ...]:
     """Return the identities that were asked for, in that order and without repeats.
 
@@ -131,6 +132,3 @@ def _matches(word: str) -> list[Identity]:
         names = [*CLASSES, "all", *(row.name for row in IDENTITIES)]
         raise UnknownNameError(f"{unknown_name('identity', word, names)} A group of your own: '{word}=CLASS'.")
     return matched
-
-
-check_public(globals())

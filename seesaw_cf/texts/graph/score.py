@@ -9,9 +9,9 @@ from collections.abc import Hashable, Mapping, Sequence
 import pandas as pd
 import pyarrow as pa
 
-from seesaw_cf.base.arguments import checked
 from seesaw_cf.base.checks import whole
 from seesaw_cf.base.errors import RecordError
+from seesaw_cf.base.public import checked
 from seesaw_cf.base.types import TableRow
 from seesaw_cf.texts.graph.folder import Crawl, read_crawl, write_scores
 from seesaw_cf.texts.graph.scorers import SentenceScore, SentenceScorer

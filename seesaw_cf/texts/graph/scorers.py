@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib.metadata import version
-from typing import Any, Protocol, TypedDict
+from typing import Any, Protocol, TypedDict, runtime_checkable
 
 from seesaw_cf.base.checks import address
 from seesaw_cf.base.errors import RecordError, ServiceError, UnknownNameError, need
@@ -39,6 +39,7 @@ class SentenceScore:
     status: str = "ok"
 
 
+@runtime_checkable
 class SentenceScorer(Protocol):
     """Scorer of sentences."""
 

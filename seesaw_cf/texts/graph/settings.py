@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from seesaw_cf.base.arguments import check_public
 from seesaw_cf.base.checks import at_least, field_types, number
 from seesaw_cf.base.errors import RecordError
 from seesaw_cf.base.text import read_json
@@ -193,6 +192,3 @@ class CrawlSettings:
     def most_asks(self) -> int:
         """The budget of one identity in one run."""
         return self.budget or 10 * self.triples
-
-
-check_public(globals())

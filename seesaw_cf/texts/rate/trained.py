@@ -8,8 +8,8 @@ from pathlib import Path
 
 from transformers import AutoModelForSequenceClassification, PreTrainedModel, PreTrainedTokenizerBase
 
-from seesaw_cf.base.arguments import checked
 from seesaw_cf.base.errors import StorageError
+from seesaw_cf.base.public import checked
 from seesaw_cf.stats.bootstrap import Floats
 from seesaw_cf.texts.annotate.embed import load_encoder, longest_input
 from seesaw_cf.texts.annotate.encoder import pair_logits, weights_digest

@@ -11,7 +11,6 @@ import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from seesaw_cf.base import checks
-from seesaw_cf.base.arguments import check_public
 from seesaw_cf.base.errors import RecordError
 from seesaw_cf.effects.leme_annotation import LABELS, sentences
 from seesaw_cf.effects.leme_auto import PassageColumns, text_measures
@@ -151,6 +150,3 @@ def perplexities(texts: Sequence[str], model: PreTrainedModel, tokenizer: PreTra
         loss = torch.nn.functional.cross_entropy(logits, ids[0, 1:].to(logits.device))
         out.append(float(loss.exp()))
     return out
-
-
-check_public(globals())

@@ -12,7 +12,6 @@ from typing import cast
 import pandas as pd
 import pyarrow as pa
 
-from seesaw_cf.base.arguments import checked
 from seesaw_cf.base.errors import RecordError
 from seesaw_cf.base.types import JsonObject
 from seesaw_cf.effects.groups import need_columns
@@ -259,7 +258,6 @@ _NEEDED = {
 }
 
 
-@checked
 def write_longform_report(
     folder: str | os.PathLike[str],
     passages: pa.Table,

@@ -1,0 +1,142 @@
+"""Arguments of the functions that users call: a wrong type is an error that names function, argument and types."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import importlib
+import inspect
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import nn
+from transformers import PreTrainedModel
+
+from seesaw_cf import types
+from seesaw_cf.base.public import checked
+from seesaw_cf.effects import BiasColumns, bias_of_columns
+from seesaw_cf.errors import RecordError, SeesawError, UnknownNameError
+from seesaw_cf.records import cases_to_table
+from tests.report.runs import cases
+
+PACKAGES = ("effects", "records", "scoring", "sharing", "logs", "editors", "models", "report", "texts.graph")
+UNCHECKED = {"applied", "register"}  # a context manager, and a function without arguments
+FUNCTIONS = {
+    f"{module.__name__}.{name}": getattr(module, name)
+    for module in map(importlib.import_module, ("seesaw_cf", *(f"seesaw_cf.{name}" for name in PACKAGES)))
+    for name in sorted(set(module.__all__) - UNCHECKED)
+    if inspect.isfunction(getattr(module, name))
+}
+ARGUMENTS = [
+    (name, parameter.name)
+    for name, function in FUNCTIONS.items()
+    for parameter in inspect.signature(function).parameters.values()
+    if parameter.annotation not in ("Any", "object") and parameter.kind is not parameter.VAR_KEYWORD
+]
+EVIL: tuple[Any, ...] = (None, True, 3, -1, 10**400, 0.5, np.nan, np.inf, 1j, "", "x", "\udcff", "a\0b", b"x", [], {})
+EVIL += ([None], [[1], [1, 2]], ["x", 1], (), {1: 2}, {"a"}, object(), Path("x"), np.array(["x"]), int, print)
+
+
+@pytest.mark.parametrize(("name", "key"), ARGUMENTS)
+def test_an_argument_of_another_type_is_named(name: str, key: str) -> None:
+    wrong = object()
+    with pytest.raises(RecordError, match=rf"(?s)\.{FUNCTIONS[name].__name__}\(\) parameter {key}=<object .* violates"):
+        FUNCTIONS[name](**{key: wrong})
+
+
+@checked
+def call(
+    whole: int = 0,
+    number: float = 0.0,
+    texts: Sequence[str] = (),
+    mode: Literal["a", "b"] = "a",
+    model: PreTrainedModel | None = None,
+) -> tuple[object, ...]:
+    return whole, number, texts, mode, model
+
+
+FITTING: list[tuple[str, Any]] = [
+    ("whole", np.int64(3)),
+    ("number", 1),
+    ("number", np.float32(1)),
+    ("texts", ["x"]),
+    ("mode", "c"),
+    ("model", nn.Linear(1, 1)),
+]
+
+
+@pytest.mark.parametrize(("key", "value"), FITTING)
+def test_what_fits_arrives_as_it_was_given(key: str, value: Any) -> None:
+    assert any(item is value for item in call(**{key: value}))
+
+
+@pytest.mark.parametrize(("key", "value"), [("whole", 0.5), ("number", "x"), ("texts", "women"), ("model", "gpt2")])
+def test_a_near_miss_is_refused(key: str, value: Any) -> None:
+    with pytest.raises(RecordError, match=rf"call\(\) parameter {key}={value!r} violates"):
+        call(**{key: value})
+
+
+def test_the_first_call_imports_beartype_and_not_the_package() -> None:
+    code = "import sys, seesaw_cf, seesaw_cf.effects; assert 'beartype' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
+def test_the_signature_stays() -> None:
+    assert bias_of_columns.__module__ == "seesaw_cf.effects.columns"
+    assert "columns" in inspect.signature(bias_of_columns).parameters
+
+
+def test_an_iterable_may_be_a_generator() -> None:
+    assert cases_to_table(case for case in cases(("P27",), 2, 2)).equals(cases_to_table(cases(("P27",), 2, 2)))
+
+
+RECORDS = [kind for name in types.__all__ if dataclasses.is_dataclass(kind := getattr(types, name))]
+
+
+@pytest.mark.parametrize("made", RECORDS)
+def test_a_record_takes_anything_or_refuses_it_by_an_error_of_the_package(made: Any) -> None:
+    names = [field.name for field in dataclasses.fields(made) if field.init]
+
+    @settings(derandomize=True, deadline=None, database=None, max_examples=60)
+    @given(st.fixed_dictionaries(dict.fromkeys(names, st.sampled_from(EVIL))))
+    def check(values: Mapping[str, Any]) -> None:
+        with contextlib.suppress(RecordError, UnknownNameError):
+            made(**values)
+
+    check()
+
+
+ROW: dict[str, Any] = {
+    "case_id": [0],
+    "prompt": ["{} is"],
+    "subject": ["Ada"],
+    "groups": [["women"]],
+    **{f"{phase}_{answer}": [-1.0] for phase in ("pre", "post") for answer in ("new", "true")},
+}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        *({"groups": value} for value in (["women"], 5)),
+        *({"pre_new": value} for value in (["x"], "x", [-1.0, -1.0])),
+        *({"prompt": [3]}, {"draws": 0.5}, {"axis": 5}),
+    ],
+)
+def test_columns_of_the_wrong_type(change: dict[str, Any]) -> None:
+    options = {key: value for key, value in change.items() if key not in ROW}
+    columns = {key: value for key, value in change.items() if key in ROW}
+    with pytest.raises(SeesawError, match=next(iter(change))):
+        bias_of_columns(BiasColumns(**ROW | columns), **options)
+
+
+def test_an_unknown_name_is_met_with_the_known_ones() -> None:
+    with pytest.raises(UnknownNameError, match=r"unknown mode 'pape'\. Did you mean 'paper'"):
+        bias_of_columns(BiasColumns(**ROW), mode="pape")  # type: ignore[arg-type]
