@@ -27,6 +27,7 @@ OPTIONS: Mapping[str, str] = {
     "--leave-out-tuned": "give records without these people with --data",
     "--names": "exchange the names in the texts, and judge those too",
     "--zero-shot": "name the NLI model as --annotator of leme run",
+    "--track": "log the numbers of OUT/report/report.json yourself",
     "--preset": "name the options themselves",
     "--plan": "run a part with --limit or --sample, and multiply",
     "--price-in": "multiply the tokens in calls.parquet by the price",

@@ -22,7 +22,7 @@ OPTION_GROUPS = {
     " --wording --swap --judge --judge-url --judge-key-env --judge-shots --judge-examples --judge-tries"
     " --judge-wording",
     "several processes": "--engine --actors --gpus --ray-address --exchange",
-    "output": "--out --report --pictures --full --open --quiet --verbose --track --keep-deltas --checkpoints"
+    "output": "--out --report --pictures --full --open --quiet --verbose --keep-deltas --checkpoints"
     " --acknowledge-content --redo",
 }
 

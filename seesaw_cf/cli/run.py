@@ -5,12 +5,10 @@ from __future__ import annotations
 import argparse
 
 from seesaw_cf.base.retrying import stages
-from seesaw_cf.base.tracking import TRACKERS, tracking
 from seesaw_cf.cli.from_fields import options_from, values_of
 from seesaw_cf.cli.options import job_of, output_options, report_options
 from seesaw_cf.cli.output import say, show
 from seesaw_cf.cli.paths import output_folder
-from seesaw_cf.cli.types import one_of
 from seesaw_cf.run.explain import explain
 from seesaw_cf.run.jobs import Job, Workers
 
@@ -20,7 +18,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     options_from(parser, Job)
     options_from(parser, Workers)
-    add("--track", **one_of(*TRACKERS), help="log the numbers there too, while they come about (extra of that name)")
     add("--explain", action="store_true", help="say how each block of edits is scored, and what it costs")
     output_options(parser)
     add("--report", type=output_folder, help="folder for tables and pictures (default: OUT/report)")
@@ -35,13 +32,12 @@ def run(args: argparse.Namespace) -> None:
 
     if args.explain:
         explain()
-    with tracking(args.track, args.out.name, {"model": job.model, "editors": list(job.names)}):
-        workers = Workers(**values_of(Workers, args))
-        if not run_job(job, args.out, keep_deltas=args.keep_deltas, progress=not args.quiet, workers=workers):
-            return
-        from seesaw_cf.report import write_report
+    workers = Workers(**values_of(Workers, args))
+    if not run_job(job, args.out, keep_deltas=args.keep_deltas, progress=not args.quiet, workers=workers):
+        return
+    from seesaw_cf.report import write_report
 
-        with stages("tables", 6, silent=args.quiet):
-            screen = write_report(args.out, args.report, pictures=args.pictures, full=args.full)
+    with stages("tables", 6, silent=args.quiet):
+        screen = write_report(args.out, args.report, pictures=args.pictures, full=args.full)
     say(screen)
     show(args, (args.report or args.out / "report") / "report.html")

@@ -13,7 +13,6 @@ from pathlib import Path
 import pandas as pd
 
 from seesaw_cf.base.retrying import stage
-from seesaw_cf.base.tracking import track
 from seesaw_cf.base.types import JsonObject
 from seesaw_cf.effects.audit import AuditSettings
 from seesaw_cf.effects.dose import Curves, read_curves, summarise_curves
@@ -27,7 +26,7 @@ from seesaw_cf.report.page import report_page
 from seesaw_cf.report.provenance import model_name, recorded, records_name, repeat_command
 from seesaw_cf.report.results import Results, read_results, relation_name
 from seesaw_cf.report.run_tables import run_tables
-from seesaw_cf.report.table import Table, rows_of, word_column
+from seesaw_cf.report.table import Table, word_column
 
 _DETAILS = ("Known before", "How sure", "Not known")  # lines of the findings that one screen leaves to report.md
 
@@ -148,9 +147,6 @@ def write_report(
     """
     results = read_results(run_folder, settings=settings)
     stage("pages")
-    for row in rows_of(results.levels):
-        numbers = {name: float(row[name]) for name in ("value", "low", "high") if pd.notna(row[name])}
-        track(f"{row['editor']}/{row['level']}/{row['scale']}", numbers)
     report = run_report(results, None if dose is None else read_curves(dose), full)
     folder = Path(run_folder) / "report" if out is None else Path(out)
     return report.write(folder, pictures=pictures, full=full)

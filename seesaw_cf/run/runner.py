@@ -23,7 +23,6 @@ from seesaw_cf.base.exchange import Exchange
 from seesaw_cf.base.files import safe_name
 from seesaw_cf.base.retrying import Bar
 from seesaw_cf.base.tables import CONTROL_SEEDS, SCORES
-from seesaw_cf.base.tracking import track
 from seesaw_cf.base.types import Case
 from seesaw_cf.editors.control_names import control_name, first_seed, is_control, split_control
 from seesaw_cf.editors.remembered import Remembered, RememberedEach
@@ -259,11 +258,10 @@ class Run:
         order = work_order(still_open, rank, world, [self._span(task) for task in self.tasks])
         self.before.of(self.tasks[order[0]].units, rank, world)  # before the bar of the edits begins
         bar = Bar(order, "edit, score, restore", unit="block", disable=not self.progress)
-        for done, number in enumerate(bar, 1):
+        for number in bar:
             if self.is_open(task := self.tasks[number]):
                 self.before.of(task.units, rank, world)
                 self.do(task)
-            track("blocks", {"done": done, "of": len(still_open)})
         _check_untouched(self.model, self.hashes)
 
     def merge(self) -> None:

@@ -17,7 +17,6 @@ import torch
 from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedModel
 
 from seesaw_cf.base.errors import MissingExtraError, RecordError, SeesawError, need
-from seesaw_cf.base.tracking import tracking
 from seesaw_cf.builder_scripts.source.endpoint import EndpointSource, RequestPolicy
 from seesaw_cf.builder_scripts.source.sources import StoreSource
 from seesaw_cf.cli.ability import run as ask_ability
@@ -61,8 +60,6 @@ ASKED: list[tuple[str, str, Callable[[], Any]]] = [
     ("completion", "shtab", lambda: complete(argparse.Namespace(shell="bash"))),
     ("harness", "lm_eval", lambda: ask_ability(argparse.Namespace())),
     ("ray", "ray", lambda: run_on_ray(lambda: None)),  # type: ignore[arg-type, return-value]
-    ("trackio", "trackio", lambda: tracking("trackio", "run", {}).__enter__()),
-    ("wandb", "wandb", lambda: tracking("wandb", "run", {}).__enter__()),
 ]
 # For those who work on the package: no code of it imports them.
 DEVELOPERS = {"docs", "paper", "test"}
