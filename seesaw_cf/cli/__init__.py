@@ -64,19 +64,17 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "list": ("seesaw_cf.cli.listing", "the editors, models, configs, relations, groups and metrics"),
         "register": ("seesaw_cf.cli.register", "make evaluate.load('edit_bias') work offline"),
         "cache": ("seesaw_cf.cli.cache", "make load_dataset('seesaw_cf', CONFIG) work offline"),
-        "completion": ("seesaw_cf.cli.completion", "print the script that completes commands in a shell"),
     },
 }
 
 COMMANDS: dict[str, tuple[str, str]] = {name: row for group in GROUPS.values() for name, row in group.items()}
 
 
-def parser(*configured: str | None, listed: bool = False) -> argparse.ArgumentParser:
+def parser(*configured: str | None) -> argparse.ArgumentParser:
     """Return the parser; of the commands only those that are named are imported and get their options.
 
     Args:
         *configured: Names of commands.
-        listed: Give each command its line of help; else the groups at the end give it.
     """
     top = argparse.ArgumentParser(
         prog="seesaw-cf",
@@ -88,8 +86,7 @@ def parser(*configured: str | None, listed: bool = False) -> argparse.ArgumentPa
     top.add_argument("--debug", action="store_true", help="show the full traceback of an error")
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND", help="one of those below")
     for name, (module, text) in COMMANDS.items():
-        helped: dict[str, Any] = {"help": text} if listed else {}
-        sub = commands.add_parser(name, description=text, **helped)
+        sub = commands.add_parser(name, description=text)
         if name in configured:
             importlib.import_module(module).configure(sub)
             verbose_option(sub)

@@ -19,6 +19,7 @@ COMMANDS: Mapping[str, str] = {
     "moments push": "use `seesaw-cf moments --push ORG/NAME`",
     "tune": "set learning_rate, steps, clamp or layers in --editor-config",
     "view": "read scores.parquet with pandas; report.html has the prompts that moved most",
+    "completion": "seesaw-cf COMMAND --help has the options of a command",
     "layers": "name the layers in --editor-config; the defaults are published ones or at their depth",
 }
 

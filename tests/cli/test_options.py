@@ -184,15 +184,6 @@ def test_commands_that_belong_together_stand_together(capsys: pytest.CaptureFixt
     assert max(map(len, text.splitlines())) <= 80
 
 
-def test_the_shell_completes_commands_and_options(capsys: pytest.CaptureFixture[str]) -> None:
-    pytest.importorskip("shtab", reason="shtab is not installed")
-    assert main(["completion", "bash"]) == 0
-    script = capsys.readouterr().out
-    assert "--noise-floor-log-odds" in script
-    words = subprocess.run(["bash", "-n"], input=script, text=True, capture_output=True, check=False)
-    assert words.returncode == 0, words.stderr
-
-
 @pytest.mark.slow
 def test_names_and_options_need_no_model_library() -> None:
     """What takes seconds to import is imported neither for `list` nor for the `--help` of any command."""

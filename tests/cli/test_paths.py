@@ -31,8 +31,8 @@ OUTPUTS = (output_file, output_folder, own_folder)
 # Words that only a path has in its help, its name or the name of its value.
 PATH = re.compile(r"\b(files?|folders?|Parquet|CSV|JSON|YAML)\b")
 PLACE = re.compile(r"FILE|DIR|FOLDER|RUN\d?|TABLE|TASKS|CRAWL|HTML|SHEET|PASSAGES|ROWS|RECORDS|out|json|page|cache")
-# `--unit`: a name below the run. `completion bash > FILE` is an example; a Hub name.
-WORDS = {"unit", "shell", "base_model"}
+# `--unit`: a name below the run; a Hub name.
+WORDS = {"unit", "base_model"}
 
 
 def leaves(

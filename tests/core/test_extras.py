@@ -20,7 +20,6 @@ from seesaw_cf.base.errors import MissingExtraError, RecordError, SeesawError, n
 from seesaw_cf.builder_scripts.source.endpoint import EndpointSource, RequestPolicy
 from seesaw_cf.builder_scripts.source.sources import StoreSource
 from seesaw_cf.cli.ability import run as ask_ability
-from seesaw_cf.cli.completion import run as complete
 from seesaw_cf.effects.leme_auto import rouge1
 from seesaw_cf.effects.texts import reference_score
 from seesaw_cf.generation.api import OpenAIGenerator
@@ -57,7 +56,6 @@ ASKED: list[tuple[str, str, Callable[[], Any]]] = [
     ("hub", "peft", lambda: to_peft(WeightDelta({"a.weight": torch.ones(2, 2)}), _model(), "x")),
     ("annotate", "starlette", lambda: serve(Path("no.study"), Place(), print)),
     ("annotate", "uvicorn", lambda: serve(Path("no.study"), Place(), print)),
-    ("completion", "shtab", lambda: complete(argparse.Namespace(shell="bash"))),
     ("harness", "lm_eval", lambda: ask_ability(argparse.Namespace())),
     ("ray", "ray", lambda: run_on_ray(lambda: None)),  # type: ignore[arg-type, return-value]
 ]
