@@ -10,9 +10,9 @@ Every method is a class and its settings, importable from here; nothing heavy is
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from importlib.metadata import entry_points
+from typing import TYPE_CHECKING, Any
 
-from seesaw_cf.base.plugins import Plugged, entries
 from seesaw_cf.base.public import checked
 from seesaw_cf.base.versions import lazy
 
@@ -65,7 +65,8 @@ _OWN = {
     "random": "seesaw_cf.editors.controls:RandomControl",
     "unrelated": "seesaw_cf.editors.controls:UnrelatedControl",
 }
-EDITORS: Plugged = {**entries("seesaw_cf.editors"), **_OWN}
+EDITORS: dict[str, str | type[Any]] = {point.name: point.value for point in entry_points(group="seesaw_cf.editors")}
+EDITORS |= _OWN
 """Editor name -> "module:class": this package's, and those of installed packages with an entry point in the group
 `seesaw_cf.editors`. `seesaw_cf.editors.plugins.editor_name` adds classes of other modules and files."""
 
@@ -89,6 +90,6 @@ def load_editor(name: str) -> type[Any]:
         UnknownNameError: No such editor; near names are suggested.
         EditError: The package that declares it cannot be imported.
     """
-    from seesaw_cf.editors.plugins import PLUGINS
+    from seesaw_cf.editors.plugins import load
 
-    return cast(type[Any], PLUGINS.load(name))
+    return load(name)

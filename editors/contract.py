@@ -13,8 +13,8 @@ import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from seesaw_cf.base.checks import instance
-from seesaw_cf.base.plugins import failure
 from seesaw_cf.base.types import Cloze, EditRequest
+from seesaw_cf.editors.plugins import failure
 from seesaw_cf.models.delta_files import load_delta, save_delta
 from seesaw_cf.models.editor import Editor
 from seesaw_cf.models.identity import fingerprint

@@ -1,46 +1,187 @@
-"""Editors of other packages and of files: what a class must offer before it is tried."""
+"""Editors of other packages and of files: "package.module:Class", "FILE.py" or an entry point."""
 
 from __future__ import annotations
 
-from typing import Any
+import hashlib
+import importlib.util
+import inspect
+import re
+import sys
+import traceback
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+from typing import Any, cast
 
-from seesaw_cf.base.errors import EditError
-from seesaw_cf.base.plugins import Plugin, Plugins, has_arguments
+from seesaw_cf.base.checks import one_of
+from seesaw_cf.base.errors import EditError, StorageError
+from seesaw_cf.base.versions import resolve
 from seesaw_cf.editors import EDITORS
 from seesaw_cf.editors.control_names import is_control
 
-
-def _has_config(kind: Plugin) -> bool:
-    config: Any = getattr(kind, "config_class", None)
-    return hasattr(config, "__dataclass_fields__") and has_arguments(config, "for_model", "model")
-
-
-PLUGINS = Plugins(
-    noun="editor",
-    known=EDITORS,
-    marks=lambda plugin: hasattr(plugin, "config_class"),
-    mark="classes with a config_class",
-    clauses={
-        "config_class is a frozen dataclass with a class method for_model(model), which makes the settings that are "
-        "used when the user gives none": _has_config,
-        "fit(model, tokenizer) prepares what no request changes, and returns an editor": lambda kind: has_arguments(
-            kind, "fit", "model", "tokenizer"
-        ),
-        "edit(model, tokenizer, requests) returns a WeightDelta": lambda kind: has_arguments(
-            kind, "edit", "model", "tokenizer", "requests"
-        ),
-    },
-    error=EditError,
-    page="docs/editors.md",
+PAGE = "docs/editors.md"
+_FILE_MODULE = "seesaw_cf_editor_"  # begins the name of a module that is made of a file
+# On Windows a drive comes before the file.
+_SOURCE = re.compile(r"(?P<place>.+\.py|[A-Za-z_][\w.]*(?=:))(?::(?P<name>\w+))?")
+_CONFIG = (
+    "config_class is a frozen dataclass with a class method for_model(model), which makes the settings that are used "
+    "when the user gives none"
 )
-"""What `--editor` takes: see `seesaw_cf.models.Editor` for the protocol and `contract.py` for what is tried out."""
+# Method -> its arguments, and what it promises.
+_METHODS = {
+    "fit": (("model", "tokenizer"), "prepares what no request changes, and returns an editor"),
+    "edit": (("model", "tokenizer", "requests"), "returns a WeightDelta"),
+}
 
 
 def editor_name(source: str) -> str:
-    """Return the name of an editor, as `Plugins.name` does, or of a control."""
-    return source if is_control(source) else PLUGINS.name(source)
+    """Return the name of an editor or control; a class of another package or file becomes known.
+
+    Args:
+        source: A known name, "package.module:Class", "FILE.py" (with one editor in it) or "FILE.py:Class". The name of
+            such a class is its own in small letters.
+
+    Raises:
+        UnknownNameError: None of these.
+        StorageError: The file does not exist.
+        EditError: Importing it fails, it is no editor, or its name is taken.
+    """
+    match = _SOURCE.fullmatch(source)
+    if is_control(source):
+        return source
+    return one_of("editor", source, EDITORS) if source in EDITORS or match is None else add(_import(source))
+
+
+def add(kind: type[Any]) -> str:
+    """Make a class known by its name in small letters, and return that name.
+
+    Raises:
+        EditError: It is no editor, or another one has its name.
+    """
+    place, name = _place(check(kind)), kind.__name__.lower()
+    present = EDITORS.setdefault(name, kind)
+    if present != place and (isinstance(present, str) or _place(present) != place):
+        raise EditError(f"editor {place}: the name {name!r} is that of {present}. Give it another name.")
+    if not isinstance(present, str):
+        EDITORS[name] = kind  # perhaps written anew in a notebook
+    return name
+
+
+def check(kind: type[Any]) -> type[Any]:
+    """Return a class that offers what an editor must, as far as this shows before it is used.
+
+    Raises:
+        EditError: It does not; the message names the clause and the line of the class.
+    """
+    config = getattr(kind, "config_class", None)
+    broken = [
+        f"{method}({', '.join(names)}) {promise}"
+        for method, (names, promise) in _METHODS.items()
+        if not _takes(kind, method, *names)
+    ]
+    if not (hasattr(config, "__dataclass_fields__") and _takes(config, "for_model", "model")):
+        broken.insert(0, _CONFIG)
+    if broken:
+        line = f", line {inspect.getsourcelines(kind)[1]}" if kind.__module__ != "__main__" else ""
+        raise EditError(f"editor {_place(kind)}{line}: broken, {broken[0]}. See {PAGE}.")
+    return kind
+
+
+def load(name: str) -> type[Any]:
+    """Return the class of an editor by its name in `EDITORS`.
+
+    Raises:
+        UnknownNameError: No such name; near ones are suggested.
+        EditError: The package that declares it cannot be imported, or its class is no editor.
+    """
+    place = EDITORS[one_of("editor", name, EDITORS)]
+    if not isinstance(place, str):
+        return place
+    return cast(type[Any], resolve(place)) if is_own(name) else check(_import(place))
+
+
+def is_own(name: str) -> bool:
+    """Return whether a known name is one of this package."""
+    return str(EDITORS[name]).startswith("seesaw_cf.")
 
 
 def code_facts(name: str) -> dict[str, str]:
-    """Return where the code of an editor comes from, as `Plugins.code` does; {} for a control."""
-    return {} if is_control(name) else PLUGINS.code(name)
+    """Return the class of an editor of another package or file and the SHA-256 of its file; {} for another one."""
+    if is_control(name) or is_own(name):
+        return {}
+    kind = load(name)
+    file = Path(inspect.getsourcefile(kind) or "") if kind.__module__ != "__main__" else Path()
+    return {"class": _place(kind), "sha256": hashlib.sha256(file.read_bytes()).hexdigest() if file.is_file() else ""}
+
+
+def failure(error: BaseException, file: str) -> str:
+    """Return an error of another author's code in words, with the last line of its file that led there."""
+    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
+    if isinstance(error, SyntaxError) and error.filename == file:
+        lines.append(error.lineno)
+    where = f"line {lines[-1]}, " if lines else ""
+    return f"{where}{type(error).__name__}: {error}"
+
+
+def _import(source: str) -> type[Any]:
+    place, _, name = source.rpartition(":") if not source.endswith(".py") else (source, "", "")
+    file = Path(place).resolve()
+    if file.suffix == ".py" and not file.is_file():
+        raise StorageError(f"editor {source}: there is no file {place}. Check the path.")
+    try:
+        module = _import_file(file) if file.suffix == ".py" else import_module(place)
+    except Exception as error:  # what another author wrote can fail in any way
+        why = failure(error, str(file))
+        raise EditError(
+            f"editor {source}: importing it fails ({why}). Correct it, or install what it needs."
+        ) from error
+    classes = {key: value for key, value in vars(module).items() if inspect.isclass(value)}
+    if name:
+        return classes[one_of(f"editor of {place}", name, classes)]
+    editors = {
+        key: kind
+        for key, kind in classes.items()
+        if hasattr(kind, "config_class") and kind.__module__.partition(".")[0] == module.__name__.partition(".")[0]
+    }
+    if len(editors) != 1:
+        names = f" ({', '.join(editors)})" if editors else ""
+        raise EditError(
+            f"editor {source}: {len(editors)} objects in it are classes with a config_class{names}, expected one. "
+            f"Name it: {source}:NAME."
+        )
+    return next(iter(editors.values()))
+
+
+def _import_file(file: Path) -> ModuleType:
+    stem, digest = re.sub(r"\W", "_", file.stem), hashlib.sha256(str(file).encode()).hexdigest()[:8]
+    name = f"{_FILE_MODULE}{stem}_{digest}"
+    if name in sys.modules:
+        return sys.modules[name]
+    spec = importlib.util.spec_from_file_location(name, file)
+    if spec is None or spec.loader is None:
+        raise ImportError(f"{file} is no Python file")
+    module = sys.modules[name] = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[name]
+        raise
+    return module
+
+
+def _place(kind: type[Any]) -> str:
+    module = kind.__module__
+    file = sys.modules[module].__file__ if module.startswith(_FILE_MODULE) and module in sys.modules else module
+    return f"{file}:{kind.__qualname__}"
+
+
+def _takes(kind: Any, method: str, *names: str) -> bool:
+    """Return whether a class has a method that can be called with arguments of these names."""
+    called = getattr(kind, method, None)
+    if not callable(called):
+        return False
+    try:
+        inspect.signature(called).bind(*["self"] * (not inspect.ismethod(called)), *names)
+    except (TypeError, ValueError):
+        return False
+    return True

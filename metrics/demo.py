@@ -12,7 +12,8 @@ import pandas as pd
 
 from seesaw_cf.base.errors import RecordError, SeesawError
 from seesaw_cf.base.types import JsonObject
-from seesaw_cf.metrics.plugins import PLUGINS
+from seesaw_cf.base.versions import resolve
+from seesaw_cf.metrics.register import METRICS
 
 _DIGITS = 4  # significant digits
 _BAD_TEXT = (SeesawError, pd.errors.ParserError, pd.errors.EmptyDataError, TypeError, ValueError)
@@ -53,7 +54,7 @@ class Demo:
         Returns:
             Every number as a table, and a message: the other results, or what is wrong with the text.
         """
-        kind: Any = PLUGINS.load(self.name)
+        kind: Any = resolve(METRICS[self.name])
         try:
             rows = pd.read_csv(io.StringIO(text), dtype=str, keep_default_na=False)
             features = kind._info(None).features

@@ -1,4 +1,4 @@
-"""Makes `evaluate.load("edit_bias")` work from any directory, offline, for all installed metrics."""
+"""Makes `evaluate.load("edit_bias")` work from any directory, offline, for all metrics."""
 
 from __future__ import annotations
 
@@ -7,16 +7,13 @@ import os
 from pathlib import Path
 
 from seesaw_cf.base.files import write_text
-from seesaw_cf.base.plugins import Plugged, entries
 
 _NAMES = (
     *("edit_bias", "cross_property_accuracy", "edit_success", "generation_quality", "open_ended_flaws"),
     *("annotator_agreement", "overall_regard", "topic_disparity", "leme_annotation", "leme_auto", "leme_survey"),
 )
-_OWN: dict[str, str] = {name: f"seesaw_cf.metrics.{name}.{name}:{name.title().replace('_', '')}" for name in _NAMES}
-METRICS: Plugged = {**entries("seesaw_cf.metrics"), **_OWN}
-"""Metric -> "module:class": this package's, and those of installed packages with an entry point in the group
-`seesaw_cf.metrics`."""
+METRICS = {name: f"seesaw_cf.metrics.{name}.{name}:{name.title().replace('_', '')}" for name in _NAMES}
+"""Metric -> "module:class"."""
 
 
 def register() -> list[Path]:
@@ -36,7 +33,7 @@ def register() -> list[Path]:
 
     written = []
     for name, place in METRICS.items():
-        module, _, kind = str(place).partition(":")
+        module, _, kind = place.partition(":")
         stub = f"from {module} import {kind}  # noqa: F401\n"
         digest = hashlib.sha256(stub.encode()).hexdigest()
         folder = Path(HF_MODULES_CACHE) / "evaluate_modules" / "metrics" / f"evaluate-metric--{name}" / digest

@@ -28,7 +28,7 @@ from seesaw_cf.base.errors import RecordError, StorageError
 from seesaw_cf.base.public import checked
 from seesaw_cf.base.retrying import stages
 from seesaw_cf.base.terminal import wrap
-from seesaw_cf.editors.plugins import PLUGINS
+from seesaw_cf.editors import plugins
 from seesaw_cf.models.edited import save_change
 from seesaw_cf.models.hooks import silent_loaders
 from seesaw_cf.models.load import model_path
@@ -272,8 +272,8 @@ def _editor(editor: object) -> tuple[str, dict[str, object], Sequence[str] | Non
     if isinstance(editor, str):
         return editor, {}, None
     if isinstance(editor, type):
-        return PLUGINS.add(editor), {}, None
-    name, config = PLUGINS.add(type(editor)), getattr(editor, "config", None)
+        return plugins.add(editor), {}, None
+    name, config = plugins.add(type(editor)), getattr(editor, "config", None)
     own = {field.name: getattr(config, field.name) for field in fields(config)} if config is not None else {}
     return name, own, getattr(editor, "corpus", None)
 

@@ -8,7 +8,6 @@ import logging
 import os
 import sys
 from collections.abc import Sequence
-from typing import Any
 
 from seesaw_cf import __version__
 from seesaw_cf.base.checks import shown
@@ -39,9 +38,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
     "Before a run": {
         "plan": ("seesaw_cf.cli.plan", "how many edits and people it takes to find an effect"),
         "check-editor": ("seesaw_cf.cli.check_editor", "whether an editor, also your own, keeps its promises"),
-        "check-metric": ("seesaw_cf.cli.check_metric", "whether your metric can be computed on a run"),
-        "check-data": ("seesaw_cf.cli.check_data", "whether your reader of records keeps its promises"),
-        "new": ("seesaw_cf.cli.new", "files of an editor, metric or reader to start from"),
+        "new": ("seesaw_cf.cli.new", "files of an editor to start from"),
         "noise": ("seesaw_cf.cli.noise", "how far scores move when only the batch changes: the noise floor"),
         "moments": ("seesaw_cf.cli.moments", "second moments for editors: computed, published"),
     },

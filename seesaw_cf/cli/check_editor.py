@@ -8,7 +8,7 @@ from seesaw_cf.cli.from_fields import options_from
 from seesaw_cf.cli.options import CORPUS, DATA, cases_of, load, model_options
 from seesaw_cf.cli.output import say_clauses
 from seesaw_cf.cli.types import positive
-from seesaw_cf.editors.plugins import PLUGINS, editor_name
+from seesaw_cf.editors.plugins import PAGE, editor_name
 from seesaw_cf.run.jobs import Job
 
 
@@ -37,4 +37,4 @@ def run(args: argparse.Namespace) -> None:
     corpus = corpus_of(args.corpus, args.model, args.corpus_limit)
     editor = make_editor(name, model, settings, corpus, cases[args.facts :])
     clauses = check_contract(editor, model, tokenizer, [case.request for case in cases[: args.facts]])
-    say_clauses(name, clauses, PLUGINS.page)
+    say_clauses(name, clauses, PAGE)

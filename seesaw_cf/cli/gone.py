@@ -19,6 +19,10 @@ COMMANDS: Mapping[str, str] = {
     "moments push": "use `seesaw-cf moments --push ORG/NAME`",
     "tune": "set learning_rate, steps, clamp or layers in --editor-config",
     "view": "read scores.parquet with pandas; report.html has the prompts that moved most",
+    "check-data": "seesaw-cf import FILE says what is wrong with records",
+    "check-metric": "compute the metric on the tables of seesaw_cf.report.read_results(RUN)",
+    "new metric": "start from a module of metrics/, such as topic_disparity",
+    "new records": "write the records as JSON that seesaw-cf import reads",
     "completion": "seesaw-cf COMMAND --help has the options of a command",
     "layers": "name the layers in --editor-config; the defaults are published ones or at their depth",
 }
@@ -28,6 +32,7 @@ OPTIONS: Mapping[str, str] = {
     "--leave-out-tuned": "give records without these people with --data",
     "--names": "exchange the names in the texts, and judge those too",
     "--zero-shot": "name the NLI model as --annotator of leme run",
+    "--metric": "compute it on the tables of seesaw_cf.report.read_results(RUN)",
     "--track": "log the numbers of OUT/report/report.json yourself",
     "--preset": "name the options themselves",
     "--plan": "run a part with --limit or --sample, and multiply",

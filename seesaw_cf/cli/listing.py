@@ -27,11 +27,12 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _editors() -> Rows:
-    from seesaw_cf.editors.plugins import PLUGINS
+    from seesaw_cf.editors import EDITORS
+    from seesaw_cf.editors.plugins import is_own
 
     return [
-        (name, _first_line(*str(place).split(":")) if PLUGINS.is_own(name) else f"{place}, of another package")
-        for name, place in PLUGINS.known.items()
+        (name, _first_line(*str(place).split(":")) if is_own(name) else f"{place}, of another package")
+        for name, place in EDITORS.items()
     ]
 
 
@@ -101,15 +102,6 @@ def _groups() -> Rows:
     return [(axis, ", ".join((*names, "unknown"))) for axis, names in AXES.items()]
 
 
-def _records() -> Rows:
-    from seesaw_cf.records.readers import READERS
-
-    return [
-        *((name, f"{place}, of another package") for name, place in READERS.items()),
-        ("FILE.py", "a reader of yours; `seesaw-cf new records NAME` writes one to start from"),
-    ]
-
-
 def _metrics() -> Rows:
     from seesaw_cf.metrics.register import METRICS
 
@@ -124,5 +116,4 @@ LISTS: dict[str, Callable[[], Rows]] = {
     "relations": _relations,
     "groups": _groups,
     "metrics": _metrics,
-    "records": _records,
 }

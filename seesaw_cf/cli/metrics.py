@@ -5,11 +5,10 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from seesaw_cf.base.terminal import column_table
 from seesaw_cf.base.types import JsonObject
 from seesaw_cf.cli.options import json_option, seed_option
 from seesaw_cf.cli.output import say, write_numbers
-from seesaw_cf.cli.paths import name_or_source, source
+from seesaw_cf.cli.paths import source
 from seesaw_cf.cli.types import AXES, SCORES, one_of
 
 if TYPE_CHECKING:
@@ -25,34 +24,18 @@ def configure(parser: argparse.ArgumentParser) -> None:
     scores = "form of D_d; normalised: per token, as the papers (default: summed)"
     add("--score", **one_of(*SCORES), default="summed", help=scores)
     add("--paper", action="store_true", help="the papers' tests and substring match, bootstrap over cases as interval")
-    metric = "also this one of yours, for each editor: FILE.py, package.module:Class, or a name. Repeatable"
-    add("--metric", action="append", default=[], type=name_or_source, help=metric)
     seed_option(parser, "the bootstrap of --paper")
     json_option(parser)
 
 
 def run(args: argparse.Namespace) -> None:
-    """Compute and print the metrics: the report's, those that installed packages declare, and those of --metric."""
-    from seesaw_cf.metrics.plugins import PLUGINS, compute
+    """Compute and print the metrics."""
     from seesaw_cf.report import read_results, terminal_report
-
-    declared = [name for name in PLUGINS.known if not PLUGINS.is_own(name)]
-    plugins = dict.fromkeys([*declared, *map(PLUGINS.name, args.metric)])
 
     mode: BiasMode = "paper" if args.paper else "crossed"
     results = read_results(args.folder, score=args.score, axes=tuple(args.axis or AXES), seed=args.seed, mode=mode)
-    tables = [table for table in (results.prompts, results.answers) if table is not None]
-    computed = {name: compute(name, tables) for name in plugins}
-    write_numbers(args, _tables(results, args.seed) | {"metrics": computed})
+    write_numbers(args, _tables(results, args.seed))
     say(terminal_report(results))
-    for name, of_editors in computed.items():
-        rows = [(editor, *map(_cell, numbers.values())) for editor, numbers in of_editors.items()]
-        heads = next(iter(of_editors.values()), {})
-        say(f"\n{name.upper()}\n{column_table(['editor', *heads], rows)}")
-
-
-def _cell(value: object) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else "-" if value is None else str(value)
 
 
 def _tables(results: Results, seed: int) -> JsonObject:

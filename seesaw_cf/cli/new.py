@@ -1,4 +1,4 @@
-"""`seesaw-cf new`: the files of an editor, metric or record reader of your own, which work as they are written."""
+"""`seesaw-cf new`: the files of an editor of your own, which work as they are written."""
 
 from __future__ import annotations
 
@@ -59,7 +59,5 @@ def _action(kind: str, about: str) -> tuple[str, Callable[..., None], Callable[[
 configure, run = command(
     {
         "editor": _action("editor", "an editing method"),
-        "metric": _action("metric", "a metric of a run"),
-        "records": _action("records", "a reader of records"),
     }
 )

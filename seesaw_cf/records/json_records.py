@@ -73,8 +73,7 @@ def parse_record(
     if lacking:
         raise RecordError(
             f"{where}: missing {names(lacking)}; got the keys {names(record)}. A record of {kind} needs "
-            f"{names(REQUIRED[kind])}. Add what is missing, remove the keys that make it look like {kind}, or read "
-            "another format by a reader of yours (`seesaw-cf new records NAME`)."
+            f"{names(REQUIRED[kind])}. Add what is missing, or remove the keys that make it look like {kind}."
         )
     case = PARSERS[kind](record, case_id, where)
     case = replace(case, effect_relation_id=effect_relation_id, record_format=kind)

@@ -10,7 +10,6 @@ from seesaw_cf.base.errors import RecordError, StorageError
 from seesaw_cf.base.types import Case
 from seesaw_cf.records.arrow import read_cases, table_to_cases
 from seesaw_cf.records.checks import check_unique
-from seesaw_cf.records.readers import PLUGINS, read_with
 from seesaw_cf.records.sample import SAMPLES, configs, path
 
 # The configs of the samples whose rows are cases to run; the others are tables beside them.
@@ -23,7 +22,7 @@ def load_cases(source: str, config: str) -> list[Case]:
     Args:
         source: A sample ("sample", "sample-small", "sample-claims"), a folder that holds (itself, or in its folder
             `data`) CONFIG/*.parquet or CONFIG.parquet, a .json, .jsonl or .parquet file (`config` is then not needed),
-            a reader of records (`seesaw_cf.records.readers.read_with`), or a Hub id such as "org/seesaw_cf".
+            or a Hub id such as "org/seesaw_cf".
         config: Name of the config.
 
     Raises:
@@ -36,30 +35,24 @@ def load_cases(source: str, config: str) -> list[Case]:
 
 def load_revised_cases(source: str, config: str) -> tuple[list[Case], str]:
     """Read cases as `load_cases` does, with the commit of the Hub's data set that was read; "" for what is local."""
-    if PLUGINS.takes(source):
-        return read_with(source, config), ""
     place = _place(source, config)
     return _from_hub(source, config) if place is None else (read_cases(place), "")
 
 
 def check_configs(source: str, configs: Iterable[str]) -> None:
-    """Check that a sample or a folder has these configs, and a reader can be imported; nothing is read.
+    """Check that a sample or a folder has these configs; nothing is read.
 
     Raises:
         UnknownNameError: One is missing; those that are there are named.
         RecordError: The folder has no config.
     """
-    if PLUGINS.takes(source):
-        PLUGINS.name(source)
-        return
     for config in configs:
         _place(source, config)
 
 
 def usual_configs(source: str) -> tuple[str, ...]:
-    """Return the configs that an audit asks where none is named: one of a file or reader, which have no several."""
-    one = PLUGINS.takes(source) or (source not in SAMPLES and check_path(source).is_file())
-    return CASE_CONFIGS[:1] if one else CASE_CONFIGS[:2]
+    """Return the configs that an audit asks where none is named: one of a file, which has no several."""
+    return CASE_CONFIGS[: 1 if source not in SAMPLES and check_path(source).is_file() else 2]
 
 
 def _place(source: str, config: str) -> Path | None:

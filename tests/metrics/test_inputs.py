@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from seesaw_cf.metrics.plugins import PLUGINS
+from seesaw_cf.base.versions import resolve
 from seesaw_cf.metrics.register import METRICS
 from tests.conftest import ROOT
 
@@ -145,7 +145,7 @@ def compute(name: str, columns: dict[str, list[Any]], **options: Any) -> dict[st
 
 def unopened(name: str) -> Any:
     """The metric without the file that its rows would be collected in."""
-    kind: Any = PLUGINS.load(name)
+    kind: Any = resolve(METRICS[name])
     return kind.__new__(kind)
 
 
@@ -218,7 +218,7 @@ def test_the_same_seed_gives_the_same_numbers(name: str) -> None:
 @pytest.mark.parametrize("name", METRICS)
 def test_every_option_is_described_with_its_default(name: str) -> None:
     """An option is declared where it is computed with; its two descriptions must not lag behind."""
-    kind: Any = PLUGINS.load(name)
+    kind: Any = resolve(METRICS[name])
     card = (ROOT / "metrics" / name / "README.md").read_text(encoding="utf-8").partition("# Inputs\n")[2]
     texts = {"card": card.partition("\n### ")[0], "help": kind.__doc__.partition("Returns:")[0]}
     parameters = inspect.signature(unopened(name)._compute).parameters
