@@ -50,9 +50,11 @@ def column_arguments(function: Callable[..., object], record: type[Any]) -> Call
     fields = inspect.signature(record).parameters
     own = inspect.signature(function).parameters
 
+    in_json = as_json(function)
+
     def call(**values: Any) -> dict[str, Any]:
         columns = record(**{name: values.pop(name) for name in fields if name in values})
-        return as_json(function)(columns=columns, **values)
+        return in_json(columns=columns, **values)
 
     every = [parameter for name in own for parameter in (fields.values() if name == "columns" else [own[name]])]
     call.__signature__ = inspect.Signature([parameter.replace(kind=parameter.KEYWORD_ONLY) for parameter in every])  # type: ignore[attr-defined]

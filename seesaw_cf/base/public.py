@@ -6,8 +6,8 @@ import functools
 import inspect
 import sys
 import typing
-from collections.abc import Callable, Sequence
-from types import SimpleNamespace
+from collections.abc import Callable, Mapping, Sequence, Sized
+from types import SimpleNamespace, UnionType
 from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
@@ -48,13 +48,10 @@ def _check(function: Callable[P, R]) -> Callable[P, R]:
     inner = inspect.unwrap(function)
     written = {name: hint for name, hint in function.__annotations__.items() if name != "return"}
     hints = typing.get_type_hints(SimpleNamespace(__annotations__=written), inner.__globals__)
-    # A name that is not known is an error of the function itself, which lists the known ones.
-    hints = {name: str if typing.get_origin(hint) is typing.Literal else hint for name, hint in hints.items()}
     wider: dict[Any, Any] = {
         bool: bool | np.bool_,
         int: int | np.integer,
         float: float | int | np.integer | np.floating,
-        Sequence[str]: list[str] | tuple[str, ...],  # one text is not a list of letters
     }
     if transformers := sys.modules.get("transformers.modeling_utils"):
         wider[transformers.PreTrainedModel] = sys.modules["torch"].nn.Module  # peft wraps models in a class of its own
@@ -64,5 +61,19 @@ def _check(function: Callable[P, R]) -> Callable[P, R]:
         return function(*args, **kwargs)
 
     functools.update_wrapper(call, function)
-    call.__annotations__ = hints
+    call.__annotations__ = {name: _wider(hint) for name, hint in hints.items()}
     return beartype(conf=conf)(call)
+
+
+def _wider(hint: Any) -> Any:
+    """Return a type that also fits what is as good: an array or a column of a data set for a list, but not one text."""
+    from beartype.vale import IsInstance
+
+    origin, parts = typing.get_origin(hint), typing.get_args(hint)
+    if origin is typing.Literal:
+        return str  # the function itself names the known ones
+    if origin in (typing.Union, UnionType):
+        return typing.Union[tuple(map(_wider, parts))]  # noqa: UP007
+    if origin is Sequence and not getattr(parts[0], "__module__", "").startswith("seesaw_cf"):
+        return typing.Annotated[Sized, ~IsInstance[str, bytes, Mapping]]  # the function itself names the wrong row
+    return Mapping[tuple(map(_wider, parts))] if origin is Mapping else hint  # type: ignore[misc]

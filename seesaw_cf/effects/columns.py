@@ -22,12 +22,14 @@ from seesaw_cf.effects.reader import check_lengths, float_lists, floats, ids, la
 from seesaw_cf.stats import adjust
 
 T = TypeVar("T")
-_PAIRS = {"case_id": ids, "prompt": labels, "person": labels, "groups": text_lists, "n_new": floats, "n_true": floats}
+_PAIRS = {"case_id": ids, "prompt": labels, "subject": labels, "groups": text_lists}
+_PAIRS |= {"n_tokens_new": floats, "n_tokens_true": floats}
+_NAMES = {"subject": "person", "n_tokens_new": "n_new", "n_tokens_true": "n_true"}
 _PAIRS |= dict.fromkeys(SIDES, floats)
 
 
 def _pairs(columns: Mapping[str, Sequence[object]]) -> pd.DataFrame:
-    frame = read_columns(_PAIRS, columns)
+    frame = read_columns(_PAIRS, columns).rename(columns=_NAMES)
     for side in SIDES:
         check_logprobs(side, frame[side].to_numpy())
     twice = frame.duplicated(["case_id", "prompt", "person"])
@@ -74,8 +76,8 @@ class BiasColumns:
             RecordError: Unequal lengths, no rows, repeated rows, or log-probabilities above 0.
         """
         columns: dict[str, Sequence[object]] = {"case_id": self.case_id, "prompt": self.prompt}
-        columns |= {"person": self.subject, "groups": self.groups} | {side: getattr(self, side) for side in SIDES}
-        tokens = {"n_new": self.n_tokens_new, "n_true": self.n_tokens_true}
+        columns |= {"subject": self.subject, "groups": self.groups} | {side: getattr(self, side) for side in SIDES}
+        tokens = {"n_tokens_new": self.n_tokens_new, "n_tokens_true": self.n_tokens_true}
         return _pairs(columns | {name: counts for name, counts in tokens.items() if counts is not None})
 
 
@@ -193,7 +195,7 @@ def _contrasts(frame: pd.DataFrame, axis: str | None, reference: str | None) -> 
 
 
 _CASES = {"case_id": ids, "candidates": text_lists, "gold": text_lists, "pre": float_lists, "post": float_lists}
-_CASES |= dict.fromkeys(("edit_relation", "effect_relation", "prompt_pre", "prompt_post", "person"), labels)
+_CASES |= dict.fromkeys(("edit_relation", "effect_relation", "prompt", "post_prompts", "subject"), labels)
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,9 +240,10 @@ class AccuracyColumns:
         """
         after = self.prompt if self.post_prompts is None else self.post_prompts
         columns: dict[str, Sequence[object]] = {"case_id": self.case_id, "edit_relation": self.edit_relation}
-        columns |= {"effect_relation": self.effect_relation, "prompt_pre": self.prompt, "candidates": self.candidates}
-        columns |= {"gold": self.gold, "pre": self.pre, "post": self.post, "prompt_post": after}
-        frame = read_columns(_CASES, columns if self.subject is None else columns | {"person": self.subject})
+        columns |= {"effect_relation": self.effect_relation, "prompt": self.prompt, "candidates": self.candidates}
+        columns |= {"gold": self.gold, "pre": self.pre, "post": self.post, "post_prompts": after}
+        frame = read_columns(_CASES, columns if self.subject is None else columns | {"subject": self.subject})
+        frame = frame.rename(columns={"prompt": "prompt_pre", "post_prompts": "prompt_post", "subject": "person"})
         twice = frame.duplicated(["case_id", "edit_relation", "effect_relation"])
         if twice.any():
             first = frame.loc[twice, "case_id"].iloc[0]

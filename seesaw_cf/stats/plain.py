@@ -11,6 +11,8 @@ from typing import Any, ParamSpec
 
 import numpy as np
 
+from seesaw_cf.base.public import checked
+
 P = ParamSpec("P")
 
 
@@ -32,7 +34,8 @@ def plain(value: object) -> Any:
 
 
 def as_json(function: Callable[P, Any]) -> Callable[P, dict[str, Any]]:
-    """Make a function return plain JSON types, for `evaluate`; the signature stays."""
+    """Make a function return plain JSON types, for `evaluate`; its arguments are checked, the signature stays."""
+    function = checked(function)
 
     @functools.wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 import numpy as np
 import pytest
+from datasets import Dataset
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
@@ -67,6 +68,8 @@ FITTING: list[tuple[str, Any]] = [
     ("number", 1),
     ("number", np.float32(1)),
     ("texts", ["x"]),
+    ("texts", np.array(["x"])),
+    ("texts", Dataset.from_dict({"text": ["x"]})["text"]),
     ("mode", "c"),
     ("model", nn.Linear(1, 1)),
 ]

@@ -18,8 +18,8 @@ from seesaw_cf.editors import (
     MEMITConfig,
     ROMEConfig,
 )
-from seesaw_cf.editors.locate.config import LocateThenEditConfig, preset_config, with_settings
-from seesaw_cf.errors import EditError, RecordError, SettingError, UnknownNameError
+from seesaw_cf.editors.locate.config import LocateThenEditConfig, with_settings
+from seesaw_cf.errors import EditError, SettingError, UnknownNameError
 from seesaw_cf.models import model_parts
 from tests.fakes import tiny_model, tiny_texts, tiny_tokenizer
 
@@ -59,12 +59,6 @@ def test_no_groups_of_edits(kind: Any, config: Any) -> None:
 def test_settings_of_the_class_above_all_methods() -> None:
     with pytest.raises(UnknownNameError, match=r"unknown editor with published settings ''.*memit, rome"):
         LocateThenEditConfig.for_model(tiny_model("llama"))
-
-
-@pytest.mark.parametrize("kind", [None, 3, "ROMEConfig", int, ROMEConfig(layers=(1,))])
-def test_what_is_no_class_of_settings(kind: Any) -> None:
-    with pytest.raises(RecordError, match=r"preset_config: kind is .*, expected type\[C\]"):
-        preset_config("rome", kind, tiny_model("llama"), {"layers": (1,)})
 
 
 @pytest.mark.parametrize("config", [None, 3, "x", {"steps": 2}, FTConfig])
