@@ -22,10 +22,9 @@ from seesaw_cf.effects.reader import check_lengths, float_lists, floats, ids, la
 from seesaw_cf.stats import adjust
 
 T = TypeVar("T")
-_PAIRS = {"case_id": ids, "prompt": labels, "subject": labels, "groups": text_lists}
-_PAIRS |= {"n_tokens_new": floats, "n_tokens_true": floats}
+_PAIRS = {"case_id": ids, "prompt": labels, "subject": labels, "groups": text_lists, "n_tokens_new": floats}
 _NAMES = {"subject": "person", "n_tokens_new": "n_new", "n_tokens_true": "n_true"}
-_PAIRS |= dict.fromkeys(SIDES, floats)
+_PAIRS |= dict.fromkeys((*SIDES, "n_tokens_true"), floats)
 
 
 def _pairs(columns: Mapping[str, Sequence[object]]) -> pd.DataFrame:
