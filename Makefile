@@ -62,13 +62,12 @@ FIRST_TESTS := 'tests/docs/test_snippets.py::test_every_command_and_snippet_runs
 first: $(VENV)/dev
 	$(SLOW_PYTEST) $(FIRST_TESTS)
 
-# lm_eval wants other versions of some packages: it comes on top of .venv, in an environment of its own;
-# with them the client and a server of S3.
+# lm_eval wants other versions of some packages: it comes on top of .venv, in an environment of its own.
 HARNESSES := $(shell grep -E '^lm_eval==' constraints.txt)
 harness: $(VENV)/dev
 	$(BIN)/python -m venv $(VENV)-harness
 	cd $(VENV)-harness/lib/python3*/site-packages && ls -d $(CURDIR)/$(VENV)/lib/python3*/site-packages > tests.pth
-	$(VENV)-harness/bin/pip install --quiet --no-compile $(HARNESSES) s3fs 'moto[server]==5.2.5'
+	$(VENV)-harness/bin/pip install --quiet --no-compile $(HARNESSES)
 	PYTHONPATH=$(CURDIR) $(VENV)-harness/bin/python -m pytest -n 0 tests/harnesses
 
 exhaustive: $(VENV)/dev

@@ -36,7 +36,7 @@ from benchmarks.flops import flop_counter
 from seesaw_cf.base.files import cache_folder, write_text
 from seesaw_cf.models.load import load_model, sample_corpus
 from seesaw_cf.report import write_report
-from seesaw_cf.run import before, job, jobs, runner, workers
+from seesaw_cf.run import before, job, jobs, runner
 
 TEXTS = 400
 ROWS = (64, 1024)
@@ -48,7 +48,7 @@ PARTS: dict[str, tuple[Any, str]] = {
     "second moments": (runner.Run, "fit"),
     "editing": (runner, "edit_units"),
     "scores after": (runner, "score_edits"),
-    "shards and tables": (workers, "run_share"),
+    "shards and tables": (runner.Run, "complete"),
     "report": (sys.modules[__name__], "write_report"),
 }
 
@@ -147,7 +147,7 @@ def audit(args: argparse.Namespace) -> dict[str, Any]:
             corpus=None if args.moments else texts,
             control_seeds=1,
         )
-        workers.run_share(job.make_run(what, out), 0, 1)
+        job.make_run(what, out).complete()
         write_report(out, out / "report")
     return {"spent": dict(meter.spent), "rates": products.rates}
 

@@ -45,7 +45,6 @@ from seesaw_cf.run.job import make_run
 from seesaw_cf.run.jobs import Job
 from seesaw_cf.run.prepare import LoadedModel
 from seesaw_cf.run.settings import settings_document
-from seesaw_cf.run.workers import run_share
 
 __all__ = ["Audit", "audit", "compare"]
 
@@ -194,7 +193,7 @@ def audit(
                 editor_config=(own | settings_document(file)) or None,
                 **options,
             )
-            run_share(make_run(job, folder, progress=progress, loaded=loaded), rank=0, world=1)
+            make_run(job, folder, progress=progress, loaded=loaded).complete()
         with stages("tables", 5, silent=not progress):
             finished = Audit(read_results(folder, settings=report))
         weakref.finalize(finished, removed.pop_all().close)

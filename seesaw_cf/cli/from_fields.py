@@ -48,7 +48,6 @@ _METAVARS = {
     "holders": "N|all",
     **dict.fromkeys(("changed", "nulls"), "NAME=WHERE"),
     "requests": "FILE",
-    "exchange": "URL",
     "moments": "FOLDER",
 }
 _HELPS = {"editors": f"editing method, out of {', '.join(EDITORS)}; FILE.py or package.module:Class. Repeatable"}

@@ -29,6 +29,8 @@ COMMANDS: Mapping[str, str] = {
 
 # Option -> what to do instead, in every command that does not have it.
 OPTIONS: Mapping[str, str] = {
+    "--actors": "the Ray cluster, and --threads or --gpus of a worker, say how many workers there are",
+    "--exchange": "workers share a disk; put --out and SEESAW_CF_CACHE on it",
     "--leave-out-tuned": "give records without these people with --data",
     "--names": "exchange the names in the texts, and judge those too",
     "--zero-shot": "name the NLI model as --annotator of leme run",

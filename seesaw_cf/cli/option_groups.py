@@ -21,7 +21,7 @@ OPTION_GROUPS = {
     "scoring": "--scorer --max-tokens --block --memory --threads --explain --rater --annotator --flaws"
     " --wording --swap --judge --judge-url --judge-key-env --judge-shots --judge-examples --judge-tries"
     " --judge-wording",
-    "several processes": "--engine --actors --gpus --ray-address --exchange",
+    "several processes": "--engine --gpus --ray-address",
     "output": "--out --report --pictures --full --open --quiet --verbose --keep-deltas --checkpoints"
     " --acknowledge-content --redo",
 }

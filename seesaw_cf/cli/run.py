@@ -33,8 +33,7 @@ def run(args: argparse.Namespace) -> None:
     if args.explain:
         explain()
     workers = Workers(**values_of(Workers, args))
-    if not run_job(job, args.out, keep_deltas=args.keep_deltas, progress=not args.quiet, workers=workers):
-        return
+    run_job(job, args.out, keep_deltas=args.keep_deltas, progress=not args.quiet, workers=workers)
     from seesaw_cf.report import write_report
 
     with stages("tables", 6, silent=args.quiet):

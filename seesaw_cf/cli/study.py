@@ -27,7 +27,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     """Run and report."""
     from seesaw_cf.base.errors import RunFolderError
-    from seesaw_cf.run.workers import rank_and_world
     from seesaw_cf.study.declared import read_study
     from seesaw_cf.study.work import report_study, run_study
 
@@ -37,8 +36,6 @@ def run(args: argparse.Namespace) -> None:
     if not args.report_only:
         workers = Workers(**values_of(Workers, args))
         failed = run_study(study, out, args.cell or (), progress=not args.quiet, workers=workers)
-    if rank_and_world()[0] > 0:
-        return
     say(report_study(study, out, mode="paper" if args.paper else "crossed", pictures=args.pictures, full=args.full))
     show(args, out / "report" / "report.html")
     if failed:

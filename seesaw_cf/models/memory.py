@@ -26,16 +26,14 @@ def physical_memory() -> int:
 def free_memory(device: torch.device) -> int:
     """Return bytes that a device can give this process; half of the machine's memory where the system does not say.
 
-    On Linux the cache of files counts as free: it fills the memory of any machine that has run for a while. Processes
-    of one `torchrun` on a machine share its memory, and each has a GPU of its own.
+    On Linux the cache of files counts as free: it fills the memory of any machine that has run for a while.
     """
     if device.type == "cuda":  # what torch holds and nothing uses is free, too
         unused = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
         return int(torch.cuda.mem_get_info(device)[0]) + unused
     available = re.search(r"^MemAvailable: +(\d+) kB$", _text(_MEMORY), re.MULTILINE)
     free = int(available[1]) * 1024 if available else physical_memory() // 2
-    free = min([free, *(max(limit - used, 0) for limit, used in _limits())])
-    return free // int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
+    return min([free, *(max(limit - used, 0) for limit, used in _limits())])
 
 
 def _limits() -> Iterator[tuple[int, int]]:

@@ -11,14 +11,13 @@ from typing import NamedTuple
 from transformers import PreTrainedTokenizerBase
 
 from seesaw_cf.base.errors import PromptError
-from seesaw_cf.base.exchange import Exchange
 from seesaw_cf.base.retrying import Bar
 from seesaw_cf.base.types import Case, Cloze, ClozeScore
 from seesaw_cf.run.candidates import MOST_CANDIDATES, Candidates
 from seesaw_cf.run.explain import log_lines
 from seesaw_cf.run.questions import MOST_IN_MEMORY, CaseQuestions, Question, find_indistinct, questions
 from seesaw_cf.run.requests import Requests
-from seesaw_cf.run.units import Unit, work_order
+from seesaw_cf.run.units import Unit
 from seesaw_cf.scoring import Scorer
 from seesaw_cf.scoring.pre_scores import blocks, pre_scores
 
@@ -49,7 +48,6 @@ class ScoresBefore:
         block_size: Units of a task, which are in one span.
         requests: The cases of models changed elsewhere.
         candidates: What the true target of each case is ranked among.
-        exchange: See `pre_scores`.
         progress: Show progress bars.
     """
 
@@ -61,25 +59,23 @@ class ScoresBefore:
     block_size: int
     requests: Requests
     candidates: Candidates
-    exchange: Exchange | None
     progress: bool
     _held: dict[int, SpanScores] = field(default_factory=dict, init=False)
 
-    def of(self, units: Sequence[Unit], rank: int = 0, world: int = 1) -> SpanScores:
+    def of(self, units: Sequence[Unit]) -> SpanScores:
         """Return the scores of the span of a task's units; it stays in memory until another span is asked for.
 
         What is neither there nor in the cache is scored.
 
         Args:
             units: Those of a task.
-            rank, world: The worker's number and how many there are: each begins with blocks of its own.
 
         Raises:
             PromptError: No question of the first span can be scored.
         """
         if (span := self.span(units[0])) not in self._held:
             self._held.clear()
-            self._held[span] = self._score(span, rank, world)
+            self._held[span] = self._score(span)
         return self._held[span]
 
     def span(self, unit: Unit) -> int:
@@ -120,10 +116,9 @@ class ScoresBefore:
         """Return the cases of a unit with the questions for models changed elsewhere."""
         return [(case, self.requests.questions(case)) for case in unit.cases]
 
-    def _score(self, span: int, rank: int, world: int) -> SpanScores:
+    def _score(self, span: int) -> SpanScores:
         parts = self.parts(span)
-        mine = [parts[number] for number in work_order(range(len(parts)), rank, world)]
-        found = pre_scores(self.scorer, mine, self.identity, self.exchange)
+        found = pre_scores(self.scorer, parts, self.identity)
         bar = Bar(found, "before any edit: score", len(parts), unit="block", disable=not self.progress)
         scores = {cloze: score for part in bar for cloze, score in part.items()}
         if span == 0 and scores and not any(score.status == "ok" for score in scores.values()):

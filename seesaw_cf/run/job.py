@@ -7,7 +7,7 @@ import hashlib
 import json
 import math
 import platform
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -17,8 +17,6 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from seesaw_cf.base.checks import one_of
 from seesaw_cf.base.errors import RecordError
-from seesaw_cf.base.exchange import Exchange
-from seesaw_cf.base.tables import CONTROL_SEEDS, RESULTS
 from seesaw_cf.base.types import Case, Cloze, JsonObject
 from seesaw_cf.base.versions import versions
 from seesaw_cf.editors.plugins import code_facts
@@ -41,7 +39,7 @@ from seesaw_cf.run.requests import requests_facts
 from seesaw_cf.run.runner import Run
 from seesaw_cf.run.served import ServedModel, ask_base
 from seesaw_cf.run.units import PROTOCOLS
-from seesaw_cf.run.workers import local_device, rank_and_world, run_on_ray, run_share
+from seesaw_cf.run.workers import run_on_ray
 from seesaw_cf.scoring import SCORERS, Scorer, make_scorer
 from seesaw_cf.scoring.forward import logit_bytes, token_bytes
 from seesaw_cf.scoring.noise import measure_noise
@@ -57,41 +55,27 @@ def run_job(
     keep_deltas: bool = False,
     progress: bool = True,
     workers: Workers | None = None,
-    first_failed: Callable[[], object] | None = None,
-) -> bool:
+) -> None:
     """Run a job into a run folder, continuing it when it was interrupted.
-
-    Under `torchrun` every process does its share, and the first one merges.
 
     Args:
         job: What to do.
         out: The run folder.
         keep_deltas: Also save each edit, for `seesaw-cf share`.
         progress: Show progress bars.
-        workers: Who does it; this process, or those of `torchrun`, when None.
-        first_failed: See `run_share`.
-
-    Returns:
-        True in the process that wrote the merged tables.
+        workers: Who does it; this process when None.
 
     Raises:
         SeesawError: Any of the package's errors; what was finished is kept.
     """
-    workers = workers or Workers()
-    shared = None if workers.exchange is None else Exchange(workers.exchange)
-    if workers.engine == "ray":
-        make = functools.partial(make_run, job, out.resolve(), keep_deltas=keep_deltas, exchange=shared)
-        where, many = workers.ray_address, workers.actors
-        run_on_ray(make, actors=many, gpus=workers.gpus, address=where, progress=progress)
-        for name in (*RESULTS, CONTROL_SEEDS):
-            if shared is not None and not (out / name).exists():  # no disk is common with the node that merged
-                shared.fetch(name, out / name)
-        return True
-    rank, world = rank_and_world()
-    run = make_run(job, out, keep_deltas=keep_deltas, progress=progress and rank == 0, exchange=shared)
-    if rank == 0:
-        announce([*run.manifest.notes, *run.notes])
-    return run_share(run, rank, world, first_failed)
+    if workers is not None and workers.engine == "ray":
+        make = functools.partial(make_run, job, out.resolve(), keep_deltas=keep_deltas)
+        cpus, gpus, address = job.threads or 1, workers.gpus, workers.ray_address
+        run_on_ray(make, out, cpus=cpus, gpus=gpus, address=address, progress=progress)
+        return
+    run = make_run(job, out, keep_deltas=keep_deltas, progress=progress)
+    announce([*run.manifest.notes, *run.notes])
+    run.complete()
 
 
 def make_run(
@@ -101,7 +85,6 @@ def make_run(
     keep_deltas: bool = False,
     progress: bool = False,
     loaded: LoadedModel | None = None,
-    exchange: Exchange | None = None,
 ) -> Run:
     """Load everything a job names and set torch's threads; no edit is made and nothing is written yet.
 
@@ -120,7 +103,6 @@ def make_run(
         job = replace(job, dtype=str(loaded.model.dtype).removeprefix("torch."))
     ready = prepare(job, out, loaded)
     cases = ready.cases
-    device = local_device(job.device)
     notes = check_plan(ready.plan(job, out, keep_deltas))
     asked = sample_clozes(cases, _NOISE_CLOZES, job.seed)
     if ready.base is not None or any(isinstance(found, ServedModel) for found in ready.external.values()):
@@ -132,7 +114,7 @@ def make_run(
         base = ask_base(ready.base, job, asked, (earlier.get("machine") or {}).get("server"))
         model, tokenizer = base.model, base.tokenizer
     elif loaded is None:
-        model, tokenizer = load_named(job, device, progress)
+        model, tokenizer = load_named(job, progress)
     else:
         model, tokenizer = loaded.model, loaded.tokenizer
         check_model(model, tokenizer)
@@ -176,11 +158,10 @@ def make_run(
         checkpoints=job.checkpoints,
         candidates=candidates_of(ready.everything, job.seed),
         anyway=job.anyway,
-        exchange=exchange,
     )
 
 
-def load_named(job: Job, device: str, progress: bool) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+def load_named(job: Job, progress: bool) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     """Return the model that a job names, and its tokenizer.
 
     Raises:
@@ -188,7 +169,7 @@ def load_named(job: Job, device: str, progress: bool) -> tuple[PreTrainedModel, 
     """
     return load_model(
         job.model,
-        device=device,
+        device=job.device,
         dtype=job.dtype,
         revision=job.revision,
         trust_remote_code=job.trust_remote_code,

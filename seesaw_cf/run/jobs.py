@@ -42,18 +42,14 @@ class Workers:
     """Who does a job's work, on one machine or several.
 
     Attributes:
-        engine: local also runs under torchrun.
-        actors: ray: number of actors (default: one per GPU, else per CPU).
-        gpus: ray: GPUs of one actor, such as 0.5 (default: 1 where there are any).
+        engine: local: this process. ray: as many workers as the cluster has GPUs, else CPUs, of `threads` CPUs each.
+        gpus: ray: GPUs of one worker, such as 0.5 (default: 1 where there are any).
         ray_address: ray: a running cluster, or 'auto' (default: start one here).
-        exchange: Storage where machines without a common disk exchange what is done, such as s3://bucket/run.
     """
 
     engine: str = "local"
-    actors: int | None = None
     gpus: float | None = None
     ray_address: str | None = None
-    exchange: str | None = None
 
     def __post_init__(self) -> None:
         one_of("engine", self.engine, ENGINES)

@@ -21,7 +21,7 @@ _log = logging.getLogger(__name__)
 # What must agree before a run is continued; other versions than the model's and the machine are only recorded.
 _IDENTITY = ("model", "editors", "data", "protocol", "seed", "settings", "scoring")
 # What to do about a difference whose cause is not among the options that were given.
-_ADVICE = {"scoring.threads": " (start torchrun with OMP_NUM_THREADS=N or give --threads N to both)"}
+_ADVICE = {"scoring.threads": " (give --threads N to both)"}
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,9 +24,8 @@ from seesaw_cf.run.jobs import Job
 from seesaw_cf.run.make_editors import make_editor, read_settings, settings_of, with_moments, with_seed
 from seesaw_cf.run.preflight import RunPlan, check_places
 from seesaw_cf.run.requests import Requests, read_requests
-from seesaw_cf.run.served import ServedModel, check_alone, find_served
+from seesaw_cf.run.served import ServedModel, find_served
 from seesaw_cf.run.units import check_numbers
-from seesaw_cf.run.workers import rank_and_world
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +111,6 @@ def prepare(job: Job, out: Path, loaded: LoadedModel | None = None) -> Prepared:
     settings = read_settings(job.editor_config, (*names, *job.changed_controls))
     overrides = with_seed(with_moments(settings, names, job.moments), (*names, *job.changed_controls), job.seed)
     check_places(out)
-    check_alone(job, rank_and_world()[1])
     base = find_served(job.model, "--model", job)
     external = find_external(job, names)
     check_configs(job.data, job.configs)  # before a corpus of some minutes is read

@@ -7,19 +7,15 @@ with one number of threads.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import product
 from pathlib import Path
-from socket import gethostname
-from zlib import crc32
 
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from seesaw_cf.base.errors import EditError, StorageError
-from seesaw_cf.base.exchange import Exchange
 from seesaw_cf.base.files import safe_name
 from seesaw_cf.base.retrying import Bar
 from seesaw_cf.base.tables import CONTROL_SEEDS, SCORES
@@ -42,7 +38,7 @@ from seesaw_cf.run.manifest import RunManifest, read_manifest
 from seesaw_cf.run.questions import CaseQuestions, pair_scores, score_table
 from seesaw_cf.run.requests import Requests
 from seesaw_cf.run.store import Store
-from seesaw_cf.run.units import Task, Unit, units, work_order
+from seesaw_cf.run.units import Task, Unit, units
 from seesaw_cf.scoring import Scorer
 from seesaw_cf.stats.simple import tolerance
 
@@ -68,7 +64,6 @@ class Run:
         checkpoints: Also write each edit as a separate model, `checkpoints/EDITOR/UNIT/`; not of controls.
         candidates: What the true target of each case is ranked among before any edit.
         anyway: Warn of an editor with first edits that are not local, instead of stopping.
-        exchange: Where machines without a common file system exchange what is finished.
         fitted: Name -> editors fitted so far.
     """
 
@@ -87,13 +82,12 @@ class Run:
     checkpoints: bool = False
     candidates: Candidates = field(default_factory=Candidates)
     anyway: bool = False
-    exchange: Exchange | None = None
     fitted: dict[str, Editor] = field(default_factory=dict, init=False)
 
     @cached_property
     def store(self) -> Store:
         """The finished units."""
-        return Store(self.out, self.manifest, SCORES, exchange=self.exchange)
+        return Store(self.out, self.manifest, SCORES)
 
     @cached_property
     def units(self) -> list[Unit]:
@@ -143,7 +137,7 @@ class Run:
         model = {key: value for key, value in self.manifest.model.items() if key not in ("id", "revision")}
         identity, edited = {"model": model, "scoring": self.manifest.scoring}, self.units if self.editors else ()
         asked = (edited, self.external_units, self.block_size, self.requests, self.candidates)
-        return ScoresBefore(self.scorer, self.tokenizer, identity, *asked, self.exchange, self.progress)
+        return ScoresBefore(self.scorer, self.tokenizer, identity, *asked, self.progress)
 
     @cached_property
     def hashes(self) -> dict[str, str]:
@@ -234,33 +228,33 @@ class Run:
         facts = {**change.meta, "base": {**base_facts(self.model, change), **identity}}
         _write_if_missing(folder, lambda: save_change(with_meta(change, facts), folder))
 
-    def do_open(self, rank: int = 0, world: int = 1) -> None:
-        """Do this worker's share of the open tasks, then what other workers have not done, see `work_order`.
+    def complete(self) -> None:
+        """Make the folder the run's own, do what is open and write the merged tables.
 
-        When it returns, every task is done.
+        Raises:
+            RunFolderError: The folder belongs to another run.
+            SeesawError: What the work itself raises; what is finished is kept.
+        """
+        self.store.claim()
+        self.do_open()
+        self.merge()
 
-        Args:
-            rank: This worker's number.
-            world: Number of workers.
+    def do_open(self) -> None:
+        """Do every open task.
 
         Raises:
             EditError: An editor changed the model's weights or they could not be restored, or its first edits spoil
                 what the model knew of other facts.
         """
-        still_open = [number for number, task in enumerate(self.tasks) if self.is_open(task)]
+        still_open = [task for task in self.tasks if self.is_open(task)]
         if not still_open:
             return
         for name in self.editors:  # of an earlier call
             check_first_edits(self.store, name, self.units, self.units, self.anyway)
         _ = self.hashes
-        if world == 1 and self.exchange is not None:  # machines that do not know each other: in orders of their own
-            rank, world = crc32(f"{gethostname()} {os.getpid()}".encode()), 2**32
-        order = work_order(still_open, rank, world, [self._span(task) for task in self.tasks])
-        self.before.of(self.tasks[order[0]].units, rank, world)  # before the bar of the edits begins
-        bar = Bar(order, "edit, score, restore", unit="block", disable=not self.progress)
-        for number in bar:
-            if self.is_open(task := self.tasks[number]):
-                self.before.of(task.units, rank, world)
+        self.before.of(still_open[0].units)  # before the bar of the edits begins
+        for task in Bar(still_open, "edit, score, restore", unit="block", disable=not self.progress):
+            if self.is_open(task):
                 self.do(task)
         _check_untouched(self.model, self.hashes)
 

@@ -12,7 +12,7 @@ import torch
 from transformers import AutoTokenizer, PretrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
 from seesaw_cf.base.checks import one_of
-from seesaw_cf.base.errors import RecordError, RunFolderError, UnknownNameError, UnsupportedModelError
+from seesaw_cf.base.errors import RunFolderError, UnknownNameError, UnsupportedModelError
 from seesaw_cf.base.types import Cloze, JsonObject
 from seesaw_cf.generation.served import ServedNames, ServedScorer
 from seesaw_cf.generation.server import SCHEMES, ServedPlace, served_place
@@ -245,19 +245,3 @@ def served_tokenizer(model: ServedModel, named: str) -> PreTrainedTokenizerBase:
             "with --tokenizer."
         ) from error
     return tokenizer
-
-
-def check_alone(job: Job, world: int) -> None:
-    """Refuse several processes that would ask one server.
-
-    Args:
-        job: With a served model as base or changed.
-        world: Number of processes.
-
-    Raises:
-        RecordError: Several processes.
-    """
-    if world > 1 and any(place.startswith(SCHEMES) for place in job.places):
-        raise RecordError(
-            f"{world} processes would ask one server. Start one; --concurrency says how many questions are under way."
-        )

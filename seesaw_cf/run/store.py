@@ -22,8 +22,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from seesaw_cf.base.errors import RecordError, RunFolderError, SeesawError
-from seesaw_cf.base.exchange import Exchange
+from seesaw_cf.base.errors import RecordError, RunFolderError
 from seesaw_cf.base.files import atomic_path, safe_name
 from seesaw_cf.base.tables import PARQUET, read_table, write_table
 from seesaw_cf.base.types import JsonObject
@@ -36,7 +35,6 @@ log = logging.getLogger(__name__)
 Key = Sequence[str]
 _FACTS, _RUN, _CRC32 = b"seesaw_cf.facts", b"seesaw_cf.run", b"seesaw_cf.crc32"
 _ROWS_PER_GROUP = 250_000
-_MANIFEST = "manifest.json"
 
 
 class Shard(NamedTuple):
@@ -55,14 +53,12 @@ class Store:
         manifest: What the job is made of; every shard carries its identity.
         schema: Of the rows of a shard.
         place: The folder of the shards, below `folder`.
-        exchange: Where other machines find what is finished here, and this one what they have finished.
     """
 
     folder: Path
     manifest: RunManifest
     schema: pa.Schema
     place: str = "shards"
-    exchange: Exchange | None = None
 
     @cached_property
     def _identity(self) -> str:
@@ -74,37 +70,7 @@ class Store:
 
     def claim(self) -> bool:
         """Make the folder this job's own, or check that it is; see `seesaw_cf.run.manifest.claim_folder`."""
-        file = self.folder / _MANIFEST
-        fetched = not file.exists() and self.claimed()  # of whoever was first
-        try:
-            joined = claim_folder(self.folder, self.manifest)
-        except RunFolderError as error:
-            if not fetched:
-                raise
-            file.unlink()
-            raise RunFolderError(f"--exchange: another run is there, choose another place. {error}") from error
-        self._send_once(file)
-        return joined
-
-    def claimed(self) -> bool:
-        """Return whether a process has made the folder this job's own; fetch its manifest from another machine."""
-        return self._fetch(self.folder / _MANIFEST)
-
-    def _fetch(self, file: Path) -> bool:
-        """Fetch a file of the folder that is not here; return whether it is now."""
-        if file.exists() or self.exchange is None:
-            return file.exists()
-        return self.exchange.fetch(file.relative_to(self.folder).as_posix(), file)
-
-    def send(self, file: Path) -> None:
-        """Send a file of the folder to the exchange, if there is one."""
-        if self.exchange is not None:
-            self.exchange.send(file.relative_to(self.folder).as_posix(), file)
-
-    def _send_once(self, file: Path) -> None:
-        """Send a file that the others do not have: a run may have begun alone, or the network failed."""
-        if self.exchange is not None and not self.exchange.has(file.relative_to(self.folder).as_posix()):
-            self.send(file)
+        return claim_folder(self.folder, self.manifest)
 
     def path(self, key: Key) -> Path:
         """Return the file of a unit."""
@@ -112,7 +78,7 @@ class Store:
         return self.folder.joinpath(self.place, *folders, f"{name}.parquet")
 
     def has(self, key: Key) -> bool:
-        """Return whether a unit is finished; exchange its shard with other machines, if there are any.
+        """Return whether a unit is finished.
 
         A shard that is cut off is not finished, so that it is made again. Damage inside is found by `merge`: its error
         names the file to delete.
@@ -122,15 +88,12 @@ class Store:
         """
         file = self.path(key)
         try:
-            if self.exchange is not None and not self._fetch(file):
-                return False
             entry = self._index.entry(file)
             if not self._index.has(entry):
                 if self._identity.encode() not in _footer(file):
                     self._metadata(file)
                 self._index.add(entry)
-            self._send_once(file)
-        except SeesawError:
+        except RunFolderError:
             raise
         except FileNotFoundError:
             return False
@@ -155,7 +118,6 @@ class Store:
         file = self.path(key)
         write_table(file, table.replace_schema_metadata(metadata))
         self._index.add(self._index.entry(file))
-        self.send(file)
 
     def read(self, key: Key) -> Shard:
         """Read a finished unit.
@@ -187,7 +149,7 @@ class Store:
             RecordError: A shard is damaged.
             StorageError: The disk is full.
         """
-        missing = [key for key in keys if not self._fetch(self.path(key))]
+        missing = [key for key in keys if not self.path(key).exists()]
         if missing:
             raise RunFolderError(
                 f"{self.folder}: {len(missing)} of {len(keys)} units are not finished, first {missing[0]}. "

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -81,24 +80,3 @@ class Task:
 
     def __str__(self) -> str:
         return listed((unit.key for unit in self.units), 1)
-
-
-def work_order(tasks: Iterable[int], rank: int, world: int, spans: Sequence[int] | None = None) -> list[int]:
-    """Return tasks in a worker's order: its own, then those of the others, drawn by its number.
-
-    Whoever is done early helps those who are slow or dead, and seldom with what another helper is at. At the end some
-    tasks are done twice, to the same bytes.
-
-    Args:
-        tasks: Numbers.
-        rank, world: This worker's number and how many there are.
-        spans: Of every task; those of the others are drawn span by span. None: they are all in one.
-    """
-    own, others = list[int](), list[int]()
-    for number in sorted(tasks):
-        (own if number % world == rank else others).append(number)
-    others = random.Random(rank).sample(others, len(others))
-    if spans is not None:
-        places = {span: place for place, span in enumerate(dict.fromkeys(spans[number] for number in others))}
-        others.sort(key=lambda number: places[spans[number]])
-    return own + others

@@ -19,7 +19,6 @@ from pathlib import Path
 import pyarrow as pa
 
 from seesaw_cf.base.errors import RecordError
-from seesaw_cf.base.exchange import Exchange
 from seesaw_cf.base.files import cache_folder
 from seesaw_cf.base.locks import file_lock
 from seesaw_cf.base.tables import read_table, write_table
@@ -60,7 +59,7 @@ def blocks(clozes: Iterable[Cloze], size: int = 4096) -> list[list[Cloze]]:
 
 
 def pre_scores(
-    scorer: Scorer, parts: Sequence[list[Cloze]], identity: Mapping[str, object], exchange: Exchange | None = None
+    scorer: Scorer, parts: Sequence[list[Cloze]], identity: Mapping[str, object]
 ) -> Iterator[dict[Cloze, ClozeScore]]:
     """Yield the scores of one block after the other, from the cache where they are, last those of other processes.
 
@@ -70,7 +69,6 @@ def pre_scores(
         scorer: Scores with the unedited model.
         parts: Blocks made by `blocks`.
         identity: What the scores depend on: the model's identity, its dtype, scorer options. JSON-able.
-        exchange: Where machines without a common cache find each other's blocks.
     """
     cached, elsewhere = 0, list[tuple[list[Cloze], Path]]()
     for part in parts:
@@ -78,32 +76,28 @@ def pre_scores(
             [_SCHEMA.names, dict(identity), [[cloze.context, cloze.target] for cloze in part]], sort_keys=True
         )
         file = cache_folder() / "pre" / f"{hashlib.sha256(text.encode()).hexdigest()}.parquet"
-        if (scores := _read(file, part, exchange)) is not None:
+        if (scores := _read(file, part)) is not None:
             cached += len(part)
-        elif (scores := _score(scorer, part, file, exchange, wait=False)) is None:
+        elif (scores := _score(scorer, part, file, wait=False)) is None:
             elsewhere.append((part, file))
             continue
         yield dict(zip(part, scores, strict=True))
     for part, file in elsewhere:
         cached += len(part)
-        yield dict(zip(part, _score(scorer, part, file, exchange, wait=True) or (), strict=True))
+        yield dict(zip(part, _score(scorer, part, file, wait=True) or (), strict=True))
     log.info("before any edit: %d distinct clozes, %d from the cache", sum(map(len, parts)), cached)
 
 
-def _score(
-    scorer: Scorer, part: list[Cloze], file: Path, exchange: Exchange | None, *, wait: bool
-) -> list[ClozeScore] | None:
+def _score(scorer: Scorer, part: list[Cloze], file: Path, *, wait: bool) -> list[ClozeScore] | None:
     """Return the scores of a block, read or made and cached; None while another process makes them, unless `wait`."""
     lock = file.with_suffix(".lock")
     with file_lock(lock, wait=wait, required=False) as mine:
         if not mine:
             return None
-        scores = _read(file, part, exchange)
+        scores = _read(file, part)
         if scores is None:
             scores = scorer.score(part)
             write_table(file, _to_table(part, scores))
-            if exchange is not None:
-                exchange.send(_name(file), file)
         with contextlib.suppress(OSError):  # Windows: while others have it open
             lock.unlink()
     return scores
@@ -114,13 +108,9 @@ def _to_table(part: list[Cloze], scores: list[ClozeScore]) -> pa.Table:
     return pa.table([pa.array(column, field.type) for column, field in zip(zip(*rows), _SCHEMA, strict=True)], _SCHEMA)
 
 
-def _name(file: Path) -> str:
-    return f"{file.parent.name}/{file.name}"
-
-
-def _read(file: Path, part: list[Cloze], exchange: Exchange | None) -> list[ClozeScore] | None:
+def _read(file: Path, part: list[Cloze]) -> list[ClozeScore] | None:
     """Return the cached scores of exactly these clozes, or None: a damaged file is a cache miss."""
-    if not file.exists() and (exchange is None or not exchange.fetch(_name(file), file)):
+    if not file.exists():
         return None
     try:
         rows = read_table(file, _SCHEMA).to_pydict()

@@ -1,8 +1,8 @@
 """Runs the cells of a study: any number of processes share them, each cell is one process's, a failed one is noted.
 
 A process holds a lock on the cell that it runs. The system gives the lock back when the process ends, however it ends,
-so what a killed one left is taken on by another, from its last finished edit. Processes of one `torchrun`, actors of
-Ray and machines with an exchange share each cell: the first process of a `torchrun` holds the lock and merges.
+so what a killed one left is taken on by another, from its last finished edit. Workers of
+Ray share each cell.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import gc
 import logging
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -22,7 +21,6 @@ from seesaw_cf.effects.groups import BiasMode
 from seesaw_cf.run.explain import announce
 from seesaw_cf.run.job import run_job
 from seesaw_cf.run.jobs import Workers
-from seesaw_cf.run.workers import rank_and_world
 from seesaw_cf.study.cells import StudyCell, cells_of, chosen, claim_study, failure, is_finished, job_of, note_failure
 from seesaw_cf.study.declared import Study
 from seesaw_cf.study.members import check_study, read_members
@@ -44,8 +42,7 @@ def run_study(
         out: Its folder; a study in it is continued, or grows.
         only: Names of cells, `*` stands for anything; all when empty.
         progress: Show progress bars.
-        workers: Who does each cell; this process, or those of `torchrun`, when None. Each cell has its own folder in an
-            exchange.
+        workers: Who does each cell; this process when None.
 
     Returns:
         The cells that failed; why is kept in the folder.
@@ -58,14 +55,6 @@ def run_study(
     run = partial(_run, study=study, out=out, progress=progress, workers=workers or Workers())
     waiting = chosen(cells_of(study), only)
     claim_study(out, study)
-    if rank_and_world()[0] > 0:
-        for cell in waiting:
-            if not is_finished(cell, out):
-                run(cell)  # why it failed, the first process notes
-        return []
-    if rank_and_world()[1] > 1:
-        for cell in waiting:
-            note_failure(cell, out, "")  # what the others take for the end of a cell is of this call
     tried: set[str] = set()
     announced = False
     with Bar[object](total=len(waiting), desc="cells", unit="cell", disable=not progress) as bar:
@@ -94,11 +83,8 @@ def _try_cell(cell: StudyCell, out: Path, tried: set[str], run: Callable[[StudyC
 
 def _run(cell: StudyCell, *, study: Study, out: Path, progress: bool, workers: Workers) -> str:
     """Run a cell and return why it failed, "" when it did not."""
-    if workers.exchange is not None:
-        workers = replace(workers, exchange=f"{workers.exchange.rstrip('/')}/{cell.name}")
     try:
-        folder, first_failed = cell.folder(out), partial(failure, cell, out)
-        run_job(job_of(cell, study, out), folder, progress=progress, workers=workers, first_failed=first_failed)
+        run_job(job_of(cell, study, out), cell.folder(out), progress=progress, workers=workers)
     except Exception as error:  # whatever it is, the other cells go on and the report says it
         message = str(error) if isinstance(error, SeesawError) else f"{type(error).__name__}: {error}"
         log.warning("cell %s failed: %s", cell.name, message, exc_info=not isinstance(error, SeesawError))

@@ -96,7 +96,7 @@ def test_a_config_that_a_folder_lacks_is_refused_at_once(
     assert "'cross_subject'. Did you mean 'cross_property'? Known: cross_property." in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("option", ["--block", "--max-tokens", "--limit", "--threads", "--actors"])
+@pytest.mark.parametrize("option", ["--block", "--max-tokens", "--limit", "--threads"])
 @pytest.mark.parametrize("value", ["0", "-5", "1.5", "many"])
 def test_counts_below_one_are_refused(
     tmp_path: Path, words: list[str], option: str, value: str, capsys: pytest.CaptureFixture[str]

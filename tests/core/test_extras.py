@@ -57,7 +57,7 @@ ASKED: list[tuple[str, str, Callable[[], Any]]] = [
     ("annotate", "starlette", lambda: serve(Path("no.study"), Place(), print)),
     ("annotate", "uvicorn", lambda: serve(Path("no.study"), Place(), print)),
     ("harness", "lm_eval", lambda: ask_ability(argparse.Namespace())),
-    ("ray", "ray", lambda: run_on_ray(lambda: None)),  # type: ignore[arg-type, return-value]
+    ("ray", "ray", lambda: run_on_ray(lambda: None, Path("run"))),  # type: ignore[arg-type, return-value]
 ]
 # For those who work on the package: no code of it imports them.
 DEVELOPERS = {"docs", "paper", "test"}

@@ -38,7 +38,6 @@ NOT_RUN = {
     "git": "clones this repository",
     "pip": "installs this package",
     "python": "a benchmark: takes minutes and writes into the checkout; its file must exist",
-    "torchrun": "several processes; tests/runner runs it",
     "benchmarks/study/texts.sh": "downloads a Debian package",
 }
 FEW_EDITS = ("--number", "P21=4", "P101=4", "P27=4", "P19=4", "P103=4")

@@ -55,7 +55,7 @@ def _check(root: Path, name: str, method: str, tmp_path: Path, monkeypatch: pyte
         data="sample-small",
         requests=tmp_path / "requests.json",
     )  # fmt: skip
-    assert run_job(job, tmp_path / "run", progress=False)
+    run_job(job, tmp_path / "run", progress=False)
     moved = json.loads((tmp_path / "run" / "manifest.json").read_text())["edited"]["theirs"]["moved"]
     assert {row["name"] for row in moved} == set(changed)
     ranks = [row["rank"] for row in moved if f"delta_lr/{row['name']}/A" in arrays.files]

@@ -21,7 +21,6 @@ from seesaw_cf.models.identity import fingerprint
 from seesaw_cf.models.weights import LowRank, WeightDelta
 from seesaw_cf.run.manifest import RunManifest
 from seesaw_cf.run.runner import Run
-from seesaw_cf.run.workers import run_share
 from seesaw_cf.scoring import HFScorer
 from seesaw_cf.types import AttributePrompt, Case, EditRequest, Entity
 from tests.tokenizer_styles import byte_level
@@ -102,7 +101,7 @@ def run(out: Path, used: dict[str, Any] | None = None, **changes: Any) -> dict[s
     used = used or {"nudge": Nudge()}
     tokenizer = byte_level(bos=False)
     scorer, made = HFScorer(base, tokenizer), manifest(base, **changes)
-    run_share(Run(base, tokenizer, scorer, used, cases(), made, out, progress=False), 0, 1)
+    Run(base, tokenizer, scorer, used, cases(), made, out, progress=False).complete()
     return used
 
 

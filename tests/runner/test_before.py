@@ -70,33 +70,10 @@ def test_another_editor_and_another_block_size_find_the_scores_of_the_first_run(
     assert len(busy.asked) == len(parts)
 
 
-@pytest.mark.slow
-def test_each_worker_begins_with_its_own_blocks_and_scores_what_the_others_have_not(tmp_path: Path) -> None:
-    alone, _ = _make(tmp_path / "alone", block=2)
-    alone.do_open()
-    (tmp_path / "cache").rename(tmp_path / "cache.alone")
-    starts = [part[0] for part in alone.before.parts(0)]
-    last, late = _make(tmp_path / "shared", block=2)
-    last.do_open(1, 2)  # the other worker never comes
-    own = len(starts[1::2])
-    assert late.asked[:own] == starts[1::2]
-    assert sorted(late.asked[own : len(starts)]) == starts[::2]
-    files = sorted(path.name for path in (tmp_path / "cache.alone" / "pre").iterdir())
-    assert files == sorted(path.name for path in (tmp_path / "cache" / "pre").iterdir())
-    for name in files:
-        assert (tmp_path / "cache" / "pre" / name).read_bytes() == (
-            tmp_path / "cache.alone" / "pre" / name
-        ).read_bytes()
-    alone.merge()
-    last.merge()
-    for table in ("scores.parquet", "edits.parquet"):
-        assert (tmp_path / "alone" / table).read_bytes() == (tmp_path / "shared" / table).read_bytes()
-
-
 def test_workers_at_the_same_time_score_each_block_once(tmp_path: Path) -> None:
     (one, first), (two, second) = (_make(tmp_path / "run") for _ in range(2))
     with ThreadPoolExecutor(2) as pool:
-        found = list(pool.map(lambda run, rank: run.before.of(run.units, rank, 2), (one, two), (0, 1)))
+        found = list(pool.map(lambda run: run.before.of(run.units), (one, two)))
     assert found[0] == found[1]
     assert len(first.asked) + len(second.asked) == len(one.before.parts(0))
 
@@ -134,14 +111,13 @@ def _in_spans(monkeypatch: pytest.MonkeyPatch, folder: Path, name: str) -> Run:
 @pytest.mark.slow
 def test_spans_give_the_same_bytes_in_any_order_of_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     _in_spans(monkeypatch, tmp_path, "alone").do_open()
-    _in_spans(monkeypatch, tmp_path, "second").do_open(1, 2)
     backwards = _in_spans(monkeypatch, tmp_path, "backwards")
     for task in backwards.tasks[::-1]:
         backwards.do(task)
     begun = _in_spans(monkeypatch, tmp_path, "begun")
     begun.do(begun.tasks[3])
     made = {}
-    for name in ("alone", "second", "backwards", "begun"):
+    for name in ("alone", "backwards", "begun"):
         run = _in_spans(monkeypatch, tmp_path, name)
         run.do_open()
         run.merge()
@@ -164,7 +140,7 @@ def test_a_later_span_without_a_score_does_not_end_a_run(tmp_path: Path, monkeyp
 def test_a_task_is_of_one_span_also_of_models_changed_elsewhere(edited: int, more: int, block: int, size: int) -> None:
     cases = [replace(small.cases()[0], case_id=number) for number in range(edited + more)]
     external = [Unit(str(case.case_id), (case,)) for case in cases]
-    before = ScoresBefore(Mock(), Mock(), {}, external[:edited], external, block, Requests(), Candidates(), None, False)
+    before = ScoresBefore(Mock(), Mock(), {}, external[:edited], external, block, Requests(), Candidates(), False)
     with patch("seesaw_cf.run.before.MOST_IN_MEMORY", size):
         spans = [before.span(unit) for unit in external]
     assert spans == sorted(spans)

@@ -15,7 +15,6 @@ from seesaw_cf.errors import RecordError
 from seesaw_cf.run.candidates import MOST_CANDIDATES, Candidates, candidates_of
 from seesaw_cf.run.edit_table import EDITS, read_edits, write_edits
 from seesaw_cf.run.runner import Run
-from seesaw_cf.run.workers import run_share
 from seesaw_cf.scoring import HFScorer
 from seesaw_cf.types import Case, Cloze, EditRequest, Entity
 from tests.runner import small
@@ -81,7 +80,7 @@ def test_a_run_scores_the_candidates_before_the_edit_and_says_how_many(
         progress=False, candidates=found,
     )  # fmt: skip
     with caplog.at_level(logging.INFO, "seesaw_cf.run.explain"):
-        run_share(run, 0, 1)
+        run.complete()
     # Nine clozes more: three cases of P19, about three people, with three cities each.
     assert "before any edit: 9 clozes more than are asked afterwards" in caplog.text
     assert f"at most {MOST_CANDIDATES} candidates" in caplog.text

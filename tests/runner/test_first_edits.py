@@ -11,7 +11,6 @@ from seesaw_cf.effects.locality import Locality
 from seesaw_cf.errors import EditError
 from seesaw_cf.run import first_edits
 from seesaw_cf.run.runner import Run
-from seesaw_cf.run.workers import run_share
 from seesaw_cf.scoring import HFScorer
 from seesaw_cf.types import Estimate
 from tests.runner import small
@@ -23,7 +22,7 @@ def run(out: Path, name: str = "nudge", anyway: bool = False, **changes: Any) ->
     model, tokenizer, editor = small.model(), byte_level(bos=False), small.Nudge()
     made = small.manifest(model, editors={name: {}}, **changes)
     scorer, cases = HFScorer(model, tokenizer), small.cases()
-    run_share(Run(model, tokenizer, scorer, {name: editor}, cases, made, out, progress=False, anyway=anyway), 0, 1)
+    Run(model, tokenizer, scorer, {name: editor}, cases, made, out, progress=False, anyway=anyway).complete()
     return editor.seen
 
 

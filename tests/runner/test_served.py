@@ -81,7 +81,7 @@ def words_of(results: Results) -> str:
 def test_a_served_change_has_the_numbers_of_the_model_loaded_here(
     tiny: Loaded, changed: ScoringServer, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    assert run_job(job_of("seesaw-tiny", changed.url), tmp_path / "run", progress=False)
+    run_job(job_of("seesaw-tiny", changed.url), tmp_path / "run", progress=False)
     after, before = rows_of(tmp_path / "run"), rows_of(tmp_path / "run", phase="pre")
     assert max(abs(after[cloze] - before[cloze]) for cloze in after) > 100 * NATS
     same(after, make_scorer(changed.model, tiny[1])[0])
@@ -90,7 +90,7 @@ def test_a_served_change_has_the_numbers_of_the_model_loaded_here(
     assert KEY not in text + caplog.text
     assert "in another order and one at a time, it moves log-probabilities by up to" in " ".join(text.split())
     asked = len(changed.seen)
-    assert run_job(job_of("seesaw-tiny", changed.url), tmp_path / "run", progress=False)
+    run_job(job_of("seesaw-tiny", changed.url), tmp_path / "run", progress=False)
     assert len(changed.seen) - asked <= 25, "what is finished is not asked again, but for whether the model is the same"
 
 
@@ -98,7 +98,7 @@ def test_a_served_change_has_the_numbers_of_the_model_loaded_here(
 def test_a_served_base_has_them_too(tiny: Loaded, base: ScoringServer, changed: ScoringServer, tmp_path: Path) -> None:
     native = changed.url.replace("/v1", "/generate")
     job = job_of(base.url, native, tokenizer=TOKENIZER)
-    assert run_job(job, tmp_path / "run", progress=False)
+    run_job(job, tmp_path / "run", progress=False)
     same(rows_of(tmp_path / "run"), make_scorer(changed.model, tiny[1])[0])
     same(rows_of(tmp_path / "run", phase="pre"), make_scorer(*tiny)[0])
     manifest = json.loads((tmp_path / "run" / "manifest.json").read_text())
@@ -112,13 +112,13 @@ def test_a_served_change_stands_beside_a_served_null(
 ) -> None:
     job = job_of("seesaw-tiny", changed.url, configs=("cross_subject",), limit=2, holders=2)
     with ScoringServer(noisy(tiny[0], scale=0.001), tiny[1], name="null") as null:
-        assert run_job(replace(job, nulls=(f"theirs={null.url}",)), tmp_path / "run", progress=False)
+        run_job(replace(job, nulls=(f"theirs={null.url}",)), tmp_path / "run", progress=False)
         same(rows_of(tmp_path / "run", "random(theirs)"), make_scorer(null.model, tiny[1])[0])
     results = read_results(tmp_path / "run")
     assert set(results.levels["control"]) == {"random(theirs)", ""}
     assert "a change that was named as the null (--null)" in words_of(results)
     assert "it has no control" not in caplog.text
-    assert run_job(job, tmp_path / "alone", progress=False)
+    run_job(job, tmp_path / "alone", progress=False)
     assert "name it with --null" in caplog.text
 
 
@@ -134,7 +134,7 @@ def test_the_noise_of_the_server_is_the_limit_of_the_run(changed: ScoringServer,
 @pytest.mark.slow
 def test_another_model_at_the_same_address_is_noticed(changed: ScoringServer, tmp_path: Path) -> None:
     job = job_of("seesaw-tiny", changed.url)
-    assert run_job(job, tmp_path / "run", progress=False)
+    run_job(job, tmp_path / "run", progress=False)
     with torch.no_grad():
         for parameter in changed.model.parameters():
             parameter.mul_(0.9)

@@ -20,8 +20,7 @@ from tests.conftest import ROOT
 
 pytestmark = pytest.mark.slow
 
-ALONE = ("-m", "seesaw_cf")
-SHARED = ("-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2", "-m", "seesaw_cf")
+RAY = ("--engine", "ray")
 
 
 @pytest.fixture
@@ -49,19 +48,16 @@ def test_threads_are_set_and_are_part_of_the_runs_identity(tmp_path: Path) -> No
     claim_folder(tmp_path / "run", two)
     with pytest.raises(RunFolderError) as caught:
         claim_folder(tmp_path / "run", one)
-    assert (
-        "scoring.threads: the folder has 2, this run 1 "
-        "(start torchrun with OMP_NUM_THREADS=N or give --threads N to both)"
-    ) in str(caught.value)
+    assert ("scoring.threads: the folder has 2, this run 1 (give --threads N to both)") in str(caught.value)
 
 
-def _run(program: tuple[str, ...], out: Path, threads: int) -> None:
+def _run(out: Path, threads: int, *engine: str) -> None:
     """A run as from a shell that says nothing about threads, with nothing cached by another one."""
     env = {key: value for key, value in os.environ.items() if key != "OMP_NUM_THREADS"}
     options = ["run", "--model", "seesaw-tiny", "--device", "cpu", "--editor", "memit", "--limit", "2", "--block", "1",
                "--data", "sample-small"]  # fmt: skip
     done = subprocess.run(
-        [sys.executable, *program, *options, "--quiet", "--threads", str(threads), "--out", str(out)],
+        [sys.executable, "-m", "seesaw_cf", *options, *engine, "--quiet", "--threads", str(threads), "--out", str(out)],
         cwd=ROOT,
         # Threads that wait do not spin: other tests need the cores.
         env={**env, "OMP_WAIT_POLICY": "PASSIVE", "SEESAW_CF_CACHE": f"{out}.cache"},
@@ -76,8 +72,9 @@ def _run(program: tuple[str, ...], out: Path, threads: int) -> None:
 @pytest.mark.slow(40)
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("threads", [1, 2])
-def test_torchrun_and_a_plain_run_with_the_same_threads_write_the_same_bytes(tmp_path: Path, threads: int) -> None:
-    _run(ALONE, tmp_path / "alone", threads)
-    _run(SHARED, tmp_path / "shared", threads)
+def test_ray_and_a_local_run_with_the_same_threads_write_the_same_bytes(tmp_path: Path, threads: int) -> None:
+    pytest.importorskip("ray", reason="the extra ray is not installed")
+    _run(tmp_path / "alone", threads)
+    _run(tmp_path / "shared", threads, *RAY)
     for table in ("scores.parquet", "edits.parquet"):
         assert (tmp_path / "alone" / table).read_bytes() == (tmp_path / "shared" / table).read_bytes()

@@ -13,7 +13,6 @@ import pytest
 from seesaw_cf.errors import PromptError, RecordError
 from seesaw_cf.run.manifest import claim_folder
 from seesaw_cf.run.runner import Run
-from seesaw_cf.run.workers import run_share
 from seesaw_cf.scoring import HFScorer
 from seesaw_cf.scoring.noise import measure_noise
 from seesaw_cf.types import Case, Cloze, EditRequest, Entity
@@ -38,14 +37,14 @@ def test_a_run_that_can_score_nothing_ends_before_the_first_edit(tmp_path: Path)
     run = _run(tmp_path / "run", byte_level(bos=False), small.cases(), max_position_embeddings=2)
     message = r"none of the \d+ questions can be scored.*another model. First: .* model's context holds 2\..*shorten"
     with pytest.raises(PromptError, match=message):
-        run_share(run, 0, 1)
+        run.complete()
     assert not (tmp_path / "run" / "shards").exists()
 
 
 def test_answers_with_the_same_tokens_have_a_status_before_and_after(tmp_path: Path) -> None:
     same, other = (Entity(None, "Malmö"), Entity(None, "malmo")), (Entity(None, "London"), Entity(None, "Paris"))
     requests = [EditRequest("{} was born in", name, "P19", *pair) for name, pair in (("Ada", same), ("London", other))]
-    run_share(_run(tmp_path / "run", by_words(), [Case(*pair) for pair in enumerate(requests)]), 0, 1)
+    _run(tmp_path / "run", by_words(), [Case(*pair) for pair in enumerate(requests)]).complete()
     rows = pq.read_table(tmp_path / "run" / "scores.parquet").to_pylist()
     statuses = {(row["target"], row["phase"]): row["status"].partition(" to this")[0] for row in rows}
     marks = {"Malmö": "the answer 'malmo'", "malmo": "the answer 'Malmö'"}

@@ -94,6 +94,7 @@ class _Actor:
                 raise errors.pop(0)
             return getattr(self.inner, name)(*args)
 
+        vars(answer)["call"] = (name, *args)
         if self.stuck:
             self.ray.waits.add(answer)
         return answer

@@ -1,15 +1,13 @@
-"""A small run for several processes, some of which die: `python -m tests.scoring.shared_run OUT` is one of them.
+"""A small run for several processes, some of which die.
 
-With the variable SEESAW_TEST_DIES set to a path, the worker whose RANK is SEESAW_TEST_RANK (any, when unset) kills
-itself with SIGKILL in the middle of its first task, once: the path is made first and stops the second time.
+With the variable SEESAW_TEST_DIES set to a path, a worker kills itself with SIGKILL in the middle of its first task,
+once: the path is made first and stops the second time.
 """
 
 from __future__ import annotations
 
 import os
 import signal
-import sys
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +18,6 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from seesaw_cf.models.weights import WeightDelta
 from seesaw_cf.run.runner import Run
-from seesaw_cf.run.workers import rank_and_world, run_share
 from seesaw_cf.scoring import TrieScorer
 from seesaw_cf.types import EditRequest
 from tests.runner import small
@@ -32,10 +29,7 @@ class Mortal(small.Nudge):
     def edit(
         self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, requests: Sequence[EditRequest]
     ) -> WeightDelta:
-        dies, rank = os.environ.get("SEESAW_TEST_DIES"), os.environ.get("SEESAW_TEST_RANK")
-        if dies and rank not in (None, os.environ.get("RANK")):
-            _wait(Path(dies))
-        if dies and rank in (None, os.environ.get("RANK")) and (self.seen or rank is None):
+        if dies := os.environ.get("SEESAW_TEST_DIES"):
             try:
                 Path(dies).touch(exist_ok=os.environ.get("SEESAW_TEST_ALWAYS") == "1")
             except FileExistsError:
@@ -43,13 +37,6 @@ class Mortal(small.Nudge):
             else:
                 os.kill(os.getpid(), signal.SIGKILL)
         return super().edit(model, tokenizer, requests)
-
-
-def _wait(path: Path) -> None:
-    """The others do not finish the work before the one that is to die has begun."""
-    deadline = time.monotonic() + 60
-    while not path.exists() and time.monotonic() < deadline:
-        time.sleep(0.05)
 
 
 def make(out: Path, **changes: object) -> Run:
@@ -64,7 +51,3 @@ def make(out: Path, **changes: object) -> Run:
 def same_tables(first: Path, second: Path) -> None:
     for table in ("scores.parquet", "edits.parquet"):
         assert (first / table).read_bytes() == (second / table).read_bytes()
-
-
-if __name__ == "__main__":
-    run_share(make(Path(sys.argv[1])), *rank_and_world())

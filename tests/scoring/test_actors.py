@@ -4,21 +4,16 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from seesaw_cf.base.exchange import Exchange
 from seesaw_cf.errors import RunFolderError, ServiceError
-from seesaw_cf.run.job import run_job
-from seesaw_cf.run.jobs import Workers
-from seesaw_cf.run.runner import Run
 from seesaw_cf.run.workers import _Worker, run_on_ray
 from tests.scoring.fake_ray import FakeRay, FakeRun, OutOfMemoryError, RayActorError, RayTaskError, Reference
-from tests.scoring.shared_run import make, same_tables
 
+FOLDER = Path("folder")  # the driver sees a manifest.json in it
 DEAD = RayActorError("The actor died.\n\tclass: _Worker")
 
 
@@ -34,32 +29,30 @@ def ray(monkeypatch: pytest.MonkeyPatch) -> FakeRay:
 
 
 def _cluster(monkeypatch: pytest.MonkeyPatch, ray: FakeRay) -> FakeRay:
+    exists = Path.exists
+    monkeypatch.setattr(Path, "exists", lambda path: path == FOLDER / "manifest.json" or exists(path))
     monkeypatch.setitem(sys.modules, "ray", ray)
     monkeypatch.setitem(sys.modules, "ray.exceptions", ray.exceptions)
     return ray
 
 
 @pytest.mark.parametrize(
-    ("nodes", "share", "actors", "count"),
+    ("nodes", "cpus", "gpus", "count"),
     [
-        ([{"CPU": 2.0}], 0.0, None, 2),
-        ([{"CPU": 2.0}, {"CPU": 1.0}], 0.0, 2, 2),
-        ([{"CPU": 2.0}, {"CPU": 1.0}], None, None, 3),
-        ([{"CPU": 16.0, "GPU": 1.0}], 0.1, None, 10),
-        ([{"CPU": 4.0, "GPU": 8.0}], 1.0, 8, 4),
-        ([{"CPU": 4.0, "GPU": 3.0}], None, None, 3),
-        ([{"CPU": 4.0}, {"CPU": 4.0, "GPU": 3.0}, {}], 2.0, None, 1),
+        ([{"CPU": 2.0}], 1, 0.0, 2),
+        ([{"CPU": 2.0}, {"CPU": 1.0}], 1, None, 3),
+        ([{"CPU": 9.0}, {"CPU": 3.0}], 4, None, 2),
+        ([{"CPU": 16.0, "GPU": 1.0}], 1, 0.1, 10),
+        ([{"CPU": 4.0, "GPU": 8.0}], 1, 1.0, 4),
+        ([{"CPU": 4.0, "GPU": 3.0}], 1, None, 3),
+        ([{"CPU": 4.0}, {"CPU": 4.0, "GPU": 3.0}, {}], 1, 2.0, 1),
     ],
 )
-def test_no_more_actors_than_the_nodes_have_place_for(
-    nodes: list[dict[str, float]],
-    share: float | None,
-    actors: int | None,
-    count: int,
-    monkeypatch: pytest.MonkeyPatch,
+def test_as_many_actors_as_the_nodes_have_place_for(
+    nodes: list[dict[str, float]], cpus: int, gpus: float | None, count: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ray, run = _cluster(monkeypatch, FakeRay(nodes)), FakeRun(range(20))
-    assert run_on_ray(making(run), actors=actors, gpus=share, progress=False)
+    run_on_ray(making(run), FOLDER, cpus=cpus, gpus=gpus, progress=False)
     assert len(ray.started) == count
     assert sorted(run.done) == list(range(20))
     assert run.merged == 1
@@ -74,23 +67,12 @@ def test_an_actor_claims_the_folder_where_it_lives_once() -> None:
     assert claims == [0], "before its first task, whoever asked for the open ones"
 
 
-@pytest.mark.slow
-def test_tables_come_from_the_node_that_merged(
-    ray: FakeRay, alone: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Actors write to a folder that the driver does not read, as on nodes without a common disk."""
-
-    def make_on_node(job: Any, out: Path, *, keep_deltas: bool, exchange: Exchange | None) -> Run:
-        return replace(make(tmp_path / "node"), exchange=exchange)
-
-    monkeypatch.setattr("seesaw_cf.run.job.make_run", make_on_node)
-    workers = Workers(engine="ray", exchange=str(tmp_path / "exchange"))
-    job: Any = None
-    assert run_job(job, tmp_path / "driver", workers=workers, progress=False)
-    assert len(ray.started) == 2
-    same_tables(alone, tmp_path / "driver")
-    assert (tmp_path / "driver" / "manifest.json").read_bytes() == (tmp_path / "node" / "manifest.json").read_bytes()
-    assert not (tmp_path / "driver" / "shards").exists()
+def test_a_folder_that_the_driver_does_not_see_is_refused(ray: FakeRay, tmp_path: Path) -> None:
+    """The actors write to the disks of their nodes."""
+    run = FakeRun(range(3))
+    with pytest.raises(RunFolderError, match=r"the workers write to another disk. Choose an --out that all nodes"):
+        run_on_ray(making(run), tmp_path, progress=False)
+    assert not run.done
 
 
 @pytest.mark.parametrize(
@@ -105,32 +87,32 @@ def test_a_cluster_that_nobody_named_is_not_joined(
         monkeypatch.setenv("RAY_ADDRESS", environment)
     joined = list[object]()
     vars(ray).update(is_initialized=lambda: False, init=lambda **how: joined.append(how["address"]), shutdown=int)
-    assert run_on_ray(making(FakeRun([0])), address=given, progress=False)
+    run_on_ray(making(FakeRun([0])), FOLDER, address=given, progress=False)
     assert joined == [where]
 
 
 def test_no_more_actors_than_tasks(ray: FakeRay) -> None:
-    assert run_on_ray(making(FakeRun([0])), progress=False)
+    run_on_ray(making(FakeRun([0])), FOLDER, progress=False)
     assert len(ray.started) == 1
 
 
 def test_a_cluster_without_place_for_one_actor(monkeypatch: pytest.MonkeyPatch) -> None:
     _cluster(monkeypatch, FakeRay([{"CPU": 4.0}, {"GPU": 2.0}]))
-    with pytest.raises(ServiceError, match=r"has 2 GPUs and 4 CPUs, an actor wants 0.5 GPUs and 1 CPU of one node"):
-        run_on_ray(making(FakeRun([0])), gpus=0.5, progress=False)
+    with pytest.raises(ServiceError, match=r"has 2 GPUs and 4 CPUs, a worker needs 0.5 GPUs and 1 CPUs of"):
+        run_on_ray(making(FakeRun([0])), FOLDER, gpus=0.5, progress=False)
 
 
 def test_an_actor_that_never_gets_its_place_holds_nothing_up(monkeypatch: pytest.MonkeyPatch) -> None:
     _cluster(monkeypatch, FakeRay([{"CPU": 2.0}], stuck=[1]))
     run = FakeRun(range(3))
-    assert run_on_ray(making(run), progress=False)
+    run_on_ray(making(run), FOLDER, progress=False)
     assert run.done == [0, 1, 2]
 
 
 def test_a_task_is_tried_three_times(ray: FakeRay, caplog: pytest.LogCaptureFixture) -> None:
     ray.fails = {("do", 4): [RayActorError("gone"), OutOfMemoryError("killed")], ("ready",): [RayActorError("gone")]}
     run = FakeRun(range(6))
-    assert run_on_ray(making(run), progress=False)
+    run_on_ray(making(run), FOLDER, progress=False)
     assert sorted(run.done) == list(range(6))
     assert sorted(caplog.messages) == [
         "a worker was lost during task 4; it is done again by a new one",
@@ -139,33 +121,33 @@ def test_a_task_is_tried_three_times(ray: FakeRay, caplog: pytest.LogCaptureFixt
     ]
     ray.fails = {("do", 4): [RayActorError("gone")] * 3}
     with pytest.raises(RunFolderError, match=r"task 4 killed its worker 3 times \(gone\). Finished tasks are kept"):
-        run_on_ray(making(FakeRun(range(6))), progress=False)
+        run_on_ray(making(FakeRun(range(6))), FOLDER, progress=False)
 
 
-class _LastFirst(FakeRay):
-    """A cluster on which the last of those who were asked answers first."""
+class _LateEnd(FakeRay):
+    """A cluster on which the call that ends it is answered last."""
 
     def wait(self, references: Sequence[Reference], num_returns: int) -> tuple[list[Reference], list[Reference]]:
-        return list(references[-1:]), list(references[:-1])
+        return super().wait(sorted(references, key=lambda answer: vars(answer)["call"] == self.ends), num_returns)
 
 
 def test_a_lost_node_costs_a_task_one_try(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     """Four actors at work, three of them done: with the fourth they all are lost. The task goes to a new one."""
-    ray, run = _cluster(monkeypatch, _LastFirst([{"CPU": 4.0}])), FakeRun(range(4))
+    ray, run = _cluster(monkeypatch, _LateEnd([{"CPU": 4.0}])), FakeRun(range(4))
     ray.ends = ("do", 0)
-    assert run_on_ray(making(run), progress=False)
-    assert (run.done, run.merged) == ([3, 2, 1, 0], 1)
+    run_on_ray(making(run), FOLDER, progress=False)
+    assert (run.done, run.merged) == ([1, 2, 3, 0], 1)
     assert caplog.messages == ["a worker was lost during task 0; it is done again by a new one"]
 
 
 @pytest.mark.parametrize(
-    ("method", "when"), [("open_tasks", "before the first task"), ("merge", "while it merged the tables")]
+    ("method", "when"), [("plan", "before the first task"), ("merge", "while it merged the tables")]
 )
 def test_the_loss_of_a_worker_that_nobody_stands_in_for_is_explained(ray: FakeRay, method: str, when: str) -> None:
     ray.fails = {(method,): [RayTaskError(RunFolderError("its own")), DEAD]}
     with pytest.raises(RunFolderError, match=r"^its own$"):
-        run_on_ray(making(FakeRun([0])), progress=False)
+        run_on_ray(making(FakeRun([0])), FOLDER, progress=False)
     with pytest.raises(
         RunFolderError, match=rf"^a worker was lost {when} \(The actor died. class: _Worker\). .*run the same"
     ):
-        run_on_ray(making(FakeRun([0])), progress=False)
+        run_on_ray(making(FakeRun([0])), FOLDER, progress=False)

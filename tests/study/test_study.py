@@ -237,19 +237,10 @@ def test_what_is_kept_of_one_cell_is_not_that_of_another_with_dashes_in_its_name
 
 
 @pytest.mark.slow(60)
-@pytest.mark.parametrize(
-    "words",
-    [(), pytest.param(("--engine", "ray", "--actors", "2"), marks=pytest.mark.exhaustive)],
-    ids=["torchrun", "ray"],
-)
-def test_workers_share_every_cell_and_write_the_tables_of_one_process(
-    words: tuple[str, ...], folder: Path, out: Path
-) -> None:
-    if words:
-        pytest.importorskip("ray", reason="the extra ray is not installed")
+def test_workers_share_every_cell_and_write_the_tables_of_one_process(folder: Path, out: Path) -> None:
+    pytest.importorskip("ray", reason="the extra ray is not installed")
     file = written(folder, 1, 2, 1)
-    torchrun = ["torch.distributed.run", "--standalone", "--nproc_per_node", "2", "-m"] * (not words)
-    command = [sys.executable, "-m", *torchrun, "seesaw_cf", "study", str(file), "--out", "shared", "--quiet", *words]
+    command = [sys.executable, "-m", "seesaw_cf", "study", str(file), "--out", "shared", "--quiet", "--engine", "ray"]
     done = subprocess.run(
         command,
         cwd=folder,
@@ -265,39 +256,6 @@ def test_workers_share_every_cell_and_write_the_tables_of_one_process(
     assert len(tables) == 4
     for table in tables:
         assert (out / table).read_bytes() == (folder / "shared" / table).read_bytes()
-
-
-def test_another_process_of_a_torchrun_does_tasks_and_leaves_the_merge_to_the_first(
-    folder: Path, out: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    made = read_study(written(folder, 1, 2, 1))
-    cell = next(cell for cell in cells_of(made) if cell.name.endswith("lora"))
-    before = {file.name: file.read_bytes() for file in cell.folder(out).rglob("shards/**/*.parquet")}
-    assert before
-    shutil.rmtree(cell.folder(out) / "shards")
-    for table in ("scores", "edits"):
-        (cell.folder(out) / f"{table}.parquet").unlink()
-    monkeypatch.setenv("RANK", "1")
-    monkeypatch.setenv("WORLD_SIZE", "2")
-    assert work.run_study(made, out, progress=False) == []
-    assert {file.name: file.read_bytes() for file in cell.folder(out).rglob("shards/**/*.parquet")} == before
-    assert not (cell.folder(out) / "edits.parquet").exists()
-    shutil.rmtree(cell.folder(out))
-    note_failure(cell, out, "out of memory")  # the first process has given the cell up: nobody waits for it
-    assert work.run_study(made, out, progress=False) == []
-    assert not cell.folder(out).exists()
-
-
-@pytest.mark.slow(25)
-def test_a_machine_fetches_the_cells_that_another_one_has_run(
-    folder: Path, out: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    file, exchange = written(folder, 1, 2, 1), str(folder / "exchange")
-    for machine in ("a", "b"):
-        monkeypatch.setenv("SEESAW_CF_CACHE", str(folder / machine))
-        assert study(file, f"out-{machine}", "--exchange", exchange) == 0
-        assert contents(folder / f"out-{machine}") == contents(out)
-        monkeypatch.setattr(Run, "do", lambda *_: pytest.fail("a task is done twice"))
 
 
 @pytest.mark.usefixtures("out")
