@@ -6,7 +6,7 @@ import json
 import shlex
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from seesaw_cf.base.citations import EDITOR_PAPERS, bibtex
+from seesaw_cf.base.citations import PAPERS, bibtex
 from seesaw_cf.base.terminal import printable
 from seesaw_cf.report.rows import Manifest
 
@@ -32,8 +32,7 @@ def records_name(manifest: Manifest) -> str:
 
 def citation(editors: Iterable[str]) -> str:
     """Return the papers to cite as BibTeX: of the benchmark, and of the methods of these editors."""
-    methods = (paper for name in editors for paper in EDITOR_PAPERS.get(name, ()))
-    return bibtex(*dict.fromkeys(("seesaw_cf", *methods)))
+    return bibtex(*dict.fromkeys(("seesaw_cf", *(name for name in editors if name in PAPERS))))
 
 
 # Fields of a job that other commands than `run` have no option for.

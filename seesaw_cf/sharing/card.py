@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from huggingface_hub import EvalResult, EvalResultEntry, ModelCardData, constants, eval_result_entries_to_yaml
 
-from seesaw_cf.base.citations import EDITOR_PAPERS, bibtex
+from seesaw_cf.base.citations import PAPERS, bibtex
 from seesaw_cf.base.terminal import markdown_table
 from seesaw_cf.base.types import JsonObject
 from seesaw_cf.models.change import MovedPart
@@ -271,7 +271,7 @@ def _row(result: Result) -> list[str]:
 
 
 def _citation(editor: str) -> str:
-    papers = ("seesaw_cf", *EDITOR_PAPERS.get(editor, ()))
+    papers = ("seesaw_cf", editor) if editor in PAPERS else ("seesaw_cf",)
     sentence = "The benchmark, and the method of the edit:" if len(papers) > 1 else "The benchmark:"
     return f"{sentence}\n\n```bibtex\n{bibtex(*papers)}\n```\n"
 

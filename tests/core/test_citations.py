@@ -2,28 +2,32 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import evaluate
 import pytest
 import yaml
 
-from seesaw_cf.base.citations import EDITOR_PAPERS, PAPERS, bibtex
+from seesaw_cf.base.citations import PAPERS, bibtex
 from seesaw_cf.editors import EDITORS
 
 ROOT = Path(__file__).resolve().parents[2]
 METRICS = sorted(path.parent for path in (ROOT / "metrics").glob("*/app.py"))
 
 
+def fields(entry: str) -> dict[str, str]:
+    return dict(re.findall(r"^  (\w+) = \{(.*)\},?$", entry, re.MULTILINE))
+
+
 def test_entries_are_whole() -> None:
-    for key, paper in PAPERS.items():
+    assert len(PAPERS) == 8
+    for key in PAPERS:
         text = bibtex(key, note="section 1")
-        assert text.startswith(f"@{paper['kind']}{{{key},")
+        assert re.match(rf"@\w+\{{{key},\n", text)
         assert text.count("{") == text.count("}")
-        for field in ("title", "author", "year", "eprint"):
-            assert f"{field} = {{{paper[field]}}}" in text
-        assert "note = {section 1}" in text
-    assert set(EDITOR_PAPERS) <= set(EDITORS)
+        assert {"title", "author", "year", "eprint", "note"} <= set(fields(text))
+    assert len(set(PAPERS) & set(EDITORS)) == 5
     assert bibtex("leme", "rome") == bibtex("leme") + "\n" + bibtex("rome")
 
 
@@ -45,7 +49,7 @@ def test_the_citation_file_agrees_with_the_table() -> None:
     found = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
     assert {"cff-version", "title", "message", "authors"} <= set(found)
     for key, reference in zip(("seesaw_cf", "leme", "memit", "rome"), found["references"], strict=True):
-        paper = PAPERS[key]
+        paper = fields(PAPERS[key])
         names = " and ".join(f"{who['family-names']}, {who['given-names']}" for who in reference["authors"])
         assert (reference["title"], str(reference["year"]), names) == (paper["title"], paper["year"], paper["author"])
         assert reference["identifiers"][0]["value"] == f"arXiv:{paper['eprint']}"
