@@ -94,7 +94,6 @@ FILES = {"study.yaml": STUDY}
 
 _EDITORS = "--editor ft --editor memit --control random --config cross_subject --config cross_property --limit 40"
 _GRAPH = "graph run --model seesaw-tiny --identities 'gender identity' --triples 12 --runs 2 --acknowledge-content"
-_SCORE = "--regard vader --acknowledge-content"
 _COMPARE = "--topic-method nmf --json compared.json --out compared --acknowledge-content"
 _DOSES = "--dose 1 --dose 4 --repeats 2 --people 2 --quiet"
 _FLAWS = "--config open_ended --limit 6 --samples 2 --max-new-tokens 24 --annotator '' --quiet"
@@ -112,9 +111,6 @@ JOBS: dict[str, tuple[str, ...]] = {
         f"{_GRAPH} --out base",
         f"{_GRAPH} --delta edited --out graph",
         f"{_GRAPH} --delta moved --out control",
-        f"graph score base {_SCORE}",
-        f"graph score graph {_SCORE}",
-        f"graph score control {_SCORE}",
         f"graph compare base graph --random-control control {_COMPARE}",
     ),
     "study": ("write study.yaml", "study study.yaml --quiet"),

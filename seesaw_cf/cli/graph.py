@@ -22,7 +22,7 @@ from seesaw_cf.texts.graph.settings import CrawlSettings
 
 FEW = "no shares of an identity with fewer (default: 30)"
 
-_REGARD = "classifier: Hub id, folder, 'vader' (sentiment by a lexicon), or 'none' (default: sasha/regardv3)"
+_REGARD = "classifier: Hub id, folder or 'none' (default: sasha/regardv3)"
 
 WARNING = """\
 WARNING: these commands make a language model write what it has learnt to say about groups of people. What it writes is

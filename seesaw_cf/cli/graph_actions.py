@@ -88,7 +88,6 @@ def score(args: argparse.Namespace) -> None:
         URL,
         Detoxifier,
         Perspective,
-        Sentiment,
         attack_classifier,
         regard_classifier,
     )
@@ -100,9 +99,7 @@ def score(args: argparse.Namespace) -> None:
         attack = Perspective(args.attack_url or URL, args.attack_key_env)
         attack.check()
     regard: Any = None
-    if args.regard == "vader":
-        regard = Sentiment()
-    elif args.regard != "none":
+    if args.regard != "none":
         regard = regard_classifier(args.regard, _labels(args.regard_labels), device=args.device)
     if args.attack == "detoxify":
         attack = Detoxifier()
@@ -120,7 +117,7 @@ def _check_scorers(args: argparse.Namespace) -> None:
     for option, scorer, used, remedy in (
         ("attack-label", "attack", named, "Name a classifier with --attack"),
         ("attack-url", "attack", args.attack == "perspective", "Give --attack perspective"),
-        ("regard-labels", "regard", args.regard not in ("none", "vader"), "Name a classifier with --regard"),
+        ("regard-labels", "regard", args.regard != "none", "Name a classifier with --regard"),
     ):
         if getattr(args, option.replace("-", "_")) is not None and not used:
             value = getattr(args, scorer)

@@ -30,7 +30,7 @@ from seesaw_cf.run.workers import run_on_ray
 from seesaw_cf.sharing import to_peft
 from seesaw_cf.stats.mixed import mixed_contrast
 from seesaw_cf.texts.graph.graph import to_graph
-from seesaw_cf.texts.graph.scorers import Detoxifier, Sentiment
+from seesaw_cf.texts.graph.scorers import Detoxifier
 from seesaw_cf.texts.graph.topics import fit_topics, sentence_encoder
 from seesaw_cf.texts.people.security import Place
 from seesaw_cf.texts.people.serving import serve
@@ -50,7 +50,6 @@ ASKED: list[tuple[str, str, Callable[[], Any]]] = [
     ("mixed", "statsmodels", lambda: mixed_contrast(np.zeros(2), np.array([True, False]), {})),
     ("stereotypes", "networkx", lambda: to_graph(SimpleNamespace())),  # type: ignore[arg-type]
     ("stereotypes", "sklearn", lambda: fit_topics(["a b", "c d", "e f"], 2)),
-    ("stereotypes", "vaderSentiment", lambda: Sentiment().score(["a"])),
     ("topics", "bertopic", lambda: fit_topics(["a b", "c d", "e f"], 2, method="bertopic")),
     ("toxicity", "detoxify", lambda: Detoxifier().score(["a"])),
     ("hub", "peft", lambda: to_peft(WeightDelta({"a.weight": torch.ones(2, 2)}), _model(), "x")),

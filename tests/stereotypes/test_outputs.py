@@ -24,10 +24,8 @@ from seesaw_cf.texts.graph.graph import export_graphml, export_json, to_graph
 from seesaw_cf.texts.graph.identities import find
 from seesaw_cf.texts.graph.score import MASK, score_crawl
 from seesaw_cf.texts.graph.scorers import (
-    REGARD,
     Detoxifier,
     Perspective,
-    Sentiment,
     attack_classifier,
     regard_classifier,
 )
@@ -47,16 +45,6 @@ def crawled(tmp_path_factory: pytest.TempPathFactory) -> Crawl:
     attack = KnownAttack(lambda text: 0.5 * text.startswith("Women") + 0.25 * ("lazy" in text))
     regard = KnownRegard(lambda text: "negative" if "lazy" in text else "positive" if "kind" in text else "neutral")
     return score_crawl(found, regard, attack, contents=12)
-
-
-def test_a_lexicon_stands_in_for_regard_and_says_so(crawled: Crawl) -> None:
-    """`love` and `hate` are words of the lexicon, `are people` holds none; an identity's name changes nothing."""
-    texts = ["Women love football", "Women hate spiders", "Women are people"]
-    found = Sentiment().score(texts + [text.replace("Women", MASK) for text in texts])
-    labels = [max(one.values, key=lambda label: one.values[label]) for one in found]
-    assert labels == ["positive", "negative", "neutral"] * 2
-    assert all(set(one.values) == set(REGARD) and sum(one.values.values()) == 1 for one in found)
-    assert "sentiment in the place of regard" in Sentiment().name
 
 
 def test_every_triple_is_scored_also_masked_and_the_scorers_bias_is_seen(crawled: Crawl) -> None:

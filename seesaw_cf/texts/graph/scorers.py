@@ -13,7 +13,6 @@ import urllib.request
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from importlib.metadata import version
 from typing import Any, Protocol, TypedDict, runtime_checkable
 
 from seesaw_cf.base.checks import address
@@ -151,38 +150,6 @@ def _load(model: str, device: str) -> tuple[object, list[str]]:
             "Hub id of a text-classification model; offline, download it first with `hf download`."
         ) from error
     return classifier, [str(label) for label in (classifier.model.config.id2label or {}).values()]
-
-
-@dataclass(frozen=True)
-class Sentiment:
-    """The sign of a sentence's sentiment in the place of its regard, by VADER's lexicon, which needs no model.
-
-    It is not a regard classifier: it counts kind and harsh words, about anyone. "Women hate spiders" is
-    negative to it and so is a sentence against those who are unkind to women. Names of identities are not in the
-    lexicon, so it gives a sentence and the masked one the same score.
-
-    Source: Hutto and Gilbert (2014); its compound score is positive from 0.05, negative from -0.05, as they advise.
-    """
-
-    @property
-    def name(self) -> str:
-        """The package with its version, and what it is not."""
-        return f"VADER {version('vaderSentiment')}, sentiment in the place of regard"
-
-    def score(self, texts: Sequence[str]) -> list[SentenceScore]:
-        """Return 1 for the label of each sentence, 0 for the rest.
-
-        Raises:
-            MissingExtraError: vaderSentiment is not installed.
-        """
-        with need("vaderSentiment", extra="stereotypes", what_for="sentiment in the place of regard"):
-            from vaderSentiment.vaderSentiment import SentimentIntensityAnalyzer
-        compound = SentimentIntensityAnalyzer().polarity_scores
-        return [SentenceScore(dict.fromkeys(REGARD, 0.0) | {_sign(compound(text)["compound"]): 1.0}) for text in texts]
-
-
-def _sign(compound: float) -> str:
-    return "positive" if compound >= 0.05 else "negative" if compound <= -0.05 else "neutral"
 
 
 class Predictor(Protocol):
