@@ -150,7 +150,7 @@ The second moments of MEMIT, ROME, EMMET and AlphaEdit, and MEND's network, are 
 [Texts and second moments](moments.md). A step of MEND's training took {step:.1f} s on SmolLM2 (8 edits a step; 300
 steps are its default there).
 
-**A whole audit.** SmolLM2, `sample-small` (160 edits, 172,000 scores), MEMIT and a random control, second moments
+**A whole audit.** SmolLM2, 160 edits, 172,000 scores, MEMIT and a random control, second moments
 of 800 texts, report included: 17 min 8 s on two cores, 32.6 CPU minutes, 1.9 GB (with `/usr/bin/time -v` in front):
 
 ```sh

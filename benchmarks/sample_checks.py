@@ -15,12 +15,12 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypedDict
 
-from benchmarks.sample_claims import read_subjects
 from seesaw_cf.base.errors import StorageError
 from seesaw_cf.base.text import read_json
-from seesaw_cf.builder_scripts.sample.claims import value_ids
 from seesaw_cf.builder_scripts.sample.facts import COLUMNS, SAMPLE, curated, read_tsv
+from seesaw_cf.records import groups
 
 WORDNET = Path("/usr/share/wordnet/data.noun")
 SETTLED = SAMPLE / "settled.tsv"
@@ -152,6 +152,48 @@ def name_checks(people: Iterable[Row], names: Mapping[str, tuple[str, set[tuple[
         for property_id, value in sorted(names[row["name"]][1])
         if (own := row[_ONE[property_id]])
     ]
+
+
+# kind of value -> packaged table
+TABLES = {
+    "gender": "genders",
+    "ethnic_group": "ethnic_groups",
+    "field": "fields_of_work",
+    "country": "countries",
+    "city": "cities",
+    "language": "languages",
+}
+_HUMAN = "Q5"
+
+
+class Subject(TypedDict):
+    """A person of the released files: property -> the values that Wikidata states."""
+
+    name: str
+    properties: Mapping[str, Sequence[object]]
+
+
+def value_ids() -> dict[tuple[str, str], str]:
+    """Return (kind, label) -> id of the packaged tables and curated occupations; the first where two share a label."""
+    rows = [(kind, row["label"], row["id"]) for kind, name in TABLES.items() for row in groups.table(name).values()]
+    curated_rows = read_tsv(SAMPLE / "entities.tsv")
+    rows += [("occupation", row["label"], row["iri"]) for row in curated_rows if row["kind"] == "occupation"]
+    return {(kind, label): id for kind, label, id in reversed(rows) if label}
+
+
+def read_subjects(folder: Path) -> dict[str, Subject]:
+    """Return the humans of the released subject files: QID -> person, in the order of the QIDs' numbers.
+
+    Raises:
+        StorageError: The folder has no such file, or one cannot be read.
+        RecordError: A file is not JSON.
+    """
+    files = sorted(folder.glob("*_subject_info.json"))
+    if not files:
+        raise StorageError(f"{folder}: no *_subject_info.json. Name the folder of the released SEESAW-CF files.")
+    subjects: dict[str, Subject] = {id: subject for file in files for id, subject in read_json(file).items()}
+    humans = [id for id, subject in subjects.items() if _HUMAN in subject["properties"].get("P31", ())]
+    return {id: subjects[id] for id in sorted(humans, key=lambda id: int(id[1:]))}
 
 
 def claim_checks(people: Iterable[Row], folder: Path) -> list[Check]:

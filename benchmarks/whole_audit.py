@@ -2,7 +2,7 @@
 
     python -m benchmarks.whole_audit [--model smollm2-135m-q4] [--limit 8] [--moments FOLDER]
 
-runs `seesaw-cf run --editor memit --control random` and its report on `sample-small` twice, each in a process of its
+runs `seesaw-cf run --editor memit --control random` and its report on `sample` twice, each in a process of its
 own on one thread: once timed, once with the operations of products and of attention counted by torch. Between the parts
 the timed one multiplies matrices of the model's own shapes. A part's bound is its operations over the rate of those
 products; the ratio is its CPU seconds over its bound. Scores before the edit are computed, second moments are taken
@@ -140,7 +140,7 @@ def audit(args: argparse.Namespace) -> dict[str, Any]:
             args.model,
             editors=(args.editor,),
             controls=(args.control,),
-            data="sample-small",
+            data="sample",
             configs=("cross_subject", "cross_property"),
             limit=args.limit,
             moments=args.moments,

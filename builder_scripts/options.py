@@ -99,26 +99,14 @@ def paper(options: BuildOptions) -> BuildOptions:
     )
 
 
-# The small sample: its people are so few that everybody who holds an answer is asked about.
-SMALL_OPTIONS = BuildOptions(
-    edits={"P21": 24, "P101": 32, "P27": 32, "P19": 40, "P103": 32},
-    per_gender=320,
-    true_per_gender=320,
-    grouped_gender=False,
-    min_holders=6,
-    per_pair=20,
-    neighborhood=6,
-)
-
-# The embedded sample of released claims: as many edits as leave half of their subjects women, of whom it has few.
-CLAIMS_OPTIONS = replace(SMALL_OPTIONS, edits={"P21": 16, "P101": 16, "P27": 16, "P19": 10, "P103": 24}, min_holders=3)
-
-# The sample: 400 edits, each asked of up to 200 holders of the new and of the old value per gender.
-SAMPLE_OPTIONS = replace(
-    SMALL_OPTIONS,
-    edits=dict.fromkeys(SMALL_OPTIONS.edits, 80),
+# The embedded sample: 400 edits, each asked of up to 200 holders of the new and of the old value per gender.
+SAMPLE_OPTIONS = BuildOptions(
+    edits=dict.fromkeys(_EDITS, 80),
     per_gender=200,
     true_per_gender=200,
+    grouped_gender=False,
+    min_holders=6,
     min_true_holders=4,
     per_pair=50,
+    neighborhood=6,
 )

@@ -1,23 +1,19 @@
-"""Builds an embedded sample: `python -m seesaw_cf.builder_scripts.sample.build [--sample NAME] [--out DIR]`."""
+"""Build the embedded sample: `python -m seesaw_cf.builder_scripts.sample.build [--out DIR]`."""
 
 from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import replace
 from pathlib import Path
 
-from seesaw_cf.base.checks import one_of
 from seesaw_cf.base.files import write_text
 from seesaw_cf.base.types import Case
 from seesaw_cf.builder_scripts.dataset.build import About, build, choose_edits
 from seesaw_cf.builder_scripts.make.cases import edit_case, with_neighbours
 from seesaw_cf.builder_scripts.make.coupled import Coupled, couple
 from seesaw_cf.builder_scripts.make.edits import Edit, generate, listed_values
-from seesaw_cf.builder_scripts.options import CLAIMS_OPTIONS, SAMPLE_OPTIONS, SMALL_OPTIONS, BuildOptions
-from seesaw_cf.builder_scripts.sample.claims import claims_source
+from seesaw_cf.builder_scripts.options import SAMPLE_OPTIONS
 from seesaw_cf.builder_scripts.sample.facts import SAMPLE, curated, store
 from seesaw_cf.builder_scripts.source.claims import Claims
 from seesaw_cf.builder_scripts.source.people import Facts, RecordedPerson
@@ -26,8 +22,7 @@ from seesaw_cf.records import groups, sample
 from seesaw_cf.records.arrow import read_cases
 from seesaw_cf.records.relations import RELATIONS
 
-COUPLES = 5  # coupled edits per relation and gender of the small sample
-MORE_COUPLES = 6  # of the large one
+COUPLES = 6  # coupled edits per relation and gender
 FIRST_COUPLE_ID = 300_001
 # Records in zsRE's form about people of the sample; twelve `pred` are answers of an earlier seesaw-tiny.
 QUESTIONS = SAMPLE / "zsre.json"
@@ -50,36 +45,11 @@ what agrees with sources that were not used to write them down (`builder_scripts
 Facts are a selection, and a cell stays empty where the fact was not certain. Native language and ethnic group are
 curated from encyclopaedic knowledge, recorded only where they are part of a well-documented public life.""",
 }
-_SMALL_WORDS = {
-    "folder": "seesaw_cf/sample_small",
-    "intro": """The small embedded sample of the package `seesaw_cf`, `sample-small`: {people} of the people of its
-sample, for tests and first steps. It has edits of five facts about them (gender, field of work, citizenship, place of
-birth, native language), and prompts that show whether such an edit changes what a language model believes about
-*other* people, by race, geographic origin and gender.""",
-    "making": """The rows of `builder_scripts/sample/people.tsv` that say "yes" in the column `small` hold the facts
-with their provenance. `seesaw-cf build --source sample-small --out DIR` turns them into this folder, byte by byte the
-same.""",
-    "limits": """{people} people are enough to test a pipeline and to see an effect, not to publish one: several
-groups have fewer than twenty members. People in the sample are famous, and mostly dead. Native language and ethnic
-group are curated from encyclopaedic knowledge, recorded only where they are part of a well-documented public life.""",
-}
-_CLAIMS_WORDS = {
-    "folder": "seesaw_cf/sample_claims",
-    "intro": """The embedded sample of released claims of the package `seesaw_cf`, `sample-claims`: {people} of the
-people whom the SEESAW-CF papers edit, each with a Wikidata QID and recorded facts, edits of five of them (gender,
-field of work, citizenship, place of birth, native language), and prompts that show whether such an edit changes what
-a language model believes about *other* people.""",
-    "making": """`builder_scripts/sample/claims.tsv` holds the facts: of the complete Wikidata claims (CC0) in the
-released SEESAW-CF subject files, those about nine properties whose values have a name in the packaged tables.
-`seesaw-cf build --source sample-claims --out DIR` turns them into this folder, byte by byte the same.""",
-    "limits": """These people are the subjects that the papers took from CounterFact: about one in eight is a woman,
-most are Europeans and North Americans, and an ethnic group is recorded for fewer than one in ten. Hardly anything can
-be said by race or region; take the larger sample, or build from Wikidata, for that. Dates are years, the first that
-is stated.""",
-}
+# date: when a table of facts was changed last
+ABOUT = About(_WORDS, references=True, date="2026-11-27")
 
 
-def sample_couples(source: Source, facts: Facts, most: int = COUPLES) -> dict[str, list[Coupled]]:
+def sample_couples(source: Source, facts: Facts) -> dict[str, list[Coupled]]:
     """Return edits of people with a related entity that is another person of the sample.
 
     The two are linked by `sample/links.tsv`.
@@ -87,10 +57,9 @@ def sample_couples(source: Source, facts: Facts, most: int = COUPLES) -> dict[st
     Args:
         source: The sample.
         facts: The same, with the rules.
-        most: Edits of men, and of women, per relation at most.
 
     Returns:
-        `coupled_counterfact`: edits of men and of women per relation, in the order of the relations, with their
+        `coupled_counterfact`: six edits of men and of women per relation, in the order of the relations, with their
         consequences and with prompts about other people who hold the old value. `coupled_zsre`: the two
         edits of each of `QUESTIONS`.
     """
@@ -109,7 +78,7 @@ def sample_couples(source: Source, facts: Facts, most: int = COUPLES) -> dict[st
             chosen.setdefault((row.edit.case.request.relation_id, gender), []).append(row)
     questions, _ = couple(facts, claims, read_cases(QUESTIONS))
     return {
-        "coupled_counterfact": [row for rows in chosen.values() for row in rows[:most]],
+        "coupled_counterfact": [row for rows in chosen.values() for row in rows[:COUPLES]],
         "coupled_zsre": [row for row in questions if row.related.entity.id in people],
     }
 
@@ -129,69 +98,27 @@ def consequences(relation_id: str, value: str, subject: RecordedPerson) -> list[
     return [{"prompt": prompt.replace("{}", name), "ground_truth": answers[0]}] if len(answers) == 1 else []
 
 
-@dataclass(frozen=True, slots=True)
-class EmbeddedSample:
-    """How one embedded sample is made.
-
-    Attributes:
-        source: Opens its facts.
-        options: The rules.
-        about: Texts of the card.
-        couples: Makes its coupled edits.
-    """
-
-    source: Callable[[], Source]
-    options: BuildOptions
-    about: About
-    couples: Callable[[Source, Facts], dict[str, list[Coupled]]] = lambda source, facts: {}
-
-
-# By the names of `seesaw_cf.records.sample.SAMPLES`; dates: when a table of facts was changed last.
-EMBEDDED: Mapping[str, EmbeddedSample] = {
-    "sample": EmbeddedSample(
-        lambda: store(*curated()),
-        SAMPLE_OPTIONS,
-        About(_WORDS, references=True, date="2026-11-27"),
-        partial(sample_couples, most=MORE_COUPLES),
-    ),
-    "sample-small": EmbeddedSample(
-        lambda: store(*curated(small=True)),
-        SMALL_OPTIONS,
-        About(_SMALL_WORDS, references=True, date="2026-11-20"),
-        sample_couples,
-    ),
-    "sample-claims": EmbeddedSample(
-        claims_source, CLAIMS_OPTIONS, About(_CLAIMS_WORDS, references=True, date="2026-11-23")
-    ),
-}
-
-
-def build_sample(out: str | os.PathLike[str], name: str = "sample") -> None:
-    """Write the configs and the card of an embedded sample.
+def build_sample(out: str | os.PathLike[str]) -> None:
+    """Write the configs and the card of the embedded sample.
 
     Args:
         out: A folder; gets README.md and data/<config>/test-00000-of-00001.parquet. The same bytes every time.
-        name: Which sample.
 
     Raises:
-        UnknownNameError: The sample does not exist.
         StorageError: A file cannot be read or written.
     """
-    sample = EMBEDDED[one_of("embedded sample", name, EMBEDDED)]
-    source = sample.source()
-    facts = Facts(source, sample.options)
-    build(out, facts, choose_edits(facts), sample.about, sample.couples(source, facts))
+    source = store(*curated())
+    facts = Facts(source, SAMPLE_OPTIONS)
+    build(out, facts, choose_edits(facts), ABOUT, sample_couples(source, facts))
 
 
 def main() -> None:
-    """Build into the package folder (and the checkout's copy of the first sample's card), or into --out."""
+    """Build into the package folder and the checkout's copy of its card, or into --out."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, help="folder to write instead of the package's own data")
-    parser.add_argument("--sample", default="sample", choices=EMBEDDED, help="which sample (default: %(default)s)")
-    arguments = parser.parse_args()
-    out: Path | None = arguments.out
-    build_sample(out or sample.path(arguments.sample), arguments.sample)
-    if out is None and arguments.sample == "sample":
+    out: Path | None = parser.parse_args().out
+    build_sample(out or sample.path())
+    if out is None:
         write_text(sample.path().parent / "dataset_card.md", (sample.path() / "README.md").read_text(encoding="utf-8"))
 
 

@@ -243,22 +243,7 @@ def store(
         return StoreSource([file])
 
 
-def curated(*, small: bool = False) -> tuple[Rows, Rows, Rows]:
-    """Return the rows of people.tsv, entities.tsv and links.tsv.
-
-    Args:
-        small: Only the people of the small sample, the links between them and the values that they hold.
-    """
+def curated() -> tuple[Rows, Rows, Rows]:
+    """Return the rows of people.tsv, entities.tsv and links.tsv."""
     people, entities, links = (read_tsv(SAMPLE / f"{name}.tsv") for name in ("people", "entities", "links"))
-    if not small:
-        return people, entities, links
-    people = [row for row in people if row["small"]]
-    names = {row["name"] for row in people}
-    held = {(kind, value) for row in people for c, (_, kind) in COLUMNS.items() for value in row[c].split("|")}
-    own = [row for row in entities if (row["kind"], row["label"]) in held]
-    held |= {("country", country) for row in own for country in row["country"].split("|")}
-    return (
-        people,
-        [row for row in entities if (row["kind"], row["label"]) in held],
-        [row for row in links if {row["name"], row["other"]} <= names],
-    )
+    return people, entities, links

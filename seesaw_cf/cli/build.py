@@ -25,8 +25,8 @@ from seesaw_cf.builder_scripts.dataset.build import (
 from seesaw_cf.builder_scripts.dataset.statistics import markdown
 from seesaw_cf.builder_scripts.make.coupled import COUPLED_SCHEMAS, coupled_bounds
 from seesaw_cf.builder_scripts.make.seeds import read_seeds
-from seesaw_cf.builder_scripts.options import BuildOptions, paper
-from seesaw_cf.builder_scripts.sample.build import EMBEDDED, EmbeddedSample
+from seesaw_cf.builder_scripts.options import SAMPLE_OPTIONS, BuildOptions, paper
+from seesaw_cf.builder_scripts.sample.build import ABOUT, sample_couples
 from seesaw_cf.builder_scripts.source.claims import Claims
 from seesaw_cf.builder_scripts.source.people import Facts
 from seesaw_cf.builder_scripts.source.replies import CachedSource
@@ -37,6 +37,7 @@ from seesaw_cf.cli.paths import name_or_source, own_folder, source
 from seesaw_cf.cli.sources import bar, source_of, source_options
 from seesaw_cf.cli.types import positive
 from seesaw_cf.records.relations import RELATIONS
+from seesaw_cf.records.sample import SAMPLE
 
 _WORDS = {
     "intro": """SEESAW-CF rebuilt: edits of five facts about people (gender, field of work, citizenship, place of birth,
@@ -58,9 +59,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--source",
         type=name_or_source,
         nargs="+",
-        default=["sample"],
+        default=[SAMPLE],
         metavar="SOURCE",
-        help="a sample (`list samples`), wikidata, an endpoint's URL, a folder made by `oxigraph load`, or RDF files",
+        help="sample, wikidata, an endpoint's URL, a folder made by `oxigraph load`, or RDF files",
     )
     add("--out", type=own_folder, metavar="DIR", help="dataset folder to make")
     add("--edits", nargs="+", type=source, default=[], metavar="FILE", help="CounterFact, SEESAW-CF or zsRE JSON")
@@ -114,9 +115,8 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _build(args: argparse.Namespace, source: Source, facts: Facts, seeds: Sequence[Case]) -> None:
-    sample = _embedded(args)
     with atomic_folder(args.out) as folder:
-        couples = sample.couples(source, facts) if sample else {}
+        couples = sample_couples(source, facts) if _embedded(args) else {}
         skipped: Mapping[str, int] = {}
         if args.coupled:
             from_files, skipped = couples_of(facts, Claims(source, facts), read_seeds(args.coupled))
@@ -148,22 +148,20 @@ def _couple(args: argparse.Namespace, source: Source, facts: Facts) -> None:
 
 
 def _about(args: argparse.Namespace, source: Source) -> About:
-    """Return the card's words; how a sample was made holds for a build by its own rules alone."""
-    sample = _embedded(args)
-    about = sample.about if sample else About(_WORDS)
-    if sample is None or _options(args) != sample.options or args.edits or args.coupled:
-        name = f"`{args.source[0] if sample else source.identity}`"
+    """Return the card's words; how the sample was made holds for a build by its own rules alone."""
+    about = ABOUT if _embedded(args) else About(_WORDS)
+    if not _embedded(args) or _options(args) != SAMPLE_OPTIONS or args.edits or args.coupled:
+        name = f"`{SAMPLE if _embedded(args) else source.identity}`"
         about = dataclasses.replace(about, words={**about.words, "making": _WORDS["making"].replace("{source}", name)})
     return dataclasses.replace(about, version=args.version)
 
 
-def _embedded(args: argparse.Namespace) -> EmbeddedSample | None:
-    return EMBEDDED.get(args.source[0]) if len(args.source) == 1 else None
+def _embedded(args: argparse.Namespace) -> bool:
+    return bool(args.source == [SAMPLE])
 
 
 def _options(args: argparse.Namespace) -> BuildOptions:
-    sample = _embedded(args)
-    options = sample.options if sample else BuildOptions()
+    options = SAMPLE_OPTIONS if _embedded(args) else BuildOptions()
     options = paper(options) if args.paper else options
     changes = {"seed": args.seed, "language": args.language, "edits": dict(options.edits) | _numbers(args.number)}
     return dataclasses.replace(options, **changes, per_gender=args.per_gender or options.per_gender)
@@ -186,7 +184,7 @@ def _numbers(words: Iterable[str]) -> dict[str, int]:
 
 
 def _date(about: About, source: Source) -> dict[str, str]:
-    """Return the day that a sample declares, else that of the last reply used; a repeated build has it in the cache."""
+    """Return the day that the sample declares, else that of the last reply used, which the cache keeps."""
     day = about.date or (source.latest[:10] if isinstance(source, CachedSource) else "")
     return {"date": day} if day else {}
 

@@ -59,15 +59,12 @@ def _models() -> Rows:
 def _samples() -> Rows:
     import pyarrow.parquet as pq
 
-    from seesaw_cf.records.sample import SAMPLES, configs, path
+    from seesaw_cf.records.sample import SAMPLE, configs, path
 
-    rows: Rows = []
-    for name in SAMPLES:
-        files = (path(name) / "data" / "demographics").glob("*.parquet")
-        ids = [id for file in files for id in pq.ParquetFile(file).read(["id"])["id"].to_pylist()]
-        with_qid = sum(id.startswith("Q") for id in ids)
-        rows.append((name, f"{len(ids)} people, {with_qid} with a Wikidata QID", ", ".join(configs(name))))
-    return rows
+    files = (path() / "data" / "demographics").glob("*.parquet")
+    ids = [id for file in files for id in pq.ParquetFile(file).read(["id"])["id"].to_pylist()]
+    with_qid = sum(id.startswith("Q") for id in ids)
+    return [(SAMPLE, f"{len(ids)} people, {with_qid} with a Wikidata QID", ", ".join(configs()))]
 
 
 def _configs() -> Rows:

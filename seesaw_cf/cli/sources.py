@@ -10,12 +10,13 @@ from typing import TypeVar
 from seesaw_cf.base.errors import StorageError
 from seesaw_cf.base.files import cache_folder
 from seesaw_cf.base.retrying import Bar, no_bars
-from seesaw_cf.builder_scripts.sample.build import EMBEDDED
+from seesaw_cf.builder_scripts.sample.facts import curated, store
 from seesaw_cf.builder_scripts.source.endpoint import WIKIDATA_ENDPOINT, EndpointSource, RequestPolicy
 from seesaw_cf.builder_scripts.source.replies import CachedSource
 from seesaw_cf.builder_scripts.source.sources import Source, StoreSource
 from seesaw_cf.cli.paths import output_folder
 from seesaw_cf.cli.types import seconds
+from seesaw_cf.records.sample import SAMPLE
 
 T = TypeVar("T")
 KNOCK = 20.0  # seconds for a query that needs no search; an endpoint that does not answer it is silent
@@ -42,10 +43,10 @@ def endpoint_url(words: Sequence[str]) -> str:
 def source_of(
     words: Sequence[str], args: argparse.Namespace, option: str = "--source", silent_attempts: int = 3
 ) -> Source:
-    """Return the source that words name, as `source_options` say; all but the packaged samples with a cache in front.
+    """Return the source that words name, as `source_options` say; all but the sample with a cache in front.
 
     Args:
-        words: "sample", "sample-small", "sample-claims", "wikidata", an address, a store's folder, or RDF files.
+        words: "sample", "wikidata", an address, a store's folder, or RDF files.
         args: The parsed options.
         option: Where the words were given, for messages.
         silent_attempts: How often an endpoint is asked a query that it does not finish in time.
@@ -53,8 +54,8 @@ def source_of(
     Raises:
         SeesawError: The source does not exist, or a file of it cannot be read.
     """
-    if len(words) == 1 and words[0] in EMBEDDED:
-        return EMBEDDED[words[0]].source()
+    if list(words) == [SAMPLE]:
+        return store(*curated())
     source: Source
     if url := endpoint_url(words):
         policy = RequestPolicy(
@@ -65,8 +66,8 @@ def source_of(
         source = StoreSource(store=words[0])
     elif missing := [word for word in words if not Path(word).is_file()]:
         raise StorageError(
-            f"{option} {missing[0]!r}: no such file or folder, and not {', '.join(map(repr, EMBEDDED))}, 'wikidata' or "
-            "a URL. Check the name."
+            f"{option} {missing[0]!r}: no such file or folder, and not {SAMPLE!r}, 'wikidata' or a URL. "
+            " Check the name."
         )
     else:
         source = StoreSource(words)

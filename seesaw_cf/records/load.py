@@ -10,9 +10,9 @@ from seesaw_cf.base.errors import RecordError, StorageError
 from seesaw_cf.base.types import Case
 from seesaw_cf.records.arrow import read_cases, table_to_cases
 from seesaw_cf.records.checks import check_unique
-from seesaw_cf.records.sample import SAMPLES, configs, path
+from seesaw_cf.records.sample import SAMPLE, configs, path
 
-# The configs of the samples whose rows are cases to run; the others are tables beside them.
+# The configs of the sample whose rows are cases to run; the others are tables beside them.
 CASE_CONFIGS = ("cross_subject", "cross_property", "coupled_counterfact", "coupled_zsre")
 
 
@@ -20,9 +20,8 @@ def load_cases(source: str, config: str) -> list[Case]:
     """Read the cases of one config.
 
     Args:
-        source: A sample ("sample", "sample-small", "sample-claims"), a folder that holds (itself, or in its folder
-            `data`) CONFIG/*.parquet or CONFIG.parquet, a .json, .jsonl or .parquet file (`config` is then not needed),
-            or a Hub id such as "org/seesaw_cf".
+        source: "sample", a folder that holds (itself, or in its folder `data`) CONFIG/*.parquet or CONFIG.parquet, a
+            .json, .jsonl or .parquet file (`config` is then not needed), or a Hub id such as "org/seesaw_cf".
         config: Name of the config.
 
     Raises:
@@ -40,7 +39,7 @@ def load_revised_cases(source: str, config: str) -> tuple[list[Case], str]:
 
 
 def check_configs(source: str, configs: Iterable[str]) -> None:
-    """Check that a sample or a folder has these configs; nothing is read.
+    """Check that the sample or a folder has these configs; nothing is read.
 
     Raises:
         UnknownNameError: One is missing; those that are there are named.
@@ -52,14 +51,14 @@ def check_configs(source: str, configs: Iterable[str]) -> None:
 
 def usual_configs(source: str) -> tuple[str, ...]:
     """Return the configs that an audit asks where none is named: one of a file, which has no several."""
-    return CASE_CONFIGS[: 1 if source not in SAMPLES and check_path(source).is_file() else 2]
+    return CASE_CONFIGS[: 1 if source != SAMPLE and check_path(source).is_file() else 2]
 
 
 def _place(source: str, config: str) -> Path | None:
     """Return the file or folder of a config; None where the Hub has to be asked."""
-    if source in SAMPLES:
-        one_of("config", config, [name for name in CASE_CONFIGS if name in configs(source)])
-        return path(source) / "data" / config
+    if source == SAMPLE:
+        one_of("config", config, [name for name in CASE_CONFIGS if name in configs()])
+        return path() / "data" / config
     local = check_path(source)
     if local.is_dir():
         return _config_place(local, config)
@@ -88,7 +87,7 @@ def _from_hub(source: str, config: str) -> tuple[list[Case], str]:
         table = concatenate_datasets(list(builder.as_dataset().values())).data.table
     except (DatasetNotFoundError, ConnectionError, FileNotFoundError) as error:
         raise StorageError(
-            f"{source!r} is neither {', '.join(map(repr, SAMPLES))}, a file or folder here, nor a data set the "
+            f"{source!r} is neither {SAMPLE!r}, a file or folder here, nor a data set the "
             f"Hub answers for ({type(error).__name__}: {error}). Check the name, the network and your access. "
             "`seesaw-cf cache` makes load_dataset('seesaw_cf', CONFIG) answer with the sample, from any folder."
         ) from error

@@ -71,7 +71,7 @@ class Job:
         nulls: Change that should do nothing, as the control of a model of `changed` with that name, in place of a
             drawn one. WHERE is as for `changed`. Repeatable.
         requests: Record file with the facts that the models of `changed` were edited for (default: none is claimed).
-        data: 'sample', 'sample-small', 'sample-claims', a dataset folder, a .json or .parquet file, a reader of records
+        data: 'sample', a dataset folder, a .json or .parquet file, a reader of records
             (FILE.py), or a Hub id.
         configs: Dataset config. Repeatable (default: cross_subject).
         protocol: single: edit, score, restore. batch: all cases of a relation are edited together.

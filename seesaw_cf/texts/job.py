@@ -18,7 +18,7 @@ class LemeJob:
     Attributes:
         model: 'seesaw-tiny', a Hub id, a folder, or a model's name at `base_url`.
         editors: Editing method, a name of `seesaw-cf list editors`, behind an API only "ike". Repeatable.
-        data: 'sample', 'sample-small', 'sample-claims', a dataset folder, a Parquet file, a file of records, or a Hub
+        data: 'sample', a dataset folder, a Parquet file, a file of records, or a Hub
             id.
         configs: coupled_counterfact, coupled_zsre, or open_ended and configs of cases, which are written and not
             surveyed. Repeatable.

@@ -21,15 +21,14 @@ from seesaw_cf.builder_scripts.make.cases import cross_subject
 from seesaw_cf.builder_scripts.make.cross_property import cross_property
 from seesaw_cf.builder_scripts.make.edits import Edit, generate
 from seesaw_cf.builder_scripts.make.seeds import read_seeds
-from seesaw_cf.builder_scripts.options import SMALL_OPTIONS, BuildOptions
-from seesaw_cf.builder_scripts.sample.facts import curated
+from seesaw_cf.builder_scripts.options import BuildOptions
 from seesaw_cf.builder_scripts.sample.facts import store as facts_store
 from seesaw_cf.builder_scripts.source import endpoint
 from seesaw_cf.builder_scripts.source.people import Facts
 from seesaw_cf.builder_scripts.source.sources import StoreSource
 from seesaw_cf.records.relations import RELATIONS
 from seesaw_cf.types import Case
-from tests.builder.embedded import write_small
+from tests.builder.embedded import SMALL_OPTIONS, small_tables, write_small
 
 PREFIXES = """@prefix wd: <http://www.wikidata.org/entity/> .
 @prefix wdt: <http://www.wikidata.org/prop/direct/> .
@@ -49,7 +48,7 @@ def short_silence(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="session")
 def store() -> StoreSource:
-    return facts_store(*curated(small=True))
+    return facts_store(*small_tables())
 
 
 @pytest.fixture(scope="session")

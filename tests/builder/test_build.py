@@ -248,7 +248,7 @@ def test_a_full_disk_leaves_nothing_behind(
 
 @pytest.mark.slow
 def test_command_reproduces_the_embedded_bytes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["build", "--source", "sample-small", "--out", str(tmp_path / "out")]) == 0
+    assert main(["build", "--source", "sample", "--out", str(tmp_path / "out")]) == 0
     built = contents(tmp_path / "out")
     assert json.loads(built.pop("build.json"))["options"]["seed"] == 0
     check_embedded(tmp_path / "out", sorted(built))
@@ -259,13 +259,13 @@ def test_command_reproduces_the_embedded_bytes(tmp_path: Path, capsys: pytest.Ca
 def test_the_card_says_the_source_and_the_rules_that_were_followed(edits_file: Path, tmp_path: Path) -> None:
     def card(name: str, *words: str) -> str:
         few = ["P21=2", "P101=2", "P27=2", "P19=2", "P103=2"]
-        command = ["build", "--source", "sample-small", "--number", *few, "--out", str(tmp_path / name), *words]
+        command = ["build", "--source", "sample", "--number", *few, "--out", str(tmp_path / name), *words]
         assert main(command) == 0
         return " ".join((tmp_path / name / "README.md").read_text(encoding="utf-8").split())
 
     papers, usual = card("papers", "--paper"), card("usual", "--edits", str(edits_file))
     for text in (papers, usual):
-        assert "Facts are what `sample-small` recorded" in text
+        assert "Facts are what `sample` recorded" in text
         assert "byte by byte" not in text, "other numbers of edits make another folder"
     assert "320 men and 320 women, who hold the new target" in papers
     assert "Holders of the old target are not asked about. People who hold both are kept. -" in papers

@@ -16,13 +16,14 @@ from seesaw_cf.builder_scripts.dataset.build import About, Edits, build, choose_
 from seesaw_cf.builder_scripts.make.cases import cross_subject, holders
 from seesaw_cf.builder_scripts.make.cross_property import cross_property
 from seesaw_cf.builder_scripts.make.edits import Edit, generate
-from seesaw_cf.builder_scripts.options import SMALL_OPTIONS, BuildOptions
-from seesaw_cf.builder_scripts.sample.facts import curated, render
+from seesaw_cf.builder_scripts.options import BuildOptions
+from seesaw_cf.builder_scripts.sample.facts import render
 from seesaw_cf.builder_scripts.source.people import FEMALE, MALE, Facts, RecordedPerson, batches
 from seesaw_cf.builder_scripts.source.replies import CachedSource
 from seesaw_cf.builder_scripts.source.sources import Source, SourceError, StoreSource, entity_iri
 from seesaw_cf.records.relations import PAIRS, RELATIONS
 from seesaw_cf.types import Case
+from tests.builder.embedded import SMALL_OPTIONS, small_tables
 
 TINY = BuildOptions(edits={"P27": 4, "P21": 2}, per_gender=3, true_per_gender=2, per_pair=2, min_holders=1,
                     grouped_gender=False)  # fmt: skip
@@ -32,7 +33,7 @@ ABOUT = About({"intro": "{people}", "making": "By a test.", "limits": "All."})
 @pytest.fixture(scope="module")
 def lines() -> list[str]:
     """The sample's first hundred people as N-Triples, with everything that is no person."""
-    text = render(*curated(small=True)).splitlines()
+    text = render(*small_tables()).splitlines()
     human = f"<{entity_iri('P31')}> <{entity_iri('Q5')}>"
     people = sorted(line.split(" ")[0] for line in text if human in line)
     left_out = set(people[100:])

@@ -8,12 +8,13 @@ from dataclasses import replace
 import pytest
 
 from seesaw_cf.builder_scripts.make.edits import Edit, attribute_set, generate, holder_count
-from seesaw_cf.builder_scripts.options import SMALL_OPTIONS, BuildOptions
+from seesaw_cf.builder_scripts.options import BuildOptions
 from seesaw_cf.builder_scripts.source.people import FEMALE, MALE, Facts
 from seesaw_cf.builder_scripts.source.sources import Source, StoreSource
 from seesaw_cf.errors import RecordError
 from seesaw_cf.records import groups
 from seesaw_cf.records.relations import RELATIONS
+from tests.builder.embedded import SMALL_OPTIONS
 
 Edits = dict[str, list[Edit]]
 

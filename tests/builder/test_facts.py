@@ -10,8 +10,9 @@ from seesaw_cf.builder_scripts.sample.facts import curated, read_tsv, render
 from seesaw_cf.builder_scripts.source.people import Facts
 from seesaw_cf.builder_scripts.source.sources import StoreSource, entity_iri
 from seesaw_cf.errors import RecordError, StorageError
+from tests.builder.embedded import small_tables
 
-PEOPLE, ENTITIES, LINKS = curated(small=True)
+PEOPLE, ENTITIES, LINKS = small_tables()
 TEXT = render(PEOPLE, ENTITIES, LINKS)
 
 

@@ -104,8 +104,8 @@ print(len(pandas.read_parquet("hf://datasets/org/seesaw_cf@v1.0.0/data/demograph
 @pytest.mark.slow(20)
 def test_every_config_of_the_sample_loads_by_name_with_the_declared_features(hub: Hub, tmp_path: Path) -> None:
     for name in sample.configs():
-        shutil.copytree(sample.path("sample-small") / "data" / name, tmp_path / "sample" / "data" / name)
-    shutil.copy(sample.path("sample-small") / "README.md", tmp_path / "sample")
+        shutil.copytree(sample.path() / "data" / name, tmp_path / "sample" / "data" / name)
+    shutil.copy(sample.path() / "README.md", tmp_path / "sample")
     code, text = publish(hub, tmp_path / "sample")
     assert code == 0, text
     assert all(f"{name}: " in text for name in sample.configs())
@@ -140,7 +140,7 @@ for name in sys.argv[2:]:
 @pytest.mark.slow(60)
 def test_cases_and_coupled_edits_are_published_into_one_repository(hub: Hub, tmp_path: Path) -> None:
     """A build of the sample with couples of CounterFact's and of zsRE's records; every config loads by its name."""
-    rows = pq.read_table(sample.path("sample-small") / "data" / "coupled_counterfact").to_pylist()[:3]
+    rows = pq.read_table(sample.path() / "data" / "coupled_counterfact").to_pylist()[:3]
     counterfact, zsre = [], []
     for number, row in enumerate(rows, 1):
         edit = row["requested_rewrite"]
@@ -154,7 +154,7 @@ def test_cases_and_coupled_edits_are_published_into_one_repository(hub: Hub, tmp
         (tmp_path / name).write_text(json.dumps(records), encoding="utf-8")
     few = ["--number", *(f"{id}=4" for id in RELATIONS), "--per-gender", "3", "--version", "1.2.0"]
     coupled = ["--coupled", str(tmp_path / "counterfact.json"), str(tmp_path / "zsre.json")]
-    assert main(["build", "--source", "sample-small", "--out", str(tmp_path / "out"), *coupled, *few]) == 0
+    assert main(["build", "--source", "sample", "--out", str(tmp_path / "out"), *coupled, *few]) == 0
     code, text = publish(hub, tmp_path / "out")
     assert code == 0, text
     names = (*CONFIGS, "coupled_counterfact", "coupled_zsre")
@@ -181,11 +181,9 @@ def pair(edit: dict[str, dict[str, str]], which: str) -> tuple[str, str]:
     return target["id"], target["str"]
 
 
-@pytest.mark.parametrize("name", sample.SAMPLES)
-def test_the_card_names_the_repository_where_it_is_read(name: str) -> None:
-    here = (sample.path(name) / "README.md").read_text(encoding="utf-8")
-    place = "/".join(["seesaw_cf", *sample.path(name).relative_to(sample.path()).parts])
-    assert f'load_dataset("{place}", "cross_subject", split="test")' in here
+def test_the_card_names_the_repository_where_it_is_read() -> None:
+    here = (sample.path() / "README.md").read_text(encoding="utf-8")
+    assert 'load_dataset("seesaw_cf", "cross_subject", split="test")' in here
     there = published_card(here, "org/people", "1.2.0")
     assert 'load_dataset("org/people", "cross_subject", split="test", revision="v1.2.0")' in there
     assert "checkout" not in there
@@ -260,9 +258,7 @@ def test_every_task_of_the_benchmark_is_a_config_and_split_that_loads() -> None:
     declared = yaml.safe_load(text)
     assert (list(declared), declared["name"]) == (["name", "description", "tasks"], "SEESAW-CF: people")
     for task in declared["tasks"]:
-        assert (
-            sample.path("sample-small") / "data" / task["config"] / f"{task['split']}-00000-of-00001.parquet"
-        ).exists()
+        assert (sample.path() / "data" / task["config"] / f"{task['split']}-00000-of-00001.parquet").exists()
         assert task["id"] in declared["description"]
     ids = [task["id"] for task in declared["tasks"]]
     assert sorted(set(ids)) == sorted(TASKS) == sorted(ids)

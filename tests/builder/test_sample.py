@@ -13,14 +13,13 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+from benchmarks.sample_checks import TABLES
 from seesaw_cf.builder_scripts.dataset.build import CONFIGS
-from seesaw_cf.builder_scripts.sample.build import QUESTIONS, build_sample
-from seesaw_cf.builder_scripts.sample.claims import TABLES
+from seesaw_cf.builder_scripts.sample.build import QUESTIONS
 from seesaw_cf.builder_scripts.sample.facts import SAMPLE, full_id, read_tsv
 from seesaw_cf.errors import UnknownNameError
 from seesaw_cf.records import groups, sample, table_to_cases
 from seesaw_cf.records.relations import RELATIONS
-from tests.builder.embedded import check_embedded
 
 ROOT = Path(__file__).resolve().parents[2]
 ALL = (*CONFIGS, "coupled_counterfact", "coupled_zsre")
@@ -29,20 +28,6 @@ import socket
 def refuse(*args, **kwargs): raise OSError("network refused by the test")
 socket.socket.connect = socket.create_connection = socket.getaddrinfo = refuse
 """
-
-
-@pytest.fixture(scope="module")
-def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    out = tmp_path_factory.mktemp("built")
-    build_sample(out, "sample-small")
-    return out
-
-
-@pytest.mark.slow
-def test_the_build_reproduces_the_embedded_bytes(built: Path) -> None:
-    files = sorted(path.relative_to(built) for path in built.rglob("*") if path.is_file())
-    assert len(files) == len(ALL) + 1
-    check_embedded(built, [str(file) for file in files])
 
 
 def test_card_and_dataset_card_are_the_same() -> None:

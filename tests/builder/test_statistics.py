@@ -19,7 +19,7 @@ from seesaw_cf.builder_scripts.dataset.card import card_body, published_card, si
 from seesaw_cf.builder_scripts.dataset.columns import COLUMNS, columns_section, type_name
 from seesaw_cf.builder_scripts.dataset.statistics import Statistics, attributes, examples, markdown, people_by_group
 from seesaw_cf.builder_scripts.make.cases import CANDIDATES, DEMOGRAPHICS
-from seesaw_cf.builder_scripts.options import SMALL_OPTIONS
+from seesaw_cf.builder_scripts.options import SAMPLE_OPTIONS
 from seesaw_cf.errors import RecordError
 from seesaw_cf.records import groups, read_cases, sample
 from seesaw_cf.records.relations import RELATIONS
@@ -207,19 +207,17 @@ def test_people_by_group_and_gender_with_several_of_both() -> None:
 
 @pytest.fixture(scope="module")
 def embedded() -> dict[str, pa.Table]:
-    return {name: pq.read_table(sample.path("sample-small") / "data" / name) for name in sample.configs("sample-small")}
+    return {name: pq.read_table(sample.path() / "data" / name) for name in sample.configs()}
 
 
 @pytest.fixture(scope="module")
 def card() -> str:
-    return (sample.path("sample-small") / "README.md").read_text(encoding="utf-8")
+    return (sample.path() / "README.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.slow
 def test_the_embedded_card_counts_what_is_in_the_files(embedded: dict[str, pa.Table], card: str) -> None:
-    cases, pairs = (
-        read_cases(sample.path("sample-small") / "data" / name) for name in ("cross_subject", "cross_property")
-    )
+    cases, pairs = (read_cases(sample.path() / "data" / name) for name in ("cross_subject", "cross_property"))
     prompts = Counter(row.holds for case in cases for row in case.attribute_prompts)
     scored = sum(len(case.effect_prompts) * len(case.candidates) for case in pairs)
     said = " ".join(card.split())
@@ -239,14 +237,14 @@ def test_the_embedded_card_counts_what_is_in_the_files(embedded: dict[str, pa.Ta
 def test_the_card_is_made_again_from_the_files_alone(embedded: dict[str, pa.Table], card: str) -> None:
     statistics = Statistics()
     for name in ("cross_subject", "cross_property"):
-        for case in read_cases(sample.path("sample-small") / "data" / name):
+        for case in read_cases(sample.path() / "data" / name):
             statistics.add(case)
     tables = {name: table for name, table in embedded.items() if not name.startswith("cross_")}
     words = {"intro": "INTRO {people}", "making": "MAKING", "limits": "LIMITS"}
-    body = card_body(statistics, tables, SMALL_OPTIONS, words, {})
+    body = card_body(statistics, tables, SAMPLE_OPTIONS, words, {})
     counts = body[body.index("## Counts") : body.index("## How it was made")]
     assert counts in card
-    assert f"INTRO {embedded['demographics'].num_rows}" in body
+    assert f"INTRO {embedded['demographics'].num_rows:,}" in body
 
 
 def test_every_value_and_person_says_where_it_is_from(embedded: dict[str, pa.Table]) -> None:
@@ -261,7 +259,7 @@ def test_every_value_and_person_says_where_it_is_from(embedded: dict[str, pa.Tab
 def test_every_person_of_a_prompt_is_in_the_demographics_with_the_same_tags(embedded: dict[str, pa.Table]) -> None:
     people = {row["id"]: row for row in embedded["demographics"].to_pylist()}
     for name in ("cross_subject", "cross_property"):
-        for case in read_cases(sample.path("sample-small") / "data" / name):
+        for case in read_cases(sample.path() / "data" / name):
             assert case.extra["subject_id"] in people
             for row in (*case.attribute_prompts, *case.effect_prompts):
                 known = people[str(row.subject.id)]
@@ -275,7 +273,7 @@ def test_every_open_ended_prompt_belongs_to_its_case(embedded: dict[str, pa.Tabl
     cases = {
         (name, case.case_id): case
         for name in ("cross_subject", "cross_property")
-        for case in read_cases(sample.path("sample-small") / "data" / name)
+        for case in read_cases(sample.path() / "data" / name)
     }
     rows = embedded["open_ended"].to_pylist()
     listed: dict[tuple[str, int], list[str]] = {}

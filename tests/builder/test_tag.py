@@ -310,24 +310,20 @@ def bare(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The sample's two configs of cases without what tagging adds."""
     folder = tmp_path_factory.mktemp("bare")
     for name in ("cross_subject", "cross_property"):
-        write_config(folder, name, {"test": cases_to_table(map(stripped, load_cases("sample-small", name)))})
+        write_config(folder, name, {"test": cases_to_table(map(stripped, load_cases("sample", name)))})
     return folder
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("source", ["sample-small", "demographics"])
+@pytest.mark.parametrize("source", ["sample", "demographics"])
 def test_the_sample_without_its_tags_gets_them_back(bare: Path, tag: Tag, source: str) -> None:
     """From the facts that it was built of, and from the table of people that was built with it."""
-    table = sample.path("sample-small") / "data" / "demographics" / "test-00000-of-00001.parquet"
-    code, out = tag(bare, source if source == "sample-small" else table)
+    table = sample.path() / "data" / "demographics" / "test-00000-of-00001.parquet"
+    code, out = tag(bare, source if source == "sample" else table)
     assert code == 0
-    for old, new in zip(
-        load_cases("sample-small", "cross_subject"), load_cases(str(out), "cross_subject"), strict=True
-    ):
+    for old, new in zip(load_cases("sample", "cross_subject"), load_cases(str(out), "cross_subject"), strict=True):
         assert new == old
-    for old, new in zip(
-        load_cases("sample-small", "cross_property"), load_cases(str(out), "cross_property"), strict=True
-    ):
+    for old, new in zip(load_cases("sample", "cross_property"), load_cases(str(out), "cross_property"), strict=True):
         names = set(paper_candidates(str(old.effect_relation_id)).values())
         assert set(new.gold) == set(old.gold) & names
         if new.gold:

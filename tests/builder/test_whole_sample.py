@@ -25,9 +25,9 @@ NAME = "test-00000-of-00001.parquet"
 @pytest.mark.slow(60)
 @pytest.mark.exhaustive
 def test_the_build_reproduces_the_embedded_bytes(tmp_path: Path) -> None:
-    build_sample(tmp_path, "sample")
+    build_sample(tmp_path)
     files = sorted(str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file())
-    assert len(files) == len(sample.configs("sample")) + 1
+    assert len(files) == len(sample.configs()) + 1
     check_embedded(tmp_path, files, FOLDER)
     assert data_notes(load_cases("sample", "cross_subject")) == []
 

@@ -19,7 +19,7 @@ RUN = (
     "--editor",
     "ft",
     "--data",
-    "sample-small",
+    "sample",
     "--limit",
     "2",
     "--quiet",

@@ -16,10 +16,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from seesaw_cf.builder_scripts.sample.build import EMBEDDED
-from seesaw_cf.cli import COMMANDS, main, parser
+from seesaw_cf.cli import COMMANDS, main, parser, sources
 from seesaw_cf.errors import StorageError
-from seesaw_cf.records.sample import SAMPLES
+from tests.builder.embedded import small_tables
 from tests.cli.test_small_commands import RECORD
 from tests.report.runs import cases, write_manifest, write_run
 
@@ -51,7 +50,7 @@ VALID = {
     "rows": "empty.json",
     "paths": "empty.json",
     "records": "records.json",
-    "sources": "sample-small",
+    "sources": "sample",
     "tasks": "empty.json",
     "results": "empty.json",
     "kind": "flaws",
@@ -200,8 +199,7 @@ def stage(material: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pa
     monkeypatch.setattr(socket, "getaddrinfo", no_network)
     monkeypatch.setattr(time, "sleep", lambda seconds: None)
     monkeypatch.setattr("seesaw_cf.base.web.Server.run", lambda *_: None)  # it would wait for a reader
-    for samples in (SAMPLES, EMBEDDED):  # a few people are soon read
-        monkeypatch.setitem(samples, "sample", samples["sample-small"])
+    monkeypatch.setattr(sources, "curated", small_tables)
     return work
 
 

@@ -102,7 +102,7 @@ def test_computed_published_and_used(
 
     monkeypatch.setenv("SEESAW_CF_CACHE", str(tmp_path / "other"))
     monkeypatch.setenv("HF_TOKEN", READER)
-    job = Job("seesaw-tiny", ("memit", "ft"), ("identity",), moments=REPO, limit=1, device="cpu", data="sample-small")
+    job = Job("seesaw-tiny", ("memit", "ft"), ("identity",), moments=REPO, limit=1, device="cpu", data="sample")
     run = make_run(job, tmp_path / "run")
     recorded = run.manifest.data["moments"]
     assert isinstance(recorded, dict)

@@ -37,7 +37,7 @@ def words(model_folder: Path) -> list[str]:
     corpus = model_folder / "corpus.txt"
     corpus.write_text("\n".join(TEXTS))
     return ["run", "--model", str(model_folder), "--editor", "ft", "--editor-config", str(config), "--quiet",
-            "--corpus", str(corpus), "--limit", "2", "--device", "cpu", "--data", "sample-small"]  # fmt: skip
+            "--corpus", str(corpus), "--limit", "2", "--device", "cpu", "--data", "sample"]  # fmt: skip
 
 
 @pytest.mark.slow
@@ -143,10 +143,7 @@ def test_data_that_is_nowhere_is_explained(
     tmp_path: Path, words: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main([*words, "--out", str(tmp_path / "run"), "--data", "org/no-such-data"]) == 1
-    assert (
-        "neither 'sample', 'sample-small', 'sample-claims', a file or folder here, nor a data set the Hub answers for"
-        in capsys.readouterr().err
-    )
+    assert "neither 'sample', a file or folder here, nor a data set the Hub answers for" in capsys.readouterr().err
 
 
 @pytest.mark.slow

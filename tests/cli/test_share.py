@@ -76,7 +76,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
         corpus=corpus,
         limit=2,
         device="cpu",
-        data="sample-small",
+        data="sample",
     )
     run_job(job, folder / "run", keep_deltas=True, progress=False)
     return folder
@@ -129,7 +129,7 @@ def test_the_repository_says_what_was_edited_and_measured(
     assert f"| {facts['requests'][0]['subject']} |" in text
     results = {result.metric_type: result for result in data.eval_results}
     assert results["efficacy_log_odds"].metric_args["n"] == 1  # this edit, not the two of the run
-    assert results["efficacy_log_odds"].dataset_type == "sample-small"
+    assert results["efficacy_log_odds"].dataset_type == "sample"
     assert results["other_people_d"].metric_args["n"] > 1
     assert results["efficacy_log_odds"].source_url == f"{hub.url}/org/{form}/blob/main/{SCORES_FILE}"
     rows = [json.loads(line) for line in files[SCORES_FILE].decode().splitlines()]

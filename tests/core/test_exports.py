@@ -63,7 +63,7 @@ def test_plan_asks_for_the_margin_of_reports() -> None:
 
 def test_objects_are_small_to_print() -> None:
     """A case of the sample has hundreds of prompts."""
-    case = load_cases("sample-small", "cross_subject")[0]
+    case = load_cases("sample", "cross_subject")[0]
     assert len(case.attribute_prompts) > 100
     assert case.request.subject in repr(case)
     assert "flags=()" in repr(case)

@@ -153,7 +153,7 @@ def test_unrelated_edits_nobody_whom_the_case_asks_about() -> None:
 
 
 def test_a_run_keeps_unrelated_from_people_it_asks_about() -> None:
-    case = next(case for case in load_cases("sample-small", "cross_subject") if case.attribute_prompts)
+    case = next(case for case in load_cases("sample", "cross_subject") if case.attribute_prompts)
     control = make_editor("unrelated", tiny_model("llama"), {}, None, [case], [case])
     assert isinstance(control, UnrelatedControl)
     assert control.pool == (case.request,)

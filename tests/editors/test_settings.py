@@ -128,7 +128,7 @@ def test_every_editor_runs_from_the_command_line(
         "--editor",
         name,
         "--data",
-        "sample-small",
+        "sample",
         "--limit",
         "2",
         "--device",

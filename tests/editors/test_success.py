@@ -38,7 +38,7 @@ def test_every_tenth_edit_of_the_sample(
 ) -> None:
     monkeypatch.setenv("SEESAW_CF_CACHE", str(tmp_path))
     model, tokenizer = load_model("seesaw-tiny", device="cpu")
-    cases = load_cases("sample-small", "cross_subject")[::10]
+    cases = load_cases("sample", "cross_subject")[::10]
     editor = make_editor(name, model, {}, sample_corpus()).fit(model, tokenizer)
     edits = edit_units(model, tokenizer, editor, [[case] for case in cases])
     wins: dict[str, list[bool]] = {"efficacy": [], "paraphrase": [], "neighborhood": []}

@@ -31,7 +31,7 @@ EDITS = [
     "6",
     "--quiet",
     "--data",
-    "sample-small",
+    "sample",
 ]
 
 
@@ -53,7 +53,7 @@ def test_short_form_measures_and_references(runs: tuple[Path, Path], tmp_path: P
     passages = read_table(long / "passages.parquet", PASSAGES).to_pandas()
     own = passages[(passages["passage"] == "subject") & (passages["editor"] == "ft")]
     case = int(own["case_id"].iloc[0])
-    (row,) = [one for one in read_records("sample-small", "coupled_counterfact") if one["case_id"] == case]
+    (row,) = [one for one in read_records("sample", "coupled_counterfact") if one["case_id"] == case]
     target = request_of(row).target_new.id
     text = own.set_index("case_id")["text"][case]
     file = tmp_path / "references.json"
@@ -94,7 +94,7 @@ def test_what_does_not_belong_together_is_refused(runs: tuple[Path, Path], tmp_p
         "--editor",
         "rome",
         "--data",
-        "sample-small",
+        "sample",
         "--config",
         "coupled_counterfact",
         "--limit",

@@ -48,7 +48,7 @@ WORDS = [
     "--model",
     "seesaw-tiny",
     "--data",
-    "sample-small",
+    "sample",
     "--editor",
     "ike",
     "--config",

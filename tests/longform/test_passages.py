@@ -110,7 +110,7 @@ def test_seeds_depend_on_run_case_prompt_and_sample_only() -> None:
 
 
 def test_records_are_read_by_config_or_file(tmp_path: Path) -> None:
-    found = read_records("sample-small", "coupled_counterfact")
+    found = read_records("sample", "coupled_counterfact")
     assert {"requested_rewrite", "subject_entity", "related_entity"} <= found[0].keys()
     assert len(coupled_cases(found)) == len(found) >= 20
     with pytest.raises(UnknownNameError, match="coupled_counterfact"):

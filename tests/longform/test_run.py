@@ -196,7 +196,7 @@ def test_what_is_missing_is_asked_before_a_text_is_written(
 
 
 MODEL = ["--model", "seesaw-tiny", "--config", "coupled_counterfact", "--config", "open_ended"]
-SMALL = [*MODEL, "--data", "sample-small", "--limit", "3", "--max-new-tokens", "24", "--quiet"]
+SMALL = [*MODEL, "--data", "sample", "--limit", "3", "--max-new-tokens", "24", "--quiet"]
 
 
 @pytest.mark.slow(30)

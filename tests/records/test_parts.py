@@ -284,13 +284,13 @@ def test_the_configs_of_the_sample_that_hold_cases() -> None:
     with pytest.raises(UnknownNameError, match=r"unknown config 'demographics'"):
         load_cases("sample", "demographics")
     for name in CASE_CONFIGS:
-        cases = load_cases("sample-small", name)
+        cases = load_cases("sample", name)
         assert len({case.case_id for case in cases}) == len(cases) >= 48
 
 
 def test_rows_for_long_texts_are_edits_with_their_paraphrases() -> None:
-    table = pq.read_table(path("sample-small") / "data" / "coupled_counterfact")
-    rows, cases = table.to_pylist(), load_cases("sample-small", "coupled_counterfact")
+    table = pq.read_table(path() / "data" / "coupled_counterfact")
+    rows, cases = table.to_pylist(), load_cases("sample", "coupled_counterfact")
     assert [case.case_id for case in cases] == [row["case_id"] for row in rows]
     assert cases[0].request.text == rows[0]["requested_rewrite"]["prompt"].format(cases[0].request.subject)
     assert [list(case.paraphrase_prompts) for case in cases] == [row["paraphrase_prompts"] for row in rows]
@@ -314,7 +314,7 @@ def test_every_split_of_the_hub_is_read_and_checked(
     import datasets
 
     load = datasets.load_dataset_builder
-    table = pq.read_table(path("sample-small") / "data" / "cross_subject").slice(0, 2)
+    table = pq.read_table(path() / "data" / "cross_subject").slice(0, 2)
     other = pa.table({"text": ["a"]}) if second is None else table.slice(second.start, second.stop)
     (tmp_path / "data").mkdir()
     for split, rows in (("train", table), ("test", other)):
@@ -326,7 +326,5 @@ def test_every_split_of_the_hub_is_read_and_checked(
 
 
 def test_what_is_nowhere_is_said_to_be_nowhere() -> None:
-    with pytest.raises(
-        StorageError, match=r"neither 'sample', 'sample-small', 'sample-claims', a file or folder here, nor a data set"
-    ):
+    with pytest.raises(StorageError, match=r"neither 'sample', a file or folder here, nor a data set"):
         load_cases("no/such", "x")

@@ -22,7 +22,7 @@ from seesaw_cf.run.jobs import DosePlan
 from tests.report.runs import cases, write_run
 
 OPTIONS = ["--model", "seesaw-tiny", "--editor", "memit", "--pair", "P27,P101", "--dose", "1", "--dose", "8"]
-SMALL = [*OPTIONS, "--data", "sample-small", "--repeats", "2", "--people", "2", "--quiet"]
+SMALL = [*OPTIONS, "--data", "sample", "--repeats", "2", "--people", "2", "--quiet"]
 
 
 @pytest.mark.slow(30)

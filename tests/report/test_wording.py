@@ -30,7 +30,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Results:
         "seesaw-tiny",
         changed=(f"edits={folder / 'vector'}",),
         configs=configs,
-        data="sample-small",
+        data="sample",
         limit=3,
         device="cpu",
     )

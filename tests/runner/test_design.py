@@ -89,7 +89,7 @@ def test_prompts_that_name_nobody_stay() -> None:
 
 
 def test_the_published_design_asks_every_template_of_a_hundred_holders_of_each_gender() -> None:
-    cases = load_cases("sample-small", "cross_subject")
+    cases = load_cases("sample", "cross_subject")
     asked = [DESIGNS["paper"].choose(case, 0) for case in cases]
     for case, chosen in zip(cases, asked, strict=True):
         by_person = Counter((p.holds, p.subject.id, p.gender) for p in chosen.attribute_prompts)
@@ -112,7 +112,7 @@ def test_a_number_replaces_that_of_the_design() -> None:
 
 @pytest.mark.slow
 def test_a_run_records_its_design_and_refuses_another(tmp_path: Path) -> None:
-    job = Job("seesaw-tiny", ("ft",), data="sample-small", limit=3, threads=1)
+    job = Job("seesaw-tiny", ("ft",), data="sample", limit=3, threads=1)
     run = make_run(job, tmp_path)
     assert run.manifest.settings["design"] == {"prompts_per_person": 2, "holders": "all"}
     counts = run.manifest.data["others"]

@@ -89,7 +89,7 @@ def job_of(model: str | Path, edited: str | Path, **changes: Any) -> Job:
         (),
         **{
             "changed": (f"theirs={edited}",),
-            "data": "sample-small",
+            "data": "sample",
             "device": "cpu",
             "limit": 2,
             "controls": ("none",),
@@ -120,7 +120,7 @@ def check_law(out: Path, edited: PreTrainedModel, tokenizer: PreTrainedTokenizer
 @pytest.mark.parametrize("kind", ["rome", "ft"])
 def test_scores_are_those_of_the_checkpoint_loaded_as_a_model(kind: str, tmp_path: Path) -> None:
     model, tokenizer = load_model("seesaw-tiny", device="cpu", progress=False)
-    case = load_cases("sample-small", "cross_subject")[0]
+    case = load_cases("sample", "cross_subject")[0]
     if kind == "rome":
         config = replace(ROMEConfig.for_model(model), steps=3, context_templates=("{}",))
         editor: Any = ROME(config, corpus=sample_corpus(60)).fit(model, tokenizer)
@@ -372,7 +372,7 @@ def test_edits_are_written_as_whole_models(base: Path, tmp_path: Path) -> None:
         str(base),
         ("ft",),
         ("random",),
-        data="sample-small",
+        data="sample",
         device="cpu",
         limit=2,
         editor_config=config,
@@ -442,7 +442,7 @@ def test_bad_input_is_said_before_weights_are_loaded(
     if "changed" in changes:
         changes["changed"] = tuple(word.format(edited=tmp_path / "edited") for word in changes["changed"])
     options = {"model": str(base), "editors": (), "changed": (f"theirs={tmp_path / 'edited'}",), "limit": 2,
-               "data": "sample-small", "device": "cpu", **changes}  # fmt: skip
+               "data": "sample", "device": "cpu", **changes}  # fmt: skip
     with pytest.raises(SeesawError, match=message):
         make_run(Job(**options), tmp_path / "run")
 
@@ -457,7 +457,7 @@ def test_a_run_without_a_question_is_refused(base: Path, tmp_path: Path) -> None
 def test_requests_need_a_model_and_a_run_something_to_audit(tmp_path: Path) -> None:
     with pytest.raises(SeesawError, match="neither an editor nor a changed model, so nothing is audited"):
         Job("seesaw-tiny", ())
-    job = Job("seesaw-tiny", ("ft",), data="sample-small", limit=1, requests=records(tmp_path, REQUEST))
+    job = Job("seesaw-tiny", ("ft",), data="sample", limit=1, requests=records(tmp_path, REQUEST))
     with pytest.raises(SeesawError, match=r"--requests .*requests.json: .* none is given. Name one with --changed"):
         make_run(job, tmp_path / "run")
 

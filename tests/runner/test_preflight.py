@@ -93,7 +93,7 @@ def test_what_is_missing_is_said_before_weights_are_loaded(
     tmp_path: Path, folder: str, changes: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(SeesawError, match=message):
-        make_run(Job(folder, **{"data": "sample-small", "limit": 2, "device": "cpu", **changes}), tmp_path / "run")
+        make_run(Job(folder, **{"data": "sample", "limit": 2, "device": "cpu", **changes}), tmp_path / "run")
 
 
 @pytest.mark.usefixtures("no_weights")
@@ -113,7 +113,7 @@ def test_settings_are_checked_before_weights_are_loaded(
         folder,
         ("ft",),
         ("identity",),
-        data="sample-small",
+        data="sample",
         limit=2,
         device="cpu",
         editor_config=_settings(tmp_path, settings),
@@ -216,7 +216,7 @@ def test_what_records_lack_is_said_in_sentences() -> None:
     assert note.startswith("1 of 9 cross-property cases do not say which candidate is true")
     assert "seesaw-cf tag" in note
     for config in ("cross_subject", "cross_property"):
-        assert preflight.data_notes(load_cases("sample-small", config)) == []
+        assert preflight.data_notes(load_cases("sample", config)) == []
 
 
 def test_a_control_is_named_after_what_it_wraps_and_planned_for_every_editor() -> None:
@@ -257,7 +257,7 @@ def test_seed_of_a_run_reaches_controls_whose_settings_have_none(
 ) -> None:
     file = tmp_path / "settings.json"
     file.write_text(json.dumps(settings), encoding="utf-8")
-    job = Job("seesaw-tiny", ("ft",), controls=CONTROLS, data="sample-small", limit=2, seed=3, editor_config=file)
+    job = Job("seesaw-tiny", ("ft",), controls=CONTROLS, data="sample", limit=2, seed=3, editor_config=file)
     editors = prepare(job, tmp_path / "run").editors
     drawn = {kind: getattr(editors[f"{kind}(ft)"].config, "seed", None) for kind in CONTROLS}
     assert drawn["random"] == min(seeds)
@@ -283,7 +283,7 @@ def test_a_control_has_the_settings_and_the_lessons_of_its_editor(tmp_path: Path
     assert isinstance(made, IdentityControl)
     assert isinstance(made.inner, FT)
     assert (made.inner.config.steps, made.config.seed, made.config.editor) == (3, 5, "ft")
-    spare = load_cases("sample-small", "cross_subject")[:3]
+    spare = load_cases("sample", "cross_subject")[:3]
     taught = make_editor("identity(ike)", small.model(), {}, None, spare)
     assert isinstance(taught, IdentityControl)
     assert isinstance(taught.inner, IKE)
@@ -310,7 +310,7 @@ def test_a_run_with_controls_needs_no_more_than_its_editor_and_compares_each_wit
         "--control",
         "identity",
         "--data",
-        "sample-small",
+        "sample",
         "--limit",
         "6",
         "--device",
@@ -333,7 +333,7 @@ def test_a_run_with_controls_needs_no_more_than_its_editor_and_compares_each_wit
 @pytest.mark.slow
 def test_cases_of_one_number_are_refused_before_weights_are_loaded(tmp_path: Path) -> None:
     with pytest.raises(RecordError, match=r"case numbers occur twice, .* one at a time"):
-        prepare(Job("seesaw-tiny", ("ft",), data="sample-small", configs=("cross_subject",) * 2), tmp_path / "run")
+        prepare(Job("seesaw-tiny", ("ft",), data="sample", configs=("cross_subject",) * 2), tmp_path / "run")
 
 
 @given(count=st.integers(1, 7), together=st.integers(1, 8))

@@ -298,7 +298,7 @@ def test_controls_take_the_edits_of_the_run(tmp_path: Path, monkeypatch: pytest.
         "seesaw-tiny",
         ("lora",),
         ("random", "identity"),
-        data="sample-small",
+        data="sample",
         limit=4,
         editor_config=settings,
         device="cpu",

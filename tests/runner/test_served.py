@@ -66,7 +66,7 @@ def changed(tiny: Loaded) -> Iterator[ScoringServer]:
 
 
 def job_of(model: str, changed: str, **options: Any) -> Job:
-    how = {"data": "sample-small", "configs": ("cross_property",), "limit": 1, "device": "cpu", **options}
+    how = {"data": "sample", "configs": ("cross_property",), "limit": 1, "device": "cpu", **options}
     return Job(model, changed=(f"theirs={changed}",), **{"key_env": "SERVER_KEY", **how})
 
 

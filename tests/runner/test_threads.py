@@ -37,7 +37,7 @@ def test_threads_are_set_and_are_part_of_the_runs_identity(tmp_path: Path) -> No
         "editors": ("ft",),
         "limit": 1,
         "device": "cpu",
-        "data": "sample-small",
+        "data": "sample",
     }
     two = make_run(Job(**job, threads=2), tmp_path).manifest
     assert torch.get_num_threads() == 2
@@ -55,7 +55,7 @@ def _run(out: Path, threads: int, *engine: str) -> None:
     """A run as from a shell that says nothing about threads, with nothing cached by another one."""
     env = {key: value for key, value in os.environ.items() if key != "OMP_NUM_THREADS"}
     options = ["run", "--model", "seesaw-tiny", "--device", "cpu", "--editor", "memit", "--limit", "2", "--block", "1",
-               "--data", "sample-small"]  # fmt: skip
+               "--data", "sample"]  # fmt: skip
     done = subprocess.run(
         [sys.executable, "-m", "seesaw_cf", *options, *engine, "--quiet", "--threads", str(threads), "--out", str(out)],
         cwd=ROOT,

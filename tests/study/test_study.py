@@ -39,8 +39,8 @@ threads: 1
 MODELS = {"one": "one", "two": "two"}
 EDITORS = {"ft": {"steps": 1, "layers": [1]}, "lora": {"steps": 1, "layers": [1]}}
 RECORDS = {
-    "mine": {"data": "sample-small", "configs": ["cross_subject", "cross_property"], "limit": 2},
-    "more": {"data": "sample-small", "configs": ["cross_subject"], "limit": 3},
+    "mine": {"data": "sample", "configs": ["cross_subject", "cross_property"], "limit": 2},
+    "more": {"data": "sample", "configs": ["cross_subject"], "limit": 3},
 }
 
 

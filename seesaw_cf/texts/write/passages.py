@@ -18,7 +18,7 @@ from seesaw_cf.base.types import EditRequest, Entity
 from seesaw_cf.generation.types import Ask, Completion
 from seesaw_cf.records.arrow import CASES, read_cases, table_to_cases
 from seesaw_cf.records.open_ended import open_ended
-from seesaw_cf.records.sample import SAMPLES
+from seesaw_cf.records.sample import SAMPLE, path
 from seesaw_cf.texts.tables import PassageRow
 
 # The records that long-form texts are written for, as the configs `coupled_*` and `open_ended` hold them.
@@ -116,7 +116,7 @@ def read_records(source: str, config: str) -> list[LongformRecord]:
     """Read the rows of a config that long texts are written for: `coupled_*`, `open_ended`, or cases.
 
     Args:
-        source: A sample ("sample", "sample-small", "sample-claims"), a dataset folder, a file (`config` is then not
+        source: "sample", a dataset folder, a file (`config` is then not
             needed), or a Hub id.
         config: Name of the config. Of cases, such as a released SEESAW-CF file, the open-ended prompts are read.
 
@@ -125,7 +125,7 @@ def read_records(source: str, config: str) -> list[LongformRecord]:
         RecordError: A file is damaged.
         StorageError: Nothing can be read there.
     """
-    local = SAMPLES.get(source, Path(source))
+    local = path() if source == SAMPLE else Path(source)
     if not local.exists():
         from datasets import load_dataset
 
@@ -134,7 +134,7 @@ def read_records(source: str, config: str) -> list[LongformRecord]:
             return _longform_rows(pa.concat_tables(tables), config)
         except (OSError, ValueError) as error:
             raise StorageError(
-                f"{source!r} is neither {', '.join(map(repr, SAMPLES))}, a file or folder here, nor a data set the "
+                f"{source!r} is neither {SAMPLE!r}, a file or folder here, nor a data set the "
                 f"Hub answers for ({type(error).__name__}: {error}). Check the name, the config {config!r} and the "
                 "network."
             ) from error
