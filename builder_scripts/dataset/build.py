@@ -29,8 +29,9 @@ from seesaw_cf.builder_scripts.make.seeds import seed_edits
 from seesaw_cf.builder_scripts.make.zsre import asked_relation
 from seesaw_cf.builder_scripts.options import BuildOptions
 from seesaw_cf.builder_scripts.source.claims import Claims
-from seesaw_cf.builder_scripts.source.draws import BATCH, VALUES
+from seesaw_cf.builder_scripts.source.draws import VALUES
 from seesaw_cf.builder_scripts.source.people import FEMALE, MALE, MARGIN, Facts, Holder
+from seesaw_cf.builder_scripts.source.sources import BATCH
 from seesaw_cf.records.arrow import CASES, cases_to_table
 from seesaw_cf.records.card import write_card
 from seesaw_cf.records.open_ended import open_ended

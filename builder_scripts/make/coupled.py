@@ -17,8 +17,8 @@ import pyarrow as pa
 
 from seesaw_cf.base.types import Case, EditRequest, Entity, TableRow
 from seesaw_cf.builder_scripts.source.claims import ENTITIES, NAMES, Claims, Coupling
-from seesaw_cf.builder_scripts.source.draws import BATCH
 from seesaw_cf.builder_scripts.source.people import Facts
+from seesaw_cf.builder_scripts.source.sources import BATCH
 from seesaw_cf.records.arrow import ENTITY, REQUEST
 from seesaw_cf.records.formats import entity_row, request_row
 from seesaw_cf.records.load import locality, portability

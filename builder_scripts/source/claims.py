@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from seesaw_cf.builder_scripts.source.people import Facts, batches
+from seesaw_cf.builder_scripts.source.people import Facts
 from seesaw_cf.builder_scripts.source.sources import Source, entity_id, is_identifier
 from seesaw_cf.records import groups
 
@@ -67,10 +67,13 @@ class Claims:
         """
         ids = list(ids)
         excluded = groups.table("excluded_properties")
-        for batch in self._facts.progress(batches((id for id in ids if id not in self._claims), ENTITIES), "claims"):
-            self._claims |= {id: {} for id in batch}
-            for row in self._source.select("claims", entities=batch):
-                name, value = entity_id(row["property"]), entity_id(row["value"])
-                if name not in excluded and is_identifier(value):
-                    self._claims[entity_id(row["entity"])].setdefault(name, []).append(value)
+        unknown = sorted({id for id in ids if id not in self._claims})
+        progress = self._facts.progress
+        rows = self._source.gather("claims", "entities", unknown, size=ENTITIES, progress=progress, label="claims")
+        claims: dict[str, dict[str, list[str]]] = {id: {} for id in unknown}
+        for row, _ in rows:
+            name, value = entity_id(row["property"]), entity_id(row["value"])
+            if name not in excluded and is_identifier(value):
+                claims[entity_id(row["entity"])].setdefault(name, []).append(value)
+        self._claims |= claims
         return {id: self._claims[id] for id in ids}

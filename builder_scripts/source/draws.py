@@ -3,21 +3,26 @@
 What takes an endpoint long is to look at all of a million holders and to sort them. So it is first asked how many
 statements there are, which its index knows, and the sort is for values with few. Of larger ones a range of hashes is
 asked after the other, until there are enough people: that is the beginning of the same order, so these are the same
-people. An endpoint that cannot even look through the identifiers gives pages of its index, at places that the seed
-decides.
+people.
 """
 
 from __future__ import annotations
 
 import hashlib
-import random
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from seesaw_cf.builder_scripts.source.sources import Binding, Parameter, Source, SourceTimeout, entity_id, entity_iri
+from seesaw_cf.builder_scripts.source.sources import (
+    BATCH,
+    Binding,
+    Parameter,
+    Source,
+    SourceTimeout,
+    entity_id,
+    entity_iri,
+)
 
-BATCH = 200  # identifiers in one query
 VALUES = 200  # values of a relation without a packaged list
 WHOLE = 20_000  # statements; more are not sorted by an endpoint
 HASHES = 1 << 16  # ranges are told apart by four hexadecimal digits
@@ -25,16 +30,12 @@ UNKNOWN = 16  # width of the first range where the number of statements is not k
 SPARE = 4  # times as many statements as people wanted in the first range: some are not human, or of another gender
 GROWTH = 4  # of the next range
 SLICES = 60  # ranges at most
-PAGE = 100  # statements of one page
-PAGES = 60  # pages at most
 
 # way -> what it means; the words are those of the card and of build.json
 WAYS = {
     "whole": "all holders in the order of a hash of seed and identifier, the first of them",
-    "slices": "the same order, a range of hashes after the other: the same people",
-    "first slices": "the same order as far as the source finished it in time: a uniform sample too, of fewer people",
-    "pages": "statements at places that the seed decides in the source's own order: near neighbours come together, "
-    "people with several values are likelier, and another state of the source gives others",
+    "slices": "the same order, a range of hashes after the other, as far as the source finished it in time: the same "
+    "people, or the first of them",
 }
 
 
@@ -81,9 +82,9 @@ class Draws:
         """Return the identifiers of a sample, in an order fixed by the seed.
 
         Raises:
-            SourceTimeout: The source finishes none of the ways in time.
+            SourceTimeout: The source finishes neither way in time.
         """
-        for draw in (self._whole, self._slices, self._pages):
+        for draw in (self._whole, self._slices):
             drawn = draw(request)
             if drawn is not None:
                 way, ids = drawn
@@ -92,16 +93,15 @@ class Draws:
         raise self._gave_up(request.scanned)
 
     def common(self, relation_id: str) -> list[str]:
-        """Return the most held values of a property, at most 200; counted on pages where not all can be counted."""
+        """Return the most held values of a property, at most 200.
+
+        Raises:
+            SourceTimeout: The source does not count them in time.
+        """
         rows = self._source.try_select("values", property=relation_id, limit=VALUES)
-        if rows is not None:
-            return [entity_id(row["value"]) for row in rows]
-        pages = list(self._read((relation_id, ())))
-        if not pages:
+        if rows is None:
             raise self._gave_up((relation_id, ()))
-        self.ways[relation_id].update(["pages"])
-        held = Counter(entity_id(row["value"]) for rows in pages for row in rows if row["value"].startswith("http"))
-        return sorted(held, key=lambda id: (-held[id], id))[:VALUES]
+        return [entity_id(row["value"]) for row in rows]
 
     def _whole(self, request: SampleRequest) -> tuple[str, list[str]] | None:
         size = self._size(request.scanned) if self.limited else 0
@@ -126,8 +126,8 @@ class Draws:
             else:
                 width, growth = max(1, width // GROWTH), 1
             if start >= HASHES or len(ids) >= request.limit:
-                return "slices", ids
-        return "first slices", ids
+                break
+        return "slices", ids
 
     def _slice(self, scanned: PropertyValues, start: int, end: int) -> list[Binding] | None:
         last = f"{end:04x}" if end < HASHES else "g"
@@ -144,34 +144,6 @@ class Draws:
                 people += request.fit(ids[start : start + BATCH])
         return people
 
-    def _pages(self, request: SampleRequest) -> tuple[str, list[str]] | None:
-        people: dict[str, None] = {}
-        answered = False
-        for rows in self._read(request.scanned):
-            answered = True
-            ids = dict.fromkeys(entity_id(row["person"]) for row in rows if row["person"].startswith("http"))
-            people |= dict.fromkeys(request.fit([*ids]))
-            if len(people) >= request.limit:
-                break
-        return ("pages", self._ordered(people)) if answered else None
-
-    def _read(self, scanned: PropertyValues) -> Iterator[list[Binding]]:
-        """Yield pages of the statements; after an unfinished one, only those before half its place are asked for."""
-        size = self._size(scanned)
-        reach = PAGES if size is None else -(-size // PAGE)
-        places = random.Random(f"{self._seed} {scanned}").sample(range(reach), min(reach, PAGES))
-        for place in dict.fromkeys([*places, 0]):
-            if place >= reach:
-                continue
-            rows = self._source.try_select(
-                "page", property=scanned[0], held=scanned[1], limit=PAGE, offset=place * PAGE
-            )
-            if rows is None:
-                reach = place // 2
-            else:
-                yield rows
-                reach = reach if len(rows) == PAGE else min(reach, place)  # behind the last page there is nothing
-
     def _size(self, scanned: PropertyValues) -> int | None:
         """Return how many statements there are; None when the source does not count them in time."""
         rows = self._source.try_select("size", property=scanned[0], held=scanned[1])
@@ -184,6 +156,6 @@ class Draws:
     def _gave_up(self, scanned: PropertyValues) -> SourceTimeout:
         return SourceTimeout(
             f"{self._source.identity} did not finish any form of the question in time who has {scanned[0]} "
-            f"{' '.join(scanned[1][:3]) or 'of any value'}; the last was a page of {PAGE} statements, which needs no "
-            "search. Give it longer (--timeout), or use another endpoint or a dump."
+            f"{' '.join(scanned[1][:3]) or 'of any value'}. Give it longer (--timeout), or use another "
+            "endpoint or a dump."
         )

@@ -1,12 +1,14 @@
 """A SPARQL 1.1 endpoint over HTTP, one query at a time, with the pauses that the server asks for.
 
 Whole and well-formed replies are the only ones that count. Everything else (429, 5xx, time-outs, closed connections,
-half replies, web pages instead of results) is tried again after a pause; a refused query is not.
+half replies, web pages instead of results) is tried again after a pause; a refused query is not. A reply of which the
+server says that it is a part, or of which only a part comes, counts as a time-out: a smaller query may be answered.
 """
 
 from __future__ import annotations
 
 import email.utils
+import http
 import http.client
 import logging
 import random
@@ -122,34 +124,39 @@ class EndpointSource(Source):
 
     def _send(self, text: str, silent_attempts: int) -> bytes:
         timed_out: list[bool] = []
+        cut_off: list[bool] = []
         if not self._answered:
             self._knock()
         try:
             return try_again(
-                lambda: self._try_once(text, timed_out, silent_attempts), self.policy.attempts, self._pause, self._sleep
+                lambda: self._try_once(text, timed_out, cut_off, silent_attempts),
+                self.policy.attempts,
+                self._pause,
+                self._sleep,
             )
         except TryAgain as again:
-            kind = SourceTimeout if timed_out[-1] else SourceError
+            kind = SourceTimeout if timed_out[-1] or cut_off[-1] else SourceError
             raise kind(
                 f"{self.identity}: no answer in {len(timed_out)} tries; the last: {again.reason}. Check the address "
                 "and the network; a query that always times out needs a longer --timeout, another endpoint or a dump. "
                 "Or come back later: replies that came are kept, the same command goes on from there."
             ) from None
 
-    def _try_once(self, text: str, timed_out: list[bool], silent_attempts: int) -> bytes:
-        """Try once; when it fails, add to `timed_out` whether it ran out of time."""
+    def _try_once(self, text: str, timed_out: list[bool], cut_off: list[bool], silent_attempts: int) -> bytes:
+        """Try once; when it fails, add whether it ran out of time, and whether the reply broke off."""
         try:
             with say_when_waiting(self._waiting_message):
                 reply = self._post(text, self.policy.timeout)
-            _check(reply)
         except Exception as error:
             explanation = _explanation(error)
             timed_out.append(_is_timeout(error, explanation))
+            cut_off.append(isinstance(error, (_CutOff, http.client.IncompleteRead)))
             failure, wait = self._retry_delay(error, explanation)
             logger.warning("%s: %s; try %d", self.identity, failure, len(timed_out))
             if _is_silent(error):
                 self._knock()
-            raise TryAgain(failure, wait, last=sum(timed_out) == silent_attempts) from error
+            last = sum(timed_out) == silent_attempts or sum(cut_off) == self.policy.silent_attempts
+            raise TryAgain(failure, wait, last=last) from error
         self._answered = True
         return reply
 
@@ -172,6 +179,7 @@ class EndpointSource(Source):
                     "the address and the network, or come back later: replies that came are kept, the same command "
                     "goes on from there."
                 ) from error
+            self._answered = True
 
     def _waiting_message(self) -> str:
         """Return how long an endpoint that has not answered yet is waited for."""
@@ -192,7 +200,9 @@ class EndpointSource(Source):
         request.setTimeout(max(1, round(seconds)))
         deadline = time.monotonic() + seconds
         with request.query().response as response:
-            return _read(response, deadline)
+            reply = _read(response, deadline)
+            _check_whole(response, reply)
+        return reply
 
     def _retry_delay(self, error: Exception, explanation: str) -> tuple[str, float | None]:
         """Return what went wrong, in words, and the seconds that the server asks for; raises when no try can help."""
@@ -285,19 +295,30 @@ def _is_silent(error: Exception) -> bool:
     return _http_error(error) is None and any(isinstance(e, TimeoutError) for e in (error, getattr(error, "reason", 0)))
 
 
-def _check(reply: bytes) -> None:
+class _CutOff(SourceError):
+    """A reply that begins as results and breaks off, without a word of the server."""
+
+
+def _check_whole(response: http.client.HTTPResponse, reply: bytes) -> None:
     """Raise for a reply that is not a complete result.
 
     Raises:
-        SourceTimeout: Wikidata's server ended the query in the middle of the reply, and reports it there.
-        SourceError: Anything else.
+        SourceTimeout: The server says that this is a part: HTTP 206; Virtuoso's headers on a query that it ended, or
+            on rows that it left out; Wikidata's exception in the middle of the reply.
+        SourceError: Anything else that is not one whole SPARQL result in JSON.
     """
+    state, most = response.headers.get("X-SQL-State", ""), response.headers.get("X-SPARQL-MaxRows", "")
     try:
-        rows(reply)
+        found = len(rows(reply))
     except SourceError as error:
         if b"TimeoutException" in reply[-10_000:]:
             raise SourceTimeout("the server ended the query in the middle of its reply") from error
+        if reply.lstrip().startswith(b"{") and not reply.rstrip().endswith(b"}"):
+            raise _CutOff(str(error)) from error
         raise
+    if response.status == http.HTTPStatus.PARTIAL_CONTENT or state or (most.isdecimal() and found >= int(most)):
+        said = response.headers.get("X-SQL-Message") or f"HTTP {response.status}, at most {most or 'some'} rows"
+        raise SourceTimeout(f"the server says that its reply is not whole: {said[:200]}")
 
 
 def _retry_after(error: urllib.error.HTTPError) -> float | None:

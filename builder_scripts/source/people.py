@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
 
 from seesaw_cf.base.types import Entity
 from seesaw_cf.builder_scripts.options import BuildOptions
-from seesaw_cf.builder_scripts.source.draws import BATCH, Draws, PropertyValues, SampleRequest
-from seesaw_cf.builder_scripts.source.sources import WIKIDATA, Binding, Parameter, Source, entity_id
+from seesaw_cf.builder_scripts.source.draws import Draws, PropertyValues, SampleRequest
+from seesaw_cf.builder_scripts.source.sources import (
+    BATCH,
+    WIKIDATA,
+    Binding,
+    Parameter,
+    Progress,
+    Source,
+    entity_id,
+    silent,
+)
 from seesaw_cf.records import groups
 from seesaw_cf.records.relations import RELATIONS
 
-T = TypeVar("T")
 # (relation, value, gender): whose holders; gender "" = everybody who is neither male nor female.
 Holder = tuple[str, str, str]
 
@@ -28,13 +35,6 @@ _NOT_VALUES = ("P31", "P569", "P570", SITELINKS)  # read otherwise
 _ABOUT = ("P106", "P172")  # read beside the relations: occupation, ethnic group
 _UNFIT = re.compile(r"^Q\d+$|\([^)]*\)$")  # a bare identifier, or a disambiguator in the name
 _YEAR = re.compile(r"[+-]?\d+")
-
-
-class Progress(Protocol):
-    """Show how far a long list of queries is."""
-
-    def __call__(self, steps: Sequence[T], what: str, /) -> Iterable[T]:
-        """Pass `steps` through, one after the other; `what` names the steps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,15 +111,9 @@ def _is(person: RecordedPerson, gender: str) -> bool:
     return gender in recorded if gender else bool(recorded) and recorded.isdisjoint((MALE, FEMALE))
 
 
-def batches(ids: Iterable[str], size: int = BATCH) -> list[list[str]]:
-    """Return sorted identifiers (or names) without repeats, in lists of at most `size`."""
-    ordered = sorted(set(ids))
-    return [ordered[start : start + size] for start in range(0, len(ordered), size)]
-
-
-def silent(steps: Sequence[T], _: str) -> Iterable[T]:
-    """Return a progress that shows nothing."""
-    return steps
+def _pages(ids: list[str]) -> list[str]:
+    """Return where names stand: a property's on its page, not at the predicate that "P27" stands for."""
+    return [f"{WIKIDATA}entity/{id}" if id.startswith("P") else id for id in ids]
 
 
 class Facts:
@@ -150,29 +144,25 @@ class Facts:
         """
         ids = list(ids)
         language = self.options.language
-        for batch in batches(id for id in ids if id not in self._labels):
-            # A property's name belongs to its page, not to the predicate that an identifier such as "P27" stands for.
-            pages = [f"{WIKIDATA}entity/{id}" if id.startswith("P") else id for id in batch]
-            for row in self._source.select("labels", entities=pages, language=language):
-                id = entity_id(row["entity"])
-                if row["language"] == language or id not in self._labels:
-                    self._labels[id] = row["label"]
+        unknown = (id for id in ids if id not in self._labels)
+        for row, _ in self._source.gather("labels", "entities", unknown, {"language": language}, fill=_pages):
+            id = entity_id(row["entity"])
+            if row["language"] == language or id not in self._labels:
+                self._labels[id] = row["label"]
         return {id: self._labels[id] for id in ids if id in self._labels}
 
     def people(self, ids: Iterable[str]) -> list[RecordedPerson]:
         """Return what is recorded about people, in the order given; people without a usable name are left out."""
         ids = list(ids)
-        for batch in self.progress(batches(id for id in ids if id not in self._people), "people"):
-            self._fetch(batch)
-        return [self._people[id] for id in ids if id in self._people]
-
-    def _fetch(self, batch: list[str]) -> None:
-        rows = self._source.select("facts", people=batch, listed=[*RELATIONS, *_ABOUT, *_NOT_VALUES])
-        recorded = by_person(rows)
-        names = {id: label for id, label in self.labels(batch).items() if not _UNFIT.search(label)}
+        unknown = {id for id in ids if id not in self._people}
+        listed = {"listed": [*RELATIONS, *_ABOUT, *_NOT_VALUES]}
+        rows = self._source.gather("facts", "people", unknown, listed, progress=self.progress, label="people")
+        recorded = by_person(row for row, _ in rows)
         self._humans |= {id for id, values in recorded.items() if HUMAN in values.get("P31", ())}
-        for id, label in names.items():
-            self._people[id] = person_of(Entity(id, label), recorded.get(id, {}))
+        for id, label in self.labels(unknown).items():
+            if not _UNFIT.search(label):
+                self._people[id] = person_of(Entity(id, label), recorded.get(id, {}))
+        return [self._people[id] for id in ids if id in self._people]
 
     def holders(self, relation_id: str, value: str, gender: str) -> list[str]:
         """Return identifiers of a uniform sample of the people who hold a value, in an order fixed by the seed.
@@ -238,13 +228,12 @@ class Facts:
         )
         return self.people(ids)
 
-    def present(self, relation_id: str, values: Iterable[str]) -> list[str]:
+    def present(self, relation_id: str, values: Collection[str]) -> list[str]:
         """Return those of some values that anything holds and that have a name, sorted by name then identifier."""
-        parts = batches(values)
-        key = (relation_id, str(parts))
+        key = (relation_id, str(sorted(values)))
         if key not in self._present:
-            replies = [self._source.select("present", property=relation_id, values=part) for part in parts]
-            self._present[key] = self._by_name(entity_id(row["value"]) for rows in replies for row in rows)
+            rows = self._source.gather("present", "values", values, {"property": relation_id})
+            self._present[key] = self._by_name(entity_id(row["value"]) for row, _ in rows)
         return self._present[key]
 
     def common(self, relation_id: str) -> list[str]:
@@ -261,9 +250,8 @@ class Facts:
     def references(self, ids: Iterable[str]) -> dict[str, tuple[str, ...]]:
         """Return person -> titles of the references behind their statements, sorted; none is an empty tuple."""
         titles: dict[str, list[str]] = {id: [] for id in ids}
-        for batch in batches(titles):
-            for row in self._source.select("references", people=batch):
-                titles[entity_id(row["person"])].append(row["source"])
+        for row, _ in self._source.gather("references", "people", titles):
+            titles[entity_id(row["person"])].append(row["source"])
         return {id: tuple(sorted(texts)) for id, texts in titles.items()}
 
     def named(self, labels: Iterable[str]) -> dict[str, list[str]]:
@@ -282,10 +270,16 @@ class Facts:
         """
         ids: dict[str, list[str]] = {label: [] for label in labels}
         usable = [label for label in ids if label.strip() and label.isprintable() and "\\" not in label]
-        for batch in self.progress(batches(usable, size), "names"):
-            names = [f"{label}@{tag}" for label in batch for tag in dict.fromkeys((self.options.language, "mul"))]
-            for row in self._source.select(query, names=names):
-                ids[row["label"]].append(entity_id(row[variable]))
+        tags = dict.fromkeys((self.options.language, "mul"))
+
+        def tagged(batch: list[str]) -> list[str]:
+            return [f"{label}@{tag}" for label in batch for tag in tags]
+
+        rows = self._source.gather(
+            query, "names", usable, size=size, fill=tagged, progress=self.progress, label="names"
+        )
+        for row, _ in rows:
+            ids[row["label"]].append(entity_id(row[variable]))
         return ids
 
     def everyone(self) -> list[RecordedPerson]:

@@ -84,7 +84,7 @@ class CachedSource(Source):
         return reply
 
     def time_of(self, text: str) -> str:
-        """Return when the kept reply to a query came, as ISO 8601 in UTC; "" when there is none."""
+        """See `Source.time_of`."""
         return str(self._described(text).get("time", ""))
 
     def _described(self, text: str) -> JsonObject:

@@ -11,10 +11,10 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from seesaw_cf.base.checks import one_of
 from seesaw_cf.base.errors import RecordError, SeesawError, StorageError, need
@@ -24,6 +24,10 @@ WIKIDATA = "http://www.wikidata.org/"
 GENID = f"{WIKIDATA}.well-known/genid/"  # IRIs of values that are known to exist but not what they are
 OWN = "https://seesaw-cf.github.io/entity/"  # names for entities whose QID is not certain
 
+BATCH = 200  # identifiers in one query
+FEW = 10  # in one query, once the source did not finish a larger one
+
+T = TypeVar("T")
 Binding = dict[str, str]
 Parameter = int | str | Sequence[str]
 
@@ -41,6 +45,24 @@ class SourceError(SeesawError, ConnectionError):
 
 class SourceTimeout(SourceError):
     """A source did not finish a query in time; a smaller one may be answered."""
+
+
+class Progress(Protocol):
+    """Show how far a long list of queries is."""
+
+    def __call__(self, steps: Sequence[T], what: str, /) -> Iterable[T]:
+        """Pass `steps` through, one after the other; `what` names the steps."""
+
+
+def silent(steps: Sequence[T], _: str) -> Iterable[T]:
+    """Return a progress that shows nothing."""
+    return steps
+
+
+def batches(ids: Iterable[str], size: int = BATCH) -> list[list[str]]:
+    """Return sorted identifiers (or names) without repeats, in lists of at most `size`."""
+    ordered = sorted(set(ids))
+    return [ordered[start : start + size] for start in range(0, len(ordered), size)]
 
 
 class Source(Protocol):
@@ -74,6 +96,63 @@ class Source(Protocol):
             SeesawError: A parameter is not usable, or the source cannot answer.
         """
         return rows(self.ask(query(name, parameters)))
+
+    def gather(
+        self,
+        name: str,
+        place: str,
+        values: Iterable[str],
+        parameters: Mapping[str, Parameter] = {},
+        *,
+        size: int = BATCH,
+        fill: Callable[[list[str]], Parameter] = list,
+        progress: Progress = silent,
+        label: str = "",
+    ) -> Iterator[tuple[Binding, str]]:
+        """Run `queries/<name>.rq` about any number of values, in parts; after an unfinished part in smaller ones.
+
+        Args:
+            name: File name without ".rq".
+            place: Its place for the values.
+            values: Identifiers or names.
+            parameters: The other places.
+            size: Values in one query at most.
+            fill: Makes what the place takes out of values.
+            progress: Shows how far the parts are.
+            label: What the parts are, for `progress`.
+
+        Yields:
+            Rows, each with the time of its reply ("" when the source keeps none).
+
+        Raises:
+            SourceError: The source does not finish the query even about one value.
+        """
+        for batch in progress(batches(values, size), label or name):
+            parts = batches(batch, size)
+            while parts:
+                text = query(name, {place: fill(parts[0]), **parameters})
+                reply = self._smallest(text, place) if len(parts[0]) == 1 else self.within_time(text)
+                if reply is None:
+                    size = FEW if len(parts[0]) > FEW else 1
+                    parts = batches((value for part in parts for value in part), size)
+                    continue
+                time = self.time_of(text)
+                yield from ((row, time) for row in rows(reply))
+                del parts[0]
+
+    def _smallest(self, text: str, place: str) -> bytes:
+        """Return the reply to a query that cannot be made smaller."""
+        try:
+            return self.ask(text)
+        except SourceTimeout as error:
+            raise SourceError(
+                f"{self.identity} did not finish any form of the question in time; the last was about one of the "
+                f"{place} and needs no search: {error}"
+            ) from error
+
+    def time_of(self, text: str) -> str:
+        """Return when the kept reply to a query came, as ISO 8601 in UTC; "" when none is kept."""
+        return ""
 
     def try_select(self, name: str, **parameters: Parameter) -> list[Binding] | None:
         """Run `queries/<name>.rq` as `select` does; return None when the source does not finish it in time."""

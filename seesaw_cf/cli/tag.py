@@ -9,7 +9,7 @@ from pathlib import Path
 from seesaw_cf.base.errors import RecordError
 from seesaw_cf.base.files import atomic_folder
 from seesaw_cf.base.terminal import markdown_for_terminal
-from seesaw_cf.builder_scripts.source.draws import BATCH
+from seesaw_cf.builder_scripts.source.sources import BATCH
 from seesaw_cf.builder_scripts.tag.ask import TagSource, is_pair, subject_id, tested
 from seesaw_cf.builder_scripts.tag.attach import FACTS_CONFIG, SUMMARY, tag_records
 from seesaw_cf.builder_scripts.tag.graph import GraphSource

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 import urllib.error
@@ -101,6 +102,20 @@ class _Handler(BaseHTTPRequestHandler):
         """Half of the JSON and why it ends, as Wikidata's server writes it behind status 200."""
         why = b"\njava.util.concurrent.TimeoutException\n" + b"\tat java.util.concurrent.FutureTask\n" * 20
         self._send(code, reply[: len(reply) // 2] + why, JSON, {})
+
+    def _part(self, code: int, reply: bytes, argument: str) -> None:
+        """The first rows of a longer result ("30 206", "30 state", "30 most", "30 cut"), said or broken off."""
+        number, _, how = argument.partition(" ")
+        result = json.loads(reply)
+        if len(result["results"]["bindings"]) <= int(number):
+            return self._whole(code, reply, "")
+        if how == "cut":
+            return self._unfinished(code, reply, "")
+        del result["results"]["bindings"][int(number) :]
+        headers = {"state": {"X-SQL-State": "S1TAT", "X-SQL-Message": "Returning incomplete results"}}
+        headers["most"] = {"X-SPARQL-MaxRows": number}
+        part = json.dumps(result).encode()
+        return self._send(206 if how == "206" else code, part, JSON, headers.get(how, {}), len(part))
 
     def _page(self, *_: Any) -> None:
         """A web page with status 200."""

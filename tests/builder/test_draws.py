@@ -18,9 +18,9 @@ from seesaw_cf.builder_scripts.make.cross_property import cross_property
 from seesaw_cf.builder_scripts.make.edits import Edit, generate
 from seesaw_cf.builder_scripts.options import BuildOptions
 from seesaw_cf.builder_scripts.sample.facts import render
-from seesaw_cf.builder_scripts.source.people import FEMALE, MALE, Facts, RecordedPerson, batches
+from seesaw_cf.builder_scripts.source.people import FEMALE, MALE, Facts, RecordedPerson
 from seesaw_cf.builder_scripts.source.replies import CachedSource
-from seesaw_cf.builder_scripts.source.sources import Source, SourceError, StoreSource, entity_iri
+from seesaw_cf.builder_scripts.source.sources import Source, SourceError, StoreSource, batches, entity_iri
 from seesaw_cf.records.relations import PAIRS, RELATIONS
 from seesaw_cf.types import Case
 from tests.builder.embedded import SMALL_OPTIONS, small_tables

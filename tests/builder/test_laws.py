@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 
 from seesaw_cf.builder_scripts.make.cases import paraphrases
 from seesaw_cf.builder_scripts.options import BuildOptions, paper
-from seesaw_cf.builder_scripts.source.people import batches
 from seesaw_cf.builder_scripts.source.replies import CachedSource
-from seesaw_cf.builder_scripts.source.sources import Source, SourceError
+from seesaw_cf.builder_scripts.source.sources import Source, SourceError, batches
 from seesaw_cf.errors import RecordError
 from seesaw_cf.records.relations import RELATIONS, templates
 

@@ -8,7 +8,6 @@ import socket
 import time
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +20,8 @@ from seesaw_cf.builder_scripts.source.endpoint import EndpointSource, RequestPol
 from seesaw_cf.builder_scripts.source.people import FEMALE, Facts
 from seesaw_cf.builder_scripts.source.replies import CachedSource
 from seesaw_cf.builder_scripts.source.sources import Source, SourceError, SourceTimeout, StoreSource
+from seesaw_cf.builder_scripts.tag.graph import GraphSource
 from seesaw_cf.cli import main
-from seesaw_cf.records import read_cases
 from seesaw_cf.records.relations import RELATIONS
 
 from .conftest import serve
@@ -107,52 +106,6 @@ def test_an_endpoint_that_ends_every_sort_gives_the_same_data_set(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "patterns", [pytest.param([LOOKS], marks=ALIKE), [LOOKS, COUNTS]], ids=["looks", "looks and counts"]
-)
-def test_an_endpoint_that_ends_every_look_at_all_gives_pages(
-    world: Path, world_server: str, tmp_path: Path, patterns: list[re.Pattern[str]]
-) -> None:
-    """Other people, but as many, who hold what they should."""
-    with FaultProxy(world_server, ends=ends(*patterns)) as proxy:
-        _, ways = make(tmp_path / "one", limited(proxy, tmp_path / "cache"))
-    assert {way for counts in ways.values() for way in counts} == {"pages"}
-    cases = read_cases(tmp_path / "one" / "data" / "cross_subject")
-    assert Counter(case.request.relation_id for case in cases) == dict.fromkeys(RELATIONS, 2)
-    facts = Facts(StoreSource([world]), FEW)
-    for case in cases:
-        targets = {"target_new": case.request.target_new.id, "target_true": case.request.target_true.id}
-        for row in case.attribute_prompts:
-            (person,) = facts.people([str(row.subject.id)])
-            assert targets[row.holds] in person.holds(case.request.relation_id)
-    card = (tmp_path / "one" / "README.md").read_text(encoding="utf-8")
-    assert "- *pages*: statements at places that the seed decides" in card
-
-
-@pytest.mark.slow
-def test_pages_are_drawn_with_the_seed(women: tuple[str, str, str], world_server: str, tmp_path: Path) -> None:
-    found = []
-    for number, seed in enumerate((0, 0, 1)):
-        with FaultProxy(world_server, ends=ends(LOOKS)) as proxy:
-            options = replace(FEW, seed=seed, per_gender=1, true_per_gender=1)
-            found.append(Facts(limited(proxy, tmp_path / str(number)), options).holders(*women))
-    assert found[0] == found[1] != found[2]
-
-
-@pytest.mark.slow
-def test_pages_that_lie_too_far_are_left_out(women: tuple[str, str, str], world_server: str, tmp_path: Path) -> None:
-    def far(query: str) -> str:
-        offset = re.search(r"OFFSET (\d+)", query)
-        return "timeout" if LOOKS.search(query) or (offset and int(offset[1]) > 200) else ""
-
-    with FaultProxy(world_server, ends=far) as proxy:
-        facts = Facts(limited(proxy, tmp_path / "cache"), FEW)
-        found = facts.holders(*women)
-    assert len(found) == FEW.per_gender + 25
-    assert facts.draws.ways["P27"] == {"pages": 1}
-
-
-@pytest.mark.slow
 def test_ranges_that_get_too_wide_get_narrow_again(
     women: tuple[str, str, str],
     world: Path,
@@ -180,25 +133,45 @@ def test_ranges_that_get_too_wide_get_narrow_again(
         some = facts.holders(*women)
         assert 0 < len(some) < len(expected)
         assert some == expected[: len(some)], "the beginning of the same order"
-        assert facts.draws.ways["P27"] == {"first slices": 1}
-
-
-def test_the_values_that_most_hold_are_counted_on_pages(world: Path, world_server: str, tmp_path: Path) -> None:
-    everywhere = Facts(StoreSource([world]), FEW).common("P27")
-    with FaultProxy(world_server, ends=ends(COUNTS)) as proxy:
-        facts = Facts(limited(proxy, tmp_path / "cache"), FEW)
-        assert facts.common("P27") == everywhere
-    assert facts.draws.ways["P27"] == {"pages": 1}
+        assert facts.draws.ways["P27"] == {"slices": 1}
 
 
 def test_an_endpoint_that_finishes_no_form_is_named(world_server: str, tmp_path: Path) -> None:
-    with FaultProxy(world_server, ends=ends(LOOKS, COUNTS, re.compile("OFFSET"))) as proxy:
+    with FaultProxy(world_server, ends=ends(LOOKS, COUNTS)) as proxy:
         facts = Facts(limited(proxy, tmp_path / "cache"), FEW)
-        named = r"http://.* did not finish any form .*P27.* a page of 100 state"
-        with pytest.raises(SourceTimeout, match=named):
+        with pytest.raises(SourceTimeout, match=r"http://.* did not finish any form .* P27 Q30\. Give it longer"):
             facts.holders("P27", "Q30", "")
-        with pytest.raises(SourceTimeout, match=named):
+        with pytest.raises(SourceTimeout, match=r"http://.* did not finish any form .* P27 of any value\."):
             facts.common("P27")
+
+
+@pytest.mark.parametrize("how", ["206", "state", "most", "cut"])
+@pytest.mark.parametrize("most", [300, 20])
+def test_a_reply_that_is_not_whole_is_asked_again_about_fewer(
+    world: Path, world_server: str, tmp_path: Path, how: str, most: int
+) -> None:
+    """Never taken as whole, never kept: the answer is that of a server without the limit."""
+    ids = [person.id for person in Facts(StoreSource([world]), FEW).everyone()][:150]
+    expected = GraphSource("whole", StoreSource([world])).people(ids)
+    with FaultProxy(world_server, ends=lambda query: f"part:{most} {how}") as proxy:
+        source = limited(proxy, tmp_path)
+        found = GraphSource("part", source).people(ids)
+    strip = {id: record.person for id, record in expected.items()}
+    assert {id: record.person for id, record in found.items()} == strip
+    kept = [json.loads(file.read_text(encoding="utf-8")) for file in tmp_path.rglob("*.json")]
+    assert sum(one.get("timed_out", False) for one in kept) == len(kept) - len(list(tmp_path.rglob("*.gz"))) > 0
+    assert GraphSource("part", limited(proxy, tmp_path, offline=True)).people(ids) == found
+
+
+@pytest.mark.parametrize("how", ["206", "state", "most", "cut"])
+def test_a_part_about_one_person_is_an_error(world: Path, world_server: str, tmp_path: Path, how: str) -> None:
+    ids = [person.id for person in Facts(StoreSource([world]), FEW).everyone()][:3]
+    with (
+        FaultProxy(world_server, ends=lambda query: f"part:1 {how}") as proxy,
+        pytest.raises(SourceError, match=r"did not finish any form .* the last was about one"),
+    ):
+        GraphSource("part", limited(proxy, tmp_path)).people(ids)
+    assert not list(tmp_path.rglob("*.gz"))
 
 
 @pytest.mark.parametrize("fault", ["429 said", "500 said", "503 said", "408", "504", "broken", "hang:1.5"])
@@ -209,7 +182,7 @@ def test_every_way_of_saying_that_a_query_took_too_long(world_server: str, tmp_p
         source = EndpointSource(proxy.url, policy, sleep=lambda _: None)
         place: dict[str, Any] = {"property": "P27", "held": ["Q30"]}
         assert source.try_select("slice", first="0000", last="g", seed=0, **place) is None
-        assert source.try_select("page", limit=3, offset=0, **place)
+        assert source.try_select("size", **place)
         assert len([query for query in proxy.queries if b"SHA256" in query]) == 1
 
 
