@@ -28,7 +28,7 @@ def test_the_build_reproduces_the_embedded_bytes(tmp_path: Path) -> None:
     build_sample(tmp_path)
     files = sorted(str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file())
     assert len(files) == len(sample.configs()) + 1
-    check_embedded(tmp_path, files, FOLDER)
+    check_embedded(tmp_path, files)
     assert data_notes(load_cases("sample", "cross_subject")) == []
 
 
