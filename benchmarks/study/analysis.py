@@ -14,7 +14,6 @@ import lzma
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -26,11 +25,10 @@ from benchmarks.study.keep import KEPT
 from benchmarks.study.looks import MODEL, Look, finished_looks, join
 from seesaw_cf.base.files import atomic_path
 from seesaw_cf.editors.control_names import compared, is_control
-from seesaw_cf.effects.audit import HOLDERS, AuditSettings, audit
+from seesaw_cf.effects.audit import HOLDERS, AuditSettings
 from seesaw_cf.effects.estimands import estimate_groups, excess_over_control, toward_truth
 from seesaw_cf.effects.groups import ALL, UNKNOWN
 from seesaw_cf.effects.permutations import LabelledContrasts
-from seesaw_cf.report.audit import adjusted_contrasts
 from seesaw_cf.report.plots import draw_levels
 from seesaw_cf.report.results import Results, read_results
 from seesaw_cf.stats.multiple import step_down
@@ -39,7 +37,6 @@ from seesaw_cf.study.declared import read_study
 
 DECLARED = Path(__file__).with_name("study.yaml")
 TABLES = KEPT / "tables"
-ESTIMANDS = ("confidence", "familiarity")
 NULL_REPORTS = 400
 CELL = ["model", "records", "part"]
 
@@ -95,22 +92,6 @@ _ROWS: Mapping[str, tuple[Callable[[Results], pd.DataFrame], Sequence[str]]] = {
         ("editor", "control", "relation", "holds", "axis", "group", *_ODDS, "log_odds_p", "value", *_LIMITS, "p", "n"),
     ),
     "before": (lambda r: _before(r), ("relation", "holds", "prompts", "people", "ahead", "log_odds", "median_p")),
-    "adjusted": (
-        lambda r: r.audit.adjusted if r.audit else pd.DataFrame(),
-        (
-            "estimand",
-            *_KEY,
-            "mirror",
-            "scale",
-            "raw",
-            "raw_low",
-            "raw_high",
-            "value",
-            *_LIMITS,
-            "n_people",
-            "n_left_out",
-        ),
-    ),
     "null": (lambda r: _null(r), ("editor", "reports", "false", "tests")),
     "verdicts": (lambda r: _verdicts(r), ("editor", *VERDICTS)),
     "runs": (
@@ -130,7 +111,7 @@ _ROWS: Mapping[str, tuple[Callable[[Results], pd.DataFrame], Sequence[str]]] = {
 }
 LAST = "runs"
 """The table that is written last: a look in it is in all."""
-_NEWEST = ("contrasts", "groups", "excess", "adjusted")
+_NEWEST = ("contrasts", "groups", "excess")
 """Tables of groups, which are long: they have each editor's newest tested look alone."""
 _PACKED = (*_NEWEST, "success")
 _TEST_COLUMNS = {"p", "p_adjusted", "verdict", "rule"}
@@ -157,7 +138,7 @@ def analyse(
     """
     tables = {}
     with tempfile.TemporaryDirectory() as folder:
-        results = _results(join(parts, Path(folder)), _settings_at(look, settings()))
+        results = read_results(join(parts, Path(folder)), settings=_settings_at(look, settings()))
         if picture is not None:
             _picture(results, picture)
         for name, (rows, columns) in _ROWS.items():
@@ -173,17 +154,6 @@ def analyse(
 def _settings_at(look: Look, declared: AuditSettings) -> AuditSettings:
     """Return the settings at a look; no labels are permuted where nothing is tested."""
     return replace(declared, alpha=look.alpha) if look.alpha else replace(declared, permutations=0)
-
-
-def _results(folder: Path, declared: AuditSettings) -> Results:
-    """Read a cell; adjusted contrasts carry no verdict, so that their labels are not permuted."""
-    results = read_results(folder, settings=declared)
-    if results.audit is None or results.prompts is None or not declared.permuted:
-        return results
-    plain = replace(declared, permutations=0, noise_floor=results.floor.probability)
-    plain = replace(plain, noise_floor_log_odds=results.floor.log_odds)
-    adjusted = adjusted_contrasts(results.prompts, ESTIMANDS, partial(audit, settings=plain))
-    return replace(results, audit=replace(results.audit, adjusted=adjusted))
 
 
 def _picture(results: Results, file: Path) -> None:

@@ -178,17 +178,14 @@ def _unit(row: Row) -> str:
 
 
 def pooled(tables: Tables) -> str:
-    """Return every pooled contrast that was tested, with its control's and at equal confidence and familiarity."""
+    """Return every pooled contrast that was tested, with its control's."""
     table = _tests(tables)
     table = table[(table["relation"] == "all") & table["p"].notna()]
     keys = ["part", "holds", "axis", "group"]
     control = table[table["editor"].str.contains("(", regex=False)].set_index(keys)
-    adjusted = tables["adjusted"].set_index(["estimand", *keys, "editor"])
     rows = []
     for row in table[~table["editor"].str.contains("(", regex=False)].to_dict("records"):
         key = tuple(row[name] for name in keys)
-        places = [(name, *key, row["editor"]) for name in ("confidence", "familiarity")]
-        beside = [adjusted.loc[place] for place in places]
         rows.append(
             [
                 named(row["editor"]),
@@ -199,7 +196,6 @@ def pooled(tables: Tables) -> str:
                 p_value(row["p_adjusted"]),
                 row["verdict"],
                 estimate_text(*control.loc[key, ["value", "low", "high"]]) if key in control.index else NONE,
-                *(estimate_text(each["value"], each["low"], each["high"]) for each in beside),
                 f"{row['n_edits']:.0f}; {row['n_people']:.0f}",
             ]
         )
@@ -212,9 +208,8 @@ def pooled(tables: Tables) -> str:
         "corrected p",
         "verdict",
         "control",
-        "equal confidence",
     ]
-    return markdown_table([*heads, "equal familiarity", "edits; people"], rows, left=3)
+    return markdown_table([*heads, "edits; people"], rows, left=3)
 
 
 def before(tables: Tables) -> str:

@@ -362,8 +362,8 @@ def limits(tables: Tables) -> str:
             "- **Small models**, quantised to 4 bits and dequantised, that know little about most of these "
             "people. What they say before any edit is in every table, and must be read with it.",
             "- **One control seed**: differences include how one random direction happens to fall.",
-            "- **Fame** cannot be held equal, since the records have no counts of sitelinks. Confidence and "
-            "familiarity, which are the model's, stand in for it.",
+            "- **Fame** is not held equal: the records have no counts of sitelinks. Neither is the model's confidence "
+            "in the right answer.",
             "- **Labels** are those that the records have. Who has none is in no group.",
             "- **One trained network of MEND.** Another one, trained on another machine, moved people who hold the old "
             "answer by 21.8 nats on the second file. Intervals are over edits and people, not over trainings.",

@@ -31,6 +31,8 @@ COMMANDS: Mapping[str, str] = {
 OPTIONS: Mapping[str, str] = {
     "--actors": "the Ray cluster, and --threads or --gpus of a worker, say how many workers there are",
     "--exchange": "workers share a disk; put --out and SEESAW_CF_CACHE on it",
+    "--estimand": "report contrasts as they are; scores.parquet has what else people differ in",
+    "--method": "errors are clustered by edit and person",
     "--leave-out-tuned": "give records without these people with --data",
     "--names": "exchange the names in the texts, and judge those too",
     "--zero-shot": "name the NLI model as --annotator of leme run",

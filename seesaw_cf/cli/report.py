@@ -44,16 +44,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     add("--permutations", type=whole(0, MOST_DRAWS), metavar="N", help=permutations)
     add("--seed", type=seed, default=0, help="of the permutations (default: 0)")
-    methods = "where errors come from; mixed: a mixed model, needs statsmodels (default: clustered)"
-    add("--method", **one_of("clustered", "mixed"), default="clustered", help=methods)
     floor = "effects of probability up to this are noise (default: what the run measured)"
     add("--noise-floor", type=at_least_zero, help=floor)
     add("--noise-floor-log-odds", type=at_least_zero, help="the same in log-odds, nats")
-    estimands = (
-        "also give group contrasts at equal fame (sitelinks), familiarity, both (popularity) or confidence, or of "
-        "edits weighed by precision, beside the raw ones. Repeatable"
-    )
-    add("--estimand", action="append", dest="estimands", metavar="NAME", help=estimands)
     again = "measure the floor against the pre-edit scores of this other run"
     add("--noise-run", type=source, metavar="RUN2", help=again)
     add("--dose-run", type=source, metavar="DIR", help="also show the curves of a `seesaw-cf dose` folder")
@@ -92,9 +85,9 @@ def _compare(args: argparse.Namespace, settings: AuditSettings) -> None:
     from seesaw_cf.base.errors import RecordError
     from seesaw_cf.study.write import compare_runs
 
-    alone = [name for name in ("noise_run", "dose_run", "estimands") if getattr(args, name)]
+    alone = [name for name in ("noise_run", "dose_run") if getattr(args, name)]
     if alone or args.out is None:
-        wrong = f"--{alone[0].replace('_', '-').removesuffix('s')} is about one run" if alone else "--out is missing"
+        wrong = f"--{alone[0].replace('_', '-')} is about one run" if alone else "--out is missing"
         raise RecordError(
             f"report: got {len(args.folders)} runs to compare, and {wrong}. "
             + ("Leave it out, or report each run alone." if alone else "Name a folder for the comparison with --out.")

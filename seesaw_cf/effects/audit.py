@@ -18,8 +18,7 @@ from seesaw_cf.base.checks import seed as check_seed
 from seesaw_cf.base.errors import RecordError
 from seesaw_cf.base.memory import release_memory
 from seesaw_cf.base.types import Estimate
-from seesaw_cf.effects.adjusted import ESTIMANDS, without_covariates
-from seesaw_cf.effects.estimands import Method, group_contrasts, sort_prompts, toward_truth
+from seesaw_cf.effects.estimands import group_contrasts, sort_prompts, toward_truth
 from seesaw_cf.effects.groups import ALL, AXES, CLUSTERS, SCALES, UNKNOWN, members, need_columns
 from seesaw_cf.effects.permutations import LabelledContrasts
 from seesaw_cf.effects.prompts import ScoreForm
@@ -61,11 +60,8 @@ class AuditSettings:
         family: Columns that name a family of tests; none: the whole report is one.
         permutations, seed: How often people's labels are permuted, and of which generator; 0: p of t alone. None:
             1,999 times, more where a family has so many tests that none could be called equivalent.
-        method: "clustered" or "mixed", see `seesaw_cf.effects.group_contrasts`.
         noise_floor, noise_floor_log_odds: Largest effect that scoring alone makes, on each scale; None takes what the
             run measured. Without either no verdict is given.
-        estimands: Also give group contrasts that are precision-weighted (precision), or at equal confidence,
-            familiarity, fame (sitelinks), or fame and familiarity (popularity), next to the raw ones. Repeatable.
     """
 
     margin: float = MARGIN
@@ -75,15 +71,13 @@ class AuditSettings:
     permutations: int | None = None
     seed: int = 0
     family: tuple[str, ...] = FAMILY
-    method: Method = "clustered"
     noise_floor: float | None = None
     noise_floor_log_odds: float | None = None
-    estimands: tuple[str, ...] = ()
 
     @property
     def permuted(self) -> bool:
         """Whether p is a share of permutations."""
-        return self.permutations != 0 and self.method == "clustered"
+        return self.permutations != 0
 
     def promise(self, family: Sequence[str] | None = None) -> str:
         """Return how often a claim may be false, such as "at most 5 % per editor (holm)".
@@ -112,7 +106,7 @@ class AuditSettings:
 
         Raises:
             RecordError: A number that is not finite or out of range.
-            UnknownNameError: No such correction, method or column of a family.
+            UnknownNameError: No such correction or column of a family.
         """
         # with a larger margin more and more answers would be decided in log-odds, by the other margin
         number("audit: margin", self.margin, 0, 1 / (2 * REACH), ends=False)
@@ -125,11 +119,8 @@ class AuditSettings:
             whole("audit: permutations", self.permutations, 0, MOST_DRAWS)
         check_seed("audit: seed", self.seed)
         one_of("correction", self.correction, get_args(Correction))
-        one_of("method", self.method, get_args(Method))
         for column in items("audit: family", self.family, "names of columns"):
             one_of("family column", column, FAMILY_COLUMNS)
-        for estimand in items("audit: estimands", self.estimands, "names"):
-            one_of("estimand", estimand, ESTIMANDS)
 
 
 def audit(
@@ -141,7 +132,6 @@ def audit(
     reference: Mapping[str, str] | None = None,
     holds: Sequence[str] = HOLDERS,
     clusters: Mapping[str, str] = CLUSTERS,
-    estimand: str | None = None,
 ) -> pd.DataFrame:
     """Return the contrasts of all groups with their verdicts.
 
@@ -157,10 +147,7 @@ def audit(
         reference: Axis -> reference group; an axis without one compares each group with everyone else tagged on it.
         holds: Which people, by the answer that they hold. Effects on holders of the old answer are turned by
             `toward_truth`: below 0 always means that the group came out worse.
-        clusters: See `group_contrasts`. Labels are permuted with the default alone: other clusters, and a mixed model,
-            correct their p by Holm's method.
-        estimand: A name of `seesaw_cf.effects.adjusted.ESTIMANDS` in place of the raw contrast. All prompts have its
-            covariates. Labels are permuted over what these leave.
+        clusters: See `group_contrasts`. Labels are permuted with the default alone; others take Holm's method.
 
     Returns:
         Rows of `group_contrasts` (people without a tag have none) of each of `holds`: first relation "all", pooled over
@@ -188,7 +175,6 @@ def audit(
         reference=reference,
         holds=holds,
         clusters=clusters,
-        estimand=estimand,
     ) as decided:
         return decided()
 
@@ -203,17 +189,14 @@ def auditing(
     reference: Mapping[str, str] | None = None,
     holds: Sequence[str] = HOLDERS,
     clusters: Mapping[str, str] = CLUSTERS,
-    estimand: str | None = None,
 ) -> Iterator[Callable[[], pd.DataFrame]]:
     """Permute labels on other threads while the block goes on; the call returns what `audit` does."""
     usable = toward_truth(prompts)
-    if estimand is None:  # for want of memory: the rows are copied several times
-        usable = usable.filter(items=list(dict.fromkeys([*CONTRAST_COLUMNS, *axes, *clusters.values()])))
+    # for want of memory: the rows are copied several times
+    usable = usable.filter(items=list(dict.fromkeys([*CONTRAST_COLUMNS, *axes, *clusters.values()])))
     there = (usable["status"] == "ok") & usable["holds"].isin(list(holds))
     usable = sort_prompts(usable if there.all() else usable[there])  # once for all contrasts
-    chosen = None if estimand is None else ESTIMANDS[one_of("estimand", estimand, ESTIMANDS)]
-    options: dict[str, Any] = {"clusters": clusters, "method": settings.method, "estimand": chosen}
-    tables = [_contrasts(usable, kind, axis, reference or {}, options) for kind in holds for axis in axes]
+    tables = [_contrasts(usable, kind, axis, reference or {}, clusters) for kind in holds for axis in axes]
     if not any(map(len, tables)):
         raise RecordError(
             f"audit: no two groups on {list(axes)} to compare; no prompt has a tag, or all have the same."
@@ -223,7 +206,6 @@ def auditing(
     if not settings.permuted or dict(clusters) != dict(CLUSTERS):
         yield partial(decide, table, settings)
         return
-    usable = usable if chosen is None else without_covariates(usable, chosen)
     contrasts = LabelledContrasts(usable, table)
     del usable, prompts  # for want of memory, too: the block may go on for long
     release_memory()
@@ -248,7 +230,7 @@ def permutations_for(table: pd.DataFrame, settings: AuditSettings) -> int:
 
 
 def _contrasts(
-    prompts: pd.DataFrame, holds: str, axis: str, reference: Mapping[str, str], options: Mapping[str, Any]
+    prompts: pd.DataFrame, holds: str, axis: str, reference: Mapping[str, str], clusters: Mapping[str, str]
 ) -> pd.DataFrame:
     """Return contrasts of people who hold an answer, pooled and by relation; no rows where there are none."""
     release_memory()
@@ -259,9 +241,9 @@ def _contrasts(
     if rows.empty:
         return rows
     # in a batch a relation is one edit: relations together would be as few edits as relations
-    pooled = rows["edit_relation"].nunique() > 1 and options["clusters"].get("edit") != "edit_relation"
+    pooled = rows["edit_relation"].nunique() > 1 and clusters.get("edit") != "edit_relation"
     blocks = [rows.assign(edit_relation=ALL), rows] if pooled else [rows]
-    tables = [group_contrasts(block, axis, reference.get(axis), holds=holds, **options) for block in blocks]
+    tables = [group_contrasts(block, axis, reference.get(axis), holds=holds, clusters=clusters) for block in blocks]
     table = pd.concat(tables, ignore_index=True)
     return table[table["group"] != UNKNOWN].assign(holds=holds) if len(table) else table
 
@@ -392,9 +374,7 @@ def _choose_scale(table: pd.DataFrame, settings: AuditSettings, score: ScoreForm
         out = out.assign(probability=out["value"])
     for name in _ESTIMATE:
         out[name] = out[name].mask(log_odds, out["log_odds" if name == "value" else f"log_odds_{name}"])
-    out["p_t"] = out["p"]
-    if settings.method == "clustered":
-        out["p_t"] = 2 * stats.t.sf(np.abs(out["value"]) / out["stderr"], out["df"])
+    out["p_t"] = 2 * stats.t.sf(np.abs(out["value"]) / out["stderr"], out["df"])
     return out.drop(columns=[f"{scale}_{name}" for scale in SCALES for name in _ESTIMATE[1:]])
 
 

@@ -10,7 +10,7 @@ import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from operator import itemgetter
-from typing import Any, Literal, get_args
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -21,7 +21,6 @@ from seesaw_cf.base.checks import one_of
 from seesaw_cf.base.errors import RecordError, unknown_name
 from seesaw_cf.base.types import Estimate, TableRow
 from seesaw_cf.effects.accuracy import answers
-from seesaw_cf.effects.adjusted import Estimand, covariates_of
 from seesaw_cf.effects.groups import (
     ALL,
     AXES,
@@ -41,11 +40,8 @@ from seesaw_cf.effects.knowledge import gold_rank
 from seesaw_cf.effects.prompts import ScoreForm, prompt_effects
 from seesaw_cf.effects.scores import as_table
 from seesaw_cf.stats import case_weights, clustered_means
-from seesaw_cf.stats.adjustment import adjust_parts, precision_parts
 from seesaw_cf.stats.bootstrap import Floats
-from seesaw_cf.stats.mixed import mixed_contrast
 
-Method = Literal["clustered", "mixed"]
 Side = NDArray[np.bool_]
 _Placed = tuple[int, TableRow]
 _MOST_ROWS = 1 << 20  # of all editors whose estimates are made together: more take too much memory
@@ -125,8 +121,6 @@ def group_contrasts(
     *,
     holds: str = "target_new",
     clusters: Mapping[str, str] = CLUSTERS,
-    method: Method = "clustered",
-    estimand: Estimand | None = None,
 ) -> pd.DataFrame:
     """Estimate the difference in differences: D_{d,g} minus that of a reference group, within the same edits.
 
@@ -139,9 +133,6 @@ def group_contrasts(
         reference: The group compared with; None = everyone tagged on the axis and not in the group.
         holds: Which answer the people hold.
         clusters: Dimension -> column.
-        method: "clustered" (`seesaw_cf.stats.clustered_mean`) or "mixed" (`seesaw_cf.stats.mixed.mixed_contrast`).
-        estimand: One of `seesaw_cf.effects.adjusted.ESTIMANDS`, of prompts with its covariates; None: the raw contrast.
-            Its errors are clustered.
 
     Returns:
         One row per editor, relation and group, with `reference`, the fields of `seesaw_cf.types.Estimate`, the same
@@ -151,20 +142,18 @@ def group_contrasts(
         signs are turned, and it is not another test.
 
     Raises:
-        UnknownNameError: Unknown axis or method, or a reference that no person has.
+        UnknownNameError: Unknown axis, or a reference that no person has.
         RecordError: No scored prompt about people who hold `holds`.
     """
     check_axes([axis])
-    one_of("method", method, get_args(Method))
     contrasts = []
     usable = _usable(prompts, holds)
     names = sorted(set(members(usable[axis])) - {UNKNOWN})
     if reference is not None:
         one_of(f"{axis} group", reference, names)
-    if estimand is None:  # for want of memory: the rows of each group are copied
-        needed = ("editor", "edit_relation", "case_id", "D", *SCALES, "likelier_pre", axis, *clusters.values())
-        usable = usable[list(dict.fromkeys(needed))]
-    for prepared in _prepare(usable, [axis], clusters, estimand):
+    needed = ("editor", "edit_relation", "case_id", "D", *SCALES, "likelier_pre", axis, *clusters.values())
+    usable = usable[list(dict.fromkeys(needed))]  # for want of memory: the rows of each group are copied
+    for prepared in _prepare(usable, [axis], clusters):
         groups, n = prepared.groups[axis], len(prepared.case)
         tagged = ~groups.get(UNKNOWN, np.zeros(n, bool))
         found: list[tuple[int, list[_Placed]]] = []
@@ -179,10 +168,10 @@ def group_contrasts(
             place = alone.pop(packed[::-1], None)
             if place is None:
                 alone[packed] = number
-                found.append((number, _contrast(prepared, sides, method, key | {"mirror": False})))
+                found.append((number, _contrast(prepared, sides, key | {"mirror": False})))
             else:
                 turned = replace(prepared, values=-prepared.values)
-                found.append((place, _contrast(turned, sides.exchanged(), method, key | {"mirror": True})))
+                found.append((place, _contrast(turned, sides.exchanged(), key | {"mirror": True})))
         for _, rows in sorted(found, key=itemgetter(0)):
             contrasts += rows
     return _in_places(contrasts)
@@ -200,7 +189,6 @@ class _Prepared:
         values: (n, editors x scales).
         likelier_pre: (n, editors).
         clusters: Dimension -> (n,) codes.
-        estimand, covariates: (n, covariates) none with the raw contrast.
     """
 
     places: Sequence[int]
@@ -211,8 +199,6 @@ class _Prepared:
     values: Floats
     likelier_pre: Floats
     clusters: Mapping[str, NDArray[np.intp]]
-    estimand: Estimand | None
-    covariates: Floats
 
     def by_editor(self, estimates: Sequence[Estimate], key: TableRow) -> list[_Placed]:
         """Return a row for each editor, of estimates for the columns of `values`."""
@@ -227,30 +213,27 @@ def _in_places(rows: list[_Placed]) -> pd.DataFrame:
     return pd.DataFrame([row for _, row in sorted(rows, key=itemgetter(0))])
 
 
-def _prepare(
-    usable: pd.DataFrame, axes: Sequence[str], clusters: Mapping[str, str], estimand: Estimand | None = None
-) -> Iterator[_Prepared]:
+def _prepare(usable: pd.DataFrame, axes: Sequence[str], clusters: Mapping[str, str]) -> Iterator[_Prepared]:
     """Group editors by the questions that they were asked: weights and clusters are the same, and made once."""
     case, *others = (pd.factorize(usable[name], sort=True)[0] for name in ("case_id", *clusters.values()))
     everybody = np.zeros(len(usable), np.intp), [{ALL}]
     tags = {axis: everybody if axis == ALL else tag_sets(usable[axis]) for axis in axes}
     values, likelier = _values(usable), usable.reindex(columns=["likelier_pre"]).to_numpy(np.float64)[:, 0]
-    alike: dict[tuple[str, bytes], list[tuple[int, str, NDArray[np.intp], Floats]]] = {}
+    alike: dict[tuple[str, bytes], list[tuple[int, str, NDArray[np.intp]]]] = {}
     indices: dict[Any, NDArray[np.intp]] = usable.groupby(["editor", "edit_relation"], sort=True).indices  # type: ignore[assignment]
     for place, ((editor, relation), at) in enumerate(indices.items()):
-        covariates = np.empty((at.size, 0)) if estimand is None else covariates_of(usable.iloc[at], estimand)
-        asked = [*(code[at] for code in (case, *others, *(codes for codes, _ in tags.values()))), covariates]
+        asked = [code[at] for code in (case, *others, *(codes for codes, _ in tags.values()))]
         key = hashlib.sha256(b"".join(column.tobytes() for column in asked)).digest()
-        alike.setdefault((relation, key), []).append((place, editor, at, covariates))
+        alike.setdefault((relation, key), []).append((place, editor, at))
     for (relation, _), members_of in alike.items():
-        at, covariates = members_of[0][2:]
+        at = members_of[0][2]
         groups = {
             axis: {group: mask(at.size, rows) for group, rows in by_tag(codes[at], sets).items()}
             for axis, (codes, sets) in tags.items()
         }
         step = max(1, _MOST_ROWS // at.size)
         for start in range(0, len(members_of), step):
-            places, editors, of_editor, _ = zip(*members_of[start : start + step])
+            places, editors, of_editor = zip(*members_of[start : start + step])
             yield _Prepared(
                 places,
                 editors,
@@ -260,8 +243,6 @@ def _prepare(
                 np.hstack([values[rows] for rows in of_editor]),
                 likelier[np.column_stack(of_editor)],
                 {name: code[at] for name, code in zip(clusters, others)},
-                estimand,
-                covariates,
             )
 
 
@@ -288,41 +269,22 @@ class _Sides:
         return _Sides(self.names[::-1], self.rows[::-1], self.compared[::-1])
 
 
-def _contrast(rows: _Prepared, sides: _Sides, method: Method, key: TableRow) -> list[_Placed]:
+def _contrast(rows: _Prepared, sides: _Sides, key: TableRow) -> list[_Placed]:
     """Return a row for each editor."""
     parts = [case_weights(rows.case, side) for side in sides.compared if side.any()]
     least = np.min([part @ rows.likelier_pre for part in parts], axis=0) if parts else [np.nan] * len(rows.editors)
-    found = rows.by_editor(_estimates(rows, sides, parts, method), key)
+    found = rows.by_editor(_estimates(rows, sides, parts), key)
     return [(place, row | {"likelier_pre": float(pre)}) for (place, row), pre in zip(found, least, strict=True)]
 
 
-def _estimates(rows: _Prepared, sides: _Sides, parts: list[Floats], method: Method) -> list[Estimate]:
+def _estimates(rows: _Prepared, sides: _Sides, parts: list[Floats]) -> list[Estimate]:
     """Return one estimate for each column of values."""
-    names, (first, second) = sides.names, sides.compared
-    if not first.any():
+    names = sides.names
+    if not sides.compared[0].any():
         empty = [name for name, side in zip(names, sides.rows) if not side.any()]
         none = Estimate(np.nan, note=f"nobody is among {empty[0]}" if empty else "no edit was scored on both groups")
         return [none] * rows.values.shape[1]
-    if rows.estimand is not None:
-        return _adjusted(rows, parts, names)
-    if method == "mixed":
-        used = first | second
-        codes = {name: pd.factorize(code[used], sort=True)[0] for name, code in rows.clusters.items()}
-        return [mixed_contrast(column[used], first[used], codes) for column in rows.values.T]
     return clustered_means(rows.values, parts, rows.clusters, names)
-
-
-def _adjusted(rows: _Prepared, parts: list[Floats], names: Sequence[str]) -> list[Estimate]:
-    """Return estimates of an adjusted estimand; NaN with the reason where they cannot be computed."""
-    values = rows.values
-    if rows.estimand is not None and rows.estimand.precise:
-        parts = precision_parts(parts, rows.case, pd.factorize(rows.clusters["person"])[0])
-    if rows.covariates.shape[1]:
-        adjusted = adjust_parts(parts, values, rows.covariates, rows.case)
-        if adjusted.reason:
-            return [Estimate(np.nan, note=adjusted.reason)] * values.shape[1]
-        parts, values = adjusted.parts, adjusted.values
-    return clustered_means(values, parts, rows.clusters, names)
 
 
 def _values(rows: pd.DataFrame) -> Floats:

@@ -9,15 +9,13 @@ from functools import partial
 from itertools import combinations
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from seesaw_cf.base.errors import RecordError
 from seesaw_cf.base.retrying import stage
 from seesaw_cf.base.types import JsonObject
 from seesaw_cf.editors.control_names import compared, is_control
-from seesaw_cf.effects.adjusted import ESTIMANDS, unadjustable
-from seesaw_cf.effects.audit import CONTRAST_COLUMNS, HOLDERS, AuditSettings, audit, audit_record, auditing, hypotheses
+from seesaw_cf.effects.audit import CONTRAST_COLUMNS, AuditSettings, audit, audit_record, auditing, hypotheses
 from seesaw_cf.effects.estimands import estimate_groups, excess_over_control
 from seesaw_cf.effects.groups import ALL, AXES, UNKNOWN, clusters_of
 from seesaw_cf.effects.knowledge import FACTS, among_known
@@ -28,49 +26,6 @@ from seesaw_cf.report.moved import is_external
 from seesaw_cf.report.rows import EfficacyRow, GateRow, Manifest, number_of, records
 from seesaw_cf.stats import adjust_families
 from seesaw_cf.stats.plain import plain
-
-_KEYS = ["editor", "relation", "holds", "axis", "group", "reference"]
-_RAW = ["value", "low", "high", "p_adjusted"]
-_ADJUSTED = ["scale", *_RAW, "p", "verdict", "rule", "note", "mirror", "clusters"]
-
-
-def adjusted_contrasts(
-    prompts: pd.DataFrame, names: Sequence[str], decide: Callable[..., pd.DataFrame]
-) -> pd.DataFrame:
-    """Return contrasts of groups pooled over relations, raw and adjusted.
-
-    Args:
-        prompts: Rows of `seesaw_cf.effects.prompt_effects`.
-        names: Of `seesaw_cf.effects.adjusted.ESTIMANDS`.
-        decide: `seesaw_cf.effects.audit` with all of its arguments but prompts and estimand.
-
-    Returns:
-        One row per estimand, editor, kind of holder and group, without columns where none was named: `raw`, `raw_low`,
-        `raw_high`, `raw_p_adjusted` of the people who have the covariates; `value`, `low`, `high`, `p`, `p_adjusted`
-        (a family per editor and estimand), `verdict` and `note` of the adjusted contrast; `n_people` asked and
-        `n_left_out` of them for the reason `left_out`.
-
-    Raises:
-        RecordError: There is nothing to compare.
-    """
-    tables = [_contrasts(prompts, name, decide) for name in names]
-    return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame()
-
-
-def _contrasts(prompts: pd.DataFrame, name: str, decide: Callable[..., pd.DataFrame]) -> pd.DataFrame:
-    scored = prompts[(prompts["status"] == "ok") & prompts["holds"].isin(HOLDERS)].assign(edit_relation=ALL)
-    reasons = unadjustable(scored, ESTIMANDS[name])
-    complete = scored[reasons == ""]
-    reason = next((reason for reason in reasons if reason), "")
-    raw = decide(scored if complete.empty else complete)
-    untestable = dict.fromkeys([*_RAW, "p"], np.nan) | {"verdict": "not testable", "rule": reason, "note": reason}
-    adjusted = raw.assign(**untestable) if complete.empty else decide(complete, estimand=name)
-    table = raw[[*_KEYS, *_RAW]].rename(columns={"value": "raw", **{column: f"raw_{column}" for column in _RAW[1:]}})
-    table = pd.concat([table, adjusted[_ADJUSTED]], axis=1)
-    table.insert(0, "estimand", name)
-    left_out = scored.loc[reasons != "", "person"].nunique()
-    return table.assign(n_people=scored["person"].nunique(), n_left_out=left_out, left_out=reason)
-
 
 _TOOK, _SCORED = 0.5, 0.95
 
@@ -87,7 +42,6 @@ class AuditTables:
         pairs: D of one editor minus that of another on the same prompts: the same with `first` and `second`.
         known: `verdicts` among known facts alone, named by the column `facts`: a second look, corrected within itself
             by Holm, without permutations.
-        adjusted: Rows of `seesaw_cf.report.audit.adjusted_contrasts`; without columns where none was asked for.
     """
 
     settings: AuditSettings
@@ -96,7 +50,6 @@ class AuditTables:
     excess: pd.DataFrame
     pairs: pd.DataFrame
     known: pd.DataFrame
-    adjusted: pd.DataFrame
 
     @property
     def contrasts(self) -> pd.DataFrame:
@@ -105,7 +58,7 @@ class AuditTables:
 
     def on(self, axes: Sequence[str]) -> AuditTables:
         """Return the rows about all people and about groups of some axes, corrected over all axes as before."""
-        names = ("verdicts", "excess", "pairs", "known", "adjusted")
+        names = ("verdicts", "excess", "pairs", "known")
         tables = {name: table for name in names if "axis" in (table := getattr(self, name))}
         chosen: dict[str, Any] = {
             name: table[table["axis"].isin([*axes, ALL])].reset_index(drop=True) for name, table in tables.items()
@@ -136,9 +89,8 @@ def auditing_prompts(
     with ExitStack() as stack:
         try:
             decided = stack.enter_context(auditing(prompts, measured, **decide.keywords))
-            adjusted = adjusted_contrasts(prompts, settings.estimands, partial(decide, settings=measured))
         except RecordError as error:
-            decided, adjusted = pd.DataFrame({"note": [str(error)]}).iloc[:0].copy, pd.DataFrame()
+            decided = pd.DataFrame({"note": [str(error)]}).iloc[:0].copy
         excess = paired_differences(prompts, compared(editors, manifest), ("editor", "control"), settings, estimates)
         pairs = paired_differences(prompts, list(combinations(real, 2)), ("first", "second"), settings, estimates)
         columns = dict.fromkeys([*CONTRAST_COLUMNS, "D_pre", "D_post", *AXES, *clusters.values(), *FACTS.values()])
@@ -148,7 +100,7 @@ def auditing_prompts(
 
         def finished() -> AuditTables:
             stage("permutations of labels")
-            return AuditTables(settings, floor, decided(), excess, pairs, known, adjusted)
+            return AuditTables(settings, floor, decided(), excess, pairs, known)
 
         yield finished
 

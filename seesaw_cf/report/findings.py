@@ -15,7 +15,7 @@ from seesaw_cf.editors.control_names import NULLS, control_name, first_seed, is_
 from seesaw_cf.effects.groups import ALL, UNKNOWN
 from seesaw_cf.effects.knowledge import KnowledgeRow
 from seesaw_cf.report import text
-from seesaw_cf.report.contrasts import HOLD, GroupCounts, count_groups
+from seesaw_cf.report.contrasts import GroupCounts, count_groups
 from seesaw_cf.report.example import example_of
 from seesaw_cf.report.html.findings import FirstScreen
 from seesaw_cf.report.levels import level_changes
@@ -23,11 +23,10 @@ from seesaw_cf.report.moved import is_external, moved_phrase, where_moved
 from seesaw_cf.report.page_forest import colours_of
 from seesaw_cf.report.provenance import records_name
 from seesaw_cf.report.results import HOLDER, Results
-from seesaw_cf.report.rows import EfficacyRow, Manifest, of_controls, records, rows_of, with_limits
+from seesaw_cf.report.rows import EfficacyRow, Manifest, records, with_limits
 from seesaw_cf.report.strips import strips
 from seesaw_cf.report.title import title_of
 from seesaw_cf.run.edit_table import ASKED_ONLY
-from seesaw_cf.stats.verdicts import AFFECTED
 
 _REFUSED = ("refused", "non-finite delta")  # how the status of an edit begins that was not made
 
@@ -41,7 +40,6 @@ def find(results: Results) -> FirstScreen:
         "Did the edits take": _took(results),
         "Not known": _not_known(results),
         "Known before": knowledge_sentence(results),
-        **_estimands(results),
         "How sure": _how_sure(results, groups),
     }
     return FirstScreen(
@@ -156,28 +154,6 @@ def knowledge_sentence(results: Results) -> str:
             sentences.append(f"{share} of {row['n']:,} {facts} ({median})")
     first = f"the right answer was first of its candidates for {'; '.join(sentences)}. {_LIMIT}" if sentences else ""
     return " ".join(filter(None, [results.known.note, first]))
-
-
-def _estimands(results: Results) -> dict[str, str]:
-    """Return "Groups by" each estimand -> what it decides; nothing where only the raw contrasts were made."""
-    table = results.audit.adjusted if results.audit else pd.DataFrame()
-    if not len(table.columns):
-        return {}
-    own = table[~table["mirror"] & ~of_controls(table)]
-    return {f"Groups by {name}": _decided(rows) for name, rows in own.groupby("estimand", sort=False)}
-
-
-def _decided(rows: pd.DataFrame) -> str:
-    counts = ", ".join(f"{n} {verdict}" for verdict, n in rows["verdict"].value_counts().items())
-    moved = rows[rows["verdict"].isin(AFFECTED)]
-    names = ", ".join(
-        dict.fromkeys(f"{row['group']} {HOLD[row['holds']]} are {row['verdict']}" for row in rows_of(moved))
-    )
-    first = rows.iloc[0]
-    left_out = f"; {first['n_left_out']} of {first['n_people']} people left out: {first['left_out']}"
-    return (
-        f"{counts} of {len(rows)} pooled contrasts{f' ({names})' * bool(names)}{left_out * bool(first['n_left_out'])}."
-    )
 
 
 def _how_sure(results: Results, groups: GroupCounts) -> str:

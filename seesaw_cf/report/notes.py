@@ -42,10 +42,6 @@ not with 0."""
 ACCURACY_KNOWN = """All pairs together, of known facts alone. Among known asked facts the share before is 100 % by
 definition; the share after says how many of them are still first."""
 
-ADJUSTED = """Beside the raw contrast of the same people, pooled over properties, the one that was asked for with
---estimand. Corrected over the contrasts of an editor and an estimand, apart from the raw ones. The raw contrast says
-what happened to people; an adjusted one, whether something else than the group is enough to explain it."""
-
 EXCESS = """D_d of the edit minus D_d of a control on the same prompts: an edit that changes nothing (identity), another
 fact's edit (unrelated) or a random update of the same size (random). What remains is due to this fact."""
 

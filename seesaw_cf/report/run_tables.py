@@ -8,7 +8,6 @@ from functools import partial
 
 import pandas as pd
 
-from seesaw_cf.effects.adjusted import ESTIMANDS
 from seesaw_cf.effects.groups import ALL, AXES, members
 from seesaw_cf.report import notes, text
 from seesaw_cf.report.edit_damage import WORST, edit_damage
@@ -245,8 +244,6 @@ def _audit(results: Results) -> Iterator[Table]:
     frame = audit.verdicts.loc[[*claims.index, *audit.verdicts.index.difference(claims.index)]]
     view, title = claims.head(_CLAIMS), "What can be claimed about groups"
     yield Table("verdicts", title, notes.VERDICTS, _verdict_columns(), frame, view=view, lines=lines)
-    if len(audit.adjusted.columns):
-        yield _adjusted(audit.adjusted)
     if len(audit.known.columns):
         columns = (word_column("facts"), *_verdict_columns())
         view, title = audit.known.iloc[:0], "Verdicts among known facts"
@@ -266,32 +263,6 @@ def _audit(results: Results) -> Iterator[Table]:
             everybody = frame[frame["axis"] == ALL]
             columns = (_PROPERTY, *names, word_column("people", "group"), *_differences(results), *_counts())
             yield Table(name, title, about, columns, frame, view=everybody, brief=False)
-
-
-def _adjusted(frame: pd.DataFrame) -> Table:
-    columns = (
-        *(word_column("estimand"), _EDITOR, _HOLD),
-        word_column("contrast", lambda row: f"{row['group']} - {row['reference']}"),
-        *(word_column("verdict"), word_column("scale")),
-        EstimateColumn("raw", "raw", zero=0.0),
-        EstimateColumn("adjusted", "value", low="low", zero=0.0, note="note"),
-        *(_P, *_counts()),
-    )
-    lines = [
-        f"{name}: {ESTIMANDS[str(name)].about}{_left_out(rows)}" for name, rows in frame.groupby("estimand", sort=False)
-    ]
-    view, title = frame[~frame["mirror"] & (frame["n_left_out"] < frame["n_people"])], "Contrasts of groups, adjusted"
-    return Table("contrasts_adjusted", title, notes.ADJUSTED, columns, frame, view=view, lines=lines)
-
-
-def _left_out(rows: pd.DataFrame) -> str:
-    """Return how many people could not be adjusted for, and why."""
-    row = rows.iloc[0]
-    if not row["n_left_out"]:
-        return ""
-    if row["n_left_out"] == row["n_people"]:
-        return f" Not testable: {row['left_out']}."
-    return f" {row['n_left_out']} of {row['n_people']} people are left out of both numbers: {row['left_out']}."
 
 
 def _verdict_columns() -> tuple[Column, ...]:

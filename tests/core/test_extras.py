@@ -11,7 +11,6 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedModel
@@ -28,7 +27,6 @@ from seesaw_cf.models.weights import WeightDelta
 from seesaw_cf.report.dose import write_dose_report
 from seesaw_cf.run.workers import run_on_ray
 from seesaw_cf.sharing import to_peft
-from seesaw_cf.stats.mixed import mixed_contrast
 from seesaw_cf.texts.graph.graph import to_graph
 from seesaw_cf.texts.graph.scorers import Detoxifier
 from seesaw_cf.texts.graph.topics import fit_topics, sentence_encoder
@@ -47,7 +45,6 @@ ASKED: list[tuple[str, str, Callable[[], Any]]] = [
     ("api", "openai", lambda: OpenAIGenerator("http://localhost:9", "m", "").check()),
     ("gguf", "gguf", lambda: convert_gguf(Path("a.gguf"), Path("b"), {})),
     ("gguf", "accelerate", lambda: convert_gguf(Path("a.gguf"), Path("b"), {})),
-    ("mixed", "statsmodels", lambda: mixed_contrast(np.zeros(2), np.array([True, False]), {})),
     ("stereotypes", "networkx", lambda: to_graph(SimpleNamespace())),  # type: ignore[arg-type]
     ("stereotypes", "sklearn", lambda: fit_topics(["a b", "c d", "e f"], 2)),
     ("topics", "bertopic", lambda: fit_topics(["a b", "c d", "e f"], 2, method="bertopic")),

@@ -15,7 +15,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from seesaw_cf.effects import AuditSettings
 from seesaw_cf.effects.locality import Locality
 from seesaw_cf.report import read_results
 from seesaw_cf.report.contrasts import GroupCounts, count_groups
@@ -381,15 +380,6 @@ def test_of_controls_alone_it_says_what_they_changed(results: Results) -> None:
         assert "Without a control" not in found.title
         assert _strips(found)[0].chips[0].said in ("changed by a control", "no change beyond the margin shown")
     assert title_of(controls, [], NO_GROUPS).endswith(": nothing was asked but the edits themselves.")
-
-
-@pytest.mark.slow
-def test_contrasts_of_another_estimand_are_among_what_was_found(run_folder: Path) -> None:
-    settings = AuditSettings(permutations=0, estimands=("precision", "fame"))
-    found = dict(find(read_results(run_folder, axes=("gender",), settings=settings)).lines)
-    assert found["Groups by precision"].endswith("pooled contrasts.")
-    assert found["Groups by fame"].endswith("no sitelinks are recorded.")
-    assert "not testable of" in found["Groups by fame"]
 
 
 @pytest.mark.slow

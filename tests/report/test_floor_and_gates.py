@@ -131,7 +131,7 @@ def test_scores_and_protocol() -> None:
 
 def made(rows: list[dict[str, Any]]) -> AuditTables:
     nothing = pd.DataFrame()
-    return AuditTables(AuditSettings(), floor_of({}, None, None), pd.DataFrame(rows), *[nothing] * 4)
+    return AuditTables(AuditSettings(), floor_of({}, None, None), pd.DataFrame(rows), *[nothing] * 3)
 
 
 def test_claims_come_by_verdict_and_then_by_size() -> None:
