@@ -25,7 +25,6 @@ from seesaw_cf.models.hooks import first_tensor, hooked
 from seesaw_cf.models.log_probabilities import log_probabilities
 from seesaw_cf.models.packing import batches
 from seesaw_cf.models.wide import in_float64
-from seesaw_cf.scoring.fast.activations import fused_activations
 
 _Terms = tuple[float, float, float, float]  # total, negative log-likelihood, KL, weight decay
 
@@ -149,11 +148,8 @@ def optimise(
     losses: list[tuple[_Terms, ...]] = [()] * len(edits)
     together = max(1, config.batch_tokens // (_GRADIENT_COST * max(sizes)))
     for group in batches([1] * len(edits), together):
-        with fused_activations(parts.model):
-            chosen = [edits[i] for i in group]
-            part, logs = _optimise_group(
-                parts, chosen, initial[group], (radius[group], unit[group]), layer, config, inside
-            )
+        chosen = [edits[i] for i in group]
+        part, logs = _optimise_group(parts, chosen, initial[group], (radius[group], unit[group]), layer, config, inside)
         shift[group] = part
         for index, log in zip(group, logs):
             losses[index] = tuple(log)

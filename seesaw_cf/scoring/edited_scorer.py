@@ -20,7 +20,7 @@ from seesaw_cf.models.hooks import enter_at, evaluating, first_tensor, hooked, s
 from seesaw_cf.models.tf32 import has_tf32
 from seesaw_cf.models.weights import WeightDelta
 from seesaw_cf.scoring.encode import Encoded, EncodedCloze, encode_many
-from seesaw_cf.scoring.forward import Answers, ask, asked_places, feed, is_out_of_memory, tree_context, wide_head
+from seesaw_cf.scoring.forward import Answers, ask, feed, is_out_of_memory, tree_context, wide_head
 from seesaw_cf.scoring.hf_scorer import Scorer, edited, first_block, limits_of, obstacle, per_token_deltas
 from seesaw_cf.scoring.layout import Layout, ScoringPlan, TrieRow, lay_out, make_plan, only_restore, subset
 from seesaw_cf.scoring.support import window
@@ -218,8 +218,7 @@ class EditedScorer:
             source[start : start + len(row)] = torch.tensor(row.source)
         used = sorted({row.edit for row in rows})
         owners = torch.searchsorted(torch.tensor(used), owners).masked_fill(owners < 0, -1)
-        places = asked_places(rows, layout)
-        with per_token_deltas(scorer.model, [deltas[edit] for edit in used], owners, places):
+        with per_token_deltas(scorer.model, [deltas[edit] for edit in used], owners):
             if hidden is None:
                 answers = ask(scorer.model, rows, layout)
             else:

@@ -13,7 +13,6 @@ from transformers import PreTrainedModel
 from seesaw_cf.models.hooks import exchanged, hooked
 from seesaw_cf.models.trial import embedding
 from seesaw_cf.models.wide import adds_in_float32, wide_product
-from seesaw_cf.scoring.fast import fast_paths
 from seesaw_cf.scoring.layout import Layout, TrieRow, lay_out, subset
 from seesaw_cf.scoring.windows import window_attention
 
@@ -90,19 +89,18 @@ def asked_places(rows: Sequence[TrieRow], layout: Layout) -> Tensor:
 
 
 @contextlib.contextmanager
-def tree_context(model: PreTrainedModel, layout: Layout, places: Tensor | None = None) -> Iterator[None]:
-    """Run the block without gradients, with the fast paths and, when packed, with attention by window.
+def tree_context(model: PreTrainedModel, layout: Layout) -> Iterator[None]:
+    """Run the block without gradients, when packed with attention by window.
 
     Args:
         model: As before afterwards.
         layout: What will be fed.
-        places: See `fast_paths`, without which nothing but time would change.
 
     Raises:
         ValueError: The model's attention cannot be computed by window.
     """
     attention = window_attention(model) if layout.packed else contextlib.nullcontext()
-    with torch.inference_mode(), attention, fast_paths(model, places):
+    with torch.inference_mode(), attention:
         yield
 
 
@@ -127,7 +125,7 @@ def _logits(model: PreTrainedModel, layout: Layout, places: Tensor) -> Tensor:
         return (hidden.flatten(0, -2).index_select(0, places.to(hidden.device))[None], *args[1:])
 
     only = model.get_output_embeddings().register_forward_pre_hook(only_asked)
-    with hooked([only]), tree_context(model, layout, places):
+    with hooked([only]), tree_context(model, layout):
         logits: Tensor = feed(model, layout).logits[0]
     if logits.shape[0] != len(places):
         raise ValueError(f"the model's head gave {logits.shape[0]} rows of logits for {len(places)} nodes")

@@ -165,9 +165,7 @@ def first_block(model: PreTrainedModel, deltas: Sequence[WeightDelta]) -> tuple[
 
 
 @contextlib.contextmanager
-def per_token_deltas(
-    model: PreTrainedModel, deltas: Sequence[WeightDelta], owners: Tensor, places: Tensor | None = None
-) -> Iterator[None]:
+def per_token_deltas(model: PreTrainedModel, deltas: Sequence[WeightDelta], owners: Tensor) -> Iterator[None]:
     """Compute every token inside the block with the weights of its edited model.
 
     Args:
@@ -175,7 +173,6 @@ def per_token_deltas(
         deltas: n low-rank deltas.
         owners: Which delta each token belongs to, -1 for none: one number per token of the flattened batch, or one per
             batch row (then it also holds while a generation grows).
-        places: Sorted places of the tokens that a module may be given alone; see `seesaw_cf.scoring.fast.last_block`.
 
     Raises:
         DeltaMismatchError: A delta cannot be applied per token, or its shape does not fit.
@@ -188,7 +185,7 @@ def per_token_deltas(
     try:
         for name in names:
             module = model.get_submodule(name.rpartition(".")[0])
-            handles.append(module.register_forward_hook(_term(module, name, deltas, owners, places)))
+            handles.append(module.register_forward_hook(_term(module, name, deltas, owners)))
         yield
     finally:
         for handle in handles:
@@ -207,7 +204,7 @@ def edited(model: PreTrainedModel, delta: WeightDelta) -> AbstractContextManager
     return applied(model, delta)
 
 
-def _term(module: Any, name: str, deltas: Sequence[WeightDelta], owners: Tensor, places: Tensor | None) -> Any:
+def _term(module: Any, name: str, deltas: Sequence[WeightDelta], owners: Tensor) -> Any:
     """Return the hook that adds `x A B` of each token's own edit to a linear layer's output."""
     weight: Tensor = module.weight
     wide = torch.promote_types(weight.dtype, torch.float32)
@@ -228,11 +225,10 @@ def _term(module: Any, name: str, deltas: Sequence[WeightDelta], owners: Tensor,
     enter = torch.cat([part.to(weight.device, wide) for part in ins], 1)
     leave = torch.cat([part.to(weight.device, wide) for part in outs], 0)
     mine = owners.to(weight.device)[:, None] == torch.tensor(owner, device=weight.device)[None]
-    few = mine[:0] if places is None else mine[places.to(mine.device)]
 
     def hook(_: nn.Module, args: tuple[Tensor, ...], output: Tensor) -> Tensor:
         inputs = args[0].flatten(0, -2)
-        own = few if len(inputs) == len(few) else mine.repeat_interleave(len(inputs) // len(mine), 0)
+        own = mine.repeat_interleave(len(inputs) // len(mine), 0)
         term: Tensor = ((inputs.to(wide) @ enter) * own) @ leave
         return (output.to(wide) + term.view(output.shape)).to(output.dtype)
 

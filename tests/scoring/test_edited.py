@@ -8,17 +8,15 @@ from typing import Any
 
 import pytest
 import torch
-from torch import Tensor
 from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedModel, PreTrainedTokenizerBase
 
 from seesaw_cf.errors import DeltaMismatchError, PromptError
-from seesaw_cf.models.architectures import model_parts, transformer_blocks
+from seesaw_cf.models.architectures import model_parts
 from seesaw_cf.models.weights import LowRank, WeightDelta, applied, parameter_hashes
 from seesaw_cf.scoring import HFScorer, TrieScorer, score_each
 from seesaw_cf.scoring.choose import make_scorer
 from seesaw_cf.scoring.edited_scorer import EditedScorer, hidden_below
 from seesaw_cf.scoring.encode import encode_many
-from seesaw_cf.scoring.fast.last_block import last_block_only
 from seesaw_cf.scoring.hf_scorer import obstacle, per_token_deltas
 from seesaw_cf.scoring.layout import unique_nodes
 from seesaw_cf.types import Cloze, ClozeScore
@@ -115,40 +113,6 @@ def test_shared_activations_are_held_for_one_pass_at_a_time(
     assert len(held) > 2
     assert max(held) <= 4 * 20  # the longest row a pass may hold, see `TrieScorer.rows`
     assert EditedScorer(scorer).plan(jobs).bytes <= 4 * 32 * 70
-
-
-@pytest.mark.parametrize(
-    ("kind", "names"), [("gpt2", ["attn.c_proj"]), ("gemma3", ["self_attn.q_proj", "self_attn.o_proj"])]
-)
-def test_the_last_block_is_given_asked_tokens_only(
-    kind: str, names: list[str], tokenizer: PreTrainedTokenizerBase
-) -> None:
-    """Its MLP, queries and attention output; keys and values are needed of all."""
-    model = make(kind)
-    parts = model_parts(model)
-    blocks = transformer_blocks(model)
-    assert blocks is not None
-    narrow = {name: blocks[-1].get_submodule(name) for name in names}
-    multiplied = dict.fromkeys(names, 0)
-    for name, part in narrow.items():
-
-        def counted(rows: Tensor, name: str = name, own: Any = part.forward) -> Any:
-            multiplied[name] += rows.shape[1]
-            return own(rows)
-
-        vars(part)["forward"] = counted
-    given: list[int] = []
-    handle = parts.mlp_out(parts.n_layers - 1).register_forward_hook(lambda _, args, __: given.append(args[0].shape[1]))
-    scorer = TrieScorer(model, tokenizer)
-    _ = scorer.support
-    given.clear()
-    multiplied = dict.fromkeys(names, 0)
-    scorer.score(clozes())
-    handle.remove()
-    assert sum(given) == scorer.counts.logit_rows < scorer.counts.tokens
-    assert set(multiplied.values()) == {scorer.counts.logit_rows}
-    with last_block_only(make("opt"), torch.tensor([0])):  # has no MLP of that name
-        pass
 
 
 def test_explain_tells_the_plan_of_each_block(tokenizer: PreTrainedTokenizerBase, caplog: Any) -> None:
