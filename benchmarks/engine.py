@@ -12,6 +12,7 @@ import argparse
 import json
 import statistics
 from collections.abc import Callable
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -84,7 +85,7 @@ def compare(scorer: TrieScorer, jobs: list[tuple[WeightDelta, list[Cloze]]], sec
         "seconds": {way: statistics.median(taken) for way, taken in times.items()},
         "times_faster": ratios(times, "together")["one_after_the_other"],
         "max_difference_nats": max(abs(a.logprob - b.logprob) for a, b in pairs),
-        "plan": str(EditedScorer(scorer).plan(jobs)),
+        "plan": asdict(EditedScorer(scorer).plan(jobs)),
     }
 
 

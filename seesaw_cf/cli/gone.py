@@ -30,6 +30,7 @@ COMMANDS: Mapping[str, str] = {
 # Option -> what to do instead, in every command that does not have it.
 OPTIONS: Mapping[str, str] = {
     "--actors": "the Ray cluster, and --threads or --gpus of a worker, say how many workers there are",
+    "--explain": "a run says what it waits for; benchmarks/engine.py prints the plan of a block of edits",
     "--exchange": "workers share a disk; put --out and SEESAW_CF_CACHE on it",
     "--estimand": "report contrasts as they are; scores.parquet has what else people differ in",
     "--method": "errors are clustered by edit and person",

@@ -18,7 +18,7 @@ OPTION_GROUPS = {
     "writing": "--prompt --no-relationship --generation --samples --max-new-tokens --temperature --top-k --top-p"
     " --repetition-penalty --chat --conversation --triples --runs --budget --tries --examples --no-prefix --refusals"
     " --rows",
-    "scoring": "--scorer --max-tokens --block --memory --threads --explain --rater --annotator --flaws"
+    "scoring": "--scorer --max-tokens --block --memory --threads --rater --annotator --flaws"
     " --wording --swap --judge --judge-url --judge-key-env --judge-shots --judge-examples --judge-tries"
     " --judge-wording",
     "several processes": "--engine --gpus --ray-address",

@@ -9,7 +9,6 @@ from seesaw_cf.cli.from_fields import options_from, values_of
 from seesaw_cf.cli.options import job_of, output_options, report_options
 from seesaw_cf.cli.output import say, show
 from seesaw_cf.cli.paths import output_folder
-from seesaw_cf.run.explain import explain
 from seesaw_cf.run.jobs import Job, Workers
 
 
@@ -18,7 +17,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     options_from(parser, Job)
     options_from(parser, Workers)
-    add("--explain", action="store_true", help="say how each block of edits is scored, and what it costs")
     output_options(parser)
     add("--report", type=output_folder, help="folder for tables and pictures (default: OUT/report)")
     report_options(parser)
@@ -30,8 +28,6 @@ def run(args: argparse.Namespace) -> None:
     job = job_of(args)  # names are checked before anything heavy is imported
     from seesaw_cf.run.job import run_job
 
-    if args.explain:
-        explain()
     workers = Workers(**values_of(Workers, args))
     run_job(job, args.out, keep_deltas=args.keep_deltas, progress=not args.quiet, workers=workers)
     from seesaw_cf.report import write_report

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -14,7 +13,6 @@ from seesaw_cf.base.errors import PromptError
 from seesaw_cf.base.retrying import Bar
 from seesaw_cf.base.types import Case, Cloze, ClozeScore
 from seesaw_cf.run.candidates import MOST_CANDIDATES, Candidates
-from seesaw_cf.run.explain import log_lines
 from seesaw_cf.run.questions import MOST_IN_MEMORY, CaseQuestions, Question, find_indistinct, questions
 from seesaw_cf.run.requests import Requests
 from seesaw_cf.run.units import Unit
@@ -100,8 +98,6 @@ class ScoresBefore:
         clozes = {q.cloze for _, qs in self._asked(span) for q in qs}
         cases = (case for unit, _ in self._units(span) for case in unit.cases)
         more = {cloze for case in cases for cloze in self.candidates.clozes(case)} - clozes
-        note = f"before any edit: {len(more):,} clozes more than are asked afterwards, to rank the true targets"
-        log_lines([(logging.INFO, f"{note} among at most {MOST_CANDIDATES} candidates")])
         return blocks(clozes) + blocks(more)
 
     def _units(self, span: int) -> Iterator[tuple[Unit, Callable[[Unit], CaseQuestions]]]:

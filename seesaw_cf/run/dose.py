@@ -26,7 +26,6 @@ from seesaw_cf.effects.dose import SAMPLE, health, sample_effects
 from seesaw_cf.effects.success import KINDS
 from seesaw_cf.run.edit_table import EDITS, write_edits
 from seesaw_cf.run.edits import edit_units, score_before, score_edits
-from seesaw_cf.run.explain import announce
 from seesaw_cf.run.job import make_run
 from seesaw_cf.run.jobs import DOSES, DosePlan, Job
 from seesaw_cf.run.manifest import read_manifest
@@ -127,7 +126,7 @@ def run_dose(job: Job, plan: DosePlan, out: Path, *, progress: bool = True) -> P
     settings = json.loads(json.dumps(asdict(plan)))
     store = Store(out, replace(run.manifest, protocol="dose", settings=settings), _with_sample(SCORES))
     store.claim()
-    announce([*run.manifest.notes, *run.notes])
+    run.announce()
     samples = [
         Sample(editor, mix, dose, repeat, overlap)
         for editor in run.editors

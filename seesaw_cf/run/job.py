@@ -27,7 +27,6 @@ from seesaw_cf.models.load import load_model
 from seesaw_cf.models.trial import check_model
 from seesaw_cf.run.candidates import candidates_of
 from seesaw_cf.run.design import prompt_counts
-from seesaw_cf.run.explain import announce, log_prefix
 from seesaw_cf.run.external import read_external
 from seesaw_cf.run.jobs import Job, Workers
 from seesaw_cf.run.make_editors import moments_facts
@@ -74,7 +73,7 @@ def run_job(
         run_on_ray(make, out, cpus=cpus, gpus=gpus, address=address, progress=progress)
         return
     run = make_run(job, out, keep_deltas=keep_deltas, progress=progress)
-    announce([*run.manifest.notes, *run.notes])
+    run.announce()
     run.complete()
 
 
@@ -182,8 +181,7 @@ def _noise(earlier: Mapping[str, Any], job: Job, scorer: Scorer, clozes: Sequenc
     measured = (earlier.get("machine") or {}).get("noise")
     if isinstance(measured, dict):
         return measured
-    with log_prefix("noise floor"):
-        return measure_noise(scorer, clozes, job.seed, quick=True).record()
+    return measure_noise(scorer, clozes, job.seed, quick=True).record()
 
 
 def _check_memory(memory: int | None, model: PreTrainedModel) -> None:

@@ -7,6 +7,7 @@ with one number of threads.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -31,7 +32,6 @@ from seesaw_cf.run.before import ScoresBefore, SpanScores, questions_of
 from seesaw_cf.run.candidates import Candidates
 from seesaw_cf.run.edit_table import EXTERNAL_UNIT, write_edits
 from seesaw_cf.run.edits import Outcome, edit_units, score_edits, score_external
-from seesaw_cf.run.explain import log_prefix
 from seesaw_cf.run.external import ExternalModel
 from seesaw_cf.run.first_edits import EDITS_TOGETHER, check_first_edits
 from seesaw_cf.run.manifest import RunManifest, read_manifest
@@ -41,6 +41,8 @@ from seesaw_cf.run.store import Store
 from seesaw_cf.run.units import Task, Unit, units
 from seesaw_cf.scoring import Scorer
 from seesaw_cf.stats.simple import tolerance
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -176,9 +178,8 @@ class Run:
             StorageError: The disk is full.
         """
         for editor in task.editors:
-            if self.is_open(part := replace(task, editors=(editor,))):
-                with log_prefix(f"{editor}, {part}"):
-                    (self._do_external if editor in self.external else self._do_edits)(editor, task.units)
+            if self.is_open(replace(task, editors=(editor,))):
+                (self._do_external if editor in self.external else self._do_edits)(editor, task.units)
 
     def _do_edits(self, name: str, block: Sequence[Unit]) -> None:
         before, hashes = self.before.of(block), self.hashes
@@ -227,6 +228,11 @@ class Run:
         folder = self.out / "deltas" / safe_name(editor) / safe_name(unit)
         facts = {**change.meta, "base": {**base_facts(self.model, change), **identity}}
         _write_if_missing(folder, lambda: save_change(with_meta(change, facts), folder))
+
+    def announce(self) -> None:
+        """Log what a user should know before a run begins."""
+        for note in (*self.manifest.notes, *self.notes):
+            log.warning("%s", note)
 
     def complete(self) -> None:
         """Make the folder the run's own, do what is open and write the merged tables.

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 from seesaw_cf.base.checks import one_of
 from seesaw_cf.base.errors import RecordError
-from seesaw_cf.base.terminal import listed
 from seesaw_cf.base.types import Case, EditRequest
 
 PROTOCOLS = ("single", "batch")
@@ -77,6 +76,3 @@ class Task:
 
     editors: tuple[str, ...]
     units: tuple[Unit, ...]
-
-    def __str__(self) -> str:
-        return listed((unit.key for unit in self.units), 1)

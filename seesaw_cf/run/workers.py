@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Any
 from seesaw_cf.base.checks import shown
 from seesaw_cf.base.errors import RunFolderError, ServiceError, need
 from seesaw_cf.base.retrying import Bar
-from seesaw_cf.run.explain import announce
 
 if TYPE_CHECKING:
     from seesaw_cf.run.runner import Run
@@ -96,7 +95,8 @@ def run_on_ray(
         actors = _Actors(ray, partial(remote, make))
         first = actors.start()
         open_tasks, notes = actors.get_or_fail(first.plan.remote(), "before the first task")
-        announce(notes)
+        for note in notes:
+            log.warning("%s", note)
         if not (out / "manifest.json").exists():
             raise RunFolderError(f"{out}: the workers write to another disk. Choose an --out that all nodes share.")
         if open_tasks:

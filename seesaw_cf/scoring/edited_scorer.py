@@ -153,7 +153,6 @@ class EditedScorer:
     def _items(self, jobs: EncodedJobs) -> list[list[ClozeScore]]:
         """Score sorted, distinct items the way that is planned."""
         plan = self._plan(jobs)
-        log.info("%s", plan)
         if (plan.how if self.how == "auto" or plan.reason else self.how) == "together":
             try:
                 return self._together([delta for delta, _ in jobs], [items for _, items in jobs])
@@ -233,8 +232,7 @@ def score_each(scorer: Scorer, model: PreTrainedModel, jobs: Jobs) -> list[list[
     """Score a block of edits in the cheapest way that this scorer knows.
 
     Low-precision models, TF32 among them, keep every delta that allows it as a separate term: adding a small change
-    into bfloat16 weights would round much of it away. The plan, and why a delta does not allow it, go to the log
-    (`--explain`).
+    into bfloat16 weights would round much of it away. `EditedScorer.plan` says why a delta does not allow it.
 
     Args:
         scorer: Any scorer of `model`; only a `TrieScorer` can score edits together.

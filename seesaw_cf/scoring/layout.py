@@ -10,7 +10,6 @@ from typing import Literal, TypeVar
 import torch
 from torch import Tensor, nn
 
-from seesaw_cf.base.terminal import quantity
 from seesaw_cf.scoring.encode import EncodedCloze
 from seesaw_cf.scoring.windows import Windows
 
@@ -282,11 +281,6 @@ class ScoringPlan:
     Attributes:
         how: The cheaper way: "together" or "restore".
         reason: Why "restore" is the only way; "" when both were possible.
-        edits: Edited models.
-        rows: Texts asked, summed over edits.
-        tokens: Trie tokens, each edit on its own.
-        shared_tokens: Trie tokens of all edits together.
-        first, layers: The first edited block and the number of blocks.
         together, restore: FLOPs of the transformer blocks each way, passes that are too small to be efficient counted
             at what they cost.
         bytes: Held between the shared and the edited blocks, at most.
@@ -294,25 +288,9 @@ class ScoringPlan:
 
     how: Literal["together", "restore"]
     reason: str
-    edits: int
-    rows: int
-    tokens: int
-    shared_tokens: int
-    first: int
-    layers: int
     together: float
     restore: float
     bytes: int
-
-    def __str__(self) -> str:
-        size = f"{quantity(self.edits, 'edit')}, {quantity(self.rows, 'text')}, {quantity(self.tokens, 'token')}"
-        if self.reason:
-            return f"{size}: one after the other, weights restored, {self.restore:.3g} FLOP ({self.reason})"
-        return (
-            f"{size} ({self.shared_tokens} shared), first edited "
-            f"block {self.first} of {self.layers}: together {self.together:.3g} FLOP and {self.bytes / 2**20:.1f} MiB "
-            f"held, one after the other {self.restore:.3g} FLOP -> {self.how}"
-        )
 
 
 def only_restore(texts: Sequence[Sequence[EncodedCloze]], blocks: nn.ModuleList | None, reason: str) -> ScoringPlan:
@@ -325,10 +303,7 @@ def only_restore(texts: Sequence[Sequence[EncodedCloze]], blocks: nn.ModuleList 
     """
     own = sum(map(unique_nodes, texts))
     size = 0 if blocks is None else sum(parameter.numel() for parameter in blocks.parameters())
-    layers = 0 if blocks is None else len(blocks)
-    return ScoringPlan(
-        "restore", reason, len(texts), sum(map(len, texts)), own, own, 0, layers, 0.0, 2.0 * size * own, 0
-    )
+    return ScoringPlan("restore", reason, 0.0, 2.0 * size * own, 0)
 
 
 def make_plan(
@@ -354,12 +329,6 @@ def make_plan(
     return ScoringPlan(
         "together" if together <= restore else "restore",
         "",
-        len(texts),
-        sum(map(len, texts)),
-        sum(own),
-        shared,
-        first,
-        len(blocks),
         2.0 * size * together,
         2.0 * size * restore,
         4 * width * min(shared, tokens_per_pass),

@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-import logging
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
@@ -24,8 +23,6 @@ from seesaw_cf.base.locks import file_lock
 from seesaw_cf.base.tables import read_table, write_table
 from seesaw_cf.base.types import Cloze, ClozeScore
 from seesaw_cf.scoring import Scorer
-
-log = logging.getLogger(__name__)
 
 _SCHEMA = pa.schema(
     [
@@ -70,22 +67,19 @@ def pre_scores(
         parts: Blocks made by `blocks`.
         identity: What the scores depend on: the model's identity, its dtype, scorer options. JSON-able.
     """
-    cached, elsewhere = 0, list[tuple[list[Cloze], Path]]()
+    elsewhere = list[tuple[list[Cloze], Path]]()
     for part in parts:
         text = json.dumps(
             [_SCHEMA.names, dict(identity), [[cloze.context, cloze.target] for cloze in part]], sort_keys=True
         )
         file = cache_folder() / "pre" / f"{hashlib.sha256(text.encode()).hexdigest()}.parquet"
-        if (scores := _read(file, part)) is not None:
-            cached += len(part)
-        elif (scores := _score(scorer, part, file, wait=False)) is None:
+        scores = _read(file, part) or _score(scorer, part, file, wait=False)
+        if scores is None:
             elsewhere.append((part, file))
             continue
         yield dict(zip(part, scores, strict=True))
     for part, file in elsewhere:
-        cached += len(part)
         yield dict(zip(part, _score(scorer, part, file, wait=True) or (), strict=True))
-    log.info("before any edit: %d distinct clozes, %d from the cache", sum(map(len, parts)), cached)
 
 
 def _score(scorer: Scorer, part: list[Cloze], file: Path, *, wait: bool) -> list[ClozeScore] | None:

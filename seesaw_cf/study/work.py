@@ -18,7 +18,6 @@ from seesaw_cf.base.errors import RunFolderError, SeesawError
 from seesaw_cf.base.locks import file_lock
 from seesaw_cf.base.retrying import Bar
 from seesaw_cf.effects.groups import BiasMode
-from seesaw_cf.run.explain import announce
 from seesaw_cf.run.job import run_job
 from seesaw_cf.run.jobs import Workers
 from seesaw_cf.study.cells import StudyCell, cells_of, chosen, claim_study, failure, is_finished, job_of, note_failure
@@ -62,7 +61,7 @@ def run_study(
             held = [cell for cell in waiting if not _try_cell(cell, out, tried, run)]
             bar.update(len(waiting) - len(held))
             if held and not announced:
-                announce([f"{len(held)} cells are run by other processes, first {held[0].name}; waiting for them."])
+                log.warning("%d cells are run by other processes, first %s; waiting for them.", len(held), held[0].name)
             waiting, announced = held, bool(held)
             time.sleep(_POLL if held else 0)
     return [cell for cell in chosen(cells_of(study), only) if not is_finished(cell, out)]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import logging
-import re
 from typing import Any
 
 import pytest
@@ -115,21 +113,6 @@ def test_shared_activations_are_held_for_one_pass_at_a_time(
     assert EditedScorer(scorer).plan(jobs).bytes <= 4 * 32 * 70
 
 
-def test_explain_tells_the_plan_of_each_block(tokenizer: PreTrainedTokenizerBase, caplog: Any) -> None:
-    model = make("llama")
-    scorer = TrieScorer(model, tokenizer)
-    with caplog.at_level(logging.INFO, logger="seesaw_cf.scoring.edited_scorer"):
-        score_each(scorer, model, [(low_rank(model, (2,), seed), clozes(2)) for seed in range(4)])
-    nodes = unique_nodes(encode_many(tokenizer, clozes(2)).asked)
-    (message,) = caplog.messages
-    assert message.startswith(
-        f"4 edits, {4 * 56} texts, {4 * nodes:,} tokens ({nodes} shared), first edited block 2 of 3: together "
-    )
-    assert re.search(
-        r"together [\d.e+]+ FLOP and [\d.]+ MiB held, one after the other [\d.e+]+ FLOP -> together", message
-    )
-
-
 def test_the_same_jobs_give_the_same_bytes(tokenizer: PreTrainedTokenizerBase) -> None:
     model = make("gpt2")
     jobs = [(low_rank(model, (1,), seed), clozes()[seed:]) for seed in range(4)]
@@ -160,9 +143,8 @@ def test_other_deltas_are_applied_and_restored(change: Any, reason: str, tokeniz
     engine = EditedScorer(TrieScorer(model, tokenizer), "together")
     plan = engine.plan([(delta, clozes(1))])
     assert reason in plan.reason
-    assert plan.tokens == unique_nodes(encode_many(tokenizer, clozes(1)).asked)
-    assert plan.restore == 2 * plan.tokens * sum(part.numel() for part in model.model.layers.parameters())
-    assert str(plan).startswith(f"1 edit, 28 texts, {plan.tokens:,} tokens: one after the other, weights restored, ")
+    tokens = unique_nodes(encode_many(tokenizer, clozes(1)).asked)
+    assert plan.restore == 2 * tokens * sum(part.numel() for part in model.model.layers.parameters())
     assert engine.score([(delta, clozes(1))]) == [TrieScorer(model, tokenizer).score(clozes(1))]
     with (
         pytest.raises(DeltaMismatchError, match="cannot be applied per token"),
@@ -263,7 +245,6 @@ def test_the_plan_takes_the_cheaper_way(
     jobs = [(low_rank(model, layers, seed), asked) for seed in range(edits)]
     plan = EditedScorer(TrieScorer(model, tokenizer)).plan(jobs)
     assert (plan.how if plan.together != plan.restore else "restore") == how
-    assert plan.shared_tokens <= plan.tokens == edits * plan.shared_tokens
     assert "blocks" not in plan.reason
 
 
