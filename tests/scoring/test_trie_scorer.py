@@ -345,14 +345,3 @@ def test_a_model_with_flex_attention_is_scored_in_packed_tries(tokenizer: PreTra
     expected = TrieScorer(model, tokenizer).score(clozes(20))
     model.set_attn_implementation("flex_attention")
     assert TrieScorer(model, tokenizer).score(clozes(20)) == expected
-
-
-def test_a_last_block_in_which_queries_feed_keys_is_scored_plainly(tokenizer: PreTrainedTokenizerBase) -> None:
-    """What a module's name promises is tried: here the other tokens' queries are needed after all."""
-    model = make("llama")
-    attention = model.get_submodule("model.layers")[-1].self_attn
-    queries, keys = attention.q_proj, attention.k_proj
-    vars(keys)["forward"] = lambda hidden: queries(hidden)[..., : keys.out_features]
-    support = TrieScorer(model, tokenizer).support
-    assert support.layout == "plain"
-    assert "a trial differs" in support.reason
