@@ -13,7 +13,7 @@ export OMP_NUM_THREADS = 1
 # Many tests start processes: compile the package and the tests once, whatever the shell says.
 export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: demo paper docs test lint types tests cpus first slow harness exhaustive oldest newest clean
+.PHONY: demo paper docs test lint types tests cpus first slow harness label-studio exhaustive oldest newest clean
 
 demo: $(VENV)/core
 	$(BIN)/seesaw-cf run --model seesaw-tiny --editor memit --control random --control-seeds 1 --limit 80 --holders 100 \
@@ -70,6 +70,12 @@ harness: $(VENV)/dev
 	$(VENV)-harness/bin/pip install --quiet --no-compile $(HARNESSES)
 	PYTHONPATH=$(CURDIR) $(VENV)-harness/bin/python -m pytest -n 0 tests/harnesses
 
+# A real Label Studio on loopback, in an environment of its own (1 GB): it takes the tasks of all five kinds and gives them back.
+label-studio: $(VENV)/dev
+	$(BIN)/python -m venv $(VENV)-label-studio
+	$(VENV)-label-studio/bin/pip install --quiet --no-compile label-studio==1.23.2
+	LABEL_STUDIO=$(CURDIR)/$(VENV)-label-studio/bin/label-studio $(BIN)/python -m pytest -n 0 tests/label_studio
+
 exhaustive: $(VENV)/dev
 	$(BIN)/python -m pytest -m exhaustive -n auto --maxprocesses 8 --dist worksteal
 	SEESAW_CF_EXAMPLES=300 $(BIN)/python -m pytest -m "not slow" -n auto --maxprocesses 8 --dist loadfile
@@ -115,4 +121,4 @@ $(VENV)/dev: $(VENV)/torch setup.cfg
 	touch $(VENV)/core $(VENV)/docs $@
 
 clean:
-	rm -rf $(VENV) $(VENV)-harness $(VENV)-oldest $(VENV)-newest build dist *.egg-info runs report site
+	rm -rf $(VENV) $(VENV)-harness $(VENV)-label-studio $(VENV)-oldest $(VENV)-newest build dist *.egg-info runs report site

@@ -45,8 +45,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
     "What edited models write": {
         "leme": ("seesaw_cf.cli.leme", "long texts: passages, survey, annotation; trained instruments"),
         "flaws": ("seesaw_cf.cli.flaws", "flaws before and after edits: rate, validate judges, report"),
-        "annotate": ("seesaw_cf.cli.annotate", "people rate, highlight and write in the browser; their tables"),
-        "labels": ("seesaw_cf.cli.label_studio", "Label Studio: tasks for raters out, their answers in"),
+        "people": ("seesaw_cf.cli.people", "tasks for raters in Label Studio or a sheet, and their answers"),
         "graph": ("seesaw_cf.cli.graph", "stereotype knowledge graphs of a model, before and after an edit"),
     },
     "Data": {

@@ -13,6 +13,9 @@ __all__ = ["COMMANDS", "OPTIONS", "instead"]
 COMMANDS: Mapping[str, str] = {
     "bias": "ask lm_eval's BBQ, CrowS-Pairs or Winogender of both models, then use `seesaw-cf compare --group FIELD`",
     "export": "report.json and the tables of a report hold its numbers",
+    "annotate": "people export writes tasks for Label Studio or a spreadsheet, people import reads the answers",
+    "labels": "people export and people import",
+    "flaws export": "people export flaws writes a sheet, too",
     "moments list": "`seesaw-cf moments` says where those of its texts are",
     "moments make": "use `seesaw-cf moments`",
     "moments pull": "`--moments ORG/NAME` downloads them",
@@ -39,6 +42,8 @@ OPTIONS: Mapping[str, str] = {
     "--zero-shot": "name the NLI model as --annotator of leme run",
     "--metric": "compute it on the tables of seesaw_cf.report.read_results(RUN)",
     "--track": "log the numbers of OUT/report/report.json yourself",
+    "--released": "nothing; flaws import reads released files only",
+    "--sheet": "people export writes sheet.csv into --out",
     "--preset": "name the options themselves",
     "--plan": "run a part with --limit or --sample, and multiply",
     "--price-in": "multiply the tokens in calls.parquet by the price",

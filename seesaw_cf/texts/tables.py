@@ -76,24 +76,6 @@ class AnnotationRow(SampleRow):
     status: str
 
 
-class SpanRow(SampleRow):
-    """A row of `SPANS`: a stretch of a passage that a person marked as evidence for a label.
-
-    start, end: Unicode characters from 0, the end not included, of the passage's text without white space around it.
-    text: what stands there.
-    """
-
-    passage: str
-    claim_kind: str
-    claim_id: str
-    claim: str
-    annotator: str
-    label: str
-    start: Int32
-    end: Int32
-    text: str
-
-
 class FailureRow(SampleRow):
     """A row of `FAILURES`: whether a rater finds one of LEME's failure modes in the two passages of a sample.
 
@@ -146,7 +128,6 @@ class CallRow(TypedDict):
 PASSAGES = schema_of(PassageRow)
 RATINGS = schema_of(RatingRow)
 ANNOTATIONS = schema_of(AnnotationRow)
-SPANS = schema_of(SpanRow)
 FAILURES = schema_of(FailureRow)
 FLAWS = schema_of(FlawRow)
 

@@ -198,7 +198,6 @@ def stage(material: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pa
     monkeypatch.setattr(socket.socket, "connect", no_network)
     monkeypatch.setattr(socket, "getaddrinfo", no_network)
     monkeypatch.setattr(time, "sleep", lambda seconds: None)
-    monkeypatch.setattr("seesaw_cf.base.web.Server.run", lambda *_: None)  # it would wait for a reader
     monkeypatch.setattr(sources, "curated", small_tables)
     return work
 

@@ -6,7 +6,6 @@ import argparse
 import json
 import os
 import re
-import sqlite3
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -23,7 +22,6 @@ from seesaw_cf.cli.paths import (
     source,
 )
 from seesaw_cf.errors import StorageError
-from tests.people.studies import study
 from tests.report.runs import cases, write_manifest, write_run
 
 PARSER = parser(*COMMANDS)
@@ -150,17 +148,14 @@ Words = Callable[[Path], list[str]]
         ("plan --effect 0.02 --json run", "it is a folder. Name a file"),
         ("noise --model seesaw-tiny --json notes.txt", "exists and holds no numbers of `seesaw-cf noise`"),
         ("metrics run --json run/manifest.json", "exists and holds no numbers of `seesaw-cf metrics`"),
-        ("annotate status s/tasks.study --json s/tasks.study", "is read by the same command"),
-        ("annotate status s/tasks.study --json link", "is read by the same command"),
-        ("annotate export s/tasks.study --out s/tasks.study", "is read by the same command"),
-        ("annotate merge s/tasks.study --out s/tasks.study", "is read by the same command"),
         ("report run --out other", "it is a run, study or dataset"),
         ("report run --out other/report", "it lies in"),
         ("report run other --out other/report", "it lies in"),
         ("report run --noise-run other --out other/report", "it lies in"),
         ("plan --effect 0.02 --json notes.txt/x.json", "notes.txt is a file, expected a folder"),
-        ("flaws export s/run/passages.parquet --sheet s/run/edits.parquet --key k --overwrite", "read by the same"),
-        ("report run --out s/tasks.study", "it is a file, expected a folder"),
+        ("people export flaws s --out s", "is read by the same command"),
+        ("flaws import s/a.csv --rater A --out link --overwrite", "is read by the same command"),
+        ("report run --out s/a.csv", "it is a file, expected a folder"),
         ("report run --out run", "is read by the same command"),
         ("run --model seesaw-tiny --editor rome --out new --report new", "is named twice"),
         ("flaws validate run/edits.parquet --judge j --out run", "it is a run, study or dataset"),
@@ -172,14 +167,14 @@ def test_nothing_of_the_user_is_replaced(
 ) -> None:
     monkeypatch.chdir(run.parent)
     (run.parent / "s").mkdir()
-    study(run.parent / "s", "flaws")
+    (run.parent / "s" / "a.csv").write_text("props")
     other = write_run(run.parent / "other", cases(("P27",), 2, 3))
     write_manifest(other, ("memit",), 2, machine={})
     (other / "report").mkdir()
     (other / "report" / "report.html").write_text("the report of another run")
     Path("notes.txt").write_text("mine")
     Path("metrics.json").write_text('{"made_by": "seesaw-cf metrics"}')
-    Path("link").symlink_to("s/tasks.study")
+    Path("link").symlink_to("s/a.csv")
     before = contents(run.parent)
     assert main(words.split()) == 1
     assert message in capsys.readouterr().err
@@ -196,17 +191,3 @@ def test_a_command_replaces_its_own_numbers(run: Path, capsys: pytest.CaptureFix
         assert main(["metrics", str(run), "--json", str(run / "metrics.json")]) == 0, "a new file beside the tables"
     said = capsys.readouterr().err.splitlines()
     assert [line for line in said if not line.endswith("loading libraries and data ...")] == []
-
-
-@pytest.mark.parametrize("act", ["serve", "links", "status", "export", "merge"])
-def test_a_foreign_database_keeps_its_bytes(act: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    foreign = tmp_path / "places.sqlite"
-    base = sqlite3.connect(foreign)
-    base.execute("CREATE TABLE facts (name TEXT, value TEXT)")
-    base.commit()
-    base.close()
-    before = contents(tmp_path)
-    out = {"export": ["--out", str(tmp_path / "out")], "merge": ["--out", str(tmp_path / "out")]}
-    assert main(["annotate", act, str(foreign), *out.get(act, [])]) == 1
-    assert "places.sqlite: not the file of a study (tables ['facts'], expected facts, items" in capsys.readouterr().err
-    assert contents(tmp_path) == before

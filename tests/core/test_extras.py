@@ -30,8 +30,6 @@ from seesaw_cf.sharing import to_peft
 from seesaw_cf.texts.graph.graph import to_graph
 from seesaw_cf.texts.graph.scorers import Detoxifier
 from seesaw_cf.texts.graph.topics import fit_topics, sentence_encoder
-from seesaw_cf.texts.people.security import Place
-from seesaw_cf.texts.people.serving import serve
 from seesaw_cf.texts.train.scores import label_scores
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -50,8 +48,6 @@ ASKED: list[tuple[str, str, Callable[[], Any]]] = [
     ("topics", "bertopic", lambda: fit_topics(["a b", "c d", "e f"], 2, method="bertopic")),
     ("toxicity", "detoxify", lambda: Detoxifier().score(["a"])),
     ("hub", "peft", lambda: to_peft(WeightDelta({"a.weight": torch.ones(2, 2)}), _model(), "x")),
-    ("annotate", "starlette", lambda: serve(Path("no.study"), Place(), print)),
-    ("annotate", "uvicorn", lambda: serve(Path("no.study"), Place(), print)),
     ("harness", "lm_eval", lambda: ask_ability(argparse.Namespace())),
     ("ray", "ray", lambda: run_on_ray(lambda: None, Path("run"))),  # type: ignore[arg-type, return-value]
 ]

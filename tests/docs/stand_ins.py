@@ -27,7 +27,6 @@ from ..generation.models import chat_model, chat_tokenizer
 from ..generation.server import JudgeServer
 from ..hub_server import Hub
 from ..longform.training_models import annotation_rows, save_tiny_encoder, write_csv
-from ..people.studies import answered
 from ..stereotypes.classifiers import save_classifier
 
 __all__ = ["StandIns"]
@@ -66,8 +65,6 @@ class StandIns:
 
         Where the Hub is needed it is a new process, since HF_ENDPOINT is read when the libraries are imported.
         """
-        if words[1:3] == ["annotate", "serve"]:
-            answered(self.folder / words[3])
         if self._hub is None:
             with patch.dict(os.environ, KEY):
                 return fresh.command(words[1:], self.folder)
@@ -159,7 +156,6 @@ PLACEHOLDERS: dict[str, Callable[[StandIns], str]] = {
     "meta-llama/Llama-2-7b-chat-hf": lambda here: here.chat_folder,
     "http://localhost:8000/v1": lambda here: here.api.url,
     "https://api.openai.com/v1": lambda here: here.api.url,
-    "https://study.example.org": lambda _: "http://127.0.0.1:8000",
     "https://query.wikidata.org/sparql": lambda here: here.sparql,
     "https://qlever.cs.uni-freiburg.de/api/wikidata": lambda here: here.sparql,
 }

@@ -52,7 +52,7 @@ def test_every_command_and_option_is_in_the_reference(command: str, capsys: pyte
 
 def test_commands_below_commands_are_in_the_reference() -> None:
     headings = set(re.findall(r"^#+ (.+)$", command_page(), re.MULTILINE))
-    assert {"flaws export", "flaws judge", "graph run", "graph compare", "leme run", "leme train-rater"} <= headings
+    assert {"people export", "flaws judge", "graph run", "graph compare", "leme run", "leme train-rater"} <= headings
     assert set(COMMANDS) <= headings
 
 

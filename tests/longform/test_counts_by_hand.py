@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -14,9 +13,9 @@ from hypothesis import strategies as st
 
 from seesaw_cf.errors import RecordError
 from seesaw_cf.generation import Completion
+from seesaw_cf.texts.flaws.edits import edit_sentences
 from seesaw_cf.texts.flaws.judge import parse_reply
-from seesaw_cf.texts.flaws.people import REFLECTED, import_sheet, reflected_row, share_reflected
-from seesaw_cf.texts.flaws.rating_sheets import SheetOptions, edit_sentences, export_sheet
+from seesaw_cf.texts.flaws.people import REFLECTED, reflected_row, share_reflected
 from seesaw_cf.texts.flaws.validity import position_bias, sign_check
 from seesaw_cf.texts.job import LemeJob
 from seesaw_cf.texts.report.collected import joined
@@ -114,16 +113,6 @@ def test_the_share_of_reflected_edits_is_of_yes_and_no_alone() -> None:
     assert 4 * found["low"] ** 3 - 3 * found["low"] ** 4 == pytest.approx(0.05)
     assert found["high"] == pytest.approx(0.95**0.25)
     assert math.isnan(share_reflected(reflected(None, "unsure"))["value"])
-
-
-def test_a_person_without_an_identifier_goes_out_on_a_sheet_and_comes_back(tmp_path: Path) -> None:
-    table = passages({"phase": "pre", "text": "A judge.", "entity_id": None, "editor": "none"}, {"entity_id": None})
-    pairs, left_out = passage_pairs(table)
-    assert (len(pairs), dict(left_out), pairs[0].entity_id) == (1, {}, "")
-    sheet, key = tmp_path / "s.csv", tmp_path / "k.json"
-    assert export_sheet(pairs, sheet, key, SheetOptions(["sexism"])) == 1
-    (row,) = import_sheet(sheet, key, "A1").table.to_pylist()
-    assert (row["entity_id"], row["status"], row["change"]) == ("", "not rated", None)
 
 
 def test_what_raters_are_told_of_an_edit() -> None:

@@ -225,7 +225,7 @@ def public(reference: Callable[..., Path], tmp_path_factory: pytest.TempPathFact
             writer = csv.DictWriter(file, list(rows[0]))
             writer.writeheader()
             writer.writerows(rows)
-        words = ["flaws", "import", str(folder / f"{name}.csv"), "--released", "--rater", name.upper()]
+        words = ["flaws", "import", str(folder / f"{name}.csv"), "--rater", name.upper()]
         like = ["--like", str(folder / "in" / "a1.parquet")] if name != "a1" else []
         assert main([*words, *like, "--out", str(folder / "in" / f"{name}.parquet")]) == 0
     return folder

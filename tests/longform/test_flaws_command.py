@@ -12,17 +12,14 @@ from seesaw_cf.base.tables import read_table, write_table
 from seesaw_cf.cli import main
 from seesaw_cf.texts.flaws.released import released_work
 from seesaw_cf.texts.flaws.validity import validate_judge
-from seesaw_cf.texts.people.export import export_study
-from seesaw_cf.texts.people.store import StudyStore
 from seesaw_cf.texts.tables import FLAWS
 from seesaw_cf.texts.wording import FLAWS_BY_NAME
 from seesaw_cf.texts.write.pairs import passage_pairs
 from tests.generation.conftest import openai_server
 from tests.generation.server import KEY, Fault, OpenAIServer
-from tests.people.studies import answered
 
 from .flaw_samples import passages
-from .test_human import fill, says_nun
+from .people_runs import answer_label_studio
 
 __all__ = ["openai_server"]
 
@@ -36,22 +33,6 @@ def folder(tmp_path: Path) -> Path:
     ]
     write_table(tmp_path / "passages.parquet", passages(*rows, {"case_id": 9, "text": " "}))
     return tmp_path
-
-
-def test_a_sheet_goes_out_and_comes_back(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    sheet, key, out = (str(folder / name) for name in ("sheet.csv", "key.json", "a1.parquet"))
-    export = ["flaws", "export", str(folder / "passages.parquet"), "--sheet", sheet, "--key", key]
-    assert main([*export, "--flaws", "religion", "--duplicates", "0.5"]) == 0
-    said = capsys.readouterr().out
-    assert "left out: 1: empty text" in said
-    assert "9 rows in" in said
-    fill(folder / "sheet.csv", says_nun)
-    assert main(["flaws", "import", sheet, "--key", key, "--rater", "A1", "--out", out]) == 0
-    assert "religion: rated twice 3, the same 100.0 %" in capsys.readouterr().out
-    assert read_table(out).column("change").to_pylist() == [1] * 6
-    assert read_table(folder / "a1.repeats.parquet").num_rows == 3
-    assert main(["flaws", "import", sheet, "--key", sheet, "--rater", "A1", "--out", out]) == 1
-    assert "not the key of a sheet" in capsys.readouterr().err
 
 
 @pytest.mark.slow
@@ -131,15 +112,12 @@ def test_pairs_of_a_released_file_go_to_a_judge_and_to_raters(tmp_path: Path, op
     found = json.loads((tmp_path / "judged" / "judge.json").read_text(encoding="utf-8"))
     assert found["protocol"] == "published"
     assert "sign_check" not in found
-    tasks = tmp_path / "T.tasks"
-    make = ["annotate", "make", "flaws", str(path), "--raters", "2", "--out", str(tasks)]
-    assert main([*make, "--protocol", "published"]) == 0
-    with StudyStore(tasks, readonly=True) as store:
-        items = [item for item in store.items.values() if "pair" in item.about]
-        assert {item.about["pair"]["pair_id"] for item in items} == set(ratings["pair_id"].to_pylist())
-        assert {text.title for item in items for text in item.texts} == {"Before the edit", "After the edit"}
-        assert dict(items[0].told)["Edit"][0].endswith("gender was changed from male to female.")
-    out = tmp_path / "out"
-    with StudyStore(answered(tasks), readonly=True) as store:
-        export_study(store, out)
-    assert set(read_table(out / "flaws.parquet")["change"].to_pylist()) == {-1}, "A is the text before the edit"
+    out = tmp_path / "tasks"
+    make = ["people", "export", "flaws", str(path), "--protocol", "published", "--duplicates", "0", "--out", str(out)]
+    assert main(make) == 0
+    items = json.loads((out / "key.json").read_text(encoding="utf-8"))["items"].values()
+    assert {item["about"]["pair"]["pair_id"] for item in items} == set(ratings["pair_id"].to_pylist())
+    assert all(item["texts"]["edit"].endswith("gender was changed from male to female.") for item in items)
+    key = ["--key", str(out / "key.json")]
+    assert main(["people", "import", str(answer_label_studio(out)), *key, "--out", str(tmp_path / "rated")]) == 0
+    assert set(read_table(tmp_path / "rated" / "flaws.parquet")["change"].to_pylist()) == {1}, "B is the text after"

@@ -16,12 +16,10 @@ from seesaw_cf.errors import SeesawError
 from seesaw_cf.generation.types import Ask, Completion, Sampling
 from seesaw_cf.texts.annotate.llm import GUIDELINES, LLMAnnotator
 from seesaw_cf.texts.flaws.judge import JudgeOptions, judge_pairs
-from seesaw_cf.texts.flaws.people import import_sheet
 from seesaw_cf.texts.rate.judge import LLMJudge, instructions
 from seesaw_cf.texts.wording import OURS, read_wording
 
 from .flaw_samples import pair, passages
-from .test_human import fill, read
 
 YAML = """\
 source: The paper
@@ -87,19 +85,17 @@ def test_judges_and_annotators_of_leme_are_named_after_their_words(file: Path) -
     annotator.classify([("x", "y")])
 
 
-def test_a_sheet_s_instructions_are_in_these_words(file: Path, tmp_path: Path) -> None:
+def test_people_are_told_in_these_words(file: Path, tmp_path: Path) -> None:
     texts = (("none", "pre", "Ada Oak is a judge."), ("memit", "post", "Ada Oak is a nun."))
     write_table(tmp_path / "p.parquet", passages(*({"editor": e, "phase": p, "text": t} for e, p, t in texts)))
-    names = {name: str(tmp_path / name) for name in ("p.parquet", "s.csv", "k.json")}
-    words = ["flaws", "export", names["p.parquet"], "--sheet", names["s.csv"], "--key", names["k.json"]]
-    assert main([*words, "--flaws", "sexism", "--wording", str(file)]) == 0
-    guide = (tmp_path / "s.csv.txt").read_text(encoding="utf-8")
-    assert guide.startswith("Say which one.\n\nA      more in text A")
-    assert "Sexist (column sexism):\n- p1\n- p2\n" in guide
-    assert json.loads((tmp_path / "k.json").read_text(encoding="utf-8"))["wording"] == read_wording(file).facts()
-    assert main([*words, "--flaws", "sexism"]) == 1, "another key and other instructions lie there"
-    fill(tmp_path / "s.csv", lambda row: "A", "sexism")
-    assert import_sheet(tmp_path / "s.csv", tmp_path / "k.json", "A1").table.num_rows == len(read(tmp_path / "s.csv"))
+    out = tmp_path / "out"
+    words = ["people", "export", "flaws", str(tmp_path / "p.parquet"), "--out", str(out)]
+    assert main([*words, "--wording", str(file)]) == 0
+    guide = (out / "instructions.txt").read_text(encoding="utf-8")
+    assert guide.startswith("Say which one.\n\nWrite into the columns")
+    assert "Column sexism: Sexist\n- p1\n- p2\n  A  more in text A\n" in guide
+    assert json.loads((out / "key.json").read_text(encoding="utf-8"))["wording"] == read_wording(file).facts()
+    assert main(words) == 1, "another key and other instructions lie there"
 
 
 @pytest.mark.parametrize(
@@ -148,13 +144,11 @@ def test_released_files_are_read_in_both_codings(
     labels: tuple[str, ...],
     more: list[str],
     expected: list[int | None],
-    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    words = ["flaws", "import", released(tmp_path, *labels), "--released", "--rater", "A1"]
+    words = ["flaws", "import", released(tmp_path, *labels), "--rater", "A1"]
     assert main([*words, "--out", str(tmp_path / "a.parquet"), *more]) == 0
     rows = read_table(tmp_path / "a.parquet").to_pylist()
     assert [row["change"] for row in rows if row["flaw"] == "anglo_centrism"] == expected
-    assert "edit reflected: 1 of 3 = 33.3% [1.7, 86.5]" in capsys.readouterr().out
     assert read_table(tmp_path / "a.reflected.parquet").column("reflected").to_pylist() == ["no", "yes", "no"]
 
 
@@ -164,7 +158,6 @@ def test_released_files_are_read_in_both_codings(
         (("1", "1"), [], "every label is 1"),
         (("-1", "1.5"), [], "labels of two codings"),
         (("1", "2"), ["--coding", "signed"], "row 3 has '2' for 'Anglo-centrism', expected -1, 0, 1 or nothing"),
-        (("1", "2"), ["--key", "k.json"], "give --key KEY for a sheet of `flaws export`, or --released"),
         (("1", "2"), ["--out", "SHEET"], "is read by the same command"),
     ],
 )
@@ -173,7 +166,7 @@ def test_released_files_that_cannot_be_read(
 ) -> None:
     file = released(tmp_path, *labels)
     before = Path(file).read_bytes()
-    words = ["flaws", "import", file, "--released", "--rater", "A1", "--out", str(tmp_path / "a.parquet")]
+    words = ["flaws", "import", file, "--rater", "A1", "--out", str(tmp_path / "a.parquet")]
     assert main([*words, *(file if word == "SHEET" else word for word in more)]) == 1
     assert message in " ".join(capsys.readouterr().err.split())
     assert Path(file).read_bytes() == before

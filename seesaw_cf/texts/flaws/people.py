@@ -1,16 +1,11 @@
-"""Human ratings of flaws: filled sheets in. `seesaw_cf.texts.flaws.rating_sheets` writes them.
-
-A sheet is a CSV that opens in any spreadsheet. Which text was written after the edit is in the key file alone, which
-raters never see. Some pairs are there twice, the second time in the other order, to see whether raters agree with
-themselves.
-"""
+"""People's ratings of flaws as the tables that judges write, and what is said of them."""
 
 from __future__ import annotations
 
 import csv
 import io
 import os
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
@@ -19,23 +14,17 @@ from typing import Any, TypedDict, cast
 import pandas as pd
 import pyarrow as pa
 
-from seesaw_cf.base import checks
-from seesaw_cf.base.errors import RecordError, SeesawError, StorageError
-from seesaw_cf.base.files import neutral
+from seesaw_cf.base.errors import RecordError, StorageError
 from seesaw_cf.base.tables import schema_of
-from seesaw_cf.base.text import read_json
 from seesaw_cf.base.types import JsonObject
 from seesaw_cf.stats.agreement import annotator_agreement
 from seesaw_cf.stats.plain import as_json
 from seesaw_cf.stats.simple import proportion
-from seesaw_cf.texts.flaws.rating_sheets import SheetItem
 from seesaw_cf.texts.tables import FlawRow
-from seesaw_cf.texts.wording import FLAWS_BY_NAME
-from seesaw_cf.texts.write.pairs import PHASES, FlawAnswer, PassagePair, flaw_row, flaw_table, unblinded
+from seesaw_cf.texts.write.pairs import FlawAnswer, PassagePair, flaw_row, flaw_table, unblinded
 
 # Label in a sheet -> answer in the order shown; a blank cell is a missing rating, never "equal".
 ANSWERS: Mapping[str, int] = {"A": -1, "equal": 0, "B": 1}
-YES_NO = ("yes", "no", "unsure")
 
 
 class ReflectedRow(TypedDict):
@@ -71,51 +60,19 @@ class ReflectedShare(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class HumanWork:
-    """A filled sheet, un-blinded.
+    """Ratings of people, un-blinded.
 
     Attributes:
         table: Rows of `FLAWS`, one per (pair, flaw); a blank cell has the status "not rated".
         repeats: The same for the pairs that were rated a second time.
         reflected: Rows of `REFLECTED`, one per pair; comments on both copies of a pair are joined.
-        known: Rows of the sheet that repeat another one word for word; they count once.
+        known: Rows of the file that repeat another one word for word; they count once.
     """
 
     table: pa.Table
     repeats: pa.Table
     reflected: pa.Table
     known: int = 0
-
-
-def import_sheet(sheet: str | os.PathLike[str], key: str | os.PathLike[str], rater: str) -> HumanWork:
-    """Read a filled sheet back and un-blind it. Rows may come in any order.
-
-    Args:
-        sheet: The CSV, filled.
-        key: The key that was written with it.
-        rater: Name of the rater.
-
-    Returns:
-        The ratings.
-
-    Raises:
-        StorageError: A file is missing.
-        RecordError: Ids edited, missing, or twice with different answers, texts edited, columns missing, or labels
-            unknown; the message gives the place.
-    """
-    flaws, items, asked = _read_key(key)
-    rows = read_sheet(sheet, ["item", "text_A", "text_B", *flaws, *asked])
-    if not rater.strip():
-        raise RecordError(f"{sheet}: the rater has no name; give one, such as A1.")
-    by_id = _by_id(sheet, rows)
-    _check_ids(sheet, by_id, items)
-    ratings = []
-    for item in sorted(items.values(), key=lambda entry: (entry.pair.pair_id, entry.copy)):
-        row = by_id[item.item]
-        _check_texts(sheet, row, item.pair.shown(item.first))
-        labels = {flaw: _cell(sheet, row, flaw, ANSWERS) for flaw in flaws}
-        reflected, comment = _cell(sheet, row, "edit_reflected", YES_NO), row.get("comment", "").strip()
-        ratings.append(PairRating(item.pair, rater, item.first, item.copy == 2, labels, reflected, comment))
-    return human_work(ratings, len(rows) - len(by_id))
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,45 +127,6 @@ def reflected_row(pair: PassagePair, rater: str, answer: str | None = None) -> R
     return cast(ReflectedRow, about | {"rater": rater, "reflected": answer, "comment": ""})
 
 
-def _read_key(path: str | os.PathLike[str]) -> tuple[list[str], dict[str, SheetItem], list[str]]:
-    """Return the flaws of a key, its items by id, and the columns asked in addition to the flaws, each checked."""
-    try:
-        record = read_json(path, dict)
-        items = {item.item: item for item in map(read_item, checks.items("items", record["items"]))}
-        flaws = [checks.one_of("flaw", name, FLAWS_BY_NAME) for name in checks.items("flaws", record["flaws"])]
-    except StorageError as error:
-        raise StorageError(f"{error} The key was written beside the sheet.") from error
-    except (LookupError, RecordError) as error:  # an unknown name is a LookupError, too
-        reason = error if isinstance(error, SeesawError) else f"{error} is missing"
-        raise RecordError(
-            f"{path}: not the key of a sheet ({reason}). Give the file that was written with it."
-        ) from error
-    return flaws, items, ["edit_reflected"] if record.get("shows_edit") is True else []
-
-
-def read_item(value: object) -> SheetItem:
-    """Return a row of a sheet as a key keeps it.
-
-    Raises:
-        RecordError, UnknownNameError, KeyError: It is not that.
-    """
-    item: JsonObject = checks.instance("an item", value, dict, "an object")
-    pair = checks.instance("pair", item["pair"], dict, "an object")
-    for name in PassagePair.__slots__:
-        if name == "case_id":
-            checks.whole("pair.case_id", pair[name], -(2**63), 2**63 - 1)
-        else:
-            checks.text(f"pair.{name}", pair[name])
-    if set(pair) != set(PassagePair.__slots__):
-        raise RecordError(f"pair has {sorted(pair)}, expected {sorted(PassagePair.__slots__)}.")
-    return SheetItem(
-        checks.text("item", item["item"]),
-        checks.whole("copy", item["copy"], 1, 2),
-        checks.one_of("order", item["first"], PHASES),
-        PassagePair(**pair),
-    )
-
-
 def read_sheet(path: str | os.PathLike[str], columns: Sequence[str]) -> dict[int, dict[str, str]]:
     """Read the rows of a CSV file that must have certain columns, each by its number in a spreadsheet (the head is 1).
 
@@ -241,52 +159,6 @@ def read_sheet(path: str | os.PathLike[str], columns: Sequence[str]) -> dict[int
         if any(cell.strip() for cell in cells):
             rows[number] = dict(zip_longest(head, cells[: len(head)], fillvalue=""))
     return rows
-
-
-def _by_id(path: str | os.PathLike[str], rows: Mapping[int, dict[str, str]]) -> dict[str, dict[str, str]]:
-    """Return the rows by item. The same row twice counts once; two different answers to one item are refused."""
-    by_item: dict[str, tuple[int, dict[str, str]]] = {}
-    for number, row in rows.items():
-        first, other = by_item.setdefault(row["item"].strip(), (number, row))
-        for name in row:
-            if row[name].strip() != other[name].strip():
-                raise RecordError(
-                    f"{path}: item {row['item'].strip()!r} is in row {first} with {other[name].strip()!r} for {name} "
-                    f"and in row {number} with {row[name].strip()!r}. Keep one of the two."
-                )
-    return {name: row for name, (_, row) in by_item.items()}
-
-
-def _check_ids(path: str | os.PathLike[str], got: Collection[str], expected: Collection[str]) -> None:
-    for reason, ids in (
-        ("are not in the key", [id_ for id_ in got if id_ not in expected]),
-        ("are missing", [id_ for id_ in expected if id_ not in got]),
-    ):
-        if ids:
-            raise RecordError(
-                f"{path}: {len(ids)} items {reason}, first {ids[0]!r}. Rows may be reordered, but the column 'item' "
-                "must stay as it was exported, every row once."
-            )
-
-
-def _check_texts(path: str | os.PathLike[str], row: dict[str, str], texts: tuple[str, str]) -> None:
-    for name, text in zip(("text_A", "text_B"), texts, strict=True):
-        if row[name].split() != neutral(text).split() and row[name].split() != text.split():
-            raise RecordError(
-                f"{path}: {name} of item {row['item']!r} was edited or moved; its rating would be of another text. "
-                "Copy the labels into the sheet as it was exported."
-            )
-
-
-def _cell(path: str | os.PathLike[str], row: dict[str, str], column: str, words: Collection[str]) -> str:
-    """Return a rater's answer in a cell, one of the known words in any case; "" when nothing."""
-    word = row.get(column, "").strip()
-    answer = {name.lower(): name for name in words}.get(word.lower(), "")
-    if word and not answer:
-        raise RecordError(
-            f"{path}: item {row['item']!r} has {word!r} for {column}, expected {', '.join(words)} or nothing."
-        )
-    return answer
 
 
 def share_reflected(reflected: pa.Table) -> ReflectedShare:
@@ -328,7 +200,7 @@ def intra_rater(work: HumanWork, *, draws: int = 1000) -> dict[str, dict[str, An
     """Return how often a rater agrees with themselves on pairs rated twice, the second time in the other order.
 
     Args:
-        work: A filled sheet.
+        work: Ratings of people.
         draws: Bootstrap samples of edits behind the intervals.
 
     Returns:

@@ -50,8 +50,7 @@ class FlawProtocol:
 
     Attributes:
         blind: Texts come in random order, and nothing tells which one is from after the edit.
-        titles: Names of the two texts as shown; "" for Text A and Text B.
-        second: Name of the second text in a sentence.
+        titles: Names of the two texts as shown.
         task: Instructions for people.
         choices: Stored label -> words that people read.
         question: To a language model.
@@ -62,7 +61,6 @@ class FlawProtocol:
 
     blind: bool
     titles: tuple[str, str]
-    second: str
     task: str
     choices: tuple[tuple[str, str], ...]
     question: str
@@ -74,8 +72,7 @@ class FlawProtocol:
 
 BLIND = FlawProtocol(
     blind=True,
-    titles=("", ""),
-    second="Text B",
+    titles=("Text A", "Text B"),
     task=OURS.task,
     choices=(("A", "more in text A"), ("equal", "the same, or in neither"), ("B", "more in text B")),
     question=OURS.judge,
@@ -88,7 +85,6 @@ BLIND = FlawProtocol(
 PUBLISHED = FlawProtocol(
     blind=False,
     titles=("Before the edit", "After the edit"),
-    second="The text after the edit",
     task=_TASK,
     choices=(
         ("A", "-1: more in the text before"),
@@ -102,4 +98,4 @@ PUBLISHED = FlawProtocol(
     meanings=MappingProxyType({"-1": -1, "\u22121": -1, "1": 1, "+1": 1}),
 )
 PROTOCOLS: Mapping[str, FlawProtocol] = MappingProxyType({"blind": BLIND, "published": PUBLISHED})
-"""Name -> protocol, as `flaws judge` and `annotate make flaws` take it."""
+"""Name -> protocol, as `flaws judge` and `people export flaws` take it."""

@@ -13,8 +13,8 @@ from seesaw_cf.base.checks import one_of
 from seesaw_cf.base.errors import RecordError
 from seesaw_cf.base.seeds import seed_of
 from seesaw_cf.base.tables import read_table
+from seesaw_cf.texts.flaws.edits import edit_sentence
 from seesaw_cf.texts.flaws.people import REFLECTED, HumanWork, ReflectedRow, read_sheet, reflected_row
-from seesaw_cf.texts.flaws.rating_sheets import edit_sentence
 from seesaw_cf.texts.tables import FLAWS, FlawRow
 from seesaw_cf.texts.wording import FLAWS_BY_NAME
 from seesaw_cf.texts.write.pairs import FlawAnswer, PassagePair, flaw_row, flaw_table, passage_pairs

@@ -1,1 +1,1 @@
-"""People as instruments: tasks for raters, their pages in the browser, what they answer, and the tables of it."""
+"""People as raters: tasks for Label Studio or a spreadsheet, and their answers as the tables that judges write."""

@@ -101,7 +101,7 @@ def judge_rater(job: LemeJob, generator: Generator) -> LLMJudge:
         if not people and (folder / "manifest.json").exists():
             raise RecordError(
                 f"{folder}: the ratings are those of a run's raters, none begins with 'human'. Give a folder with "
-                "people's ratings.parquet, as `seesaw-cf annotate export` writes it, and their passages.parquet."
+                "people's ratings.parquet, as `seesaw-cf people import` writes it, and their passages.parquet."
             )
         passages = read_table(folder / "passages.parquet", PASSAGES)
         pool = tuple(answered_questions(passages, ratings, records, "human" if people else ""))

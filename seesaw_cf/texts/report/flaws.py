@@ -15,8 +15,8 @@ from seesaw_cf.base.checks import one_of
 from seesaw_cf.effects.flaws import hits, mean_rating
 from seesaw_cf.report.table import Table, table_of
 from seesaw_cf.stats.case_means import case_share, row_share, with_adjusted
+from seesaw_cf.texts.flaws.edits import property_label
 from seesaw_cf.texts.flaws.people import HumanWork, intra_rater, share_reflected
-from seesaw_cf.texts.flaws.rating_sheets import property_label
 from seesaw_cf.texts.flaws.validity import validate_judge
 from seesaw_cf.texts.report.agreement import Agreeing, agreement_sections, plan_section
 from seesaw_cf.texts.report.collected import Collected

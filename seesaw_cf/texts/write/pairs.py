@@ -132,7 +132,7 @@ def passage_pairs(
 def sample_pairs(pairs: Sequence[PassagePair], number: int | None, seed: int = 0) -> list[PassagePair]:
     """Draw pairs for raters, as many of each edited relation as of any other while it has some.
 
-    With one seed people (`seesaw-cf annotate`) and judges get the same pairs.
+    With one seed people (`seesaw-cf people export`) and judges get the same pairs.
 
     Args:
         pairs: The texts.

@@ -1,1 +1,0 @@
-"""Label Studio: tasks and labelling configurations out, results in."""

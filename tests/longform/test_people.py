@@ -1,0 +1,396 @@
+"""Tasks for people out, through Label Studio or a sheet, and their answers back as the tables that judges write."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree as ET
+
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from seesaw_cf.base.tables import read_table, write_table
+from seesaw_cf.cli import main
+from seesaw_cf.effects.survey_items import ITEMS
+from seesaw_cf.errors import RecordError, StorageError
+from seesaw_cf.texts.flaws.people import ANSWERS, REFLECTED, human_work, intra_rater, share_reflected
+from seesaw_cf.texts.people.answers import TABLES
+from seesaw_cf.texts.people.files import export_people, import_people
+from seesaw_cf.texts.people.tasks import KINDS, TaskOptions
+from seesaw_cf.texts.tables import ANNOTATIONS, FAILURES, FLAWS, PASSAGES, RATINGS
+from seesaw_cf.texts.wording import FAILURE_MODES, OURS
+from seesaw_cf.texts.write.pairs import passage_pairs, sample_pairs
+
+from .flaw_samples import pair, passages
+from .people_runs import answer_label_studio, answer_sheet, truth, write_rows, write_run
+
+HOSTILE = '<script>alert(1)</script> $text_B ]]> &amp; =1+1 \U0001f600 "quoted"'
+SCHEMAS = {"flaws": FLAWS, "survey": RATINGS, "claims": ANNOTATIONS, "failures": FAILURES, "writing": PASSAGES}
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_run(tmp_path_factory.mktemp("people") / "run")
+
+
+def exported(run: Path, out: Path, kind: str, sample: int | None = None, **how: Any) -> Path:
+    export_people(run, kind, out, TaskOptions(**how), sample, overwrite=True)
+    return out
+
+
+def key_of(folder: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((folder / "key.json").read_text(encoding="utf-8"))
+    return found
+
+
+def rows_of(table: pa.Table) -> list[dict[str, Any]]:
+    return [{**row, "rater": "", "annotator": "", "sample": 0} for row in table.to_pylist()]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_both_ways_give_the_same_tables(run: Path, tmp_path: Path, kind: str) -> None:
+    out = exported(run, tmp_path, kind, duplicates=0.5)
+    online = import_people(answer_label_studio(out), out / "key.json")
+    sheet = import_people(answer_sheet(out), out / "key.json", "A1")
+    assert list(online) == list(sheet)
+    first = next(iter(online))
+    assert online[first].schema == SCHEMAS[kind]
+    assert set(online[first].column("status").to_pylist()) == {"ok"}
+    for name, table in online.items():
+        assert rows_of(table) == sorted(rows_of(sheet[name]), key=rows_of(table).index), name
+    assert set(TABLES) == set(KINDS)
+
+
+def test_what_the_kinds_give(run: Path, tmp_path: Path) -> None:
+    found: dict[str, pa.Table] = {}
+    for kind in KINDS:
+        out = exported(run, tmp_path / kind, kind, duplicates=0.25)
+        found |= import_people(answer_label_studio(out, by={"id": 3, "email": "a@b.org"}), out / "key.json")
+    assert list(found) == [
+        *("flaws", "flaws.repeats", "flaws.reflected", "ratings", "annotations", "failures", "passages"),
+    ]
+    assert "a@b.org" not in str([table.to_pylist() for table in found.values()])
+    flaws = found["flaws"].to_pylist()
+    assert (len(flaws), {row["change"] for row in flaws}, {row["rater"] for row in flaws}) == (4 * 7, {1}, {"LS3"})
+    assert {row["first"] for row in flaws} == {"pre", "post"}
+    assert found["flaws.repeats"].num_rows == 7
+    assert {row["reflected"] for row in found["flaws.reflected"].to_pylist()} == {"yes"}
+    ratings = found["ratings"].to_pylist()
+    assert len(ratings) == 8 * 9
+    assert [row["rating"] for row in ratings[:9]] == [1, 2, 3, 4, 5, 6, 7, 1, 2]
+    assert {row["present"] for row in found["failures"].to_pylist() if row["mode"] == "spaces"} == {True}
+    assert found["failures"].num_rows == 4 * len(FAILURE_MODES)
+    labels = found["annotations"].to_pylist()
+    assert {(row["label"], tuple(row["evidence"])) for row in labels} == {("contradicts", ("was born in",))}
+    written = found["passages"].to_pylist()
+    assert {(row["editor"], row["phase"], row["sample"], row["finish"]) for row in written} == {
+        ("human", "post", 3, "stop")
+    }
+    assert {row["passage"] for row in written} == {"subject", "related"}
+
+
+TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\x00\r"), min_size=1, max_size=30)
+
+
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(
+    st.lists(st.tuples(TEXT.filter(str.strip), st.sampled_from([None, -1, 0, 1])), min_size=1, max_size=4),
+    st.integers(0, 9),
+    st.booleans(),
+)
+def test_flaws_come_back_unblinded_whatever_the_texts(
+    tmp_path: Path, texts: list[tuple[str, int | None]], seed: int, sheet: bool
+) -> None:
+    rows = [
+        {"case_id": number, "phase": phase, "text": f"{text}{end}", "editor": "memit" if end else "none"}
+        for number, (text, _) in enumerate(texts)
+        for phase, end in (("pre", ""), ("post", "!"))
+    ]
+    write_table(tmp_path / "passages.parquet", passages(*rows))
+    out = exported(tmp_path / "passages.parquet", tmp_path / "out", "flaws", seed=seed, duplicates=1.0)
+
+    def answer(about: dict[str, Any], question: dict[str, Any]) -> Sequence[str]:
+        change = texts[about["pair"]["case_id"]][1]
+        if change is None and about["pair"]["case_id"]:
+            return []
+        shown = (change or 0) * (1 if about["first"] == "pre" else -1)
+        return [{-1: "A", 0: "equal", 1: "B"}[shown]] if question["name"] == "religion" else []
+
+    results = answer_sheet(out, answer) if sheet else answer_label_studio(out, answer)
+    tables = import_people(results, out / "key.json", "A1")
+    wanted = {n: change if change is not None or n else 0 for n, (_, change) in enumerate(texts)}
+    for name in ("flaws", "flaws.repeats"):
+        own = [row for row in tables[name].to_pylist() if row["flaw"] == "religion"]
+        assert {row["case_id"]: row["change"] for row in own} == wanted
+    first = {row["case_id"]: row["first"] for row in tables["flaws"].to_pylist()}
+    assert all(row["first"] != first[row["case_id"]] for row in tables["flaws.repeats"].to_pylist())
+    assert {row["pre"]: row["post"] for row in own} == {text: f"{text}!" for text, _ in texts}
+
+
+def test_of_a_pair_shown_twice_the_first_answer_about_the_edit_is_kept(run: Path, tmp_path: Path) -> None:
+    out = exported(run, tmp_path, "flaws", sample=1, duplicates=1.0)
+
+    def answer(about: dict[str, Any], question: dict[str, Any]) -> Sequence[str]:
+        return [("yes", "no")[about["copy"] - 1]] if question["name"] == "edit_reflected" else []
+
+    results = answer_label_studio(out, answer)
+    for _ in range(2):
+        assert import_people(results, out / "key.json")["flaws.reflected"]["reflected"].to_pylist() == ["yes"]
+        results.write_text(json.dumps(json.loads(results.read_text(encoding="utf-8"))[::-1]), encoding="utf-8")
+
+
+def test_raters_see_the_edit_unless_it_is_hidden(run: Path, tmp_path: Path) -> None:
+    told = exported(run, tmp_path / "a", "flaws")
+    edits = {task["data"]["edit"] for task in json.loads((told / "tasks.json").read_text(encoding="utf-8"))}
+    assert "Ada Oak: sex or gender was changed from male to female." in edits
+    hidden = exported(run, tmp_path / "b", "flaws", hide_edit=True)
+    assert "edit" not in (hidden / "tasks.json").read_text(encoding="utf-8")
+    assert "edit_reflected" not in (hidden / "config.xml").read_text(encoding="utf-8")
+    survey = exported(run, tmp_path / "c", "survey", hide_edit=True)
+    rows = import_people(answer_label_studio(survey), survey / "key.json")["ratings"].to_pylist()
+    reasons = {row["item"]: (row["status"], row["rating"]) for row in rows}
+    assert reasons["new_fact_main_passage"] == ("the edit was not told", None)
+    assert reasons["fluency"][0] == "ok"
+
+
+def test_the_published_protocol_shows_the_order(run: Path, tmp_path: Path) -> None:
+    out = exported(run, tmp_path, "flaws", protocol="published", duplicates=0.0)
+    [titles] = {tuple(task["data"])[-2:] for task in json.loads((out / "tasks.json").read_text(encoding="utf-8"))}
+    assert titles == ("before_the_edit", "after_the_edit")
+    assert {item["about"]["first"] for item in key_of(out)["items"].values()} == {"pre"}
+    assert "the first\nis from the model as it was" in (out / "instructions.txt").read_text(encoding="utf-8")
+
+
+def test_tasks_tell_nothing_and_hostile_text_stays_text(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run", text=HOSTILE)
+    words = replace(OURS.flaws["sexism"], title='<b> & "$text_B"')
+    out = exported(run, tmp_path / "out", "flaws", wording=replace(OURS, flaws={**OURS.flaws, "sexism": words}))
+    for name in ("tasks.json", "sheet.csv", "config.xml", "instructions.txt"):
+        assert "memit" not in (out / name).read_text(encoding="utf-8"), name
+    tasks = json.loads((out / "tasks.json").read_text(encoding="utf-8"))
+    assert all(HOSTILE in task["data"]["text_A"] for task in tasks)
+    root = ET.fromstring((out / "config.xml").read_text(encoding="utf-8"))
+    assert {text.get("valueType") for text in root.iter("Text")} == {"text"}
+    assert not list(root.iter("HyperText"))
+    assert not any("$" in str(header.get("value")) for header in root.iter("Header"))
+    assert any("<b> &" in str(header.get("value")) for header in root.iter("Header"))
+    assert "most stereotypical religion" in (out / "instructions.txt").read_text(encoding="utf-8"), "people's words"
+    again = exported(run, tmp_path / "again", "flaws", seed=1)
+    assert (again / "tasks.json").read_bytes() != (out / "tasks.json").read_bytes()
+
+
+def test_judges_and_people_get_the_same_pairs(run: Path, tmp_path: Path) -> None:
+    out = exported(run, tmp_path, "flaws", sample=3, seed=5, duplicates=0.0)
+    pairs, _ = passage_pairs(read_table(run / "passages.parquet", PASSAGES))
+    drawn = {item["about"]["pair"]["pair_id"] for item in key_of(out)["items"].values()}
+    assert drawn == {one.pair_id for one in sample_pairs(pairs, 3, 5)}
+
+
+def test_spans_are_words_of_the_passage_also_behind_an_emoji(tmp_path: Path) -> None:
+    out = exported(write_run(tmp_path / "run", 1, "\U0001f600\U0001f600 Ann sang."), tmp_path / "out", "claims")
+    for shift in (0, 2):  # Python counts an emoji once, a browser twice
+        results = answer_label_studio(out)
+        tasks = json.loads(results.read_text(encoding="utf-8"))
+        for task in tasks:
+            start = task["data"]["passage"].index("Ann sang") + shift
+            value = {"start": start, "end": start + 8, "text": "Ann sang", "labels": ["evidence"]}
+            task["annotations"][0]["result"][-1]["value"] = value
+        results.write_text(json.dumps(tasks), encoding="utf-8")
+        rows = import_people(results, out / "key.json")["annotations"].to_pylist()
+        assert {tuple(row["evidence"]) for row in rows} == {("Ann sang",)}
+    value["text"] = "other words"
+    results.write_text(json.dumps(tasks), encoding="utf-8")
+    with pytest.raises(RecordError, match=r"highlighted text is 'other words'\. The passage was changed"):
+        import_people(results, out / "key.json")
+
+
+Tasks = list[dict[str, Any]]
+
+
+def twice(tasks: Tasks) -> None:
+    tasks[0]["annotations"] *= 2
+
+
+def cancelled(tasks: Tasks) -> None:
+    for task in tasks:
+        task["annotations"][0]["was_cancelled"] = True
+        task["predictions"] = [{"result": task["annotations"][0]["result"]}]
+
+
+def emptied(tasks: Tasks) -> None:
+    for task in tasks:
+        task["annotations"][0]["result"] = []
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda tasks: tasks[0]["data"].update(claim="x"), r"task 1: claim is 'x', expected '.*The task was edited"),
+        (lambda tasks: tasks[0]["data"].update(item="i7"), "task 1: item 'i7' is not in the key. Give the key"),
+        (lambda tasks: tasks[0].pop("annotations"), "task 1: no 'annotations'. Export the project as JSON, not"),
+        (lambda tasks: tasks[0].update(annotations=[{"completed_by": 1, "result": [{}]}]), "task 1: from_name is None"),
+        (twice, r"task 1: LS7 answered it twice\. Keep one of the annotations"),
+        (
+            lambda tasks: tasks[0]["annotations"][0].update(completed_by="Ann"),
+            "completed_by is 'Ann'",
+        ),
+        (
+            lambda tasks: tasks[0]["annotations"][0]["result"][0].update(value={"choices": ["may be"]}),
+            "may be for 'label'",
+        ),
+        (lambda tasks: tasks[0]["annotations"][0]["result"][0].update(from_name="lbl"), "unknown question in .*'lbl'"),
+        (cancelled, r"nobody answered one of its 64 tasks \(0 empty and 64 cancelled annotations, 64 predictions\)"),
+        (emptied, r"nobody answered one of its 64 tasks \(64 empty and 0 cancelled annotations, 0 predictions\)"),
+        (list.clear, "nobody answered one of its 0 tasks"),
+    ],
+)
+def test_what_is_wrong_with_an_export_is_said(
+    run: Path, tmp_path: Path, change: Callable[[Tasks], None], message: str
+) -> None:
+    out = exported(run, tmp_path, "claims")
+    results = answer_label_studio(out)
+    tasks = json.loads(results.read_text(encoding="utf-8"))
+    change(tasks)
+    results.write_text(json.dumps(tasks), encoding="utf-8")
+    with pytest.raises((RecordError, LookupError), match=message):
+        import_people(results, out / "key.json")
+
+
+def test_half_filled_exports_keep_what_is_there(run: Path, tmp_path: Path) -> None:
+    out = exported(run, tmp_path, "survey")
+    results = answer_label_studio(out, lambda about, question: truth(about, question)[: question["name"] == "fluency"])
+    tasks = json.loads(results.read_text(encoding="utf-8"))
+    tasks[1]["annotations"] = [{"completed_by": 7, "was_cancelled": True, "result": []}]
+    tasks[2]["annotations"] = []
+    results.write_text(json.dumps(tasks), encoding="utf-8")
+    table = import_people(results, out / "key.json")["ratings"]
+    statuses = {row["item"]: row["status"] for row in table.to_pylist()}
+    assert table.num_rows == 6 * 9, "tasks that nobody finished have no rows"
+    assert statuses == {item.name: "ok" if item.name == "fluency" else "not rated" for item in ITEMS}
+
+
+def test_keys(run: Path, tmp_path: Path) -> None:
+    out = exported(run, tmp_path / "a", "claims")
+    other = exported(write_run(tmp_path / "run", text="Other."), tmp_path / "b", "claims")
+    results = answer_label_studio(out)
+    with pytest.raises(RecordError, match=r"task 1: item 'i\w+' is not in the key"):
+        import_people(results, other / "key.json")
+    (out / "key.json").write_text("{}", encoding="utf-8")
+    with pytest.raises(RecordError, match=r"key\.json: not the key of tasks \(KeyError: 'kind'\)\. Give the key\.json"):
+        import_people(results, out / "key.json")
+    with pytest.raises(RecordError, match=r"not the key of tasks"):
+        import_people(results, out / "tasks.json")
+
+
+Cells = list[list[str]]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda rows: rows[1].__setitem__(0, "i7"), "row 2: item 'i7' is not in the key"),
+        (lambda rows: rows[1].__setitem__(1, "x"), "row 2: claim is 'x', expected .*The task was edited"),
+        (lambda rows: rows[0].__setitem__(1, "clame"), r"columns \['claim'\] are missing"),
+        (lambda rows: rows[1].__setitem__(3, "perhaps"), "row 2: perhaps for 'label', expected one of supports"),
+        (lambda rows: rows[1].__setitem__(4, "no words of it"), "row 2: evidence 'no words of it' is not in the text"),
+        (lambda rows: rows.append([*rows[1][:3], "neutral", ""]), "row 66: item .* was answered in another way before"),
+        (lambda rows: rows.__delitem__(slice(1, None)), "nothing is filled in"),
+    ],
+)
+def test_what_is_wrong_with_a_sheet_is_said(
+    run: Path, tmp_path: Path, change: Callable[[Cells], None], message: str
+) -> None:
+    out = exported(run, tmp_path, "claims")
+    with answer_sheet(out).open(encoding="utf-8", newline="") as file:
+        rows = list(csv.reader(file))
+    assert rows[0] == ["item", "claim", "passage", "label", "evidence"]
+    change(rows)
+    with pytest.raises(RecordError, match=message):
+        import_people(write_rows(tmp_path / "bad.csv", rows), out / "key.json", "A1")
+    with pytest.raises(RecordError, match=r"a sheet does not say who filled it\. Name the rater"):
+        import_people(tmp_path / "bad.csv", out / "key.json")
+
+
+def test_what_spreadsheets_do_to_a_sheet(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run", 2, "=1+1\n\nshe said; (so)")
+    out = exported(run, tmp_path / "out", "failures")
+    with answer_sheet(out).open(encoding="utf-8", newline="") as file:
+        head, *rows = csv.reader(file)
+    rows[0][head.index("modes")] = "Good edit: the edit is there, nothing is contradicted, and the rest is as it was"
+    rows = [[*row[:2], *(cell.replace("\n", "\r\n") for cell in row[2:])] for row in rows]
+    sheet = write_rows(tmp_path / "b.csv", [head, *rows[::-1], rows[0], [""] * 3])
+    sheet.write_bytes(b"\xef\xbb\xbf" + sheet.read_bytes())
+    table = import_people(sheet, out / "key.json", "A1")["failures"]
+    assert [row["mode"] for row in table.to_pylist() if row["present"]].count("good_edit") == 1
+    writing = exported(run, tmp_path / "writing", "writing")
+    with pytest.raises(RecordError, match="writer 'Ann', expected a number at the end, such as W1"):
+        import_people(answer_sheet(writing), writing / "key.json", "Ann")
+
+
+def test_runs_without_such_texts(tmp_path: Path) -> None:
+    write_table(tmp_path / "passages.parquet", passages({"text": " "}))
+    with pytest.raises(RecordError, match=r"no texts for flaws \(1: empty text\)\. Expected a run with open-ended"):
+        export_people(tmp_path / "passages.parquet", "flaws", tmp_path / "out", TaskOptions())
+    with pytest.raises(RecordError, match="duplicates is 2"):
+        exported(write_run(tmp_path / "run"), tmp_path / "out", "flaws", duplicates=2)
+    exported(tmp_path / "run", tmp_path / "out", "flaws")
+    with pytest.raises(StorageError, match="exists with other content"):
+        export_people(tmp_path / "run", "flaws", tmp_path / "out", TaskOptions(seed=1))
+
+
+def test_the_command_there_and_back(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "tasks"
+    words = ["people", "export", "flaws", str(run), "--out", str(out), "--duplicates", "0", "--sample", "2"]
+    assert main(words) == 0
+    assert "2 tasks in" in capsys.readouterr().out
+    assert (out / "key.json").stat().st_mode & 0o777 == 0o600
+    one_flaw: Any = lambda about, question: truth(about, question)[: question["name"] == "sexism"]  # noqa: E731
+    back = ["people", "import", str(answer_label_studio(out, one_flaw)), "--key", str(out / "key.json"), "--out"]
+    assert main([*back, str(tmp_path / "rated")]) == 0
+    assert "flaws.parquet: 14 rows by 1 raters, 12 not rated" in capsys.readouterr().out
+    assert main([*back, str(tmp_path / "hers"), "--rater", "ANN_"]) == 0
+    assert set(read_table(tmp_path / "hers" / "flaws.parquet")["rater"].to_pylist()) == {"ANN_7"}
+    report = ["flaws", "report", str(tmp_path / "rated"), str(tmp_path / "hers"), "--out", str(tmp_path / "report")]
+    assert main(report) == 0
+    for kind in ("survey", "claims", "failures"):
+        assert main(["people", "export", kind, str(run), "--out", str(tmp_path / kind)]) == 0
+        results = answer_label_studio(tmp_path / kind)
+        key = ["--key", str(tmp_path / kind / "key.json")]
+        assert main(["people", "import", str(results), *key, "--out", str(tmp_path / "people")]) == 0
+    assert main(["leme", "report", "--raters", str(tmp_path / "people"), "--out", str(tmp_path / "leme")]) == 0
+
+
+def test_the_library_of_label_studio_takes_configurations_and_tasks(run: Path, tmp_path: Path) -> None:
+    interface = pytest.importorskip("label_studio_sdk.label_interface", reason="label-studio-sdk is not installed")
+    for kind in KINDS:
+        out = exported(run, tmp_path / kind, kind)
+        found = interface.LabelInterface((out / "config.xml").read_text(encoding="utf-8"))
+        found.validate()
+        assert all(found.validate_task(task) for task in json.loads((out / "tasks.json").read_text(encoding="utf-8")))
+
+
+def test_agreement_of_a_rater_with_themselves(tmp_path: Path) -> None:
+    from seesaw_cf.texts.flaws.people import PairRating
+
+    def work(*labels: tuple[str, str]) -> Any:
+        return human_work([
+            PairRating(pair(number), "A1", first, again, {"religion": label})
+            for number, both in enumerate(labels)
+            for first, again, label in zip(("pre", "post"), (False, True), both)
+        ])  # fmt: skip
+
+    same = work(("A", "B"), ("B", "A"), ("equal", "equal"), ("A", "B"), ("B", "A"))
+    assert intra_rater(same, draws=50)["religion"]["cohen"]["first/second"]["value"] == 1
+    turned = intra_rater(work(*[("A", "A")] * 3), draws=50)["religion"]
+    assert (turned["percent"]["first/second"]["value"], turned["n_items"]) == (0, 3)
+    assert set(ANSWERS.values()) == {-1, 0, 1}
+    alone = human_work([PairRating(pair(1), "A1", "pre", False, {"religion": "A"}, "yes", "odd")])
+    assert intra_rater(alone) == {"religion": {"note": "nothing rated twice"}}
+    assert alone.reflected.schema == REFLECTED
+    assert share_reflected(alone.reflected)["value"] == 1
