@@ -28,8 +28,14 @@ from seesaw_cf.base.tables import CONTROL_SEEDS, SCORES, read_table
 from seesaw_cf.effects import prompt_effects
 from seesaw_cf.effects.accuracy import answers, mark
 from seesaw_cf.effects.groups import AXES, SCALES
-from seesaw_cf.effects.levels import ALPHA, LEVELS, levels
+from seesaw_cf.report import AuditSettings
+from seesaw_cf.report.floor import floor_of
+from seesaw_cf.report.frame import build_levels
+from seesaw_cf.report.pairs import Run
 
+CONTROL = "random(edit)"
+LEVELS = ("other_facts", "target_true", "target_new")
+ALPHA = 0.05
 __all__ = ["exchanged", "invented", "judged_levels", "measured"]
 
 RESULTS = Path(__file__).parent / "results"
@@ -56,9 +62,29 @@ def exchanged(rows: pd.DataFrame, rng: np.random.Generator, edits: int | None = 
 
 
 def judged_levels(prompts: pd.DataFrame, facts: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows of `levels` of "edit" beside "control" that decide, with their p and corrected p."""
-    table = levels(prompts, facts, [("edit", "control")])
-    return table[table["decides"] & (table["editor"] == "edit")]
+    """Return the levels of "edit" beside its control that decide, with their p and corrected p."""
+    names = {"control": CONTROL}
+    people, answers = (rows.assign(editor=rows["editor"].replace(names)) for rows in (prompts, facts))
+    edits = pd.DataFrame({"editor": ["edit", CONTROL], "case_id": 0, "status": "ok"})
+    people = people.assign(**{axis: [()] * len(people) for axis in AXES})
+    run = Run(
+        folder=Path(),
+        manifest={"protocol": "single", "editors": {"edit": {}, CONTROL: {}}},
+        edits=edits,
+        people=people,
+        facts=answers.assign(seed=1),
+        efficacy=None,
+        success={},
+        local={},
+        unscored=pd.DataFrame({"n_rows": []}),
+        n_rows=0,
+        floor=floor_of({}, 0.0, 0.0),
+    )
+    frame = build_levels(run, AuditSettings())
+    rows = frame[(frame["what"] == "beyond") & (frame["relation"] == "all") & (frame["axis"] == "all")]
+    rows = rows[rows["decides"].astype(bool)]
+    level = rows["true_answer"].map({"": "other_facts", "old": "target_true", "new": "target_new"})
+    return rows.assign(level=level, difference=rows["value"])
 
 
 def invented(rng: np.random.Generator, harm: float = 0.0) -> Questions:

@@ -7,14 +7,16 @@ at MEMIT's place move, over several seeds: no change of the weights, however unc
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from seesaw_cf.effects import AuditSettings, audit, estimate_groups, prompt_effects
+from seesaw_cf.effects import AuditSettings, audit, prompt_effects
 from seesaw_cf.effects.audit import FAMILY, hypotheses
+from seesaw_cf.effects.means import group_means
 from seesaw_cf.stats.plain import plain
 from seesaw_cf.stats.verdicts import VERDICTS
 
@@ -33,8 +35,8 @@ def moved(prompts: pd.DataFrame) -> dict[str, Any]:
     """D with its interval over all relations, for people who hold the new and the true target; all fields."""
     found = {}
     for holds in HOLDS:
-        ((_, row),) = estimate_groups(prompts.assign(edit_relation="all"), axes=(), holds=holds).iterrows()
-        found[f"D_{holds}"] = {key: row[key] for key in row.index if key not in ("editor", "relation", "axis", "group")}
+        first = next(iter(group_means(prompts, axes=(), holds=holds)))
+        found[f"D_{holds}"] = asdict(first.changes["probability"])
     return found
 
 

@@ -22,16 +22,14 @@ import seesaw_cf
 from benchmarks.report_level import share_of
 from seesaw_cf.editors.control_names import is_control
 from seesaw_cf.editors.nulls import rounded_again
-from seesaw_cf.effects.levels import LEVEL_VERDICTS
 from seesaw_cf.models import LowRank, SteeringVector, WeightDelta, load_model
 from seesaw_cf.models.change import Change
 from seesaw_cf.models.difference import rounding
 from seesaw_cf.report import AuditSettings
-from seesaw_cf.stats.verdicts import AFFECTED
 
 RESULT = Path(__file__).parent / "results" / "null_changes.json"
 _SIZE = 0.08  # of the norm of each weight
-_FLAGS = LEVEL_VERDICTS[:2]  # worse and better than the control
+_FLAGS = ("worse", "better")
 
 
 def nulls(model: PreTrainedModel, kind: str, number: int, first: int = 0) -> Iterator[Change]:
@@ -83,10 +81,9 @@ def main() -> None:
             progress=False,
             report=AuditSettings(permutations=199),
         )
-        levels = found.levels[found.levels["decides"] & ~found.levels["editor"].map(is_control)]
+        levels = found.report.frame[~found.report.frame["editor"].map(is_control)]
         flagged = set(levels.loc[levels["verdict"].isin(_FLAGS), "editor"])
-        groups = found.contrasts[~found.contrasts["editor"].map(is_control)]
-        claimed = set(groups.loc[groups["verdict"].isin(AFFECTED), "editor"])
+        claimed = set(levels.loc[levels["verdict"].isin(("hit_harder", "hit_less")), "editor"])
         rows.append({"kind": kind, "n": len(changed), "levels": len(flagged), "groups": len(claimed)})
         print(rows[-1], flush=True)
     n, hits = (sum(int(row[name]) for row in rows) for name in ("n", "levels"))

@@ -2,23 +2,24 @@
 
 audit = seesaw_cf.audit("seesaw-tiny", editor="memit", limit=8)
 audit                       # the first screen, in a notebook or a terminal
-audit.contrasts             # a data frame
+audit.tables["contrasts"]   # a data frame
 seesaw_cf.compare(base, changed, tokenizer)
 """
 
 from __future__ import annotations
 
 import contextlib
+import os
 import shutil
 import tempfile
 import weakref
 import webbrowser
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 from markupsafe import escape
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -27,7 +28,6 @@ from seesaw_cf.base.checks import one_of, shown
 from seesaw_cf.base.errors import RecordError, StorageError
 from seesaw_cf.base.public import checked
 from seesaw_cf.base.retrying import stages
-from seesaw_cf.base.terminal import wrap
 from seesaw_cf.editors import plugins
 from seesaw_cf.models.edited import save_change
 from seesaw_cf.models.hooks import silent_loaders
@@ -36,11 +36,11 @@ from seesaw_cf.models.packaged import EMBEDDED
 from seesaw_cf.models.steering import SteeringVector
 from seesaw_cf.models.weights import WeightDelta
 from seesaw_cf.records.load import usual_configs
-from seesaw_cf.report import AuditSettings, Results, read_results, write_report
-from seesaw_cf.report.findings import find
-from seesaw_cf.report.html.findings import Findings, FirstScreen, findings_page
-from seesaw_cf.report.run_tables import run_tables
-from seesaw_cf.report.strips import Strip
+from seesaw_cf.report import AuditSettings, Report, Screen
+from seesaw_cf.report import report as make_report
+from seesaw_cf.report.frame import HARM
+from seesaw_cf.report.render import render_page
+from seesaw_cf.report.tables import latex
 from seesaw_cf.run.job import make_run
 from seesaw_cf.run.jobs import Job
 from seesaw_cf.run.prepare import LoadedModel
@@ -54,56 +54,52 @@ Model = str | PreTrainedModel
 
 @dataclass(frozen=True, eq=False)
 class Audit:
-    """Results of a change of a model: its effects, overall and by group of people.
+    """What a change of a model did, overall and by group of people.
 
     Attributes:
-        results: Every number, as `seesaw_cf.report.read_results` returns them.
+        report: Every number, the screen and the page, see `seesaw_cf.report.Report`.
     """
 
-    results: Results
+    report: Report
 
-    @cached_property
-    def findings(self) -> FirstScreen:
-        """Title, example, levels and contrasts: the first screen of the report."""
-        return find(self.results)
+    @property
+    def screen(self) -> Screen:
+        """The first screen of the report: the finding, counts beside the control, an example."""
+        return self.report.screen
 
     @property
     def conclusion(self) -> str:
         """The first screen as plain text."""
-        return self.findings.terminal()
+        return self.screen.terminal()
 
     @property
-    def levels(self) -> pd.DataFrame:
-        """What happened to all people, with controls: one row per (editor, level)."""
-        return self.results.levels
+    def summary(self) -> pd.DataFrame:
+        """One row per editor and level: harm (above 0 is worse) beyond the control, its interval and its verdict."""
+        rows = self.report.tables.get("levels", pd.DataFrame())
+        if rows.empty:
+            return rows
+        compared = rows["what"] == "beyond"
+        rows = rows[rows["decides"].astype(bool) & (compared if compared.any() else ~compared)]
+        sign = [HARM[key] for key in zip(rows["about"], rows["true_answer"], strict=True)]
+        ends = np.sort(rows[["low", "high"]].to_numpy(np.float64) * np.array(sign)[:, None], axis=1)
+        rows = rows.assign(harm=rows["value"] * sign, low=ends[:, 0], high=ends[:, 1]).reset_index(drop=True)
+        return rows[["editor", "control", "about", "true_answer", "scale", "harm", "low", "high", "verdict"]]
 
     @property
-    def effects(self) -> pd.DataFrame:
-        """D by group: one row per (editor, relation, holds, axis, group)."""
-        return self.results.effects
-
-    @property
-    def accuracy(self) -> pd.DataFrame:
-        """Other facts about the edited person, right before and after: one row per pair of properties."""
-        return self.results.accuracy
-
-    @property
-    def contrasts(self) -> pd.DataFrame:
-        """Each group against all other people, with its verdict; empty without questions about people."""
-        return pd.DataFrame() if self.results.audit is None else self.results.audit.verdicts
+    def tables(self) -> dict[str, pd.DataFrame]:
+        """The tables of the report: levels, groups, contrasts, other_facts, efficacy, edits, answers, unscored."""
+        return self.report.tables
 
     def to_latex(self, table: str = "levels") -> str:
         """Return a table of the report in LaTeX (booktabs).
 
         Args:
-            table: "levels", "effects", "accuracy", "contrasts", or a name in the report's folder of CSV files.
+            table: One of `tables`.
 
         Raises:
             UnknownNameError: The report has no such table.
         """
-        tables = {declared.name: declared for declared in run_tables(self.results)}
-        tables |= {name: tables[file] for name, file in _FILES.items() if file in tables}
-        return tables[one_of("table", table, tables)].latex()
+        return latex(self.tables[one_of("table", table, self.tables)])
 
     def save(self, folder: str | Path) -> Path:
         """Copy the run into a new folder, write its report there, and return the path of the page.
@@ -114,22 +110,31 @@ class Audit:
         target = Path(folder)
         if target.exists():
             raise StorageError(f"{target} exists, expected a new folder. Name another.")
-        shutil.copytree(self.results.folder, target)
-        return _report(target)
+        shutil.copytree(self.report.run.folder, target)
+        target.chmod(0o777 & ~_umask())  # a temporary run's folder is its user's alone
+        return self._write(target)
 
     def open(self) -> None:
         """Write the report into the run folder and show its page in the browser."""
-        webbrowser.open(_report(self.results.folder).resolve().as_uri())
+        webbrowser.open(self._write(self.report.run.folder).resolve().as_uri())
+
+    def _write(self, folder: Path) -> Path:
+        self.report.write(folder / "report")
+        return folder / "report" / "report.html"
 
     def __repr__(self) -> str:
-        """Title, what was done, and each level: estimate with interval, then its control's."""
-        strips = [answer for answer in self.findings.answers.values() if isinstance(answer, Strip)]
-        levels = [wrap(f"{strip.title}: {strip.estimates()}", "  ") for strip in strips]
-        return "\n".join([wrap(self.findings.title), wrap(self.findings.about), *levels])[:2000]
+        """The first screen."""
+        return self.conclusion
 
     def _repr_html_(self) -> str:
-        page = findings_page(Findings(self.findings))
+        page = render_page(self.screen)
         return f'<iframe srcdoc="{escape(page)}" title="Findings" style="width:100%;height:44rem;border:0"></iframe>'
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
 
 
 @checked
@@ -195,7 +200,7 @@ def audit(
             )
             make_run(job, folder, progress=progress, loaded=loaded).complete()
         with stages("tables", 5, silent=not progress):
-            finished = Audit(read_results(folder, settings=report))
+            finished = Audit(make_report(folder, report))
         weakref.finalize(finished, removed.pop_all().close)
     return finished
 
@@ -228,8 +233,6 @@ def compare(
     return audit(base, tokenizer, changed=changed, requests=file, **options)
 
 
-# Data frames of an audit whose files have another name.
-_FILES = {"effects": "effects_by_group", "contrasts": "verdicts"}
 # What `audit` has an argument of its own for.
 _ARGUMENTS = {"model", "editors", "controls", "changed"}
 
@@ -295,8 +298,3 @@ def _place(change: object, folder: Path, tokenizer: PreTrainedTokenizerBase | No
     if tokenizer is not None:
         tokenizer.save_pretrained(folder)
     return folder
-
-
-def _report(folder: Path) -> Path:
-    write_report(folder, folder / "report")
-    return folder / "report" / "report.html"

@@ -21,16 +21,17 @@ import pandas as pd
 from tqdm import tqdm
 
 from benchmarks.editors_common import ROOT
+from benchmarks.study import cells
 from benchmarks.study.keep import KEPT
 from benchmarks.study.looks import MODEL, Look, finished_looks, join
 from seesaw_cf.base.files import atomic_path
-from seesaw_cf.editors.control_names import compared, is_control
+from seesaw_cf.editors.control_names import is_control
 from seesaw_cf.effects.audit import HOLDERS, AuditSettings
-from seesaw_cf.effects.estimands import estimate_groups, excess_over_control, toward_truth
-from seesaw_cf.effects.groups import ALL, UNKNOWN
+from seesaw_cf.effects.estimands import toward_truth
+from seesaw_cf.effects.groups import ALL
 from seesaw_cf.effects.permutations import LabelledContrasts
-from seesaw_cf.report.plots import draw_levels
-from seesaw_cf.report.results import Results, read_results
+from seesaw_cf.report import Report, report
+from seesaw_cf.report.figures import level_figure
 from seesaw_cf.stats.multiple import step_down
 from seesaw_cf.stats.verdicts import AFFECTED, VERDICTS
 from seesaw_cf.study.declared import read_study
@@ -47,18 +48,18 @@ _LEVEL = ("before", "after", "value", *_LIMITS, "control_value", "difference", "
 _ODDS = ("log_odds", "log_odds_low", "log_odds_high")
 _COUNTS = ("n", "n_edits", "n_people")
 # Table -> (rows of a cell, columns that are kept).
-_ROWS: Mapping[str, tuple[Callable[[Results], pd.DataFrame], Sequence[str]]] = {
+_ROWS: Mapping[str, tuple[Callable[[Report], pd.DataFrame], Sequence[str]]] = {
     "efficacy": (
-        lambda r: r.efficacy,
+        cells.efficacy,
         ("editor", "relation", "n_edits", "pre", "pre_low", "pre_high", "post", "post_low", "post_high", "n"),
     ),
     "success": (lambda r: _success(r), ("editor", "measure", "value", *_LIMITS, "n_edits", "n")),
     "accuracy": (
-        lambda r: r.accuracy,
+        cells.accuracy,
         ("editor", "edit_relation", "effect_relation", "pre", "post", "lost", "gained", "change", *_LIMITS, "p", "n"),
     ),
     "levels": (
-        lambda r: r.levels,
+        cells.levels,
         (
             "level",
             "scale",
@@ -76,19 +77,19 @@ _ROWS: Mapping[str, tuple[Callable[[Results], pd.DataFrame], Sequence[str]]] = {
         ),
     ),
     "contrasts": (
-        lambda r: _counted(r.audit.verdicts) if r.audit else pd.DataFrame(),
+        cells.contrasts,
         (*_KEY, *_TEST, "verdict", *_COUNTS),
     ),
     "decided": (
-        lambda r: _affected(r.audit.verdicts) if r.audit else pd.DataFrame(),
+        lambda r: _affected(r),
         (*_KEY, *_TEST, "verdict", *_COUNTS),
     ),
     "groups": (
-        lambda r: r.effects,
+        cells.groups,
         (*_KEY, "D_pre", "D_post", "D", *_LIMITS, *_ODDS, "n_prompts", "n_subjects", "n_cases"),
     ),
     "excess": (
-        lambda r: _excess(r),
+        lambda r: cells.groups(r, "beyond"),
         ("editor", "control", "relation", "holds", "axis", "group", *_ODDS, "log_odds_p", "value", *_LIMITS, "p", "n"),
     ),
     "before": (lambda r: _before(r), ("relation", "holds", "prompts", "people", "ahead", "log_odds", "median_p")),
@@ -138,7 +139,7 @@ def analyse(
     """
     tables = {}
     with tempfile.TemporaryDirectory() as folder:
-        results = read_results(join(parts, Path(folder)), settings=_settings_at(look, settings()))
+        results = report(join(parts, Path(folder)), _settings_at(look, settings()))
         if picture is not None:
             _picture(results, picture)
         for name, (rows, columns) in _ROWS.items():
@@ -156,71 +157,50 @@ def _settings_at(look: Look, declared: AuditSettings) -> AuditSettings:
     return replace(declared, alpha=look.alpha) if look.alpha else replace(declared, permutations=0)
 
 
-def _picture(results: Results, file: Path) -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        draw_levels(results, Path(folder))
-        (made,) = Path(folder).glob("*.png")
-        file.write_bytes(made.read_bytes())
+def _picture(made: Report, file: Path) -> None:
+    figure = level_figure(made.frame, made.run)
+    if figure is not None:
+        figure.savefig(file, dpi=160)
 
 
-def _counted(verdicts: pd.DataFrame) -> pd.DataFrame:
-    counts = {"n_edits": "edit", "n_people": "person"}
-    return verdicts.assign(
-        **{column: [own.get(name, 0) for own in verdicts["clusters"]] for column, name in counts.items()}
-    )
-
-
-def _affected(verdicts: pd.DataFrame) -> pd.DataFrame:
+def _affected(made: Report) -> pd.DataFrame:
     """Return the contrasts with a verdict on a group, also those of looks whose other contrasts are not kept."""
-    return _counted(verdicts[verdicts["verdict"].isin(AFFECTED)])
+    table = cells.contrasts(made)
+    return table[table["verdict"].isin(AFFECTED)]
 
 
-def _verdicts(results: Results) -> pd.DataFrame:
+def _verdicts(made: Report) -> pd.DataFrame:
     """Return how many contrasts of each editor and control have each verdict, mirrored ones once."""
-    if results.audit is None:
-        return pd.DataFrame()
-    table = results.audit.verdicts
+    table = cells.contrasts(made)
     own = table[~table["mirror"].astype(bool)]
     counts = pd.crosstab(own["editor"], own["verdict"]).reindex(columns=list(VERDICTS), fill_value=0)
     return counts.reset_index()
 
 
-def _success(results: Results) -> pd.DataFrame:
+def _success(results: Report) -> pd.DataFrame:
     rows = [
         {"editor": editor, "measure": short, "n_edits": number.clusters.get("case", 0)}
         | number.columns("value", "low", "high", "n")
-        for editor, success in results.success.items()
+        for editor, success in results.run.success.items()
         for short, number in success.numbers.get("counterfact", {}).items()
     ]
     return pd.DataFrame(rows)
 
 
-def _excess(results: Results) -> pd.DataFrame:
-    """Return the editor minus its control for every group, pooled and by relation, of both kinds of holders."""
-    if results.prompts is None:
-        return pd.DataFrame()
-    tables = []
-    for editor, control in compared(results.editors, results.manifest):
-        pair = results.prompts[results.prompts["editor"].isin((editor, control))]
-        rows = excess_over_control(pair, control)
-        both = pd.concat([rows.assign(edit_relation=ALL), rows], ignore_index=True)
-        tables += [
-            estimate_groups(both, holds=holds).assign(editor=editor, control=control, holds=holds)
-            for holds in HOLDERS
-            if (both["holds"] == holds).any()
-        ]
-    table = pd.concat(tables, ignore_index=True)
-    return table[table["group"] != UNKNOWN]
-
-
-def _before(results: Results) -> pd.DataFrame:
+def _before(results: Report) -> pd.DataFrame:
     """Return what the model says of other people before any edit: of two answers, how often the held one is ahead."""
-    if results.prompts is None:
+    if results.run.people is None:
         return pd.DataFrame()
-    own = results.prompts[(results.prompts["editor"] == results.editors[0]) & (results.prompts["status"] == "ok")]
+    own = results.run.people[
+        (results.run.people["editor"] == results.run.editors[0]) & (results.run.people["status"] == "ok")
+    ]
     sign = np.where(own["holds"] == "target_new", 1.0, -1.0)
     held = own["pre_new"].where(own["holds"] == "target_new", own["pre_true"])
-    own = own.assign(ahead=own["known"].astype(float), odds=sign * (own["pre_new"] - own["pre_true"]), p=np.exp(held))
+    own = own.assign(
+        ahead=(sign * (own["pre_new"] - own["pre_true"]) > 0).astype(float),
+        odds=sign * (own["pre_new"] - own["pre_true"]),
+        p=np.exp(held),
+    )
     rows = pd.concat([own.assign(edit_relation=ALL), own])
     return (
         rows.groupby(["edit_relation", "holds"], sort=True)
@@ -235,19 +215,19 @@ def _before(results: Results) -> pd.DataFrame:
     )
 
 
-def _run(results: Results) -> pd.DataFrame:
-    prompts, manifest = results.prompts, results.manifest
-    own = prompts[prompts["editor"] == results.editors[0]] if prompts is not None else pd.DataFrame()
+def _run(results: Report) -> pd.DataFrame:
+    prompts, manifest = results.run.people, results.run.manifest
+    own = prompts[prompts["editor"] == results.run.editors[0]] if prompts is not None else pd.DataFrame()
     return pd.DataFrame(
         [
             {
-                "edits": len(results.distinct) // max(len(results.editors), 1),
+                "edits": len(results.run.distinct) // max(len(results.run.editors), 1),
                 "cases": manifest["data"]["cases"],
                 "prompts": len(own),
                 "people": own["person"].nunique() if len(own) else 0,
-                "score_rows": results.n_rows,
-                "unscored": int(results.unscored["n_rows"].sum()) if len(results.unscored) else 0,
-                "noise_floor_log_odds": results.floor.log_odds,
+                "score_rows": results.run.n_rows,
+                "unscored": int(results.run.unscored["n_rows"].sum()) if len(results.run.unscored) else 0,
+                "noise_floor_log_odds": results.run.floor.log_odds,
                 "model_fingerprint": manifest["model"]["fingerprint"],
                 "data_sha256": manifest["data"]["sha256"],
             }
@@ -255,18 +235,18 @@ def _run(results: Results) -> pd.DataFrame:
     )
 
 
-def _null(results: Results) -> pd.DataFrame:
+def _null(results: Report) -> pd.DataFrame:
     """Return in how many reports of permuted labels some contrast of the editor has a corrected p below the level.
 
     Half of the permutations are the reports, the other half their reference.
     """
-    if results.audit is None or results.prompts is None or results.audit.settings.permutations == 0:
+    if results.run.people is None or results.settings.permutations == 0:
         return pd.DataFrame()
-    declared, verdicts = results.audit.settings, results.audit.verdicts
-    usable = toward_truth(results.prompts)
+    declared, verdicts = results.settings, cells.contrasts(results)
+    usable = toward_truth(results.run.people)
     usable = usable[(usable["status"] == "ok") & usable["holds"].isin(HOLDERS)]
     rows = []
-    for editor in (name for name in results.editors if not is_control(name)):
+    for editor in (name for name in results.run.editors if not is_control(name)):
         table = verdicts[verdicts["editor"] == editor].reset_index(drop=True)
         drawn = LabelledContrasts(usable[usable["editor"] == editor], table).drawn(2 * NULL_REPORTS, seed=1)
         reports, reference = drawn[:NULL_REPORTS], drawn[NULL_REPORTS:]

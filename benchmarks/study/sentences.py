@@ -8,11 +8,29 @@ from typing import Any
 import pandas as pd
 
 from benchmarks.study.looks import MODEL, looks_at
-from seesaw_cf.effects.levels import contradiction
-from seesaw_cf.report.levels import BETTER, SAME, WORSE
 from seesaw_cf.report.text import effect, minus, p_value
 from seesaw_cf.stats.simple import proportion
 from seesaw_cf.stats.verdicts import AFFECTED
+
+# What the kept tables call verdicts.
+WORSE, BETTER, SAME = "worse than its control", "better than its control", "no more than its control"
+_UNTESTED = ("not testable", "no control")
+
+
+def contradiction(row: Mapping[Any, Any], other: Mapping[Any, Any], floor: float) -> str:
+    """Return how the scale that does not decide speaks against a verdict, or shows a change where there is none.
+
+    Args:
+        row, other: A level on the scale that decides and on the other.
+        floor: Largest difference on the other scale that is noise.
+    """
+    change = other["difference"]
+    if row["verdict"] in _UNTESTED or other["difference_low"] * other["difference_high"] <= 0 or abs(change) <= floor:
+        return ""
+    if row["verdict"] in (WORSE, BETTER):
+        return "the other way" if row["difference"] * change < 0 else ""
+    return f"beyond its margin of {other['margin']:g}" if abs(change) > other["margin"] else ""
+
 
 Row = Mapping[Hashable, Any]
 Tables = Mapping[str, pd.DataFrame]

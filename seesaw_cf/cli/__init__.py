@@ -32,11 +32,9 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "compare": ("seesaw_cf.cli.compare", "logs of lm_eval, inspect and others before and after a change"),
         "ability": ("seesaw_cf.cli.ability", "tasks of lm_eval before and after the edits of a run"),
         "study": ("seesaw_cf.cli.study", "models x editors x records from one file: run, compared"),
-        "metrics": ("seesaw_cf.cli.metrics", "the bias and accuracy metrics of a finished run"),
         "dose": ("seesaw_cf.cli.dose", "what happens as more and more facts are edited together"),
     },
     "Before a run": {
-        "plan": ("seesaw_cf.cli.plan", "how many edits and people it takes to find an effect"),
         "check-editor": ("seesaw_cf.cli.check_editor", "whether an editor, also your own, keeps its promises"),
         "new": ("seesaw_cf.cli.new", "files of an editor to start from"),
         "noise": ("seesaw_cf.cli.noise", "how far scores move when only the batch changes: the noise floor"),

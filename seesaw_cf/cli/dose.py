@@ -30,7 +30,7 @@ def run(args: argparse.Namespace) -> None:
 
     plan = DosePlan(**values_of(DosePlan, args), texts=_texts(args.text))
     run_dose(job, plan, args.out, progress=not args.quiet)
-    say(write_dose_report(args.out, pictures=args.pictures, full=args.full))
+    say(write_dose_report(args.out, pictures=args.pictures))
     show(args, args.out / "report" / "report.html")
 
 

@@ -67,15 +67,14 @@ def quiet_option(parser: argparse.ArgumentParser) -> None:
 
 def paper_option(parser: argparse.ArgumentParser) -> None:
     """Add `--paper`."""
-    what = "papers.md by the published rules: substring match, means of rows, blank cells"
+    what = "also the papers' tables and figures, by the published rules (papers.md)"
     parser.add_argument("--paper", action="store_true", help=what)
 
 
 def report_options(parser: argparse.ArgumentParser, *, pictures: bool = True) -> None:
     """Add what a command that writes a report draws, prints and opens; not every report has pictures."""
     if pictures:
-        parser.add_argument("--pictures", action="store_true", help="draw pictures too; needs the extra plots")
-    parser.add_argument("--full", action="store_true", help="print every table of the report, not one screen")
+        parser.add_argument("--pictures", action="store_true", help="write every picture as a file too")
     parser.add_argument("--open", action="store_true", help="open the page in the browser")
 
 

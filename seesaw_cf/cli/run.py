@@ -6,7 +6,7 @@ import argparse
 
 from seesaw_cf.base.retrying import stages
 from seesaw_cf.cli.from_fields import options_from, values_of
-from seesaw_cf.cli.options import job_of, output_options, report_options
+from seesaw_cf.cli.options import job_of, output_options, paper_option, report_options
 from seesaw_cf.cli.output import say, show
 from seesaw_cf.cli.paths import output_folder
 from seesaw_cf.run.jobs import Job, Workers
@@ -19,6 +19,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     options_from(parser, Workers)
     output_options(parser)
     add("--report", type=output_folder, help="folder for tables and pictures (default: OUT/report)")
+    paper_option(parser)
     report_options(parser)
     add("--keep-deltas", action="store_true", help="save every edit below OUT/deltas, for `seesaw-cf share`")
 
@@ -33,6 +34,6 @@ def run(args: argparse.Namespace) -> None:
     from seesaw_cf.report import write_report
 
     with stages("tables", 6, silent=args.quiet):
-        screen = write_report(args.out, args.report, pictures=args.pictures, full=args.full)
+        screen = write_report(args.out, args.report, pictures=args.pictures, paper=args.paper)
     say(screen)
     show(args, (args.report or args.out / "report") / "report.html")

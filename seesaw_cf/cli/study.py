@@ -36,7 +36,7 @@ def run(args: argparse.Namespace) -> None:
     if not args.report_only:
         workers = Workers(**values_of(Workers, args))
         failed = run_study(study, out, args.cell or (), progress=not args.quiet, workers=workers)
-    say(report_study(study, out, mode="paper" if args.paper else "crossed", pictures=args.pictures, full=args.full))
+    say(report_study(study, out, paper=args.paper, pictures=args.pictures))
     show(args, out / "report" / "report.html")
     if failed:
         raise RunFolderError(

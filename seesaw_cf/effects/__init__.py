@@ -2,19 +2,14 @@
 
 from seesaw_cf.base.public import check_exports
 from seesaw_cf.effects.accuracy import cross_property
-from seesaw_cf.effects.audit import AuditSettings, audit, audit_record
+from seesaw_cf.effects.audit import AuditSettings, audit
 from seesaw_cf.effects.columns import AccuracyColumns, BiasColumns, accuracy_of_columns, bias_of_columns
-from seesaw_cf.effects.efficacy import efficacy
 from seesaw_cf.effects.estimands import (
-    distribution_changes,
-    estimate_groups,
     excess_over_control,
     group_contrasts,
-    noise_floor,
     toward_truth,
 )
 from seesaw_cf.effects.groups import ALL, AXES, UNKNOWN, group_effects
-from seesaw_cf.effects.needed import run_components
 from seesaw_cf.effects.prompts import difference, prompt_effects
 from seesaw_cf.effects.success import SuccessColumns, edit_success, success_of_scores
 
@@ -28,20 +23,14 @@ __all__ = [
     "SuccessColumns",
     "accuracy_of_columns",
     "audit",
-    "audit_record",
     "bias_of_columns",
     "cross_property",
     "difference",
-    "distribution_changes",
     "edit_success",
-    "efficacy",
-    "estimate_groups",
     "excess_over_control",
     "group_contrasts",
     "group_effects",
-    "noise_floor",
     "prompt_effects",
-    "run_components",
     "success_of_scores",
     "toward_truth",
 ]

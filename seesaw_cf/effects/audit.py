@@ -19,13 +19,12 @@ from seesaw_cf.base.errors import RecordError
 from seesaw_cf.base.memory import release_memory
 from seesaw_cf.base.types import Estimate
 from seesaw_cf.effects.estimands import group_contrasts, sort_prompts, toward_truth
-from seesaw_cf.effects.groups import ALL, AXES, CLUSTERS, SCALES, UNKNOWN, members, need_columns
+from seesaw_cf.effects.groups import ALL, AXES, CLUSTERS, SCALES, UNKNOWN, members
 from seesaw_cf.effects.permutations import LabelledContrasts
 from seesaw_cf.effects.prompts import ScoreForm
 from seesaw_cf.stats import Verdict, adjust_families, equivalence_p, minimum_detectable_effect, verdict
 from seesaw_cf.stats.bootstrap import LEVEL, Floats
 from seesaw_cf.stats.multiple import Correction, permutation_level, permutation_p, step_down
-from seesaw_cf.stats.plain import plain
 from seesaw_cf.stats.verdicts import REACH
 
 FAMILY = ("editor",)
@@ -381,31 +380,3 @@ def _choose_scale(table: pd.DataFrame, settings: AuditSettings, score: ScoreForm
 def hypotheses(table: pd.DataFrame) -> pd.DataFrame:
     """Return the rows of `audit` that are independent tests, without the mirrors of two-label axes."""
     return table[~table["mirror"]] if "mirror" in table else table
-
-
-def audit_record(table: pd.DataFrame, **settings: Any) -> dict[str, Any]:
-    """Return the audit as plain JSON: what was estimated how, on how much, with which claims.
-
-    Args:
-        table: The result of `audit`.
-        settings: What it was called with and what else matters (margin, correction, family, noise floor, seeds, gates).
-
-    Returns:
-        `estimand`, `method`, `settings`, `counts` (verdict -> contrasts, a mirror not counted) and `rows`.
-
-    Raises:
-        RecordError: The table is another one.
-    """
-    need_columns("audit record", table, ("method", "verdict", "mirror"))
-    counts = hypotheses(table)["verdict"].value_counts().sort_index()
-    return dict(
-        plain(
-            {
-                "estimand": "D_d of a group minus D_d of its reference, within edits scored on both",
-                "method": sorted(set(table["method"]) - {""}),
-                "settings": settings,
-                "counts": {str(label): int(n) for label, n in counts.items()},
-                "rows": table.to_dict("records"),
-            }
-        )
-    )

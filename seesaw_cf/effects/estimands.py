@@ -14,31 +14,24 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from seesaw_cf.base.checks import one_of
 from seesaw_cf.base.errors import RecordError, unknown_name
 from seesaw_cf.base.types import Estimate, TableRow
-from seesaw_cf.effects.accuracy import answers
 from seesaw_cf.effects.groups import (
     ALL,
-    AXES,
     CLUSTERS,
     SCALES,
     UNKNOWN,
     by_tag,
     check_axes,
-    group_effects,
     held,
     mask,
     members,
     need_columns,
     tag_sets,
 )
-from seesaw_cf.effects.knowledge import gold_rank
-from seesaw_cf.effects.prompts import ScoreForm, prompt_effects
-from seesaw_cf.effects.scores import as_table
 from seesaw_cf.stats import case_weights, clustered_means
 from seesaw_cf.stats.bootstrap import Floats
 
@@ -76,42 +69,6 @@ def _usable(prompts: pd.DataFrame, holds: str) -> pd.DataFrame:
     if not there.any():
         raise RecordError(f"no scored prompts about people with holds={holds!r}; nothing to estimate.")
     return sort_prompts(prompts if there.all() else prompts[there]).reset_index(drop=True)
-
-
-def estimate_groups(
-    prompts: pd.DataFrame,
-    *,
-    axes: Sequence[str] = AXES,
-    holds: str = "target_new",
-    clusters: Mapping[str, str] = CLUSTERS,
-) -> pd.DataFrame:
-    """Estimate D_{d,g} as in `group_effects`, with errors clustered along edit and person at once.
-
-    Args:
-        prompts: Rows of `seesaw_cf.effects.prompt_effects`.
-        axes: Which axes.
-        holds: Which answer the people hold, see `group_effects`; "target_true": people who hold p_i.
-        clusters: Dimension -> column. Use {"target": "target_new"} to generalise to targets that were not sampled.
-
-    Returns:
-        One row per editor, relation, axis and group, with the fields of `seesaw_cf.types.Estimate`, and the same
-        effect in log-odds (nats): `log_odds` with `log_odds_low`, `_high`, `_stderr`, `_p`, `_df`; and in share of
-        the two answers: `share` with the same.
-
-    Raises:
-        UnknownNameError: An axis is unknown.
-        RecordError: No scored prompt about people who hold `holds`.
-
-    Source: estimand: SEESAW-CF section 4.1. Inference: Cameron, Gelbach and Miller (2011).
-    """
-    check_axes(axes)
-    estimates = []
-    for rows in _prepare(_usable(prompts, holds), (ALL, *axes), clusters):
-        for axis, groups in rows.groups.items():
-            for group, own in groups.items():
-                found = clustered_means(rows.values, [case_weights(rows.case, own)], rows.clusters)
-                estimates += rows.by_editor(found, {"axis": axis, "group": group})
-    return _in_places(estimates)
 
 
 def group_contrasts(
@@ -345,66 +302,3 @@ def toward_truth(prompts: pd.DataFrame) -> pd.DataFrame:
     need_columns("prompts", prompts, ("holds", *changed))
     sign = np.where(prompts["holds"] == "target_true", -1.0, 1.0)
     return prompts.assign(**{name: prompts[name] * sign for name in changed})
-
-
-def distribution_changes(scores: pa.Table | pd.DataFrame, *, prompt: str = "property") -> pd.DataFrame:
-    """Return how the whole distribution over a case's candidates moved, not only its top.
-
-    Args:
-        scores: A score table with rows of kind "cross_property".
-        prompt: Which prompt, see `seesaw_cf.effects.cross_property`.
-
-    Returns:
-        One row per (editor, case, effect relation): `total_variation` in 0..1 between the candidates' distributions
-        (probabilities divided by their sum) before and after, `entropy_pre` and `entropy_post` in nats, `rank_pre`,
-        `rank_post` and `rank_change` of the best gold candidate (1 = first; NaN without gold), `status`.
-    """
-    rows = []
-    for row in answers(scores, prompt=prompt).to_dict("records"):
-        out = {name: row[name] for name in ("editor", "case_id", "edit_relation", "effect_relation")}
-        pre, post = row["pre"], row["post"]
-        if not (np.isfinite(pre).all() and np.isfinite(post).all()):
-            rows.append(out | {"status": "unscored"})
-            continue
-        before, after = (np.exp(x - x.max()) / np.exp(x - x.max()).sum() for x in (pre, post))
-        gold = np.isin(row["candidates"], row["gold"])
-        first, last = (float(gold_rank(x, gold)) if gold.any() else float("nan") for x in (pre, post))
-        out |= {"total_variation": float(np.abs(before - after).sum() / 2)}
-        out |= {"entropy_pre": _entropy(before), "entropy_post": _entropy(after)}
-        rows.append(out | {"rank_pre": first, "rank_post": last, "rank_change": last - first, "status": "ok"})
-    return pd.DataFrame(rows)
-
-
-def _entropy(p: NDArray[np.float64]) -> float:
-    return float(-(p[p > 0] * np.log(p[p > 0])).sum())
-
-
-def noise_floor(scores: pa.Table, again: pa.Table, score: ScoreForm = "summed") -> float:
-    """Return the largest |D_{d,g}| from scoring alone: pre-edit scores against pre-edit scores made another way.
-
-    Args:
-        scores, again: Two score tables; their pre-edit rows are compared. Make the second with another batch size or
-            dtype than the first.
-        score: The form of confidence, see `seesaw_cf.effects.difference`.
-
-    Returns:
-        The largest absolute group effect, in the effect's unit; claims below it are refused by `verdict`.
-
-    Raises:
-        RecordError: No pre-edit row is in common.
-    """
-    sides = []
-    for table, phase in ((scores, "pre"), (again, "post")):
-        rows = as_table(table).to_pandas()
-        sides.append(rows[rows["phase"] == "pre"].assign(phase=phase, editor="noise"))
-    joined = pd.concat([side.drop_duplicates(_KEY) for side in sides], ignore_index=True)
-    prompts = prompt_effects(joined, score=score)
-    usable = prompts[prompts["status"] == "ok"]
-    if usable.empty:
-        raise RecordError("noise floor: the two score tables have no scored pre-edit prompt in common.")
-    by_target = usable.groupby(held(usable))
-    effects = [group_effects(rows, holds=str(holds), mode="paper", draws=0) for holds, rows in by_target]
-    return float(pd.concat(effects)["D"].abs().max())
-
-
-_KEY = ["kind", "case_id", "prompt_id", "role", "target"]

@@ -86,7 +86,7 @@ def locality(
     if kind is None:
         return {}
     at_hand = people if kind == "cross_subject" else None
-    prompts = prompt_effects(table, kind=kind, nats=nats) if at_hand is None else at_hand
+    prompts = prompt_effects(table, kind=kind) if at_hand is None else at_hand
     right = prompts["holds"] == "target_true" if kind == "cross_subject" else True
     prompts = prompts.loc[(prompts["status"] == "ok") & right, ["editor", "case_id", *SIDES]]
     keys = zip(prompts["editor"], prompts["case_id"], strict=True)

@@ -15,7 +15,6 @@ from scipy.special import expit
 from seesaw_cf.base.checks import one_of
 from seesaw_cf.base.errors import RecordError
 from seesaw_cf.effects.scores import Scores, as_codes, as_frame, by_editor, checked, count_rows, stack
-from seesaw_cf.stats.simple import BOUNDS, above
 
 # The score table, paired: one row per prompt with its four log-probabilities (pre and post, new and true target).
 
@@ -185,14 +184,13 @@ def _tokens(name: str, counts: ArrayLike | None) -> NDArray[np.float64]:
     return array
 
 
-def add_differences(pairs: pd.DataFrame, score: ScoreForm = "summed", nats: float = BOUNDS["float32"]) -> pd.DataFrame:
+def add_differences(pairs: pd.DataFrame, score: ScoreForm = "summed") -> pd.DataFrame:
     """Add what an edit did to each prompt to paired log-probabilities; NaN unless status is "ok".
 
     Columns: D_pre, D_post and D = D_post - D_pre in the chosen form; in any form, from summed log-probabilities:
     `log_odds`, the change of log p(new) - log p(true) in nats, and `share`, that of p(new) / (p(new) + p(true));
     `likelier_pre`, the probability of the likelier of the two answers before the edit: how far D can move when one of
-    them loses all of it. Where `holds` gives the right answer: `held_share_pre`, its share of the two before the
-    edit, and `known`, whether it was ahead by more than `nats` (missing where unknown).
+    them loses all of it.
     """
     out = pairs.copy(deep=False)
     ok = (pairs["status"] == "ok").to_numpy()
@@ -205,10 +203,6 @@ def add_differences(pairs: pd.DataFrame, score: ScoreForm = "summed", nats: floa
     out["log_odds"] = np.where(ok, new - true, np.nan)
     before, after = (pairs[f"{phase}_new"] - pairs[f"{phase}_true"] for phase in ("pre", "post"))
     out["share"] = np.where(ok, expit(after) - expit(before), np.nan)
-    if "holds" in pairs:
-        ahead = before * pairs["holds"].map({"target_new": 1.0, "target_true": -1.0})
-        out["held_share_pre"] = expit(ahead)
-        out["known"] = pd.Series(above(ahead, 0.0, nats), pairs.index, "boolean").mask(ahead.isna())
     sides = [pairs["pre_new"], pairs["pre_true"]]
     if score == "normalised":
         sides = [side / n for side, n in zip(sides, tokens) if n is not None]
@@ -217,9 +211,7 @@ def add_differences(pairs: pd.DataFrame, score: ScoreForm = "summed", nats: floa
     return out
 
 
-def prompt_effects(
-    scores: Scores, *, score: ScoreForm = "summed", kind: str = "cross_subject", nats: float = BOUNDS["float32"]
-) -> pd.DataFrame:
+def prompt_effects(scores: Scores, *, score: ScoreForm = "summed", kind: str = "cross_subject") -> pd.DataFrame:
     """Return one row per (editor, case, prompt) with D_pre, D_post and D.
 
     Args:
@@ -227,8 +219,6 @@ def prompt_effects(
             or, shared by all, "none".
         score: The form of confidence, see `difference`.
         kind: Which prompts: "cross_subject", "efficacy", "paraphrase" or "neighborhood".
-        nats: Log-probabilities no further apart than this are a tie; a run's own is
-            `seesaw_cf.stats.simple.tolerance` of its manifest.
 
     Returns:
         `editor`, the columns of `pair_targets` and those of `add_differences`. Prompts that cannot be compared stay
@@ -244,7 +234,7 @@ def prompt_effects(
     table = checked(scores)
     targets = pc.field("role").isin(["target_new", "target_true"]) & (pc.field("kind") == kind)
     frames = [
-        add_differences(pair_targets(rows), score, nats).assign(editor=editor)
+        add_differences(pair_targets(rows), score).assign(editor=editor)
         for editor, rows in by_editor(table, targets, PAIRED, parts=True)
     ]
     if not frames:

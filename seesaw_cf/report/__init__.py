@@ -1,10 +1,12 @@
-"""From a finished run folder to tables and pictures; every number comes from `seesaw_cf.effects`."""
+"""From finished runs to a screen, a page, tables and pictures; every number comes from one frame."""
 
 from seesaw_cf.base.public import check_exports
 from seesaw_cf.effects.audit import AuditSettings
-from seesaw_cf.report.results import Results, read_results
-from seesaw_cf.report.write import terminal_report, write_report
+from seesaw_cf.report.frame import build_frame
+from seesaw_cf.report.pairs import Run, read_run
+from seesaw_cf.report.report import Report, report, write_report
+from seesaw_cf.report.screen import Screen
 
-__all__ = ["AuditSettings", "Results", "read_results", "terminal_report", "write_report"]
+__all__ = ["AuditSettings", "Report", "Run", "Screen", "build_frame", "read_run", "report", "write_report"]
 
 check_exports(globals())

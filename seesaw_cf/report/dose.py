@@ -2,205 +2,174 @@
 
 from __future__ import annotations
 
+import json
 import math
 import os
 from collections.abc import Mapping, Sequence
-from functools import partial
 from pathlib import Path
-from typing import Any, Literal, TypedDict, cast
+from typing import Any, cast
 
-import numpy as np
 import pandas as pd
+from markupsafe import Markup
+from matplotlib.figure import Figure
 
-from seesaw_cf.base.types import JsonObject
-from seesaw_cf.effects.dose import BAND, MOST_SHARED, Curves, group_doses, no_band, read_curves, summarise_curves
-from seesaw_cf.report import text
-from seesaw_cf.report.dose_title import MEASURES, banded, dose_lines, dose_screen, dose_value, mix_name
-from seesaw_cf.report.forms import findings_report
-from seesaw_cf.report.html.findings import Findings, Legend, PageSection, Panels, Part
-from seesaw_cf.report.html.forest import (
-    Axis,
-    Charts,
-    Curve,
-    ForestColumn,
-    ForestRow,
-    Mark,
-    Panel,
-    Point,
-    draw_chart,
-    key_colours,
-)
-from seesaw_cf.report.provenance import model_name, recorded, repeat_command
-from seesaw_cf.report.results import sort_groups
-from seesaw_cf.report.rows import DoseRow, Manifest, number_of, records, rows_of
-from seesaw_cf.report.table import Column, Table, word_column
+from seesaw_cf.base.files import csv_text, sweep, write_text
+from seesaw_cf.effects.dose import BAND, Curves, group_doses, read_curves, summarise_curves
+from seesaw_cf.report.figures import COLOURS, style, svg
+from seesaw_cf.report.provenance import model_name, repeat_command
+from seesaw_cf.report.render import LABELS, Part, render_page
+from seesaw_cf.report.results import relation_name
+from seesaw_cf.report.rows import Manifest, rows_of
+from seesaw_cf.report.screen import Screen, ScreenRow
+from seesaw_cf.report.sentences import and_list, minus
+from seesaw_cf.stats.plain import plain
 
-_METHOD = (
-    f"Facts are edited together, on samples that are drawn again for every repeat; a number is the mean over samples "
-    f"with a {BAND:.0%} band for facts like these (t over samples, widened by what they share). There is none for one "
-    f"sample, nor where two samples have more than {MOST_SHARED:.0%} of their facts in common. Shown bands end where "
-    "values do, those of tables/dose.csv do not.",
-    "Score: harmonic mean of the shares of edits, paraphrases and neighbourhood prompts that come out as wanted.",
-    "D_d is the change of p(new) − p(true) after prompts about other people who hold the new target.",
-    "The collapse alarm is raised when the perplexity of fixed texts doubles or the entropy of the answers to fixed "
-    "questions halves: scores of a collapsed model say nothing about bias.",
-    "“Average of” two relations is both edited apart, as many facts of each as of both in the mix.",
-)
-
-
-def dose_findings(curves: Curves) -> Findings:
-    """Return what the page shows."""
-    table = summarise_curves(curves)
-    groups = group_doses(curves)
-    rows = records(table, DoseRow) if len(table) else []
-    manifest = cast(Manifest, curves.manifest)
-    groups_table = Table("dose_groups", "Groups at the largest dose", "", (), groups, brief=False)
-    numbers = PageSection("numbers", "The numbers", [dose_table(table)]) if rows else None
-    settings = cast(DoseSettings, curves.manifest.get("settings") or {})
-    return Findings(
-        screen=dose_screen(rows, groups, model_name(manifest)),
-        sections=[section for section in (numbers, _groups(groups)) if section],
-        method=_METHOD,
-        command=repeat_command(manifest, "dose", _options(settings)),
-        facts=recorded(manifest),
-        tables=[one for one in (dose_table(table), groups_table) if len(one.frame)],
-        first=_charts(rows, curves),
-    )
-
-
-class DoseSettings(TypedDict, total=False):
-    """What a dose run was asked for."""
-
-    doses: Sequence[int]
-    pairs: Sequence[Sequence[str]]
-    repeats: int
-    people: int
-
-
-_COUNTS: Sequence[Literal["repeats", "people"]] = ("repeats", "people")
-
-
-def _options(settings: DoseSettings) -> JsonObject:
-    pairs = [",".join(map(str, pair)) for pair in settings.get("pairs", ())]
-    options: JsonObject = {"dose": list(settings.get("doses", ())), "pair": pairs}
-    return options | {name: settings[name] for name in _COUNTS if name in settings}
-
-
-def _charts(rows: Sequence[DoseRow], curves: Curves) -> list[Part]:
-    """Draw a chart of each measure; colours mark properties, dashes mark editors."""
-    doses = sorted({row["dose"] for row in rows})
-    colours = key_colours(row["mix"] for row in rows)
-    dashes = {name: number % 4 for number, name in enumerate(dict.fromkeys(row["editor"] for row in rows))}
-    groups = list(dose_lines(rows))
-
-    def curve(lines: Sequence[DoseRow], name: str, who: str) -> Curve:
-        points = [
-            Point(
-                doses.index(row["dose"]), *banded(row, name), f"{who}, {row['dose']:,} facts: {dose_value(row, name)}",
-                row["collapsed"],
-            )
-            for row in lines
-        ]  # fmt: skip
-        return Curve(colours[lines[0]["mix"]], dashes[lines[0]["editor"]], points)
-
-    def levels(name: str) -> list[float]:
-        before = {baseline.get(name) for baseline in curves.baseline.values() if isinstance(baseline, dict)}
-        return sorted(value for value in before if value is not None)[:3]
-
-    measures = [name for name in MEASURES if any(math.isfinite(number_of(row, name)) for row in rows)]
-    charts = [
-        draw_chart(
-            *MEASURES[name], [f"{dose:,}" for dose in doses], [curve(own, name, who) for who, own in groups],
-            levels(name) if name in ("perplexity", "entropy") else (),
-        )
-        for name in measures
-    ]  # fmt: skip
-    names = [(colours[own[0]["mix"]], dashes[own[0]["editor"]], who) for who, own in groups]
-    note = f"Dot and upright line: mean and {BAND:.0%} band over samples (open: no band). ✕: collapse alarm."
-    return [Legend(names, note), Charts("facts edited together", charts)] if charts else []
-
-
-def dose_table(frame: pd.DataFrame) -> Table:
-    """Return every measure of each editor, mix and dose; `frame` is that of `summarise_curves`."""
-    columns = [
-        word_column("editor"),
-        word_column("properties", lambda row: ": ".join(filter(None, (mix_name(row["mix"]), row["kind"])))),
-        Column("facts", lambda row: f"{row['dose']:,}"),
-        Column("edits / samples", lambda row: f"{row['edits']:.4g} / {row['repeats']}"),
-        *(Column(head, partial(dose_value, name=name)) for name, (head, _) in MEASURES.items()),
-        Column("alarm", lambda row: row["alarm"] or None),
-    ]
-    about = f"Mean of samples with {BAND:.0%} bands"
-    return Table("dose", "Dose and response", about, columns, frame, lines=_METHOD)
-
-
-def _groups(groups: pd.DataFrame) -> PageSection | None:
-    """Return the section on who was affected at the largest dose of every mix; None without groups."""
-    if groups.empty:
-        return None
-    colours = key_colours(groups["editor"])
-    axis = Axis.around(groups["D"], [*groups["D_low"], *groups["D_high"]])
-
-    def row(group_row: Mapping[Any, Any], several: bool) -> ForestRow:
-        limits = (float(group_row["D_low"]), float(group_row["D_high"]))
-        effect = text.estimate(group_row["D"], *limits, ".3g", missing=f"({no_band(group_row['repeats'])})")
-        label = f"{group_row['editor']}, {group_row['group']}: {effect}; {group_row['n']} prompts"
-        mark = Mark(axis.at(group_row["D"]), axis.span(*limits), colours[group_row["editor"]], text.minus(label))
-        name = f"{group_row['group']} · {group_row['editor']}" if several else str(group_row["group"])
-        return ForestRow(name, f"{group_row['repeats']}, {group_row['n']:,}", [mark])
-
-    panels: list[Panel] = []
-    for (mix, by), own in groups.groupby(["mix", "axis"], sort=False):
-        largest = own[own["dose"] == own["dose"].max()]
-        places = largest["group"].map(sort_groups(str(by), largest["group"]).index)
-        largest = largest.assign(order=places).sort_values(["order", "editor"], kind="stable")
-        lines = [row(record, len(colours) > 1) for record in rows_of(largest) if np.isfinite(record["D"])]
-        title = f"{mix_name(str(mix))}, {int(largest['dose'].iloc[0]):,} facts together, by {by}"
-        about = f"D_d, probability, mean of samples with {BAND:.0%} bands"
-        unit = "D, probability"
-        heads = ("group", "samples, prompts")
-        panels.append(
-            Panel(title, about, heads, [ForestColumn("hold the new target", axis)], unit, lines, opened=not panels)
-        )
-    names = [(colour, 0, name) for name, colour in colours.items()]
-    note = (
-        "Each line is a group of people who were not edited; 0 means that the edits left the answers about them alone."
-    )
-    return PageSection("groups", "Who was affected", [Legend(names, note), Panels(panels)])
-
-
-_PICTURES = {
-    "dose.png": "Score, D_d, perplexity and entropy by number of edits",
-    "dose_success.png": "Score, efficacy, generalisation and specificity by number of edits",
+MEASURES: Mapping[str, str] = {
+    "S": "score (harmonic mean of the next three)",
+    "ES": "edits that worked",
+    "PS": "paraphrases",
+    "NS": "neighbours still right",
+    "D": "D_d of other people",
+    "perplexity": "perplexity of fixed texts",
+    "entropy": "entropy of answers, nats",
 }
+_METHOD = (
+    "Facts are edited together, on samples drawn again for every repeat (MEMIT, appendix D). A number is the mean over "
+    f"samples with a {BAND:.0%} band for facts like these; one sample, or samples that share most facts, have none. "
+    "The alarm is raised when the perplexity of fixed texts doubles or the entropy of answers halves: scores of a "
+    "collapsed model say nothing about bias. “Average of” two relations is both edited apart."
+)
+Row = Mapping[str, Any]
 
 
-def write_dose_report(folder: str | os.PathLike[str], *, pictures: bool = False, full: bool = False) -> str:
-    """Write the report of a finished dose run into its folder `report`.
+def dose_screen(table: pd.DataFrame, model: str) -> Screen:
+    """Return what a dose run found: numbers at the smallest and at the largest dose of every editor and mix.
+
+    Args:
+        table: Rows of `seesaw_cf.effects.dose.summarise_curves`.
+        model: Its name.
+    """
+    if table.empty:
+        return Screen(model, ["Nothing was edited."])
+    doses = sorted(set(table["dose"]))
+    sections = {}
+    for (editor, mix), own in table.groupby(["editor", "mix"], sort=False):
+        ordered = own.sort_values("dose")
+        first, last = ordered.iloc[0], ordered.iloc[-1]
+        rows = [
+            ScreenRow(words, [_value(first, name), _value(last, name)])
+            for name, words in MEASURES.items()
+            if math.isfinite(last[name])
+        ]
+        badge = ("COLLAPSED", "bad") if last["collapsed"] else ("", "open")
+        rows = [*rows[:-1], ScreenRow(rows[-1].words, rows[-1].cells, *badge, str(last["alarm"]))] if rows else []
+        sections[f"{editor}, {mix_name(str(mix))}"] = rows
+    return Screen(
+        about=f"{model}: {and_list([f'{dose:,}' for dose in doses])} facts edited together",
+        finding=_finding(table),
+        columns=[f"{doses[0]:,} facts", f"{doses[-1]:,} facts"],
+        sections=sections,
+    )
+
+
+def _finding(table: pd.DataFrame) -> list[str]:
+    """Return who collapsed, and how far the score and other people moved where nobody did."""
+    sentences = []
+    alarms = table[table["collapsed"]]
+    if len(alarms):
+        least = alarms["dose"].min()
+        names = sorted(
+            {f"{row['editor']} on {mix_name(row['mix'])}" for _, row in alarms[alarms["dose"] == least].iterrows()}
+        )
+        sentences.append(f"The model collapses from {least:,} facts on: {and_list(names)}.")
+    sound = table[~table["collapsed"]]
+    falls = []
+    for (editor, mix), own in sound.groupby(["editor", "mix"], sort=False):
+        ordered = own[own["S"].notna()].sort_values("dose")
+        if len(ordered) > 1 and ordered["S_high"].iloc[-1] < ordered["S_low"].iloc[0]:
+            falls.append((ordered["S"].iloc[0] - ordered["S"].iloc[-1], editor, mix, ordered))
+    if falls:
+        _, editor, mix, own = max(falls, key=lambda fall: fall[0])
+        ends = f"{own['S'].iloc[0]:.2f} to {own['S'].iloc[-1]:.2f}"
+        sentences.append(
+            f"The score falls from {ends} with {own['dose'].iloc[-1]:,} facts ({editor}, {mix_name(str(mix))})."
+        )
+    else:
+        sentences.append("No fall of the score with the number of facts is shown.")
+    return sentences
+
+
+def _value(row: Row | pd.Series, name: str) -> str:
+    value, low, high = (float(row[key]) for key in (name, f"{name}_low", f"{name}_high"))
+    if not math.isfinite(value):
+        return ""
+    ends = f" [{low:.3g}, {high:.3g}]" if math.isfinite(low) else ""
+    return minus(f"{value:.3g}{ends}")
+
+
+def mix_name(mix: str) -> str:
+    """Return the papers' words for the relations of a mix, or of the average of two."""
+    return " + ".join(" ".join(map(relation_name, part.split())) for part in mix.split("+"))
+
+
+def dose_figure(table: pd.DataFrame, names: Sequence[str] = ("S", "ES", "PS", "NS", "D", "perplexity")) -> Figure:
+    """Return every measure against the number of facts, a line an editor and mix (MEMIT Figure 10)."""
+    there = [name for name in names if table[name].notna().any()]
+    figure = Figure(figsize=(6.8, 1.9 * ((len(there) + 1) // 2)), layout="constrained")
+    axes = figure.subplots((len(there) + 1) // 2, 2, squeeze=False).ravel()
+    for ax, name in zip(axes, there):
+        for number, ((editor, mix), own) in enumerate(table.groupby(["editor", "mix"], sort=False)):
+            own = own.sort_values("dose")
+            colour = COLOURS[number % len(COLOURS)]
+            ax.plot(
+                own["dose"], own[name], marker="o", markersize=3, color=colour, label=f"{editor}, {mix_name(str(mix))}"
+            )
+            ax.fill_between(own["dose"], own[f"{name}_low"], own[f"{name}_high"], color=colour, alpha=0.15, linewidth=0)
+        ax.set_title(MEASURES[name], loc="left", fontsize=8)
+        if table["dose"].max() > 20 * table["dose"].min():
+            ax.set_xscale("log")
+    for ax in axes[len(there) :]:
+        ax.set_visible(False)
+    if there:
+        axes[0].legend(fontsize=6, frameon=False)
+    return figure
+
+
+def write_dose_report(folder: str | os.PathLike[str], *, pictures: bool = False) -> str:
+    """Write the report of a finished dose run into its folder `report`, and return its first screen.
 
     Args:
         folder: The run.
-        pictures: Draw pictures too; needs matplotlib.
-        full: Return every table; else one screen.
-
-    Returns:
-        Plain text for a terminal.
+        pictures: Write the picture as a file too.
 
     Raises:
         RunFolderError: Not a finished dose run.
-        MissingExtraError: Pictures without matplotlib.
         StorageError: A file could not be written.
     """
-    curves = read_curves(folder)
-    report = findings_report(dose_findings(curves), draw=partial(_draw, curves))
-    return report.write(Path(folder) / "report", pictures=pictures, full=full)
-
-
-def _draw(curves: Curves, folder: Path) -> Mapping[str, str]:
-    from seesaw_cf.report.canvas import picture_style, save_picture
-    from seesaw_cf.report.more_plots import dose_figure
-
-    with picture_style():
-        for name in _PICTURES:
-            save_picture(dose_figure(curves, success="success" in name), folder / name)
-    return _PICTURES
+    curves: Curves = read_curves(folder)
+    table, groups = summarise_curves(curves), group_doses(curves)
+    manifest = cast(Manifest, curves.manifest)
+    screen, out = dose_screen(table, model_name(manifest)), Path(folder) / "report"
+    sweep(out)
+    parts = []
+    if len(table):
+        with style():
+            figure = dose_figure(table)
+        parts.append(
+            Part("Dose and response", [_METHOD], {"": [("", Markup(svg(figure, "Measures by number of facts")))]})
+        )
+        if pictures:
+            (out / "pictures").mkdir(parents=True, exist_ok=True)
+            figure.savefig(out / "pictures" / "dose.png", dpi=200)
+    tables = {"dose": "Every measure of each editor, mix and dose.", "dose_groups": "D_d by group."}
+    for name, rows in (("dose", table), ("dose_groups", groups)):
+        write_text(out / "tables" / f"{name}.csv", csv_text(rows))
+    settings: dict[str, Any] = cast(dict[str, Any], curves.manifest.get("settings") or {})
+    pairs = [",".join(map(str, pair)) for pair in settings.get("pairs", ())]
+    options = {"dose": list(settings.get("doses", ())), "pair": pairs}
+    options |= {name: settings[name] for name in ("repeats", "people") if name in settings}
+    command = repeat_command(manifest, "dose", options)
+    write_text(out / "report.html", render_page(screen, parts, tables=tables, foot=[LABELS], command=command))
+    record = plain({"screen": screen.record(), "dose": rows_of(table)})
+    write_text(out / "report.json", json.dumps(record, ensure_ascii=False, indent=1) + "\n")
+    return screen.terminal(f"See {out / 'report.html'}")

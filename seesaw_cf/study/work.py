@@ -10,21 +10,20 @@ from __future__ import annotations
 import gc
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
 from seesaw_cf.base.errors import RunFolderError, SeesawError
 from seesaw_cf.base.locks import file_lock
 from seesaw_cf.base.retrying import Bar
-from seesaw_cf.effects.groups import BiasMode
+from seesaw_cf.report.results import read_manifest
+from seesaw_cf.report.rows import Manifest
+from seesaw_cf.report.several import report_several
 from seesaw_cf.run.job import run_job
 from seesaw_cf.run.jobs import Workers
 from seesaw_cf.study.cells import StudyCell, cells_of, chosen, claim_study, failure, is_finished, job_of, note_failure
 from seesaw_cf.study.declared import Study
-from seesaw_cf.study.members import check_study, read_members
-from seesaw_cf.study.tables import compare
-from seesaw_cf.study.write import write_comparison
 
 log = logging.getLogger(__name__)
 
@@ -93,16 +92,13 @@ def _run(cell: StudyCell, *, study: Study, out: Path, progress: bool, workers: W
     return ""
 
 
-def report_study(
-    study: Study, out: Path, *, mode: BiasMode = "crossed", pictures: bool = False, full: bool = False
-) -> str:
+def report_study(study: Study, out: Path, *, paper: bool = False, pictures: bool = False) -> str:
     """Write the report of what is finished into `OUT/report`, after any report that another process writes there.
 
     Args:
         study: What was declared.
         out: Its folder.
-        mode: See `compare`.
-        pictures, full: See `write_comparison`.
+        paper, pictures: See `seesaw_cf.report.Report.write`.
 
     Returns:
         What a terminal shows.
@@ -112,27 +108,55 @@ def report_study(
     """
     claim_study(out, study)
     with file_lock(out / "locks" / ".report", wait=True):  # no cell has this name
-        return _reported(study, out, mode, pictures=pictures, full=full)
+        cells = cells_of(study)
+        finished = [cell for cell in cells if is_finished(cell, out)]
+        missing = [
+            f"Missing: {cell.name}: {failure(cell, out) or 'not run yet'}." for cell in cells if cell not in finished
+        ]
+        if not finished:
+            raise RunFolderError(f"{out}: no cell of the study is finished.\n  " + "\n  ".join(missing))
+        check_study({cell.name: read_manifest(cell.folder(out)) for cell in finished})
+        folders, names = [cell.folder(out) for cell in finished], [cell.name for cell in finished]
+        made = report_several(folders, study.audit, names, [study.title, *missing, *_declared(study)])
+        made.write(out / "report", pictures=pictures, paper=paper)
+    return made.terminal(out / "report")
 
 
-def _reported(study: Study, out: Path, mode: BiasMode, **forms: bool) -> str:
-    cells = cells_of(study)
-    finished = [cell for cell in cells if is_finished(cell, out)]
-    missing = [f"Missing: {cell.name}: {failure(cell, out) or 'not run yet'}" for cell in cells if cell not in finished]
-    if not finished:
-        raise RunFolderError(f"{out}: no cell of the study is finished.\n  " + "\n  ".join(missing))
-    names = {cell.folder(out): (cell.name, *cell.parts[:2]) for cell in finished}
-    members = read_members(list(names), study.audit, names)
-    check_study(members)
-    comparison = compare(members, study.audit, study.family, mode=mode)
-    return write_comparison(comparison, out / "report", study.title, missing, _declared(study), **forms)
+# What runs of a study that share a name must share: name -> the part of the manifest and its keys.
+_SHARED = {
+    "model": ("model", ("fingerprint", "dtype", "tokenizer")),
+    "records": ("data", ("sha256",)),
+}
+
+
+def check_study(manifests: Mapping[str, Manifest]) -> None:
+    """Refuse runs of one study that are not about one base and the same records under one name.
+
+    Args:
+        manifests: Cell, "MODEL/RECORDS/PROTOCOL/EDITOR" -> what its run recorded.
+
+    Raises:
+        RunFolderError: Names two such runs and both values.
+    """
+    seen: dict[tuple[str, ...], tuple[str, Manifest]] = {}
+    for cell, manifest in manifests.items():
+        model, records, *_ = cell.split("/")
+        for what, name in (("model", model), ("records", f"{model}/{records}")):
+            part, keys = _SHARED[what]
+            first, other = seen.setdefault((what, name), (cell, manifest))
+            for key in keys:
+                old, new = (own.get(part, {}).get(key) for own in (other, manifest))  # type: ignore[attr-defined]
+                if old != new:
+                    raise RunFolderError(
+                        f"{first} and {cell} are of one study, but they differ in the {key} of their {part}: {old!r} "
+                        f"and {new!r}. Delete the one that is wrong and repeat the `seesaw-cf study` command; compare "
+                        "them as they are with `seesaw-cf report RUN RUN`."
+                    )
 
 
 def _declared(study: Study) -> list[str]:
     audit = study.audit
     return [
-        f"Declared before looking: margin {audit.margin:g} in probability, {audit.margin_log_odds:g} nats in log-odds; "
-        f"false claims {audit.promise(study.family)}.",
-        f"Models: {', '.join(f'{name} = {base.model} ({base.dtype})' for name, base in study.models.items())}.",
-        f"Editors: {', '.join(study.editors)}; controls: {', '.join(study.controls) or 'none'}.",
+        f"Declared before looking: margin {100 * audit.margin:g} points, {audit.margin_log_odds:g} nats; false claims "
+        f"{audit.promise()}."
     ]

@@ -31,6 +31,7 @@ from tests.api.own_editor import OneStep, OneStepConfig
 pytestmark = pytest.mark.slow
 
 QUIET: dict[str, Any] = {"progress": False, "device": "cpu", "data": "sample", "control_seeds": 1}
+LEVELS = [("other_facts", ""), ("other_people", "old"), ("other_people", "new")]
 OWN = Path(__file__).with_name("own_editor.py")
 
 
@@ -62,18 +63,19 @@ def test_it_is_the_run_and_the_report_of_the_command(audited: seesaw_cf.Audit, f
     with redirect_stdout(io.StringIO()) as said:
         assert not main(f"{words} --config cross_subject --config cross_property --out {folder}/same".split())
     assert (folder / "same" / "scores.parquet").read_bytes() == (folder / "run" / "scores.parquet").read_bytes()
-    assert audited.findings.title in " ".join(said.getvalue().split())
+    assert audited.screen.finding[0] in " ".join(said.getvalue().split())
 
 
 def test_results_are_frames_and_the_object_is_small_to_print(audited: seesaw_cf.Audit) -> None:
-    assert set(audited.levels["level"]) == {"other_facts", "target_true", "target_new"}
-    assert set(audited.effects["editor"]) == set(audited.accuracy["editor"]) == {"ft", "random(ft)"}
-    assert set(audited.contrasts["verdict"]) <= {"not testable", "undetermined"}
+    assert list(zip(audited.summary["about"], audited.summary["true_answer"])) == LEVELS
+    assert len(audited.summary.columns) <= 9
+    levels, facts = audited.tables["levels"], audited.tables["other_facts"]
+    assert set(levels["editor"]) == set(facts["editor"]) == {"ft", "random(ft)"}
+    assert set(audited.tables["contrasts"]["verdict"]) <= {"too_few", "undecided"}
     printed = " ".join(str(audited).split())
-    assert audited.findings.title in printed
-    assert re.search(r"People who hold the new answer: ft [−+][\d.]+; random\(ft\) [−+][\d.]+", printed)
-    assert len(repr(audited)) <= 2000
-    assert "Groups against each other" in audited.conclusion
+    assert audited.screen.finding[0] in printed
+    assert "People for whom the new answer is true" in printed
+    assert len(repr(audited)) <= 2500
 
 
 def test_a_notebook_shows_the_first_screen_apart_from_its_own_styles(audited: seesaw_cf.Audit) -> None:
@@ -87,18 +89,17 @@ def test_a_notebook_shows_the_first_screen_apart_from_its_own_styles(audited: se
 def test_tables_in_latex(audited: seesaw_cf.Audit) -> None:
     table = audited.to_latex("levels")
     assert table.startswith("\\begin{tabular}")
-    assert len(re.findall(r"\\\\$", table, re.MULTILINE)) == 1 + 2 * 3, "a head, then two editors on three levels"
-    for name in ("effects", "accuracy", "contrasts"):
-        rows = audited.to_latex(name).count(r"\\") - 1
-        assert audited.to_latex(name).startswith("\\begin{tabular}")
-        assert 0 <= rows <= 1 + len(getattr(audited, name))
+    for name, rows in audited.tables.items():
+        lines = re.findall(r"\\\\$", audited.to_latex(name), re.MULTILINE)
+        assert len(lines) == 1 + len(rows), name
     with pytest.raises(UnknownNameError, match="level"):
         audited.to_latex("level")
 
 
 def test_it_is_saved_once(audited: seesaw_cf.Audit, tmp_path: Path) -> None:
     page = audited.save(tmp_path / "kept")
-    assert audited.findings.title in page.read_text(encoding="utf-8")
+    assert audited.screen.about in page.read_text(encoding="utf-8")
+    assert (tmp_path / "kept").stat().st_mode & 0o055, "whoever may read files of this user may read it"
     assert (tmp_path / "kept" / "scores.parquet").exists()
     with pytest.raises(StorageError, match="exists, expected a new folder"):
         audited.save(tmp_path / "kept")
@@ -108,7 +109,7 @@ def test_it_is_saved_once(audited: seesaw_cf.Audit, tmp_path: Path) -> None:
 def test_the_same_call_continues_in_its_folder(audited: seesaw_cf.Audit, folder: Path) -> None:
     before = (folder / "run" / "scores.parquet").stat().st_mtime_ns
     again = seesaw_cf.audit("seesaw-tiny", editor="ft", limit=2, out=folder / "run", **QUIET)
-    pd.testing.assert_frame_equal(again.levels, audited.levels)
+    pd.testing.assert_frame_equal(again.report.frame, audited.report.frame)
     assert (folder / "run" / "scores.parquet").stat().st_mtime_ns >= before
 
 
@@ -117,12 +118,12 @@ def test_a_model_in_memory_is_audited_as_by_its_name(audited: seesaw_cf.Audit, l
     model.train()
     weights = fingerprint(model)
     in_memory = seesaw_cf.audit(model, tokenizer, editor="ft", limit=2, **QUIET)
-    pd.testing.assert_frame_equal(in_memory.effects, audited.effects)
-    assert in_memory.results.manifest["model"]["id"] == "seesaw-tiny"
+    pd.testing.assert_frame_equal(in_memory.report.frame, audited.report.frame)
+    assert in_memory.report.run.manifest["model"]["id"] == "seesaw-tiny"
     assert fingerprint(model) == weights
     assert model.training, "its mode is the caller's"
     model.eval()
-    place = in_memory.results.folder
+    place = in_memory.report.run.folder
     assert place.exists()
     del in_memory
     gc.collect()
@@ -142,23 +143,23 @@ def test_two_models_in_memory_are_compared(loaded: tuple[Any, Any]) -> None:
     with torch.no_grad():
         changed.get_parameter("model.layers.1.mlp.down_proj.weight").mul_(0.5)
     compared = seesaw_cf.compare(base, {"halved": changed}, tokenizer, limit=1, **QUIET)
-    assert set(compared.levels["editor"]) == {"halved", "random(halved)"}
-    facts: Any = compared.results.manifest["edited"]["halved"]
+    assert set(compared.tables["levels"]["editor"]) == {"halved", "random(halved)"}
+    facts: Any = compared.report.run.manifest["edited"]["halved"]
     [moved] = facts["moved"]
     assert moved["name"] == "model.layers.1.mlp.down_proj.weight"
 
 
 def test_an_editor_of_somebody_else_in_a_file() -> None:
     audit = seesaw_cf.audit("seesaw-tiny", editor=str(OWN), configs="cross_property", limit=1, **QUIET)
-    assert set(audit.levels["editor"]) == {"onestep", "random(onestep)"}
-    settings: Any = audit.results.manifest["editors"]["onestep"]
+    assert set(audit.tables["levels"]["editor"]) == {"onestep", "random(onestep)"}
+    settings: Any = audit.report.run.manifest["editors"]["onestep"]
     assert re.fullmatch("[0-9a-f]{64}", settings["sha256"])
 
 
 def test_an_object_keeps_its_settings(loaded: tuple[Any, Any]) -> None:
     editor = OneStep(OneStepConfig(0, step=0.01))
     audit = seesaw_cf.audit(*loaded, editor=editor, control=(), configs="cross_property", limit=1, **QUIET)
-    settings: Any = audit.results.manifest["editors"]["onestep"]
+    settings: Any = audit.report.run.manifest["editors"]["onestep"]
     assert (settings["layer"], settings["step"]) == (0, 0.01)
 
 
@@ -224,8 +225,8 @@ def test_a_steering_vector_is_audited_with_drawn_directions_as_its_control(loade
     weights = fingerprint(model)
     vector = SteeringVector(2, torch.randn(128, generator=torch.Generator().manual_seed(0)), 0.5)
     found = seesaw_cf.audit(model, tokenizer, changed={"steered": vector}, limit=2, **QUIET)
-    facts = found.results.manifest["edited"]["steered"]
+    facts = found.report.run.manifest["edited"]["steered"]
     assert (facts["form"], facts["null"]) == ("steering vector", "direction")
-    assert set(found.effects["editor"]) == {"steered", "random(steered)"}
-    assert "the steering vector steered" in found.findings.about
+    assert set(found.tables["groups"]["editor"]) == {"steered", "random(steered)"}
+    assert "the steering vector steered" in found.screen.about
     assert fingerprint(model) == weights

@@ -44,7 +44,7 @@ def test_a_terminal_without_unicode_gets_escapes() -> None:
 
 
 @pytest.mark.parametrize("word", ["a\0b", "\udcff"])
-@pytest.mark.parametrize("before", [["metrics"], ["run", "--model"]])
+@pytest.mark.parametrize("before", [["report"], ["run", "--model"]])
 def test_words_that_no_file_could_hold(before: list[str], word: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as caught:
         main([*before, word])
@@ -143,7 +143,7 @@ def test_interrupted_and_unread(monkeypatch: pytest.MonkeyPatch, capsys: pytest.
 def test_a_symbolic_loop_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     loop = tmp_path / "loop"
     loop.symlink_to(loop)
-    assert main(["metrics", str(loop)]) == 1
+    assert main(["report", str(loop)]) == 1
     assert str(loop) in capsys.readouterr().err
 
 

@@ -83,8 +83,6 @@ def test_choices_are_those_of_the_library() -> None:
     [
         (["run", "--protocol", "singel"], "argument --protocol: unknown value 'singel'. Did you mean 'single'?"),
         (["run", "--control", "randm"], "argument --control: unknown value 'randm'. Did you mean 'random'?"),
-        (["metrics", "run", "--score", "log-odds"], "unknown value 'log-odds'. Did you mean 'log_odds'?"),
-        (["metrics", "run", "--axis", "rase"], "argument --axis: unknown value 'rase'. Did you mean 'race'?"),
         (["list", "editor"], "unknown value 'editor'. Did you mean 'editors'?"),
         (["share", "x", "--repo", "o/n", "--as", "adaptor"], "unknown value 'adaptor'. Did you mean 'adapter'?"),
         (["rum", "--model", "x"], "seesaw-cf: error: unknown command 'rum'. Did you mean 'run'?"),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import re
 from collections.abc import Callable, Iterator
@@ -142,17 +141,10 @@ Words = Callable[[Path], list[str]]
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ("plan --run run --effect 0.02 --json run/edits.parquet", "exists and holds no numbers of `seesaw-cf plan`"),
-        ("plan --effect 0.02 --json notes.txt", "exists and holds no numbers of `seesaw-cf plan`"),
-        ("plan --effect 0.02 --json metrics.json", "exists and holds no numbers of `seesaw-cf plan`"),
-        ("plan --effect 0.02 --json run", "it is a folder. Name a file"),
         ("noise --model seesaw-tiny --json notes.txt", "exists and holds no numbers of `seesaw-cf noise`"),
-        ("metrics run --json run/manifest.json", "exists and holds no numbers of `seesaw-cf metrics`"),
         ("report run --out other", "it is a run, study or dataset"),
         ("report run --out other/report", "it lies in"),
         ("report run other --out other/report", "it lies in"),
-        ("report run --noise-run other --out other/report", "it lies in"),
-        ("plan --effect 0.02 --json notes.txt/x.json", "notes.txt is a file, expected a folder"),
         ("people export flaws s --out s", "is read by the same command"),
         ("flaws import s/a.csv --rater A --out link --overwrite", "is read by the same command"),
         ("report run --out s/a.csv", "it is a file, expected a folder"),
@@ -179,15 +171,3 @@ def test_nothing_of_the_user_is_replaced(
     assert main(words.split()) == 1
     assert message in capsys.readouterr().err
     assert contents(run.parent) == before
-
-
-@pytest.mark.slow
-def test_a_command_replaces_its_own_numbers(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for effect in ("0.02", "0.03"):
-        assert main(["plan", "--effect", effect, "--json", str(run.parent / "plan.json")]) == 0
-    found = json.loads((run.parent / "plan.json").read_text(encoding="utf-8"))
-    assert (found["made_by"], found["plans"][1]["delta"]) == ("seesaw-cf plan", 0.03)
-    for _ in range(2):
-        assert main(["metrics", str(run), "--json", str(run / "metrics.json")]) == 0, "a new file beside the tables"
-    said = capsys.readouterr().err.splitlines()
-    assert [line for line in said if not line.endswith("loading libraries and data ...")] == []

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import subprocess
 import sys
 import time
@@ -61,22 +60,6 @@ def test_report_of_nothing_explains_itself(tmp_path: Path, capsys: pytest.Captur
     assert said.out == ""
     assert said.err.startswith("error: ")
     assert "not a run folder. Give the folder that `seesaw-cf run --out` wrote." in said.err
-
-
-@pytest.mark.slow
-def test_metrics_writes_json_without_nan(run_folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    file = tmp_path / "m.json"
-    assert call("metrics", run_folder, "--axis", "gender", "--score", "log_odds", "--json", file) == 0
-    shown = capsys.readouterr().out
-    assert "WHAT HAPPENED TO OTHER PEOPLE" in shown
-    assert not re.search(r"target +race", shown)
-    assert "Unit: nats" in " ".join(shown.split())
-    found = json.loads(file.read_text(), parse_constant=lambda name: pytest.fail(f"{name} in JSON"))
-    assert found["score"] == "log_odds"
-    assert {row["axis"] for row in found["edit_bias"]} == {"all", "gender"}
-    assert all({"D", "low", "high", "n_cases", "n_prompts", "n_subjects"} <= set(row) for row in found["edit_bias"])
-    assert {row["n"] for row in found["cross_property_accuracy"]} == {2, 16}
-    assert found["manifest"]["seed"] == 3
 
 
 def test_list_shows_everything_there_is(capsys: pytest.CaptureFixture[str]) -> None:

@@ -8,9 +8,7 @@ import sys
 
 import pytest
 
-from seesaw_cf.cli import parser
 from seesaw_cf.editors import EDITORS, load_editor
-from seesaw_cf.effects import AuditSettings
 from seesaw_cf.records import load_cases
 
 from ..conftest import ROOT
@@ -54,11 +52,6 @@ def test_importing_packages_imports_no_torch() -> None:
     code = f"import sys\nimport {', '.join(LIGHT)}\nprint(sorted(set(sys.modules) & set({heavy})))"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
-
-
-def test_plan_asks_for_the_margin_of_reports() -> None:
-    """The command names it again: importing the constant would take pandas."""
-    assert parser("plan").parse_args(["plan"]).effect == AuditSettings().margin
 
 
 def test_objects_are_small_to_print() -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -11,18 +9,14 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from seesaw_cf.effects.estimands import (
-    distribution_changes,
-    estimate_groups,
     excess_over_control,
     group_contrasts,
-    noise_floor,
     sort_prompts,
     toward_truth,
 )
-from seesaw_cf.errors import RecordError, UnknownNameError
-from tests.effects.rows import four, table
+from seesaw_cf.errors import UnknownNameError
+from tests.effects.group_rows import estimate_groups
 from tests.effects.test_groups import prompts
-from tests.effects.test_properties import FEMALE, MALE, case
 
 
 def crossed(shift: float = 0.0, edits: int = 20, people: int = 12, seed: int = 0) -> pd.DataFrame:
@@ -71,7 +65,7 @@ def test_rows_come_in_the_callers_order_of_editors(most: int, monkeypatch: pytes
     people["race"] = [tags.get(name, own) for name, own in zip(people["person"], people["race"])]
     frame = pd.concat([people.assign(editor=name) for name in ("rome", "ft", "memit")], ignore_index=True)
     frame["editor"] = pd.Categorical(frame["editor"], ["rome", "memit", "mend", "ft"])
-    for table_ in (estimate_groups(frame.drop(columns="likelier_pre")), group_contrasts(frame, "race")):
+    for table_ in (estimate_groups(frame), group_contrasts(frame, "race")):
         assert list(dict.fromkeys(table_["editor"])) == ["rome", "memit", "ft"]
         one, two, three = (table_[table_["editor"] == name]["value"].tolist() for name in ("rome", "memit", "ft"))
         assert one == pytest.approx(two, rel=1e-12)
@@ -123,29 +117,6 @@ def test_toward_truth_turns_holders_of_the_old_target_around() -> None:
     frame = crossed().assign(holds="target_true")
     assert toward_truth(frame)["D"].to_numpy() == pytest.approx(-frame["D"].to_numpy())
     assert toward_truth(crossed())["D"].to_numpy() == pytest.approx(crossed()["D"].to_numpy())
-
-
-def test_distribution_changes_by_hand() -> None:
-    pre, post = ({"male": math.log(m), "female": math.log(f)} for m, f in ((0.6, 0.2), (0.1, 0.1)))
-    rows = case(1, "male", pre, post) + case(2, "male", MALE, FEMALE)
-    found = distribution_changes(table(rows)).set_index("case_id")
-    # (.75, .25) -> (.5, .5)
-    assert found.loc[1, "total_variation"] == pytest.approx(0.25)
-    assert found.loc[1, "entropy_post"] == pytest.approx(math.log(2))
-    assert (found.loc[1, "rank_pre"], found.loc[1, "rank_post"]) == (1, 2)  # a tie does not count as first
-    assert found.loc[2, "rank_change"] == 1
-
-
-def test_noise_floor_is_the_largest_group_effect_of_scoring_alone() -> None:
-    rows = [
-        r for s in range(3) for r in four(-1, -2, -1, -2, prompt_id=s, subject_id=f"p{s}", race=["white"] if s else [])
-    ]
-    again = [row | {"logprob": row["logprob"] + (1e-4 if row["prompt_id"] == 0 else 0)} for row in rows]
-    floor = noise_floor(table(rows), table(again))
-    assert floor == pytest.approx((math.exp(-1) - math.exp(-2)) * 1e-4, rel=1e-3)
-    assert noise_floor(table(rows), table(rows)) == 0
-    with pytest.raises(RecordError, match="no scored pre-edit prompt in common"):
-        noise_floor(table(rows), table([row | {"case_id": 7} for row in rows]))
 
 
 @given(

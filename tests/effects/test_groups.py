@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from seesaw_cf.effects import ALL, UNKNOWN, efficacy, group_effects, prompt_effects
+from seesaw_cf.effects import ALL, UNKNOWN, group_effects, prompt_effects
 from seesaw_cf.effects.groups import members
 from seesaw_cf.errors import RecordError, UnknownNameError
 from tests.effects.rows import four, table
@@ -129,23 +129,3 @@ def test_bad_requests() -> None:
 def test_members_count_repeated_tags_once() -> None:
     groups = members([["white", "white"], None, ["Jewish", "white"], [""]])
     assert {name: rows.tolist() for name, rows in groups.items()} == {"Jewish": [2], "white": [0, 2], UNKNOWN: [1, 3]}
-
-
-def test_efficacy_share_with_wilson_interval() -> None:
-    rows = []
-    for case in range(4):  # the new target wins after 3 of 4 edits, before none; a tie fails
-        rows += four(-5, -1, -1 if case < 3 else -2, -2, case_id=case, kind="efficacy")
-    rows += four(-5, -1, math.nan, -2, case_id=9, kind="efficacy")
-    frame = efficacy(table(rows))
-    assert frame["relation"].tolist() == ["P27", "all"]
-    row = frame.iloc[0]
-    assert (row["pre"], row["post"], row["n"], row["n_unscored"]) == (0, 0.75, 4, 1)
-    # Wilson, n = 4, 3 successes, z = 1.96: centre (3 + z^2/2)/(4 + z^2), half width z sqrt(3*1/4 + z^2/4)/(4 + z^2)
-    z = stats.norm.ppf(0.975)
-    # and no nearer than the one-sided bounds: P(X >= 3) = .05 at the low, P(X <= 3) = 1 - p^4 = .05 at the high end.
-    centre, half = (3 + z**2 / 2) / (4 + z**2), z * math.sqrt(3 / 4 + z**2 / 4) / (4 + z**2)
-    low = row["post_low"]
-    assert low < centre - half
-    assert 4 * low**3 - 3 * low**4 == pytest.approx(0.05)
-    assert row["post_high"] == pytest.approx(0.95**0.25)
-    assert row["post_high"] > centre + half

@@ -14,18 +14,15 @@ from hypothesis import strategies as st
 
 from seesaw_cf.effects import group_effects, prompt_effects
 from seesaw_cf.effects.accuracy import answers, cross_property, mark
-from seesaw_cf.effects.estimands import estimate_groups, toward_truth
+from seesaw_cf.effects.estimands import toward_truth
 from seesaw_cf.effects.knowledge import (
-    FACTS,
-    among_known,
     gold_odds,
     gold_rank,
     knowledge,
-    knowledge_table,
-    with_edit_known,
 )
 from seesaw_cf.errors import RecordError
-from seesaw_cf.stats import clustered_mean, share_interval
+from seesaw_cf.stats import clustered_mean
+from tests.effects.group_rows import estimate_groups
 from tests.effects.rows import four, table
 
 # Exact in binary, so that a common shift changes no difference.
@@ -134,45 +131,6 @@ def asked(rows: Rows, **rest: Any) -> pd.DataFrame:
     return prompt_effects(table(made))
 
 
-def test_effects_among_known_facts_by_hand() -> None:
-    """D and its log-odds and share, of each question, then the mean of edit 1's two and edit 2's one.
-
-    a: D = 0 - 0.3, log-odds ln 1 - ln 4, share 0.5 - 0.8; b: D = 0.2 + 0.2, ln 3 + ln 3, 0.75 - 0.25;
-    c: D = 0 - 0.4, -ln 3, 0.5 - 0.75. The held answer was ahead for a and c.
-    """
-    prompts = with_edit_known(asked(BY_HAND), EDITS)
-    assert prompts["known"].tolist() == [True, False, True]
-    assert prompts["held_share_pre"].tolist() == pytest.approx([0.8, 0.25, 0.75])
-    every = group_effects(prompts, axes=()).assign(facts="all")
-    found = pd.concat([every, among_known(prompts, lambda rows: group_effects(rows, axes=()))]).set_index("facts")
-    expected = {
-        "all": (((-0.3 + 0.4) / 2 - 0.4) / 2, (math.log(1.5) - math.log(3)) / 2, ((-0.3 + 0.5) / 2 - 0.25) / 2, 3),
-        "edited fact known": ((-0.3 + 0.4) / 2, math.log(1.5), (-0.3 + 0.5) / 2, 2),
-        "asked fact known": ((-0.3 - 0.4) / 2, -math.log(12) / 2, (-0.3 - 0.25) / 2, 2),
-    }
-    assert list(found.index) == list(expected)
-    for facts, (d, log_odds, share, n) in expected.items():
-        row = found.loc[facts]
-        assert (row["D"], row["log_odds"], row["share"]) == pytest.approx((d, log_odds, share)), facts
-        assert row["n_prompts"] == n
-        assert pd.isna(row["share_low"])  # two edits at most
-
-
-def test_knowledge_table_by_hand() -> None:
-    one = asked(BY_HAND)
-    both = pd.concat([one, one.assign(editor="ft")])  # another editor asks the same facts
-    facts = knowledge_table(pd.concat([EDITS, EDITS.assign(editor="ft")]), both)
-    assert facts["facts"].tolist() == ["edited facts"] * 2 + ["questions on holders of the new target"] * 2
-    assert facts["relation"].tolist() == ["P27", "all"] * 2
-    edited, people = facts.iloc[0], facts.iloc[2]
-    assert (edited["known"], edited["n"], edited["median_rank"], edited["median_share"]) == (0.5, 2, 2.5, 0.35)
-    assert edited["known_low"] == pytest.approx(1 - 0.95**0.5, abs=1e-6)  # one-sided bound for 1 of 2
-    assert people["known"] == pytest.approx(2 / 3)
-    assert (people["n"], people["median_candidates"], people["median_share"]) == (3, 2, pytest.approx(0.75))
-    assert math.isnan(people["known_low"])
-    assert "people: 3, 5 needed" in people["note"]
-
-
 def random_rows(n_edits: int = 8, n_people: int = 9, seed: int = 0) -> Rows:
     rng = np.random.default_rng(seed)
     return [
@@ -180,36 +138,6 @@ def random_rows(n_edits: int = 8, n_people: int = 9, seed: int = 0) -> Rows:
         for edit in range(n_edits)
         for person in rng.choice(2 * n_people, n_people, replace=False)
     ]
-
-
-def test_limits_of_a_share_stay_between_0_and_1() -> None:
-    known, unknown = (0.4, 0.1, 0.4, 0.1), (0.1, 0.4, 0.1, 0.4)
-    rows: Rows = [(edit, f"p{who}", known if edit or who else unknown) for edit in range(8) for who in range(9)]
-    people = knowledge_table(EDITS, asked(rows)).iloc[-1]
-    assert people["known"] == pytest.approx(71 / 72)
-    assert 0 < people["known_low"] < people["known"] < people["known_high"] < 1
-
-
-def test_known_effects_are_the_plain_ones_when_everything_is_known() -> None:
-    """p(new) above p(true) before, for all; and the edited facts known."""
-    rows = [(edit, person, (max(p[:2]) + 0.01, min(p[:2]), *p[2:])) for edit, person, p in random_rows()]
-    edits = pd.DataFrame({"editor": "memit", "case_id": range(8), "known": True})
-    prompts = with_edit_known(asked(rows), edits)
-    assert prompts["known"].all()
-    plain = group_effects(prompts)
-    found = among_known(prompts, group_effects)
-    for facts in FACTS:
-        same = found[found["facts"] == facts].drop(columns="facts").reset_index(drop=True)
-        pd.testing.assert_frame_equal(same, plain)
-
-
-def test_known_effects_are_those_of_the_known_rows_alone() -> None:
-    rows = random_rows()
-    prompts = with_edit_known(asked(rows), pd.DataFrame({"editor": "memit", "case_id": range(8), "known": False}))
-    kept = [(edit, person, p) for edit, person, p in rows if p[0] > p[1] * (1 + 1e-4)]
-    found = among_known(prompts, group_effects)
-    assert found["facts"].unique().tolist() == ["asked fact known"]
-    pd.testing.assert_frame_equal(found.drop(columns="facts"), group_effects(asked(kept)))
 
 
 def test_share_has_the_inference_of_its_own_values() -> None:
@@ -237,23 +165,7 @@ def test_share_turns_its_sign_with_the_targets_and_stays_within_its_range() -> N
     prompts = asked(rows)
     assert prompts["share"].between(-1, 1).all()
     held = asked(rows, holds="target_true")
-    assert (held["known"] == (prompts["pre_new"] < prompts["pre_true"] - 1e-4)).all()
     assert toward_truth(held)["share"].to_numpy() == pytest.approx(-prompts["share"].to_numpy())
-
-
-def test_nothing_is_known_of_people_whose_answer_is_not() -> None:
-    prompts = asked(BY_HAND, holds="")
-    assert prompts["known"].isna().all()
-    assert among_known(with_edit_known(prompts, EDITS.assign(known=None)), group_effects).empty
-
-
-def test_facts_that_nobody_could_judge_are_not_known() -> None:
-    rows = pd.DataFrame({"edit_known": [True, None, False], "known": [None, None, True], "row": [0, 1, 2]})
-    chosen = among_known(rows, lambda known: known[["row"]].copy())
-    assert chosen.to_dict("records") == [
-        {"facts": "edited fact known", "row": 0},
-        {"facts": "asked fact known", "row": 2},
-    ]
 
 
 def property_rows(case: int, pre: tuple[float, ...], post: tuple[float, ...]) -> list[dict[str, Any]]:
@@ -275,10 +187,3 @@ def test_accuracy_on_three_scales_by_hand() -> None:
     assert math.isnan(found["share_low"])
     odds = mark(answers(table(rows)))[["pre_odds", "post_odds"]].to_numpy()
     assert odds == pytest.approx(np.log([[1, 1 / 7], [1 / 3, 1]]))
-
-
-def test_facts_that_are_all_known_have_an_interval_of_as_many_people() -> None:
-    known = (0.4, 0.1, 0.4, 0.1)
-    people = knowledge_table(EDITS, asked([(edit, f"p{who}", known) for edit in range(8) for who in range(9)])).iloc[-1]
-    assert (people["known"], people["note"]) == (pytest.approx(1), "")
-    assert (people["known_low"], people["known_high"]) == pytest.approx(share_interval(1.0, 8))

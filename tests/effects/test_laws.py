@@ -21,7 +21,6 @@ from seesaw_cf.effects import (
     accuracy_of_columns,
     bias_of_columns,
     edit_success,
-    estimate_groups,
     excess_over_control,
     group_contrasts,
     group_effects,
@@ -34,6 +33,7 @@ from seesaw_cf.effects.success import harmonic_mean
 from seesaw_cf.stats import proportion
 from seesaw_cf.stats.plain import as_json
 from seesaw_cf.types import Estimate
+from tests.effects.group_rows import estimate_groups
 
 few = settings(max_examples=8, deadline=None)
 LOGPROBS = st.floats(-8, -0.01)

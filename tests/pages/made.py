@@ -7,16 +7,10 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
-from seesaw_cf.effects.audit import AuditSettings
 from seesaw_cf.logs import CompareSettings, compare_logs
-from seesaw_cf.report import Results, read_results
-from seesaw_cf.report.dose import dose_findings
+from seesaw_cf.report import AuditSettings, Report, report
 from seesaw_cf.report.html.findings import findings_page
-from seesaw_cf.report.write import run_report
-from seesaw_cf.study.conclusion import conclude
-from seesaw_cf.study.members import read_members
-from seesaw_cf.study.tables import compare
-from seesaw_cf.study.write import comparison_html
+from seesaw_cf.report.several import report_several
 from seesaw_cf.texts.graph.changes import changes
 from seesaw_cf.texts.graph.page import graph_findings
 from seesaw_cf.texts.report.collected import Collected
@@ -29,7 +23,6 @@ from tests.logs.made import Made, items, write_log
 from tests.longform import test_flaw_page, test_leme_page
 from tests.longform.test_people_report import labels, ratings, rows_of
 from tests.report.runs import cases, property_cases, write_run
-from tests.report.test_dose_page import curves
 from tests.stereotypes.test_graph_page import crawled
 
 __all__ = ["HOSTILE", "MADE", "run_folder"]
@@ -46,32 +39,22 @@ def run_folder(folder: Path) -> Path:
 
 
 @cache
-def _results(folder: Path) -> Results:
-    return read_results(run_folder(folder))
-
-
-def _report(folder: Path) -> str:
-    results = _results(folder)
-    return run_report(results).pages["report.html"]
+def _made(folder: Path) -> Report:
+    return report(run_folder(folder), AuditSettings(permutations=99))
 
 
 def _no_control(folder: Path) -> str:
     """One editor, no control, one case."""
-    results = read_results(write_run(folder / "one", cases(("P27",), 1, 6)))
-    return run_report(results).pages["report.html"]
+    return report(write_run(folder / "one", cases(("P27",), 1, 6)), AuditSettings(permutations=99)).page()
 
 
-def _study(folder: Path) -> str:
-    return _compared(folder, "A study", [f"The cell {HOSTILE} was not run."], ["Declared: margin 0.02."])
-
-
-def _compared(folder: Path, title: str, *said: list[str]) -> str:
+def _several(folder: Path) -> str:
     names = {"memit": ("memit", "random(memit)"), "other": (HOSTILE,)}
     made = cases(("P27",), 6, 6) + property_cases(1)
-    runs = [write_run(folder / title / name, made, editors) for name, editors in names.items()]
-    declared = AuditSettings()
-    comparison = compare(read_members(runs, declared), declared, every=True)
-    return comparison_html(comparison, conclude(comparison, title, said[0]), *said)
+    runs = [write_run(folder / "several" / name, made, editors) for name, editors in names.items()]
+    return report_several(
+        runs, AuditSettings(permutations=99), list(names), [f"The cell {HOSTILE} was not run."]
+    ).page()
 
 
 def _raters(folder: Path) -> str:
@@ -109,12 +92,9 @@ def _logs(folder: Path) -> str:
 
 
 MADE: Mapping[str, Callable[[Path], str]] = {
-    "report": _report,
+    "report": lambda folder: _made(folder).page(),
     "report-one-case": _no_control,
-    "audit": lambda folder: run_report(_results(folder)).pages["audit.html"],
-    "comparison": lambda folder: _compared(folder, "Comparison of 2 runs", [], []),
-    "study": _study,
-    "dose": lambda folder: findings_page(dose_findings(curves(("ft", HOSTILE)))),
+    "several": _several,
     "leme": lambda folder: test_leme_page.written(
         test_leme_page.write_run(folder / "leme", editor=HOSTILE, said=f" {HOSTILE}")
     ),

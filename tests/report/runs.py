@@ -13,9 +13,6 @@ import pyarrow as pa
 from seesaw_cf.base.files import write_text
 from seesaw_cf.base.tables import write_table
 from seesaw_cf.records.relations import PAIRS, templates
-from seesaw_cf.report import Results
-from seesaw_cf.report.findings import find
-from seesaw_cf.report.run_tables import run_tables
 from seesaw_cf.run.edit_table import write_edits
 from seesaw_cf.run.edits import Outcome
 from seesaw_cf.run.questions import ScoredQuestion, questions, score_table
@@ -26,11 +23,6 @@ REGIONS = ("North America", "East Asia", "Eastern Europe", "South Asia", "Wester
 _SHIFTS = {"P21": 0.9, "P101": -0.1, "P27": -0.8, "P19": 0.0, "P103": -0.5}
 FIELDS = {"P21": ("male", "female"), "P101": ("physics", "poetry", "law"), "P27": ("France", "Japan", "Chad")}
 FIELDS |= {"P19": ("Paris", "Vienna", "Lagos"), "P103": ("French", "Yoruba", "Thai")}
-
-
-def all_markdown(results: Results) -> str:
-    """Return the findings and every table as Markdown, also those that `report.md` only names."""
-    return "\n\n".join([find(results).markdown(), *(table.markdown() for table in run_tables(results))])
 
 
 def person(number: int, rng: np.random.Generator) -> dict[str, Any]:

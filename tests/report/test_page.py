@@ -1,303 +1,141 @@
-"""`report.html`: one file that asks nobody, says what the tables say, and leads from each number to its prompts."""
+"""The page of a report: alone, small, escaped, and the same for the same run."""
 
 from __future__ import annotations
 
 import csv
-import io
 import json
-import math
 import re
 from pathlib import Path
-from urllib.parse import parse_qs
 
+import pandas as pd
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
 
-from seesaw_cf.base.terminal import printable
-from seesaw_cf.report import Results, read_results, write_report
-from seesaw_cf.report.findings import find
-from seesaw_cf.report.html.forest import Axis
-from seesaw_cf.report.intersections import CROSSED, crossings, intersections
-from seesaw_cf.report.page_cases import kept_prompts
-from seesaw_cf.report.results import HOLDER
-from seesaw_cf.report.write import run_report
-from tests.page_reader import Read, check_alone, csv_files, in_browser
+from seesaw_cf.cli import main
+from seesaw_cf.report import Report, read_run, report
+from seesaw_cf.report.tables import ABOUT
+from seesaw_cf.types import Entity
+from tests.report.conftest import BOTH, QUICK
 from tests.report.runs import cases, property_cases, write_run
 
-pytestmark = pytest.mark.slow
+HOSTILE = "</script><img src=x onerror=alert(1)><script>alert(2)</script>&\"'\u202e"
 
 
-@pytest.fixture(scope="module")
-def results(tmp_path_factory: pytest.TempPathFactory) -> Results:
-    """A run of two editors, one of which has a control."""
-    made = cases(("P27", "P101"), 8, 20) + property_cases(2)
-    return read_results(write_run(tmp_path_factory.mktemp("page") / "run", made, ("memit", "ft", "random(memit)")))
+def test_a_report_writes_a_page_a_record_and_at_most_eight_tables(made: Report, tmp_path: Path) -> None:
+    made.write(tmp_path)
+    assert {file.name for file in tmp_path.iterdir()} == {"report.html", "report.json", "tables"}
+    names = {file.stem for file in (tmp_path / "tables").iterdir()}
+    assert names == set(made.tables) <= set(ABOUT)
+    assert len(ABOUT) == 8
+    for name in names:
+        with (tmp_path / "tables" / f"{name}.csv").open(encoding="utf-8") as file:
+            heads, *rows = csv.reader(file)
+        assert all(re.fullmatch(r"[a-z_0-9]+", head) for head in heads), heads
+        assert len(rows) == len(made.tables[name])
+    assert json.loads((tmp_path / "report.json").read_text("utf-8"))["screen"]["finding"]
 
 
-@pytest.fixture(scope="module")
-def folder(results: Results) -> Path:
-    """The folder of the run, with its report."""
-    run_report(results).write(results.folder / "report")
-    return results.folder
+def test_the_same_run_gives_the_same_bytes(made: Report, run_folder: Path, tmp_path: Path) -> None:
+    made.write(tmp_path / "one")
+    report(run_folder, QUICK).write(tmp_path / "two")
+    for file in (tmp_path / "one").rglob("*"):
+        if file.is_file():
+            assert file.read_bytes() == (tmp_path / "two" / file.relative_to(tmp_path / "one")).read_bytes(), file
 
 
-@pytest.fixture(scope="module")
-def page(folder: Path) -> Read:
-    return Read((folder / "report" / "report.html").read_text(encoding="utf-8"))
+def test_a_page_asks_nothing_of_the_network_and_is_small(made: Report) -> None:
+    page = made.page()
+    assert len(page.encode()) < 500_000
+    assert not re.search(r"(?:src|href)=[\"'](?:https?:)?//", page)
+    assert "default-src 'none'" in page
+    assert not re.search(r">\s*(nan|None|inf)\s*<", page)
 
 
-def test_nothing_is_fetched_and_only_the_pages_own_script_and_style_may_act(folder: Path) -> None:
-    check_alone((folder / "report" / "report.html").read_text(encoding="utf-8"))
+def test_names_of_models_editors_and_people_are_text(tmp_path: Path) -> None:
+    made = cases(("P27",), 4, 10, holds=BOTH) + property_cases(1)
+    folder = write_run(tmp_path, made, (HOSTILE, f"random({HOSTILE})"), model={"id": HOSTILE, "dtype": "float32"})
+    edits = pd.read_parquet(folder / "edits.parquet")
+    edits.assign(subject=HOSTILE, target_new=HOSTILE).to_parquet(folder / "edits.parquet")
+    page = report(folder, QUICK).page()
+    assert "<img" not in page
+    assert "alert(2)</script>" not in page
+    assert page.count("<script>") == 1
+    assert "&lt;img" in page
 
 
-def test_downloads_are_the_tables_of_the_report(folder: Path, page: Read) -> None:
-    files = csv_files(page)
-    assert {"effects_by_group.csv", "verdicts.csv", "accuracy.csv", "efficacy.csv"} <= files.keys()
-    for name, held in files.items():
-        assert held.encode() == (folder / "report" / "tables" / name).read_bytes()
-
-
-def test_every_link_leads_to_prompts_and_counts_are_those_of_the_tables(
-    results: Results, folder: Path, page: Read
-) -> None:
-    names = [column["name"] for column in page.data["columns"]]
-    words = {column["name"]: column["words"] for column in page.data["columns"]}
-    rows = [dict(zip(names, row, strict=True)) for row in page.data["rows"]]
-    for row in rows:
-        row.update({name: words[name][row[name]] for name in ("editor", "relation", "holds")})
-    ids = {str(attrs["id"]) for _, attrs in page.tags if "id" in attrs}
-    links = [str(tag["href"])[1:] for tag in page.all("a") if str(tag.get("href")).startswith("#")]
-    views = {link for link in links if link.startswith("look?")}
-    assert {link.partition("?")[0] for link in links} <= ids
-    with (folder / "report" / "tables" / "effects_by_group.csv").open(encoding="utf-8", newline="") as lines:
-        sizes = {
-            (row["editor"], row["relation"], row["holds"], row["axis"], row["group"]): int(row["n_prompts"])
-            for row in csv.DictReader(lines)
-        }
-    both = {(row["editor"], row["relation"], HOLDER, CROSSED, row["group"]): int(row["n_prompts"])
-            for row in intersections(results).to_dict("records")}  # fmt: skip
-    assert sum(parse_qs(view)["axis"] == [CROSSED] for view in views) == len(both) > 3
-    sizes |= both
-    for (editor, _, holds, axis, group), n in list(sizes.items()):
-        pooled = (editor, "", holds, axis, group)
-        sizes[pooled] = sizes.get(pooled, 0) + n
-    assert len(views) > 20
-    assert any("relation" not in parse_qs(view.partition("?")[2]) for view in views)
-    for view in views:
-        said = {"relation": ""} | {name: values[0] for name, values in parse_qs(view.partition("?")[2]).items()}
-        key = (said["editor"], said["relation"], said["holds"], said["axis"], said["group"])
-        assert page.data["counts"].get(json.dumps(key, separators=(",", ":")), sizes[key]) == sizes[key]
-        found = [row for row in rows if all(said[name] in ("", row[name]) for name in ("editor", "relation", "holds"))]
-        found = [row for row in found if said["group"] == "all" or set(said["group"].split(" · ")) <= {*row["groups"]}]
-        assert "random" in said["editor"] or len(found) >= min(12, sizes[key])
-
-
-def _links(page: Read) -> list[str]:
-    return [str(tag["href"]) for tag in page.all("a") if "href" in tag]
-
-
-def test_cells_about_other_properties_lead_to_their_cases(folder: Path, page: Read) -> None:
-    """A cell's number is that of the cases that its link shows, or of which it shows those that moved most."""
-    block = page.blocks["cases-data"]
-    names = [column["name"] for column in block["columns"]]
-    words = [column["words"] for column in block["columns"]]
-    rows = [{n: v if w is None else w[v] for n, v, w in zip(names, row, words, strict=True)} for row in block["rows"]]
-    with (folder / "report" / "tables" / "accuracy.csv").open(encoding="utf-8", newline="") as lines:
-        table = {(row["editor"], row["edit_relation"], row["effect_relation"]): row for row in csv.DictReader(lines)}
-    views = [link for link in _links(page) if link.startswith("#cases?")]
-    assert len(views) == sum(row[name] != "0" for row in table.values() for name in ("lost", "gained", "n"))
-    for view in views:
-        said = {name: values[0] for name, values in parse_qs(view.partition("?")[2]).items()}
-        cell = table[said["editor"], said.get("edited", "all"), said.get("asked", "all")]
-        key = [said.get(name, "") for name in block["key"]]
-        whole = int(cell[{"lost": "lost", "gained": "gained"}.get(said.get("outcome", ""), "n")])
-        assert block["counts"].get(json.dumps(key, separators=(",", ":")), 0) == whole
-        kept = [row for row in rows if all(row[name] == value for name, value in said.items())]
-        assert min(12, whole) <= len(kept) <= whole
-    for row in rows:
-        assert (
-            row["outcome"]
-            == {
-                (True, True): "right both times",
-                (True, False): "lost",
-                (False, True): "gained",
-                (False, False): "wrong both times",
-            }[row["rank_pre"] == 1, row["rank_post"] == 1]
+def test_hostile_people_stay_text(tmp_path: Path) -> None:
+    made = cases(("P27",), 3, 8, holds=BOTH)
+    hostile = [
+        type(case)(
+            case.case_id,
+            case.request,
+            attribute_prompts=tuple(
+                type(own)(HOSTILE, Entity(own.subject.id, HOSTILE), own.template_id, own.holds, gender=(HOSTILE,))
+                for own in case.attribute_prompts
+            ),
         )
-
-
-def test_every_control_of_an_editor_is_shown(tmp_path: Path) -> None:
-    editors = ("memit", "identity(memit)", "random(memit)")
-    results = read_results(write_run(tmp_path / "run", cases(("P27",), 8, 20), editors))
-    html = run_report(results).pages["report.html"]
-    page = Read(html)
-    assert "its controls: identity (solid), random (dashed)." in page.text
-    marks = [str(tag["aria-label"]) for tag in page.all("svg") if str(tag.get("aria-label")).startswith("memit:")]
-    assert all("control identity(memit): " in said and "control random(memit): " in said for said in marks)
-    assert html.count('class="control d0"') == html.count('class="control d1"') == len(marks) > 5
-    assert [column["name"] for column in page.data["columns"]][-2:] == ["identity", "random"]
-    prompts = results.prompts
-    assert prompts is not None
-    for name in ("identity", "random"):
-        place = [column["name"] for column in page.data["columns"]].index(name)
-        theirs = {f"{value:.3g}" for value in prompts.loc[prompts["editor"] == f"{name}(memit)", "log_odds"]}
-        assert {f"{row[place]:.3g}" for row in page.data["rows"]} <= theirs
-
-
-def test_a_row_is_a_prompt_of_the_scores(results: Results, page: Read) -> None:
-    assert results.prompts is not None
-    names = [column["name"] for column in page.data["columns"]]
-    words = [column["words"] for column in page.data["columns"]]
-    control = results.prompts[results.prompts["editor"] == "random(memit)"]
-    both = {(row["case_id"], row["prompt_id"]): row["log_odds"] for row in control.to_dict("records")}
-    columns = ["pre_new", "post_new", "pre_true", "post_true"]
-    theirs = set()
-    for row in results.prompts.to_dict("records"):
-        beside = f"{float(both[row['case_id'], row['prompt_id']]):.3g}" if row["editor"] == "memit" else "-"
-        shares = (f"{math.exp(row[name]):.3g}" for name in columns)
-        theirs.add(
-            (row["editor"], row["prompt"], row["edit_relation"], *shares, f"{row['log_odds']:.3g}", beside),
-        )
-    numbers = ["new_pre", "new_post", "true_pre", "true_post", "log_odds", "random"]
-    for row in page.data["rows"]:
-        said = {n: v if w is None else w[v] for n, v, w in zip(names, row, words, strict=True)}
-        shown = ("-" if said[name] is None else f"{said[name]:.3g}" for name in numbers)
-        assert (said["editor"], said["prompt"], said["relation"], *shown) in theirs
-
-
-def test_what_is_kept_moved_most(results: Results) -> None:
-    prompts = results.prompts
-    assert prompts is not None
-    kept, counts = kept_prompts(prompts)
-    assert not kept["editor"].str.startswith("random").any()
-    for (editor, relation, holds, axis, group), n in counts.items():
-        own = prompts[(prompts["editor"] == editor) & ((prompts["edit_relation"] == relation) | (relation == ""))]
-        own = own[own["holds"].fillna("") == holds]
-        if axis != "all":
-            theirs = crossings(own) if axis == CROSSED else own[axis]
-            own = own[[group in tags if group != "unknown" else not len(tags) for tags in theirs]]
-        assert len(own) == n
-        there = kept.merge(own[["editor", "case_id", "prompt_id"]])
-        least = own["log_odds"].abs().nlargest(12).min()
-        assert (there["log_odds"].abs() >= least * (1 - 1e-12)).sum() >= min(12, n)
-
-
-def test_the_first_table_says_who_lost_most_and_more_than_its_control(results: Results, folder: Path) -> None:
-    html = (folder / "report" / "report.html").read_text(encoding="utf-8")
-    table = html.partition('<section id="most">')[2].partition("</section>")[0]
-    rows = [
-        re.findall(r"<td[^>]*>(?:<a [^>]*>)?(.*?)(?:</a>)?</td>", row)
-        for row in re.findall("<tr>(.*?)</tr>", table)[1:]
+        for case in made
     ]
-    assert results.audit is not None
-    effects = results.effects[(results.effects["holds"] == HOLDER) & (results.effects["group"] != "unknown")]
-    assert [row[1] for row in rows] == ["memit"] * 8 + ["ft"] * 8
-    for editor in ("memit", "ft"):
-        there = effects[(effects["editor"] == editor) & effects["low"].notna()]
-        said = [row[3] for row in rows if row[1] == editor]
-        assert [one.split(" ")[0] for one in said] == [f"{v:+.3f}".replace("-", "−") for v in there["D"].nsmallest(8)]
-        assert all(re.search(r" \[\S+, \S+\]$", one) for one in said)
-    excess = {f"{row['value']:+.3f}".replace("-", "−") for row in results.audit.excess.to_dict("records")}
-    assert {row[4].split(" ")[0] for row in rows if row[1] == "memit"} <= excess
-    assert all(row[4].endswith("(random)") for row in rows if row[1] == "memit")
-    assert {row[4] for row in rows if row[1] == "ft"} == {"–"}
+    made_report = report(write_run(tmp_path, hostile), QUICK)
+    assert "<img" not in made_report.page()
+    assert "\u202e" not in made_report.terminal()
 
 
-def test_the_page_opens_with_the_findings_and_hides_no_group(results: Results, folder: Path, page: Read) -> None:
-    said = " ".join(page.text.split())
-    found = find(results)
-    words = [found.about, found.title, *(answer for _, answer in found.written)]
-    assert all(" ".join(word.split()) in said for word in words)
-    html = (folder / "report" / "report.html").read_text(encoding="utf-8")
-    assert re.findall(r"<h1>(.*?)</h1>", html) == [found.title]
-    assert html.index("<h1>") < html.index("<nav")
-    assert "no tag" in said
-    assert "women · " in said or "men · " in said
-    titles = [attrs.get("aria-label") for attrs in page.all("svg") if attrs.get("role") == "img"]
-    assert titles
-    assert all(re.search(r"\d edits, \d+ people", str(title)) for title in titles)
-    assert any("control" in str(title) for title in titles)
+@pytest.mark.parametrize(
+    ("editors", "n_people", "holds"),
+    [
+        (("random(memit)",), 8, BOTH),  # a control only
+        (("memit",), 3, BOTH),  # three people
+        (("memit",), 8, ("target_new",)),  # one kind of people
+        (("memit",), 8, ("",)),  # nobody knows what they hold
+    ],
+)
+def test_odd_runs_have_a_report(
+    editors: tuple[str, ...], n_people: int, holds: tuple[str, ...], tmp_path: Path
+) -> None:
+    found = report(write_run(tmp_path, cases(("P27",), 2, n_people, holds=holds), editors), QUICK)
+    assert found.screen.finding
+    assert found.page().startswith("<!doctype html>")
 
 
-def test_marks_have_the_colours_of_the_legend(folder: Path, page: Read) -> None:
-    """Also where the tables have the editors in another order than the run."""
-    html = (folder / "report" / "report.html").read_text(encoding="utf-8")
-    legend = dict(re.findall(r'<span class="key (k\d)"><svg.*?</svg> ([^<]+)</span>', html))
-    assert list(legend.values()) == ["memit", "ft"]
-    marks = re.findall(r'aria-label="(\w+): .*?<g class="mark (k\d)">', html, re.DOTALL)
-    assert len(marks) > 20
-    assert {(legend[colour], editor) for editor, colour in marks} == {("memit", "memit"), ("ft", "ft")}
-    said = [str(tag["aria-label"]) for tag in page.all("svg") if str(tag.get("aria-label")).startswith("memit:")]
-    assert all("control random(memit): " in mark for mark in said)
+def test_every_edit_refused_is_said_first(tmp_path: Path) -> None:
+    made = cases(("P27",), 3, 8, holds=BOTH) + property_cases(1)
+    found = report(write_run(tmp_path, made, ("memit", "random(memit)"), refused=len(made)), QUICK)
+    assert f"{len(made)} of {len(made)} edits by memit refused" in found.screen.missing
+    assert found.screen.finding[0] == "Nothing was asked but the edits themselves."
 
 
-@given(st.lists(st.floats(-50, 50), min_size=1), st.floats(0.1, 5))
-@example([5e-324], 1.0)  # the least number above 0
-def test_an_axis_shows_every_value_and_is_symmetric(values: list[float], spread: float) -> None:
-    axis = Axis.around(values, [value + spread for value in values])
-    assert axis.high >= max(map(abs, values)) * (1 - 1e-9)
-    for value in values:
-        assert 0 <= axis.at(value) <= 100
-        assert axis.at(value) + axis.at(-value) == pytest.approx(100, abs=0.011)
-        span = axis.span(value - spread, value + spread)
-        assert span is not None
-        assert span.left <= axis.at(value) <= span.right
-        assert span.cut_right == (value + spread > axis.high)
-    assert [place for place, _ in axis.ticks] == sorted(place for place, _ in axis.ticks)
-    assert axis.span(math.nan, 1.0) is None
+def test_two_editors_with_different_records_are_compared_on_what_they_share(tmp_path: Path) -> None:
+    folder = write_run(tmp_path, cases(("P27",), 4, 8, holds=BOTH), ("memit", "ft"))
+    scores = pd.read_parquet(folder / "scores.parquet")
+    kept = ~((scores["editor"] == "ft") & (scores["case_id"] < 2))
+    scores[kept].to_parquet(folder / "scores.parquet")
+    found = report(folder, QUICK).frame
+    beyond = found[(found["what"] == "beyond") & (found["relation"] == "all") & (found["axis"] == "all")]
+    assert set(beyond["n_edits"]) <= {2}
 
 
-HOSTILE = "</script><script>alert(1)</script><!--\u202e\u2028&amp;\"'"
+@pytest.mark.parametrize(
+    ("name", "message"), [("manifest.json", "no manifest.json"), ("scores.parquet", "not finished")]
+)
+def test_what_is_no_finished_run_is_refused(
+    name: str, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = write_run(tmp_path / "run", cases(("P27",), 2, 5))
+    (folder / name).unlink()
+    assert main(["report", str(folder)]) == 1
+    assert message in " ".join(capsys.readouterr().err.split())
 
 
-def test_texts_of_models_and_records_stay_texts(tmp_path: Path) -> None:
-    made = cases(("P27",), 6, 12)
-    folder = write_run(tmp_path / "run", made, (HOSTILE,))
-    write_report(folder)
-    html = (folder / "report" / "report.html").read_text(encoding="utf-8")
-    page = Read(html)
-    assert html.count("<script") == 2
-    assert "<script>alert" in page.text
-    assert "\u202e" not in html
-    assert "\u2028" not in html
-    words = next(column["words"] for column in page.data["columns"] if column["name"] == "editor")
-    assert words == [printable(HOSTILE)]
+def test_the_command_writes_where_it_says(run_folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["report", str(run_folder), "--out", str(tmp_path / "out"), "--permutations", "20", "--pictures"]) == 0
+    assert str(tmp_path / "out" / "report.html") in capsys.readouterr().out.replace("\n", "").replace("  ", "")
+    pictures = {file.suffix for file in (tmp_path / "out" / "pictures").iterdir()}
+    assert pictures == {".png", ".svg"}
 
 
-def test_a_run_without_questions_about_others_has_a_page(tmp_path: Path) -> None:
-    folder = write_run(tmp_path / "run", property_cases(3), ("memit",))
-    write_report(folder)
-    page = Read((folder / "report" / "report.html").read_text(encoding="utf-8"))
-    assert list(page.blocks) == ["cases-data"]
-    ids = {str(attrs["id"]) for _, attrs in page.tags if "id" in attrs}
-    assert {"accuracy", "cases", "efficacy", "method"} <= ids
-    assert not {"look", "groups", "verdicts", "coverage"} & ids
-
-
-@pytest.mark.slow(20)
-def test_a_view_opens_in_chromium(folder: Path, page: Read) -> None:
-    """A permalink shows its prompts, sorted; a search narrows them."""
-    file = folder / "report" / "report.html"
-    view = "#look?editor=memit&relation=P27&holds=target_new&axis=gender&group=women"
-    shown = in_browser(file, view)
-    n = int(re.search(r"(\d+) prompts shown; this group has (\d+)", shown.text)[1])  # type: ignore[index]
-    assert n >= 12
-    before = len(page.all("tr")) + len(page.blocks["cases-data"]["rows"])
-    assert len(shown.all("tr")) == before + n
-    assert " citizenship " in shown.text
-    assert "target_new" not in shown.text
-    sorted_by = [head.get("aria-sort") for head in shown.all("th") if "aria-sort" in head]
-    assert sorted_by.count("other") == len(page.blocks)
-    narrowed = in_browser(file, f"{view}&q=person+1")
-    assert 0 < len(narrowed.all("tr")) - before < n
-    assert "0 prompts shown" in in_browser(file, "#look?editor=nobody").text
-    lost = next(link for link in _links(page) if link.startswith("#cases") and "outcome=lost" in link)
-    found = re.search(r"(\d+) cases shown; this group has (\d+)", in_browser(file, lost).text)
-    assert found is not None
-    assert found[1] == found[2] != "0"
-
-
-def test_csv_in_the_page_is_csv(page: Read) -> None:
-    rows = list(csv.DictReader(io.StringIO(csv_files(page)["efficacy.csv"])))
-    assert {row["editor"] for row in rows} == {"memit", "ft", "random(memit)"}
+def test_a_run_of_an_older_version_is_read(tmp_path: Path) -> None:
+    folder = write_run(tmp_path, cases(("P27",), 2, 5))
+    manifest = json.loads((folder / "manifest.json").read_text("utf-8"))
+    del manifest["edited"], manifest["notes"], manifest["machine"]
+    (folder / "manifest.json").write_text(json.dumps(manifest), "utf-8")
+    assert read_run(folder).floor.probability is None

@@ -24,8 +24,7 @@ from seesaw_cf.models.steering import SteeringVector, load_steering
 from seesaw_cf.models.weights import WeightDelta
 from seesaw_cf.records.arrow import cases_to_table
 from seesaw_cf.records.load import load_cases
-from seesaw_cf.report import read_results
-from seesaw_cf.report.findings import find
+from seesaw_cf.report import report
 from seesaw_cf.run.external import ExternalModel, read_external
 from seesaw_cf.run.job import make_run, run_job
 from seesaw_cf.run.jobs import Job
@@ -221,14 +220,10 @@ def test_requests_decide_what_efficacy_is_claimed(base: Path, tmp_path: Path) ->
     table = pq.read_table(silent / "scores.parquet").to_pandas()
     assert set(table["kind"]) == {"cross_subject"}
     assert set(pq.read_table(silent / "edits.parquet")["status"].to_pylist()) == {"asked only"}
-    found = find(read_results(silent))
-    assert "the checkpoint theirs (1 tensor moved, rank 1, norm " in found.about
-    assert "Did the edits take" not in dict(found.lines)
-    assert found.title.startswith(
-        "The model theirs is not shown to change anything that was asked by more than the margin "
-        "(too few facts: 2, 5 needed)."
-    )
-    assert dict(found.lines)["How sure"].startswith("2 facts and 4 people asked about")
+    screen = report(silent).screen
+    assert screen.about.endswith("against theirs: 2 facts asked; 4 others asked")
+    assert not any("likelier" in note for note in screen.notes)
+    assert screen.finding[0].startswith("The model theirs: nothing that was asked is shown to be worse")
 
     asked = audit(tmp_path / "asked", replace(job, requests=records(tmp_path, case.request, own)))
     table = pq.read_table(asked / "scores.parquet").to_pandas()
@@ -238,9 +233,9 @@ def test_requests_decide_what_efficacy_is_claimed(base: Path, tmp_path: Path) ->
     edits = pq.read_table(asked / "edits.parquet").to_pandas().set_index("case_id")
     assert edits.loc[other.case_id, "status"] == "asked only"
     assert edits.loc[case.case_id, "status"] == "ok"
-    results = read_results(asked)
-    assert int(results.gate_rows["n_edits"].iloc[0]) == 2
-    assert "2 facts edited, 1 only asked about" in dict(find(results).lines)["How sure"]
+    made = report(asked)
+    raised = made.frame[(made.frame["what"] == "raised") & (made.frame["relation"] == "all")]
+    assert raised["n_edits"].tolist() == [2]
     assert json.loads((asked / "manifest.json").read_text())["data"]["requests"]["asked"] == 2
     # Nothing is done twice, and other requests are another run.
     before = (asked / "scores.parquet").read_bytes()
@@ -304,10 +299,9 @@ def test_a_random_control_has_the_norms_and_ranks_of_the_checkpoint(base: Path, 
     assert random.norms() == pytest.approx(theirs.norms())
     assert [part.shape for part in random.tensors()] == [part.shape for part in theirs.tensors()]
     run.complete()
-    results = read_results(tmp_path / "run")
-    assert results.editors == ["theirs", "random(theirs)"]
-    assert results.audit is not None
-    assert set(results.audit.excess["control"]) == {"random(theirs)"}
+    made = report(tmp_path / "run")
+    assert made.run.editors == ["theirs", "random(theirs)"]
+    assert set(made.frame.loc[made.frame["what"] == "beyond", "control"]) == {"random(theirs)"}
     seeded = tmp_path / "seed.json"
     seeded.write_text('{"random": {"seed": 3}}')
     other = make_run(replace(job, editor_config=seeded), tmp_path / "other").external["random(theirs)"]

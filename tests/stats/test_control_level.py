@@ -19,7 +19,7 @@ def test_a_control_is_rarely_said_to_do_more_than_another() -> None:
 def test_harm_to_holders_of_the_old_answer_is_named_and_no_other() -> None:
     for seed in range(3):
         table = judged_levels(*invented(np.random.default_rng(seed), harm=0.08)).set_index("level")
-        assert table.loc["target_true", "verdict"] == "worse than its control"
+        assert table.loc["target_true", "verdict"] == "worse"
         assert table.loc["target_true", "difference"] == pytest.approx(0.08, abs=0.03)
         assert (table["p_adjusted"].drop("target_true") > 0.05).all()
 

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import astuple
-from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy import stats
 
-from seesaw_cf.cli import main
-from seesaw_cf.effects import run_components
-from seesaw_cf.errors import RecordError, UnknownNameError
+from seesaw_cf.errors import RecordError
 from seesaw_cf.stats import (
     Components,
     Crossing,
@@ -22,7 +19,6 @@ from seesaw_cf.stats import (
     variance_components,
 )
 from seesaw_cf.stats.planning import Precision, contrast_precision
-from tests.report.runs import cases, write_run
 
 PLANTED = Components(edit=0.05, person=0.08, rest=0.1)
 
@@ -96,27 +92,6 @@ def test_plan_finds_the_smallest_design_and_says_when_there_is_none() -> None:
         plan(0, PLANTED, Design(people_per_edit=20))
     with pytest.raises(RecordError, match="share is 1, expected a finite number between 0 and 1"):
         plan(0.1, PLANTED, Design(people_per_edit=20, share=1))
-
-
-def test_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["plan", "--effect", "0.05"]) == 0
-    assert "those of the simulation" in capsys.readouterr().out
-    assert main(["plan", "--effect", "0.05", "--share", "0.3", "--sd-pair", "0.1", "--prompts", "3"]) == 0
-    shown = " ".join(capsys.readouterr().out.split())
-    assert "a contrast of 30.0% of the people" in shown
-    assert "those of the simulation; given: pair" in shown
-    assert main(["plan", "--effect", "0.05", "--group", "women"]) == 1
-    assert "--group names people of a run" in capsys.readouterr().err
-
-
-def test_a_run_has_its_components(tmp_path: Path) -> None:
-    folder = write_run(tmp_path / "run", cases(("P27",), 8, 20), ("memit",))
-    components, share, n = run_components(folder, axis="gender", group="women")
-    assert components.rest > 0
-    assert 0.3 < share < 0.5
-    assert n == 160
-    with pytest.raises(UnknownNameError, match="unknown gender group 'womn'"):
-        run_components(folder, axis="gender", group="womn")
 
 
 def test_persons_pairs_templates_and_rest_are_told_apart() -> None:

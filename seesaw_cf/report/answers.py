@@ -1,0 +1,169 @@
+"""Single answers of a run: those that moved most, the edits that turned most answers, and one example in words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+from scipy.special import expit, logsumexp
+
+from seesaw_cf.base.terminal import printable
+from seesaw_cf.report.frame import TRUE_ANSWERS
+from seesaw_cf.report.pairs import Run
+from seesaw_cf.report.results import relation_name
+from seesaw_cf.report.sentences import Level, percent
+
+MOST_MOVED = 40  # of each editor and level
+COLUMNS = (
+    *("editor", "about", "true_answer", "relation", "case_id", "edit", "person", "prompt", "right", "wrong"),
+    *("right_before", "right_after", "wrong_before", "wrong_after", "loss", "turned_wrong"),
+)
+_ANSWERS = {"target_true": ("true", "new"), "target_new": ("new", "true")}  # the right and the wrong answer of holders
+
+
+def answers_of(run: Run) -> pd.DataFrame:
+    """Return every scored answer of the audited editors, with the columns `COLUMNS`; `loss` is that of the right one.
+
+    Probabilities about other facts are shares of the candidates.
+    """
+    parts = [*_about_people(run), *_about_facts(run)]
+    if not parts:
+        return pd.DataFrame(columns=list(COLUMNS))
+    out = pd.concat(parts, ignore_index=True)
+    return out[list(COLUMNS)]
+
+
+def _about_people(run: Run) -> Sequence[pd.DataFrame]:
+    if run.people is None:
+        return []
+    scored = run.people[(run.people["status"] == "ok") & run.people["editor"].isin(run.audited)]
+    parts = []
+    for holds, (right, wrong) in _ANSWERS.items():
+        own = scored[scored["holds"] == holds]
+        p = {f"{side}_{phase}": np.exp(own[f"{phase}_{side}"]) for side in (right, wrong) for phase in ("pre", "post")}
+        named = own["subject"].astype(object).where(own["subject"].astype(object).fillna("") != "", own["person"])
+        part = pd.DataFrame(
+            {
+                "editor": own["editor"].astype(str),
+                "about": "other_people",
+                "true_answer": TRUE_ANSWERS[holds],
+                "relation": own["edit_relation"].astype(str),
+                "case_id": own["case_id"],
+                "edit": edit_names(run, own["case_id"]),
+                "person": named,
+                "prompt": own["prompt"].astype(object),
+                "right": own[f"target_{right}"].astype(object),
+                "wrong": own[f"target_{wrong}"].astype(object),
+                "right_before": p[f"{right}_pre"],
+                "right_after": p[f"{right}_post"],
+                "wrong_before": p[f"{wrong}_pre"],
+                "wrong_after": p[f"{wrong}_post"],
+                "loss": (own["D"] if right == "true" else -own["D"]).astype(float),
+                "turned_wrong": (p[f"{right}_pre"] > p[f"{wrong}_pre"]) & (p[f"{right}_post"] <= p[f"{wrong}_post"]),
+            }
+        )
+        parts.append(part)
+    return [part for part in parts if len(part)]
+
+
+def _about_facts(run: Run) -> Sequence[pd.DataFrame]:
+    if run.facts is None:
+        return []
+    own = run.facts[(run.facts["seed"] == 1) & (run.facts["status"] == "ok") & run.facts["editor"].isin(run.audited)]
+    if own.empty:
+        return []
+    top = [int(np.argmax(post)) for post in own["post"]]
+    shares = {
+        phase: [float(np.exp(row[at] - logsumexp(row))) for row, at in zip(own[phase], top, strict=True)]
+        for phase in ("pre", "post")
+    }
+    before, after = (expit(own[f"{phase}_odds"].astype(float)) for phase in ("pre", "post"))
+    part = pd.DataFrame(
+        {
+            "editor": own["editor"],
+            "about": "other_facts",
+            "true_answer": "",
+            "relation": own["edit_relation"] + "/" + own["effect_relation"],
+            "case_id": own["case_id"],
+            "edit": edit_names(run, own["case_id"]),
+            "person": own["person"],
+            "prompt": own["prompt_post"].where(own["prompt_post"] != "", own["prompt_pre"]),
+            "right": [names[0] for names in own["gold"]],
+            "wrong": [names[at] for names, at in zip(own["candidates"], top, strict=True)],
+            "right_before": before,
+            "right_after": after,
+            "wrong_before": shares["pre"],
+            "wrong_after": shares["post"],
+            "loss": before - after,
+            "turned_wrong": own["pre_correct"].astype(bool) & ~own["post_correct"].astype(bool),
+        }
+    )
+    return [part]
+
+
+def edit_names(run: Run, cases: pd.Series) -> pd.Series:
+    """Return the edits of cases in words: "Ada Lovelace: London \u2192 Paris"."""
+    edits = run.edits.drop_duplicates("case_id").set_index("case_id")
+    words = edits["subject"] + ": " + edits["target_true"].fillna("?") + " \u2192 " + edits["target_new"]
+    return cases.map(words.map(printable)).fillna("case " + cases.astype(str))
+
+
+def most_moved(answers: pd.DataFrame) -> pd.DataFrame:
+    """Return the answers of every editor and level whose right answer lost most, the largest loss first."""
+    order = answers.sort_values(["loss", "case_id"], ascending=[False, True], kind="stable")
+    return order.groupby(["editor", "about", "true_answer"], sort=False).head(MOST_MOVED).reset_index(drop=True)
+
+
+def worst_edits(run: Run, answers: pd.DataFrame) -> pd.DataFrame:
+    """Return one row an edit: what became of it and of the answers about others, most answers turned wrong first."""
+    names = ["editor", "case_id", "relation_id", "status", "delta_norm", "raised", "success"]
+    out = run.distinct[run.distinct["editor"].isin(run.audited)][names].rename(columns={"relation_id": "relation"})
+    out.insert(3, "edit", edit_names(run, out["case_id"]))
+    for about, true_answer in (("other_people", "old"), ("other_people", "new"), ("other_facts", "")):
+        own = answers[(answers["about"] == about) & (answers["true_answer"] == true_answer)]
+        name = f"{about}_{true_answer}".rstrip("_")
+        counts = own.groupby(["editor", "case_id"]).agg(
+            asked=("loss", "size"), turned=("turned_wrong", "sum"), loss=("loss", "mean")
+        )
+        counts.columns = [f"{name}_asked", f"{name}_turned_wrong", f"{name}_mean_loss"]
+        out = out.merge(counts.reset_index(), how="left", on=["editor", "case_id"])
+    turned = [name for name in map(str, out) if name.endswith("_turned_wrong")]
+    numbers = [name for name in map(str, out) if name.endswith(("_asked", "_turned_wrong"))]
+    out[numbers] = out[numbers].fillna(0).astype(int)
+    out["turned_wrong"] = out[turned].sum(axis=1)
+    order = out["editor"].map(run.audited.index)
+    return (
+        out.assign(order=order)
+        .sort_values(
+            ["order", "turned_wrong", "other_people_old_mean_loss"], ascending=[True, False, False], kind="stable"
+        )
+        .drop(columns="order")
+        .reset_index(drop=True)
+    )
+
+
+def example(run: Run, levels: Sequence[Level], answers: pd.DataFrame) -> str:
+    """Return one answer that turned wrong, on the level of the largest harm; "" where no harm is shown.
+
+    It is typical, not extreme: of each edit that turned answers the one with the median loss, of these that in the
+    middle, so that one edit that turned hundreds does not choose itself.
+    """
+    for level in sorted((own for own in levels if own.is_harm), key=lambda own: -own.harm):
+        own = answers[(answers["editor"] == level.editor) & (answers["about"] == level.about)]
+        own = own[(own["true_answer"] == level.true_answer) & own["turned_wrong"]]
+        if own.empty:
+            continue
+        own = own.sort_values(["loss", "case_id"], kind="stable")
+        edits = own.groupby("case_id", sort=False)
+        middle = own[edits.cumcount() == (edits["loss"].transform("size") - 1) // 2]
+        row = middle.iloc[(len(middle) - 1) // 2]
+        made = f"after {row['editor']}" if run.asked_only else f"\u201c{row['edit']}\u201d ({row['editor']})"
+        about = relation_name(row["relation"].partition("/")[2]) if level.about == "other_facts" else row["person"]
+        asked = f" (\u201c{printable(row['prompt'])}\u201d)" if row["prompt"] else ""
+        return (
+            f"{made[:1].upper()}{made[1:]}: asked about {printable(about)}{asked}, the model now says "
+            f"{printable(row['wrong'])} ({percent(row['wrong_after'])}; before, {percent(row['wrong_before'])}). "
+            f"Right is {printable(row['right'])}."
+        )
+    return ""

@@ -1,0 +1,239 @@
+"""From the files of a finished run to one row per question, before and after; nothing is derived again later."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from seesaw_cf.base.checks import brief
+from seesaw_cf.base.errors import RunFolderError
+from seesaw_cf.base.memory import release_memory
+from seesaw_cf.base.retrying import stage
+from seesaw_cf.base.tables import CONTROL_SEEDS
+from seesaw_cf.editors.control_names import compared, first_seed, is_control, seed_number, split_control
+from seesaw_cf.effects.accuracy import answers, mark
+from seesaw_cf.effects.groups import held
+from seesaw_cf.effects.locality import Locality, locality
+from seesaw_cf.effects.prompts import prompt_effects
+from seesaw_cf.effects.scores import ScoreFile, count_rows
+from seesaw_cf.effects.success import Success, edit_numbers, once_each, success_of_scores
+from seesaw_cf.report.control_seeds import fold_success, mean_over_seeds
+from seesaw_cf.report.floor import Floor, floor_of
+from seesaw_cf.report.results import read_manifest
+from seesaw_cf.report.rows import Manifest
+from seesaw_cf.run.edit_table import ASKED_ONLY, read_edits
+from seesaw_cf.stats.simple import tolerance
+
+CONTROL_ORDER = ("random", "unrelated", "identity")
+"""Which control decides where an editor has several."""
+_PROMPT, _ANSWER = ("kind", "case_id", "prompt_id", "edit_relation"), ("case_id", "edit_relation", "effect_relation")
+_MOVED = ("D_post", "D", "log_odds", "share")
+_COUNTED = ["editor", "kind", "phase", "status"]
+_WORDS = ("editor", "holds", "status")  # a byte a row as codes
+
+
+@dataclass(frozen=True, repr=False)
+class Run:
+    """A finished run as pairs: every question before and after each edit.
+
+    Attributes:
+        folder, manifest: Where it is, and what it recorded about itself.
+        edits: One row per (editor, case), schema `seesaw_cf.run.edit_table.EDITS`.
+        people: Rows of `seesaw_cf.effects.prompt_effects` about other people, of a control the means over its seeds;
+            None where nobody was asked about.
+        facts: Rows of `seesaw_cf.effects.accuracy.mark` about other facts of the edited person, of all seeds, with
+            `seed` and `edit`, the first case about the same edit; None where none was asked.
+        efficacy: Rows of `seesaw_cf.effects.prompt_effects` of the edits' own prompts, of all seeds, with `seed`.
+        success: Editor -> how far its edits reach, after "unedited"; empty where nothing about edits was asked.
+        local: Editor -> what its edits leave of the right answers about other facts.
+        unscored: Columns editor, kind, phase, reason, n_rows: score rows without a number.
+        n_rows: All score rows.
+        floor: The noise floor.
+        further_seeds: Names of further seeds of controls, with which every control is averaged.
+        names: Editor in the files -> what it is called here, where that differs.
+    """
+
+    folder: Path
+    manifest: Manifest
+    edits: pd.DataFrame
+    people: pd.DataFrame | None
+    facts: pd.DataFrame | None
+    efficacy: pd.DataFrame | None
+    success: Mapping[str, Success]
+    local: Mapping[str, Locality]
+    unscored: pd.DataFrame
+    n_rows: int
+    floor: Floor
+    further_seeds: Sequence[str] = ()
+    names: Mapping[str, str] = field(default_factory=dict)
+
+    __repr__ = brief
+
+    @property
+    def editors(self) -> list[str]:
+        """Names of the editors and their controls, in the order they ran."""
+        return list(dict.fromkeys(self.edits["editor"]))
+
+    @property
+    def audited(self) -> list[str]:
+        """The editors that are no control; all of them where there is no other."""
+        return [name for name in self.editors if not is_control(name)] or self.editors
+
+    @property
+    def protocol(self) -> str:
+        """How edits were made: "single" or "batch"."""
+        return str(self.manifest.get("protocol"))
+
+    @cached_property
+    def controls(self) -> list[tuple[str, str]]:
+        """(editor, its control), the control that decides first."""
+        pairs = compared(self.editors, self.manifest)
+        return sorted(pairs, key=lambda pair: CONTROL_ORDER.index(split_control(pair[1])[0]))
+
+    @cached_property
+    def distinct(self) -> pd.DataFrame:
+        """Rows of `edits`, one for each edit, also where several cases ask about it."""
+        return once_each(self.edits) if self.protocol == "single" else self.edits
+
+    @cached_property
+    def changed(self) -> list[str]:
+        """Editors that are models changed elsewhere: they do not change with the fact that is asked."""
+        return [name for name in self.editors if name in self.manifest.get("edited", {})]
+
+    @cached_property
+    def asked_only(self) -> bool:
+        """No fact was edited: the models were changed elsewhere, and it is not recorded for which facts."""
+        return bool(len(self.edits)) and bool((self.edits["status"] == ASKED_ONLY).all())
+
+    @property
+    def noun(self) -> str:
+        """What was done to the model, for sentences."""
+        return "change" if self.asked_only else "edit"
+
+
+def read_run(folder: str | os.PathLike[str], floors: tuple[float | None, float | None] = (None, None)) -> Run:
+    """Read a finished run.
+
+    Args:
+        folder: A run folder.
+        floors: Noise floors in probability and log-odds; None takes what the run measured.
+
+    Raises:
+        RunFolderError: Not a run folder, or the run is not finished.
+        RecordError: Its tables are damaged or contradict themselves.
+    """
+    path = Path(folder)
+    manifest = read_manifest(path)
+    if manifest.get("protocol") == "dose":
+        raise RunFolderError(f"{path}: a dose run, whose report is in {path / 'report'}.")
+    scores = ScoreFile(path / "scores.parquet")
+    tables = [scores, *([ScoreFile(path / CONTROL_SEEDS)] if (path / CONTROL_SEEDS).exists() else [])]
+    counts = count_rows(scores, _COUNTED)
+    kinds = set(counts["kind"].to_pylist())
+    edits = read_edits(path / "edits.parquet").to_pandas().astype(dict.fromkeys(("n_candidates", "true_rank"), "Int32"))
+    numbers = edit_numbers(edits) if manifest.get("protocol") == "single" else None
+    nats, _ = tolerance(manifest)
+    changed = set(manifest.get("edited", {}))
+    stage("effects on other people")
+    people = _people(tables, changed) if "cross_subject" in kinds else None
+    stage("other facts")
+    facts = _facts(tables, nats, numbers, changed) if "cross_property" in kinds else None
+    efficacy = _efficacy(tables, edits, manifest) if "efficacy" in kinds else None
+    return Run(
+        folder=path,
+        manifest=manifest,
+        edits=edits,
+        people=people,
+        facts=facts,
+        efficacy=efficacy,
+        success={} if efficacy is None else _success(tables, numbers, nats),
+        local=locality(scores, numbers, nats, people),
+        unscored=_unscored(counts),
+        n_rows=pc.sum(counts["count_all"]).as_py() or 0,
+        floor=floor_of(manifest, *floors),
+        further_seeds=[name for name in manifest.get("editors", {}) if first_seed(name) != name],
+    )
+
+
+def _people(tables: Sequence[ScoreFile], changed: set[str]) -> pd.DataFrame:
+    rows = mean_over_seeds([prompt_effects(table) for table in tables], _PROMPT, _MOVED)
+    rows = rows.assign(holds=held(rows)).astype(dict.fromkeys(_WORDS, "category"))
+    release_memory()
+    return distinct_questions(rows, changed) if changed else rows
+
+
+def distinct_questions(rows: pd.DataFrame, changed: set[str]) -> pd.DataFrame:
+    """Return rows in which facts that ask a changed model the same are one fact, and each question is asked once.
+
+    A model that was changed elsewhere does not change with the fact: facts with the same relation and answers ask the
+    same people the same thing, and their answers are equal. Counted as several they would make intervals too short.
+
+    Args:
+        rows: Rows of `seesaw_cf.effects.prompt_effects`.
+        changed: Editors that are such models, or controls of them.
+    """
+    own = rows["editor"].map(lambda name: bool({name, split_control(name)[1]} & changed)).to_numpy(bool)
+    if not own.any():
+        return rows
+    question = ["edit_relation", "target_new", "target_true"]
+    first = rows.loc[own].groupby(question, observed=True, dropna=False)["case_id"].transform("min")
+    out = rows.assign(case_id=rows["case_id"].mask(pd.Series(own, rows.index), first.reindex(rows.index)))
+    out["case_id"] = out["case_id"].astype(rows["case_id"].dtype)
+    again = out.duplicated(["editor", "case_id", "person", "prompt"]) & own
+    return out[~again].reset_index(drop=True)
+
+
+def _facts(
+    tables: Sequence[ScoreFile], nats: float, numbers: Mapping[tuple[str, int], int] | None, changed: set[str]
+) -> pd.DataFrame:
+    rows = pd.concat([mark(answers(table), nats=nats) for table in tables], ignore_index=True)
+    owner = rows["editor"].map(first_seed)
+    edit = rows["case_id"] if numbers is None else [numbers[key] for key in zip(owner, rows["case_id"])]
+    rows = rows.assign(seed=rows["editor"].map(seed_number), editor=owner, edit=edit)
+    own = rows["editor"].map(lambda name: bool({name, split_control(name)[1]} & changed))
+    again = rows.duplicated(["editor", "seed", "person", "effect_relation", "prompt_post"]) & own
+    return rows[~again].reset_index(drop=True)
+
+
+def _efficacy(tables: Sequence[ScoreFile], edits: pd.DataFrame, manifest: Manifest) -> pd.DataFrame:
+    rows = pd.concat([prompt_effects(table, kind="efficacy") for table in tables], ignore_index=True)
+    editor = rows["editor"].astype(object)
+    rows = rows.assign(seed=editor.map(seed_number), editor=editor.map(first_seed))
+    once = once_each(edits) if manifest.get("protocol") == "single" else edits
+    keys = pd.MultiIndex.from_frame(once[["editor", "case_id", "relation_id"]])
+    return rows[pd.MultiIndex.from_frame(rows[["editor", "case_id", "edit_relation"]]).isin(keys)]
+
+
+def _success(
+    tables: Sequence[ScoreFile], numbers: Mapping[tuple[str, int], int] | None, nats: float
+) -> dict[str, Success]:
+    """Return "unedited" and each editor -> its numbers; all begin with one model, so the first stands for it."""
+    before = success_of_scores(tables[0], numbers, phase="pre", nats=nats)
+    after: dict[str, Success] = {}
+    for table in tables:
+        own = {name: first_seed(name) for name in count_rows(table, ["editor"])["editor"].to_pylist() if name}
+        first = numbers and {
+            (name, case): number for name in own for (editor, case), number in numbers.items() if editor == own[name]
+        }
+        after |= success_of_scores(table, first, nats=nats)
+    return {"unedited": next(iter(before.values()))} | fold_success(after)
+
+
+def _unscored(counts: pa.Table) -> pd.DataFrame:
+    order: Any = [("count_all", "descending"), *[(name, "ascending") for name in _COUNTED]]
+    frame: pd.DataFrame = counts.filter(pc.not_equal(counts["status"], "ok")).sort_by(order).to_pandas()
+    return frame.rename(columns={"status": "reason", "count_all": "n_rows"})
+
+
+def seen_alike(before: pd.Series, after: pd.Series) -> bool:
+    """Return whether all answers are whole: right or wrong, and no mean over seeds."""
+    return bool(np.isin(pd.concat([before, after]), (0, 1)).all())

@@ -1,0 +1,262 @@
+"""The report of a finished run: its frame, its first screen, its page, its tables and one JSON file."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from pathlib import Path
+
+import pandas as pd
+from markupsafe import Markup
+
+from seesaw_cf.base.checks import brief
+from seesaw_cf.base.files import csv_text, sweep, write_text
+from seesaw_cf.base.retrying import stage
+from seesaw_cf.base.types import JsonObject
+from seesaw_cf.effects.audit import AuditSettings
+from seesaw_cf.report import figures, sentences
+from seesaw_cf.report.answers import answers_of, most_moved
+from seesaw_cf.report.frame import build_frame
+from seesaw_cf.report.gates import gates
+from seesaw_cf.report.pairs import Run, read_run
+from seesaw_cf.report.paper import paper_page, paper_tables
+from seesaw_cf.report.planner import plan_sentence
+from seesaw_cf.report.provenance import recorded, repeat_command
+from seesaw_cf.report.render import LABELS, PageRow, PageTable, Part, render_page
+from seesaw_cf.report.rows import rows_of
+from seesaw_cf.report.screen import Screen
+from seesaw_cf.report.sentences import percent
+from seesaw_cf.report.summary import run_screen
+from seesaw_cf.report.tables import ABOUT, tables_of
+from seesaw_cf.stats.plain import plain
+
+FALSE_FACTS = (
+    "The edits write something false about real people into a model, to measure what else moves. Nothing that an "
+    "edited model says is a statement about these people."
+)
+_SHOWN_EDITS = 10
+
+
+@dataclass(frozen=True, repr=False)
+class Report:
+    """What a run found.
+
+    Attributes:
+        run: The run.
+        settings: What was declared.
+        frame: Every number, see `seesaw_cf.report.frame`.
+        parts: The runs that it is made of, where there are several.
+    """
+
+    run: Run
+    settings: AuditSettings
+    frame: pd.DataFrame
+    parts: tuple[Run, ...] = ()
+
+    __repr__ = brief
+
+    @cached_property
+    def answers(self) -> pd.DataFrame:
+        """Every scored answer, see `seesaw_cf.report.answers.answers_of`."""
+        return answers_of(self.run)
+
+    @cached_property
+    def screen(self) -> Screen:
+        """The first screen."""
+        more = plan_sentence(self.frame, self.run, self.settings)
+        return run_screen(self.frame, self.run, self.settings, self.answers, more)
+
+    @cached_property
+    def tables(self) -> dict[str, pd.DataFrame]:
+        """Name -> table, at most eight."""
+        return tables_of(self.frame, self.run, self.answers)
+
+    @cached_property
+    def checks(self) -> list[tuple[bool, str]]:
+        """What must hold before a finding means much."""
+        return gates(self.frame, self.run)
+
+    def page(self) -> str:
+        """Return the page."""
+        listed = {name: ABOUT[name] for name in self.tables}
+        method = (
+            f"Every number is a mean of {self.run.noun} means, with errors clustered by {self.run.noun} and by person. "
+            f"False claims about groups: {self.settings.promise()}; differences below "
+            f"{100 * self.settings.margin:g} points or {self.settings.margin_log_odds:g} nats do not matter here. "
+            f"Noise floor: {self.run.floor}."
+        )
+        foot = [LABELS, *([] if self.run.asked_only else [FALSE_FACTS]), method, _provenance(self.run)]
+        command = repeat_command(self.run.manifest)
+        return render_page(
+            self.screen, list(self._parts()), checks=self.checks, tables=listed, foot=foot, command=command
+        )
+
+    def _parts(self) -> Iterator[Part]:
+        levels = figures.level_figure(self.frame, self.run)
+        if levels is not None:
+            about = "What happened to everybody, with intervals; the band is too small to matter."
+            yield Part("What happened, beside a control", [about], {"": [("", Markup(figures.svg(levels, about)))]})
+        forests: dict[str, list[tuple[str, Markup]]] = {}
+        for editor, answer, figure in figures.forest_figures(self.frame, self.run):
+            caption = f"People for whom the {answer} answer is true"
+            forests.setdefault(editor, []).append((caption, Markup(figures.svg(figure, f"{caption}, by group"))))
+        if forests:
+            texts = [
+                "Every group with how many people were asked about. Colour: after the editor; grey: after its control. "
+                "The band is too small to matter; right of it is worse.",
+                sentences.group_counts(self.frame, self.run).capitalize() + ".",
+            ]
+            yield Part("Were some groups hit harder?", texts, forests)
+        if len(self.answers):
+            text = "Answers whose right answer lost most probability; a mark stands where it is now wrong."
+            yield Part("Answers that moved most", [text], table=_answer_table(most_moved(self.answers)))
+        if "edits" in self.tables and not self.run.asked_only:
+            text = "Some edit is always the worst: read it beside the means above."
+            yield Part("Edits that turned most answers wrong", [text], table=_edit_table(self.tables["edits"]))
+
+    def record(self) -> JsonObject:
+        """Return the report as plain JSON: the screen, the levels, the gates, the settings and the run's manifest."""
+        levels = self.tables.get("levels", pd.DataFrame())
+        return dict(
+            plain(
+                {
+                    "screen": self.screen.record(),
+                    "levels": rows_of(levels),
+                    "checks": [{"holds": holds, "rule": rule} for holds, rule in self.checks],
+                    "settings": asdict(self.settings) | {"noise_floor": self.run.floor.record()},
+                    "manifest": {name: part for name, part in self.run.manifest.items() if name != "edited"},
+                }
+            )
+        )
+
+    def write(self, folder: Path, *, pictures: bool = False, paper: bool = False) -> None:
+        """Write `report.html`, `report.json`, the folder `tables` and, if asked, the folder `pictures`.
+
+        The same run gives the same bytes.
+
+        Args:
+            folder: Where the files go.
+            pictures: Write every picture as a file too.
+            paper: Write the papers' tables too, as `papers.md` and `tables/papers.csv`, with their Figures 2 to 4.
+
+        Raises:
+            StorageError: A file could not be written.
+        """
+        sweep(folder)
+        write_text(folder / "report.html", self.page())
+        for name in ABOUT:
+            if name in self.tables:
+                write_text(folder / "tables" / f"{name}.csv", csv_text(self.tables[name]))
+            else:
+                (folder / "tables" / f"{name}.csv").unlink(missing_ok=True)
+        write_text(folder / "report.json", json.dumps(self.record(), ensure_ascii=False, indent=1) + "\n")
+        if pictures:
+            figures.save_figures(self.frame, self.run, folder / "pictures")
+        if paper:
+            from seesaw_cf.report.paper_figures import save_paper_figures  # lazily: it imports matplotlib
+
+            runs = self.parts or (self.run,)
+            cells = paper_tables(runs)
+            write_text(folder / "papers.md", paper_page(cells))
+            write_text(folder / "tables" / "papers.csv", csv_text(cells))
+            save_paper_figures(runs, folder / "pictures")
+
+    def terminal(self, folder: Path | None = None) -> str:
+        """Return the first screen as text."""
+        return self.screen.terminal("" if folder is None else f"See {folder / 'report.html'}")
+
+
+def _answer_table(rows: pd.DataFrame) -> PageTable:
+    several = rows["editor"].nunique() > 1
+    heads = ["edit", "question", "right answer", "before", "after", "wrong answer", "before ", "after "]
+    numeric = [False, False, False, True, True, False, True, True]
+    body = [
+        PageRow(
+            [
+                *([row["editor"]] if several else []),
+                *(row["edit"], row["prompt"] or row["person"], row["right"]),
+                *(percent(row["right_before"]), percent(row["right_after"])),
+                *(row["wrong"], percent(row["wrong_before"]), percent(row["wrong_after"])),
+            ],
+            bool(row["turned_wrong"]),
+        )
+        for row in rows_of(rows)
+    ]
+    return PageTable(["editor"] * several + heads, [False] * several + numeric, body)
+
+
+def _edit_table(edits: pd.DataFrame) -> PageTable:
+    shown = edits.groupby("editor", sort=False).head(_SHOWN_EDITS)
+    several = edits["editor"].nunique() > 1
+    heads = ["edit", "answers turned wrong", "other people", "other facts"]
+    body = [
+        PageRow(
+            [
+                *([row["editor"]] if several else []),
+                *(row["edit"], str(row["turned_wrong"])),
+                _of(
+                    row["other_people_old_turned_wrong"] + row["other_people_new_turned_wrong"],
+                    row["other_people_old_asked"] + row["other_people_new_asked"],
+                ),
+                _of(row["other_facts_turned_wrong"], row["other_facts_asked"]),
+            ]
+        )
+        for row in rows_of(shown)
+    ]
+    return PageTable(["editor"] * several + heads, [False] * several + [False, True, True, True], body)
+
+
+def _of(count: int, asked: int) -> str:
+    return f"{count:,} of {asked:,}" if asked else "\u2013"
+
+
+def _provenance(run: Run) -> str:
+    versions = dict(recorded(run.manifest))
+    named = [f"{name} {versions[key]}" for name in _VERSIONS if (key := f"versions.{name}") in versions]
+    return f"Model {versions.get('model.id', '')}, seed {versions.get('seed', '')}; {', '.join(named)}."
+
+
+_VERSIONS = ("seesaw_cf", "torch", "transformers", "numpy", "python")
+
+
+def report(run_folder: str | os.PathLike[str], settings: AuditSettings | None = None) -> Report:
+    """Read a finished run and compute its report.
+
+    Args:
+        run_folder: A run folder.
+        settings: What is declared before looking: margins, level, family, permutations, noise floors.
+
+    Raises:
+        RunFolderError: Not a run folder, or the run is not finished.
+        RecordError: Its tables are damaged.
+    """
+    settings = settings or AuditSettings()
+    run = read_run(run_folder, (settings.noise_floor, settings.noise_floor_log_odds))
+    frame = build_frame(run, settings)
+    stage("pages")
+    return Report(run, settings, frame)
+
+
+def write_report(
+    run_folder: str | os.PathLike[str],
+    out: str | os.PathLike[str] | None = None,
+    *,
+    settings: AuditSettings | None = None,
+    pictures: bool = False,
+    paper: bool = False,
+) -> str:
+    """Write the report of a finished run and return its first screen; see `Report.write`.
+
+    Args:
+        run_folder: A finished run.
+        out: Where the files go; `RUN_FOLDER/report` when None.
+        settings: What is declared.
+        pictures, paper: See `Report.write`.
+    """
+    made = report(run_folder, settings)
+    folder = Path(run_folder) / "report" if out is None else Path(out)
+    made.write(folder, pictures=pictures, paper=paper)
+    return made.terminal(folder)

@@ -1,0 +1,103 @@
+"""Several runs beside each other, and the papers' tables of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from seesaw_cf.cli import main
+from seesaw_cf.errors import RunFolderError
+from seesaw_cf.records import groups
+from seesaw_cf.report import read_run, report
+from seesaw_cf.report.paper import decreases, paper_effects, paper_page, paper_tables
+from seesaw_cf.report.several import report_several
+from tests.report.conftest import BOTH, QUICK
+from tests.report.runs import cases, property_cases, write_run
+
+MADE = cases(("P27", "P101"), 5, 14, holds=BOTH) + property_cases(2)
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    folder = tmp_path_factory.mktemp("several")
+    one = write_run(folder / "one", MADE, ("memit", "random(memit)"))
+    two = write_run(folder / "two", MADE, ("memit", "ft"), shift=0.5)
+    return [one, two]
+
+
+def test_an_editor_of_both_runs_is_named_with_its_run(folders: list[Path]) -> None:
+    made = report_several(folders, QUICK, ["first", "second"])
+    assert made.run.audited == ["memit [first]", "memit [second]", "ft"]
+    assert ("memit [first]", "random(memit [first])") in made.run.controls
+    assert made.page()
+
+
+def test_numbers_of_a_run_are_those_of_its_own_report(folders: list[Path]) -> None:
+    together, alone = report_several(folders, QUICK, ["first", "second"]).frame, report(folders[0], QUICK).frame
+    own = together[together["editor"].isin(("memit [first]", "random(memit [first])"))]
+    own = own[~own["control"].isin(("memit [second]", "ft"))].reset_index(drop=True)
+    columns = ["what", "relation", "axis", "group", "value", "low", "high", "p_adjusted", "verdict"]
+    rows = alone[alone["editor"] != "unedited"].reset_index(drop=True)
+    pd.testing.assert_frame_equal(own.loc[own["editor"] != "unedited", columns], rows[columns])
+
+
+def test_editors_of_two_runs_are_compared_on_the_same_questions(folders: list[Path]) -> None:
+    frame = report_several(folders, QUICK, ["first", "second"]).frame
+    across = frame[(frame["what"] == "beyond") & (frame["control"] == "memit [second]")]
+    pooled = across[(across["relation"] == "all") & (across["axis"] == "all") & (across["scale"] == "probability")]
+    change = frame[(frame["what"] == "change") & (frame["relation"] == "all") & (frame["axis"] == "all")]
+    for row in pooled[pooled["editor"] == "memit [first]"].to_dict("records"):
+        own = change[(change["true_answer"] == row["true_answer"]) & (change["scale"] == "probability")].set_index(
+            "editor"
+        )
+        assert row["value"] == pytest.approx(
+            own.loc["memit [first]", "value"] - own.loc["memit [second]", "value"], abs=1e-12
+        )
+    assert len(pooled)
+
+
+def test_a_run_named_twice_is_refused(folders: list[Path]) -> None:
+    with pytest.raises(RunFolderError, match="named twice"):
+        report_several([folders[0], folders[0]], QUICK)
+
+
+def test_what_runs_disagree_in_is_said(folders: list[Path], tmp_path: Path) -> None:
+    other = write_run(tmp_path, MADE, ("memit",), seed=4)
+    notes = report_several([folders[0], other], QUICK, ["first", "second"]).screen.notes
+    assert any("differ in their seed: 3 in first; 4 in second" in note for note in notes)
+
+
+def test_the_command_needs_a_folder_for_several(folders: list[Path], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["report", *map(str, folders)]) == 1
+    assert "--out is missing" in capsys.readouterr().err
+
+
+def test_the_papers_tables_count_what_they_show(folders: list[Path], tmp_path: Path) -> None:
+    runs = [read_run(folders[0])]
+    cells, effects = paper_tables(runs), paper_effects(runs)
+    total = cells[(cells["table"] == 8) & (cells["row"] == "Total") & (cells["panel"] == "memit")]
+    stars = cells[cells["table"].isin((11, 13, 15)) & (cells["panel"] == "memit")]["star"].sum()
+    assert total["value"].tolist() == [stars]  # Table 8 counts the stars that Tables 11, 13 and 15 show
+    assert total["n"].tolist() == [73]  # 8 of gender, 30 of race, 35 of region
+    shown = effects[effects["axis"].isin(("gender", "race", "region")) & (effects["n_cases"] > 0)]
+    reported = [group in groups.members(axis) for axis, group in zip(shown["axis"], shown["group"], strict=True)]
+    assert (cells["table"].isin((10, 12, 14))).sum() == sum(reported)
+    assert len(decreases(effects)) == 73 * effects["editor"].nunique()
+    page = paper_page(cells)
+    assert "## Table 4:" in page
+    assert "mean of the rows" in page
+
+
+def test_the_mean_row_of_accuracy_is_the_mean_of_the_rows(folders: list[Path]) -> None:
+    cells = paper_tables([read_run(folders[0])])
+    own = cells[(cells["table"] == 4) & (cells["panel"] == "memit")].set_index("row")["value"]
+    assert own["mean of the rows"] == pytest.approx(own.drop("mean of the rows").mean())
+
+
+def test_paper_writes_its_files(folders: list[Path], tmp_path: Path) -> None:
+    assert main(["report", str(folders[0]), "--out", str(tmp_path), "--paper", "--permutations", "20"]) == 0
+    assert (tmp_path / "papers.md").read_text("utf-8").startswith("# Tables in the layout of SEESAW-CF")
+    assert (tmp_path / "tables" / "papers.csv").is_file()
+    assert any(file.name.startswith("figure_2") for file in (tmp_path / "pictures").iterdir())

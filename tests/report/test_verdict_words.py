@@ -1,0 +1,72 @@
+"""From numbers to verdicts: one row a case, of levels and of groups."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from seesaw_cf.report.verdict_words import GROUP_VERDICTS, LEVEL_VERDICTS, group_verdict, level_verdict
+
+NAN = math.nan
+# value, corrected p, farther end of the 90 % interval, edits, sign of harm -> verdict; margin .02, noise floor .001
+LEVELS = [
+    (0.05, 0.001, 0.07, 100, 1, "worse"),
+    (-0.05, 0.001, 0.07, 100, -1, "worse"),
+    (0.05, 0.001, 0.07, 20, 1, "worse"),
+    (-0.05, 0.001, 0.07, 100, 1, "better"),
+    (0.05, 0.06, 0.07, 100, 1, "undecided"),
+    (0.015, 0.001, 0.018, 100, 1, "slightly_worse"),
+    (0.015, 0.001, 0.018, 10, 1, "slightly_worse"),
+    (0.015, 0.001, 0.025, 100, 1, "slightly_worse"),
+    (-0.015, 0.001, 0.018, 100, 1, "no_worse"),
+    (0.002, 0.6, 0.018, 100, 1, "no_worse"),
+    (0.002, 0.6, 0.018, 79, 1, "undecided"),
+    (0.002, 0.6, 0.018, 80, 1, "no_worse"),
+    (0.002, 0.6, 0.0201, 100, 1, "undecided"),
+    (0.0005, 0.001, 0.0007, 100, 1, "no_worse"),  # below the noise floor nothing is decided
+    (0.05, NAN, 0.07, 100, 1, "too_few"),
+    (NAN, NAN, NAN, 3, 1, "too_few"),
+]
+
+
+def level(value: float, p: float, reach: float, edits: int) -> pd.Series:
+    row: dict[str, Any] = {"value": value, "p_adjusted": p, "reach": reach, "margin": 0.02, "n_edits": edits}
+    return pd.Series(row | {"scale": "probability", "note": "too few edits: 3"})
+
+
+@pytest.mark.parametrize(("value", "p", "reach", "edits", "sign", "expected"), LEVELS)
+def test_a_level_has_the_verdict_of_its_numbers(
+    value: float, p: float, reach: float, edits: int, sign: int, expected: str
+) -> None:
+    verdict, reason = level_verdict(level(value, p, reach, edits), sign, 0.001, 0.05)
+    assert verdict == expected
+    assert verdict in LEVEL_VERDICTS
+    assert ("too few edits: 3" in reason) == (expected == "too_few")
+
+
+def test_a_floor_above_the_margin_allows_no_equality() -> None:
+    assert level_verdict(level(0.002, 0.6, 0.01, 100), 1, 0.03, 0.05)[0] == "undecided"
+
+
+@pytest.mark.parametrize(
+    ("label", "direction", "value", "expected"),
+    [
+        ("worse off", "below 0", -0.05, "hit_harder"),
+        ("better off", "above 0", 0.05, "hit_less"),
+        ("equivalent", "", 0.001, "equal"),
+        ("equivalent", "below 0", -0.01, "slightly_harder"),
+        ("undetermined", "below 0", -0.01, "slightly_harder"),
+        ("undetermined", "above 0", 0.01, "undecided"),
+        ("undetermined", "", -0.01, "undecided"),
+        ("not testable", "", NAN, "too_few"),
+    ],
+)
+def test_a_contrast_has_the_word_of_its_verdict(label: str, direction: str, value: float, expected: str) -> None:
+    row = {"verdict": label, "direction": direction, "value": value, "margin": 0.02, "note": "why", "rule": "rule"}
+    verdict, reason = group_verdict(row)
+    assert verdict == expected
+    assert verdict in GROUP_VERDICTS
+    assert reason == ("why" if expected == "too_few" else "rule")
