@@ -19,7 +19,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("changed", metavar="CHANGED", type=source, nargs="+", help="the same of changed models")
     add = parser.add_argument
     add("--out", type=output_folder, required=True, metavar="DIR", help="for the report")
-    group = "field of items with the names of groups, such as gender (default: of known benchmarks). Repeatable"
+    group = "field of items with the names of groups, such as gender, beside those of known benchmarks. Repeatable"
     add("--group", dest="groups", action="append", metavar="FIELD", help=group)
     cluster = "field that names what items share, such as passage; two cross (default: of known benchmarks)"
     add("--cluster", dest="clusters", action="append", metavar="FIELD", help=cluster)
@@ -36,6 +36,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--seed", type=seed, default=0, help="of the flips (default: 0)")
     allow = "difference of the logs that is not refused. Repeatable"
     add("--allow", action="append", **one_of(*_ALLOWED), help=allow)
+    errors = "how items with an error or without a score count: left-out, or wrong, as 0 (default: left-out)"
+    add("--errors", **one_of("left-out", "wrong"), default="left-out", help=errors)
     report_options(parser, pictures=False)
 
 

@@ -18,7 +18,7 @@ from seesaw_cf.base.errors import RecordError
 from seesaw_cf.base.terminal import quantity
 from seesaw_cf.logs.answers import answer_forms
 from seesaw_cf.logs.differences import FAMILIES, SCORES, differences
-from seesaw_cf.logs.fields import add_mapping, wanted_fields
+from seesaw_cf.logs.fields import add_mapping, check_fields, wanted_fields
 from seesaw_cf.logs.forest import change_panels
 from seesaw_cf.logs.log import EvalLog, Reader
 from seesaw_cf.logs.pairing import PairedItems, pair_logs
@@ -64,13 +64,13 @@ class LogComparison:
         tables = comparison_tables(self.differences, self.answers, self.counts)
         groups = change_panels(self.differences, by_group=True)
         names = list(dict.fromkeys(self.differences["changed"]))
-        frames = (self.differences, self.answers)
+        frames = (self.differences, self.answers, self.counts)
         models = [ChangeFacts(name, self.base, *(own[own["changed"] == name] for own in frames)) for name in names]
         about = (
             f"{' and '.join(names)} against {self.base} · {_sizes(self.counts, self.differences)} · {self._clusters}"
         )
         return Findings(
-            screen=first_screen(models, self.counts, about),
+            screen=first_screen(models, self.counts, about, self.notes),
             sections=[
                 PageSection(table.name, table.title, [*(groups if table.name == "groups" else ()), table])
                 for table in tables
@@ -185,7 +185,9 @@ def compare_logs(
     if twice := next((name for name in names[1:] if names[1:].count(name) > 1), None):
         raise RecordError(f"compare: the changed log {twice} is given twice, expected several. Name each once.")
     logs = [replace(log, name=name) for log, name in zip(logs, names)]
-    pairs = [pair_logs(logs[0], log, settings.allow) for log in logs[1:]]
+    for log in logs:
+        check_fields(log, settings.groups, settings.clusters)
+    pairs = [pair_logs(logs[0], log, settings.allow, settings.errors) for log in logs[1:]]
     for pair in pairs:
         if settings.metrics and not set(settings.metrics) & set(pair.metrics):
             raise RecordError(

@@ -13,7 +13,7 @@ from seesaw_cf.base.types import TableRow
 from seesaw_cf.logs.fields import KNOWN_GROUPS, cluster_codes
 from seesaw_cf.logs.judging import finished_row, judged
 from seesaw_cf.logs.log import LOGLIK, MARGIN
-from seesaw_cf.logs.pairing import BASE, CHANGED, PairedItems
+from seesaw_cf.logs.pairing import BASE, CHANGED, PairedItems, corpus_metric
 from seesaw_cf.logs.settings import CompareSettings
 from seesaw_cf.stats import mcnemar, paired_change
 from seesaw_cf.stats.bootstrap import Floats
@@ -22,6 +22,7 @@ from seesaw_cf.stats.flips import ClusterFlips
 
 FAMILIES = SCORES, LOGS, GROUPS = ("scores", "log-probabilities", "groups")
 """Families of tests: the first metric of every task; its margin and log-likelihood; every group against the rest."""
+CORPUS = "of the whole task, not tested"
 _MAX_GROUPS = 40  # a field with more values is no field of groups
 _NAN = float("nan")
 _NAMES = ("family", "task", "metric", "field", "group", "rest", "contrast")  # of a test
@@ -43,12 +44,22 @@ class ChangeTest:
 
 @dataclass(frozen=True, eq=False)
 class MetricValues:
-    """A metric before and after, both scored in the rows `there`; whether its values are from -1 to 1."""
+    """A metric before and after, both scored in the rows `there`; whether its values are from -1 to 1.
+
+    `weights` are those of items in a mean, such as words of a document: 1 for all others.
+    """
 
     before: Floats
     after: Floats
     there: NDArray[np.bool_]
     is_share: bool
+    weights: Floats
+    is_sum: bool = False
+
+    @property
+    def scored(self) -> NDArray[np.bool_]:
+        """Rows with a score on either side."""
+        return np.isfinite(self.before) | np.isfinite(self.after)
 
 
 def differences(pairs: PairedItems, settings: CompareSettings) -> tuple[pd.DataFrame, str]:
@@ -73,11 +84,14 @@ def differences(pairs: PairedItems, settings: CompareSettings) -> tuple[pd.DataF
         row = _row(question, own, codes, families[question.family])
         row["margin"], row["floor"] = settings.margin_of(question.metric, own.is_share)
         row["at"] = len(families[question.family].estimates) - 1
-        row["is_share"] = own.is_share
+        row["is_share"], row["is_sum"] = own.is_share, own.is_sum
         rows.append(row)
     finished = {family: flips.corrected(settings.permutations, settings.seed) for family, flips in families.items()}
     table = pd.DataFrame([finished_row(row, *finished[str(row["family"])]) for row in rows])
-    return judged(table, settings), about
+    table = judged(table, settings)
+    if corpora := list(_corpus_rows(frame)):
+        table = pd.concat([table, pd.DataFrame(corpora)], ignore_index=True)
+    return table, about
 
 
 def metric_values(frame: pd.DataFrame, metric: str) -> MetricValues:
@@ -86,7 +100,10 @@ def metric_values(frame: pd.DataFrame, metric: str) -> MetricValues:
     there = np.isfinite(before) & np.isfinite(after)
     every = np.concatenate([before[np.isfinite(before)], after[np.isfinite(after)]])
     is_share = bool(every.size) and bool((np.abs(every) <= 1).all()) and metric not in (MARGIN, LOGLIK)
-    return MetricValues(before, after, there, is_share)
+    if f"weight:{metric}/{BASE}" not in frame:
+        return MetricValues(before, after, there, is_share, np.ones(len(frame)))
+    weights, others = (frame[f"weight:{metric}/{side}"].to_numpy(np.float64) for side in (BASE, CHANGED))
+    return MetricValues(before, after, there & (weights == others), False, weights, is_sum=True)
 
 
 def questions(
@@ -97,11 +114,11 @@ def questions(
     tasks = {str(name): np.asarray(frame["task"] == name) for name in frame["task"].unique()}
     tested: dict[str, tuple[str, ...]] = {}
     for task, rows in _first_looks(frame, tasks).items():
-        there = [name for name in pairs.metrics if (values[name].before[rows] == values[name].before[rows]).any()]
+        there = [name for name in pairs.metrics if (values[name].scored & rows).any()]
         tested[task] = _tested_metrics(there, values, settings)
     for task, rows in tasks.items():
         for metric, own in values.items():
-            if np.isfinite(own.before[rows]).any() or np.isfinite(own.after[rows]).any():
+            if (own.scored & rows).any():
                 yield ChangeTest(_family(metric, tested.get(task, ())), task, metric, [rows])
     for first in dict.fromkeys(metrics[0] for metrics in tested.values() if metrics):
         alike = [task for task, metrics in tested.items() if metrics and metrics[0] == first]
@@ -145,7 +162,7 @@ def _groups(
     settings: CompareSettings,
 ) -> Iterator[ChangeTest]:
     """Yield each group of each field, and its contrast with the rest: one of the two where a field has two groups."""
-    names = settings.groups or KNOWN_GROUPS
+    names = dict.fromkeys((*settings.groups, *KNOWN_GROUPS))
     for field in (name for name in names if f"field:{name}" in frame):
         column = frame[f"field:{field}"].astype("str").fillna("")
         for task, (metrics, rows) in tested.items():
@@ -171,7 +188,9 @@ def _row(question: ChangeTest, own: MetricValues, codes: Mapping[str, Codes], fl
     before, after = own.before[used], own.after[used]
     change = after - before
     members = [member[used] for member in question.members]
-    weights = [mean_weights([member]) for member in members] if question.contrast else [mean_weights(members)]
+    own_weights = own.weights[used]
+    means = [[member] for member in members] if question.contrast else [members]
+    weights = [mean_weights([member * own_weights for member in each]) for each in means]
     row: TableRow = {name: getattr(question, name) for name in _NAMES} | {"n": used.size}
     for when, values in (("before", own.before), ("after", own.after)):
         row[f"unscored_{when}"] = int((whole & ~np.isfinite(values)).sum())
@@ -192,6 +211,32 @@ def _row(question: ChangeTest, own: MetricValues, codes: Mapping[str, Codes], fl
     return row
 
 
-def mean_weights(members: Sequence[NDArray[np.bool_]]) -> Floats:
-    """Return the weights of the mean of the means over members."""
-    return np.asarray(np.sum([member / max(1, member.sum()) / len(members) for member in members], axis=0))
+def mean_weights(members: Sequence[Floats]) -> Floats:
+    """Return the weights of the mean of the weighted means over members."""
+    return np.asarray(np.sum([member / (member.sum() or 1) / len(members) for member in members], axis=0))
+
+
+def _corpus_rows(frame: pd.DataFrame) -> Iterator[TableRow]:
+    """Yield metrics of a whole task before and after, recomputed; they have no test."""
+    for task, rows in frame.groupby("task", observed=True, sort=False):
+        sides = [rows[f"others/{side}"] for side in (BASE, CHANGED)]
+        for name in dict.fromkeys(name for others in sides[0] for name in others):
+            both = [name in first and name in second for first, second in zip(*sides)]
+            before, after = ([others[name] for others in side[both]] for side in sides)
+            if any(both) and (found := corpus_metric(name, before, after)):
+                yield dict.fromkeys(("family", "field", "group", "rest", "verdict", "rule"), "") | {
+                    "task": str(task),
+                    "metric": name,
+                    "contrast": False,
+                    "n": sum(both),
+                    "clusters": sum(both),
+                    "before": found[0],
+                    "after": found[1],
+                    "value": found[1] - found[0],
+                    "is_share": False,
+                    "is_sum": False,
+                    "floor": 0.0,
+                    "moved_most": abs(found[1] - found[0]),
+                    **{f"unscored_{when}": len(both) - sum(both) for when in ("before", "after")},
+                    "note": CORPUS,
+                }

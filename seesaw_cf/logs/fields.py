@@ -26,7 +26,22 @@ KNOWN_CLUSTERS = (("cluster",), ("pair_id",), ("category", "question_index"), ("
 def wanted_fields(groups: Sequence[str], clusters: Sequence[str]) -> tuple[str, ...]:
     """Return the fields that readers keep."""
     known = [name for names in KNOWN_CLUSTERS for name in names]
-    return tuple(dict.fromkeys([*(groups or KNOWN_GROUPS), *(clusters or known)]))
+    return tuple(dict.fromkeys([*groups, *KNOWN_GROUPS, *(clusters or known)]))
+
+
+def check_fields(log: EvalLog, groups: Sequence[str], clusters: Sequence[str]) -> None:
+    """Refuse fields that no item has.
+
+    Raises:
+        RecordError: Names one, and the fields there are.
+    """
+    for option, names in (("group", groups), ("cluster", clusters)):
+        if missing := [name for name in names if name not in log.fields]:
+            fields = ", ".join(sorted({*log.known, *log.fields})[:40]) or "none"
+            raise RecordError(
+                f"compare: no item of {log.name} has the {option} field {missing[0]!r}; fields are {fields}. Name one "
+                "of them, or give it with --mapping FILE."
+            )
 
 
 def add_mapping(log: EvalLog, file: Path) -> EvalLog:
@@ -66,17 +81,9 @@ def cluster_codes(frame: pd.DataFrame, clusters: Sequence[str]) -> tuple[dict[st
 
     Returns:
         Dimension -> (n,) codes. Items without a value are clusters alone.
-
-    Raises:
-        RecordError: There is no such field.
     """
     alone = _alone(frame)
     if clusters:
-        if missing := [name for name in clusters if f"field:{name}" not in frame]:
-            raise RecordError(
-                f"compare: no item has the cluster field {missing[0]!r}; fields are {_fields(frame)}. Name one of "
-                "them, or give it with --mapping FILE."
-            )
         codes = {name: pd.factorize(_labels(frame, (name,), alone))[0] for name in clusters}
         return codes, " and ".join(clusters)
     labels, used = alone, list[str]()
@@ -86,10 +93,6 @@ def cluster_codes(frame: pd.DataFrame, clusters: Sequence[str]) -> tuple[dict[st
             used.insert(0, "/".join(names))
     kinds = set(labels.str.partition("\x1f")[0])
     return {"cluster": pd.factorize(labels)[0]}, ", ".join(name for name in used if name in kinds)
-
-
-def _fields(frame: pd.DataFrame) -> str:
-    return ", ".join(str(name).removeprefix("field:") for name in frame if str(name).startswith("field:")) or "none"
 
 
 def _alone(frame: pd.DataFrame) -> pd.Series:

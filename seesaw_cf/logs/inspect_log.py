@@ -7,7 +7,6 @@ pyarrow does.
 from __future__ import annotations
 
 import json
-import math
 import struct
 import zipfile
 import zlib
@@ -18,12 +17,26 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 
 from seesaw_cf.base.errors import RecordError, StorageError
-from seesaw_cf.logs.log import EvalLog, ItemRow, Reader, answer_text, clean, hash_of, model_of, number_of, sample_errors
+from seesaw_cf.logs.log import (
+    ERRORED,
+    INVALIDATED,
+    EvalLog,
+    ItemRow,
+    Reader,
+    answer_text,
+    clean,
+    hash_of,
+    is_number,
+    model_of,
+    number_of,
+    sample_errors,
+)
 
 VERSION = 2  # of the log format
 _ZSTANDARD = 93
 _LETTERS = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}
 _NO_ANSWER = "N"
+_MAX_MEMBER = 2**28  # bytes of a sample, or of the header
 
 
 def read_inspect(place: Path, files: Sequence[Path], reader: Reader) -> EvalLog:
@@ -67,6 +80,9 @@ def _head(file: Path, reader: Reader) -> dict[str, Any]:
         )
     if head.get("status") != "success":
         reader.cut(f"{file} ({task})", f"its run ended with status {head.get('status')}")
+    for name in (head["eval"].get("config") or {}).get("epochs_reducer") or ():
+        if name != "mean":
+            reader.notes.append(f"{task} was reduced by {clean(name)} over its epochs; here epochs are averaged.")
     return head
 
 
@@ -82,11 +98,14 @@ def _settings(head: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _rows(file: Path, head: Mapping[str, Any], reader: Reader) -> Iterator[ItemRow]:
-    task = clean(head["eval"]["task"])
+    task, marked = clean(head["eval"]["task"]), False
     for name, sample in _samples(file, head):
         with sample_errors(f"{file}, {name}", "a sample with id, epoch, input and scores. Copy the log again."):
             row = _row(task, sample, reader)
+        marked |= row.state == INVALIDATED
         yield row
+    if head.get("invalidated") and not marked:
+        reader.cut(f"{file} ({task})", "it was invalidated and names no sample")
 
 
 def _samples(file: Path, head: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -112,6 +131,11 @@ def _member(archive: zipfile.ZipFile, stream: BinaryIO, info: zipfile.ZipInfo) -
     Raises:
         RecordError: It is damaged.
     """
+    if info.file_size > _MAX_MEMBER:
+        raise RecordError(
+            f"{stream.name}, {info.filename}: {info.file_size:,} bytes, expected at most {_MAX_MEMBER:,}. "
+            "Write the log again without attachments."
+        )
     try:
         if info.compress_type != _ZSTANDARD:
             return archive.read(info)
@@ -119,14 +143,15 @@ def _member(archive: zipfile.ZipFile, stream: BinaryIO, info: zipfile.ZipInfo) -
         lengths = struct.unpack("<HH", stream.read(30)[26:])  # of the name and the extra field before the content
         stream.seek(sum(lengths), 1)
         content = stream.read(info.compress_size)
-        return bytes(pa.CompressedInputStream(pa.BufferReader(content), "zstd").read())
+        return bytes(pa.CompressedInputStream(pa.BufferReader(content), "zstd").read(info.file_size))
     except (OSError, EOFError, RuntimeError, ValueError, struct.error, zlib.error, zipfile.BadZipFile) as error:
         raise RecordError(f"{stream.name}, {info.filename}: damaged ({error}). Copy the log again.") from error
 
 
 def _row(task: str, sample: Mapping[str, Any], reader: Reader) -> ItemRow:
     scores: Mapping[str, Mapping[str, Any]] = sample.get("scores") or {}
-    metrics = {name: value for scorer, score in scores.items() for name, value in _values(scorer, score["value"])}
+    values = {name: value for scorer, score in scores.items() for name, value in _values(scorer, score["value"])}
+    metrics = {name: _number(value) for name, value in values.items() if not isinstance(value, list)}
     first: Mapping[str, Any] = next(iter(scores.values()), {})
     asked = [sample["input"] if isinstance(sample["input"], str) else _messages(sample["input"])]
     content = hash_of(*asked, sample.get("choices"), sample.get("target"))
@@ -136,12 +161,18 @@ def _row(task: str, sample: Mapping[str, Any], reader: Reader) -> ItemRow:
         task=task,
         item=clean(sample["id"]),
         content=content,
-        metrics=metrics or {"score": math.nan},
+        metrics=metrics,
         case=content,
         answer=answer_text(answer),
         fields=reader.kept(sample.get("metadata") or {}),
         epoch=int(sample["epoch"]),
         invalid=first.get("value") == _NO_ANSWER or first.get("answer") == "",
+        others={
+            name: value
+            for name, value in values.items()
+            if isinstance(value, list) or not (is_number(value) or value in _LETTERS)
+        },
+        state=INVALIDATED if sample.get("invalidation") else ERRORED if sample.get("error") else "",
     )
 
 
@@ -150,10 +181,18 @@ def _messages(messages: Sequence[Mapping[str, Any]]) -> str:
     return json.dumps([[message.get("role"), message.get("content")] for message in messages])
 
 
-def _values(scorer: str, value: object) -> Iterator[tuple[str, float]]:
-    """Yield the name and the number of every value of a score."""
+def _values(scorer: str, value: object) -> Iterator[tuple[str, Any]]:
+    """Yield the name of every value of a score, and the value."""
     if isinstance(value, dict):
         for name, own in value.items():
             yield from _values(f"{scorer}/{name}", own)
-    elif not isinstance(value, list):
-        yield clean(scorer), _LETTERS[value] if isinstance(value, str) and value in _LETTERS else number_of(value)
+    else:
+        yield clean(scorer), value
+
+
+def _number(value: object) -> float:
+    return _LETTERS[value] if isinstance(value, str) and value in _LETTERS else number_of(value)
+
+
+def _is_score(value: object) -> bool:
+    return not isinstance(value, list) and (is_number(value) or value in _LETTERS)

@@ -85,7 +85,8 @@ def _verdict(row: Row, settings: CompareSettings, tests: int) -> TableRow:
     if not row["family"]:
         return {"verdict": "", "rule": "", "needed": _NAN}
     if row["moved_most"] == row["moved_most"] and float(row["moved_most"]) <= numbers["floor"] and row["n"]:
-        return {"verdict": "no item changed", "rule": "no item moved by more than rounding", "needed": _NAN}
+        word = "scored item" if row["unscored_before"] or row["unscored_after"] else "item"
+        return {"verdict": f"no {word} changed", "rule": "no item moved by more than rounding", "needed": _NAN}
     estimate = Estimate(
         numbers["value"], stderr=numbers["stderr"], df=numbers["df"], p=numbers["p_adjusted"], note=str(row["note"])
     )

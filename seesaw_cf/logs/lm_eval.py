@@ -23,6 +23,7 @@ from seesaw_cf.logs.log import (
     best,
     clean,
     hash_of,
+    is_number,
     json_lines,
     log_probability_metrics,
     model_of,
@@ -30,7 +31,16 @@ from seesaw_cf.logs.log import (
     sample_errors,
 )
 
-SAMPLES = re.compile(r"samples_(?P<task>.+?)(?:_(?P<date>\d{4}-\d\d-\d\dT[\d.:-]+))?\.jsonl(?:\.gz)?")
+SAMPLES = re.compile(r"samples_(?P<task>.+?)(?:_(?P<date>\d{4}-\d\d-\d\dT[\d.:-]+?))?\.jsonl?(?:\.gz)?")
+_OLDER = re.compile(r"pretrained__(?:.*__)?[^_]*_(?P<task>.+)\.jsonl?(?:\.gz)?")  # before April 2024
+# Sums over documents: [log-likelihood, words or bytes] of each; "perplexity" has a log-likelihood alone.
+_PERPLEXITIES = re.compile(r".*perplexity|bits_per_\w+")
+_NO_METRICS = frozenset(
+    (
+        *("doc_id", "doc", "target", "arguments", "resps", "filtered_resps", "filter", "metrics"),
+        *("doc_hash", "prompt_hash", "target_hash"),
+    )
+)
 # Of the results file: setting -> its key, where every task has a value, and keys of `config` that all tasks share.
 _BY_TASK = {"version": "versions", "shots": "n-shot"}
 _SHARED = {"seeds": ("random_seed", "numpy_seed", "torch_seed", "fewshot_seed"), "generation": ("gen_kwargs",)}
@@ -53,9 +63,16 @@ def read_lm_eval(place: Path, files: Sequence[Path], reader: Reader) -> EvalLog:
     models = set[str]()
     for file in files:
         match = SAMPLES.fullmatch(file.name)
+        older = _OLDER.fullmatch(file.name)
         task, date = (match["task"], match["date"] or "") if match else (file.name.partition(".")[0], "")
+        task = older["task"] if older else task
         if task in newest:
-            reader.notes.append(f"{place} holds several runs of {task}: the newest counts.")
+            last, rest = sorted((newest[task], (date, file)))[::-1]
+            sizes = [f"{sum(1 for _ in json_lines(run[1], reader)):,} lines" for run in (last, rest)]
+            reader.notes.append(
+                f"{place} holds several runs of {task}: the newest counts ({sizes[0]}), "
+                f"not {rest[1].name} ({sizes[1]})."
+            )
         newest[task] = max(newest.get(task, ("", file)), (date, file))
         models |= {clean(name) for name in [_results(file, date).get("model_name")] if name}
     settings: LogSettings = {}
@@ -96,12 +113,16 @@ def _rows(task: str, file: Path, results: JsonObject, settings: LogSettings, rea
 
 def _row(task: str, line: Mapping[str, Any], reader: Reader) -> ItemRow:
     document = line["doc"] if isinstance(line.get("doc"), dict) else {}
-    requests = [request for request in (line.get("arguments") or {}).values() if isinstance(request, dict)]
-    texts = [text for request in requests for text in request.values() if isinstance(text, str)]
+    texts = [text for request in _requests(line) for text in request if isinstance(text, str)]
     target, responses, scored_by = line.get("target"), line["filtered_resps"], clean(line.get("filter", "none"))
-    metrics = {
-        clean(name): number_of(line[name]) for name in line["metrics"] if not isinstance(line[name], list | dict)
-    }
+    names = line.get("metrics") or [name for name in line if name not in _NO_METRICS]
+    values = {clean(name): line.get(name) for name in names}
+    weights = {name: _weight(name, value) for name, value in values.items() if _PERPLEXITIES.fullmatch(name)}
+    weights = {name: weight for name, weight in weights.items() if weight > 0}
+    metrics = {name: number_of(value) for name, value in values.items() if not isinstance(value, list | dict)}
+    for name, weight in weights.items():
+        value = values[name]
+        metrics[name] = -number_of(value[0] if isinstance(value, list) else value) / weight
     answer, invalid = "", False
     if _are_logprobs(responses):
         logprobs = [float(response[0]) for response in responses]
@@ -110,7 +131,7 @@ def _row(task: str, line: Mapping[str, Any], reader: Reader) -> ItemRow:
             logprobs, choices = logprobs[: len(logprobs) // 2], choices[: len(logprobs) // 2]
         metrics |= log_probability_metrics(logprobs, _right(target, logprobs, choices, metrics.get("acc")))
         answer = choices[best(logprobs)] if choices else ""
-    elif responses:
+    elif responses and not weights:
         answer = str(responses[0][0] if isinstance(responses[0], list) and responses[0] else responses[0])
         invalid = answer.strip() in ("", INVALID)
     return ItemRow(
@@ -118,11 +139,27 @@ def _row(task: str, line: Mapping[str, Any], reader: Reader) -> ItemRow:
         item=clean(line["doc_id"]),
         content=hash_of(*texts, target),
         metrics=metrics,
-        case=hash_of(line.get("doc_hash") or document),
+        case=hash_of(line.get("doc_hash") or document or (*texts, target)),
         answer=answer_text(answer),
         fields=reader.kept(document),
         invalid=invalid,
+        weights=weights,
+        others={name: value for name, value in values.items() if name not in weights and not is_number(value)},
     )
+
+
+def _requests(line: Mapping[str, Any]) -> list[list[object]]:
+    """Return what was asked in each request; until July 2024 requests were lists."""
+    asked = line.get("arguments") or {}
+    requests = asked.values() if isinstance(asked, dict) else asked
+    return [list(request.values()) if isinstance(request, dict) else list(request) for request in requests]
+
+
+def _weight(name: str, value: object) -> float:
+    """Return the words or bytes of a document; 1 where a log-likelihood is logged alone; 0 where it is no such sum."""
+    if isinstance(value, list):
+        return number_of(value[1]) if len(value) == 2 and number_of(value[0]) <= 0 else 0.0
+    return float(name == "perplexity" and number_of(value) <= 0)
 
 
 def _right(target: object, logprobs: Sequence[float], choices: Sequence[str], accuracy: float | None) -> int:
@@ -149,5 +186,5 @@ def _are_logprobs(responses: Sequence[Any]) -> bool:
 
 
 def _generation(line: Mapping[str, Any]) -> str:
-    values = [value for request in (line.get("arguments") or {}).values() for value in request.values()]
+    values = [value for request in _requests(line) for value in request]
     return clean(next((value for value in values if isinstance(value, dict)), ""))

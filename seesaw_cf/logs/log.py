@@ -26,11 +26,16 @@ LOGLIK = "loglik"
 """Metric of items with log-probabilities: of the right answer, nats."""
 INVALID = "[invalid]"
 """The answer of an item whose text held none."""
-KEYS = ("task", "item", "epoch", "content", "case", "answer", "invalid")
+ERRORED, INVALIDATED = "errored", "invalidated"
+"""States of items whose scores do not count."""
+KEYS = ("task", "item", "epoch", "content", "case", "answer", "invalid", "state", "others")
 LogSettings = dict[tuple[str, str], str]
 """(Task, setting) -> value, of what must be alike in two logs."""
 _CHUNK = 50_000  # rows that are held as Python objects at a time
 _MAX_ANSWER = 80  # characters
+_MISSING = ("", "na", "n/a", "none", "null")
+_MAX_SCORE = 1e100  # sums of squares of larger ones overflow
+_WORDS = {"true": 1.0, "false": 0.0, "yes": 1.0, "no": 0.0}  # as inspect_ai counts them
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,10 +48,13 @@ class ItemRow:
         content: `hash_of` everything that the model was asked; 0: unknown.
         case: `hash_of` the document, which several tasks may share; 0: unknown.
         metrics: Name -> value; NaN: not scored.
+        weights: Metric -> weight of the item in its mean, where that is not 1: words of a document.
+        others: Metric -> value that is no number: parts of a corpus metric, a word, a list.
         answer: What counts as the model's answer.
         fields: Values that may be groups or clusters.
         epoch: Number of the repetition.
         invalid: The text held no answer.
+        state: `ERRORED` or `INVALIDATED`; "" = it counts.
     """
 
     task: str
@@ -58,6 +66,9 @@ class ItemRow:
     fields: Mapping[str, str] = field(default_factory=dict)
     epoch: int = 1
     invalid: bool = False
+    weights: Mapping[str, float] = field(default_factory=dict)
+    others: Mapping[str, object] = field(default_factory=dict)
+    state: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,11 +77,12 @@ class EvalLog:
 
     Attributes:
         name: Of the model.
-        items: Columns `KEYS`, one per metric and one per field.
+        items: Columns `KEYS`, "metric:NAME", "weight:NAME" and "field:NAME".
         metrics: Columns of `items` that are metrics, in the log's order.
         fields: Columns of `items` that may be groups or clusters.
         settings: What must be alike in two logs.
         notes: Sentences about what was not read.
+        known: All fields of the documents, also those that were not kept.
     """
 
     name: str
@@ -79,6 +91,7 @@ class EvalLog:
     fields: tuple[str, ...]
     settings: LogSettings = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    known: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,14 +102,17 @@ class Reader:
         fields: Names of fields to keep; a document has many.
         allow: Differences that are not refused, see `seesaw_cf.logs.pairing.ALLOWED`.
         notes: Grows while files are read.
+        known: Names of all fields; grows, too.
     """
 
     fields: Collection[str] = ()
     allow: Collection[str] = ()
     notes: list[str] = field(default_factory=list)
+    known: dict[str, None] = field(default_factory=dict)
 
     def kept(self, document: Mapping[str, object]) -> dict[str, str]:
         """Return the fields of a document that are kept, as text."""
+        self.known.update(dict.fromkeys(map(str, document)))
         values = ((name, document.get(name)) for name in self.fields)
         return {name: clean(value) for name, value in values if isinstance(value, str | int | float) and value != ""}
 
@@ -120,7 +136,7 @@ class Reader:
         items, metrics, fields = _frame(rows)
         if items.empty:
             raise RecordError(f"{name}: no scored items, expected at least one. Was the log written without samples?")
-        return EvalLog(name, items, metrics, fields, settings, tuple(self.notes))
+        return EvalLog(name, items, metrics, fields, settings, tuple(self.notes), tuple(self.known))
 
 
 def json_lines(path: Path, reader: Reader) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -133,6 +149,10 @@ def json_lines(path: Path, reader: Reader) -> Iterator[tuple[str, dict[str, Any]
     place = str(path)
     try:
         with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as stream:
+            if stream.read(1) == b"[":  # one array, as lm_eval wrote before June 2024
+                yield from _elements(path, b"[" + stream.read())
+                return
+            stream.seek(0)
             for number, line in enumerate(stream, 1):
                 place = f"{path}, line {number}"
                 if not line.strip():
@@ -153,6 +173,17 @@ def json_lines(path: Path, reader: Reader) -> Iterator[tuple[str, dict[str, Any]
         if isinstance(error, StorageError):
             raise
         raise StorageError(f"{path}: {error.strerror or error}. Check the file.") from error
+
+
+def _elements(path: Path, content: bytes) -> Iterator[tuple[str, dict[str, Any]]]:
+    try:
+        values = json.loads(content)
+    except (ValueError, RecursionError) as error:
+        raise RecordError(f"{path}: no whole JSON array ({error}). Copy it again.") from error
+    for number, value in enumerate(values):
+        if not isinstance(value, dict):
+            raise RecordError(f"{path}, element {number}: got {shown(value)}, expected an object.")
+        yield f"{path}, element {number}", value
 
 
 @contextmanager
@@ -189,12 +220,22 @@ def model_of(place: Path, names: Collection[str]) -> str:
 
 
 def number_of(value: object) -> float:
-    """Return a metric's value as a number: booleans, and numbers and booleans that were written as text; else NaN."""
-    words = {"true": 1.0, "false": 0.0}
+    """Return a metric's value as a number, also one that was written as text; NaN where it is none or no score."""
+    text = value.strip().lower() if isinstance(value, str) else value
     try:
-        return words[value.lower()] if isinstance(value, str) and value.lower() in words else float(value)  # type: ignore[arg-type]
+        number = _WORDS[text] if isinstance(text, str) and text in _WORDS else float(text)  # type: ignore[arg-type]
     except (TypeError, ValueError, OverflowError):
         return math.nan
+    return number if abs(number) < _MAX_SCORE else math.nan
+
+
+def is_number(value: object) -> bool:
+    """Return whether a value is a number, a missing one, or a word that stands for one."""
+    text = str(value).strip().lower()
+    try:
+        return text in _WORDS or text in _MISSING or float(text) is not None
+    except ValueError:
+        return False
 
 
 def log_probability_metrics(logprobs: list[float], target: int) -> dict[str, float]:
@@ -232,11 +273,13 @@ def _frame(rows: Iterable[ItemRow]) -> tuple[pd.DataFrame, tuple[str, ...], tupl
     while part := list(islice(stream, _CHUNK)):
         keys = pd.DataFrame({name: [getattr(row, name) for row in part] for name in KEYS})
         values = pd.DataFrame([dict(row.metrics) for row in part], dtype=np.float64)
+        weights = pd.DataFrame([dict(row.weights) for row in part], dtype=np.float64)
         texts = pd.DataFrame([dict(row.fields) for row in part], dtype="str")
         metrics |= dict.fromkeys(map(str, values))
         fields |= dict.fromkeys(map(str, texts))
         keys = keys.astype({"content": "uint64", "case": "uint64", "epoch": "int32"})
-        chunks.append(pd.concat([keys, values.add_prefix("metric:"), texts.add_prefix("field:")], axis=1))
+        numbers = [values.add_prefix("metric:"), weights.add_prefix("weight:")]
+        chunks.append(pd.concat([keys, *numbers, texts.add_prefix("field:")], axis=1))
     frame = pd.concat(chunks, ignore_index=True) if chunks else pd.DataFrame(columns=list(KEYS))
-    names = ["task", "answer", *(f"field:{name}" for name in fields)]
+    names = ["task", "answer", "state", *(f"field:{name}" for name in fields)]
     return frame.astype(dict.fromkeys(names, "category")), tuple(metrics), tuple(fields)

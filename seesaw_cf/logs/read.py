@@ -22,7 +22,7 @@ _SNIFFED = 4096  # bytes of a file that tell its format
 
 
 def _is_lm_eval(file: Path) -> bool:
-    return ".jsonl" in file.name and (bool(SAMPLES.fullmatch(file.name)) or b'"doc_id"' in _start(file))
+    return ".json" in file.name and (bool(SAMPLES.fullmatch(file.name)) or b'"doc_id"' in _start(file))
 
 
 def _is_inspect(file: Path) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 import pandas as pd
 
 from seesaw_cf.base.terminal import quantity
-from seesaw_cf.logs.differences import GROUPS, LOGS, SCORES
+from seesaw_cf.logs.differences import CORPUS, GROUPS, LOGS, SCORES
 from seesaw_cf.logs.judging import DECIDED
 from seesaw_cf.logs.log import LOGLIK, MARGIN
 from seesaw_cf.logs.tables import change_text, needed_text
@@ -21,22 +21,30 @@ _LISTED = 5  # scores on the first screen
 _NAMED = 2
 
 
-def first_screen(models: Sequence[ChangeFacts], counts: pd.DataFrame, about: str) -> FirstScreen:
+def first_screen(
+    models: Sequence[ChangeFacts], counts: pd.DataFrame, about: str, notes: Sequence[str] = ()
+) -> FirstScreen:
     """Return what was found.
 
     Args:
         models: Every changed model.
         counts: `PairedItems.counts` with `changed`.
         about: What was compared.
+        notes: About the logs.
     """
     several = len(models) > 1
     title = " ".join(f"{part.rstrip('.')}." for model in models for part in title_sentences(model, several))
     answers = {
         "Form of answers": _joined(models, _forms),
         "Scores": _joined(models, _scores),
+        "Whole tasks": _joined(models, _corpora),
         "Log-probabilities": _joined(models, _log_probabilities),
         "Groups": _joined(models, _groups),
-        "Items": _items(counts[counts["task"].isin(set(models[0].tasks) | set(counts["task"][counts["paired"] == 0]))]),
+        "Items": _items(
+            counts[counts["task"].isin(set(models[0].tasks) | set(counts["task"][counts["paired"] == 0]))],
+            [words for model in models for words in model.unscored_counts],
+        ),
+        "Logs": " ".join(notes[:_LISTED]) + more_text(notes, _LISTED),
         "To decide": _joined(models, _needed),
     }
     return FirstScreen(about, title, answers)
@@ -79,6 +87,11 @@ def _score(row: Row) -> str:
     return f"{row['task']} {row['metric']} {levels_text(row)}, {text.minus(change_text(row))}{p}: {row['verdict']}"
 
 
+def _corpora(model: ChangeFacts) -> Iterable[str]:
+    for row in rows_of(model.rows[model.rows["note"] == CORPUS]):
+        yield f"{row['task']} {row['metric']} {row['before']:.3g} to {row['after']:.3g} (not tested)"
+
+
 def _log_probabilities(model: ChangeFacts) -> Iterable[str]:
     rows = rows_of(model.rows[(model.rows["family"] == LOGS) & ~model.rows["task"].str.startswith(POOLED)])
     if model.same:
@@ -104,7 +117,7 @@ def _groups(model: ChangeFacts) -> Iterable[str]:
         yield from (f"{group_text(row)}, {text.p_equals(row['p_adjusted'])}" for row in decided[:3])
 
 
-def _items(counts: pd.DataFrame) -> str:
+def _items(counts: pd.DataFrame, unscored: Sequence[str]) -> str:
     own = counts.drop_duplicates("task") if counts["changed"].nunique() > 1 else counts
     paired = f"{quantity(float(own['paired'].sum()), 'item')} paired in {quantity(len(own), 'task')}"
     words = {
@@ -114,8 +127,12 @@ def _items(counts: pd.DataFrame) -> str:
         "other_content": "paired by id though the content differs",
         "epochs_differ": "with other numbers of epochs",
         "repeated": "repeated, of which the last counts",
+        "invalidated": "invalidated",
+        "errored_before": "with an error before",
+        "errored_after": "with an error after",
     }
     rest = [f"{int(counts[name].sum()):,} {word}" for name, word in words.items() if counts[name].any()]
+    rest += unscored
     return f"{', '.join([paired, *rest] if rest else [paired, 'none left out'])}."
 
 

@@ -16,7 +16,7 @@ class CompareSettings:
     """What is declared before two logs are compared.
 
     Attributes:
-        groups: Field of items with the names of groups, such as gender (default: of known benchmarks). Repeatable.
+        groups: Field of items with the names of groups, such as gender, beside those of known benchmarks. Repeatable.
         clusters: Field that names what items share, such as passage. Two cross (default: of known benchmarks).
         mapping: CSV or Parquet with a column item, and groups or clusters in others.
         metrics: Metric to test (default: the first of a task with values from -1 to 1). Repeatable.
@@ -27,6 +27,7 @@ class CompareSettings:
         seed: Seed of the flips.
         allow: Difference of logs that is not refused: version, shots, seeds, template, generation, arguments, epochs,
             content or cut. Repeatable.
+        errors: How items with an error or without a score count: left-out, or wrong, as 0 of what is at most 1.
     """
 
     groups: tuple[str, ...] = ()
@@ -39,6 +40,7 @@ class CompareSettings:
     permutations: int = 1999
     seed: int = 0
     allow: tuple[str, ...] = ()
+    errors: str = "left-out"
 
     def __post_init__(self) -> None:
         """Refuse what no comparison can be made with.
@@ -52,6 +54,7 @@ class CompareSettings:
         number("CompareSettings: alpha", self.alpha, 0, 1, ends=False)
         draws("CompareSettings: permutations", self.permutations)
         seed("CompareSettings: seed", self.seed)
+        one_of("way to count errors", self.errors, ("left-out", "wrong"))
         for name in self.allow:
             one_of("difference of logs", name, ALLOWED)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import pandas as pd
@@ -43,10 +44,18 @@ def shown_scale(row: Row) -> int:
     return 100 if row["is_share"] else 1
 
 
+def level_base(row: Row) -> int | None:
+    """Return 0 for a perplexity, 2 for bits, None for metrics that are no sum of nats."""
+    if not row.get("is_sum"):
+        return None
+    return 2 * str(row["metric"]).startswith("bits")
+
+
 def change_text(row: Row) -> str:
     """Return a change with its interval: of shares in points, of log-probabilities in nats."""
-    unit = " points" if row["is_share"] else " nats" if row["metric"] in (MARGIN, LOGLIK) else ""
-    digits = 1 if row["is_share"] else 2
+    is_sum = level_base(row) is not None
+    unit = " points" if row["is_share"] else " nats" if row["metric"] in (MARGIN, LOGLIK) or is_sum else ""
+    digits = 1 if row["is_share"] else 3 if is_sum else 2
     sizes = [round(float(shown_scale(row) * row[name]), 9) for name in ("value", "low", "high")]  # ties are exact
     rounded = [round(size, digits) + 0.0 for size in sizes]  # no -0.0
     return text.estimate(rounded[0], rounded[1], rounded[2], f"+.{digits}f", unit)
@@ -54,9 +63,11 @@ def change_text(row: Row) -> str:
 
 def level_text(row: Row, name: str) -> str:
     """Return a value before or after: shares in percent."""
-    value = float(row[name])
+    value, base = float(row[name]), level_base(row)
     if value != value:
         return "-"
+    if base is not None:
+        return f"{value / math.log(2) if base else math.exp(min(value, 700)):.4g}"
     return text.percent(value) if row["is_share"] else f"{value:.2f}"
 
 
@@ -181,6 +192,9 @@ def _pairs(frame: pd.DataFrame, model: Sequence[Column]) -> Table:
         "other_content": "other content",
         "epochs_differ": "other epochs",
         "repeated": "repeated",
+        "invalidated": "invalidated",
+        "errored_before": "errors before",
+        "errored_after": "errors after",
     }
     columns = (*model, _TASK, *(Column(head, name) for name, head in heads.items()))
     about = "Items of both logs, paired by id with equal content, or by content where ids differ; what is left out."

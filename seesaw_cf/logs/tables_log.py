@@ -10,13 +10,14 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from seesaw_cf.base.checks import shown
 from seesaw_cf.base.errors import RecordError, StorageError
-from seesaw_cf.logs.log import EvalLog, ItemRow, Reader, answer_text, clean, hash_of, number_of
+from seesaw_cf.logs.log import ERRORED, EvalLog, ItemRow, Reader, answer_text, clean, hash_of, is_number, number_of
 
 ITEMS = ("item", "sample_id", "doc_id", "id")
 """Columns of a plain table that name an item, the first that is there."""
 _PROMPTS = ("prompt", "input", "question", "text", "sentence")
-_OTHERS = (*ITEMS, *_PROMPTS, "task", "epoch", "answer", "target", "content_hash", "invalid")
+_OTHERS = (*ITEMS, *_PROMPTS, "task", "epoch", "answer", "target", "content_hash", "invalid", "error")
 
 
 def _parquet(file: Path) -> pq.ParquetFile:
@@ -43,7 +44,7 @@ def read_plain(place: Path, files: Sequence[Path], reader: Reader) -> EvalLog:
 
 
 def read_table_file(file: Path) -> pd.DataFrame:
-    """Return a CSV or Parquet file as a frame.
+    """Return a CSV or Parquet file as a frame; the columns of a CSV file are text.
 
     Raises:
         RecordError: It is no table.
@@ -53,7 +54,13 @@ def read_table_file(file: Path) -> pd.DataFrame:
         if file.suffix == ".parquet":
             table: pd.DataFrame = _parquet(file).read().to_pandas()
             return table
-        return pd.read_csv(file, dtype=dict.fromkeys(ITEMS, "str"), encoding="utf-8-sig")
+        with file.open(encoding="utf-8-sig", errors="replace") as stream:
+            head = stream.readline()
+        separator = max(",;\t", key=head.count)
+        # An empty cell is missing; "NA" is a word, and "001" is not 1.
+        return pd.read_csv(
+            file, sep=separator, dtype="str", keep_default_na=False, na_values=[""], encoding="utf-8-sig"
+        )
     except OSError as error:
         raise StorageError(f"{file}: {error}. Check the file.") from error
     except (ValueError, pd.errors.ParserError) as error:
@@ -73,10 +80,14 @@ def item_column(file: Path, frame: pd.DataFrame) -> str:
 
 def _plain_rows(file: Path, frame: pd.DataFrame, reader: Reader) -> Iterator[ItemRow]:
     key = item_column(file, frame)
-    numbers = frame.select_dtypes(["number", "bool"])
-    metrics = [str(name) for name in numbers if name not in _OTHERS and name not in reader.fields]
+    columns = [str(name) for name in frame if name not in _OTHERS and name not in reader.fields]
+    metrics = [name for name in columns if _is_metric(frame[name])]
     if not metrics:
-        raise RecordError(f"{file}: no column of numbers is a metric, expected at least one such as acc.")
+        words = {name: next(iter(frame[name].dropna()), "") for name in columns}
+        raise RecordError(
+            f"{file}: no column of numbers is a metric, expected at least one such as acc. Other columns begin with "
+            f"{shown(words, 200)}."
+        )
     prompts = [name for name in _PROMPTS if name in frame]
     for row in frame.to_dict("records"):
         texts = [row[name] for name in prompts]
@@ -91,5 +102,16 @@ def _plain_rows(file: Path, frame: pd.DataFrame, reader: Reader) -> Iterator[Ite
             answer=answer_text(fields.get("answer", "")),
             fields=reader.kept({str(name): value for name, value in fields.items()}),
             epoch=int(row.get("epoch", 1)),
+            state=ERRORED if clean(fields.get("error", "")).lower() not in ("", "false", "0") else "",
             invalid=number_of(row.get("invalid", False)) > 0,
         )
+
+
+def _is_metric(column: pd.Series) -> bool:
+    """Return whether a column holds numbers, missing ones among them, and no numbers that are names, as "001" is."""
+    if pd.api.types.is_numeric_dtype(column):
+        return True
+    cells = column.dropna().astype("str")
+    names = cells.str.fullmatch(r"[+-]?0\d+")
+    words = cells.str.strip().str.lower().isin(("yes", "no"))
+    return bool(cells.map(number_of).notna().any() and cells.map(is_number).all()) and not bool((names | words).any())

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import pandas as pd
 
 from seesaw_cf.base.terminal import quantity
@@ -14,11 +15,12 @@ from seesaw_cf.logs.log import LOGLIK, MARGIN
 from seesaw_cf.logs.tables import change_text, level_text
 from seesaw_cf.report import text
 from seesaw_cf.report.table import Row, rows_of
+from seesaw_cf.stats.simple import BOUNDS
 
 _NEARLY_ALL = 0.9  # of the texts
 _NAMED = 2  # tasks or groups of one kind in a title
 POOLED = "mean of "
-_SAME = "no item changed"
+_SAME = ("no item changed", "no scored item changed")
 _LITTLE = "too little to matter"
 
 
@@ -31,12 +33,51 @@ class ChangeFacts:
         base: Of the model before.
         rows: Of `differences`, about it.
         answers: Of `answer_forms`, about it.
+        counts: `PairedItems.counts`.
     """
 
     name: str
     base: str
     rows: pd.DataFrame
     answers: pd.DataFrame
+    counts: pd.DataFrame
+
+    @property
+    def own(self) -> pd.DataFrame:
+        """Rows of single tasks and all their items."""
+        return self.rows[(self.rows["field"] == "") & ~self.rows["task"].str.startswith(POOLED)]
+
+    @property
+    def unscored_counts(self) -> list[str]:
+        """How many items have no score of what is tested, of each task that has such items."""
+        rows = rows_of(self.own[self.own["family"] == SCORES])
+        return [
+            f"of {row['task']} {row['unscored_before']:,} without a score before, {row['unscored_after']:,} after"
+            for row in rows
+            if row["unscored_before"] or row["unscored_after"]
+        ]
+
+    @property
+    def left_out(self) -> list[str]:
+        """Sentences about items that have no score in both logs, before any share of the others."""
+        first = self.own[self.own["family"] == SCORES].drop_duplicates("task")
+        counts = self.counts[self.counts["task"].isin(set(first["task"])) | (self.counts["paired"] == 0)]
+        total = {name: int(counts[name].sum()) for name in counts if name not in ("task", "changed")}
+        unscored = [int(first[f"unscored_{when}"].sum()) for when in ("before", "after")]
+        errors = [total["errored_before"], total["errored_after"]]
+        parts = [f"{unscored[0]:,} before and {unscored[1]:,} after have no score"] if any(unscored) else []
+        parts += [f"{errors[0]:,} before and {errors[1]:,} after ended with an error"] if any(errors) else []
+        parts += [f"{total['invalidated']:,} are invalidated"] if total["invalidated"] else []
+        parts += [f"{total['only_base']:,} are only in {self.base}"] if total["only_base"] else []
+        parts += [f"{total['only_changed']:,} are only in {self.name}"] if total["only_changed"] else []
+        size = sum(total[name] for name in ("paired", "invalidated", "only_base", "only_changed"))
+        lead = f"Of {quantity(size, 'item')} {int(first['n'].sum()):,} are scored in both logs"
+        others = self.own[(self.own["family"] != SCORES) & (self.own["unscored_before"] != self.own["unscored_after"])]
+        return [f"{lead}: {', '.join(parts)}"] * bool(parts) + [
+            f"Of {row['metric']} in {row['task']} {row['unscored_before']:,} before and {row['unscored_after']:,} "
+            "after have no score"
+            for row in rows_of(others)[:_NAMED]
+        ]
 
     @property
     def tasks(self) -> list[str]:
@@ -67,8 +108,10 @@ class ChangeFacts:
     @property
     def same_scores(self) -> bool:
         """Whether no score or log-probability of an item changed, by more than rounding."""
-        own = self.rows[(self.rows["family"].isin((SCORES, LOGS))) & ~self.rows["task"].str.startswith(POOLED)]
-        return bool(len(own)) and bool((own["verdict"] == _SAME).all()) and not self.alarms
+        own = self.own
+        rounding = own["floor"].where((own["family"] != "") | own["is_share"], BOUNDS["float32"])
+        moved = own["moved_most"].to_numpy(float)
+        return not self.alarms and bool(np.isfinite(moved).any()) and not bool((moved > rounding).any())
 
     @property
     def same(self) -> bool:
@@ -94,12 +137,15 @@ class ChangeFacts:
 
 
 def title_sentences(model: ChangeFacts, several: bool) -> Iterable[str]:
-    """Yield what changed in one model: form of answers, then scores, else log-probabilities or answers, then groups."""
+    """Yield what changed in one model: items without a score, form of answers, scores, log-probabilities, groups."""
+    lead = f"{model.name}: " if several else ""
+    left_out = model.left_out
+    yield from (lead + sentence for sentence in left_out)
     if model.same:
         moved = f", and log-probabilities moved by up to {model.largest:.1g} nats" if model.largest >= 0 else ""
-        yield f"Nothing changed: {model.name} answers all items as {model.base} does{moved}"
+        start, items = ("No item that both score changed", "these") if left_out else ("Nothing changed", "all items")
+        yield f"{start}: {model.name} answers {items} as {model.base} does{moved}"
         return
-    lead = f"{model.name}: " if several else ""
     if model.same_scores:
         others = [f"{text.percent(row['other_answer'])} of the answers in {row['task']}" for row in model.other_answers]
         more = f" and {quantity(len(others) - _NAMED, 'more task')}" if len(others) > _NAMED else ""
@@ -127,7 +173,7 @@ def _undecided(model: ChangeFacts) -> str:
     if little := model.with_verdict(_LITTLE):
         return f"A change is certain and too small to matter: in {decided_text(little[0])}."
     verdicts = [row["verdict"] for row in model.with_verdict("")]
-    if verdicts and all("matter" in verdict or verdict == _SAME for verdict in verdicts):
+    if verdicts and all("matter" in verdict or verdict in _SAME for verdict in verdicts):
         return "No score changed by more than the margin."
     return "No change of a score is shown; these items cannot rule one out."
 

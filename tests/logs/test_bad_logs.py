@@ -118,7 +118,7 @@ BAD: Mapping[str, tuple[Callable[[Path], Path], str]] = {
     "no item": (_text("x.csv", "name,acc\na,1\n"), "expected one of item, sample_id, doc_id, id"),
     "no rows": (_text("x.csv", "item,acc\n"), "no column of numbers is a metric"),
     "no JSON": (_text("samples_x.jsonl", "{}\nnope\n{}\n"), "a sample of lm_eval with doc_id, metrics"),
-    "list": (_text("samples_x.jsonl", "[1]\n"), r"line 1: got \[1\], expected an object"),
+    "list": (_text("samples_x.jsonl", "[1]\n"), "element 0: got 1, expected an object"),
     "no zip": (_text("x.eval", "nope"), "no log of inspect_ai"),
     "other version": (_text("x.json", '{"version": 9, "status": "success", "eval": {"task": "t"}}'), "log version 9"),
     "broken run": (
@@ -175,7 +175,10 @@ def test_logs_without_a_common_item_or_field_are_explained(tmp_path: Path) -> No
     with pytest.raises(SeesawError, match="no item is in both logs"):
         compare_logs(base, other, QUICK)
     same = write_log(tmp_path / "c", items(), Made(model="other"))
-    with pytest.raises(SeesawError, match=r"no item has the cluster field 'story'.*--mapping FILE"):
+    with pytest.raises(
+        SeesawError,
+        match=r"no item of small has the cluster field 'story'; fields are gender, nothing, passage.*--mapping FILE",
+    ):
         compare_logs(base, same, replace(QUICK, clusters=("story",)))
     with pytest.raises(SeesawError, match="unknown difference of logs 'shot'"):
         CompareSettings(allow=("shot",))
