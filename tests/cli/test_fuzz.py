@@ -32,7 +32,7 @@ VALID = {
     "out": "out",
     "effect": "0.01",
     "shell": "bash",
-    "name": "smollm2-135m-q4",
+    "name": "mine",
     "repo": "someone/something",
     "rater": "ada",
     "sheet": "sheet.csv",

@@ -22,7 +22,6 @@ from seesaw_cf.cli.ability import run as ask_ability
 from seesaw_cf.effects.leme_auto import rouge1
 from seesaw_cf.effects.texts import reference_score
 from seesaw_cf.generation.api import OpenAIGenerator
-from seesaw_cf.models.gguf import convert_gguf
 from seesaw_cf.models.weights import WeightDelta
 from seesaw_cf.report.dose import write_dose_report
 from seesaw_cf.run.workers import run_on_ray
@@ -41,8 +40,6 @@ ASKED: list[tuple[str, str, Callable[[], Any]]] = [
     ("longform", "rouge_score", lambda: rouge1("a", "a")),
     ("longform", "sentence_transformers", lambda: sentence_encoder("any")),
     ("api", "openai", lambda: OpenAIGenerator("http://localhost:9", "m", "").check()),
-    ("gguf", "gguf", lambda: convert_gguf(Path("a.gguf"), Path("b"), {})),
-    ("gguf", "accelerate", lambda: convert_gguf(Path("a.gguf"), Path("b"), {})),
     ("stereotypes", "networkx", lambda: to_graph(SimpleNamespace())),  # type: ignore[arg-type]
     ("stereotypes", "sklearn", lambda: fit_topics(["a b", "c d", "e f"], 2)),
     ("topics", "bertopic", lambda: fit_topics(["a b", "c d", "e f"], 2, method="bertopic")),

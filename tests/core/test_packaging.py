@@ -90,7 +90,7 @@ def test_package_data_patterns_match_files() -> None:
 
 def test_the_extras_that_keep_the_core_small() -> None:
     extras = set(_setup()["options.extras_require"])
-    models = {"gguf", "longform", "api", "stereotypes", "topics", "toxicity"}
+    models = {"longform", "api", "stereotypes", "topics", "toxicity"}
     others = {"build", "plots", "hub", "ray", "harness"}
     assert extras - models - others == {"docs", "paper", "test"}
     assert _setup()["options"]["python_requires"] == ">=3.11"
