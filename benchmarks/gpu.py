@@ -1,7 +1,6 @@
 """What a GPU gives: rates, scores, edits and rounding, with random weights of published shapes and with real models.
 
     python -m benchmarks.gpu --out gpu.json [--shape llama-3-8b] [--model Qwen/Qwen2.5-1.5B] [--device cuda]
-    python -m benchmarks.gpu --out served.json --shape --server Qwen/Qwen2.5-1.5B=http://localhost:8000/v1
 
 Shapes are built on the device in bfloat16, because speed does not depend on weights. Each way of scoring is timed
 `--rounds` times (the engine three times at least) and medians are written. *First* is the engine on shapes that it has
@@ -20,7 +19,6 @@ import gc
 import json
 import statistics
 import time
-import timeit
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -43,9 +41,7 @@ from seesaw_cf.models import hooks
 from seesaw_cf.models.architectures import model_parts
 from seesaw_cf.models.load import load_model, sample_corpus
 from seesaw_cf.models.tf32 import products_of, use_tf32
-from seesaw_cf.run.jobs import Job
 from seesaw_cf.run.make_editors import make_editor
-from seesaw_cf.run.served import ask_base, find_served
 from seesaw_cf.scoring import HFScorer, TrieScorer
 from seesaw_cf.scoring.noise import measure_noise
 from seesaw_cf.types import Cloze
@@ -305,21 +301,6 @@ def of_model(name: str, device: str, peak: dict[str, float], rounds: int) -> dic
     return facts
 
 
-def of_server(named: str, rounds: int, limit: int = CLOZES) -> dict[str, Any]:
-    """Seconds that a server takes for the clozes of `of_model`, of "TOKENIZER=http://HOST:PORT/v1"."""
-    tokenizer, _, where = named.partition("=")
-    if not where.startswith("http"):
-        raise SystemExit(f"--server: got {named!r}, expected TOKENIZER=http://HOST:PORT/v1.")
-    job = Job(where, changed=(f"it={where}",), tokenizer=tokenizer)
-    model = find_served(where, "--server", job)
-    assert model is not None
-    work = unique(limit)["cross-subject"]
-    base = ask_base(model, job, work[:24], None)
-    base.scorer.score(work[:FEW])
-    seconds = statistics.median(timeit.repeat(lambda: base.scorer.score(work), number=1, repeat=rounds))
-    return {"pairs": len(work), "seconds": seconds, "noise": base.measured["noise"]}
-
-
 def main() -> None:
     """Measure each part and write it."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -327,7 +308,6 @@ def main() -> None:
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--shape", nargs="*", default=["llama-3-8b", "gpt-j-6b", "qwen2.5-1.5b"], choices=SHAPES)
     parser.add_argument("--model", action="append", default=[], help="a real model; give it again for more")
-    parser.add_argument("--server", action="append", default=[], metavar="TOKENIZER=URL", help="of a served model")
     parser.add_argument("--side", type=int, default=SIDE, help="of the square product that gives the peak")
     parser.add_argument("--out", type=Path, default=Path("gpu.json"))
     given = parser.parse_args()
@@ -339,9 +319,6 @@ def main() -> None:
     def write() -> None:
         write_text(given.out, json.dumps(record, indent=1, default=float) + "\n")
 
-    for named in given.server:
-        record[named] = of_server(named, given.rounds)
-        write()
     parts = [(name, of_model) for name in given.model] + [(shape, of_shape) for shape in given.shape]
     for name, part in parts:
         start = time.perf_counter()

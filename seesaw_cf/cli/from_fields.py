@@ -19,9 +19,7 @@ from seesaw_cf.run.jobs import ENGINES
 
 # The check of a field whose annotation does not say it; others have the check of `_BY_TYPE`.
 _CHECKS: dict[str, Any] = {
-    **dict.fromkeys(
-        ("model", "tokenizer", "changed", "nulls", "data", "corpus", "moments", "generation", "raters"), name_or_source
-    ),
+    **dict.fromkeys(("model", "changed", "nulls", "data", "corpus", "moments", "generation", "raters"), name_or_source),
     **dict.fromkeys(("annotator", "judge", "judge_examples", "judge_wording"), name_or_source),
     **dict.fromkeys(("people", "judge_shots", "top_k", "budget"), types.count),
     **dict.fromkeys(("prompts_per_person", "holders"), types.positive_or_all),

@@ -10,7 +10,7 @@ from seesaw_cf.cli.actions import subcommands
 MOST_UNGROUPED = 20
 
 OPTION_GROUPS = {
-    "model": "--model --revision --dtype --device --trust-remote-code --tokenizer --base-url --key-env --concurrency",
+    "model": "--model --revision --dtype --device --trust-remote-code --base-url --key-env",
     "editing": "--editor --editor-config --corpus --corpus-limit --moments --control --control-seeds"
     " --protocol --anyway --changed --null --requests --delta",
     "data": "--data --config --limit --design --prompts-per-person --holders --dose --repeats --pair"

@@ -9,8 +9,7 @@ from seesaw_cf.cli.from_fields import options_from, values_of
 from seesaw_cf.cli.output import say_left_out
 from seesaw_cf.cli.paths import output_file, own_folder, source
 from seesaw_cf.cli.types import seed
-from seesaw_cf.generation.server import SCHEMES, served_place
-from seesaw_cf.models.packaged import check_model_name
+from seesaw_cf.models.names import check_model_name
 from seesaw_cf.run.jobs import Job
 
 if TYPE_CHECKING:
@@ -103,10 +102,7 @@ def job_of(args: argparse.Namespace) -> Job:
         UnknownNameError: The model's name can be none, or the data set on this machine has no such config.
     """
     job = Job(**values_of(Job, args))
-    if job.model.startswith(SCHEMES):
-        served_place(job.model, "--model")
-    else:
-        check_model_name(job.model)
+    check_model_name(job.model)
     from seesaw_cf.records.load import check_configs
 
     check_configs(job.data, job.configs)

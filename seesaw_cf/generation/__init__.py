@@ -1,8 +1,7 @@
 """Text written by a model: one interface, several back ends, every sample with its own seed.
 
 `HFGenerator` (seesaw_cf.generation.hf) writes with a transformers model, `OpenAIGenerator` (seesaw_cf.generation.api)
-through any OpenAI-compatible server, `CachedGenerator` keeps what either wrote. `ServedScorer`
-(seesaw_cf.generation.served) scores through a server. They are imported on first use.
+through any OpenAI-compatible server, `CachedGenerator` keeps what either wrote. They are imported on first use.
 """
 
 from __future__ import annotations
@@ -15,7 +14,6 @@ from seesaw_cf.generation.types import Ask, Completion, Generator, Message, Samp
 if TYPE_CHECKING:
     from seesaw_cf.generation.api import CachedGenerator, OpenAIGenerator
     from seesaw_cf.generation.hf import HFGenerator
-    from seesaw_cf.generation.served import ServedScorer
 
 __all__ = [
     "Ask",
@@ -26,7 +24,6 @@ __all__ = [
     "Message",
     "OpenAIGenerator",
     "Sampling",
-    "ServedScorer",
 ]
 
 __getattr__, __dir__ = lazy(
@@ -35,6 +32,5 @@ __getattr__, __dir__ = lazy(
         "CachedGenerator": "seesaw_cf.generation.api",
         "HFGenerator": "seesaw_cf.generation.hf",
         "OpenAIGenerator": "seesaw_cf.generation.api",
-        "ServedScorer": "seesaw_cf.generation.served",
     },
 )

@@ -20,7 +20,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from seesaw_cf.base.checks import address
-from seesaw_cf.base.errors import RecordError, ServiceError, need
+from seesaw_cf.base.errors import ServiceError, need
 from seesaw_cf.base.retrying import TryAgain, say_when_waiting, try_again
 
 if TYPE_CHECKING:
@@ -264,52 +264,6 @@ class Client(ABC, Generic[AskT, AnswerT]):
             self._answered.set()
             raise TryAgain(f"broken answer ({type(error).__name__})") from None
         return self._read(ask, reply)
-
-
-SCHEMES = ("http://", "https://")
-"""What the address of a served model begins with."""
-_NATIVE = "/generate"  # SGLang's own way of asking
-
-
-@dataclass(frozen=True, slots=True)
-class ServedPlace:
-    """Where a model is served.
-
-    Attributes:
-        base_url: What the paths below are added to.
-        path: "/completions" (OpenAI's API), or "/generate" (SGLang's own).
-        model: Its name there; "" = the only one.
-    """
-
-    base_url: str
-    path: str
-    model: str
-
-    def __str__(self) -> str:
-        return public_url(self.base_url)
-
-
-def served_place(where: str, option: str) -> ServedPlace:
-    """Return the place that an address names.
-
-    Args:
-        where: Such as "http://localhost:8000/v1", with "#NAME" behind it where the server has several models.
-        option: That it was given with, for messages.
-
-    Raises:
-        RecordError: No address of a server, or one with a password or a key in it, which files would keep.
-    """
-    parts = address(option, where)
-    if parts.username or parts.password or parts.query:
-        raise RecordError(
-            f"{option}: the address of {public_url(where)} has a user, a password or a query in it, and run folders "
-            "keep addresses. Leave them out; put a key into an environment variable and name that with --key-env."
-        )
-    base, path = where.partition("#")[0].rstrip("/"), "/completions"
-    for end in (_NATIVE, path):
-        if base.endswith(end):
-            base, path = base.removesuffix(end), end
-    return ServedPlace(base, path, parts.fragment)
 
 
 def public_url(url: str) -> str:

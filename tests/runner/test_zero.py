@@ -94,7 +94,6 @@ def test_the_limit_is_what_was_measured_or_the_bound_of_the_dtype() -> None:
         "bound for bfloat16",
     )
     assert tolerance({}) == (BOUNDS["float32"], "bound for float32")
-    assert tolerance({"model": {"dtype": "as served"}}) == (BOUNDS["float32"], "bound for float32")
 
 
 _logprobs = st.floats(-50, 0)
