@@ -1,7 +1,7 @@
 """How often a change without an aim is flagged: nulls of every kind, each audited against a null of its own.
 
     python -m benchmarks.null_changes --changes 20
-    python -m benchmarks.null_changes --changes 7 --first 10 --kind rounding
+    python -m benchmarks.null_changes --changes 7 --first 10 --kind "low rank"
 
 Writes `benchmarks/results/null_changes.json`: of every kind of change how many were called worse or better than their
 control on any level, and how many reports held a verdict about a group. Both are false, since change and control are
@@ -21,10 +21,7 @@ from transformers import PreTrainedModel
 import seesaw_cf
 from benchmarks.report_level import share_of
 from seesaw_cf.editors.control_names import is_control
-from seesaw_cf.editors.nulls import rounded_again
-from seesaw_cf.models import LowRank, SteeringVector, WeightDelta, load_model
-from seesaw_cf.models.change import Change
-from seesaw_cf.models.difference import rounding
+from seesaw_cf.models import LowRank, WeightDelta, load_model
 from seesaw_cf.report import AuditSettings
 
 RESULT = Path(__file__).parent / "results" / "null_changes.json"
@@ -32,18 +29,12 @@ _SIZE = 0.08  # of the norm of each weight
 _FLAGS = ("worse", "better")
 
 
-def nulls(model: PreTrainedModel, kind: str, number: int, first: int = 0) -> Iterator[Change]:
+def nulls(model: PreTrainedModel, kind: str, number: int, first: int = 0) -> Iterator[WeightDelta]:
     """Yield changes of one kind that were drawn without an aim, from seed `first` on."""
     matrices = {name: p.detach() for name, p in model.named_parameters() if p.dim() == 2 and "layers" in name}
     for seed in range(first, first + number):
         generator = torch.Generator().manual_seed(1000 + seed)
-        if kind == "steering vector":
-            yield SteeringVector(2, torch.randn(128, generator=generator), 0.1)
-        elif kind == "rounding":
-            error = rounding(model, torch.bfloat16)
-            yield rounded_again(WeightDelta({name: 40 * error.dense(name) for name in error.updates}), seed)
-        else:
-            yield WeightDelta({name: _drawn(weights, kind, generator) for name, weights in matrices.items()})
+        yield WeightDelta({name: _drawn(weights, kind, generator) for name, weights in matrices.items()})
 
 
 def _drawn(weights: torch.Tensor, kind: str, generator: torch.Generator) -> torch.Tensor | LowRank:
@@ -56,7 +47,7 @@ def _drawn(weights: torch.Tensor, kind: str, generator: torch.Generator) -> torc
     return LowRank(left * (size / float((left @ right).norm())), right)
 
 
-KINDS = ("noise", "low rank", "rounding", "steering vector")
+KINDS = ("noise", "low rank")
 
 
 def main() -> None:

@@ -19,10 +19,8 @@ DRAWN = ("random", "unrelated")
 """Kinds that draw with a seed."""
 
 NULLS = {
-    "noise": "random changes of the same norm and rank in the same tensors",
-    "rounding": "a change of the same size in each weight, up or down by chance",
+    "noise": "noise of the same norm in the same tensors",
     "given": "a change that was named as the null (--null)",
-    "direction": "random directions of the same length at the same layer",
 }
 """Kind of the random control of a model that was changed elsewhere -> what it is, in words."""
 

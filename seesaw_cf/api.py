@@ -14,13 +14,14 @@ import shutil
 import tempfile
 import weakref
 import webbrowser
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import torch
 from markupsafe import escape
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
@@ -29,11 +30,9 @@ from seesaw_cf.base.errors import RecordError, StorageError
 from seesaw_cf.base.public import checked
 from seesaw_cf.base.retrying import stages
 from seesaw_cf.editors import plugins
-from seesaw_cf.models.edited import save_change
-from seesaw_cf.models.hooks import silent_loaders
+from seesaw_cf.models.changed import ChangedModel
 from seesaw_cf.models.load import model_path
-from seesaw_cf.models.packaged import EMBEDDED
-from seesaw_cf.models.steering import SteeringVector
+from seesaw_cf.models.names import EMBEDDED
 from seesaw_cf.models.weights import WeightDelta
 from seesaw_cf.records.load import usual_configs
 from seesaw_cf.report import AuditSettings, Report, Screen
@@ -157,8 +156,8 @@ def audit(
         tokenizer: Of a model in memory.
         editor: An editing method: a name of `seesaw-cf list editors`, "FILE.py", "package.module:Class", a class or an
             object of one; or a list of these.
-        changed: A changed model: a path, a Hub id, a model in memory (also of peft), a `SteeringVector` or a
-            `WeightDelta`; or name -> one of these.
+        changed: A changed model: a path, a Hub id, a `WeightDelta` or a model in memory as it is (of peft, quantised,
+            with hooks), alone or in a pair with its tokenizer; or name -> one of these.
         control: Kinds of negative controls; () for none.
         out: The run folder, which continues where it was; None = one that is removed with the audit.
         report: Margins, level and families of the audit.
@@ -182,23 +181,22 @@ def audit(
     corpus = next((texts for _, _, texts in editors if texts is not None), None)
     loaded = _loaded(model, tokenizer, corpus)
     changes = changed if isinstance(changed, Mapping) else {} if changed is None else {"changed": changed}
+    places = {name: _held(name, change) for name, change in changes.items()}
+    held = {name: found for name, (_, found) in places.items() if found is not None}
     configs = _several(options.pop("configs", None) or usual_configs(options.get("data", "sample")))
     file = options.pop("editor_config", None)
     with contextlib.ExitStack() as removed:
         folder = Path(out if out is not None else removed.enter_context(_temporary()))
-        with _temporary() as parts:
-            job = Job(
-                model if isinstance(model, str) else _name(model),
-                editors=tuple(name for name, _, _ in editors),
-                controls=_several(control) or ("none",),
-                changed=tuple(
-                    f"{name}={_place(change, Path(parts, name), tokenizer)}" for name, change in changes.items()
-                ),
-                configs=configs,
-                editor_config=(own | settings_document(file)) or None,
-                **options,
-            )
-            make_run(job, folder, progress=progress, loaded=loaded).complete()
+        job = Job(
+            model if isinstance(model, str) else _name(model),
+            editors=tuple(name for name, _, _ in editors),
+            controls=_several(control) or ("none",),
+            changed=tuple(f"{name}={where}" for name, (where, _) in places.items()),
+            configs=configs,
+            editor_config=(own | settings_document(file)) or None,
+            **options,
+        )
+        make_run(job, folder, progress=progress, loaded=loaded, held=held).complete()
         with stages("tables", 5, silent=not progress):
             finished = Audit(make_report(folder, report))
         weakref.finalize(finished, removed.pop_all().close)
@@ -251,6 +249,11 @@ def _loaded(
         raise RecordError(
             f"audit: {_name(model)} is a model in memory, and its tokenizer is missing. Give it as the second argument."
         )
+    if type(model).__module__.startswith("peft."):
+        raise RecordError(
+            f"audit: the base is a {type(model).__name__}, whose weights are not where editors write. Merge it first "
+            "(model.merge_and_unload()), or give its base and the adapter as `changed`."
+        )
     return LoadedModel(model, tokenizer, corpus)
 
 
@@ -280,21 +283,17 @@ def _editor(editor: object) -> tuple[str, dict[str, object], Sequence[str] | Non
     return name, own, getattr(editor, "corpus", None)
 
 
-def _place(change: object, folder: Path, tokenizer: PreTrainedTokenizerBase | None) -> object:
-    """Return where a changed model is; one in memory is saved into `folder` first, with the base's tokenizer."""
+def _held(name: str, change: object) -> tuple[str, ChangedModel | None]:
+    """Return where a changed model is, and the model itself where it is in memory, with its tokenizer."""
     if isinstance(change, str | Path):
-        return change
-    save: Callable[[Path], object] | None = getattr(change, "save_pretrained", None)
-    if isinstance(change, SteeringVector | WeightDelta):
-        save_change(change, folder)
-        return folder
-    if save is None:
+        return str(change), None
+    if isinstance(change, WeightDelta):
+        return "a WeightDelta in memory", ChangedModel(name, "delta", held=change)
+    model, own = change if isinstance(change, tuple) and len(change) == 2 else (change, None)
+    if not isinstance(model, torch.nn.Module) or not hasattr(model, "config"):
         raise RecordError(
-            f"audit: changed is {shown(change)}, expected a folder, file or Hub id, a model with save_pretrained, a "
-            "WeightDelta, a SteeringVector, or a mapping of names to these."
+            f"audit: changed is {shown(change)}, expected a folder, file or Hub id, a WeightDelta, a model in memory "
+            "or a pair of it and its tokenizer, or a mapping of names to these."
         )
-    with silent_loaders(bars=False):
-        save(folder)
-    if tokenizer is not None:
-        tokenizer.save_pretrained(folder)
-    return folder
+    held: Any = model
+    return f"a {type(model).__name__} in memory", ChangedModel(name, "model in memory", held=held, tokenizer=own)

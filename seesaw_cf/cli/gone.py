@@ -29,11 +29,14 @@ COMMANDS: Mapping[str, str] = {
     "new metric": "start from a module of metrics/, such as topic_disparity",
     "new records": "write the records as JSON that seesaw-cf import reads",
     "completion": "seesaw-cf COMMAND --help has the options of a command",
+    "fetch": "in a checkout `python -m benchmarks.real_model FOLDER` writes the same model",
     "layers": "name the layers in --editor-config; the defaults are published ones or at their depth",
 }
 
 # Option -> what to do instead, in every command that does not have it.
 OPTIONS: Mapping[str, str] = {
+    "--tokenizer": "a model brings its own; models behind a server are not scored, give their weights",
+    "--concurrency": "models behind a server are not scored: give their weights with --model or --changed",
     "--actors": "the Ray cluster, and --threads or --gpus of a worker, say how many workers there are",
     "--explain": "a run says what it waits for; benchmarks/engine.py prints the plan of a block of edits",
     "--exchange": "workers share a disk; put --out and SEESAW_CF_CACHE on it",

@@ -14,11 +14,10 @@ from lm_eval.loggers import EvaluationTracker
 from lm_eval.tasks import TaskManager
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from seesaw_cf.base.errors import EditError, RunFolderError, StorageError, UnsupportedModelError, unknown_name
+from seesaw_cf.base.errors import RunFolderError, StorageError, UnsupportedModelError, unknown_name
 from seesaw_cf.base.types import ClozeScore
 from seesaw_cf.harnesses.lm_eval_model import SeesawLM
-from seesaw_cf.models.change import Change
-from seesaw_cf.models.edited import find_edited
+from seesaw_cf.models.delta_files import load_delta
 from seesaw_cf.models.load import load_model
 from seesaw_cf.models.weights import WeightDelta
 from seesaw_cf.run.manifest import read_manifest
@@ -58,7 +57,7 @@ class SharingLM(SeesawLM):
     """A model and its changed versions: what one of them is asked all are asked, in one go."""
 
     def __init__(
-        self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, changes: Mapping[str, Change]
+        self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, changes: Mapping[str, WeightDelta]
     ) -> None:
         """Start as the unchanged model.
 
@@ -85,13 +84,9 @@ class SharingLM(SeesawLM):
         return [own[item] for item in items]
 
     def _of_all(self, items: Sequence[EncodedCloze]) -> Iterator[tuple[str, list[ClozeScore]]]:
-        deltas = {name: change for name, change in self.changes.items() if isinstance(change, WeightDelta)}
         way = "together" if self.model.dtype in (torch.bfloat16, torch.float16) else "auto"
-        jobs = [(delta, items) for delta in (WeightDelta(), *deltas.values())]
-        yield from zip((BASE, *deltas), EditedScorer(self.scorer, way).score_encoded(jobs), strict=True)
-        for name in self.changes.keys() - deltas.keys():
-            with self.changes[name].applied(self.model):
-                yield name, self.scorer.score_encoded(items)
+        jobs = [(delta, items) for delta in (WeightDelta(), *self.changes.values())]
+        yield from zip((BASE, *self.changes), EditedScorer(self.scorer, way).score_encoded(jobs), strict=True)
 
 
 def run_ability(job: AbilityJob) -> dict[str, Path]:
@@ -112,15 +107,7 @@ def run_ability(job: AbilityJob) -> dict[str, Path]:
     model, tokenizer = load_model(
         about["id"], device=job.device, dtype=about.get("dtype", "float32"), revision=about.get("revision") or None
     )
-    changes: dict[str, Change] = {}
-    for name, folder in folders.items():
-        changed = find_edited(str(folder)).read(model, tokenizer)
-        if changed.whole is not None:
-            raise EditError(
-                f"{folder}: this model shares no tokens with its base. Compare it with `seesaw-cf compare`."
-            )
-        changes[name] = changed.change
-    lm = SharingLM(model, tokenizer, changes)
+    lm = SharingLM(model, tokenizer, {name: load_delta(folder, model) for name, folder in folders.items()})
     if lm.scorer.support.layout == "plain":
         raise UnsupportedModelError(
             f"{about['id']}: {lm.scorer.support.reason}, so its edits cannot share anything. Run `python -m "

@@ -14,9 +14,10 @@ from lm_eval.utils import get_rolling_token_windows, make_disjoint_window
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from seesaw_cf.base.errors import RecordError
+from seesaw_cf.base.text import read_json
 from seesaw_cf.base.types import ClozeScore, JsonObject
-from seesaw_cf.models.change import Change
-from seesaw_cf.models.edited import find_edited
+from seesaw_cf.models.changed import find_changed
+from seesaw_cf.models.delta_files import load_delta
 from seesaw_cf.models.load import load_model
 from seesaw_cf.models.weights import WeightDelta
 from seesaw_cf.scoring import TrieScorer
@@ -65,7 +66,7 @@ class SeesawLM(HFLM):
         Args:
             pretrained: Anything that `load_model` takes, or a model.
             tokenizer: Of a model that is given.
-            delta: Delta, adapter, steering vector or checkpoint: see `find_edited`. `peft=` is the same.
+            delta: Delta, adapter or checkpoint: see `find_changed`. `peft=` is the same.
             options: Of `load_model` (device, dtype "float32", revision, trust_remote_code) or of `hf`.
 
         Raises:
@@ -80,15 +81,19 @@ class SeesawLM(HFLM):
             )
         if isinstance(pretrained, str):
             pretrained, tokenizer = load_model(pretrained, progress=False, **loading)
-        self.change: Change | None = None
+        self.change: WeightDelta | None = None
+        self.delta_sha256 = ""
         self.source = str(pretrained.config._name_or_path)
         if delta:
             if tokenizer is None:
                 raise RecordError("lm_eval model seesaw: a delta is read with the tokenizer. Give tokenizer=, too.")
-            changed = find_edited(delta).read(pretrained, tokenizer)
-            self.change = None if changed.whole else changed.change
-            pretrained = changed.whole or pretrained
-            tokenizer = changed.vocabulary.tokenizer if changed.vocabulary else tokenizer
+            changed = find_changed(delta)
+            if changed.form == "delta":
+                self.change = load_delta(changed.place, pretrained)
+                self.delta_sha256 = str(read_json(changed.place / "delta.json")["sha256"])
+            else:
+                second = changed.load(pretrained, tokenizer)
+                pretrained, tokenizer = second.model, second.tokenizer
         with _silent():
             super().__init__(pretrained=pretrained, tokenizer=tokenizer, **options)
         self.delta_source = delta
@@ -101,14 +106,8 @@ class SeesawLM(HFLM):
     @contextlib.contextmanager
     def changed(self) -> Iterator[None]:
         """Return a block in which the model has its change."""
-        if self.change is None:
+        with contextlib.nullcontext() if self.change is None else edited(self.model, self.change):
             yield
-        elif isinstance(self.change, WeightDelta):
-            with edited(self.model, self.change):
-                yield
-        else:
-            with self.change.applied(self.model):
-                yield
 
     def score_encoded(self, items: Sequence[EncodedCloze]) -> list[ClozeScore]:
         """Score texts by their token ids, see `TrieScorer.score_encoded`."""
@@ -169,5 +168,5 @@ class SeesawLM(HFLM):
     def get_model_info(self) -> JsonObject:
         """Return what the results file says of the model."""
         about = {"scorer": str(self.scorer.describe()), "delta": self.delta_source}
-        about |= {"delta_sha256": self.change.sha256()} if self.change else {}
+        about |= {"delta_sha256": self.delta_sha256} if self.change else {}
         return dict(super().get_model_info()) | about

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from seesaw_cf.models.corpus import Corpus
     from seesaw_cf.models.editor import Editor
     from seesaw_cf.models.load import load_model, model_path, sample_corpus
-    from seesaw_cf.models.steering import SteeringVector
     from seesaw_cf.models.weights import LowRank, WeightDelta, applied
 
 __all__ = [
@@ -22,7 +21,6 @@ __all__ = [
     "Editor",
     "LowRank",
     "ModelParts",
-    "SteeringVector",
     "WeightDelta",
     "applied",
     "load_model",
@@ -36,7 +34,6 @@ __getattr__, __dir__ = lazy(
     {
         "Corpus": "seesaw_cf.models.corpus",
         "Editor": "seesaw_cf.models.editor",
-        "SteeringVector": "seesaw_cf.models.steering",
     }
     | dict.fromkeys(("ModelParts", "model_parts"), "seesaw_cf.models.architectures")
     | dict.fromkeys(("load_model", "model_path", "sample_corpus"), "seesaw_cf.models.load")

@@ -317,7 +317,7 @@ def corpus_of(spec: TextSource | None, model: str, limit: int = LIMIT, seed: int
         len(corpus)
         return corpus
     from seesaw_cf.models.load import sample_corpus
-    from seesaw_cf.models.packaged import EMBEDDED
+    from seesaw_cf.models.names import EMBEDDED
 
     return sample_corpus() if model in EMBEDDED else None
 

@@ -1,15 +1,16 @@
 """Loading causal language models: by a name of this package, or as transformers does.
 
-Of this room only this file and `edited` reach the network, for a model that is not on the disk, and `packaged` on
-request.
+Of this room only this file and `changed` reach the network, for a model that is not on the disk.
 """
 
 from __future__ import annotations
 
 import contextlib
 import importlib.util
+import logging
 import os
 import random
+import re
 import sys
 import textwrap
 from collections.abc import Collection, Iterator, Sequence
@@ -28,7 +29,7 @@ from transformers import (
     PreTrainedTokenizerBase,
 )
 
-from seesaw_cf.base.checks import one_of
+from seesaw_cf.base.checks import check_path, one_of
 from seesaw_cf.base.errors import (
     RecordError,
     SeesawError,
@@ -39,12 +40,12 @@ from seesaw_cf.base.errors import (
 )
 from seesaw_cf.base.public import checked
 from seesaw_cf.base.types import DTYPES
-from seesaw_cf.models.difference import BUFFERS
-from seesaw_cf.models.gguf import gguf_folder
 from seesaw_cf.models.hooks import silent_loaders
-from seesaw_cf.models.packaged import EMBEDDED, NAMED, PACKAGED, is_misspelt, packaged_path
+from seesaw_cf.models.names import EMBEDDED, is_misspelt
 from seesaw_cf.models.tf32 import TF32, use_tf32
 from seesaw_cf.models.trial import check_model, warn_without_bos
+
+log = logging.getLogger(__name__)
 
 # Devices that mean several: how accelerate spreads the blocks of one model over the GPUs (and then the CPU).
 # Several times the deepest model that there is.
@@ -58,6 +59,16 @@ _FAULTS: tuple[tuple[tuple[str, ...], str], ...] = (
         "Expected a config.json of a transformers causal language model, with its model_type. Download it again.",
     ),
     (
+        ("bitsandbytes", "gptq", "awq", "torchao", "quanto", "hqq", "compressed-tensors"),
+        "The checkpoint is quantised: install the package that its method needs, on a machine that it runs on, or give "
+        "a dequantised copy.",
+    ),
+    (
+        ("gguf", "GGUF"),
+        "Expected a whole GGUF file of an architecture that transformers reads, with gguf and accelerate installed "
+        "(`pip install gguf accelerate`).",
+    ),
+    (
         ("backend tokenizer", "Can't load tokenizer", "tokenizer.json"),
         "Expected a tokenizer beside the weights, such as tokenizer.json. Put it there with "
         "AutoTokenizer.from_pretrained(NAME).save_pretrained(FOLDER).",
@@ -69,6 +80,9 @@ _FAULTS: tuple[tuple[tuple[str, ...], str], ...] = (
         "models have safetensors at a revision such as refs/pr/1.",
     ),
 )
+
+_BUFFERS = re.compile(r"(^|\.)(attn|attention)\.(masked_)?bias$|\.rotary_emb\.inv_freq$|(^|\.)position_ids$")
+"""Causal masks, positions and rotary frequencies in checkpoints of older versions."""
 
 _NEEDED = ("config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json")
 
@@ -105,8 +119,8 @@ def load_model(
     """Load a causal language model and its tokenizer.
 
     Args:
-        name_or_path: "seesaw-tiny", a packaged model such as "smollm2-135m-q4", a folder, a GGUF file, or the id of a
-            model on the Hugging Face Hub. Packaged models and GGUF files are converted once, into the cache.
+        name_or_path: "seesaw-tiny", a folder, a GGUF file (transformers' `gguf_file`, which needs gguf and
+            accelerate), or the id of a model on the Hugging Face Hub.
         device: A torch device; "auto" is the GPU when there is one. "balanced", "balanced_low_0" and "sequential"
             spread the blocks of a model that is too large for one GPU, as transformers' `device_map` does.
         dtype: Name of a torch dtype such as "float32" or "bfloat16", or "auto" for the checkpoint's own. "tf32" is
@@ -121,13 +135,41 @@ def load_model(
     Raises:
         UnknownNameError: No such model, or no such dtype; lists what was tried and what to do offline. Or the device
             does not exist, or means several and accelerate is not installed.
-        UnsupportedModelError: The weights are not those of the model that config.json describes: tensors are missing,
-            left over or of another shape, or files are damaged, or there is pickle only. Or it cannot be asked, see
+        UnsupportedModelError: The weights are not those of the model that config.json describes: tensors are missing or
+            of another shape, or files are damaged, or there is pickle only. Or it cannot be asked, see
             `seesaw_cf.models.trial.check_model`.
-        StorageError: A packaged model that was not fetched, or a GGUF file that is not there.
-        MissingExtraError: A GGUF file is to be converted, and gguf or accelerate is not installed.
+        StorageError: A GGUF file that is not there.
     """
-    source, revision = _source(name_or_path, revision, progress)
+    model, tokenizer, notes = read_model(
+        name_or_path,
+        device=device,
+        dtype=dtype,
+        revision=revision,
+        trust_remote_code=trust_remote_code,
+        progress=progress,
+    )
+    for note in notes:
+        log.warning("%s: %s", name_or_path, note)
+    return model, tokenizer
+
+
+def read_model(
+    name: str,
+    *,
+    device: str | torch.device = "auto",
+    dtype: str | torch.dtype = "float32",
+    revision: str | None = None,
+    trust_remote_code: bool = False,
+    progress: bool = False,
+    tokenizer: PreTrainedTokenizerBase | None = None,
+) -> tuple[PreTrainedModel, PreTrainedTokenizerBase, list[str]]:
+    """Load a model as `load_model` does, and return what a reader must know of its files, in sentences.
+
+    Args:
+        name, device, dtype, revision, trust_remote_code, progress: See `load_model`.
+        tokenizer: Taken in place of one beside the weights.
+    """
+    source, where = _source(name, revision)
     if device == "auto":
         device = "cuda" if torch.cuda.is_available() else "cpu"
     spread = device if device in _SPREAD else None
@@ -138,22 +180,42 @@ def load_model(
         )
     if spread is None:
         _check_device(device)
-    options = {"revision": revision or "main", "trust_remote_code": trust_remote_code}
-    weights = {"dtype": _dtype(dtype), "device_map": spread, "use_safetensors": True, "output_loading_info": True}
-    with _explained(name_or_path, revision), silent_loaders(bars=progress and sys.stderr.isatty()):
-        tokenizer = AutoTokenizer.from_pretrained(source, **options)
-        _check_depth(name_or_path, AutoConfig.from_pretrained(source, **options))
+    options: dict[str, Any] = {**where, "trust_remote_code": trust_remote_code}
+    with _explained(name, revision), silent_loaders(bars=progress and sys.stderr.isatty()):
+        tokenizer = tokenizer or AutoTokenizer.from_pretrained(source, **options)
+        config = AutoConfig.from_pretrained(source, **options)
+        _check_depth(name, config)
+        quantised = getattr(config, "quantization_config", None) is not None and "gguf_file" not in where
+        places: Any = {"": device} if quantised and spread is None else spread  # such a model cannot be moved
+        weights = {"dtype": _dtype(dtype), "device_map": places, "use_safetensors": True, "output_loading_info": True}
         # With sizes ignored, tensors of another shape are reported like the missing ones, and refused below.
         loaded: Any = AutoModelForCausalLM.from_pretrained(source, ignore_mismatched_sizes=True, **weights, **options)
     model: PreTrainedModel = loaded[0]
-    _check_whole(name_or_path, loaded[1])
-    if spread is None:
+    if "gguf_file" in where:
+        _forget_quantisation(model)
+    if getattr(model, "_hf_peft_config_loaded", False):
+        raise UnsupportedModelError(
+            f"{_place(name)} is an adapter of peft. Merge it first and give the checkpoint, or give its base, and it "
+            "as a changed model (--changed NAME=WHERE)."
+        )
+    notes = _check_whole(name, loaded[1])
+    if quantised:
+        notes.append("it is quantised, and asked one text at a time: its scores depend on what else is in a batch")
+    if places is None:
         torch.nn.Module.to(model, device)
     warn_without_bos(model, tokenizer)
     check_model(model.eval(), tokenizer)
     if dtype == TF32:
         use_tf32(model)
-    return model, tokenizer
+    return model, tokenizer, notes
+
+
+def _forget_quantisation(model: Any) -> None:
+    """Remove the marks of quantisation from dequantised weights: with them transformers refuses to save a model."""
+    if hasattr(model.config, "quantization_config"):
+        del model.config.quantization_config
+    model.hf_quantizer = None
+    model.is_quantized = False
 
 
 def outline_model(
@@ -170,8 +232,8 @@ def outline_model(
     Raises:
         UnknownNameError, UnsupportedModelError: As `load_model`, for what config.json shows.
     """
-    source, revision = _source(name_or_path, revision)
-    options = {"revision": revision or "main", "trust_remote_code": trust_remote_code}
+    source, where = _source(name_or_path, revision)
+    options: dict[str, Any] = {**where, "trust_remote_code": trust_remote_code}
     with _explained(name_or_path, revision), silent_loaders(bars=False):
         config = AutoConfig.from_pretrained(source, **options)
         _check_depth(name_or_path, config)
@@ -218,22 +280,23 @@ def _dtype(dtype: str | torch.dtype) -> str | torch.dtype:
     return torch_dtype
 
 
-def _source(name: str, revision: str | None, progress: bool = False) -> tuple[str, str | None]:
-    """Return what transformers is asked for, with its revision: a folder for a named model or GGUF file, else the name.
+def _source(name: str, revision: str | None) -> tuple[str, dict[str, str]]:
+    """Return what transformers is asked for, and its options: a folder and a file in it for a GGUF file.
 
     Raises:
         UnknownNameError: A name close to one of this package's.
-        SeesawError: See `packaged_path` and `gguf_folder`.
+        StorageError: No such GGUF file.
     """
     if name in EMBEDDED:
-        return str(model_path(name)), None
-    if name in PACKAGED:
-        return str(packaged_path(name, progress=progress)), None
+        return str(model_path(name)), {}
     if name.endswith(".gguf"):
-        return str(gguf_folder(Path(name), progress=progress)), None
+        file = check_path(name)
+        if not file.is_file():
+            raise StorageError(f"{name}: no such file. Check the path.")
+        return str(file.parent), {"gguf_file": file.name}
     if is_misspelt(name):
-        raise unknown_name("model", name, NAMED)
-    return name, revision
+        raise unknown_name("model", name, EMBEDDED)
+    return name, {"revision": revision or "main"}
 
 
 @contextlib.contextmanager
@@ -261,30 +324,35 @@ class _LoadingReport(TypedDict, total=False):
     error_msgs: Collection[str]
 
 
-def _check_whole(name: str, report: _LoadingReport) -> None:
+def _check_whole(name: str, report: _LoadingReport) -> list[str]:
     """Refuse a checkpoint that does not fill the model: what is missing would be random.
 
     transformers leaves out of the report what a model's class declares as free to be absent or left over, such as tied
     heads; buffers that older versions saved and newer ones compute are left out here.
+
+    Returns:
+        A sentence about tensors that no part of the model takes, which transformers leaves out.
     """
     shapes = {f"{key} {tuple(got)} instead of {tuple(want)}" for key, got, want in report.get("mismatched_keys", ())}
     faults = {
         "missing in the files": set(report.get("missing_keys", ())),
-        "not part of the model": {key for key in report.get("unexpected_keys", ()) if not BUFFERS.search(key)},
         "of another shape": shapes,
         "not readable": set(report.get("error_msgs", ())),
     }
-    problems = [
-        f"{len(names)} {what} ({', '.join(sorted(names)[:3])}{', ...' if len(names) > 3 else ''})"
-        for what, names in faults.items()
-        if names
-    ]
+    problems = [_counted(names, what) for what, names in faults.items() if names]
+    left_over = {key for key in report.get("unexpected_keys", ()) if not _BUFFERS.search(key)}
     if problems:
+        problems += [_counted(left_over, "not part of the model")] if left_over else []
         raise UnsupportedModelError(
             f"{_place(name)} is not the model that its config.json describes: tensors {'; '.join(problems)}. What is "
             "missing would be random numbers. Download it again, or load the class it was saved from and save that "
             "with save_pretrained."
         )
+    return [f"transformers leaves out tensors: {_counted(left_over, 'not part of the model')}"] if left_over else []
+
+
+def _counted(names: Collection[str], what: str) -> str:
+    return f"{len(names)} {what} ({', '.join(sorted(names)[:3])}{', ...' if len(names) > 3 else ''})"
 
 
 def _place(name: str) -> str:
@@ -307,7 +375,7 @@ def _not_loaded(name: str, revision: str | None, error: Exception) -> SeesawErro
     )
     return UnknownNameError(
         f"{where} could not be loaded "
-        f"({type(error).__name__}: {lines[0]}). Expected {' or '.join(map(repr, NAMED))}, a folder with a "
+        f"({type(error).__name__}: {lines[0]}). Expected {' or '.join(map(repr, EMBEDDED))}, a folder with a "
         f"transformers causal language model, a .gguf file, or an id on the Hugging Face Hub. {remedy}"
     )
 

@@ -11,7 +11,6 @@ import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, TypedDict, TypeVar
 
@@ -21,7 +20,6 @@ from transformers import PreTrainedModel
 
 from seesaw_cf.base.checks import one_of, shown
 from seesaw_cf.base.errors import DeltaMismatchError
-from seesaw_cf.models.change import Change, MovedPart
 from seesaw_cf.models.hooks import alone
 from seesaw_cf.models.wide import in_float64
 
@@ -90,37 +88,6 @@ class WeightDelta:
         """Yield every tensor that is stored: full changes, and both factors of those that are held as a product."""
         for update in self.updates.values():
             yield from (update.left, update.right) if isinstance(update, LowRank) else (update,)
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Parameters that the change writes."""
-        return tuple(self.updates)
-
-    def applied(self, model: PreTrainedModel) -> AbstractContextManager[PreTrainedModel]:
-        """Return a block in which the change is written into a model's weights, see `applied`."""
-        return applied(model, self)
-
-    def moved(self, model: PreTrainedModel) -> list[MovedPart]:
-        """Return one row for each parameter that the change moves.
-
-        Args:
-            model: The base with its weights.
-        """
-        rows: list[MovedPart] = []
-        for name, norm in self.norms().items():
-            update, whole = self.updates[name], float(in_float64(model.get_parameter(name).detach()).norm())
-            rank = update.left.shape[1] if isinstance(update, LowRank) else None
-            relative = norm / whole if whole else None
-            rows.append({"name": name, "shape": list(update.shape), "rank": rank, "norm": norm, "relative": relative})
-        return rows
-
-    def sha256(self) -> str:
-        """Return a SHA-256 (hex) of names, shapes and everything that is stored."""
-        names = json.dumps([[name, list(update.shape)] for name, update in self.updates.items()])
-        digest = hashlib.sha256(names.encode())
-        for part in self.tensors():
-            digest.update(tensor_bytes(part))
-        return digest.hexdigest()
 
 
 def _norm(update: LowRank | Tensor) -> float:
@@ -306,13 +273,13 @@ class BaseFacts(TypedDict, total=False):
     parameter_hashes: dict[str, str]
 
 
-def base_facts(model: PreTrainedModel, change: Change) -> BaseFacts:
-    """Describe the base of a change, cheaply enough for every edit; editors keep it in `meta["base"]`."""
+def base_facts(model: PreTrainedModel, delta: WeightDelta) -> BaseFacts:
+    """Describe the base of a delta, cheaply enough for every edit; editors keep it in `meta["base"]`."""
     config: Any = model.config
     return {
         "model_id": str(config._name_or_path or ""),
         "revision": getattr(config, "_commit_hash", None),
         "model_type": str(config.model_type),
         "dtype": str(model.dtype).removeprefix("torch."),
-        "parameter_hashes": parameter_hashes(model, change.names),
+        "parameter_hashes": parameter_hashes(model, delta.updates),
     }

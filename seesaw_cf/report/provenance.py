@@ -15,7 +15,7 @@ _OPTIONS = {"editors": "editor", "controls": "control", "configs": "config", "ra
 
 
 def recorded(manifest: Manifest) -> Sequence[tuple[str, str]]:
-    """Return every value of a manifest with its path; what edited models moved has a separate section."""
+    """Return every value of a manifest with its path; changed models have a separate section."""
     return _flat({key: value for key, value in manifest.items() if key != "edited"})
 
 

@@ -10,7 +10,7 @@ import pandas as pd
 
 from seesaw_cf.base.types import JsonObject
 from seesaw_cf.editors.control_names import is_control
-from seesaw_cf.models.change import EditedModel
+from seesaw_cf.models.names import EditedModel
 
 Row = Mapping[str, Any]
 Record = TypeVar("Record", bound=Mapping[str, object])

@@ -14,9 +14,6 @@ from seesaw_cf.base.types import TableRow
 from seesaw_cf.effects.knowledge import knowledge
 from seesaw_cf.stats.simple import above
 
-EXTERNAL_UNIT = "whole"
-"""Name of the one unit, below `deltas/NAME/`, of a model changed elsewhere."""
-
 ASKED_ONLY = "asked only"
 """Status of a case whose fact nobody says a model was edited for, so that no efficacy is claimed."""
 

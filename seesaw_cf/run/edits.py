@@ -13,10 +13,8 @@ from seesaw_cf.base.checks import instance
 from seesaw_cf.base.errors import EditError, PromptError
 from seesaw_cf.base.types import Case, Cloze, ClozeScore, EditRequest, TableRow
 from seesaw_cf.models.editor import Editor, EditsEach
-from seesaw_cf.models.hooks import alone
 from seesaw_cf.models.weights import WeightDelta, checksum, parameter_hashes
 from seesaw_cf.run.candidates import Candidates
-from seesaw_cf.run.external import ExternalModel
 from seesaw_cf.run.questions import CaseQuestions, Question
 from seesaw_cf.scoring import Scorer, score_each
 
@@ -186,26 +184,6 @@ def score_before(scorer: Scorer, questions: Iterable[Question]) -> dict[Cloze, C
     """Score questions with the model as it is, each once."""
     clozes = list(dict.fromkeys(q.cloze for q in questions))
     return dict(zip(clozes, scorer.score(clozes), strict=True))
-
-
-def score_external(
-    model: PreTrainedModel, scorer: Scorer, external: ExternalModel, unit: CaseQuestions, hashes: Mapping[str, str]
-) -> Mapping[Cloze, ClozeScore]:
-    """Score every question with a model changed elsewhere: its weights are written, in any dtype.
-
-    Args:
-        model, scorer, hashes: See `score_edits`.
-        external: The changed model.
-        unit: Cases with their questions.
-
-    Raises:
-        EditError: The weights afterwards are not those from before.
-    """
-    clozes = list(dict.fromkeys(q.cloze for _, qs in unit for q in qs))
-    with alone(model):
-        scores = external.score(model, scorer, clozes)
-    _check_restored(model, external.names, hashes)
-    return dict(zip(clozes, scores, strict=True))
 
 
 def _moved(delta: WeightDelta | None, unit: CaseQuestions) -> dict[Cloze, Cloze]:

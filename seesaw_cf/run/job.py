@@ -20,6 +20,7 @@ from seesaw_cf.base.errors import RecordError
 from seesaw_cf.base.types import Case, Cloze, JsonObject
 from seesaw_cf.base.versions import versions
 from seesaw_cf.editors.plugins import code_facts
+from seesaw_cf.models.changed import ChangedModel
 from seesaw_cf.models.corpus import corpus_facts
 from seesaw_cf.models.editor import Editor
 from seesaw_cf.models.identity import model_facts
@@ -33,10 +34,9 @@ from seesaw_cf.run.make_editors import moments_facts
 from seesaw_cf.run.manifest import RunManifest, read_manifest
 from seesaw_cf.run.preflight import check_plan, data_notes
 from seesaw_cf.run.prepare import LoadedModel, prepare
-from seesaw_cf.run.questions import longest_cloze, sample_clozes
+from seesaw_cf.run.questions import sample_clozes
 from seesaw_cf.run.requests import requests_facts
 from seesaw_cf.run.runner import Run
-from seesaw_cf.run.served import ServedModel, ask_base
 from seesaw_cf.run.units import PROTOCOLS
 from seesaw_cf.run.workers import run_on_ray
 from seesaw_cf.scoring import SCORERS, Scorer, make_scorer
@@ -84,10 +84,11 @@ def make_run(
     keep_deltas: bool = False,
     progress: bool = False,
     loaded: LoadedModel | None = None,
+    held: Mapping[str, ChangedModel] | None = None,
 ) -> Run:
     """Load everything a job names and set torch's threads; no edit is made and nothing is written yet.
 
-    `loaded` takes the place of the model that the job names, with the dtype that it has.
+    `loaded` takes the place of the model that the job names, with the dtype that it has, `held` that of changed models.
 
     What can be asked before the weights are loaded is asked before, see `seesaw_cf.run.preflight`.
 
@@ -100,47 +101,29 @@ def make_run(
         torch.set_num_threads(job.threads)
     if loaded is not None:
         job = replace(job, dtype=str(loaded.model.dtype).removeprefix("torch."))
-    ready = prepare(job, out, loaded)
+    ready = prepare(job, out, loaded, held)
     cases = ready.cases
     notes = check_plan(ready.plan(job, out, keep_deltas))
     asked = sample_clozes(cases, _NOISE_CLOZES, job.seed)
-    if ready.base is not None or any(isinstance(found, ServedModel) for found in ready.external.values()):
-        asked.append(longest_cloze(cases))  # a server that truncates shows it there
     earlier = read_manifest(out)
-    base = None
-    model: PreTrainedModel
-    if ready.base is not None:
-        base = ask_base(ready.base, job, asked, (earlier.get("machine") or {}).get("server"))
-        model, tokenizer = base.model, base.tokenizer
-    elif loaded is None:
+    if loaded is None:
         model, tokenizer = load_named(job, progress)
     else:
         model, tokenizer = loaded.model, loaded.tokenizer
         check_model(model, tokenizer)
     editors = ready.editors or ready.make(model)
-    common = (job, ready.overrides, ready.requests, asked, earlier.get("edited") or {})
-    external, moved = read_external(ready.external, model, tokenizer, *common)
-    scorer: Scorer
-    if base is not None:
-        scorer, scoring = base.scorer, base.scoring
-    else:
-        _check_memory(job.memory, model)
-        scorer, scoring = make_scorer(model, tokenizer, job.scorer, job.max_tokens, job.memory)
+    external, changed = read_external(ready.external, model, tokenizer, job, ready.overrides)
+    _check_memory(job.memory, model)
+    scorer, scoring = make_scorer(model, tokenizer, job.scorer, job.max_tokens, job.memory)
     scoring |= {"threads": torch.get_num_threads()}
     manifest = _manifest(job, model, tokenizer, editors, cases, scoring)
     manifest.editors.update({name: dict(entry.config) for name, entry in external.items()})
-    manifest.edited.update(moved)
+    manifest.edited.update(changed)
     manifest.data.update(requests_facts(job.requests, ready.requests))
     manifest.data["revision"] = ready.revision
     manifest.data["others"] = {"asked": prompt_counts(cases), "recorded": dict(ready.recorded)}
     manifest.data.update({**corpus_facts(ready.corpus), **moments_facts(ready.overrides, model, tokenizer)})
-    servers = [facts["server"] for facts in moved.values() if "server" in facts]
-    if base is not None:
-        servers.append(base.measured)
-        manifest.machine["server"] = base.measured
-        manifest.model["dtype"] = "as served"
-    floors = [server["noise"] for server in servers] + ([] if base else [_noise(earlier, job, scorer, asked)])
-    manifest.machine["noise"] = max(floors, key=lambda noise: noise.get("max") or 0.0)
+    manifest.machine["noise"] = _noise(earlier, job, scorer, asked)
     return Run(
         model=model,
         tokenizer=tokenizer,
@@ -151,7 +134,7 @@ def make_run(
         out=out,
         keep_deltas=keep_deltas,
         progress=progress,
-        notes=[*notes, *(f"{name}: {note}." for name, facts in moved.items() for note in facts["notes"])],
+        notes=[*notes, *(f"{name}: {note}." for name, facts in changed.items() for note in facts["notes"])],
         external=external,
         requests=ready.requests,
         checkpoints=job.checkpoints,

@@ -12,12 +12,11 @@ from seesaw_cf.base.errors import RecordError, StorageError, UnknownNameError
 from seesaw_cf.editors import EDITORS
 from seesaw_cf.editors.control_names import CONTROLS, planned, split_control
 from seesaw_cf.editors.plugins import editor_name
-from seesaw_cf.generation.server import SCHEMES
 from seesaw_cf.models.corpus import LIMIT
 from seesaw_cf.run.design import DESIGNS, Number, PromptDesign
 from seesaw_cf.run.settings import SettingsSource
 
-_COUNTS = ("control_seeds", "limit", "corpus_limit", "max_tokens", "block", "threads", "concurrency")
+_COUNTS = ("control_seeds", "limit", "corpus_limit", "max_tokens", "block", "threads")
 # More than anybody could wait for.
 DOSES = (1, 10, 100)
 ENGINES = ("local", "ray")
@@ -60,14 +59,13 @@ class Job:
     """What `seesaw-cf run` does; the fields are its options.
 
     Attributes:
-        model: 'seesaw-tiny', a Hub id, a folder, a GGUF file, or the address of a server (http://HOST:PORT/v1).
-            `seesaw-cf list models` has more.
+        model: 'seesaw-tiny', a Hub id, a folder or a GGUF file. `seesaw-cf list models` has more.
         editors: Editing method: a name of `seesaw-cf list editors`, FILE.py or package.module:Class. Repeatable.
-        controls: Negative control of every editor; of a changed model "random", a null of its kind, unless "none" is
-            given. Repeatable.
+        controls: Negative control of every editor; of a changed model "random", noise of the same norm, unless "none"
+            is given. Repeatable.
         control_seeds: Seeds of a control that draws (random, unrelated); reports take their mean.
-        changed: Model changed elsewhere: a checkpoint, adapter, delta, steering vector, GGUF file or served model.
-            WHERE is a path, ORG/NAME[@REVISION] or http://HOST:PORT/v1. Repeatable.
+        changed: Model changed elsewhere: a checkpoint, adapter, delta or GGUF file. WHERE is a path or
+            ORG/NAME[@REVISION]. Repeatable.
         nulls: Change that should do nothing, as the control of a model of `changed` with that name, in place of a
             drawn one. WHERE is as for `changed`. Repeatable.
         requests: Record file with the facts that the models of `changed` were edited for (default: none is claimed).
@@ -97,15 +95,12 @@ class Job:
         memory: Memory for scoring on top of the model, such as 4GiB.
         block: Edits that are made and scored together, and redone after a kill.
         threads: CPU threads. Results depend on them in the last digits (default: torch's).
-        tokenizer: Tokenizer of a served `model`: a folder or Hub id (default: the model's name on the server).
-        key_env: Environment variable with the key of a served model (default: it asks for none).
-        concurrency: Questions that a served model is asked at once.
         checkpoints: Write every edit as a whole model below OUT/checkpoints.
         anyway: Go on when an editor's first edits spoil what the model knew of other facts.
 
     Raises:
         RecordError: `limit`, `max_tokens`, `block`, `threads` or a number of the design is not a whole number of at
-            least 1, the job audits nothing, a name cannot be a column of tables, or a served base has edits here.
+            least 1, the job audits nothing, or a name cannot be a column of tables.
         UnknownNameError: An editor, control or design is unknown, or the name of a changed model is taken.
         StorageError: There is nothing at the path of a changed model.
     """
@@ -138,9 +133,6 @@ class Job:
     block: int = 8
     memory: int | None = None
     threads: int | None = None
-    tokenizer: str = ""
-    key_env: str = ""
-    concurrency: int = 8
     checkpoints: bool = False
     anyway: bool = False
 
@@ -160,13 +152,6 @@ class Job:
             raise RecordError(f"job: controls are {[*self.controls]}, expected none alone, or kinds. Leave one out.")
         for name in planned(self.names, self.editor_controls):
             one_of("editor", split_control(name)[1] or name, EDITORS)
-        local = [place for place in self.places[1:] if not place.startswith(SCHEMES)]
-        if self.model.startswith(SCHEMES) and (self.editors or local):
-            what = f"--editor {self.editors[0]}" if self.editors else local[0]
-            raise RecordError(
-                f"{what}: the base {self.model} is on a server, and weights are needed. Give those with --model; or "
-                "serve the changed model, too."
-            )
         _ = self.prompt_design
 
     @property
@@ -199,12 +184,6 @@ class Job:
         for name, where in map(partial(_place, "--null"), self.nulls):
             nulls.setdefault(one_of("model of --changed, for --null NAME=WHERE,", name, changed), []).append(where)
         return nulls
-
-    @property
-    def places(self) -> list[str]:
-        """Where the base is, then every changed model and null."""
-        nulls = [where for places in self.null_places.values() for where in places]
-        return [self.model, *self.changed_places.values(), *nulls]
 
     @property
     def changed_controls(self) -> tuple[str, ...]:

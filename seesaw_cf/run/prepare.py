@@ -13,8 +13,8 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from seesaw_cf.base.errors import RecordError
 from seesaw_cf.base.types import Case
 from seesaw_cf.editors.control_names import planned
+from seesaw_cf.models.changed import ChangedModel
 from seesaw_cf.models.corpus import corpus_of
-from seesaw_cf.models.edited import Checkpoint
 from seesaw_cf.models.editor import Editor, Overrides
 from seesaw_cf.models.load import outline_model
 from seesaw_cf.records.load import check_configs, load_revised_cases
@@ -24,7 +24,6 @@ from seesaw_cf.run.jobs import Job
 from seesaw_cf.run.make_editors import make_editor, read_settings, settings_of, with_moments, with_seed
 from seesaw_cf.run.preflight import RunPlan, check_places
 from seesaw_cf.run.requests import Requests, read_requests
-from seesaw_cf.run.served import ServedModel, find_served
 from seesaw_cf.run.units import check_numbers
 
 
@@ -35,7 +34,6 @@ class Prepared:
     Attributes:
         names: Of its editors, controls among them.
         overrides: Editor or kind of control -> setting -> value.
-        base: The model, where it is on a server.
         external: Name -> model changed elsewhere.
         corpus: Texts; None without any.
         everything: All cases of the records.
@@ -49,8 +47,7 @@ class Prepared:
 
     names: Sequence[str]
     overrides: Overrides
-    base: ServedModel | None
-    external: Mapping[str, Checkpoint | ServedModel]
+    external: Mapping[str, ChangedModel]
     corpus: Sequence[str] | None
     everything: Sequence[Case]
     cases: Sequence[Case]
@@ -96,13 +93,16 @@ class LoadedModel:
     corpus: Sequence[str] | None = None
 
 
-def prepare(job: Job, out: Path, loaded: LoadedModel | None = None) -> Prepared:
+def prepare(
+    job: Job, out: Path, loaded: LoadedModel | None = None, held: Mapping[str, ChangedModel] | None = None
+) -> Prepared:
     """Find and read everything that a job names, except weights.
 
     Args:
         job: What to do.
         out: The run folder.
         loaded: The model, where it is in memory.
+        held: Name -> changed model in memory, in place of the one that the job names.
 
     Raises:
         SeesawError: A name, file or record that cannot be used.
@@ -111,8 +111,7 @@ def prepare(job: Job, out: Path, loaded: LoadedModel | None = None) -> Prepared:
     settings = read_settings(job.editor_config, (*names, *job.changed_controls))
     overrides = with_seed(with_moments(settings, names, job.moments), (*names, *job.changed_controls), job.seed)
     check_places(out)
-    base = find_served(job.model, "--model", job)
-    external = find_external(job, names)
+    external = find_external(job, names, held)
     check_configs(job.data, job.configs)  # before a corpus of some minutes is read
     texts = loaded.corpus if loaded is not None else None
     corpus = texts if texts is not None else corpus_of(job.corpus, job.model, job.corpus_limit, job.seed)
@@ -126,22 +125,14 @@ def prepare(job: Job, out: Path, loaded: LoadedModel | None = None) -> Prepared:
     requests = read_requests(job.requests, job.changed, cases)
     if loaded is not None:
         outline: PreTrainedModel | None = loaded.model
-    elif base is not None:
-        outline = None
     else:
         outline = outline_model(job.model, revision=job.revision, trust_remote_code=job.trust_remote_code)
     everything = [case for records, _ in read for case in records]
     revision = ",".join(sorted({revision for _, revision in read}))
     ready = Prepared(
-        names, overrides, base, external, corpus, everything, cases, recorded, requests, revision, outline, editors={}
+        names, overrides, external, corpus, everything, cases, recorded, requests, revision, outline, editors={}
     )
-    if outline is None:
-        return ready
-    ready = replace(ready, editors=ready.make(outline))
-    for checkpoint in external.values():
-        if isinstance(checkpoint, Checkpoint):
-            checkpoint.check(outline)
-    return ready
+    return ready if outline is None else replace(ready, editors=ready.make(outline))
 
 
 def _sampled(cases: Sequence[Case], job: Job) -> list[Case]:

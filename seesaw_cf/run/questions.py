@@ -229,9 +229,3 @@ def sample_clozes(cases: Sequence[Case], count: int, seed: int = 0) -> list[Cloz
     clozes = sort_clozes(q.cloze for case in cases for q in questions(case))
     chosen = np.random.default_rng(seed).permutation(len(clozes))[:count]
     return [clozes[index] for index in sorted(chosen)]
-
-
-def longest_cloze(cases: Sequence[Case]) -> Cloze:
-    """Return the cloze with the longest text that these cases ask."""
-    clozes = (q.cloze for case in cases for q in questions(case))
-    return max(clozes, key=lambda cloze: (len(cloze.context) + len(cloze.target), cloze))

@@ -23,16 +23,14 @@ from seesaw_cf.base.tables import CONTROL_SEEDS, SCORES
 from seesaw_cf.base.types import Case
 from seesaw_cf.editors.control_names import control_name, first_seed, is_control, split_control
 from seesaw_cf.editors.remembered import Remembered, RememberedEach
-from seesaw_cf.models.change import Change
-from seesaw_cf.models.delta_files import merge_and_save
-from seesaw_cf.models.edited import save_change, with_meta
+from seesaw_cf.models.delta_files import merge_and_save, save_delta
 from seesaw_cf.models.editor import Editor, EditsEach, WrapsEditor
 from seesaw_cf.models.weights import WeightDelta, base_facts, checksum, parameter_hashes
 from seesaw_cf.run.before import ScoresBefore, SpanScores, questions_of
 from seesaw_cf.run.candidates import Candidates
-from seesaw_cf.run.edit_table import EXTERNAL_UNIT, write_edits
-from seesaw_cf.run.edits import Outcome, edit_units, score_edits, score_external
-from seesaw_cf.run.external import ExternalModel
+from seesaw_cf.run.edit_table import write_edits
+from seesaw_cf.run.edits import Outcome, edit_units, score_edits
+from seesaw_cf.run.external import ExternalModel, SecondModels
 from seesaw_cf.run.first_edits import EDITS_TOGETHER, check_first_edits
 from seesaw_cf.run.manifest import RunManifest, read_manifest
 from seesaw_cf.run.questions import CaseQuestions, pair_scores, score_table
@@ -106,7 +104,9 @@ class Run:
             if name not in controls.values():
                 together = (*seeds, *self.seeds.get(controls.get(name, ""), ()))
                 own = self._units_of(name)
-                tasks += [Task(together, tuple(own[at : at + size])) for at in range(0, len(own), size)]
+                # Changed models are held one at a time: each has tasks of its own.
+                for group in [(seed,) for seed in seeds] if name in self.external else [together]:
+                    tasks += [Task(group, tuple(own[at : at + size])) for at in range(0, len(own), size)]
         return sorted(tasks, key=self._span)
 
     def _span(self, task: Task) -> int:
@@ -140,6 +140,11 @@ class Run:
         identity, edited = {"model": model, "scoring": self.manifest.scoring}, self.units if self.editors else ()
         asked = (edited, self.external_units, self.block_size, self.requests, self.candidates)
         return ScoresBefore(self.scorer, self.tokenizer, identity, *asked, self.progress)
+
+    @cached_property
+    def second(self) -> SecondModels:
+        """The models changed elsewhere, one of them in memory."""
+        return SecondModels(self.model, self.external)
 
     @cached_property
     def hashes(self) -> dict[str, str]:
@@ -198,10 +203,11 @@ class Run:
         """Score units with a model changed elsewhere: one change for all of them."""
         external, block_questions = self.external[name], [self.before.external_questions(unit) for unit in block]
         before = self.before.of(block)
-        all_questions = [case for case_questions in block_questions for case in case_questions]
-        scores = score_external(self.model, self.scorer, external, all_questions, self.hashes)
-        if self.keep_deltas and external.change is not None:
-            self._keep_delta(name, EXTERNAL_UNIT, external.change)
+        clozes = list(
+            dict.fromkeys(q.cloze for case_questions in block_questions for _, qs in case_questions for q in qs)
+        )
+        with self.second.scorer(name) as scorer:
+            scores = dict(zip(clozes, scorer.score(clozes), strict=True))
         for unit, case_questions in zip(block, block_questions, strict=True):
             status = {case.case_id: self.requests.status(case) for case in unit.cases}
             self._write(name, unit, case_questions, before, Outcome(scores, status, external.norm))
@@ -222,12 +228,12 @@ class Run:
             folder, lambda: merge_and_save(self.model, self.tokenizer, delta, folder, base_model=str(base))
         )
 
-    def _keep_delta(self, editor: str, unit: str, change: Change) -> None:
+    def _keep_delta(self, editor: str, unit: str, delta: WeightDelta) -> None:
         """Save an edit, unless it is there."""
         identity = {"model_id": self.manifest.model.get("id"), "fingerprint": self.manifest.model["weights"]}
         folder = self.out / "deltas" / safe_name(editor) / safe_name(unit)
-        facts = {**change.meta, "base": {**base_facts(self.model, change), **identity}}
-        _write_if_missing(folder, lambda: save_change(with_meta(change, facts), folder))
+        facts = {**delta.meta, "base": {**base_facts(self.model, delta), **identity}}
+        _write_if_missing(folder, lambda: save_delta(replace(delta, meta=facts), folder))
 
     def announce(self) -> None:
         """Log what a user should know before a run begins."""

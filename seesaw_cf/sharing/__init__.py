@@ -1,7 +1,7 @@
 """Sharing an edit: a small folder that is the edit, a LoRA adapter, a full checkpoint, a repository on the Hub."""
 
 from seesaw_cf.base.public import check_exports
-from seesaw_cf.models.adapters import from_peft, to_peft
+from seesaw_cf.models.adapters import to_peft
 from seesaw_cf.models.delta_files import load_delta, merge_and_save, save_delta
 from seesaw_cf.sharing.evidence import Evidence, Result, edit_evidence
 from seesaw_cf.sharing.hub import FORMS, ShareOptions, prepare_repo, share, share_page
@@ -12,7 +12,6 @@ __all__ = [
     "Result",
     "ShareOptions",
     "edit_evidence",
-    "from_peft",
     "load_delta",
     "merge_and_save",
     "prepare_repo",

@@ -5,16 +5,15 @@ from __future__ import annotations
 import math
 import unicodedata
 from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from typing import Any
 
 from huggingface_hub import EvalResult, EvalResultEntry, ModelCardData, constants, eval_result_entries_to_yaml
 
 from seesaw_cf.base.citations import PAPERS, bibtex
 from seesaw_cf.base.terminal import markdown_table
 from seesaw_cf.base.types import JsonObject
-from seesaw_cf.models.change import MovedPart
 from seesaw_cf.models.delta_files import DeltaFacts
-from seesaw_cf.models.packaged import EMBEDDED
+from seesaw_cf.models.names import EMBEDDED
 from seesaw_cf.models.weights import BaseFacts
 from seesaw_cf.records.relations import TASKS
 from seesaw_cf.sharing.evidence import Evidence, Result
@@ -25,11 +24,6 @@ WARNING = (
     "This repository holds an **edited** language model. The facts it was edited with are **counterfactual**: they are "
     "false on purpose, and were put in to measure what such an edit does to the model's other beliefs, about people of "
     "different race, origin and gender among others. Do not use it as a source of facts and do not deploy it."
-)
-EXTERNAL_WARNING = (
-    "This repository holds a language model that was edited or trained by **others**, and what seesaw_cf "
-    "measured about it. Facts that it was edited with may be **false on purpose**. Do not use it as a source of facts "
-    "and do not deploy it."
 )
 _MAX_ROWS = 50
 _LIBRARY = {"adapter": "peft", "checkpoint": "transformers", "delta": "seesaw_cf"}
@@ -89,10 +83,9 @@ def card(repo: str, as_: str, facts: DeltaFacts, base: str, evidence: Evidence |
     parts = [
         f"---\n{data.to_yaml()}\n---\n",
         f"# {escaped(repo.split('/')[-1])}\n",
-        f"> **Warning.** {EXTERNAL_WARNING if _moved(facts) else WARNING}\n",
+        f"> **Warning.** {WARNING}\n",
         f"## What was edited\n\n{_edited(facts, base)}",
         f"## With what\n\n{_method(facts)}",
-        *([f"## What it moved\n\n{_movement(_moved(facts))}"] if _moved(facts) else []),
         f"## Results\n\n{_results(evidence)}",
         f"## How to load it\n\n```python\n{_loading(repo, as_, base, facts)}\n```\n",
         f"## Citation\n\n{_citation(str(editor))}",
@@ -210,8 +203,7 @@ def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def _method(facts: DeltaFacts) -> str:
-    own = "compared with its base by" if _moved(facts) else "package"
-    lines = [f"Editor: {escaped(facts.get('editor') or 'unknown')}, {own} seesaw_cf."]
+    lines = [f"Editor: {escaped(facts.get('editor') or 'unknown')}, package seesaw_cf."]
     settings = facts.get("config")
     if isinstance(settings, Mapping):
         rows = [(escaped(key), escaped(value)) for key, value in settings.items()]
@@ -220,22 +212,6 @@ def _method(facts: DeltaFacts) -> str:
     if used:
         lines += ["", "Versions: " + ", ".join(f"{escaped(key)} {escaped(value)}" for key, value in used.items()) + "."]
     return "\n".join(lines) + "\n"
-
-
-def _moved(facts: DeltaFacts) -> Sequence[MovedPart]:
-    """Return the parameters moved in a model that was edited elsewhere; none of an edit that this package made."""
-    return cast(Sequence[MovedPart], (facts.get("meta") or {}).get("moved") or ())
-
-
-def _movement(rows: Sequence[MovedPart]) -> str:
-    """Return the largest changes; relative: Frobenius norm of the change over that of the base's weights."""
-    cells = []
-    for row in sorted(rows, key=lambda row: -(row["relative"] or 0.0)):
-        rank, relative = row["rank"] or "whole", "" if row["relative"] is None else f"{row['relative']:.3g}"
-        shape = " x ".join(map(str, row["shape"]))
-        cells.append([escaped(row["name"]), shape, str(rank), f"{row['norm']:.3g}", relative])
-    about = f"{len(rows)} parameter(s) of the base, the largest changes first.\n\n"
-    return about + _table(["parameter", "shape", "rank", "norm", "relative"], cells)
 
 
 def _results(evidence: Evidence | None) -> str:

@@ -19,15 +19,12 @@ from seesaw_cf.base.text import read_json
 from seesaw_cf.base.types import Estimate
 from seesaw_cf.records.relations import TASKS
 from seesaw_cf.report.table import Row
-from seesaw_cf.run.edit_table import EXTERNAL_UNIT
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from seesaw_cf.effects.prompts import ScoreForm
 
-WHOLE = "whole model"
-"""Stands for the protocol of a model that somebody else edited."""
 _LEAST = 5  # people in a group whose number is shown
 
 
@@ -90,8 +87,7 @@ def edit_evidence(run: str | os.PathLike[str], editor: str, unit: str) -> Eviden
     """
     folder = Path(run)
     manifest = read_json(folder / "manifest.json")
-    whole = unit == EXTERNAL_UNIT and editor in manifest.get("edited", {})  # one change under all questions
-    rows = _rows_of(folder, editor, unit, WHOLE if whole else str(manifest.get("protocol", "")))
+    rows = _rows_of(folder, editor, unit, str(manifest.get("protocol", "")))
     data = manifest.get("data", {})
     source, revision = str(data.get("source", "")), str(data.get("revision", ""))
     return Evidence(
@@ -128,8 +124,6 @@ def _rows_of(folder: Path, editor: str, unit: str, protocol: str) -> pa.Table:
 
 def _unit(row: Row, protocol: str) -> str:
     """Return the name of the folder of the unit that an edit belongs to; see `seesaw_cf.run.runner.units`."""
-    if protocol == WHOLE:
-        return EXTERNAL_UNIT
     name = "-".join(filter(None, (row["relation_id"], row["effect_relation_id"])))
     return safe_name(name if protocol == "batch" else f"{name}-{row['case_id']:08d}")
 

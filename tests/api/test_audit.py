@@ -22,7 +22,6 @@ from seesaw_cf.editors.plugins import editor_name
 from seesaw_cf.errors import EditError, RecordError, StorageError, UnknownNameError
 from seesaw_cf.models import load_model
 from seesaw_cf.models.identity import fingerprint
-from seesaw_cf.models.steering import SteeringVector
 from seesaw_cf.run.job import make_run
 from seesaw_cf.run.jobs import Job
 from seesaw_cf.run.prepare import LoadedModel
@@ -145,8 +144,7 @@ def test_two_models_in_memory_are_compared(loaded: tuple[Any, Any]) -> None:
     compared = seesaw_cf.compare(base, {"halved": changed}, tokenizer, limit=1, **QUIET)
     assert set(compared.tables["levels"]["editor"]) == {"halved", "random(halved)"}
     facts: Any = compared.report.run.manifest["edited"]["halved"]
-    [moved] = facts["moved"]
-    assert moved["name"] == "model.layers.1.mlp.down_proj.weight"
+    assert (facts["form"], facts["null"]) == ("model in memory", "noise")
 
 
 def test_an_editor_of_somebody_else_in_a_file() -> None:
@@ -220,13 +218,26 @@ def test_a_model_without_its_tokenizer_is_explained(loaded: tuple[Any, Any]) -> 
 
 
 @pytest.mark.slow(6)
-def test_a_steering_vector_is_audited_with_drawn_directions_as_its_control(loaded: tuple[Any, Any]) -> None:
+def test_a_steered_model_in_memory_is_asked_as_it_is(loaded: tuple[Any, Any]) -> None:
     model, tokenizer = loaded
-    weights = fingerprint(model)
-    vector = SteeringVector(2, torch.randn(128, generator=torch.Generator().manual_seed(0)), 0.5)
-    found = seesaw_cf.audit(model, tokenizer, changed={"steered": vector}, limit=2, **QUIET)
+    weights, steered = fingerprint(model), copy.deepcopy(model)
+    direction = torch.randn(128, generator=torch.Generator().manual_seed(0))
+    steered.model.layers[2].register_forward_hook(lambda _, __, output: output + direction)
+    found = seesaw_cf.audit(model, tokenizer, changed={"steered": steered}, limit=2, **QUIET)
     facts = found.report.run.manifest["edited"]["steered"]
-    assert (facts["form"], facts["null"]) == ("steering vector", "direction")
-    assert set(found.tables["groups"]["editor"]) == {"steered", "random(steered)"}
-    assert "the steering vector steered" in found.screen.about
+    assert (facts["form"], facts["null"]) == ("model in memory", "")
+    assert set(found.tables["groups"]["editor"]) == {"steered"}
     assert fingerprint(model) == weights
+
+
+def test_a_model_of_the_bases_own_modules_is_refused(loaded: tuple[Any, Any]) -> None:
+    model, tokenizer = loaded
+    with pytest.raises(RecordError, match="made of the base's own modules"):
+        seesaw_cf.audit(model, tokenizer, changed={"same": model}, limit=1, **QUIET)
+
+
+def test_a_peft_model_as_the_base_is_to_be_merged_first(loaded: tuple[Any, Any]) -> None:
+    peft = pytest.importorskip("peft", reason="peft is not installed")
+    adapted = peft.get_peft_model(copy.deepcopy(loaded[0]), peft.LoraConfig(target_modules=["q_proj"]))
+    with pytest.raises(RecordError, match=r"the base is a PeftModel.*Merge it first"):
+        seesaw_cf.audit(adapted, loaded[1], editor="ft")

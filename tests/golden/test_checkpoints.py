@@ -56,10 +56,6 @@ def _check(root: Path, name: str, method: str, tmp_path: Path, monkeypatch: pyte
         requests=tmp_path / "requests.json",
     )  # fmt: skip
     run_job(job, tmp_path / "run", progress=False)
-    moved = json.loads((tmp_path / "run" / "manifest.json").read_text())["edited"]["theirs"]["moved"]
-    assert {row["name"] for row in moved} == set(changed)
-    ranks = [row["rank"] for row in moved if f"delta_lr/{row['name']}/A" in arrays.files]
-    assert all(rank is not None and rank <= len(cases) for rank in ranks)
     pairs = golden.read(root / "requests.json")["pairs"]
     stored = {
         (pair["prompt"], pair["target"].strip()): (before, after)
