@@ -59,15 +59,15 @@ from peft import PeftModel
 from transformers import AutoModelForCausalLM, AutoTokenizer
 from huggingface_hub import HfApi
 from seesaw_cf.errors import StorageError
-from seesaw_cf.models.edited import find_edited
+from seesaw_cf.models.changed import find_changed
 from seesaw_cf.models.weights import applied
 from seesaw_cf.sharing import load_delta
 model, tokenizer = AutoModelForCausalLM.from_pretrained("org/base"), AutoTokenizer.from_pretrained("org/base")
 newest, first = (commit.commit_id for commit in HfApi().list_repo_commits("org/delta"))
-out = {"found": [str(find_edited(name).folder) for name in ("org/delta", "org/delta@main", "org/delta@" + newest)]}
+out = {"found": [str(find_changed(name).place) for name in ("org/delta", "org/delta@main", "org/delta@" + newest)]}
 for wrong in (first, "nobody"):
     try:
-        find_edited("org/delta@" + wrong)
+        find_changed("org/delta@" + wrong)
     except StorageError as error:
         out[wrong] = str(error)
 out["commits"] = [newest, first]
