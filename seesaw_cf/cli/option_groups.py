@@ -22,7 +22,7 @@ OPTION_GROUPS = {
     " --wording --swap --judge --judge-url --judge-key-env --judge-shots --judge-examples --judge-tries"
     " --judge-wording",
     "several processes": "--engine --gpus --ray-address",
-    "output": "--out --report --pictures --full --open --quiet --verbose --keep-deltas --checkpoints"
+    "output": "--out --report --pictures --paper --open --quiet --verbose --keep-deltas --checkpoints"
     " --acknowledge-content --redo",
 }
 

@@ -9,6 +9,7 @@ import io
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -215,6 +216,11 @@ def svg(figure: Figure, about: str) -> str:
     text = text[text.index("<svg") :].replace(INK, "currentColor")
     text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
     text = re.sub(r"font: ([\d.]+)px [^;\"]*", r"font: \1px sans-serif", text)
+    # Ids of clips and markers depend on the last digits of the layout.
+    names = dict.fromkeys(re.findall(r'id="([mp][0-9a-f]{10})"', text))
+    first = sha256(about.encode()).hexdigest()[:6]
+    for number, name in enumerate(names):
+        text = text.replace(name, f"{first}-{number}")
     label = about.replace("&", "&amp;").replace('"', "&quot;").replace("<", "&lt;")
     return text.replace("<svg ", f'<svg role="img" aria-label="{label}" ', 1)
 

@@ -102,7 +102,9 @@ class Report:
         forests: dict[str, list[tuple[str, Markup]]] = {}
         for editor, answer, figure in figures.forest_figures(self.frame, self.run):
             caption = f"People for whom the {answer} answer is true"
-            forests.setdefault(editor, []).append((caption, Markup(figures.svg(figure, f"{caption}, by group"))))
+            forests.setdefault(editor, []).append(
+                (caption, Markup(figures.svg(figure, f"{caption}, by group: {editor}")))
+            )
         if forests:
             texts = [
                 "Every group with how many people were asked about. Colour: after the editor; grey: after its control. "
