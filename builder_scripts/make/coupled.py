@@ -355,8 +355,8 @@ def _row(couple: Coupled, labels: Mapping[str, str]) -> TableRow:
     }
 
 
-def _answered(prompts: Iterable[tuple[str, str]]) -> list[dict[str, str]]:
-    return [{"prompt": prompt, "ground_truth": answer} for prompt, answer in prompts]
+def _answered(prompts: Iterable[tuple[str, Sequence[str]]]) -> list[dict[str, str]]:
+    return [{"prompt": prompt, "ground_truth": answers[0]} for prompt, answers in prompts]
 
 
 def coupled_table(facts: Facts, couples: Sequence[Coupled], config: str) -> pa.Table:

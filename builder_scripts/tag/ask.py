@@ -13,6 +13,7 @@ import pyarrow as pa
 from seesaw_cf.base.errors import RecordError
 from seesaw_cf.base.types import AttributePrompt, Case, TableRow
 from seesaw_cf.builder_scripts.source.people import RecordedPerson
+from seesaw_cf.records.coupled import coupled_part, edited_id
 from seesaw_cf.records.relations import RELATIONS
 
 # What sources say about people: one interface for graphs and tables, and what several of them say together.
@@ -154,8 +155,8 @@ def tested(case: Case) -> Iterator[AttributePrompt]:
 
 def subject_id(case: Case) -> str:
     """Return the identifier of the edited person where the record has one, else ""."""
-    id = case.extra.get("subject_id")
-    return id if isinstance(id, str) and _ID.fullmatch(id) else ""
+    id = edited_id(case)
+    return id if _ID.fullmatch(id) else ""
 
 
 def ask(sources: Sequence[TagSource], cases: Sequence[Case]) -> People:
@@ -170,7 +171,7 @@ def ask(sources: Sequence[TagSource], cases: Sequence[Case]) -> People:
     """
     ids = {str(row.subject.id) for case in cases for row in tested(case) if _ID.fullmatch(row.subject.id or "")}
     pairs = [case for case in cases if is_pair(case)]
-    edited = {id for case in pairs if (id := subject_id(case))}
+    edited = {id for case in cases if (is_pair(case) or coupled_part(case)) and (id := subject_id(case))}
     labels = sorted({case.request.subject for case in pairs if not subject_id(case)})
     if not ids | edited and not labels:
         raise RecordError(

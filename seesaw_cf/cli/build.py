@@ -92,6 +92,11 @@ def run(args: argparse.Namespace) -> None:
     """Build, or count what a build would ask."""
     if not re.fullmatch(r"\d+\.\d+\.\d+", args.version):
         raise RecordError(f"--version {args.version!r}: expected major.minor.patch such as 1.2.0.")
+    if args.language.partition("-")[0] != "en":
+        raise RecordError(
+            f"build --language {args.language}: the templates of prompts are English, expected en. Names of another "
+            "language in English sentences would measure something else; write records of your own and `tag` them."
+        )
     options = _options(args)
     seeds = read_seeds(args.edits)
     if args.dry_run:

@@ -234,7 +234,7 @@ def _read_batch(batch: pa.RecordBatch) -> list[Case]:
 # Files of cases: Parquet (a file or a folder of shards), JSON and JSON lines, recognised by what they contain.
 
 
-def read_cases(path: str | os.PathLike[str]) -> list[Case]:
+def read_cases(path: str | os.PathLike[str], skipped: list[str] | None = None) -> list[Case]:
     """Read cases from a Parquet file, a folder of Parquet shards, or a JSON or JSON-lines file.
 
     What the file contains decides, not its name. JSON records are flagged (`seesaw_cf.records.checks`); cases from
@@ -242,6 +242,7 @@ def read_cases(path: str | os.PathLike[str]) -> list[Case]:
 
     Args:
         path: The file or folder. A name `seesaw_cf_P27_P101.json` means that P101 is the effect relation.
+        skipped: Gets the message of each malformed JSON record, which is left out; None to raise the first.
 
     Returns:
         The cases in file order; of a folder, shard after shard by name.
@@ -260,7 +261,11 @@ def read_cases(path: str | os.PathLike[str]) -> list[Case]:
             )
         return check_unique([case for shard in shards for case in _read_parquet(shard)], place)
     content = read_bytes(place)
-    return check_unique(_read_parquet(place), place) if content.startswith(b"PAR1") else parse_json(content, place)
+    return (
+        check_unique(_read_parquet(place), place)
+        if content.startswith(b"PAR1")
+        else parse_json(content, place, skipped)
+    )
 
 
 def _read_parquet(path: Path) -> list[Case]:

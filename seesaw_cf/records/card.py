@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,12 +24,14 @@ from seesaw_cf.base.files import atomic_path, safe_name, write_text
 from seesaw_cf.base.terminal import markdown_table
 from seesaw_cf.base.types import Case, Entity
 from seesaw_cf.records.checks import count_flags
+from seesaw_cf.records.load import locality, portability, unread_keys
 
 if TYPE_CHECKING:
     from datasets.info import DatasetInfosDict
 
 
 ROWS_PER_SHARD = 5000
+MAX_REASONS = 10  # of records left out, shown for each file
 # Small enough that streaming one case does not read a whole shard.
 _ROWS_PER_GROUP = 100
 _SHARD = re.compile(r"(?P<split>\w+(?:\.\w+)*)-\d{5}-of-\d{5}\.parquet")
@@ -206,6 +209,9 @@ class FileSummary:
         targets_new, targets_true, targets: Distinct new and old targets by id (by text where there is none), and both.
         prompts_min, prompts_mean, prompts_max: Cross-subject prompts per case.
         tagged_prompts: Cross-subject prompts with a gender, race or region tag (none in the released files).
+        further_prompts: EasyEdit's: what follows from the edit, and what must not change.
+        skipped: Messages of the records that are left out.
+        unread_keys: Key of records that nothing reads → records.
         prompt_flags, case_flags: Damage → number of prompts, of cases.
     """
 
@@ -231,6 +237,9 @@ class FileSummary:
     prompts_mean: float
     prompts_max: int
     tagged_prompts: int
+    further_prompts: int
+    skipped: tuple[str, ...]
+    unread_keys: dict[str, int]
     prompt_flags: dict[str, int]
     case_flags: dict[str, int]
 
@@ -240,7 +249,7 @@ def _keys(entities: Sequence[Entity]) -> set[tuple[str | None, str]]:
     return keys - {(None, "")}
 
 
-def summarise(name: str, source: str, sha256: str, cases: Sequence[Case]) -> FileSummary:
+def summarise(name: str, source: str, sha256: str, cases: Sequence[Case], skipped: Sequence[str] = ()) -> FileSummary:
     """Count what a file of at least one case holds; see `FileSummary` for the meaning of each number."""
     rows = [row for case in cases for row in case.attribute_prompts]
     per_case = [len(case.attribute_prompts) for case in cases]
@@ -270,6 +279,9 @@ def summarise(name: str, source: str, sha256: str, cases: Sequence[Case]) -> Fil
         prompts_mean=sum(per_case) / len(per_case),
         prompts_max=max(per_case),
         tagged_prompts=sum(bool(row.gender or row.race or row.region) for row in rows),
+        further_prompts=sum(len(portability(case)) + len(locality(case)) for case in cases),
+        skipped=tuple(skipped),
+        unread_keys=dict(Counter(key for case in cases for key in unread_keys(case))),
         prompt_flags=prompt_flags,
         case_flags=case_flags,
     )
@@ -293,16 +305,29 @@ class ImportSummary:
         """Return the table: a header of config names, then one row per count; flags that occur nowhere are absent."""
         table = [("", *(file.name for file in self.files))]
         table += [(label, *(template.format(file) for file in self.files)) for label, template in _LINES]
-        for kind, unit in (("prompt_flags", "prompts"), ("case_flags", "cases")):
+        kinds = {
+            "prompt_flags": "flag {} (prompts)",
+            "case_flags": "flag {} (cases)",
+            "unread_keys": "key {}, not read",
+        }
+        for kind, label in kinds.items():
             counts = [getattr(file, kind) for file in self.files]
             for flag in dict.fromkeys(flag for count in counts for flag in count):
-                table.append((f"flag {flag} ({unit})", *(f"{count.get(flag, 0):,}" for count in counts)))
+                table.append((label.format(flag), *(f"{count.get(flag, 0):,}" for count in counts)))
         return table
 
     def to_markdown(self) -> str:
         """Return the table as aligned Markdown, readable in a terminal too."""
         head, *rows = self.rows()
         return markdown_table(head, rows)
+
+    def left_out(self) -> list[str]:
+        """Return a line on each file of which records are left out, with the first reasons below it."""
+        lines = []
+        for file in (file for file in self.files if file.skipped):
+            lines.append(f"{len(file.skipped):,} records of {file.source} are left out:\n")
+            lines += [f"- {text}" for text in file.skipped[:MAX_REASONS]]
+        return lines
 
 
 # (row label, how a FileSummary fills it)
@@ -315,6 +340,7 @@ _LINES: tuple[tuple[str, str], ...] = (
     ("generation prompts", "{0.generation_prompts:,}"),
     ("unique generation prompts", "{0.unique_generation_prompts:,}"),
     ("paraphrase / neighborhood prompts", "{0.paraphrase_prompts:,} / {0.neighborhood_prompts:,}"),
+    ("portability and locality prompts", "{0.further_prompts:,}"),
     ("edit subjects", "{0.edit_subjects:,}"),
     ("test subjects", "{0.test_subjects:,}"),
     ("targets, new / true / either", "{0.targets_new} / {0.targets_true} / {0.targets}"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
@@ -73,6 +74,27 @@ def entity(value: object, where: str) -> Entity:
         )
     id_ = value.get("id")
     return Entity(None if id_ is None else text(id_, f"{where}.id"), text(value["str"], f"{where}.str"))
+
+
+def template(prompt: str, subject: str, key: str, where: str) -> str:
+    """Return a prompt with "{}" in place of its subject.
+
+    Raises:
+        RecordError: The subject is not in it; a difference that cannot be seen or is one of capitals is named.
+    """
+    if subject in prompt:
+        return prompt.replace(subject, "{}", 1)
+    forms = {form: [unicodedata.is_normalized(form, text) for text in (subject, prompt)] for form in ("NFC", "NFD")}
+    why = "Correct it."
+    if unicodedata.normalize("NFC", subject) in unicodedata.normalize("NFC", prompt):
+        named = [next((form for form, holds in forms.items() if holds[side]), "mixed") for side in (0, 1)]
+        why = (
+            f"They look alike, but accents are written in two ways (Unicode): the subject is {named[0]}, the {key} "
+            f"{named[1]}. Write both as NFC (unicodedata.normalize)."
+        )
+    elif subject.casefold() in prompt.casefold():
+        why = "They differ in capitals. Write both alike."
+    raise RecordError(f"{where}: subject {subject!r} is not in {key} {prompt!r}, so no template can be made. {why}")
 
 
 def edit_request(prompt: str, subject: str, relation_id: str, new: Entity, true: Entity, where: str) -> EditRequest:
@@ -203,13 +225,21 @@ def spaced(text: str) -> bool:
     return text != text.strip() or "  " in text
 
 
+def has_special_token(case: Case) -> bool:
+    """Return whether a prompt or answer of a case holds text that tokenizers read as one of their signs."""
+    request = case.request
+    prompts = (request.text, *case.paraphrase_prompts, *case.neighborhood_prompts, *case.generation_prompts)
+    answers = (request.target_new.label, request.target_true.label, *case.candidates, *case.gold)
+    others = (row.text for row in (*case.attribute_prompts, *case.effect_prompts))
+    return any(map(_SPECIAL.search, (*prompts, *answers, *others)))
+
+
 def _case_flags(case: Case) -> tuple[str, ...]:
     new, true = case.request.target_new, case.request.target_true
     prompts = (case.request.text, *case.paraphrase_prompts, *case.neighborhood_prompts, *case.generation_prompts)
     answers = (new.label, true.label, *case.candidates, *case.gold)
-    others = (row.text for row in (*case.attribute_prompts, *case.effect_prompts))
     checks = {
-        "special_token": any(map(_SPECIAL.search, (*prompts, *answers, *others))),
+        "special_token": has_special_token(case),
         "prompt_space": any(map(spaced, prompts)),
         "repeated_generation": len(set(case.generation_prompts)) < len(case.generation_prompts),
         "target_space": any(answer != answer.strip() for answer in answers),

@@ -16,6 +16,7 @@ from seesaw_cf.records.checks import (
     names,
     past_everywhere,
     short,
+    template,
     text,
     texts,
     texts_or_nulls,
@@ -80,12 +81,12 @@ def _parse_seesaw(record: Record, case_id: int, where: str) -> Case:
 def _attribute(text: str, subject: Entity, listed: tuple[Template, ...]) -> AttributePrompt:
     """Return a prompt about someone who has the new attribute, with the template and tense that its text proves."""
     bare = text.rstrip(" ")
-    for template in listed:
-        present, past = (template.fill(subject.label, living=living) for living in (None, False))
+    for row in listed:
+        present, past = (row.fill(subject.label, living=living) for living in (None, False))
         if bare == present:
-            return AttributePrompt(text, subject, template.id, "target_new")
+            return AttributePrompt(text, subject, row.id, "target_new")
         if bare in (past, past_everywhere(present)):
-            return AttributePrompt(text, subject, template.id, "target_new", living=False)
+            return AttributePrompt(text, subject, row.id, "target_new", living=False)
     return AttributePrompt(text, subject, "", "target_new")
 
 
@@ -120,27 +121,20 @@ def _parse_zsre(record: Record, case_id: int, where: str) -> Case:
         raise RecordError(
             f"{where}: answers is empty, expected at least one: the first is the target. Drop the record."
         )
-    if subject not in source:
-        raise RecordError(
-            f"{where}: subject {subject!r} is not in src {source!r}, so no prompt can be made. Correct it."
-        )
-    prompt = source.replace(subject, "{}", 1)
-    request = edit_request(prompt, subject, "", Entity(None, answers[0]), Entity(None, ""), where)
+    request = edit_request(
+        template(source, subject, "src", where), subject, "", Entity(None, answers[0]), Entity(None, ""), where
+    )
     return Case(case_id, request, paraphrase_prompts=(rephrase,), neighborhood_prompts=(location,))
 
 
 def _parse_easyedit(record: Record, case_id: int, where: str) -> Case:
     """Parse an EasyEdit request: a whole prompt, no relation, and an old target in some files only ("ground_truth")."""
     subject, prompt, new = (text(record[key], f"{where}: {key}") for key in REQUIRED["easyedit"])
-    if subject not in prompt:
-        raise RecordError(
-            f"{where}: subject {subject!r} is not in prompt {prompt!r}, so no template can be made. Correct it."
-        )
     old: object = record.get("ground_truth")
     while isinstance(old, list) and old:  # other spellings follow the first
         old = old[0]
     true = Entity(None, old if isinstance(old, str) else "")
-    request = edit_request(prompt.replace(subject, "{}", 1), subject, "", Entity(None, new), true, where)
+    request = edit_request(template(prompt, subject, "prompt", where), subject, "", Entity(None, new), true, where)
     rephrased = record.get("rephrase_prompt")
     paraphrases = (rephrased,) if isinstance(rephrased, str) and rephrased.strip() else ()
     return Case(case_id, request, paraphrase_prompts=paraphrases)

@@ -26,8 +26,9 @@ _MADE_BY = "seesaw-cf import"
 _BODY = """# Imported edit cases
 
 One config per file, split `test`, one row per edit case, columns named as in CounterFact. `open_ended`, where there is
-one, has their open-ended prompts, one a row, for `seesaw-cf leme run`. Nothing of the source was
-changed or dropped: `seesaw_cf.records` writes every case back as the record it was. `{manifest}` names the sources.
+one, has their open-ended prompts, one a row, for `seesaw-cf leme run`. Nothing of a record is changed:
+`seesaw_cf.records` writes every case back as it was. Records that are left out are counted below. `{manifest}` names
+the sources.
 
 ```python
 from datasets import load_dataset
@@ -48,6 +49,7 @@ def import_files(
     out: str | os.PathLike[str],
     *,
     force: bool = False,
+    skip_bad: bool = False,
 ) -> ImportSummary:
     """Turn released files into a folder that `datasets.load_dataset(out, config)` opens, one config per file.
 
@@ -58,6 +60,7 @@ def import_files(
         paths: JSON, JSON-lines or Parquet files of cases; a folder stands for its `seesaw_cf_*.json` files. The config
             is named after the file, without `seesaw_cf_`.
         out: The dataset folder to make.
+        skip_bad: Leave malformed records out and count them, instead of refusing their file.
         force: Move a folder that holds anything else aside (to `OUT.before-import`) instead of refusing.
 
     Returns:
@@ -77,8 +80,9 @@ def import_files(
         final.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=f".{final.name}.", suffix=".tmp", dir=final.parent) as work:
             new = Path(work) / "new"
-            cases = {name: read_cases(path) for name, path in sources.items()}
-            files = tuple(_import_one(new, name, path, cases[name]) for name, path in sources.items())
+            skipped: dict[str, list[str]] = {name: [] for name in sources}
+            cases = {name: read_cases(path, skipped[name] if skip_bad else None) for name, path in sources.items()}
+            files = tuple(_import_one(new, name, path, cases[name], skipped[name]) for name, path in sources.items())
             prompts = write_open_ended(new, cases)
             summary = ImportSummary(final, files, aside)
             _describe(new, summary, prompts)
@@ -171,16 +175,21 @@ def write_open_ended(folder: str | os.PathLike[str], cases: Mapping[str, Sequenc
     return {CONFIG: f"{table.num_rows:,} open-ended prompts of these cases"}
 
 
-def _import_one(folder: Path, name: str, path: Path, cases: Sequence[Case]) -> FileSummary:
+def _import_one(folder: Path, name: str, path: Path, cases: Sequence[Case], skipped: Sequence[str]) -> FileSummary:
     write_config(folder, name, {"test": cases_to_table(cases)})
-    return summarise(name, path.name, hashlib.sha256(path.read_bytes()).hexdigest(), cases)
+    return summarise(name, path.name, hashlib.sha256(path.read_bytes()).hexdigest(), cases, skipped)
 
 
 def _describe(folder: Path, summary: ImportSummary, prompts: Mapping[str, str]) -> None:
     """Write the card and the manifest of a folder with all its shards."""
     meanings = "\n".join(f"- `{flag}`: {meaning}" for flag, meaning in (PROMPT_FLAGS | CASE_FLAGS).items())
     names = [file.name for file in summary.files]
-    body = _BODY.format(manifest=_MANIFEST, first=names[0], table=summary.to_markdown(), flags=meanings)
+    body = _BODY.format(
+        manifest=_MANIFEST,
+        first=names[0],
+        table="\n".join([summary.to_markdown(), "", *summary.left_out()]),
+        flags=meanings,
+    )
     descriptions = {file.name: f"{file.cases} cases imported from {safe_name(file.source)}" for file in summary.files}
     descriptions |= prompts
     write_card(folder, descriptions, body=body, metadata={"pretty_name": "Imported edit cases", "language": ["en"]})

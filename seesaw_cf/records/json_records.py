@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from seesaw_cf.base.checks import one_of
-from seesaw_cf.base.errors import RecordError
+from seesaw_cf.base.errors import RecordError, UnknownNameError
 from seesaw_cf.base.files import write_text
 from seesaw_cf.base.text import refuse_constant, unique_keys
 from seesaw_cf.base.types import Case
@@ -100,7 +100,25 @@ def write_record(case: Case) -> Record:
     return _merge(WRITERS[case.record_format](case), case.extra)
 
 
+# Benchmarks whose records are edits of several facts or have other questions: keys that only they have -> name.
+_OTHERS: dict[tuple[str, ...], str] = {
+    ("new_single_hops",): "MQuAKE",
+    ("single_hops", "questions"): "MQuAKE",
+    ("example_type", "edit"): "RippleEdits",
+    ("edit", "Relation_Specificity"): "RippleEdits",
+    ("edit", "Logical_Generalization"): "RippleEdits",
+    ("perturbed_prompt",): "QAEdit",
+    ("loc_answer", "rephrase"): "QAEdit",
+}
+
+
 def _format(record: Record, where: str) -> str:
+    for keys, name in _OTHERS.items():
+        if all(key in record for key in keys):
+            raise RecordError(
+                f"{where}: a record of {name} ({names(keys)}), which is not read. Convert each edit to EasyEdit's form "
+                "('prompt', 'subject', 'target_new', 'ground_truth') and what follows from it to 'portability'."
+            )
     kind_of_record = next((kind for key, kind in _MARKS if key in record), None)
     if kind_of_record is None:
         raise RecordError(
@@ -136,29 +154,45 @@ def _merge(written: Record, rest: Record) -> Record:
 _PAIR_FILE = re.compile(r"seesaw_cf_(P\d+)_(P\d+)\.jsonl?")
 
 
-def parse_json(content: bytes, path: Path) -> list[Case]:
+def parse_json(content: bytes, path: Path, skipped: list[str] | None = None) -> list[Case]:
     """Read and flag the cases in the bytes of a JSON list or JSON-lines file.
 
     Args:
         content: The whole file.
         path: Its name, for messages and for the effect relation of cross-property files.
+        skipped: Gets the message of each malformed record, which is left out; None to raise the first.
 
     Raises:
         RecordError, UnknownNameError: See `read_cases`.
     """
     pair = _PAIR_FILE.fullmatch(path.name)
     edit, effect = pair.groups() if pair and set(pair.groups()) <= set(RELATIONS) else (None, None)
-    cases = []
+    cases: list[Case] = []
+    numbers: set[int] = set()
     for number, (where, record) in enumerate(_records(content, path)):
-        case = parse_record(record, where=where, number=number, effect_relation_id=effect)
-        if edit is not None and case.request.relation_id != edit:
-            raise RecordError(
-                f"{where} (case_id {case.case_id}): the edit is of {case.request.relation_id}, but the file's name "
-                f"says {edit}. Rename the file or correct the record."
-            )
+        try:
+            if isinstance(record, RecordError):
+                raise record
+            case = parse_record(record, where=where, number=number, effect_relation_id=effect)
+            if edit is not None and case.request.relation_id != edit:
+                raise RecordError(
+                    f"{where} (case_id {case.case_id}): the edit is of {case.request.relation_id}, but the file's name "
+                    f"says {edit}. Rename the file or correct the record."
+                )
+            if skipped is not None and case.case_id in numbers:
+                raise RecordError(f"{where}: case_id {case.case_id} was used before.")
+        except (RecordError, UnknownNameError) as error:
+            if skipped is None:
+                raise
+            skipped.append(str(error))
+            continue
+        numbers.add(case.case_id)
         cases.append(case)
     if not cases:
-        raise RecordError(f"{path}: no records in it, expected at least one. The file may be cut off: take it again.")
+        raise RecordError(
+            f"{path}: no {'usable ' if skipped else ''}records in it, expected at least one. "
+            + (f"The first: {skipped[0]}" if skipped else "The file may be cut off: take it again.")
+        )
     return flag_cases(check_unique(cases, path))
 
 
@@ -187,7 +221,7 @@ def _records(content: bytes, path: Path) -> Iterator[tuple[str, object]]:
         # Not splitlines: JSON strings may hold U+2028 and the like as they are.
         for number, line in enumerate(text.split("\n"), start=1):
             if line.strip():
-                yield f"{path}: line {number}", _loads(line, f"{path}: line {number}")
+                yield f"{path}: line {number}", _line(line, f"{path}: line {number}")
         return
     values = _loads(text, str(path))
     if not isinstance(values, list):
@@ -196,6 +230,14 @@ def _records(content: bytes, path: Path) -> Iterator[tuple[str, object]]:
         )
     for number, value in enumerate(values):
         yield f"{path}: record {number}", value
+
+
+def _line(text: str, where: str) -> object:
+    """Return the value of a line, or the error that says why it has none: the lines after it can be read."""
+    try:
+        return _loads(text, where)
+    except RecordError as error:
+        return error
 
 
 def _loads(text: str, where: str) -> object:

@@ -10,6 +10,7 @@ from seesaw_cf.base.errors import RecordError, StorageError
 from seesaw_cf.base.types import Case
 from seesaw_cf.records.arrow import read_cases, table_to_cases
 from seesaw_cf.records.checks import check_unique
+from seesaw_cf.records.coupled import KEYS as COUPLED_KEYS
 from seesaw_cf.records.sample import SAMPLE, configs, path
 
 # The configs of the sample whose rows are cases to run; the others are tables beside them.
@@ -108,8 +109,8 @@ def _from_hub(source: str, config: str) -> tuple[list[Case], str]:
 _PAIRS = (("prompt", "ground_truth"), ("New Question", "New Answer"))
 
 
-def portability(case: Case) -> list[tuple[str, str]]:
-    """Return prompts with answers that follow from the edit, with those answers (the first spelling of each).
+def portability(case: Case) -> list[tuple[str, tuple[str, ...]]]:
+    """Return prompts with answers that follow from the edit, each with every spelling of its answer.
 
     Source: EasyEdit's portability ("portability" of its files, of KnowEdit and of its zsRE: a reasoning hop, an alias
         of the subject, a reversed relation); LEME appendix H reports it.
@@ -117,21 +118,21 @@ def portability(case: Case) -> list[tuple[str, str]]:
     return _prompts(case, "portability")
 
 
-def locality(case: Case) -> list[tuple[str, str]]:
-    """Return prompts of EasyEdit's records with answers that must stay, with those answers.
+def locality(case: Case) -> list[tuple[str, tuple[str, ...]]]:
+    """Return prompts of EasyEdit's records with answers that must stay, each with every spelling of its answer.
 
     zsRE's own locality prompt is one of `Case.neighborhood_prompts`, its answer `extra["loc_ans"]`.
     """
     return _prompts(case, "locality") if case.record_format == "easyedit" else []
 
 
-def _prompts(case: Case, name: str) -> list[tuple[str, str]]:
+def _prompts(case: Case, name: str) -> list[tuple[str, tuple[str, ...]]]:
     flat = _pair(case.extra.get(f"{name}_prompt"), case.extra.get(f"{name}_ground_truth"))
     return list(dict.fromkeys([*flat, *_pairs(case.extra.get(name))]))
 
 
-def _pairs(value: object) -> Iterator[tuple[str, str]]:
-    """Yield every prompt with its answer, however deep: by kind, in lists, or alone."""
+def _pairs(value: object) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Yield every prompt with its answers, however deep: by kind, in lists, or alone."""
     if isinstance(value, list):
         for part in value:
             yield from _pairs(part)
@@ -143,10 +144,40 @@ def _pairs(value: object) -> Iterator[tuple[str, str]]:
                 yield from _pairs(part)
 
 
-def _pair(prompt: object, answer: object) -> list[tuple[str, str]]:
+def _pair(prompt: object, answer: object) -> list[tuple[str, tuple[str, ...]]]:
     if isinstance(prompt, list) and isinstance(answer, list) and len(prompt) == len(answer):
         return [pair for both in zip(prompt, answer) for pair in _pair(*both)]
-    while isinstance(answer, list) and answer:  # other spellings follow the first
-        answer = answer[0]
-    usable = isinstance(prompt, str) and isinstance(answer, str) and prompt.strip() and answer.strip()
-    return [(str(prompt), str(answer).strip())] if usable else []
+    spellings = tuple(dict.fromkeys(_spellings(answer)))
+    return [(prompt, spellings)] if isinstance(prompt, str) and prompt.strip() and spellings else []
+
+
+def _spellings(answer: object) -> Iterator[str]:
+    """Yield the texts in an answer: one, or lists of those that count as right."""
+    if isinstance(answer, list):
+        for part in answer:
+            yield from _spellings(part)
+    elif isinstance(answer, str) and answer.strip():
+        yield answer.strip()
+
+
+# Keys that records have beside those of their format and that something reads, or that only number or name a source.
+_READ = {
+    *("answers", "alt", "pred", "cond", "loc_ans", "ground_truth", "rephrase_prompt", "kind", "pararel_idx"),
+    *("subject_id", "template_id", "relation_id", "holders", "case_id", "attribute_prompts", *COUPLED_KEYS),
+    *("generation_prompts", "paraphrase_prompts", "neighborhood_prompts", "attribute_aux_info", "attribute_aux_ent"),
+}
+_ASKED = {"portability": portability, "locality": locality}
+
+
+def unread_keys(case: Case) -> list[str]:
+    """Return the keys of a case's record that nothing reads: they are kept, and nothing of them is asked."""
+    asked = {name for name, prompts in _ASKED.items() if prompts(case)}
+    return [key for key in case.extra if key not in _READ and not _belongs(key, asked, case)]
+
+
+def _belongs(key: str, asked: set[str], case: Case) -> bool:
+    """Return whether a key is read as a part of another: prompts that are asked, the edit's own object."""
+    if key == "requested_rewrite":
+        rest = case.extra[key]
+        return isinstance(rest, Mapping) and set(rest) <= {"target_new", "target_true"}
+    return any(key in (name, f"{name}_prompt", f"{name}_ground_truth") for name in asked)

@@ -10,6 +10,7 @@ import importlib
 import importlib.util
 import os
 import shutil
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,7 +27,9 @@ from seesaw_cf.editors.locate.norms import check_norms
 from seesaw_cf.models.architectures import model_parts
 from seesaw_cf.models.editor import Editor, HasLayers, HasMoments, ReadsTexts, WrapsEditor
 from seesaw_cf.models.memory import physical_memory
+from seesaw_cf.records.checks import has_special_token
 from seesaw_cf.records.groups import AXES
+from seesaw_cf.records.load import unread_keys
 from seesaw_cf.run.manifest import check_folder
 from seesaw_cf.run.questions import count_questions, count_spaced
 from seesaw_cf.run.units import units
@@ -246,6 +249,13 @@ def data_notes(cases: Sequence[Case]) -> list[str]:
             f"{odd:,} of {sum(map(count_questions, cases)):,} prompts with an answer have white space at an end or two "
             "spaces in a row: to a model that is another text, by up to 20 nats. `seesaw-cf import` flags such records."
         )
+    if special := sum(map(has_special_token, cases)):
+        notes.append(
+            f"{special:,} of {len(cases):,} records hold text such as <s> or </s> in a prompt or answer, which "
+            "tokenizers read as their own signs: the model reads two of them, or an end. Remove it from the records."
+        )
+    for key, number in Counter(key for case in cases for key in unread_keys(case)).items():
+        notes.append(f"The key {key!r} of {number:,} of {len(cases):,} records is not read: nothing of it is asked.")
     return notes
 
 

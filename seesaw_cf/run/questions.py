@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import operator
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -79,10 +80,11 @@ def _sections(case: Case) -> Iterator[_Section]:
     yield _Section("paraphrase", case.paraphrase_prompts, labels, subject)
     yield _Section("neighborhood", case.neighborhood_prompts, near)
     yield _Section("cross_subject", () if case.record_format == "eff" else case.attribute_prompts, labels)
-    for number, (text, answer) in enumerate(locality(case)):
-        yield _Section("neighborhood", (text,), ((answer, "target_true"),), first=number)
-    for number, (text, answer) in enumerate(portability(case)):
-        yield _Section("portability", (text,), ((answer, "target_new"),), first=number)
+    first = len(case.neighborhood_prompts)
+    for number, (text, answers) in enumerate(locality(case), first):
+        yield _Section("neighborhood", (text,), [(answer, "target_true") for answer in answers], first=number)
+    for number, (text, answers) in enumerate(portability(case)):
+        yield _Section("portability", (text,), [(answer, "target_new") for answer in answers], first=number)
     candidates: list[tuple[str, Role]] = [(answer, "candidate") for answer in case.candidates]
     yield _Section("cross_property", case.effect_prompts, candidates)
 
@@ -93,7 +95,8 @@ def questions(case: Case) -> Iterator[Question]:
     Kinds: "efficacy" (the edit's own prompt), "paraphrase", "neighborhood" and "cross_subject" ask for target_new and
     target_true; "cross_property" asks for every candidate. `_eff` records repeat the edit's own prompt as their only
     attribute prompt, so it is not asked twice. zsRE's locality prompt is compared with its own answer. What records of
-    EasyEdit ask in addition to the edit has one answer: of "portability" a target_new, of "neighborhood" a target_true.
+    EasyEdit ask in addition to the edit has one answer in one or more spellings: of "portability" a target_new, of
+    "neighborhood" a target_true.
     """
     gold = set(case.gold)
     for kind, prompts, answers, about, first in _sections(case):
@@ -133,13 +136,30 @@ def pair_scores(
     before: Mapping[Cloze, ClozeScore],
     after: Mapping[Cloze, ClozeScore],
 ) -> list[ScoredQuestion]:
-    """Return two rows for every question of every case: before and after the edit."""
+    """Return two rows for every question of every case: before and after the edit.
+
+    Of several spellings of one answer the one counts that the model would write, else the likeliest: of what must stay
+    the same before and after, of what follows from the edit in each phase its own.
+    """
     rows = []
     for case, qs in cases:
-        for q in qs:
-            pre = before[q.cloze]
-            rows += [ScoredQuestion(case, q, "pre", pre), ScoredQuestion(case, q, "post", after[q.cloze], pre)]
+        for _, group in itertools.groupby(qs, lambda q: q if q.role == "candidate" else (q.kind, q.prompt_id, q.role)):
+            spellings = list(group)
+            first = _best(spellings, before)
+            then = _best(spellings, after) if first.role == "target_new" else first
+            pre = before[first.cloze]
+            rows.append(ScoredQuestion(case, first, "pre", pre))
+            rows.append(ScoredQuestion(case, then, "post", after[then.cloze], before[then.cloze]))
     return rows
+
+
+def _best(spellings: Sequence[Question], scores: Mapping[Cloze, ClozeScore]) -> Question:
+    def rank(question: Question) -> tuple[bool, bool, float]:
+        score = scores[question.cloze]
+        scored = score.status == "ok"
+        return scored, scored and bool(score.greedy), score.logprob if scored else -math.inf
+
+    return max(spellings, key=rank)
 
 
 def find_indistinct(

@@ -163,7 +163,7 @@ def test_what_follows_from_an_edit_stays_with_it(
 ) -> None:
     """EasyEdit's answers follow from zsRE's `alt`, so that they say nothing about the factual edit."""
     (rows, _) = run(ZSRE | record)
-    answers = {row.edit.kind: [answer for _, answer in portability(row.edit.case)] for row in rows}
+    answers = {row.edit.kind: [answer for _, (answer,) in portability(row.edit.case)] for row in rows}
     assert answers == {"factual": factual, "counterfactual": counterfactual}
 
 

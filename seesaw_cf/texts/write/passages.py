@@ -14,9 +14,10 @@ from seesaw_cf.base.errors import RecordError, StorageError
 from seesaw_cf.base.files import read_bytes
 from seesaw_cf.base.seeds import seed_of
 from seesaw_cf.base.tables import read_table
-from seesaw_cf.base.types import EditRequest, Entity
+from seesaw_cf.base.types import Case, EditRequest, Entity
 from seesaw_cf.generation.types import Ask, Completion
 from seesaw_cf.records.arrow import CASES, read_cases, table_to_cases
+from seesaw_cf.records.coupled import coupled_row
 from seesaw_cf.records.open_ended import open_ended
 from seesaw_cf.records.sample import SAMPLE, path
 from seesaw_cf.texts.tables import PassageRow
@@ -154,15 +155,21 @@ def entity_name(side: CoupledEntity | None) -> str:
 
 def _file_rows(file: Path, config: str) -> list[LongformRecord]:
     if read_bytes(file)[:4] != b"PAR1":
-        return cast(list[LongformRecord], open_ended(config, read_cases(file)).to_pylist())
+        return _case_rows(read_cases(file), config)
     return _longform_rows(read_table(file), config)
 
 
 def _longform_rows(table: pa.Table, config: str) -> list[LongformRecord]:
     """Return rows as they are; of cases, their open-ended prompts."""
     if set(CASES.names) <= set(table.column_names):
-        table = open_ended(config, table_to_cases(table))
+        return _case_rows(table_to_cases(table), config)
     return cast(list[LongformRecord], table.to_pylist())
+
+
+def _case_rows(cases: Sequence[Case], config: str) -> list[LongformRecord]:
+    """Return what texts are written for of cases: coupled entities where they name them, else open-ended prompts."""
+    coupled = [row for case in cases if (row := coupled_row(case)) is not None]
+    return cast(list[LongformRecord], coupled or open_ended(config, cases).to_pylist())
 
 
 def records_of_run(manifest: Mapping[str, Any], passages: pa.Table) -> list[LongformRecord]:
