@@ -43,7 +43,7 @@ class LocateThenEditConfig:
         seed: For sampled templates and sampled texts.
         batch_tokens: Tokens per forward pass, a quarter of it where gradients are needed (memory against speed; results
             agree to rounding).
-        factor_memory: Cholesky factors of second moments (4 bytes an entry) are kept between edits while they take at
+        factor_memory: Cholesky factors of second moments (8 bytes an entry) are kept between edits while they take at
             most this share of the memory that is free after `fit`; beyond, each is made anew in its layer's turn.
         allow_identity: Accept target_new == target_true (the identity control).
         architecture: Row for a model type absent from the table.

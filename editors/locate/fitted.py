@@ -23,7 +23,7 @@ from seesaw_cf.editors.locate.moments import (
 )
 from seesaw_cf.editors.locate.norms import check_norms
 from seesaw_cf.editors.locate.positions import sample_templates
-from seesaw_cf.editors.locate.solve import Factor, factor_bytes, factorise
+from seesaw_cf.editors.locate.solve import Factor, factorise
 from seesaw_cf.models.architectures import ModelParts, model_parts
 from seesaw_cf.models.corpus import Corpus
 from seesaw_cf.models.editor import Diagnostics, HasLayers
@@ -72,9 +72,9 @@ class Fitted:
         key = (layer, like.device, extra)
         if key not in self._factors:
             matrix = self.moments[layer].matrix
-            needed = factor_bytes(len(matrix))
+            needed = 8 * matrix.numel()
             # Layers come in turn, so the youngest is wanted last: to drop it keeps the others for the next edit.
-            while self._factors and sum(factor.nbytes for factor in self._factors.values()) + needed > self.room:
+            while self._factors and sum(factor.lower.nbytes for factor in self._factors.values()) + needed > self.room:
                 self._factors.popitem()
             self._factors[key] = factorise(matrix.to(float64_device(like.device)), f"layer {layer}", extra)
             self._ridges[layer] = self._factors[key].ridge

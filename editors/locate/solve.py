@@ -17,8 +17,6 @@ from seesaw_cf.models.wide import in_float64
 _LOG = logging.getLogger(__name__)
 _RIDGES = (0.0, 1e-6, 1e-4)
 """Shares of the mean diagonal that are added until a matrix can be factored; float32 rounding may need the last."""
-_PANEL = 256
-"""Columns of a block: wide enough for fast products, narrow enough that little of the upper half is stored."""
 
 
 def all_finite(matrix: Tensor) -> bool:
@@ -52,20 +50,15 @@ def key_groups(groups: Sequence[Tensor]) -> list[Tensor]:
 
 @dataclass(frozen=True)
 class Factor:
-    """Cholesky factor of C (+ ridge * I), in float64, without the half that is zero.
+    """Cholesky factor of C (+ ridge * I), in float64.
 
     Attributes:
-        panels: Blocks of `_PANEL` columns from left to right, each from its diagonal block down.
+        lower: (d_ff, d_ff).
         ridge: What was added to the diagonal; 0 unless C is singular to rounding.
     """
 
-    panels: tuple[Tensor, ...]
+    lower: Tensor
     ridge: float
-
-    @property
-    def nbytes(self) -> int:
-        """What the factor takes."""
-        return sum(panel.nbytes for panel in self.panels)
 
     def inverse_times(self, columns: Tensor) -> Tensor:
         """Return C^-1 times `columns`.
@@ -79,18 +72,8 @@ class Factor:
         Raises:
             EditError: The columns have another length.
         """
-        check_keys(columns, len(self.panels[0]))
-        solution = in_float64(columns).to(self.panels[0].device, copy=True)
-        starts = range(0, len(solution), _PANEL)
-        for panel, start in zip(self.panels, starts):
-            corner, rest, here, below = _cut(panel, solution[start:])
-            here.copy_(torch.linalg.solve_triangular(corner, here, upper=False))
-            below.addmm_(rest, here, alpha=-1)
-        for panel, start in zip(reversed(self.panels), reversed(starts)):
-            corner, rest, here, below = _cut(panel, solution[start:])
-            here.addmm_(rest.mT, below, alpha=-1)
-            here.copy_(torch.linalg.solve_triangular(corner.mT, here, upper=True))
-        return solution
+        check_keys(columns, len(self.lower))
+        return torch.cholesky_solve(in_float64(columns).to(self.lower.device), self.lower)
 
     def inverse_times_each(self, groups: Sequence[Tensor]) -> list[tuple[Tensor, Tensor]]:
         """Return each matrix, in float64, and C^-1 times it; the factor is read once for all.
@@ -102,8 +85,8 @@ class Factor:
             EditError: Columns of another length.
         """
         for columns in groups:
-            check_keys(columns, len(self.panels[0]))
-        every = in_float64(torch.cat(list(groups), 1)).to(self.panels[0].device)
+            check_keys(columns, len(self.lower))
+        every = in_float64(torch.cat(list(groups), 1)).to(self.lower.device)
         sizes = [columns.shape[1] for columns in groups]
         return list(zip(every.split(sizes, 1), self.inverse_times(every).split(sizes, 1), strict=True))
 
@@ -154,46 +137,15 @@ def factorise(moment: Tensor, where: str, extra: float = 0.0) -> Factor:
             f"second moment of {where} has entries that are not finite. Delete the cached file and fit again."
         )
     for added in (share * mean for share in _RIDGES):
-        panels = _panels(moment, extra + added)
-        if panels:
+        matrix = moment.to(torch.float64, copy=True)
+        matrix.diagonal().add_(extra + added)
+        lower, failed = torch.linalg.cholesky_ex(matrix)
+        if not int(failed):
             if added:
                 _LOG.warning("second moment of %s is singular; added %.3g to its diagonal", where, added)
-            return Factor(panels, added)
+            return Factor(lower, added)
     raise EditError(
         f"second moment of {where} is not positive semi-definite (smallest eigenvalue "
         f"{float(torch.linalg.eigvalsh(in_float64(moment))[0]):.3g}). Delete the cached file and fit again with more "
         "texts."
     )
-
-
-def factor_bytes(size: int) -> int:
-    """Return the bytes of a (size, size) second moment's factor: little more than its lower half, 4 bytes an entry."""
-    return 8 * sum((size - start) * min(_PANEL, size - start) for start in range(0, size, _PANEL))
-
-
-def _panels(matrix: Tensor, extra: float) -> tuple[Tensor, ...]:
-    """Factor matrix + extra * I (Cholesky), block of columns by block of columns; return () if it has no factor.
-
-    Source: the left-looking block algorithm (Golub and Van Loan, Matrix Computations, section 4.2).
-    """
-    panels: list[Tensor] = []
-    for start in range(0, len(matrix), _PANEL):
-        panel = matrix[start:, start : start + _PANEL].to(torch.float64, copy=True)
-        panel.diagonal().add_(extra)
-        width = panel.shape[1]
-        for number, left in enumerate(panels):
-            rows = left[start - number * _PANEL :]
-            panel.addmm_(rows, rows[:width].mT, alpha=-1)
-        corner, info = torch.linalg.cholesky_ex(panel[:width])
-        if int(info):
-            return ()
-        panel[:width] = corner
-        panel[width:] = torch.linalg.solve_triangular(corner.mT, panel[width:], upper=True, left=False)
-        panels.append(panel)
-    return tuple(panels)
-
-
-def _cut(panel: Tensor, columns: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Return a panel's diagonal block and what is below it, and the rows of `columns` that belong to each."""
-    width = panel.shape[1]
-    return panel[:width], panel[width:], columns[:width], columns[width:]

@@ -22,7 +22,7 @@ from seesaw_cf.editors.locate.fitted import Fitted
 from seesaw_cf.editors.locate.optimise import optimise
 from seesaw_cf.editors.locate.positions import MEMIT_STARTS, InputRow, encode_text, prepare, sample_templates
 from seesaw_cf.editors.locate.presets import DEFAULTS
-from seesaw_cf.editors.locate.solve import Factor, factor_bytes, factorise
+from seesaw_cf.editors.locate.solve import Factor, factorise
 from seesaw_cf.editors.locate.spread import keys_of
 from seesaw_cf.editors.memit import MEMIT, MEMITConfig
 from seesaw_cf.editors.rome import ROME, ROMEConfig
@@ -202,22 +202,15 @@ def test_woodbury_equals_the_dense_solve(n: int, size: int, weight: float, seed:
         assert (fast - dense).norm() <= 1e-8 * dense.norm()
 
 
-@pytest.mark.parametrize("size", [255, 256, 257, 600])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_a_factor_of_several_blocks_is_that_of_the_whole_matrix(size: int, dtype: torch.dtype) -> None:
-    root = torch.randn(size, 2 * size, generator=torch.Generator().manual_seed(size), dtype=torch.float64)
-    moment = (root @ root.T / size).to(dtype)
+def test_a_factor_solves_and_leaves_the_matrix_alone(dtype: torch.dtype) -> None:
+    root = torch.randn(60, 120, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    moment = (root @ root.T / 60).to(dtype)
     before, columns = moment.clone(), root[:, :3]
-    factor = factorise(moment, "test", extra=0.5)
-    whole = moment.double() + 0.5 * torch.eye(size)
-    lower = torch.linalg.cholesky(whole)
-    for start, panel in zip(range(0, size, 256), factor.panels, strict=True):
-        wanted = lower[start:, start : start + 256]
-        assert torch.allclose(panel.tril(), wanted, rtol=1e-12, atol=1e-12)
-    assert (whole @ factor.inverse_times(columns) - columns).norm() <= 1e-12 * columns.norm()
+    solved = factorise(moment, "test", extra=0.5).inverse_times(columns)
+    whole = moment.double() + 0.5 * torch.eye(60)
+    assert (whole @ solved - columns).norm() <= 1e-12 * columns.norm()
     assert torch.equal(moment, before)
-    assert torch.equal(columns, root[:, :3])
-    assert factor.nbytes == factor_bytes(size) <= 4 * size * (size + 256)
 
 
 def test_singular_moments_get_a_reported_ridge(caplog: pytest.LogCaptureFixture) -> None:
@@ -331,7 +324,7 @@ def test_factors_without_room_are_made_again_and_change_nothing(monkeypatch: pyt
     tight.edit_each(model, tokenizer, REQUESTS)
     assert made == ["layer 1", "layer 2"] * 3, "only the last one was kept"
     some = replace(kept.fitted, moments=dict.fromkeys((1, 2, 3), kept.fitted.moments[1]), _factors={})
-    some = replace(some, room=2 * factor_bytes(len(kept.fitted.moments[1].matrix)))
+    some = replace(some, room=2 * 8 * kept.fitted.moments[1].matrix.numel())
     for layer in (1, 2, 3, 1):
         some.factor(layer, kept.fitted.moments[1].matrix)
     assert made[6:] == ["layer 1", "layer 2", "layer 3"], "the second was dropped for the third, the first was kept"
