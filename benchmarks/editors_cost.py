@@ -122,7 +122,6 @@ def page(record: dict[str, Any]) -> str:
         cells = [f"{row['flops'] * size / row['parameters'] / 1e12:.3g}" for size in LARGER]
         lines.append(f"| {editor} | {' | '.join(cells)} |")
     return _PAGE.format(
-        step=base["mend"]["fit_s"] / MEND_STEPS,
         measured=measured,
         larger="\n".join(lines),
         threads=record["threads"],
@@ -147,8 +146,7 @@ their steps there. The rows of seesaw-tiny were measured on an earlier one of 1.
 {measured}
 
 The second moments of MEMIT, ROME, EMMET and AlphaEdit, and MEND's network, are made once for a model and kept, see
-[Texts and second moments](moments.md). A step of MEND's training took {step:.1f} s on SmolLM2 (8 edits a step; 300
-steps are its default there).
+[Texts and second moments](moments.md).
 
 **A whole audit.** SmolLM2, 160 edits, 172,000 scores, MEMIT and a random control, second moments
 of 800 texts, report included: 17 min 8 s on two cores, 32.6 CPU minutes, 1.9 GB (with `/usr/bin/time -v` in front):
