@@ -37,7 +37,6 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
     "Before a run": {
         "check-editor": ("seesaw_cf.cli.check_editor", "whether an editor, also your own, keeps its promises"),
         "new": ("seesaw_cf.cli.new", "files of an editor to start from"),
-        "noise": ("seesaw_cf.cli.noise", "how far scores move when only the batch changes: the noise floor"),
         "moments": ("seesaw_cf.cli.moments", "second moments for editors: computed, published"),
     },
     "What edited models write": {

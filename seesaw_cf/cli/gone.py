@@ -11,6 +11,7 @@ __all__ = ["COMMANDS", "OPTIONS", "instead"]
 
 # Command, or command and action -> what to do instead.
 COMMANDS: Mapping[str, str] = {
+    "noise": "every run measures it: `machine.noise` in its manifest.json",
     "bias": "ask lm_eval's BBQ, CrowS-Pairs or Winogender of both models, then use `seesaw-cf compare --group FIELD`",
     "export": "report.json and the tables of a report hold its numbers",
     "annotate": "people export writes tasks for Label Studio or a spreadsheet, people import reads the answers",
@@ -37,6 +38,7 @@ COMMANDS: Mapping[str, str] = {
 OPTIONS: Mapping[str, str] = {
     "--tokenizer": "a model brings its own; models behind a server are not scored, give their weights",
     "--concurrency": "models behind a server are not scored: give their weights with --model or --changed",
+    "--correction": "leave it out: false claims are bounded over each family",
     "--actors": "the Ray cluster, and --threads or --gpus of a worker, say how many workers there are",
     "--explain": "a run says what it waits for; benchmarks/engine.py prints the plan of a block of edits",
     "--exchange": "workers share a disk; put --out and SEESAW_CF_CACHE on it",

@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -24,7 +24,7 @@ from seesaw_cf.effects.permutations import LabelledContrasts
 from seesaw_cf.effects.prompts import ScoreForm
 from seesaw_cf.stats import Verdict, adjust_families, equivalence_p, minimum_detectable_effect, verdict
 from seesaw_cf.stats.bootstrap import LEVEL, Floats
-from seesaw_cf.stats.multiple import Correction, permutation_level, permutation_p, step_down
+from seesaw_cf.stats.multiple import permutation_level, permutation_p, step_down
 from seesaw_cf.stats.verdicts import REACH
 
 FAMILY = ("editor",)
@@ -54,8 +54,6 @@ class AuditSettings:
         margin: Contrasts smaller than this do not matter, in probability; below 0.25.
         margin_log_odds: The same in log-odds (nats), for contrasts that are decided there.
         alpha: Level.
-        correction: "holm" (false claims at most at the level; with permutations Westfall and Young's step-down min-p,
-            which loses less), "bh" or "by" (false discovery rate).
         family: Columns that name a family of tests; none: the whole report is one.
         permutations, seed: How often people's labels are permuted, and of which generator; 0: p of t alone. None:
             1,999 times, more where a family has so many tests that none could be called equivalent.
@@ -66,7 +64,6 @@ class AuditSettings:
     margin: float = MARGIN
     margin_log_odds: float = MARGIN_LOG_ODDS
     alpha: float = 0.05
-    correction: Correction = "holm"
     permutations: int | None = None
     seed: int = 0
     family: tuple[str, ...] = FAMILY
@@ -94,18 +91,17 @@ class AuditSettings:
             family: Columns of families of several runs, which no permutation covers unless they are `RUN_FAMILY`; None:
                 those of the settings.
         """
-        how = str(self.correction)
         if not self.permuted or (family is not None and set(family) != set(RUN_FAMILY)):
-            return how
+            return "holm"
         count = f"{self.permutations:,}" if self.permutations is not None else f"{LEAST:,} or more"
-        return f"{'step-down min-p' if how == 'holm' else how}, {count} permutations"
+        return f"step-down min-p, {count} permutations"
 
     def __post_init__(self) -> None:
         """Refuse what no audit could be made with, before anything is computed.
 
         Raises:
             RecordError: A number that is not finite or out of range.
-            UnknownNameError: No such correction or column of a family.
+            UnknownNameError: No such column of a family.
         """
         # with a larger margin more and more answers would be decided in log-odds, by the other margin
         number("audit: margin", self.margin, 0, 1 / (2 * REACH), ends=False)
@@ -117,7 +113,6 @@ class AuditSettings:
         if self.permutations is not None:
             whole("audit: permutations", self.permutations, 0, MOST_DRAWS)
         check_seed("audit: seed", self.seed)
-        one_of("correction", self.correction, get_args(Correction))
         for column in items("audit: family", self.family, "names of columns"):
             one_of("family column", column, FAMILY_COLUMNS)
 
@@ -160,7 +155,7 @@ def audit(
         before it: no family counts it, and it has that row's corrected p.
 
     Raises:
-        UnknownNameError: Unknown axis, reference or correction.
+        UnknownNameError: Unknown axis or reference.
         RecordError: A margin is not above 0, or there is nothing to estimate.
 
     Source: Westfall and Young (1993), pages 66-67; Janssen (1997) and Chung and Romano (2013), why the statistic that
@@ -265,7 +260,7 @@ def decide(
             `audit` in their order, of several runs too: what was decided there is decided anew.
         settings: What is declared before looking.
         family: Columns that name a family, in place of those of the settings.
-        drawn: (permutations, rows) p of t, see `LabelledContrasts`. None: Holm over `p_t`, "bh" and "by" over `p`.
+        drawn: (permutations, rows) p of t, see `LabelledContrasts`. None: Holm over `p_t`.
 
     Returns:
         The rows with the columns of `audit` from `family` on.
@@ -281,7 +276,7 @@ def decide(
         # how often chance puts an estimate this far from a true effect as large as the margin, on either side
         same = permutation_p(2 * same, drawn) / 2
     table = table.assign(p_equivalence=_adjust_p(table.assign(p=same), names, settings)["p_adjusted"])
-    plain = settings.correction == "holm" and "p_t" in table
+    plain = "p_t" in table
     corrected = _adjust_p(table.assign(p=table["p_t"]) if plain else table, names, settings, drawn)
     table = corrected.assign(p=table["p"])
     tests = table["family"].map({name: independent_tests(rows) for name, rows in table.groupby("family")})
@@ -307,8 +302,8 @@ def _adjust_p(
     table: pd.DataFrame, family: Sequence[str], settings: AuditSettings, drawn: Floats | None = None
 ) -> pd.DataFrame:
     """Return the table with its corrected p; a mirror takes that of the row before it."""
-    out = adjust_families(table.assign(p=table["p"].mask(table["mirror"])), family, settings.correction)
-    if drawn is not None and settings.correction == "holm":
+    out = adjust_families(table.assign(p=table["p"].mask(table["mirror"])), family)
+    if drawn is not None:
         for rows in out.groupby("family").indices.values():
             p = out["p"].to_numpy()[rows]
             out.loc[out.index[rows], "p_adjusted"] = step_down(p, drawn[:, rows])

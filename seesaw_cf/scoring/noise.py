@@ -50,12 +50,6 @@ class Noise:
         values = {name: None if value != value else value for name, value in asdict(self).items()}
         return {**values, "shapes": list(self.shapes)}
 
-    def __str__(self) -> str:
-        return (
-            f"{self.n} clozes in {len(self.shapes)} batch shapes: a score moves by {self.rms:.2g} nats (rms), "
-            f"{self.p99:.2g} (99 % of clozes below), {self.max:.2g} at most; greedy answers that change: {self.flips}"
-        )
-
 
 @runtime_checkable
 class HasShapes(Protocol):

@@ -4,45 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, get_args
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
-from scipy import stats
 
-from seesaw_cf.base import checks
 from seesaw_cf.base.errors import RecordError
 from seesaw_cf.base.types import Estimate, JsonObject
 from seesaw_cf.stats.bootstrap import Floats, check_rows
 
-Correction = Literal["holm", "bh", "by"]
 
-
-def adjust(p_values: ArrayLike, method: Correction = "holm") -> Floats:
-    """Adjust the p-values of one family; NaN (no test was done) stays NaN and does not count as a test.
+def adjust(p_values: ArrayLike) -> Floats:
+    """Correct the p-values of one family by Holm's method; NaN (no test was done) stays NaN and is not counted.
 
     Args:
         p_values: p-values in 0..1 or NaN.
-        method: "holm" (family-wise error), "bh" (false discovery rate, independent or positively dependent tests) or
-            "by" (false discovery rate under any dependence).
 
     Raises:
-        UnknownNameError: Unknown `method`.
         RecordError: A value outside 0..1.
 
-    Source: Holm (1979); Benjamini and Hochberg (1995); Benjamini and Yekutieli (2001).
+    Source: Holm (1979).
     """
-    checks.one_of("correction", method, get_args(Correction))
     p = np.asarray(p_values, dtype=np.float64)
     tested = ~np.isnan(p)
     if ((p[tested] < 0) | (p[tested] > 1)).any():
         raise RecordError(f"p-values: range {np.nanmin(p):g}..{np.nanmax(p):g}, expected 0..1.")
     out = np.full(p.shape, np.nan)
     if not tested.any():
-        return out
-    if method != "holm":
-        out[tested] = stats.false_discovery_control(p[tested], method=method)
         return out
     order = np.argsort(p[tested], kind="stable")
     stepped = p[tested][order] * np.arange(order.size, 0, -1)
@@ -79,14 +67,13 @@ def adjusted(family: Mapping[str, Estimate]) -> dict[str, Adjusted]:
     return {name: Adjusted(estimate, float(p)) for (name, estimate), p in zip(family.items(), values)}
 
 
-def adjust_families(table: pd.DataFrame, family: Sequence[str], method: Correction = "holm") -> pd.DataFrame:
+def adjust_families(table: pd.DataFrame, family: Sequence[str]) -> pd.DataFrame:
     """Add `p_adjusted`, `family` and `family_size` to a table of tests.
 
     Args:
         table: Has a column `p`.
         family: The columns that name a family, such as ["editor", "axis"]; [] = the whole table is one family.
             Declare it before looking at the results.
-        method: See `adjust`.
 
     Raises:
         RecordError: A column is missing.
@@ -100,7 +87,7 @@ def adjust_families(table: pd.DataFrame, family: Sequence[str], method: Correcti
     out["family_size"] = table["p"].notna().groupby(names).transform("sum")
     out["p_adjusted"] = np.nan
     for rows in names.groupby(names).groups.values():
-        out.loc[rows, "p_adjusted"] = adjust(table.loc[rows, "p"].to_numpy(), method)
+        out.loc[rows, "p_adjusted"] = adjust(table.loc[rows, "p"].to_numpy())
     return out
 
 

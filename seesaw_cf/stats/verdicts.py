@@ -24,7 +24,7 @@ EARLIER: Mapping[str, Label] = {"amplified": "worse off", "reduced": "better off
 """Words that files of earlier versions have -> what they are called now."""
 # Probability decides where it can move by this many margins: halving the likelier answer would then exceed the margin.
 REACH = 2.0
-NOT_MEASURED = "noise floor not measured; run `seesaw-cf noise` on the model and give `report --noise-floor X`"
+NOT_MEASURED = "noise floor not measured; state it with `report --noise-floor X` or measure it with `--noise-run RUN2`"
 
 
 @dataclass(frozen=True, slots=True)

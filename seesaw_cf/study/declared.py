@@ -8,7 +8,7 @@ import re
 from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import yaml
 
@@ -24,7 +24,6 @@ from seesaw_cf.models.editor import Overrides, Settings
 from seesaw_cf.run.design import DESIGNS
 from seesaw_cf.run.jobs import Job
 from seesaw_cf.run.units import PROTOCOLS
-from seesaw_cf.stats.multiple import Correction
 
 # Reading a YAML file of a user: nothing but plain values, no key twice, no aliases.
 
@@ -79,9 +78,9 @@ _OPTIONS = (
     *("seed", "control_seeds", "threads", "block", "max_tokens", "scorer"),
     *("design", "prompts_per_person", "holders"),
 )
-_DECLARED = ("margin", "margin_log_odds", "alpha", "correction")
+_DECLARED = ("margin", "margin_log_odds", "alpha")
 # What an annotation does not tell: the values of a name, the ends of a number.
-_CHOICES = {"dtype": DTYPES, "scorer": SCORERS, "design": tuple(DESIGNS), "correction": get_args(Correction)}
+_CHOICES = {"dtype": DTYPES, "scorer": SCORERS, "design": tuple(DESIGNS)}
 _LIMITS = {"seed": (0, checks.LAST_SEED), "threads": (1, checks.MOST_THREADS)}
 
 
@@ -126,7 +125,7 @@ class Study:
         controls: Kinds of controls of every editor.
         protocols: "single", "batch".
         options: Fields of `seesaw_cf.run.job.Job` that all cells share.
-        audit: Margins, level and correction, declared before looking.
+        audit: Margins and level, declared before looking.
         family: Columns that name a family of verdicts.
     """
 

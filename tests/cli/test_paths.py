@@ -141,7 +141,6 @@ Words = Callable[[Path], list[str]]
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ("noise --model seesaw-tiny --json notes.txt", "exists and holds no numbers of `seesaw-cf noise`"),
         ("report run --out other", "it is a run, study or dataset"),
         ("report run --out other/report", "it lies in"),
         ("report run other --out other/report", "it lies in"),

@@ -85,7 +85,7 @@ def test_people_alone_make_the_tables_and_a_judge_is_never_among_them(study: Pat
     p = dict(zip(by_editor["rated_by"], by_editor["p"]))
     assert np.isnan(p["people"]), "they are 4.9 raters"
     assert p["r0"] < 1, "a judge stands for itself"
-    adjusted = adjust(by_editor["p"].tolist(), "holm").tolist()
+    adjusted = adjust(by_editor["p"].tolist()).tolist()
     assert by_editor["p_adjusted"].tolist() == pytest.approx(adjusted, nan_ok=True)
 
 
