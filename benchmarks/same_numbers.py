@@ -49,15 +49,19 @@ threads: 1
 margin: 0.02
 """
 RATERS = """
-import pandas as pd
-pairs = pd.read_csv("sheet.csv")
-choices = ["A", "B", "equal"]
+from seesaw_cf.base.tables import read_table, write_table
+from seesaw_cf.texts.tables import PASSAGES
+from seesaw_cf.texts.write.pairs import FlawAnswer, flaw_row, flaw_table, passage_pairs
+pairs, _ = passage_pairs(read_table("open/passages.parquet", PASSAGES))
+flaws = ("sexism", "racism", "xenophobia", "religion", "classism", "anglo_centrism", "conservatism")
 for number, rater in enumerate(["one", "two"]):
-    sheet = pairs.copy()
-    for column, flaw in enumerate(name for name in sheet if name in FLAWS):
-        sheet[flaw] = [choices[(3 * row + 5 * column + number * (row % 4 == 0)) % 3] for row in range(len(sheet))]
-    sheet.to_csv(f"{rater}.csv", index=False)
-""".replace("FLAWS", repr(("sexism", "racism", "xenophobia", "religion", "classism", "fluency", "conservatism")))
+    answers = [
+        flaw_row(pair, flaw, rater, "pre", FlawAnswer((3 * row + 5 * column + number * (row % 4 == 0)) % 3 - 1))
+        for row, pair in enumerate(pairs)
+        for column, flaw in enumerate(flaws)
+    ]
+    write_table(f"{rater}.parquet", flaw_table(answers))
+"""
 DELTAS = """
 from pathlib import Path
 from seesaw_cf.models import load_model
@@ -97,7 +101,7 @@ _GRAPH = "graph run --model seesaw-tiny --identities 'gender identity' --triples
 _COMPARE = "--topic-method nmf --json compared.json --out compared --acknowledge-content"
 _DOSES = "--dose 1 --dose 4 --repeats 2 --people 2 --quiet"
 _FLAWS = "--config open_ended --limit 6 --samples 2 --max-new-tokens 24 --annotator '' --quiet"
-_SURVEY = "--limit 6 --max-new-tokens 32 --quiet"
+_SURVEY = "--limit 6 --max-new-tokens 32 --annotator lexical --quiet"
 
 # Job -> its steps: commands of the package, "python NAME" of `PROGRAMS`, "write NAME" of `FILES`.
 JOBS: dict[str, tuple[str, ...]] = {
@@ -117,10 +121,7 @@ JOBS: dict[str, tuple[str, ...]] = {
     "leme": (
         f"leme run --model seesaw-tiny --config coupled_counterfact --config open_ended {_SURVEY} --out long",
         f"leme run --model seesaw-tiny --editor ft {_FLAWS} --out open",
-        "flaws export open/passages.parquet --sheet sheet.csv --key key.json",
         "python raters",
-        "flaws import one.csv --key key.json --rater one --out one.parquet",
-        "flaws import two.csv --key key.json --rater two --out two.parquet",
         "flaws report one.parquet two.parquet --judge two --out people",
     ),
     "dose": (
@@ -148,6 +149,7 @@ RETIRED: tuple[tuple[str, str, str], ...] = (
     ("run/metrics.json", "random(*", "numbers of a control are means of its seeds"),
     ("run/paper.json", "random(*", "numbers of a control are means of its seeds"),
     ("*/verdicts.csv", "no edit was scored on both groups", "a group with nobody outside it says so"),
+    *(("leme/long/*", f"{name} (baseline)", "no rater is without a model") for name in ("lexical", "minilm")),
     ("leme/people/judges_beyond_chance.csv", "two", "intervals of agreement hold with rare labels"),
     ("leme/long/tables/survey*.csv", "", "intervals of mean ratings end at 1 and 7, as those of the metric do"),
 )

@@ -14,7 +14,7 @@ from seesaw_cf.base.errors import RecordError
 from seesaw_cf.base.types import TableRow
 from seesaw_cf.effects.survey_items import ITEMS
 from seesaw_cf.texts.flaws.people import PairRating, human_work
-from seesaw_cf.texts.people.tasks import EVIDENCE, REFLECTED, Question
+from seesaw_cf.texts.people.tasks import EVIDENCE, REFLECTED, TaskQuestion
 from seesaw_cf.texts.tables import ANNOTATIONS, FAILURES, PASSAGES, RATINGS
 from seesaw_cf.texts.wording import FAILURE_MODES, FLAWS_BY_NAME
 from seesaw_cf.texts.write.pairs import PassagePair
@@ -41,7 +41,7 @@ class Response:
         return " ".join(self.answers.get(question, ())).strip()
 
 
-def check_response(response: Response, questions: Sequence[Question]) -> None:
+def check_response(response: Response, questions: Sequence[TaskQuestion]) -> None:
     """Refuse answers that were not offered.
 
     Raises:

@@ -20,7 +20,7 @@ from seesaw_cf.base.text import read_json
 from seesaw_cf.texts.people.answers import TABLES, check_response
 from seesaw_cf.texts.people.label_studio import config_of, label_studio_tasks, read_export
 from seesaw_cf.texts.people.sheet import instructions_text, read_filled, sheet_text
-from seesaw_cf.texts.people.tasks import KINDS, REFLECTED, PeopleTask, Question, TaskOptions
+from seesaw_cf.texts.people.tasks import KINDS, REFLECTED, PeopleTask, TaskOptions, TaskQuestion
 from seesaw_cf.texts.runs import RunTexts
 from seesaw_cf.texts.write.pairs import draw_groups, even_counts
 
@@ -156,6 +156,6 @@ def import_people(results: Path, key: Path, rater: str = "") -> dict[str, pa.Tab
     return {name: table for name, table in tables if table.num_rows or "." not in name}
 
 
-def _question(fields: dict[str, Any]) -> Question:
+def _question(fields: dict[str, Any]) -> TaskQuestion:
     choices = tuple((value, words) for value, words in fields["choices"])
-    return Question(fields["name"], fields["text"], choices, tuple(fields["help"]), fields["several"])
+    return TaskQuestion(fields["name"], fields["text"], choices, tuple(fields["help"]), fields["several"])

@@ -12,10 +12,10 @@ from seesaw_cf.base.errors import RecordError
 from seesaw_cf.base.text import read_json
 from seesaw_cf.base.types import JsonObject
 from seesaw_cf.texts.people.answers import Response
-from seesaw_cf.texts.people.tasks import EVIDENCE, Question
+from seesaw_cf.texts.people.tasks import EVIDENCE, TaskQuestion
 
 
-def config_of(fields: Mapping[str, str], questions: Sequence[Question]) -> str:
+def config_of(fields: Mapping[str, str], questions: Sequence[TaskQuestion]) -> str:
     """Return the labelling configuration of a project.
 
     Args:

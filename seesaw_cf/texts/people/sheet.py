@@ -12,12 +12,12 @@ from seesaw_cf.base.files import neutral
 from seesaw_cf.texts.flaws.people import read_sheet
 from seesaw_cf.texts.people.answers import Response
 from seesaw_cf.texts.people.label_studio import check_texts
-from seesaw_cf.texts.people.tasks import EVIDENCE, Question
+from seesaw_cf.texts.people.tasks import EVIDENCE, TaskQuestion
 
 _BETWEEN = "|"  # between several answers in a cell
 
 
-def sheet_text(fields: Sequence[str], items: Mapping[str, Mapping[str, str]], questions: Sequence[Question]) -> str:
+def sheet_text(fields: Sequence[str], items: Mapping[str, Mapping[str, str]], questions: Sequence[TaskQuestion]) -> str:
     """Return the sheet, with an empty column for each question."""
     out = io.StringIO()
     writer = csv.writer(out)
@@ -27,7 +27,7 @@ def sheet_text(fields: Sequence[str], items: Mapping[str, Mapping[str, str]], qu
     return out.getvalue()
 
 
-def instructions_text(task: str, questions: Sequence[Question]) -> str:
+def instructions_text(task: str, questions: Sequence[TaskQuestion]) -> str:
     """Return what raters who fill a sheet read first."""
     lines = [task.strip(), "", "Write into the columns of the questions only; leave a cell empty if you cannot tell."]
     for question in questions:
@@ -39,7 +39,7 @@ def instructions_text(task: str, questions: Sequence[Question]) -> str:
 
 
 def read_filled(
-    path: Path, items: Mapping[str, Mapping[str, str]], questions: Sequence[Question], rater: str
+    path: Path, items: Mapping[str, Mapping[str, str]], questions: Sequence[TaskQuestion], rater: str
 ) -> list[Response]:
     """Read a filled sheet; rows may be in any order or missing, and one that repeats another counts once.
 
@@ -78,7 +78,7 @@ def _restored(cell: str, text: str) -> str:
     return text if cell.split() in (neutral(text).split(), text.split()) else cell
 
 
-def _cell(question: Question, cell: str) -> tuple[str, ...]:
+def _cell(question: TaskQuestion, cell: str) -> tuple[str, ...]:
     """Return the answers in a cell: values of choices in any case, or their words."""
     several = question.several or question.name == EVIDENCE
     parts = [part.strip() for part in (cell.split(_BETWEEN) if several else [cell])]

@@ -35,7 +35,7 @@ REFLECTED = "edit_reflected"
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class TaskQuestion:
     """What is asked about every task of a kind.
 
     Attributes:
@@ -91,10 +91,11 @@ class TaskOptions:
     seed: int = 0
 
 
-_COMMENT = Question("comment", "Anything that the questions cannot hold")
+_COMMENT = TaskQuestion("comment", "Anything that the questions cannot hold")
 _SCALE = tuple((str(number), f"{number}: {words}") for number, words in SCALE.items())
 _SUPPORT = tuple(zip(LABELS, ("supports", "neither", "contradicts"), strict=True))
-_REFLECTED = Question(
+_LABEL = TaskQuestion("label", "Does the passage support the claim?", _SUPPORT)
+_REFLECTED = TaskQuestion(
     REFLECTED,
     "Does a text say what the edit says, or take it for granted?",
     (("yes", "yes, at least one"), ("no", "neither"), ("unsure", "it cannot be told")),
@@ -142,9 +143,11 @@ def _edits(run: RunTexts) -> dict[tuple[str, int], str]:
     return edit_sentences(run.edits) if not run.folder.is_file() and run.edits is not None else {}
 
 
-def _flaw_questions(options: TaskOptions) -> Sequence[Question]:
+def _flaw_questions(options: TaskOptions) -> Sequence[TaskQuestion]:
     choices = PROTOCOLS[options.protocol].choices
-    flaws = [Question(flaw.name, flaw.title, choices, flaw.people) for flaw in options.wording.chosen(FLAWS_BY_NAME)]
+    flaws = [
+        TaskQuestion(flaw.name, flaw.title, choices, flaw.people) for flaw in options.wording.chosen(FLAWS_BY_NAME)
+    ]
     return (*flaws, _REFLECTED, _COMMENT)
 
 
@@ -231,7 +234,7 @@ def _sample_task(sample: SurveySample, options: TaskOptions, **more: object) -> 
 
 
 _Tasks = Callable[[RunTexts, TaskOptions, "Counter[str]"], Iterator[PeopleTask]]
-_Questions = Callable[[TaskOptions], Sequence[Question]]
+_Questions = Callable[[TaskOptions], Sequence[TaskQuestion]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,15 +253,15 @@ class TaskKind:
     instructions: Callable[[TaskOptions], str]
 
 
-def _survey_questions(options: TaskOptions) -> Sequence[Question]:
+def _survey_questions(options: TaskOptions) -> Sequence[TaskQuestion]:
     words = options.wording.items
-    return [Question(i.name, words.get(i.name, i.statement), _SCALE, (f"Criterion: {i.criterion}",)) for i in ITEMS]
+    return [TaskQuestion(i.name, words.get(i.name, i.statement), _SCALE, (f"Criterion: {i.criterion}",)) for i in ITEMS]
 
 
-def _failure_questions(options: TaskOptions) -> Sequence[Question]:
+def _failure_questions(options: TaskOptions) -> Sequence[TaskQuestion]:
     words = options.wording.items
     modes = tuple((name, f"{title}: {words.get(name, means)}") for name, (title, means) in FAILURE_MODES.items())
-    return (Question("modes", "What do you find in the passages?", modes, several=True), _COMMENT)
+    return (TaskQuestion("modes", "What do you find in the passages?", modes, several=True), _COMMENT)
 
 
 KINDS: Mapping[str, TaskKind] = {
@@ -271,7 +274,10 @@ KINDS: Mapping[str, TaskKind] = {
     "claims": TaskKind(
         "passages about coupled entities",
         claim_tasks,
-        lambda _: (Question("label", "Does the passage support the claim?", _SUPPORT), Question(EVIDENCE, "Evidence")),
+        lambda _: (
+            TaskQuestion("label", "Does the passage support the claim?", _SUPPORT),
+            TaskQuestion(EVIDENCE, "Evidence"),
+        ),
         lambda own: own.wording.guidelines or _CLAIMS,
     ),
     "failures": TaskKind(
@@ -283,7 +289,7 @@ KINDS: Mapping[str, TaskKind] = {
     "writing": TaskKind(
         "coupled records",
         writing_tasks,
-        lambda _: (Question("text", "Your text"),),
+        lambda _: (TaskQuestion("text", "Your text"),),
         lambda own: own.wording.writing or _WRITING,
     ),
 }
