@@ -17,24 +17,18 @@ from seesaw_cf.base.types import Cloze, EditRequest
 from seesaw_cf.editors.plugins import failure
 from seesaw_cf.models.delta_files import load_delta, save_delta
 from seesaw_cf.models.editor import Editor
-from seesaw_cf.models.identity import fingerprint
-from seesaw_cf.models.weights import WeightDelta, applied
+from seesaw_cf.models.identity import fingerprint, unstored_buffers
+from seesaw_cf.models.weights import WeightDelta, applied, hash_tensor
 from seesaw_cf.scoring import HFScorer
 
 _RUNS = "fit and edit run; fit returns an editor, edit a WeightDelta"
 _HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
 
 
-def state_of(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, folder: Path) -> dict[str, object]:
-    """Return everything that an edit must leave as it was.
-
-    Args:
-        model: The model.
-        tokenizer: Its tokenizer.
-        folder: Where an editor could leave files.
-    """
+def state_of(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> dict[str, object]:
+    """Return what an edit must leave as it was, beside the stored tensors and files."""
     return {
-        "weights": fingerprint(model),
+        "buffers": {name: hash_tensor(tensor) for name, tensor in unstored_buffers(model).items()},
         "gradients": [parameter.grad is None for parameter in model.parameters()],
         "requires_grad": [parameter.requires_grad for parameter in model.parameters()],
         "hooks": [[len(getattr(module, kind)) for kind in _HOOKS] for module in model.modules()],
@@ -44,7 +38,6 @@ def state_of(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, folder:
         "grad mode": torch.is_grad_enabled(),
         "padding side": tokenizer.padding_side,
         "tokenizer": (len(tokenizer), tokenizer.pad_token, tokenizer.truncation_side, tokenizer.special_tokens_map),
-        "files": sorted(str(path) for path in folder.rglob("*")),
     }
 
 
@@ -56,9 +49,14 @@ def traces(
     folder: Path,
 ) -> tuple[WeightDelta, list[str]]:
     """Return an edit, and what it changed beyond its delta."""
-    before = state_of(model, tokenizer, folder)
+
+    def state() -> dict[str, object]:
+        files = sorted(str(path) for path in folder.rglob("*"))
+        return {"weights": fingerprint(model), **state_of(model, tokenizer), "files": files}
+
+    before = state()
     delta = instance("what edit returned", editor.edit(model, tokenizer, requests), WeightDelta, "a WeightDelta")
-    after = state_of(model, tokenizer, folder)
+    after = state()
     return delta, [part for part, value in before.items() if value != after[part]]
 
 
@@ -107,7 +105,7 @@ def check_contract(
     clauses = {_RUNS: ""}
     try:
         _check(editor, model, tokenizer, requests, clauses)
-    except Exception as error:  # what another author wrote can fail in any way
+    except (Exception, SystemExit) as error:  # what another author wrote can fail in any way
         clauses[_RUNS] = failure(error, inspect.getsourcefile(type(editor)) or "")
     return clauses
 

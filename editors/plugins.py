@@ -110,6 +110,8 @@ def code_facts(name: str) -> dict[str, str]:
     if is_control(name) or is_own(name):
         return {}
     kind = load(name)
+    if kind.__module__.startswith(_FILE_MODULE):
+        return {"class": _place(kind), "sha256": kind.__module__.rpartition("_")[2]}
     file = Path(inspect.getsourcefile(kind) or "") if kind.__module__ != "__main__" else Path()
     return {"class": _place(kind), "sha256": hashlib.sha256(file.read_bytes()).hexdigest() if file.is_file() else ""}
 
@@ -130,7 +132,7 @@ def _import(source: str) -> type[Any]:
         raise StorageError(f"editor {source}: there is no file {place}. Check the path.")
     try:
         module = _import_file(file) if file.suffix == ".py" else import_module(place)
-    except Exception as error:  # what another author wrote can fail in any way
+    except (Exception, SystemExit) as error:  # what another author wrote can fail in any way
         why = failure(error, str(file))
         raise EditError(
             f"editor {source}: importing it fails ({why}). Correct it, or install what it needs."
@@ -153,8 +155,10 @@ def _import(source: str) -> type[Any]:
 
 
 def _import_file(file: Path) -> ModuleType:
-    stem, digest = re.sub(r"\W", "_", file.stem), hashlib.sha256(str(file).encode()).hexdigest()[:8]
-    name = f"{_FILE_MODULE}{stem}_{digest}"
+    """Import a file as a module that its content names: a file that was edited is another module."""
+    path, content = (hashlib.sha256(part).hexdigest() for part in (str(file).encode(), file.read_bytes()))
+    stem = re.sub(r"\W", "_", file.stem)
+    name = f"{_FILE_MODULE}{stem}_{path[:8]}_{content}"
     if name in sys.modules:
         return sys.modules[name]
     spec = importlib.util.spec_from_file_location(name, file)

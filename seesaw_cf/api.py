@@ -31,6 +31,7 @@ from seesaw_cf.base.public import checked
 from seesaw_cf.base.retrying import stages
 from seesaw_cf.editors import plugins
 from seesaw_cf.models.changed import ChangedModel
+from seesaw_cf.models.editor import Editor
 from seesaw_cf.models.load import model_path
 from seesaw_cf.models.names import EMBEDDED
 from seesaw_cf.models.weights import WeightDelta
@@ -177,8 +178,9 @@ def audit(
     for name in options:
         one_of("option of audit", name, names)
     editors = [_editor(entry) for entry in _several(editor)]
-    own = {name: settings for name, settings, _ in editors if settings}
-    corpus = next((texts for _, _, texts in editors if texts is not None), None)
+    objects = {name: entry for name, entry in editors if entry is not None}
+    own = {name: _settings(entry) for name, entry in objects.items()}
+    corpus = next((texts for entry in objects.values() if (texts := getattr(entry, "corpus", None)) is not None), None)
     loaded = _loaded(model, tokenizer, corpus)
     changes = changed if isinstance(changed, Mapping) else {} if changed is None else {"changed": changed}
     places = {name: _held(name, change) for name, change in changes.items()}
@@ -189,14 +191,14 @@ def audit(
         folder = Path(out if out is not None else removed.enter_context(_temporary()))
         job = Job(
             model if isinstance(model, str) else _name(model),
-            editors=tuple(name for name, _, _ in editors),
+            editors=tuple(name for name, _ in editors),
             controls=_several(control) or ("none",),
             changed=tuple(f"{name}={where}" for name, (where, _) in places.items()),
             configs=configs,
             editor_config=(own | settings_document(file)) or None,
             **options,
         )
-        make_run(job, folder, progress=progress, loaded=loaded, held=held).complete()
+        make_run(job, folder, progress=progress, loaded=loaded, held=held, objects=objects).complete()
         with stages("tables", 5, silent=not progress):
             finished = Audit(make_report(folder, report))
         weakref.finalize(finished, removed.pop_all().close)
@@ -272,15 +274,16 @@ def _several(value: Any) -> tuple[Any, ...]:
     return (value,) if isinstance(value, str) or not isinstance(value, Sequence) else tuple(value)
 
 
-def _editor(editor: object) -> tuple[str, dict[str, object], Sequence[str] | None]:
-    """Return the name of an editor, its settings and its texts; those of a name or class are the preset's."""
+def _editor(editor: Any) -> tuple[str, Editor | None]:
+    """Return the name of an editor, and the editor itself where it is an object."""
     if isinstance(editor, str):
-        return editor, {}, None
-    if isinstance(editor, type):
-        return plugins.add(editor), {}, None
-    name, config = plugins.add(type(editor)), getattr(editor, "config", None)
-    own = {field.name: getattr(config, field.name) for field in fields(config)} if config is not None else {}
-    return name, own, getattr(editor, "corpus", None)
+        return editor, None
+    return (plugins.add(editor), None) if isinstance(editor, type) else (plugins.add(type(editor)), editor)
+
+
+def _settings(editor: Editor) -> dict[str, object]:
+    """Return the settings of an editor that was given as an object; its controls have them, too."""
+    return {field.name: getattr(editor.config, field.name) for field in fields(editor.config)}
 
 
 def _held(name: str, change: object) -> tuple[str, ChangedModel | None]:

@@ -109,11 +109,11 @@ def _files(tokenizer: PreTrainedTokenizerBase) -> JsonObject:
 
 
 def _fingerprint(model: nn.Module, weights: str) -> str:
-    buffers = {name: hash_tensor(tensor) for name, tensor in _buffers(model).items()}
+    buffers = {name: hash_tensor(tensor) for name, tensor in unstored_buffers(model).items()}
     return _sha256([_FORMAT, weights, buffers, configuration(model), type(model).__name__, _foreign_code(model)])
 
 
-def _buffers(model: nn.Module) -> dict[str, Tensor]:
+def unstored_buffers(model: nn.Module) -> dict[str, Tensor]:
     """Return the buffers that no checkpoint holds, rotary frequencies as they were before a long text changed them."""
     stored = model.state_dict().keys()
     own = {name: tensor for name, tensor in model.named_buffers() if name not in stored}

@@ -93,6 +93,22 @@ class UnitEdit:
     zero: bool = False
 
 
+@contextlib.contextmanager
+def no_exit(editor: Editor) -> Iterator[None]:
+    """Make it an error of an editor that it ends the program.
+
+    Raises:
+        EditError: It called `sys.exit`.
+    """
+    try:
+        yield
+    except SystemExit as error:
+        raise EditError(
+            f"{type(editor).__name__}: it ended the program (sys.exit({error.code!r})), expected an edit or an "
+            "exception. Correct it."
+        ) from error
+
+
 def edit_units(
     model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, editor: Editor, groups: Sequence[Sequence[Case]]
 ) -> list[UnitEdit]:
@@ -109,12 +125,13 @@ def edit_units(
     """
     plans = [_consistent(cases) for cases in groups]
     requests = [_requests(group) for group, _ in plans]
-    if isinstance(editor, EditsEach) and len(plans) > 1 and all(len(own) == 1 for own in requests):
-        # One request that cannot be edited must not take the others with it: then each is tried alone, below.
-        with contextlib.suppress(EditError, PromptError):
-            deltas = editor.edit_each(model, tokenizer, [own for (own,) in requests])
-            return [_checked(delta, status) for delta, (_, status) in zip(deltas, plans, strict=True)]
-    return [_edit_one(model, tokenizer, editor, group, status) for group, status in plans]
+    with no_exit(editor):
+        if isinstance(editor, EditsEach) and len(plans) > 1 and all(len(own) == 1 for own in requests):
+            # One request that cannot be edited must not take the others with it: then each is tried alone, below.
+            with contextlib.suppress(EditError, PromptError):
+                deltas = editor.edit_each(model, tokenizer, [own for (own,) in requests])
+                return [_checked(delta, status) for delta, (_, status) in zip(deltas, plans, strict=True)]
+        return [_edit_one(model, tokenizer, editor, group, status) for group, status in plans]
 
 
 def _edit_one(

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 
 import pandas as pd
 import pyarrow as pa
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from seesaw_cf.base.errors import EditError
+from seesaw_cf.editors.contract import state_of
 from seesaw_cf.editors.control_names import is_control
 from seesaw_cf.effects.locality import LEAST_LOCAL, locality
 from seesaw_cf.effects.success import edit_numbers
@@ -57,3 +60,20 @@ def check_first_edits(store: Store, editor: str, units: Sequence[Unit], finished
         "max_change in --editor-config), take another editor, or repeat the command with "
         "--anyway. What is finished is kept."
     )
+
+
+@contextlib.contextmanager
+def no_side_effects(editor: str, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> Iterator[None]:
+    """Refuse edits, made inside the block, that changed more of the model than its weights, or the tokenizer.
+
+    Raises:
+        EditError: Names what changed.
+    """
+    before = state_of(model, tokenizer)
+    yield
+    after = state_of(model, tokenizer)
+    if changed := [part for part, value in before.items() if value != after[part]]:
+        raise EditError(
+            f"{editor}: its first edit left other {', '.join(changed)} than before, so what is scored afterwards is "
+            "another model. Correct the editor; `seesaw-cf check-editor` says what an edit must leave as it was."
+        )

@@ -7,7 +7,7 @@ import hashlib
 import json
 import math
 import platform
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -30,7 +30,7 @@ from seesaw_cf.run.candidates import candidates_of
 from seesaw_cf.run.design import prompt_counts
 from seesaw_cf.run.external import read_external
 from seesaw_cf.run.jobs import Job, Workers
-from seesaw_cf.run.make_editors import moments_facts
+from seesaw_cf.run.make_editors import moments_facts, object_facts
 from seesaw_cf.run.manifest import RunManifest, read_manifest
 from seesaw_cf.run.preflight import check_plan, data_notes
 from seesaw_cf.run.prepare import LoadedModel, prepare
@@ -85,10 +85,12 @@ def make_run(
     progress: bool = False,
     loaded: LoadedModel | None = None,
     held: Mapping[str, ChangedModel] | None = None,
+    objects: Mapping[str, Editor] = {},
 ) -> Run:
     """Load everything a job names and set torch's threads; no edit is made and nothing is written yet.
 
-    `loaded` takes the place of the model that the job names, with the dtype that it has, `held` that of changed models.
+    `loaded` takes the place of the model that the job names, with the dtype that it has, `held` that of changed models,
+    `objects` that of editors.
 
     What can be asked before the weights are loaded is asked before, see `seesaw_cf.run.preflight`.
 
@@ -101,7 +103,7 @@ def make_run(
         torch.set_num_threads(job.threads)
     if loaded is not None:
         job = replace(job, dtype=str(loaded.model.dtype).removeprefix("torch."))
-    ready = prepare(job, out, loaded, held)
+    ready = prepare(job, out, loaded, held, objects)
     cases = ready.cases
     notes = check_plan(ready.plan(job, out, keep_deltas))
     asked = sample_clozes(cases, _NOISE_CLOZES, job.seed)
@@ -116,7 +118,7 @@ def make_run(
     _check_memory(job.memory, model)
     scorer, scoring = make_scorer(model, tokenizer, job.scorer, job.max_tokens, job.memory)
     scoring |= {"threads": torch.get_num_threads()}
-    manifest = _manifest(job, model, tokenizer, editors, cases, scoring)
+    manifest = _manifest(job, model, tokenizer, editors, objects, cases, scoring)
     manifest.editors.update({name: dict(entry.config) for name, entry in external.items()})
     manifest.edited.update(changed)
     manifest.data.update(requests_facts(job.requests, ready.requests))
@@ -195,12 +197,16 @@ def _manifest(
     model: PreTrainedModel,
     tokenizer: PreTrainedTokenizerBase,
     editors: Mapping[str, Editor],
+    objects: Collection[str],
     cases: Sequence[Case],
     scoring: JsonObject,
 ) -> RunManifest:
     return RunManifest(
         model=model_facts(job.model, model, tokenizer, job.revision, job.dtype),
-        editors={name: asdict(editor.config) | code_facts(name) for name, editor in editors.items()},
+        editors={
+            name: asdict(editor.config) | code_facts(name) | (object_facts(editor) if name in objects else {})
+            for name, editor in editors.items()
+        },
         data={"source": job.data, "configs": list(job.configs), "cases": len(cases), "sha256": _checksum(cases)},
         protocol=job.protocol,
         seed=job.seed,

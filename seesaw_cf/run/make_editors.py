@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import hashlib
 from collections.abc import Mapping, Sequence
 
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -50,9 +52,28 @@ def make_editor(
     inner = (others or {}).get(wrapped) if around else None
     if around and inner is None:
         inner = make_editor(wrapped, model, config.settings, corpus, spare, cases)
-    editor: Editor = cls(config, corpus=corpus, **({} if inner is None else {"inner": inner}))
+    return with_cases(cls(config, corpus=corpus, **({} if inner is None else {"inner": inner})), spare, cases)
+
+
+def with_cases(editor: Editor, spare: Sequence[Case], cases: Sequence[Case]) -> Editor:
+    """Return the editor with the cases that it learns from and those that it avoids; see `make_editor`."""
     editor = editor.learn(spare) if spare and isinstance(editor, LearnsFromCases) else editor
     return editor.avoid(cases) if isinstance(editor, AvoidsCases) else editor
+
+
+def with_corpus(editor: Editor, corpus: Sequence[str] | None) -> Editor:
+    """Return an editor that was given as an object, as it is; with texts where it has none."""
+    if corpus is None or getattr(editor, "corpus", ()) is not None:
+        return editor
+    editor = copy.copy(editor)
+    object.__setattr__(editor, "corpus", corpus)  # of a frozen dataclass, too
+    return editor
+
+
+def object_facts(editor: Editor) -> JsonObject:
+    """Return what tells an editor that was given as an object from its class with the same settings; {} for nothing."""
+    own = {name: value for name, value in vars(editor).items() if name not in ("config", "corpus")}
+    return {"attributes": hashlib.sha256(repr(sorted(own.items())).encode()).hexdigest()} if own else {}
 
 
 def settings_of(name: str, overrides: Overrides) -> Settings:

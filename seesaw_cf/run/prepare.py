@@ -21,7 +21,15 @@ from seesaw_cf.records.load import check_configs, load_revised_cases
 from seesaw_cf.run.design import prompt_counts
 from seesaw_cf.run.external import find_external
 from seesaw_cf.run.jobs import Job
-from seesaw_cf.run.make_editors import make_editor, read_settings, settings_of, with_moments, with_seed
+from seesaw_cf.run.make_editors import (
+    make_editor,
+    read_settings,
+    settings_of,
+    with_cases,
+    with_corpus,
+    with_moments,
+    with_seed,
+)
 from seesaw_cf.run.preflight import RunPlan, check_places
 from seesaw_cf.run.requests import Requests, read_requests
 from seesaw_cf.run.units import check_numbers
@@ -43,6 +51,7 @@ class Prepared:
         revision: Of the records, where they come from the Hub.
         outline: The model without weights; None when its class cannot be built so.
         editors: Name -> editor, not fitted; {} without an outline.
+        objects: Name -> editor that was given as an object.
     """
 
     names: Sequence[str]
@@ -56,6 +65,7 @@ class Prepared:
     revision: str
     outline: PreTrainedModel | None
     editors: Mapping[str, Editor]
+    objects: Mapping[str, Editor]
 
     def make(self, like: PreTrainedModel) -> dict[str, Editor]:
         """Make the editors for a model of this structure."""
@@ -63,6 +73,9 @@ class Prepared:
         spare = [case for case in self.everything if case.request.subject not in subjects]
         editors: dict[str, Editor] = {}
         for name in self.names:
+            if name in self.objects:
+                editors[name] = with_cases(with_corpus(self.objects[name], self.corpus), spare, self.cases)
+                continue
             settings = settings_of(name, self.overrides)
             editors[name] = make_editor(name, like, settings, self.corpus, spare, self.cases, editors)
         return editors
@@ -94,7 +107,11 @@ class LoadedModel:
 
 
 def prepare(
-    job: Job, out: Path, loaded: LoadedModel | None = None, held: Mapping[str, ChangedModel] | None = None
+    job: Job,
+    out: Path,
+    loaded: LoadedModel | None = None,
+    held: Mapping[str, ChangedModel] | None = None,
+    objects: Mapping[str, Editor] = {},
 ) -> Prepared:
     """Find and read everything that a job names, except weights.
 
@@ -103,6 +120,7 @@ def prepare(
         out: The run folder.
         loaded: The model, where it is in memory.
         held: Name -> changed model in memory, in place of the one that the job names.
+        objects: Name -> editor to use as it is.
 
     Raises:
         SeesawError: A name, file or record that cannot be used.
@@ -130,7 +148,7 @@ def prepare(
     everything = [case for records, _ in read for case in records]
     revision = ",".join(sorted({revision for _, revision in read}))
     ready = Prepared(
-        names, overrides, external, corpus, everything, cases, recorded, requests, revision, outline, editors={}
+        names, overrides, external, corpus, everything, cases, recorded, requests, revision, outline, {}, objects
     )
     return ready if outline is None else replace(ready, editors=ready.make(outline))
 

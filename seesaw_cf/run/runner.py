@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import product
@@ -29,9 +30,9 @@ from seesaw_cf.models.weights import WeightDelta, base_facts, checksum, paramete
 from seesaw_cf.run.before import ScoresBefore, SpanScores, questions_of
 from seesaw_cf.run.candidates import Candidates
 from seesaw_cf.run.edit_table import write_edits
-from seesaw_cf.run.edits import Outcome, edit_units, score_edits
+from seesaw_cf.run.edits import Outcome, edit_units, no_exit, score_edits
 from seesaw_cf.run.external import ExternalModel, SecondModels
-from seesaw_cf.run.first_edits import EDITS_TOGETHER, check_first_edits
+from seesaw_cf.run.first_edits import EDITS_TOGETHER, check_first_edits, no_side_effects
 from seesaw_cf.run.manifest import RunManifest, read_manifest
 from seesaw_cf.run.questions import CaseQuestions, pair_scores, score_table
 from seesaw_cf.run.requests import Requests
@@ -65,6 +66,7 @@ class Run:
         candidates: What the true target of each case is ranked among before any edit.
         anyway: Warn of an editor with first edits that are not local, instead of stopping.
         fitted: Name -> editors fitted so far.
+        checked: Editors with a first edit that had no side effects.
     """
 
     model: PreTrainedModel
@@ -83,6 +85,7 @@ class Run:
     candidates: Candidates = field(default_factory=Candidates)
     anyway: bool = False
     fitted: dict[str, Editor] = field(default_factory=dict, init=False)
+    checked: set[str] = field(default_factory=set, init=False)
 
     @cached_property
     def store(self) -> Store:
@@ -161,7 +164,9 @@ class Run:
                     inner = inner.editor
                 self.fitted[name] = replace(editor, inner=inner)  # type: ignore[type-var]
             else:
-                self.fitted[name] = self._remembered(name, editor.fit(self.model, self.tokenizer))
+                with no_exit(editor):
+                    fitted = editor.fit(self.model, self.tokenizer)
+                self.fitted[name] = self._remembered(name, fitted)
         return self.fitted[name]
 
     def _remembered(self, name: str, editor: Editor) -> Editor:
@@ -188,7 +193,10 @@ class Run:
 
     def _do_edits(self, name: str, block: Sequence[Unit]) -> None:
         before, hashes = self.before.of(block), self.hashes
-        edits = edit_units(self.model, self.tokenizer, self.fit(name), [unit.cases for unit in block])
+        editor, groups = self.fit(name), [unit.cases for unit in block]
+        with nullcontext() if name in self.checked else no_side_effects(name, self.model, self.tokenizer):
+            edits = edit_units(self.model, self.tokenizer, editor, groups)
+        self.checked.add(name)
         block_questions = [questions_of(unit) for unit in block]
         outcomes = score_edits(self.model, self.scorer, edits, block_questions, before.scores, hashes)
         for unit, case_questions, outcome in zip(block, block_questions, outcomes, strict=True):

@@ -8,6 +8,7 @@ import io
 import re
 from collections.abc import Iterator
 from contextlib import redirect_stdout
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +20,12 @@ import seesaw_cf
 from seesaw_cf.cli import main
 from seesaw_cf.editors import EDITORS, load_editor
 from seesaw_cf.editors.plugins import editor_name
-from seesaw_cf.errors import EditError, RecordError, StorageError, UnknownNameError
-from seesaw_cf.models import load_model
+from seesaw_cf.errors import EditError, RecordError, RunFolderError, StorageError, UnknownNameError
+from seesaw_cf.models import WeightDelta, load_model
 from seesaw_cf.models.identity import fingerprint
 from seesaw_cf.run.job import make_run
 from seesaw_cf.run.jobs import Job
+from seesaw_cf.run.manifest import read_manifest
 from seesaw_cf.run.prepare import LoadedModel
 from tests.api.own_editor import OneStep, OneStepConfig
 
@@ -159,6 +161,31 @@ def test_an_object_keeps_its_settings(loaded: tuple[Any, Any]) -> None:
     audit = seesaw_cf.audit(*loaded, editor=editor, control=(), configs="cross_property", limit=1, **QUIET)
     settings: Any = audit.report.run.manifest["editors"]["onestep"]
     assert (settings["layer"], settings["step"]) == (0, 0.01)
+
+
+@dataclass(frozen=True)
+class Scaled(OneStep):
+    """An editor with an attribute that its settings do not have."""
+
+    scale: float = 1.0
+
+    def edit(self, model: Any, tokenizer: Any, requests: Any) -> WeightDelta:
+        delta = super().edit(model, tokenizer, requests)
+        return WeightDelta({name: self.scale * delta.dense(name) for name in delta.updates})
+
+
+def test_an_object_is_used_as_it_is(loaded: tuple[Any, Any], tmp_path: Path) -> None:
+    def norm(scale: float, out: Path) -> tuple[float, Any]:
+        editor = Scaled(OneStepConfig(0), scale=scale)
+        seesaw_cf.audit(*loaded, editor=editor, control=(), configs="cross_property", limit=1, out=out, **QUIET)
+        norms = pd.read_parquet(out / "edits.parquet")["delta_norm"]
+        return norms[0], read_manifest(out)["editors"]["scaled"]
+
+    (one, first), (three, second) = norm(1.0, tmp_path / "one"), norm(3.0, tmp_path / "three")
+    assert three == pytest.approx(3 * one, rel=1e-5)
+    assert first["attributes"] != second["attributes"]
+    with pytest.raises(RunFolderError, match=r"editors\.scaled\.attributes"):
+        norm(3.0, tmp_path / "one")
 
 
 @pytest.mark.parametrize("source", [str(OWN), f"{OWN}:OneStep", "tests.api.own_editor:OneStep"])

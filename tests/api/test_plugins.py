@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib
 import io
 import sys
@@ -127,3 +128,20 @@ def test_the_configs_of_an_audit_fit_its_data(tmp_path: Path) -> None:
     assert usual_configs("sample") == ("cross_subject", "cross_property")
     (tmp_path / "records.json").write_text("[]")
     assert usual_configs(str(tmp_path / "records.json")) == ("cross_subject",)
+
+
+def test_a_file_that_was_edited_in_a_session_is_another_editor(scaffold: Path) -> None:
+    first = load_editor(editor_name(str(scaffold)))
+    before = code_facts("own")
+    assert load_editor(editor_name(str(scaffold))) is first
+    scaffold.write_text(scaffold.read_text() + "\n\nMARK = 7\n")
+    second = load_editor(editor_name(str(scaffold)))
+    assert sys.modules[second.__module__].MARK == 7
+    assert code_facts("own")["class"] == before["class"]
+    assert code_facts("own")["sha256"] == hashlib.sha256(scaffold.read_bytes()).hexdigest() != before["sha256"]
+
+
+def test_a_file_that_ends_the_program_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "ends.py").write_text("import sys\nsys.exit(0)\n")
+    with pytest.raises(EditError, match=r"importing it fails .line 2, SystemExit: 0."):
+        editor_name(str(tmp_path / "ends.py"))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +11,7 @@ import pytest
 
 from seesaw_cf.effects.locality import Locality
 from seesaw_cf.errors import EditError
+from seesaw_cf.models import WeightDelta
 from seesaw_cf.run import first_edits
 from seesaw_cf.run.runner import Run
 from seesaw_cf.scoring import HFScorer
@@ -60,3 +63,40 @@ def test_controls_and_editors_with_no_edit_left_do_not_stop(tmp_path: Path) -> N
     with pytest.raises(EditError, match="nudge"):
         run(tmp_path / "batch", protocol="batch", settings={"block": 1})
     assert len(list((tmp_path / "batch").glob("shards/nudge/*.parquet"))) == 1 < relations
+
+
+@dataclass(frozen=True)
+class Careless(small.Nudge):
+    """Leaves something behind."""
+
+    slip: str = ""
+
+    def edit(self, model: Any, tokenizer: Any, requests: Any) -> WeightDelta:
+        if self.slip == "hooks":
+            model.lm_head.register_forward_hook(lambda *_: None)
+        if self.slip == "buffers":
+            model.model.rotary_emb.original_inv_freq.mul_(2)
+        if self.slip == "config":
+            model.config.rms_norm_eps *= 10
+        if self.slip == "exit":
+            sys.exit(0)
+        return super().edit(model, tokenizer, requests)
+
+
+@pytest.mark.parametrize(
+    ("slip", "message"),
+    [
+        ("hooks", "careless: its first edit left other hooks than before"),
+        ("buffers", "careless: its first edit left other buffers than before"),
+        ("config", "careless: its first edit left other config than before"),
+        ("exit", r"Careless: it ended the program .sys.exit.0.., expected an edit"),
+    ],
+)
+def test_an_editor_that_changes_more_than_weights_is_stopped_at_its_first_edit(
+    slip: str, message: str, tmp_path: Path
+) -> None:
+    editor = Careless(slip=slip)
+    with pytest.raises(EditError, match=message):
+        small.run(tmp_path / "run", {"careless": editor}, settings={"block": 2})
+    assert len(editor.seen) in (0, 2)
+    assert not list((tmp_path / "run" / "shards").rglob("*.parquet"))
