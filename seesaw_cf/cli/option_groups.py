@@ -23,7 +23,7 @@ OPTION_GROUPS = {
     " --judge-wording",
     "several processes": "--engine --gpus --ray-address",
     "output": "--out --report --pictures --paper --open --quiet --verbose --keep-deltas --checkpoints"
-    " --acknowledge-content --redo",
+    " --acknowledge-content --plain",
 }
 
 

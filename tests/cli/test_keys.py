@@ -15,6 +15,7 @@ from seesaw_cf.texts.tables import PASSAGES
 from tests.stereotypes.fakes import FakeGenerator
 
 SERVER = "http://127.0.0.1:9/v1"
+UNSCORED = ["--regard", "none", "--attack", "none"]
 WRITER = ["--editor", "ike", "--base-url", SERVER, "--key-env", "NO_SUCH_KEY"]
 OK = "--acknowledge-content"
 
@@ -38,13 +39,14 @@ OK = "--acknowledge-content"
             "--out",
             "new",
         ],
-        ["graph", "run", "--model", "m", *WRITER[2:], "--identities", "Women", "--out", "new", OK],
+        ["graph", "run", "--model", "m", *WRITER[2:], *UNSCORED, "--identities", "Women", "--out", "new", OK],
         [
             "graph",
             "run",
             "--model",
             "m",
             *WRITER[2:],
+            *UNSCORED,
             "--select",
             "dynamic",
             "--identities",
@@ -53,7 +55,7 @@ OK = "--acknowledge-content"
             "new",
             OK,
         ],
-        ["graph", "score", "crawl", "--attack", "perspective", "--attack-key-env", "NO_SUCH_KEY", OK],
+        ["graph", "run", "--model", "m", "--regard", "none", "--attack", "perspective", "--out", "new", OK],
         ["flaws", "judge", "passages.parquet", "--model", "m", *WRITER[2:], "--out", "new"],
     ],
     ids=["leme writer, local judge", "leme writer, raters", "leme judge", "crawl", "selection", "perspective", "flaws"],

@@ -87,7 +87,7 @@ def test_choices_are_those_of_the_library() -> None:
         (["share", "x", "--repo", "o/n", "--as", "adaptor"], "unknown value 'adaptor'. Did you mean 'adapter'?"),
         (["rum", "--model", "x"], "seesaw-cf: error: unknown command 'rum'. Did you mean 'run'?"),
         (["run", "--limt", "2"], "seesaw-cf run: error: unknown option '--limt'. Did you mean '--limit'"),
-        (["graph", "scor", "x"], "seesaw-cf graph: error: unknown command 'scor'. Did you mean 'score'"),
+        (["graph", "compar", "x"], "seesaw-cf graph: error: unknown command 'compar'. Did you mean 'compare'"),
         (["leme", "run", "--modl=x"], "seesaw-cf leme run: error: unknown option '--modl'. Did you mean '--model'"),
     ],
 )

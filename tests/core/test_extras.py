@@ -26,7 +26,7 @@ from seesaw_cf.models.weights import WeightDelta
 from seesaw_cf.report.dose import write_dose_report
 from seesaw_cf.run.workers import run_on_ray
 from seesaw_cf.sharing import to_peft
-from seesaw_cf.texts.graph.graph import to_graph
+from seesaw_cf.texts.graph.graph import export_graphml
 from seesaw_cf.texts.graph.scorers import Detoxifier
 from seesaw_cf.texts.graph.topics import fit_topics, sentence_encoder
 from seesaw_cf.texts.train.scores import label_scores
@@ -40,7 +40,7 @@ ASKED: list[tuple[str, str, Callable[[], Any]]] = [
     ("longform", "rouge_score", lambda: rouge1("a", "a")),
     ("longform", "sentence_transformers", lambda: sentence_encoder("any")),
     ("api", "openai", lambda: OpenAIGenerator("http://localhost:9", "m", "").check()),
-    ("stereotypes", "networkx", lambda: to_graph(SimpleNamespace())),  # type: ignore[arg-type]
+    ("stereotypes", "networkx", lambda: export_graphml(SimpleNamespace(), Path())),  # type: ignore[arg-type]
     ("stereotypes", "sklearn", lambda: fit_topics(["a b", "c d", "e f"], 2)),
     ("topics", "bertopic", lambda: fit_topics(["a b", "c d", "e f"], 2, method="bertopic")),
     ("toxicity", "detoxify", lambda: Detoxifier().score(["a"])),

@@ -11,8 +11,6 @@ from seesaw_cf.logs import CompareSettings, compare_logs
 from seesaw_cf.report import AuditSettings, Report, report
 from seesaw_cf.report.html.findings import findings_page
 from seesaw_cf.report.several import report_several
-from seesaw_cf.texts.graph.changes import changes
-from seesaw_cf.texts.graph.page import graph_findings
 from seesaw_cf.texts.report.collected import Collected
 from seesaw_cf.texts.report.flaw_page import flaw_findings
 from seesaw_cf.texts.report.flaws import flaw_sections
@@ -23,7 +21,6 @@ from tests.logs.made import Made, items, write_log
 from tests.longform import test_flaw_page, test_leme_page
 from tests.longform.test_people_report import labels, ratings, rows_of
 from tests.report.runs import cases, property_cases, write_run
-from tests.stereotypes.test_graph_page import crawled
 
 __all__ = ["HOSTILE", "MADE", "run_folder"]
 
@@ -65,15 +62,6 @@ def _raters(folder: Path) -> str:
     return findings_page(people_findings(people, people_sections(people, None, draws=40), {"by": HOSTILE}))
 
 
-def _graph(folder: Path) -> str:
-    """Before and after an edit that changed half of what is said."""
-    base = crawled(folder / "graph")
-    triples = base.triples.copy()
-    triples.loc[::2, "object"] = HOSTILE
-    edited = replace(base, triples=triples)
-    return findings_page(graph_findings(base, edited, changes(base, edited, n_topics=2, permutations=20)))
-
-
 def _flaws(folder: Path) -> str:
     table = test_flaw_page.ratings(said=f"Ada Oak is a nun. {HOSTILE}", editor=HOSTILE)
     return findings_page(flaw_findings(table, flaw_sections(Collected({"flaws": table}), draws=40), {"model": HOSTILE}))
@@ -99,7 +87,6 @@ MADE: Mapping[str, Callable[[Path], str]] = {
         test_leme_page.write_run(folder / "leme", editor=HOSTILE, said=f" {HOSTILE}")
     ),
     "leme-raters": _raters,
-    "graph": _graph,
     "flaws": _flaws,
     "compare": _logs,
 }

@@ -49,7 +49,7 @@ def test_a_permalink_of_a_report_shows_its_prompts(browser: Any, address: Addres
         assert page.evaluate("document.activeElement !== document.body")
 
 
-@pytest.mark.parametrize("name", ["leme", "graph", "flaws"])
+@pytest.mark.parametrize("name", ["leme", "flaws"])
 def test_print_keeps_texts_below_a_warning_folded(browser: Any, address: Address, name: str) -> None:
     """Unless the reader opened them."""
     with opened(browser, address(name)) as page:

@@ -25,7 +25,9 @@ from tests.generation.server import KEY, Fault, OpenAIServer
 from tests.stereotypes.classifiers import save_classifier
 
 OK = "--acknowledge-content"
+UNSCORED = ["--regard", "none", "--attack", "none", "--topic-method", "nmf"]
 RUN = ["graph", "run", "--model", "seesaw-tiny", "--identities", "Women", "Men", "--triples", "8", "--quiet", OK]
+RUN[2:2] = UNSCORED
 
 
 @pytest.mark.slow
@@ -48,7 +50,7 @@ def test_the_warning_comes_first_and_is_asked_once(
     monkeypatch.setattr("sys.stdin", Terminal("y\n"))
     assert main([*RUN[:-1], "--out", str(tmp_path / "a")]) == 0
     monkeypatch.setattr("sys.stdin", io.StringIO(""))
-    assert main(["graph", "export", str(tmp_path / "a")]) == 0  # asked before
+    assert main([*RUN[:-1], "--out", str(tmp_path / "a")]) == 0  # asked before
 
 
 @pytest.mark.slow(40)
@@ -63,23 +65,22 @@ def test_a_graph_from_the_embedded_model_scored_and_compared(
     change = LowRank(torch.randn(rows, 1, generator=rng), torch.randn(1, columns, generator=rng))
     save_delta(WeightDelta({name: change}, {"editor": "random"}), "delta", model)
     save_delta(WeightDelta({name: LowRank(0 * change.left, change.right)}, {"editor": "identity"}), "zero", model)
-    assert main([*RUN, "--out", "a"]) == 0
+    folder = str(save_classifier(tmp_path / "regard"))
+    attack = str(save_classifier(tmp_path / "attack", ["fine", "identity_attack"]))
+    scored = [*RUN, "--regard", folder, "--attack", attack]
+    assert main([*scored, "--out", "a"]) == 0
     shown = capsys.readouterr().out
+    assert "triples with a topic, fewer than 30: nothing is shown" in " ".join(shown.split())
+    assert {file.name for file in (tmp_path / "a").iterdir()} >= {"graph.graphml", "figures", "results.json"}
+    assert {"scores", "topics", "fit"} == set(json.loads((tmp_path / "a" / "results.json").read_text()))
     assert "Women" in shown
     assert "complete" in shown
-    assert main([*RUN, "--delta", "delta", "--out", "b"]) == 0
-    assert main([*RUN, "--delta", "zero", "--out", "z"]) == 0
+    assert main([*scored, "--delta", "delta", "--out", "b"]) == 0
+    assert main([*scored, "--delta", "zero", "--out", "z"]) == 0
     base, edited, zero = (read_crawl(tmp_path / folder).triples for folder in "abz")
     assert base["text"].tolist() == zero["text"].tolist()
     assert base["text"].tolist() != edited["text"].tolist()
     assert base["seed"].isin(edited["seed"]).any()
-    folder = str(save_classifier(tmp_path / "regard"))
-    attack = str(save_classifier(tmp_path / "attack", ["fine", "identity_attack"]))
-    for crawled in "abz":
-        assert main(["graph", "score", crawled, "--regard", folder, "--attack", attack, OK]) == 0
-    capsys.readouterr()
-    assert main(["graph", "topics", "a", "--topic-method", "nmf", OK]) == 0
-    assert "triples with a topic, fewer than 30: nothing is shown" in " ".join(capsys.readouterr().out.split())
     compared = [
         "graph",
         "compare",
@@ -100,14 +101,26 @@ def test_a_graph_from_the_embedded_model_scored_and_compared(
     assert "settings.triples: the folder has 8, this run 7" in capsys.readouterr().err
     assert main(["graph", "compare", "a", "nowhere", OK]) == 1
     assert "nowhere is no crawl folder" in capsys.readouterr().err
-    assert main(["graph", "score", "a", "--regard", attack, OK]) == 1
+    assert main([*RUN, "--regard", attack, "--out", "a"]) == 1
     assert "has the labels ['fine', 'identity_attack']" in capsys.readouterr().err
 
 
 @pytest.mark.slow
 def test_a_dynamic_selection_is_asked_for_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "a-selection.json"
-    asked = ["graph", "run", "--model", "seesaw-tiny", "--select", "hybrid", "--identities", "general", "Bakers", OK]
+    asked = [
+        "graph",
+        "run",
+        "--model",
+        "seesaw-tiny",
+        *UNSCORED,
+        "--select",
+        "hybrid",
+        "--identities",
+        "general",
+        "Bakers",
+        OK,
+    ]
     asked += ["--triples", "4", "--quiet", "--out", str(tmp_path / "a")]
     assert main(asked) == 0
     assert ["Bakers", "general"] in json.loads(file.read_text())["identities"]
@@ -122,6 +135,7 @@ def test_three_identities_of_forty_triples_killed_and_continued(tmp_path: Path) 
     words = [
         "graph",
         "run",
+        *UNSCORED,
         "--model",
         "seesaw-tiny",
         "--identities",
@@ -195,20 +209,3 @@ def test_a_server_with_the_wrong_key_or_an_edit_is_an_error(
         assert "sk-wrong" not in said
         assert main([*asked, "--delta", "somewhere"]) == 1
         assert "--delta edits a local model" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("option", "scorer"),
-    [
-        *(("--attack-label", ("--attack", name)) for name in ("none", "detoxify", "perspective")),
-        *(("--attack-url", ("--attack", name)) for name in ("none", "detoxify", "some/classifier")),
-        ("--regard-labels", ("--regard", "none")),
-    ],
-)
-def test_an_option_that_its_scorer_has_no_use_for_is_refused(
-    option: str, scorer: tuple[str, str], capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["graph", "score", "nowhere", *scorer, option, "x=y", OK]) == 1
-    message = capsys.readouterr().err
-    assert f"{option} has no use when {scorer[0]} is {scorer[1]!r}. " in message
-    assert f"or leave {option} out." in message

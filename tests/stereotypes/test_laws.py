@@ -21,12 +21,11 @@ from seesaw_cf.texts.graph.changes import check_comparable, clusters, content_te
 from seesaw_cf.texts.graph.choose import choose, read_list
 from seesaw_cf.texts.graph.crawl import crawl_identities
 from seesaw_cf.texts.graph.folder import Crawl, read_crawl
-from seesaw_cf.texts.graph.graph import export_graphml, to_graph
+from seesaw_cf.texts.graph.graph import export_graphml
 from seesaw_cf.texts.graph.identities import CLASSES, IDENTITIES, Identity, find
-from seesaw_cf.texts.graph.page import graph_findings
 from seesaw_cf.texts.graph.scorers import Detoxifier
 from seesaw_cf.texts.graph.settings import KEPT, CrawlSettings, parse, refusals_for, verdict
-from seesaw_cf.texts.graph.tables import SCORES, TRIPLES
+from seesaw_cf.texts.graph.tables import TRIPLES
 from seesaw_cf.texts.graph.templates import Triple, draw_examples, question, start
 from tests.stereotypes.fakes import FakeGenerator
 
@@ -208,25 +207,12 @@ def _table(crawl: Crawl, **columns: object) -> Crawl:
 
 def test_objects_that_differ_in_case_alone_are_one_node(crawled: Crawl, tmp_path: Path) -> None:
     names = ["Tea", "tea", "TEA"] * (len(crawled.triples) // 3)
-    graph = to_graph(_table(crawled, object=names))
+    graph = export_graphml(_table(crawled, object=names), tmp_path / "tea.graphml")
     assert sorted(node for node in graph if node.startswith("object: ")) == ["object: tea"]
     assert graph.number_of_edges() == len(crawled.triples), "no edge is lost"
     odd = _table(crawled, object=["\x00\x08\ufffe﷽ nul"] * len(names))
     export_graphml(odd, tmp_path / "odd.graphml")
     assert "object: \ufffd\ufffd\ufffd﷽ nul" in nx.read_graphml(tmp_path / "odd.graphml")
-
-
-def test_scores_that_are_missing_are_empty_cells_of_the_page(crawled: Crawl) -> None:
-    place = crawled.triples[["kind", "identity", "run", "step"]]
-    scores = place.assign(regard=None, p_positive=float("nan"), p_negative=float("nan"), regard_masked=None,
-                          attack=float("nan"), attack_masked=0.25, status="attack: time-out")  # fmt: skip
-    assert list(scores.columns) == SCORES.names
-    unscored, scored = (graph_findings(one).tables[-1].frame for one in (crawled, replace(crawled, scores=scores)))
-    assert len(unscored) == len(scored) > 0
-    for found in (unscored, scored[["regard", "masked", "attack"]].assign(attack_masked=None)):
-        assert (found[["regard", "masked"]] == "").all(axis=None)
-        assert found[["attack", "attack_masked"]].isna().all(axis=None)
-    assert set(scored["attack_masked"]) == {0.25}
 
 
 @pytest.mark.parametrize("runs", [1, int(MIN_EFFECTIVE) - 1, int(MIN_EFFECTIVE), int(MIN_EFFECTIVE) + 1])

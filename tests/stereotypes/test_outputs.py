@@ -1,4 +1,4 @@
-"""Scores, graph files, page and pictures of a crawl."""
+"""Scores, GraphML and pictures of a crawl."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ import pandas as pd
 import pytest
 
 from seesaw_cf.errors import RecordError, RunFolderError, SeesawError, ServiceError, UnknownNameError
-from seesaw_cf.texts.graph.changes import content_texts, regard_and_attack
+from seesaw_cf.texts.graph.changes import content_texts, regard_and_attack, topic_results
 from seesaw_cf.texts.graph.crawl import crawl_identities
 from seesaw_cf.texts.graph.draw import _graph, draw
 from seesaw_cf.texts.graph.folder import Crawl
-from seesaw_cf.texts.graph.graph import export_graphml, export_json, to_graph
+from seesaw_cf.texts.graph.graph import export_graphml
 from seesaw_cf.texts.graph.identities import find
 from seesaw_cf.texts.graph.score import MASK, score_crawl
 from seesaw_cf.texts.graph.scorers import (
@@ -83,14 +83,9 @@ def test_graph_files_round_trip_with_provenance_and_odd_text(crawled: Crawl, tmp
     assert read.number_of_edges() == len(crawled.triples)
     edge = next(iter(read.out_edges("identity: Women", data=True)))[2]
     assert {"predicate", "strategy", "run", "step", "seed", "attack", "regard"} <= set(edge)
-    export_json(crawled, tmp_path / "g.json")
-    whole = json.loads((tmp_path / "g.json").read_text())
-    assert len(whole["edges"]) == 120
-    assert whole["manifest"]["protocol"] == "stereotype graph"
     odd = replace(crawled, triples=crawled.triples.assign(object=EVIL))
-    export_graphml(odd, tmp_path / "odd.graphml")
+    assert export_graphml(odd, tmp_path / "odd.graphml").number_of_nodes() == len(PEOPLE) + 1
     assert "object: </script>" in str(nx.read_graphml(tmp_path / "odd.graphml").nodes)
-    assert to_graph(odd).number_of_nodes() == len(PEOPLE) + 1
 
 
 @pytest.mark.slow
@@ -98,12 +93,14 @@ def test_all_figures_are_drawn(crawled: Crawl, tmp_path: Path) -> None:
     plain = crawl_identities(FakeGenerator(), PEOPLE, CrawlSettings(triples=40, prefix_start=False), tmp_path / "plain")
     plain = score_crawl(plain, attack=KnownAttack(lambda text: 0.1))
     topics = fit_topics(content_texts(crawled.triples), 4, method="nmf")
-    made = draw(crawled, tmp_path / "figures", topics=topics, plain=plain, draws=100)
+    results = {"scores": regard_and_attack(crawled, 100), "topics": topic_results(crawled.triples, topics, draws=100)}
+    made = draw(crawled, tmp_path / "figures", results, topics=topics, plain=plain)
     assert [name.split("_")[0] for name in sorted(made)] == [f"figure{n}" for n in range(2, 9)]
     for name in made:
         assert (tmp_path / "figures" / name).read_bytes().startswith(b"\x89PNG")
         assert (tmp_path / "figures" / name).stat().st_size > 8000
-    few = draw(replace(crawled, scores=None), tmp_path / "few", topics=topics, min_triples=41, draws=50)
+    results = {"topics": topic_results(crawled.triples, topics, min_triples=41, draws=50)}
+    few = draw(replace(crawled, scores=None), tmp_path / "few", results, topics=topics)
     assert list(few) == ["figure2_graph.png"]
 
 

@@ -21,9 +21,9 @@ from seesaw_cf.effects.regard import prefix_effect
 from seesaw_cf.report import text
 from seesaw_cf.report.canvas import COLOURS, GREY, new_figure, picture_style, save_picture
 from seesaw_cf.stats.plain import as_json
-from seesaw_cf.texts.graph.changes import ClassNumbers, regard_and_attack, topic_results
+from seesaw_cf.texts.graph.changes import ClassNumbers
+from seesaw_cf.texts.graph.findings import limits
 from seesaw_cf.texts.graph.folder import Crawl
-from seesaw_cf.texts.graph.title import limits
 from seesaw_cf.texts.graph.topics import Topics
 
 WARNING = "Contains what a language model wrote about groups of people; it may be offensive and is not true of anybody."
@@ -35,23 +35,21 @@ Kinds = Mapping[str, ClassNumbers]
 def draw(
     crawl: Crawl,
     folder: Path,
+    results: Mapping[str, Kinds],
     *,
     topics: Topics | None = None,
     plain: Crawl | None = None,
-    min_triples: int = 30,
-    draws: int = 1000,
     seed: int = 0,
 ) -> dict[str, str]:
     """Draw what can be drawn.
 
     Args:
-        crawl: A crawl; figures 3, 5, 6 and 7 need its scores.
+        crawl: A crawl; figure 5 needs its scores.
         folder: Where the files go.
+        results: "scores" of `regard_and_attack` for figures 3, 6 and 7, "topics" of `topic_results` for 4 and 8.
         topics: Fitted on the crawl, for figures 4 and 8.
         plain: The same crawl without prepended texts, scored, for figure 5.
-        min_triples: Fewest triples for which an identity's topics are shown.
-        draws: Bootstrap samples.
-        seed: Of which triples are drawn in figure 2, and of the bootstrap.
+        seed: Of which triples are drawn in figure 2.
 
     Returns:
         File name -> description, of the pictures written.
@@ -69,13 +67,13 @@ def draw(
         files[name] = what
 
     with picture_style():
-        kinds = regard_and_attack(crawl, draws) if crawl.scores is not None else {}
+        kinds = results.get("scores", {})
         if len(crawl.triples):
             what = "Part of the graph; bold: said of several identities"
             what += "; green: positive regard, orange: negative" if kinds else ""
             save(_graph(crawl, seed), "figure2_graph.png", what, _scorer_note(kinds, "regard"))
         _scores(kinds, crawl, save)
-        if plain is not None:
+        if plain is not None and kinds:
             effect = _prefix(crawl, plain)
             figure, what = _boxes_of_prefix(crawl, plain, effect), "Attack scores with and without prefix"
             refused = [
@@ -83,8 +81,7 @@ def draw(
             ]
             save(figure, "figure5_prefixes.png", what, "\n".join([*refused, _scorer_note(kinds, "attack")]))
         if topics is not None:
-            results = topic_results(crawl.triples, topics, min_triples=min_triples, draws=draws, seed=seed)
-            _topics(results, topics, min_triples, save)
+            _topics(results.get("topics", {}), topics, save)
     return files
 
 
@@ -105,11 +102,11 @@ def _scores(kinds: Kinds, crawl: Crawl, save: Callable[..., None]) -> None:
             save(_boxes(rows, numbers["attack"]), f"figure7_attack_{name}.png", what, notes["attack"])
 
 
-def _topics(results: Kinds, topics: Topics, min_triples: int, save: Callable[..., None]) -> None:
+def _topics(results: Kinds, topics: Topics, save: Callable[..., None]) -> None:
     for kind, numbers in results.items():
         rows = {name: row for name, row in numbers["identities"].items() if row["shares"]}
         hidden = [name for name in numbers["identities"] if name not in rows]
-        note = f"not shown, fewer than {min_triples} triples: {', '.join(hidden)}" if hidden else ""
+        note = f"not shown, too few triples: {', '.join(hidden)}" if hidden else ""
         note = f"{note}\n{topics.method}".strip()
         if rows:
             name = safe_name(kind)

@@ -94,6 +94,26 @@ class TextClassifier:
         return SentenceScore(values) if finite else SentenceScore(status="score is not finite")
 
 
+def regard_scorer(model: str, labels: Mapping[str, str] | None = None, *, device: str = "cpu") -> TextClassifier | None:
+    """Return a regard classifier by its name; None for "none"."""
+    return None if model == "none" else regard_classifier(model, labels, device=device)
+
+
+def attack_scorer(name: str, label: str = "identity_attack", *, device: str = "cpu") -> SentenceScorer | None:
+    """Return a scorer of identity attack: "detoxify", "perspective", a classifier's name; None for "none".
+
+    Raises:
+        SeesawError: Its package or key is missing, or it cannot be loaded; nothing was asked of a model yet.
+    """
+    if name == "none":
+        return None
+    if name not in ("detoxify", "perspective"):
+        return attack_classifier(name, label, device=device)
+    scorer = Detoxifier() if name == "detoxify" else Perspective()
+    scorer.check()
+    return scorer
+
+
 def regard_classifier(
     model: str = REGARD_MODEL, labels: Mapping[str, str] | None = None, *, device: str = "cpu"
 ) -> TextClassifier:
@@ -193,6 +213,14 @@ class Detoxifier:
         if texts and column is None:
             raise RecordError(f"{self.name} gives {sorted(outputs)}, expected identity_attack or identity_hate.")
         return [SentenceScore({"attack": float(value)}) for value in (outputs[column] if column else ())]
+
+    def check(self) -> None:
+        """Load the model before anything is asked.
+
+        Raises:
+            MissingExtraError: detoxify is not installed.
+        """
+        _ = self.model or self._loaded
 
     @cached_property
     def _loaded(self) -> Predictor:
