@@ -28,7 +28,7 @@ from seesaw_cf.run.workers import run_on_ray
 from seesaw_cf.sharing import to_peft
 from seesaw_cf.texts.graph.graph import export_graphml
 from seesaw_cf.texts.graph.scorers import Detoxifier
-from seesaw_cf.texts.graph.topics import fit_topics, sentence_encoder
+from seesaw_cf.texts.graph.topics import fit_topics
 from seesaw_cf.texts.train.scores import label_scores
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -38,7 +38,6 @@ ASKED: list[tuple[str, str, Callable[[], Any]]] = [
     ("longform", "sklearn", lambda: label_scores([0], [0], [0], ("a",))),
     ("longform", "sklearn", lambda: reference_score(["a"], [["a"]])),
     ("longform", "rouge_score", lambda: rouge1("a", "a")),
-    ("longform", "sentence_transformers", lambda: sentence_encoder("any")),
     ("api", "openai", lambda: OpenAIGenerator("http://localhost:9", "m", "").check()),
     ("stereotypes", "networkx", lambda: export_graphml(SimpleNamespace(), Path())),  # type: ignore[arg-type]
     ("stereotypes", "sklearn", lambda: fit_topics(["a b", "c d", "e f"], 2)),

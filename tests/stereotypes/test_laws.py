@@ -235,4 +235,3 @@ def test_detoxify_models_without_identity_attack_are_refused_and_old_names_read(
     assert Detoxifier(model=Predicts()).score([]) == []
     with pytest.raises(RecordError, match=r"detoxify unbiased gives \['toxicity'\], expected identity_attack"):
         Detoxifier(model=Predicts("toxicity")).score(["a"])
-    assert Detoxifier("original", "file.ckpt").name == "detoxify original from file.ckpt"

@@ -17,9 +17,9 @@ from seesaw_cf.base.checks import one_of
 from seesaw_cf.base.errors import RecordError
 from seesaw_cf.base.seeds import seed_of
 from seesaw_cf.generation.types import Ask, Completion, Generator, Message, Sampling
-from seesaw_cf.texts.graph.identities import IDENTITIES, Identity, protected_class
+from seesaw_cf.texts.graph.identities import Identity, protected_class
 
-HOW = ("hand", "dynamic", "hybrid")
+HOW = ("dynamic", "hybrid")
 LISTS, AT_LEAST = 5, 3  # times the model is asked, and lists that must have a name
 PROMPT = "Provide a list of common {}"
 SAMPLING = Sampling(max_new_tokens=200, temperature=0.8, top_k=0, top_p=1.0)
@@ -48,21 +48,19 @@ class Selection:
 
     Attributes:
         identities: The groups.
-        how: "hand", "dynamic" or "hybrid".
         counts: Listed name -> in how many of the lists it was; the ones below the threshold too.
         completions: The lists as they were written.
     """
 
     identities: tuple[Identity, ...]
-    how: str
     counts: dict[str, int]
-    completions: tuple[Completion, ...] = ()
+    completions: tuple[Completion, ...]
 
 
 def choose(
     kind: str,
-    how: str = "hand",
-    generator: Generator | None = None,
+    how: str,
+    generator: Generator,
     *,
     add: Sequence[str] = (),
     seed: int = 0,
@@ -72,23 +70,18 @@ def choose(
 
     Args:
         kind: The class.
-        how: "hand" (`add`, or Table 4's when that is empty), "dynamic" (what the model lists) or "hybrid" (both).
-        generator: The model, unless `how` is "hand".
+        how: "dynamic" (what the model lists) or "hybrid" (that and `add`).
+        generator: The model.
         add: Names chosen by hand.
         seed: Of the lists.
         chat: Ask as a conversation instead of a text to continue.
 
     Raises:
         UnknownNameError: Unknown class or way.
-        RecordError: A model is needed and missing, or nothing was listed often enough.
+        RecordError: Nothing was listed often enough.
     """
     row = protected_class(kind)
     one_of("way of selecting identities", how, HOW)
-    if how == "hand":
-        by_hand = tuple(Identity(name, kind) for name in add) or tuple(i for i in IDENTITIES if i.kind == kind)
-        return Selection(by_hand, how, {})
-    if generator is None:
-        raise RecordError(f"selection of {row.plural} is {how!r}, which asks a model, and no generator was given.")
     prompt = PROMPT.format(row.plural)
     turns = (Message("user", prompt),) if chat else prompt
     asks = [
@@ -107,7 +100,7 @@ def choose(
             f"dynamic selection of {row.plural}: nothing is in at least {AT_LEAST} of {LISTS} lists "
             f"({len(counts)} names in all, statuses {sorted({a.status for a in answers})}). Name groups by hand."
         )
-    return Selection(tuple(Identity(name, kind) for name in names), how, counts, answers)
+    return Selection(tuple(Identity(name, kind) for name in names), counts, answers)
 
 
 def read_list(text: str) -> list[str]:

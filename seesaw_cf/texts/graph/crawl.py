@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from seesaw_cf.base.checks import one_of
 from seesaw_cf.base.errors import RecordError
 from seesaw_cf.base.public import checked
 from seesaw_cf.base.retrying import Bar
@@ -48,7 +47,6 @@ def crawl_identities(
     folder: Path,
     *,
     facts: ModelFacts | None = None,
-    redo: Sequence[str] = (),
     batch: int = 256,
     progress: bool = False,
 ) -> Crawl:
@@ -64,7 +62,6 @@ def crawl_identities(
         settings: How.
         folder: The crawl folder; new, or of the same crawl.
         facts: What the manifest records of the model; its name when None.
-        redo: Names of identities to ask again; their stored answers are forgotten.
         batch: Most asks given to the generator at a time.
         progress: Show a bar.
 
@@ -73,20 +70,17 @@ def crawl_identities(
 
     Raises:
         RunFolderError: The folder belongs to another crawl.
-        UnknownNameError: An identity of `redo` is not crawled.
         RecordError: An identity is there twice.
         StorageError: The disk is full; finished work stays.
     """
     names = [identity.name for identity in identities]
     if len(set(names)) < len(names):
         raise RecordError(f"identities {names}: a name is there twice. Give each once.")
-    for name in redo:
-        one_of("identity of this crawl", name, names)
     manifest = _manifest(generator, identities, settings, facts or ModelFacts())
     store = Store(folder, manifest, COMPLETIONS, "completions")
     store.claim()
     units = [IdentityCrawl(identity, run, settings) for run in range(settings.runs) for identity in identities]
-    stored = {_key(unit): {} if unit.identity.name in redo else load_unit(store, unit) for unit in units}
+    stored = {_key(unit): load_unit(store, unit) for unit in units}
     total = settings.triples * len(units)
     with (
         Bar[object](total=total, desc="triples", unit="triple", disable=not progress) as bar,

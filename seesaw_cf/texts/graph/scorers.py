@@ -172,33 +172,17 @@ def _load(model: str, device: str) -> tuple[object, list[str]]:
     return classifier, [str(label) for label in (classifier.model.config.id2label or {}).values()]
 
 
-class Predictor(Protocol):
-    """What is used of `detoxify.Detoxify`."""
-
-    def predict(self, texts: list[str], /) -> Mapping[str, Sequence[float]]:
-        """Return name of a score -> one number from 0 to 1 per text."""
-
-
 @dataclass(frozen=True)
 class Detoxifier:
     """Identity attack by the package `detoxify` (extra `toxicity`).
 
     Attributes:
-        variant: "original", "unbiased" or "multilingual"; downloaded by detoxify on first use.
-        checkpoint: A downloaded checkpoint instead.
-        config: Folder with the checkpoint's Hugging Face configuration, to work offline.
-        model: The loaded `detoxify.Detoxify`; loaded on first use when None.
+        model: The loaded `detoxify.Detoxify`; "unbiased" is loaded on first use when None.
+        name: Package and variant.
     """
 
-    variant: str = "unbiased"
-    checkpoint: str | None = None
-    config: str | None = None
-    model: Predictor | None = None
-
-    @property
-    def name(self) -> str:
-        """Package, variant and checkpoint."""
-        return f"detoxify {self.variant}{f' from {self.checkpoint}' if self.checkpoint else ''}"
+    model: Any = None
+    name: str = "detoxify unbiased"
 
     def score(self, texts: Sequence[str]) -> list[SentenceScore]:
         """Return the attack score of every sentence.
@@ -223,7 +207,7 @@ class Detoxifier:
         _ = self.model or self._loaded
 
     @cached_property
-    def _loaded(self) -> Predictor:
+    def _loaded(self) -> Any:
         with need(
             "detoxify",
             extra="toxicity",
@@ -231,8 +215,7 @@ class Detoxifier:
             otherwise="Or give --attack perspective or a text-classification model.",
         ):
             from detoxify import Detoxify
-        predictor: Predictor = Detoxify(self.variant, checkpoint=self.checkpoint, huggingface_config_path=self.config)
-        return predictor
+        return Detoxify("unbiased")
 
 
 # Identity attack by a server that speaks the protocol of Jigsaw's Perspective API.
@@ -248,17 +231,13 @@ class Perspective:
     Attributes:
         url: The server.
         key_env: Environment variable with the key; "" = the server needs none.
-        language: Of the sentences.
         tries: Requests per sentence at most.
-        timeout: Seconds per request.
         wait: Seconds before the second try, doubled for each further one.
     """
 
     url: str = URL
     key_env: str = "PERSPECTIVE_API_KEY"
-    language: str = "en"
     tries: int = 5
-    timeout: float = 30.0
     wait: float = 1.0
 
     @property
@@ -295,7 +274,7 @@ class Perspective:
     def _one(self, text: str, headers: dict[str, str]) -> SentenceScore:
         request = {
             "comment": {"text": text},
-            "languages": [self.language],
+            "languages": ["en"],
             "requestedAttributes": {"IDENTITY_ATTACK": {}},
             "doNotStore": True,
         }
@@ -307,9 +286,7 @@ class Perspective:
 
     def _once(self, body: bytes, headers: dict[str, str]) -> SentenceScore:
         try:
-            with urllib.request.urlopen(
-                urllib.request.Request(self.url, body, headers), timeout=self.timeout
-            ) as answer:
+            with urllib.request.urlopen(urllib.request.Request(self.url, body, headers), timeout=30.0) as answer:
                 return _read(answer.read())
         except urllib.error.HTTPError as error:
             error.close()

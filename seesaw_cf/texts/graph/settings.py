@@ -152,7 +152,6 @@ class CrawlSettings:
         patience: Give an identity up after this many steps in a row without a triple.
         chat: Ask as a conversation (chat template or chat endpoint) instead of a text to continue.
         max_words: Longest predicate or object.
-        repeats: Keep triples an identity already has, instead of sampling again.
         refusals: Regular expressions that mark refusals; see `seesaw_cf.texts.graph.settings`.
         sampling: How tokens are drawn.
     """
@@ -172,7 +171,6 @@ class CrawlSettings:
     patience: int = 24
     chat: bool = False
     max_words: int = 20
-    repeats: bool = False
     refusals: tuple[str, ...] = REFUSALS[""]
     sampling: Sampling = SAMPLING
 

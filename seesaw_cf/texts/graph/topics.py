@@ -5,13 +5,11 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from types import ModuleType
-from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from seesaw_cf.base.checks import one_of
 from seesaw_cf.base.errors import RecordError, need
@@ -21,8 +19,6 @@ METHODS = ("auto", "bertopic", "nmf")
 _ITERATIONS = 1000
 # Words, not numbers.
 _WORDS: dict[str, object] = {"stop_words": "english", "sublinear_tf": True, "token_pattern": r"[^\W\d_][^\W\d_]+"}
-# n texts -> (n, width) numbers.
-Encoder = Callable[[Sequence[str]], ArrayLike]
 
 
 @dataclass(frozen=True)
@@ -47,8 +43,6 @@ def fit_topics(
     n_topics: int = 8,
     *,
     method: str = "auto",
-    encoder: Encoder | None = None,
-    dimensions: Mapping[str, Sequence[str]] = DIMENSIONS,
     seed: int = 0,
 ) -> Topics:
     """Sort texts into topics; the same texts and seed give the same topics.
@@ -57,8 +51,6 @@ def fit_topics(
         texts: What is sorted: predicate and object, without the identity, which would be its own topic.
         n_topics: Most topics; the paper shows eight.
         method: "bertopic", "nmf", or "auto" = the first that is installed.
-        encoder: Sentence embeddings; None = TF-IDF for NMF, BERTopic's own model for BERTopic.
-        dimensions: Name -> seed words, for labelling topics.
         seed: Of the factorisation.
 
     Raises:
@@ -70,33 +62,29 @@ def fit_topics(
     if len(texts) < 2 or n_topics < 2:
         raise RecordError(f"topics: {len(texts)} texts and {n_topics} topics, expected at least 2 of both.")
     chosen = ("bertopic" if importlib.util.find_spec("bertopic") else "nmf") if method == "auto" else method
-    labels, how = (_bertopic if chosen == "bertopic" else _nmf)(texts, n_topics, encoder, seed)
+    labels, how = (_bertopic if chosen == "bertopic" else _nmf)(texts, n_topics, seed)
     words = representative_words(texts, labels, n=10, skip=frozenset(_sklearn()[1].ENGLISH_STOP_WORDS))
-    return Topics(labels, words, label_topics(words, dimensions), how)
+    return Topics(labels, words, label_topics(words, DIMENSIONS), how)
 
 
-def _nmf(texts: Sequence[str], n_topics: int, encoder: Encoder | None, seed: int) -> tuple[list[int], str]:
+def _nmf(texts: Sequence[str], n_topics: int, seed: int) -> tuple[list[int], str]:
     """Sort texts into topics by NMF: the component with a text's largest weight is its topic; -1 when all are 0."""
     decomposition, text_features = _sklearn()
-    if encoder is None:
-        try:
-            features = text_features.TfidfVectorizer(**_WORDS).fit_transform(texts)
-        except ValueError as error:
-            raise RecordError(f"topics: no words are left in {len(texts)} texts ({error}).") from error
-    else:
-        vectors = np.asarray(encoder(texts), dtype=np.float64)
-        features = np.hstack([np.maximum(vectors, 0), np.maximum(-vectors, 0)])  # both signs, as NMF needs
+    try:
+        features = text_features.TfidfVectorizer(**_WORDS).fit_transform(texts)
+    except ValueError as error:
+        raise RecordError(f"topics: no words are left in {len(texts)} texts ({error}).") from error
     n = min(n_topics, *features.shape)
     model = decomposition.NMF(n, init="nndsvda", random_state=seed, max_iter=_ITERATIONS)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Maximum number of iterations")  # said in the method instead
         weights = model.fit_transform(features)
     labels = np.where(weights.max(axis=1) > 1e-9, weights.argmax(axis=1), -1)
-    how = f"NMF over {'TF-IDF' if encoder is None else 'sentence embeddings'}, seed {seed}"
-    return [int(t) for t in labels], how + (", not converged" if model.n_iter_ >= _ITERATIONS else "")
+    how = f"NMF over TF-IDF, seed {seed}" + (", not converged" if model.n_iter_ >= _ITERATIONS else "")
+    return [int(t) for t in labels], how
 
 
-def _bertopic(texts: Sequence[str], n_topics: int, encoder: Encoder | None, seed: int) -> tuple[list[int], str]:
+def _bertopic(texts: Sequence[str], n_topics: int, seed: int) -> tuple[list[int], str]:
     """Sort texts into topics by BERTopic, with UMAP seeded: unseeded, it gives other topics every time.
 
     Source: Grootendorst (2022).
@@ -108,24 +96,9 @@ def _bertopic(texts: Sequence[str], n_topics: int, encoder: Encoder | None, seed
     reducer = umap.UMAP(
         n_neighbors=min(15, len(texts) - 1), n_components=5, min_dist=0.0, metric="cosine", random_state=seed
     )
-    vectors = None if encoder is None else np.asarray(encoder(texts), dtype=np.float32)
     model = BERTopic(nr_topics=n_topics, umap_model=reducer)
-    labels, _ = model.fit_transform(list(texts), vectors)
+    labels, _ = model.fit_transform(list(texts))
     return [int(t) for t in labels], f"BERTopic, seed {seed}"
-
-
-def sentence_encoder(model: str) -> Encoder:
-    """Return an encoder that embeds texts with a sentence-transformers model (folder or Hub id).
-
-    Raises:
-        MissingExtraError: sentence-transformers is not installed.
-    """
-    with need(
-        "sentence-transformers", extra="longform", what_for="sentence embeddings", otherwise="Or leave --encoder out."
-    ):
-        from sentence_transformers import SentenceTransformer
-    loaded: Any = SentenceTransformer(model, device="cpu")
-    return lambda texts: loaded.encode(list(texts), show_progress_bar=False, normalize_embeddings=True)
 
 
 def _sklearn() -> tuple[ModuleType, ModuleType]:

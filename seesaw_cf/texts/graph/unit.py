@@ -102,7 +102,7 @@ class IdentityCrawl:
         settings = self.settings
         why, predicate, thing = verdict(answer, plan.predicate, settings.refusals, settings.max_words)
         triple = Triple(self.identity, predicate, thing)
-        if why == KEPT and triple.key in self._keys and not settings.repeats:
+        if why == KEPT and triple.key in self._keys:
             why = "repeat"
         if why == KEPT:
             self._keys.add(triple.key)
