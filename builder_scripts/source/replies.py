@@ -20,6 +20,7 @@ from pathlib import Path
 
 from seesaw_cf.base.files import atomic_path, dump_json
 from seesaw_cf.base.types import JsonObject
+from seesaw_cf.base.urls import hide_secrets
 from seesaw_cf.builder_scripts.source.sources import Source, SourceError
 
 logger = logging.getLogger(__name__)
@@ -122,7 +123,7 @@ class CachedSource(Source):
                 path.write_bytes(gzip.compress(reply, compresslevel=6, mtime=0))
             facts = {"bytes": len(reply), "sha256": hashlib.sha256(reply).hexdigest()}
         facts |= {
-            "source": self.identity,
+            "source": hide_secrets(self.identity),
             "time": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
             "seconds": round(seconds, 3),
             "query": text,

@@ -21,6 +21,7 @@ from typing import Any, TypeVar
 from urllib.parse import SplitResult, urlsplit
 
 from seesaw_cf.base.errors import RecordError, SeesawError, StorageError, unknown_name
+from seesaw_cf.base.urls import hide_secrets
 
 T = TypeVar("T")
 
@@ -196,7 +197,7 @@ def shown(value: object, most: int = 120) -> str:
         text = repr(value)
     except Exception:  # a broken __repr__ must not hide the message it is for
         text = f"a {type(value).__name__}"
-    text = text.encode("utf-8", "backslashreplace").decode("utf-8")
+    text = hide_secrets(text.encode("utf-8", "backslashreplace").decode("utf-8"))
     return text if len(text) <= most else f"{text[: most - 4]} ..."
 
 

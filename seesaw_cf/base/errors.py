@@ -23,13 +23,15 @@ import difflib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
+from seesaw_cf.base.urls import hide_secrets
+
 
 class SeesawError(Exception):
     """Root of every deliberate error of this package."""
 
     def __str__(self) -> str:
-        """Return the message, printable: half surrogate pairs (undecodable bytes in file names) are spelled out."""
-        return super().__str__().encode("utf-8", "backslashreplace").decode("utf-8")
+        """Return the message, printable: half surrogate pairs are spelled out, and secrets of URLs are hidden."""
+        return hide_secrets(super().__str__().encode("utf-8", "backslashreplace").decode("utf-8"))
 
 
 class RecordError(SeesawError, ValueError):

@@ -13,6 +13,7 @@ from seesaw_cf.base.checks import shown
 from seesaw_cf.base.errors import RecordError
 from seesaw_cf.base.files import atomic_folder, dump_json
 from seesaw_cf.base.types import Case, JsonObject
+from seesaw_cf.base.urls import hide_secrets
 from seesaw_cf.builder_scripts.dataset.build import (
     CONFIGS,
     About,
@@ -198,7 +199,7 @@ def _manifest(args: argparse.Namespace, facts: Facts, source: Source, skipped: M
     """Return what made the folder; nothing in it depends on when or where it was made."""
     return {
         "made_by": f"seesaw_cf {__version__}",
-        "source": source.identity,
+        "source": hide_secrets(source.identity),
         "options": dataclasses.asdict(facts.options),
         "drawn": {id: dict(sorted(ways.items())) for id, ways in facts.draws.ways.items()},
         "edit_files": [
