@@ -90,7 +90,9 @@ class Crawl:
             RunFolderError: The crawl has not been scored.
         """
         if self.scores is None:
-            raise RunFolderError(f"{self.folder} has no scores. Run `seesaw-cf graph score {self.folder}` first.")
+            raise RunFolderError(
+                f"{self.folder} has no scores. Run the same `seesaw-cf graph run` again with --regard or --attack."
+            )
         return pd.concat([self.triples, self.scores.drop(columns=["kind", "identity", "run", "step"])], axis=1)
 
 
