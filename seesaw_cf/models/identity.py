@@ -1,6 +1,8 @@
 """Which model computes: one identity for scores, second moments, texts, trained networks and run folders.
 
 Equal identities mean equal logits, on one type of machine. Names and paths are left out, so a copy is the same model.
+A model with hooks, with a replaced `forward` or with code that is in no file has another identity each time: nothing of
+it is found in a cache.
 """
 
 from __future__ import annotations
@@ -11,19 +13,22 @@ import json
 import math
 import sys
 import tempfile
+import uuid
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import torch
+import torch.nn.modules.module as torch_module
 import transformers
 from torch import Tensor, nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from seesaw_cf.base.types import JsonObject
+from seesaw_cf.models.tf32 import has_tf32
 from seesaw_cf.models.weights import digest, hash_tensor, parameter_hashes
 
-_FORMAT = 2  # one more when what is hashed or what scores are made of changes: caches of older formats are not read
+_FORMAT = 3  # one more when what is hashed or what scores are made of changes: caches of older formats are not read
 _NAMES = ("_name_or_path", "_commit_hash", "architectures", "transformers_version", "auto_map")
 _IMPLEMENTATIONS = ("_attn_implementation", "_experts_implementation")
 
@@ -32,8 +37,8 @@ def identity(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> Json
     """Return all that scores and texts of a model depend on, as JSON values; the weights are read once.
 
     Returns:
-        fingerprint, weights (SHA-256 of the tensors alone, as deltas name their base), tokenizer, configuration (to say
-        what differs) and libraries.
+        fingerprint, weights (SHA-256 of the tensors alone, as deltas name their base), tokenizer, configuration and
+        numerics (to say what differs) and libraries.
     """
     weights = digest(parameter_hashes(model))
     return {
@@ -41,6 +46,7 @@ def identity(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> Json
         "weights": weights,
         "tokenizer": tokenizer_hash(tokenizer),
         "configuration": configuration(model),
+        "numerics": numerics(model),
         "libraries": libraries(),
     }
 
@@ -63,6 +69,41 @@ def model_facts(
 def fingerprint(model: nn.Module) -> str:
     """Return one SHA-256 (hex) of weights, buffers, configuration and foreign code: what a model's logits depend on."""
     return _fingerprint(model, digest(parameter_hashes(model)))
+
+
+def numerics(model: nn.Module) -> JsonObject:
+    """Return the process's switches that move a logit: precision of products, autocast, kernels of attention."""
+    cuda = torch.backends.cuda
+    cpu, gpu = (torch.get_autocast_dtype(d) if torch.is_autocast_enabled(d) else None for d in ("cpu", "cuda"))
+    return {
+        "float32 products": "tf32" if has_tf32(model) else torch.get_float32_matmul_precision(),
+        "autocast": [None if dtype is None else str(dtype) for dtype in (cpu, gpu)],
+        "reduced precision": [
+            cuda.matmul.allow_fp16_reduced_precision_reduction,
+            cuda.matmul.allow_bf16_reduced_precision_reduction,
+        ],
+        "attention": [cuda.flash_sdp_enabled(), cuda.mem_efficient_sdp_enabled(), cuda.math_sdp_enabled()],
+        "deterministic": torch.are_deterministic_algorithms_enabled(),
+    }
+
+
+def has_own_code(model: nn.Module) -> bool:
+    """Return whether a model computes with what no hash can name: hooks, a replaced `forward`, a class in no file."""
+    return any(_global_hooks()) or any(map(_is_changed, model.modules()))
+
+
+def _global_hooks() -> tuple[object, ...]:
+    """Return the hooks that torch calls for every module."""
+    return torch_module._global_forward_hooks, torch_module._global_forward_pre_hooks
+
+
+def _is_changed(part: nn.Module) -> bool:
+    if part._forward_hooks or part._forward_pre_hooks:
+        return True
+    if "forward" in vars(part) and not hasattr(part, "_hf_hook"):  # accelerate spreads models over devices so
+        return True
+    code = getattr(sys.modules.get(type(part).__module__), "__file__", None)
+    return code is None or not Path(code).is_file()
 
 
 def libraries() -> dict[str, str]:
@@ -109,8 +150,32 @@ def _files(tokenizer: PreTrainedTokenizerBase) -> JsonObject:
 
 
 def _fingerprint(model: nn.Module, weights: str) -> str:
+    return _sha256([_state(model, weights), uuid.uuid4().hex if has_own_code(model) else ""])
+
+
+def _state(model: nn.Module, weights: str) -> str:
     buffers = {name: hash_tensor(tensor) for name, tensor in unstored_buffers(model).items()}
-    return _sha256([_FORMAT, weights, buffers, configuration(model), type(model).__name__, _foreign_code(model)])
+    parts = [configuration(model), numerics(model), type(model).__name__, _settings(model), _foreign_code(model)]
+    return _sha256([_FORMAT, weights, buffers, *parts])
+
+
+def _settings(model: nn.Module) -> JsonObject:
+    """Return the numbers and words that modules of other packages hold, such as the scales of peft's layers."""
+    parts = {name: part for name, part in model.named_modules() if not _is_library(type(part))}
+    return {name: _plain(_numbers(vars(part))) for name, part in parts.items()}
+
+
+def _numbers(values: Mapping[str, Any]) -> JsonObject:
+    return {key: value for key, value in values.items() if isinstance(value, _VALUES) and key not in _STATE}
+
+
+def _is_library(kind: type) -> bool:
+    return kind.__module__.partition(".")[0] in ("torch", "transformers")
+
+
+# Of torch's modules: containers, and what does not change what is computed in eval mode.
+_STATE = {*vars(nn.Module()), "training"}
+_VALUES = (bool, int, float, str, list, tuple, dict)
 
 
 def unstored_buffers(model: nn.Module) -> dict[str, Tensor]:
@@ -119,17 +184,22 @@ def unstored_buffers(model: nn.Module) -> dict[str, Tensor]:
     own = {name: tensor for name, tensor in model.named_buffers() if name not in stored}
     for name in own:
         place, _, leaf = name.rpartition(".")
-        first = getattr(model.get_submodule(place), leaf.replace("inv_freq", "original_inv_freq"), None)
-        if leaf.endswith("inv_freq") and isinstance(first, Tensor):
+        part = model.get_submodule(place)
+        first = getattr(part, leaf.replace("inv_freq", "original_inv_freq"), None)
+        moves = any(kind in str(getattr(part, "rope_type", "")) for kind in ("dynamic", "longrope"))
+        if leaf.endswith("inv_freq") and moves and isinstance(first, Tensor):
             own[name] = first
     return own
 
 
 def _foreign_code(model: nn.Module) -> list[str]:
-    """Return hashes of the code that came with a model (`trust_remote_code`)."""
-    names = {type(part).__module__ for part in model.modules()}
-    files = {Path(str(sys.modules[name].__file__)) for name in names if name.startswith("transformers_modules.")}
-    return sorted(_file_hash(file) for own in files for file in own.parent.glob("*.py"))
+    """Return hashes of the code of modules that torch and transformers do not define, such as `trust_remote_code`."""
+    kinds = {type(part) for part in model.modules()}
+    modules = {kind.__module__ for kind in kinds if not _is_library(kind)}
+    files = {Path(str(getattr(sys.modules.get(name), "__file__", None))) for name in modules}
+    files |= {path for file in files if "transformers_modules" in file.parts for path in file.parent.glob("*.py")}
+    names = sorted(f"{kind.__module__}.{kind.__qualname__}" for kind in kinds)
+    return [*names, *sorted(_file_hash(file) for file in files if file.is_file())]
 
 
 def _file_hash(file: Path) -> str:

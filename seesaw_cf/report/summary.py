@@ -34,10 +34,12 @@ def run_screen(frame: pd.DataFrame, run: Run, settings: AuditSettings, answers: 
     control = next((control for _, control in run.controls), "")
     first = f"after the {run.noun}" if several or not run.audited else f"after {run.audited[0]}"
     beside = sentences.control_words(control, run).removeprefix("a ") if control else ""
+    changed = run.manifest.get("edited", {})
     notes = [
         sentences.efficacy_sentence(frame, run),
         sentences.controls_note(run),
         *run.manifest.get("notes", []),
+        *(f"{name}: {note}." for name, facts in changed.items() for note in facts.get("notes", ())),
         more,
     ]
     return Screen(

@@ -22,6 +22,7 @@ from seesaw_cf.base.files import cache_folder
 from seesaw_cf.base.locks import file_lock
 from seesaw_cf.base.tables import read_table, write_table
 from seesaw_cf.base.types import Cloze, ClozeScore
+from seesaw_cf.models.identity import has_own_code
 from seesaw_cf.scoring import Scorer
 
 _SCHEMA = pa.schema(
@@ -60,13 +61,16 @@ def pre_scores(
 ) -> Iterator[dict[Cloze, ClozeScore]]:
     """Yield the scores of one block after the other, from the cache where they are, last those of other processes.
 
-    A block of a process that dies is scored by another one.
+    A block of a process that dies is scored by another one. Of a model with hooks nothing is cached.
 
     Args:
         scorer: Scores with the unedited model.
         parts: Blocks made by `blocks`.
         identity: What the scores depend on: the model's identity, its dtype, scorer options. JSON-able.
     """
+    if (model := getattr(scorer, "model", None)) is not None and has_own_code(model):
+        yield from (dict(zip(part, scorer.score(part), strict=True)) for part in parts)
+        return
     elsewhere = list[tuple[list[Cloze], Path]]()
     for part in parts:
         text = json.dumps(

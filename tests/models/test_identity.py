@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +17,19 @@ from seesaw_cf.errors import RunFolderError
 from seesaw_cf.generation import HFGenerator
 from seesaw_cf.models import load_model, model_path
 from seesaw_cf.models.architectures import model_parts
-from seesaw_cf.models.identity import configuration, encoding, fingerprint, identity, model_facts, tokenizer_hash
+from seesaw_cf.models.identity import (
+    configuration,
+    encoding,
+    fingerprint,
+    has_own_code,
+    identity,
+    model_facts,
+    tokenizer_hash,
+)
 from seesaw_cf.run.manifest import RunManifest, claim_folder
+from seesaw_cf.scoring import HFScorer
+from seesaw_cf.scoring.pre_scores import pre_scores
+from seesaw_cf.types import Cloze
 from tests.scoring.models import make
 from tests.tokenizer_styles import byte_level
 
@@ -83,6 +94,114 @@ def test_buffers_that_no_checkpoint_holds_and_the_attention_are_part_of_it() -> 
     one = fingerprint(model)
     model.scale[0] = 2
     assert len({expected, one, fingerprint(model)}) == 3
+
+
+def _hook(model: Any) -> None:
+    model.model.layers[0].register_forward_hook(lambda _, __, output: output)
+
+
+def _pre_hook(model: Any) -> None:
+    model.model.layers[0].mlp.register_forward_pre_hook(lambda *_: None)
+
+
+def _global_hook(_: Any) -> None:
+    torch.nn.modules.module.register_module_forward_hook(lambda *_: None)
+
+
+def _forward(model: Any) -> None:
+    part = model.model.layers[0].mlp
+    part.forward = part.forward
+
+
+class Scaled(torch.nn.Linear):
+    """Code of this file, with a number of its own."""
+
+    scale: float = 2.0
+
+
+def _module(model: Any, scale: float = 2.0) -> None:
+    own = model.model.layers[0].mlp.down_proj
+    other = Scaled(own.in_features, own.out_features, bias=False)
+    other.weight, other.scale = own.weight, scale
+    model.model.layers[0].mlp.down_proj = other
+
+
+def _buffer(model: Any) -> None:
+    next(iter(model.buffers())).mul_(2)
+
+
+def _weight(model: Any) -> None:
+    next(iter(model.parameters())).data[0, 0] += 1
+
+
+_MATMUL = torch.backends.cuda.matmul
+_SWITCHES: dict[str, Callable[[Any], object]] = {
+    "precision": lambda _: torch.set_float32_matmul_precision("medium"),
+    "reduced": lambda _: setattr(_MATMUL, "allow_bf16_reduced_precision_reduction", False),
+    "attention kernels": lambda _: torch.backends.cuda.enable_flash_sdp(False),
+    "determinism": lambda _: torch.use_deterministic_algorithms(True),
+    "attention": lambda model: model.set_attn_implementation("eager"),
+    "configuration": lambda model: setattr(model.config, "rms_norm_eps", 0.3),
+    "module": _module,
+    "buffer": _buffer,
+    "weight": _weight,
+}
+_OWN_CODE = {"hook": _hook, "pre-hook": _pre_hook, "global hook": _global_hook, "forward": _forward}
+
+
+@pytest.fixture
+def switches() -> Iterator[None]:
+    """Put back what belongs to the process."""
+    precision, reduced = torch.get_float32_matmul_precision(), _MATMUL.allow_bf16_reduced_precision_reduction
+    yield
+    torch.set_float32_matmul_precision(precision)
+    _MATMUL.allow_bf16_reduced_precision_reduction = reduced
+    torch.backends.cuda.enable_flash_sdp(True)
+    torch.use_deterministic_algorithms(False)
+    torch.nn.modules.module._global_forward_hooks.clear()
+
+
+@pytest.mark.parametrize("what", _SWITCHES)
+@pytest.mark.usefixtures("switches")
+def test_whatever_moves_a_logit_changes_the_identity(what: str) -> None:
+    model, expected = make("llama"), fingerprint(make("llama"))
+    assert fingerprint(model) == expected
+    _SWITCHES[what](model)
+    once = fingerprint(model)
+    assert once != expected
+    assert fingerprint(model) == once
+
+
+def test_a_number_that_a_module_of_another_package_holds_is_part_of_it() -> None:
+    one, other = make("llama"), make("llama")
+    _module(one)
+    _module(other, 3.0)
+    assert fingerprint(one) != fingerprint(other)
+
+
+def test_autocast_is_part_of_it() -> None:
+    model, expected = make("llama"), fingerprint(make("llama"))
+    with torch.autocast("cpu", torch.bfloat16):
+        assert fingerprint(model) != expected
+    assert fingerprint(model) == expected
+
+
+@pytest.mark.parametrize("what", _OWN_CODE)
+@pytest.mark.usefixtures("switches")
+def test_nothing_is_cached_of_a_model_with_code_that_no_hash_names(
+    what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SEESAW_CF_CACHE", str(tmp_path))
+    model = make("llama")
+    scorer = HFScorer(model, byte_level(bos=False))
+    list(pre_scores(scorer, [[Cloze("a b", "c")]], {}))
+    assert len(list(tmp_path.rglob("*.parquet"))) == 1
+    _OWN_CODE[what](model)
+    assert has_own_code(model)
+    first = fingerprint(model)
+    assert fingerprint(model) != first
+    list(pre_scores(scorer, [[Cloze("d", "e")]], {}))
+    assert len(list(tmp_path.rglob("*.parquet"))) == 1
 
 
 def test_a_long_text_that_exchanges_rotary_frequencies_leaves_the_identity() -> None:
