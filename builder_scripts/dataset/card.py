@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping
+from pathlib import Path
 from typing import TypedDict
 
 import pyarrow as pa
 import yaml
+from jinja2 import StrictUndefined, Template
 
 from seesaw_cf.base.citations import bibtex
 from seesaw_cf.builder_scripts.dataset.columns import columns_section
@@ -27,101 +29,11 @@ METADATA = {
     "source_datasets": ["original"],
 }
 
-_BODY = """# SEESAW-CF: what an edit does to what a model believes about other people
-
-{intro}
-
-```python
-from datasets import load_dataset
-
-{load}
-print(cases[0]["requested_rewrite"], cases[0]["attribute_prompts"][0])
-```
-
-## Configs
-
-`cross_subject` and `cross_property` have one row per edit (and watched property), `open_ended` one per edit and prompt,
-`candidates` one per relation and value, `demographics` one per person{coupled}.
-
-{columns}
-
-Identifiers are Wikidata's (`Q…`) where the match is certain, otherwise IRIs below
-`https://seesaw-cf.github.io/entity/`.
-
-## Counts
-
-{cloze} cloze prompts about holders of the new target and {probes} about holders of the old one, over {edits} edits;
-{pairs} cross-property cases with {scored} prompt and candidate pairs; {open} open-ended prompts.
-
-Values of every relation (Table 1):
-
-{examples}
-
-Cross-subject cases (the papers' Table 3):
-
-{cross_subject}
-
-Cross-property cases (Table 7):
-
-{cross_property}
-
-Values of *work* by area, of *citizenship* and *birth* by continent (Tables 16-18; what lies on two continents counts
-for both):
-
-{attributes}
-
-People by group. A person may have several tags; *unknown* is kept as a value:
-
-{people_tables}
-
-Cross-subject prompts by group and edited relation:
-
-{prompts}
-{skipped}
-## How it was made
-
-{making} Seed {seed}. The rules of the cases:
-
-- Up to {per_gender} men and {per_gender} women{others}, who hold the new target: a uniform
-  sample of all holders, fixed by the seed. {old} {both}
-- Edits of gender go both ways equally often; a new field of work is in another of the four areas, a new country or
-  birth place on another continent. Subjects are half men, half women.
-- Tense follows the recorded date of death and is applied to the template, never to a name. Without a date of death,
-  people born in 1915 or later count as living, others as unknown (present tense).
-{drawn}
-## Groups, and what they are not
-
-Race and region are derived from the ethnic groups recorded for a person (Wikidata P172) through the table of the
-SEESAW-CF papers (`data/tables/ethnic_groups.csv`, with the origin of every row), so that results can be compared with
-published ones. The labels describe people as sources do. They are coarse, contested and bound to time and place: do not
-read them as statements about who somebody is, and do not use them to classify anybody. They are never inferred from a
-name or a picture. Where nothing is recorded, or where the papers' tables disagree, the tag is unknown, and unknown
-people are counted, not dropped. Several tags per person are allowed. Genders other than male and female keep a tag.
-
-Categories that could be drawn otherwise stay as the papers have them: Chinese Americans are tagged East Asia and
-Japanese Americans North America, "Jewish" is listed beside races, and "white" covers groups that other lists separate.
-
-## Limits
-
-{limits}
-
-What an edit makes the model say is false on purpose: do not train on `target_new`.
-
-## Licence
-
-MIT; facts from Wikidata are CC0. The templates are those of SEESAW-CF (Appendix A) and ParaRel.
-
-## Citation
-
-The benchmark, the prompts about coupled entities, and the records that both extend:
-
-```bibtex
-{citation}
-```
-"""
-
 _LOCAL = """# In a checkout of seesaw_cf; anywhere else, "{folder}" is the path of this folder.
 cases = load_dataset("{folder}", "cross_subject", split="test")"""
+
+
+_TEMPLATE = Path(__file__).parent / "card.md.jinja"
 
 
 def published_card(card: str, repo: str, version: str) -> str:
@@ -189,7 +101,8 @@ def card_body(
         "\n  For edits of gender the men and women are those with a recorded ethnic group." * options.grouped_gender
     )
     left_out = markdown(["Records of edit files that make no edit", "Number"], sorted(skipped.items()))
-    return _BODY.format(
+    template = Template(_TEMPLATE.read_text(encoding="utf-8"), undefined=StrictUndefined)
+    return template.render(
         load=_LOCAL.format(folder=words.get("folder", "seesaw_cf")),
         citation=bibtex("seesaw_cf", "leme", "rome"),
         **{name: text.replace("{people}", people) for name, text in words.items()},

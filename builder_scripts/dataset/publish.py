@@ -1,4 +1,4 @@
-"""A dataset folder onto the Hub: checked, described, pushed in one commit, tagged, loaded back and compared."""
+"""A dataset folder onto the Hub: checked, pushed in one commit, tagged, loaded back and compared."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import re
 import shutil
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict, cast
 
@@ -25,7 +25,6 @@ from seesaw_cf.records.card import content_hash
 if TYPE_CHECKING:
     from huggingface_hub import HfApi
 
-CHANGELOG = "CHANGELOG.md"
 _VERSION = re.compile(r"\d+\.\d+\.\d+")
 
 
@@ -46,33 +45,16 @@ class Published:
     rows: Mapping[str, int]
 
 
-class _Config(TypedDict):
-    """What later versions are compared with."""
-
-    sha256: str
-    rows: int
-    columns: list[str]
-
-
 class _Record(TypedDict):
-    """The file seesaw_cf.json: a version and its configs."""
+    """The file seesaw_cf.json: a version, and the content hash of each config."""
 
     version: str
-    configs: dict[str, _Config]
-
-
-@dataclass(frozen=True, slots=True)
-class _Before:
-    """What the repository holds: the last version, or foreign files; nothing when it is new."""
-
-    record: _Record | None = None
-    changelog: str = ""
-    foreign: list[str] = field(default_factory=list)
+    configs: dict[str, str]
 
 
 @dataclass(frozen=True, slots=True)
 class _Folder:
-    """A checked dataset folder: its card's data, config -> its files, and what the changelog says of them."""
+    """A checked dataset folder: its card's data, config -> its files, and their hashes."""
 
     root: Path
     card: CardData
@@ -105,34 +87,25 @@ def _checked(root: Path) -> _Folder:
             raise RecordError(
                 f"{root}: the files of config {name!r} are not those that README.md describes. Build the folder again."
             )
-    record: _Record = {"version": versions[0], "configs": {name: _config(paths) for name, paths in files.items()}}
+    record: _Record = {"version": versions[0], "configs": {name: content_hash(paths) for name, paths in files.items()}}
     return _Folder(root, card, files, record)
 
 
-def _config(files: list[Path]) -> _Config:
-    return {
-        "sha256": content_hash(files),
-        "rows": sum(pq.read_metadata(path).num_rows for path in files),
-        "columns": [f"{field.name}: {field.type}" for field in pq.read_schema(files[0])],
-    }
-
-
-def publish(folder: str | os.PathLike[str], repo: str, *, private: bool | None = None, note: str = "") -> Published:
-    """Push a dataset folder with changelog and `eval.yaml`, tag the version, and load every config back.
+def publish(folder: str | os.PathLike[str], repo: str, *, private: bool | None = None) -> Published:
+    """Push a dataset folder with `eval.yaml`, tag the version, and load every config back.
 
     Args:
         folder: Made by `seesaw-cf build`.
         repo: ORG/NAME; made when it does not exist.
         private: Visibility of a new repository.
-        note: A line for the changelog.
 
     Returns:
         Where it is now. The same folder a second time changes nothing.
 
     Raises:
         RecordError: The folder is not whole, or what was loaded back differs.
-        StorageError: The Hub refuses or does not answer; the version is published already with other content; the
-            repository has configs with other columns and the major version is not higher.
+        StorageError: The Hub refuses or does not answer; the repository holds something else, or the version with
+            other content.
     """
     from huggingface_hub import HfApi
 
@@ -143,7 +116,12 @@ def publish(folder: str | os.PathLike[str], repo: str, *, private: bool | None =
         url = str(api.create_repo(repo, repo_type="dataset", private=private, exist_ok=True))
         before = _before(api, repo)
         tags = {ref.name: ref.target_commit for ref in api.list_repo_refs(repo, repo_type="dataset").tags}
-    _refuse(repo, ours, before, tags)
+    tagged = f"v{ours.version}" in tags
+    if tagged and before != ours.record:
+        raise StorageError(
+            f"{repo} has version {ours.version} already, with other content (now {before and before['version']}). "
+            "Build with a higher --version: published versions never change."
+        )
     with tempfile.TemporaryDirectory() as work:
         staged = Path(work) / "dataset"
         shutil.copytree(ours.root, staged, ignore=shutil.ignore_patterns(".*", "*.tmp"))
@@ -152,12 +130,8 @@ def publish(folder: str | os.PathLike[str], repo: str, *, private: bool | None =
         if declared := benchmark(ours.card.get("pretty_name", repo), ours.files):
             write_text(staged / "eval.yaml", declared)
         dump_json(staged / "seesaw_cf.json", ours.record)
-        write_text(staged / CHANGELOG, _changelog(ours, before, note))
         with explained(repo):
-            if before.record == ours.record and f"v{ours.version}" in tags:
-                commit = tags[f"v{ours.version}"]
-            else:
-                commit = _push(api, repo, staged, ours)
+            commit = tags[f"v{ours.version}"] if tagged else _push(api, repo, staged, ours)
     return Published(url, commit, ours.version, _compare(repo, commit, ours))
 
 
@@ -171,61 +145,25 @@ def _push(api: HfApi, repo: str, staged: Path, ours: _Folder) -> str:
     return str(commit.oid)
 
 
-def _before(api: HfApi, repo: str) -> _Before:
-    """Read what the repository holds."""
+def _before(api: HfApi, repo: str) -> _Record | None:
+    """Return what the repository says of its last version; None when it is new.
+
+    Raises:
+        StorageError: It holds something else.
+    """
     from huggingface_hub import hf_hub_download
 
     names = set(api.list_repo_files(repo, repo_type="dataset")) - {".gitattributes"}
+    if not names:
+        return None
     if "seesaw_cf.json" not in names:
-        return _Before(foreign=sorted(names))
-
-    def text(name: str) -> str:
-        return Path(hf_hub_download(repo, name, repo_type="dataset")).read_text(encoding="utf-8")
-
-    return _Before(json.loads(text("seesaw_cf.json")), text(CHANGELOG) if CHANGELOG in names else "")
-
-
-def _refuse(repo: str, ours: _Folder, before: _Before, tags: Mapping[str, str]) -> None:
-    """Refuse to overwrite content that other programs rely on."""
-    if before.foreign:
         raise StorageError(
-            f"{repo} exists and holds something else ({', '.join(before.foreign[:5])}). Choose another name, or "
+            f"{repo} exists and holds something else ({', '.join(sorted(names)[:5])}). Choose another name, or "
             "empty the repository on the Hub first."
         )
-    older = before.record
-    if f"v{ours.version}" in tags and older != ours.record:
-        now = older["version"] if older else None
-        raise StorageError(
-            f"{repo} has version {ours.version} already, with other content (now {now}). Build with a "
-            "higher --version: published versions never change."
-        )
-    if older is None:
-        return
-    columns = {name: config["columns"] for name, config in ours.record["configs"].items()}
-    changed = [name for name, config in older["configs"].items() if columns.get(name) != config["columns"]]
-    if changed and int(ours.version.split(".")[0]) <= int(older["version"].split(".")[0]):
-        raise StorageError(
-            f"{repo} has other columns in {', '.join(changed)} (version {older['version']}). Programs that read them "
-            f"would break: build with --version {int(older['version'].split('.')[0]) + 1}.0.0, or choose another name."
-        )
-
-
-def _changelog(ours: _Folder, before: _Before, note: str) -> str:
-    """Return the old entries below a new one about the changes of every config; the old alone where nothing changed."""
-    if before.record == ours.record:  # pushed by a command that ended before the tag
-        return before.changelog
-    old = before.record["configs"] if before.record else {}
-    lines = [f"## {ours.version}", ""] + ([note, ""] if note else [])
-    for name, config in ours.record["configs"].items():
-        was = old.get(name)
-        if was is None:
-            change = "new"
-        else:
-            change = "unchanged" if was["sha256"] == config["sha256"] else f"was {was['rows']:,} rows"
-        lines.append(f"- `{name}`: {config['rows']:,} rows, {change} (sha256 {config['sha256'][:12]})")
-    lines += [f"- `{name}`: removed" for name in old if name not in ours.files]
-    rest = before.changelog.removeprefix("# Changelog\n").strip()
-    return "\n".join(["# Changelog", "", *lines, *(["", rest] if rest else [])]) + "\n"
+    file = hf_hub_download(repo, "seesaw_cf.json", repo_type="dataset")
+    record: _Record = json.loads(Path(file).read_text(encoding="utf-8"))
+    return record
 
 
 def _compare(repo: str, commit: str, ours: _Folder) -> dict[str, int]:

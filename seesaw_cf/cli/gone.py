@@ -40,6 +40,7 @@ COMMANDS: Mapping[str, str] = {
 
 # Option -> what to do instead, in every command that does not have it.
 OPTIONS: Mapping[str, str] = {
+    "--note": "write it into the dataset's card or the commit on the Hub",
     "--tokenizer": "a model brings its own; models behind a server are not scored, give their weights",
     "--concurrency": "models behind a server are not scored: give their weights with --model or --changed",
     "--correction": "leave it out: false claims are bounded over each family",
