@@ -102,7 +102,7 @@ def card_body(
     )
     left_out = markdown(["Records of edit files that make no edit", "Number"], sorted(skipped.items()))
     template = Template(_TEMPLATE.read_text(encoding="utf-8"), undefined=StrictUndefined)
-    return template.render(
+    body: str = template.render(
         load=_LOCAL.format(folder=words.get("folder", "seesaw_cf")),
         citation=bibtex("seesaw_cf", "leme", "rome"),
         **{name: text.replace("{people}", people) for name, text in words.items()},
@@ -130,6 +130,7 @@ def card_body(
         else "Holders of the old target are not asked about.",
         both=f"People who hold both are {'left out' if options.skip_both else 'kept'}.{grouped}",
     )
+    return body
 
 
 class CardData(TypedDict, total=False):
