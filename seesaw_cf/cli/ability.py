@@ -36,5 +36,5 @@ def run(args: argparse.Namespace) -> None:
     )
     logs = run_ability(job)
     comparison = compare_logs(logs.pop(BASE), logs)
-    say(comparison.report().write(args.out / "report", full=args.full))
+    say(comparison.report().write(args.out / "report"))
     show(args, args.out / "report" / "report.html")

@@ -48,7 +48,7 @@ def run(args: argparse.Namespace) -> None:
 
     settings = CompareSettings(**values_of(CompareSettings, args))
     comparison = compare_logs(args.base, args.changed, settings)
-    say(comparison.report().write(args.out, full=args.full))
+    say(comparison.report().write(args.out))
     show(args, args.out / "report.html")
 
 

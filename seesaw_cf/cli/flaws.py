@@ -69,7 +69,7 @@ def _validate(args: argparse.Namespace) -> None:
     from seesaw_cf.texts.tables import FLAWS
 
     table = joined("flaws", {path: read_table(path, FLAWS) for path in args.tables})
-    say(write_validity_report(args.out, table, args.judge, full=args.full))
+    say(write_validity_report(args.out, table, args.judge))
     show(args, args.out / "report.html")
 
 
@@ -78,7 +78,7 @@ def _report(args: argparse.Namespace) -> None:
     from seesaw_cf.texts.report.flaw_page import write_flaw_report
 
     how = {"effects": args.effect or (0.1,), "per_rater": args.per_rater}
-    say(write_flaw_report(args.out, collect(args.tables, ["flaws"]), args.judge, full=args.full, **how))
+    say(write_flaw_report(args.out, collect(args.tables, ["flaws"]), args.judge, **how))
     show(args, args.out / "report.html")
 
 

@@ -81,7 +81,7 @@ def judge(args: argparse.Namespace) -> None:
     say(f"Tables, every reply and checks of the judge are in {args.out}. Next: seesaw-cf flaws validate.")
     sections = flaw_sections(Collected({"flaws": judged.table}), [args.rater or generator.name])
     page = flaw_findings(judged.table, sections, facts)
-    say(findings_report(page).write(args.out, full=args.full))
+    say(findings_report(page).write(args.out))
     show(args, args.out / "report.html")
 
 

@@ -70,11 +70,11 @@ def _report(args: argparse.Namespace) -> None:
     out: Path = args.out or args.folder / "report"
     if args.folder is not None:
         extras = {"scores": args.scores, "measures": args.measure, "references": args.references}
-        say(report_leme(args.folder, out, **extras, pictures=args.pictures, full=args.full))
+        say(report_leme(args.folder, out, **extras, pictures=args.pictures))
     if args.raters:
         how = {"effects": args.effect or (0.5,), "per_rater": args.per_rater}
         where = out if args.folder is None else out / "people"
-        say(report_people(args.raters, where, args.folder, pictures=args.pictures, full=args.full, **how))
+        say(report_people(args.raters, where, args.folder, pictures=args.pictures, **how))
     show(args, out / "report.html")
 
 
@@ -84,7 +84,7 @@ def _run(args: argparse.Namespace) -> None:
     changes = values_of(LemeJob, args)
     if "editor_config" in changes:
         changes["editor_config"] = read_json(changes["editor_config"])
-    say(run_leme(LemeJob(**changes), args.out, progress=not args.quiet, pictures=args.pictures, full=args.full))
+    say(run_leme(LemeJob(**changes), args.out, progress=not args.quiet, pictures=args.pictures))
     show(args, args.out / "report" / "report.html")
 
 

@@ -47,7 +47,7 @@ class Report:
     foot: Sequence[str] = ()
     draw: Draw | None = None
 
-    def write(self, folder: Path, *, pictures: bool = False, full: bool = False) -> str:
+    def write(self, folder: Path, *, pictures: bool = False) -> str:
         """Write every form into a folder; remove what an earlier report wrote there and this one does not.
 
         Every text is made before the first file changes. While files are written there is no page, and `report.json`
@@ -56,7 +56,6 @@ class Report:
         Args:
             folder: Where to; made when it is not there.
             pictures: Draw pictures too.
-            full: Return every table; else one screen.
 
         Returns:
             Plain text for a terminal: where the files are, and the findings.
@@ -70,7 +69,7 @@ class Report:
         files = {**self.pages, "report.md": self.markdown(captions)}
         files |= {table.file: table.csv for table in self.tables}
         names = [*files, *(f"pictures/{name}" for name in captions)]
-        record, screen = json_text({**self.record, "files": names}), self._terminal(folder, len(captions), full)
+        record, screen = json_text({**self.record, "files": names}), self._terminal(folder, len(captions))
         earlier = _earlier(folder)
         write_text(folder / "report.json", json_text({"files": sorted({*names, *earlier})}))
         for file in (folder / name for name in {*(earlier - {*names}), *self.pages}):
@@ -100,13 +99,10 @@ class Report:
         ]
         return "\n\n".join(parts) + "\n"
 
-    def _terminal(self, folder: Path, n_pictures: int, full: bool) -> str:
+    def _terminal(self, folder: Path, n_pictures: int) -> str:
         counts = {"tables": len(self.tables), "pictures": n_pictures}
         files = [*self.pages, "report.md", "report.json", *(f"{name}/ ({n} files)" for name, n in counts.items() if n)]
         note = f"Written to {folder}:\n{wrap(', '.join(files), '  ')}"
-        if full:
-            return "\n\n".join([*(table.terminal() for table in self.tables if table.columns), note, self.screen])
-        note += "\nAll tables: this command with --full."
         return f"{note}\n\n{_shortened(self.screen, SCREEN - note.count(chr(10)) - 2)}"
 
 

@@ -59,7 +59,7 @@ _TEMPLATE = 64  # tokens that a chat template may add to a prompt
 _log = logging.getLogger(__name__)
 
 
-def run_leme(job: LemeJob, out: Path, *, progress: bool = True, pictures: bool = False, full: bool = False) -> str:
+def run_leme(job: LemeJob, out: Path, *, progress: bool = True, pictures: bool = False) -> str:
     """Run a job into a folder, continuing it when it was interrupted.
 
     Args:
@@ -67,7 +67,7 @@ def run_leme(job: LemeJob, out: Path, *, progress: bool = True, pictures: bool =
         out: The run folder: passages.parquet, edits.parquet, ratings.parquet, calls.parquet, annotations.parquet,
             and below report/ the report.
         progress: Show progress bars.
-        pictures, full: See `seesaw_cf.texts.report.page.write_leme_report`.
+        pictures: See `seesaw_cf.texts.report.page.write_leme_report`.
 
     Returns:
         Plain text for a terminal.
@@ -102,7 +102,7 @@ def run_leme(job: LemeJob, out: Path, *, progress: bool = True, pictures: bool =
     simple = simple_metrics(samples)
     edits = read_table(out / "edits.parquet", EDITS)
     sections = longform_sections(passages, ratings, annotations, simple=simple, factual=factual, edits=edits)
-    return write_leme_report(out, out / "report", sections, pictures=pictures, full=full)
+    return write_leme_report(out, out / "report", sections, pictures=pictures)
 
 
 def cases_of_job(

@@ -219,10 +219,10 @@ def test_the_command_alone_and_beside_a_run(tmp_path: Path, capsys: pytest.Captu
     words = ["leme", "report", "--raters", str(folder)]
     assert main(words) == 1
     assert "give RUN, or --raters TABLE with --out DIR, or both" in capsys.readouterr().err
-    words += ["--out", str(tmp_path / "out"), "--full", "--pictures"]
+    words += ["--out", str(tmp_path / "out"), "--pictures"]
     assert main([*words, "--effect", "1", "--per-rater", "9"]) == 0
     assert [file.name for file in (tmp_path / "out" / "pictures").iterdir()] == ["longform_survey.png"]
-    assert "AGREEMENT ON THE SURVEY, BEYOND CHANCE (LEME TABLE 5)" in capsys.readouterr().out
+    assert (tmp_path / "out" / "tables" / "survey_agreement.csv").exists()
     tables = tmp_path / "out" / "tables"
     assert set(pd.read_csv(tables / "survey_plan.csv")["per_rater"]) == {9}
     assert not (tables / "judges.csv").exists()

@@ -160,4 +160,3 @@ def test_a_report_shows_brief_tables_and_names_the_others(tmp_path: Path) -> Non
     assert sorted(path.name for path in (tmp_path / "tables").iterdir()) == ["effects.csv", "other.csv"]
     assert len(shown.splitlines()) == SCREEN
     assert shown.endswith("The rest is in report.md.")
-    assert report.write(tmp_path, full=True).startswith(table.terminal())

@@ -46,7 +46,6 @@ def report_leme(
     measures: Sequence[str] = (),
     references: Path | None = None,
     pictures: bool = False,
-    full: bool = False,
 ) -> str:
     """Write the tables of a finished run of `seesaw-cf leme run` with more in them.
 
@@ -57,7 +56,7 @@ def report_leme(
             and how far the short form predicts the long one.
         measures: "NAME:MODEL", NAME out of `MEASURES`.
         references: Texts about new targets, for the reference score; see `read_references`.
-        pictures, full: See `write_leme_report`.
+        pictures: See `write_leme_report`.
 
     Returns:
         Plain text for a terminal.
@@ -79,7 +78,7 @@ def report_leme(
     factual = {record["case_id"] for record in run.coupled if record["kind"] == "factual"}
     tables = run.passages, run.ratings, run.annotations
     sections = longform_sections(*tables, scores=short, simple=simple, factual=factual, edits=run.edits)
-    return write_leme_report(folder, out or folder / "report", sections, pictures=pictures, full=full)
+    return write_leme_report(folder, out or folder / "report", sections, pictures=pictures)
 
 
 def _measure(given: str) -> tuple[str, str]:

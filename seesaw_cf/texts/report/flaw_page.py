@@ -49,14 +49,11 @@ _METHOD = (
 )
 
 
-def write_flaw_report(
-    folder: Path, collected: Collected, judges: Sequence[str] = (), *, full: bool = False, **options: Any
-) -> str:
+def write_flaw_report(folder: Path, collected: Collected, judges: Sequence[str] = (), **options: Any) -> str:
     """Write the report of ratings of flaws; see `flaw_sections` for the other arguments.
 
     Args:
         folder: Where to.
-        full: Return every table; else one screen.
 
     Returns:
         Plain text for a terminal.
@@ -68,7 +65,7 @@ def write_flaw_report(
     sections = flaw_sections(collected, judges, **options)
     facts: JsonObject = {"judges": list(judges), **{name: str(value) for name, value in options.items()}}
     page = flaw_findings(collected.get("flaws"), sections, facts, edits_reflected(collected))
-    return findings_report(page, _HEAD).write(folder, full=full)
+    return findings_report(page, _HEAD).write(folder)
 
 
 def flaw_findings(table: pa.Table, sections: Sequence[Table], facts: JsonObject, took: str = "") -> Findings:

@@ -104,9 +104,7 @@ def _interval(share: Mapping[str, float | None]) -> str:
     return text.estimate(share["value"], share["low"], share["high"], ".2f")
 
 
-def write_leme_report(
-    folder: Path, out: Path, sections: Sequence[Table], *, pictures: bool = False, full: bool = False
-) -> str:
+def write_leme_report(folder: Path, out: Path, sections: Sequence[Table], *, pictures: bool = False) -> str:
     """Write the report of a finished run; see `seesaw_cf.report.forms.Report` for its files.
 
     Args:
@@ -114,7 +112,6 @@ def write_leme_report(
         out: Where the report goes.
         sections: See `leme_findings`.
         pictures: Draw pictures too; needs matplotlib.
-        full: Return every table; else one screen.
 
     Returns:
         Plain text for a terminal.
@@ -132,7 +129,7 @@ def write_leme_report(
         *map(text.escape, annotator_lines(folder)),
     ]
     report = findings_report(leme_findings(folder, sections), "\n\n".join(lines), partial(draw_pictures, sections))
-    return report.write(out, pictures=pictures, full=full)
+    return report.write(out, pictures=pictures)
 
 
 def _edited(manifest: Mapping[str, Any], edits: pd.DataFrame, passages: pd.DataFrame) -> str:

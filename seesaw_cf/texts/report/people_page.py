@@ -119,7 +119,6 @@ def report_people(
     run: Path | None = None,
     *,
     pictures: bool = False,
-    full: bool = False,
     **options: Any,
 ) -> str:
     """Write the report of people's answers.
@@ -129,7 +128,6 @@ def report_people(
         out: Where the tables go.
         run: The run that the texts are from: its raters, annotators and simple metrics are compared with people.
         pictures: Draw pictures too; needs matplotlib.
-        full: Return every table; else one screen.
         **options: See `people_sections`.
 
     Returns:
@@ -150,7 +148,7 @@ def report_people(
         **{name: str(value) for name, value in options.items()},
     }
     report = findings_report(people_findings(people, sections, facts), HEAD, partial(draw_pictures, sections))
-    return report.write(out, pictures=pictures, full=full)
+    return report.write(out, pictures=pictures)
 
 
 def _measures(run: Path, people: Collected) -> list[Table]:

@@ -50,14 +50,13 @@ _METHOD = (
 )
 
 
-def write_validity_report(folder: Path, table: pa.Table, judge: str, *, full: bool = False) -> str:
+def write_validity_report(folder: Path, table: pa.Table, judge: str) -> str:
     """Compare a judge with people and write the report.
 
     Args:
         folder: Where to.
         table: Rows of `seesaw_cf.texts.tables.FLAWS` of people and judge together.
         judge: Who is compared.
-        full: Return every table; else one screen.
 
     Returns:
         Plain text for a terminal.
@@ -67,7 +66,7 @@ def write_validity_report(folder: Path, table: pa.Table, judge: str, *, full: bo
         StorageError: A file cannot be written.
     """
     by_flaw = validate_judge(table, judge)
-    return findings_report(validity_findings(table, by_flaw, judge), record={"flaws": by_flaw}).write(folder, full=full)
+    return findings_report(validity_findings(table, by_flaw, judge), record={"flaws": by_flaw}).write(folder)
 
 
 def validity_findings(table: pa.Table, by_flaw: Mapping[str, JudgeValidity], judge: str) -> Findings:
