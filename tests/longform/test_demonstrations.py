@@ -69,6 +69,6 @@ def test_a_run_shows_what_fits_and_says_when_nothing_is_left(tmp_path: Path, cap
     row = pd.read_csv(tmp_path / "some" / "report" / "tables" / "edits.csv").iloc[0]
     shown = [edit["demonstrations"] for edit in edits]
     assert row[["n_demonstrated", "fewest", "most"]].tolist() == [2, min(shown), max(shown)]
-    assert main([*own, "--limit", "50", "--out", str(tmp_path / "all")]) == 0
+    assert main([*own, "--limit", "60", "--out", str(tmp_path / "all")]) == 0
     assert NONE_LEFT in caplog.text
     assert {edit["demonstrations"] for edit in read_table(tmp_path / "all" / "edits.parquet", EDITS).to_pylist()} == {0}

@@ -221,7 +221,7 @@ def test_the_sample_from_end_to_end(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert KEY.encode() not in everything
     text = (out / "report" / "report.md").read_text(encoding="utf-8")
     assert "Generation settings *short*" in text
-    assert "Held-out accuracy on whole passages" in text
+    assert "This annotator comes without held-out figures" in text
     assert "(n = 3 of 3 edits)" in text
 
 
