@@ -241,11 +241,6 @@ def _average(units: pd.DataFrame, mix: str) -> pd.DataFrame:
     return means.join(facts).reset_index().assign(mix=AVERAGE.format(*parts))
 
 
-def no_band(repeats: int) -> str:
-    """Return why a mean has no band."""
-    return "1 sample" if repeats < 2 else "samples share facts"
-
-
 def _band(name: str, values: NDArray[np.float64], overlap: float) -> dict[str, float]:
     """Return the mean and its t interval at the level `BAND`, for facts like those of the pool.
 

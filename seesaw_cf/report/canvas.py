@@ -10,7 +10,6 @@ from typing import Any
 
 import matplotlib as mpl
 import pandas as pd
-from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
@@ -21,7 +20,6 @@ from seesaw_cf.report.rows import rows_of
 
 # Okabe and Ito's colours, told apart with every common kind of colour blindness; a marker each, for print.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#555555")
-MARKERS = ("o", "s", "D", "^", "v", "P", "X")
 GREY = "#8a8a8a"
 _STYLE: Any = {
     "font.size": 11,
@@ -73,11 +71,6 @@ def new_figure(
     for panel in axes.flat:
         panel.tick_params(labelbottom=True)
     return figure, list(axes.flat)
-
-
-def add_legend(figure: Figure, handles: Sequence[Artist], columns: int) -> None:
-    """Add a legend below all panels."""
-    figure.legend(handles=handles, loc="outside lower center", ncols=columns, frameon=False)
 
 
 def grouped_bars(

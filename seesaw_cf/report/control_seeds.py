@@ -34,24 +34,6 @@ def mean_over_seeds(tables: Sequence[pd.DataFrame], keys: Sequence[str], columns
     return out
 
 
-def fold_seeds(table: pd.DataFrame, keys: Sequence[str], counts: Sequence[str] = ()) -> pd.DataFrame:
-    """Return a table of estimates with one row for all seeds of a control: the means of its numbers and interval ends.
-
-    Args:
-        table: One row per editor and key, among them those of further seeds.
-        keys: Columns that name a row.
-        counts: Numbers that stay those of the first seed. A p has no mean: it becomes NaN.
-    """
-    further = table["editor"].map(first_seed) != table["editor"]
-    if not further.any():
-        return table
-    tests = [name for name in map(str, table) if name == "p" or name.endswith("_p")]
-    numbers = table.select_dtypes("number").columns.difference([*keys, *counts, *tests], sort=False)
-    out = mean_over_seeds([table[~further], table[further]], keys, list(numbers)).reset_index(drop=True)
-    out.loc[out["editor"].isin(table.loc[further, "editor"].map(first_seed)), tests] = float("nan")
-    return out
-
-
 def fold_success(success_of: Mapping[str, Success]) -> dict[str, Success]:
     """Return editor -> its numbers, of a control the means over its seeds."""
     folded: dict[str, list[Success]] = {}

@@ -34,11 +34,6 @@ class Floor:
         """Largest change of log-odds that prints as 0, nats."""
         return _or(self.log_odds, 2 * self.bound)
 
-    @property
-    def zero_limit_share(self) -> float:
-        """Largest change of a share of two answers that prints as 0: a share moves by at most a quarter of a nat."""
-        return self.zero_limit_log_odds / 4
-
     def record(self) -> dict[str, float | str | None]:
         """Return the floor as `report.json` stores it."""
         return {"value": self.probability, "log_odds": self.log_odds, "source": self.source}

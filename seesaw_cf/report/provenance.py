@@ -24,12 +24,6 @@ def model_name(manifest: Manifest) -> str:
     return str(manifest.get("model", {}).get("id", "a model"))
 
 
-def records_name(manifest: Manifest) -> str:
-    """Return where a run's records came from, and their configurations in brackets."""
-    data = manifest.get("data", {})
-    return f"{data.get('source')} ({', '.join(map(str, data.get('configs', ())))})"
-
-
 def citation(editors: Iterable[str]) -> str:
     """Return the papers to cite as BibTeX: of the benchmark, and of the methods of these editors."""
     return bibtex(*dict.fromkeys(("seesaw_cf", *(name for name in editors if name in PAPERS))))

@@ -56,11 +56,6 @@ def relation_name(relation_id: str) -> str:
     return RELATIONS[relation_id].name if relation_id in RELATIONS else relation_id
 
 
-def relation_names(relations: str) -> str:
-    """Return the papers' word for a relation, or for the two of a pair such as "P27/P101"."""
-    return "/".join(map(relation_name, relations.split("/")))
-
-
 def sort_relations(relations: Iterable[str]) -> list[str]:
     """Return relation ids without repeats, in the order of `relations.RELATIONS`, then any other, "all" last."""
     order = list(RELATIONS)

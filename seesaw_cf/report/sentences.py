@@ -18,7 +18,7 @@ import pandas as pd
 from seesaw_cf.base.terminal import quantity
 from seesaw_cf.editors.control_names import NULLS, is_control, split_control
 from seesaw_cf.effects.audit import AuditSettings
-from seesaw_cf.effects.groups import ALL, AXES
+from seesaw_cf.effects.groups import ALL
 from seesaw_cf.report.frame import HARM
 from seesaw_cf.report.pairs import Run
 from seesaw_cf.report.results import relation_name
@@ -516,11 +516,6 @@ def group_counts(frame: pd.DataFrame, run: Run) -> str:
         f"{counts[name]} {words}" for name, words in (("equal", "equal"), ("hit_less", "hit less")) if counts.get(name)
     ]
     return ", ".join(parts) + (f"; {few} have too few people" if few else "")
-
-
-def axes_words() -> str:
-    """Return the axes as a list."""
-    return ", ".join(AXES)
 
 
 def header(run: Run) -> str:

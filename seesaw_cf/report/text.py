@@ -11,28 +11,14 @@ from seesaw_cf.base.terminal import interval as interval
 from seesaw_cf.base.terminal import markdown_table as markdown_table
 from seesaw_cf.base.terminal import number as number
 from seesaw_cf.base.terminal import printable
-from seesaw_cf.report.rows import EffectRow
 
 _MARKUP = re.compile(r"([\\`*_\[\]|~$#])")
 # A hyphen that is a minus sign: of a number, of an exponent, between two spaces. Those of names are none.
 _MINUS = re.compile(r"(?<!\w)-(?=\d|\.\d|inf)|(?<=\de)-(?=\d)|(?<= )-(?= )")
 
-# What D is made of -> (its formula, its unit, the range of D_d).
-ABOUT_SCORE: Mapping[str, tuple[str, str, str]] = {
-    "summed": ("p(new target) - p(true target)", "probability, summed over target tokens", "-2..2"),
-    "normalised": ("p(new target) - p(true target)", "probability per target token (geometric mean)", "-2..2"),
-    "log_odds": ("log p(new target) - log p(true target)", "nats", "unbounded"),
-}
 
 # What the people of a prompt hold -> words.
 HOLDS: Mapping[str, str] = {"target_new": "new target", "target_true": "true target", "": "neither, or unknown"}
-
-
-def significant(value: float | str | None) -> str:
-    """Return a number with three digits that matter, and a text as it is; "-" for none."""
-    if isinstance(value, str):
-        return value
-    return "-" if value is None or math.isnan(value) else f"{value:.3g}"
 
 
 def estimate(
@@ -65,11 +51,6 @@ def estimate(
 def effect(value: float, low: float, high: float, zero_limit: float = 0.0, digits: int = 3, unit: str = "") -> str:
     """Return a signed effect with its unit and its interval, where it has one, as `number` shows them."""
     return f"{number(value, zero_limit, digits)}{unit} {interval(low, high, zero_limit, digits)}".removesuffix(" -")
-
-
-def no_interval(row: EffectRow) -> str:
-    """Return why an effect has no interval, in a few words; "" when it has one."""
-    return "" if not math.isnan(row["low"]) else short_note(row["note"])
 
 
 def short_note(note: str) -> str:
@@ -108,13 +89,6 @@ def p_equals(value: float | None) -> str:
 def escape(text: object) -> str:
     """Escape text from data or a model so that Markdown and HTML show it as it is."""
     return _MARKUP.sub(r"\\\1", html.escape(printable(text), quote=False))
-
-
-def fence(text: str) -> str:
-    """Return the text as a fenced code block that its content cannot end."""
-    longest = max((len(run) for run in re.findall(r"`+", text)), default=0)
-    bar = "`" * max(3, longest + 1)
-    return f"{bar}\n{text}\n{bar}"
 
 
 def minus(text: str) -> str:

@@ -24,18 +24,15 @@ class Components:
     """Standard deviations of what crossed values are made of, in the effect's unit.
 
     Attributes:
-        edit: Between edits: of what an edit does to all people (for a mean), or to one group more than to the other
-            (for a contrast).
+        edit: Between edits: of what an edit does to all people.
         person: Between people: what is the same under every edit.
         pair: Of a person under one edit: what the prompts of both share.
-        template: Of a template under one edit: what moves all people who are asked in it.
         rest: What is left: one prompt.
     """
 
     edit: float = 0.05
     person: float = 0.05
     pair: float = 0.0
-    template: float = 0.0
     rest: float = 0.10
 
     def __post_init__(self) -> None:
@@ -48,124 +45,52 @@ class Components:
             number(f"standard deviation {field.name}", getattr(self, field.name), 0, _LARGEST)
 
 
-def variance_components(values: Floats, edit: Codes, person: Codes, template: Codes | None = None) -> Components:
-    """Return the components of a mean, by moments: squared sums per edit, person, both, template and value.
+def variance_components(values: Floats, edit: Codes, person: Codes) -> Components:
+    """Return the components of a mean, by moments: squared sums per edit, person, both and value.
 
     Args:
         values: (n,) finite values.
         edit, person: (n,) codes.
-        template: (n,) codes; None: all in the same words.
 
     Raises:
         RecordError: Fewer than two edits or people, lengths differ, or values are not finite.
 
-    Source: Henderson (1953), method 1, with the grand mean taken out; no component is below 0. What the data cannot
-        tell apart is in `rest`: a person under an edit who has one prompt, templates with one person each.
+    Source: Henderson (1953), method 1, with the grand mean taken out; no component is below 0. A person
+        under an edit who has one prompt is in `rest`.
     """
-    template = np.zeros_like(edit) if template is None else template
-    check_rows("variance components", _CODES, values=values, edit=edit, person=person, template=template)
+    check_rows("variance components", ("edit", "person"), values=values, edit=edit, person=person)
     n_edits, n_people = np.unique(edit).size, np.unique(person).size
     if min(n_edits, n_people) < 2:
         raise RecordError(
             f"variance components: {n_edits} edits and {n_people} people, expected at least two of each. "
             "Give a larger run, or state the standard deviations."
         )
-    return Components(**_moments(values, {"edit": edit} | _dimensions(edit, person, template), np.zeros_like(edit)))
+    pair = np.asarray(np.unique(edit * (int(person.max()) + 1) + person, return_inverse=True)[1], np.intp)
+    several = n_edits < int(pair.max()) + 1 < edit.size  # neither whole edits nor single values
+    dimensions = {"edit": edit, "person": person} | ({"pair": pair} if several else {})
+    return Components(**_moments(values, dimensions | {"rest": np.arange(edit.size)}))
 
 
-def contrast_components(
-    values: Floats, edit: Codes, person: Codes, member: NDArray[np.bool_], template: Codes | None = None
-) -> Components:
-    """Return the components of a contrast between members and non-members within edits.
-
-    Args:
-        values: (n,) finite values.
-        edit, person: (n,) codes.
-        member: (n,) whether the value is about a member.
-        template: (n,) codes; None: all in the same words.
-
-    Returns:
-        Components; `edit` also holds what differs because other people were asked, so plans err on the large side.
-
-    Raises:
-        RecordError: Fewer than two edits have both members and non-members, lengths differ, or values are not finite.
-    """
-    template = np.zeros_like(edit) if template is None else template
-    columns = {"values": values, "edit": edit, "person": person, "template": template, "member": member}
-    check_rows("variance components", _CODES, **columns)
-    cell = edit * 2 + member
-    counts = np.bincount(cell, minlength=2 * (int(edit.max(initial=0)) + 1)).reshape(-1, 2).astype(np.float64)
-    compared: NDArray[np.bool_] = np.asarray((counts > 0).all(axis=1))
-    if compared.sum() < 2:
-        raise RecordError(
-            f"variance components: {int(compared.sum())} edits were scored on both groups, expected at least two. "
-            "Choose another group, give a larger run, or state the standard deviations."
-        )
-    rows = compared[edit]
-    values, edit, person, template, cell = values[rows], edit[rows], person[rows], template[rows], cell[rows]
-    moments = _moments(values, _dimensions(edit, person, template), cell)
-    means = (np.bincount(cell, values, counts.size) / np.maximum(counts.ravel(), 1)).reshape(-1, 2)[compared]
-    # What sampling adds to the difference: each pair with its share of its side's prompts, and each prompt.
-    pairs, first = np.unique(np.column_stack([cell, person]), axis=0, return_inverse=True)[:2]
-    share = np.bincount(first.ravel()) / counts.ravel()[pairs[:, 0]]
-    sampling = (
-        moments["pair"] ** 2 * float(share @ share) + moments["rest"] ** 2 * float((1 / counts[compared]).sum())
-    ) / len(means)
-    between = max(0.0, float((means[:, 1] - means[:, 0]).var(ddof=1)) - sampling)
-    return Components(edit=float(np.sqrt(between)), **moments)
-
-
-_CODES = ("edit", "person", "template")
-
-
-def _dimensions(edit: Codes, person: Codes, template: Codes) -> dict[str, Codes]:
-    """Return what values of the same edits share, without what equals single values or whole edits."""
-    n, edits = edit.size, np.unique(edit).size
-    crossed = {"pair": _both(edit, person), "template": _both(edit, template)}
-    own = {name: code for name, code in crossed.items() if edits < int(code.max()) + 1 < n}
-    return {"person": person} | own | {"rest": np.arange(n)}
-
-
-def _both(first: Codes, second: Codes) -> Codes:
-    return np.asarray(np.unique(first * (int(second.max(initial=0)) + 1) + second, return_inverse=True)[1], np.intp)
-
-
-def _moments(values: Floats, dimensions: Mapping[str, Codes], within: Codes) -> dict[str, float]:
+def _moments(values: Floats, dimensions: Mapping[str, Codes]) -> dict[str, float]:
     """Return the standard deviation of each dimension's effects.
 
-    The squared sums of residuals from the means of `within` are set equal to what they are on average: with Z the
-    indicators of a dimension and M the projection off these means, |Z' M Z_k|^2 times the variance of dimension k.
+    The squared sums of residuals from the mean are set equal to what they are on average: with Z the indicators of a
+    dimension and M the projection off the mean, |Z' M Z_k|^2 times the variance of dimension k.
     """
     if not np.isfinite(values).all():
         raise RecordError("variance components: values are not all finite. Leave unscored rows out and count them.")
-    size = np.bincount(within).astype(np.float64)
-    size, within = size[size > 0], np.unique(within, return_inverse=True)[1]
-    residual = values - (np.bincount(within, values) / size)[within]
-    counts = {name: _counts(code, within) for name, code in dimensions.items()}
-    inner = {name: _scaled((count.T @ count).tocsr(), size) for name, count in counts.items()}
+    n, residual = values.size, values - values.mean()
+    counts = {name: np.bincount(code).astype(np.float64) for name, code in dimensions.items()}
     matrix = np.zeros((len(counts), len(counts)))
     for row, (name, count) in enumerate(counts.items()):
         for column, (other, others) in enumerate(counts.items()):
-            shared = _counts(dimensions[name], dimensions[other])
-            crossed = np.asarray((shared @ others).multiply(count).sum(axis=0)).ravel() / size
-            matrix[row, column] = (
-                float(shared.power(2).sum()) - 2 * crossed.sum() + float(inner[name].multiply(inner[other]).sum())
-            )
+            shared = sparse.csr_array((np.ones(n), (dimensions[name], dimensions[other])))
+            crossed = count @ np.asarray(shared @ others) / n
+            matrix[row, column] = shared.power(2).sum() - 2 * crossed + (count @ count) * (others @ others) / n**2
     squares = np.array([float((np.bincount(code, residual) ** 2).sum()) for code in dimensions.values()])
     scale = 1 / np.maximum(np.diag(matrix), 1e-300)
     variances, _ = optimize.nnls(matrix * scale[:, None], squares * scale)
-    return {name: float(np.sqrt(variance)) for name, variance in zip(dimensions, variances)} | {
-        name: 0.0 for name in ("pair", "template") if name not in dimensions
-    }
-
-
-def _counts(first: Codes, second: Codes) -> sparse.csr_array:
-    return sparse.csr_array((np.ones(first.size), (first, second)))
-
-
-def _scaled(matrix: sparse.csr_array, size: Floats) -> sparse.csr_array:
-    root = sparse.diags_array(1 / np.sqrt(size))
-    return sparse.csr_array(root @ matrix @ root)
+    return {name: float(np.sqrt(variance)) for name, variance in zip(dimensions, variances)}
 
 
 def minimum_detectable_effect(stderr: float, df: float, *, alpha: float = 0.05, power: float = 0.8) -> float:
@@ -180,26 +105,19 @@ class Design:
     Attributes:
         people_per_edit: People scored under each edit.
         edits_per_person: Edits each person is scored under.
-        share: Share of the people in the group, for a contrast; None for a mean over all people.
-        prompts_per_person: Prompts about each, in templates that are the same for all people of an edit.
     """
 
     people_per_edit: int
     edits_per_person: float = 10.0
-    share: float | None = None
-    prompts_per_person: int = 1
 
     def __post_init__(self) -> None:
         """Refuse what no study can be.
 
         Raises:
-            RecordError: A number is below 1, or the share outside 0..1.
+            RecordError: A number is below 1.
         """
         whole("plan: people_per_edit", self.people_per_edit, 1)
-        whole("plan: prompts_per_person", self.prompts_per_person, 1)
         number("plan: edits_per_person", self.edits_per_person, 1, _LARGEST)
-        if self.share is not None:
-            number("plan: share", self.share, 0, 1, ends=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,7 +125,7 @@ class Plan:
     """How large a study must be.
 
     Attributes:
-        edits, people, prompts: Numbers needed; of the people, the design's `share` are in the group.
+        edits, people, prompts: Numbers needed.
         detectable: The minimum detectable effect with them.
         reachable: False when even the largest design tried cannot find the effect.
     """
@@ -231,9 +149,8 @@ def plan(
 ) -> Plan:
     """Return the study with the fewest edits, at least five, that finds an effect `delta`.
 
-    The variance of a mean over E edits, P people, Q people under an edit, T templates under an edit and N prompts is
-    edit^2 / E + person^2 / P + pair^2 / Q + template^2 / T + rest^2 / N. In a contrast of a share s of the people with
-    the rest, templates cancel, and what varies between people and prompts is divided by s (1 - s).
+    The variance of a mean over E edits, P people and Q people under an edit, each asked once, is
+    edit^2 / E + person^2 / P + (pair^2 + rest^2) / Q.
 
     Args:
         delta: The effect to find, in the effect's unit.
@@ -252,18 +169,13 @@ def plan(
     whole("plan: max_edits", max_edits, 5)
     for name, value in {"alpha": alpha, "power": power}.items():
         number(f"plan: {name}", value, 0, 1, ends=False)
-    share = design.share
-    split = 1.0 if share is None else share * (1 - share)
 
     def of_size(edits: int) -> Plan:
-        pairs = edits * design.people_per_edit
-        prompts = pairs * design.prompts_per_person
-        people = max(design.people_per_edit, round(pairs / design.edits_per_person))
-        smaller = people if share is None else people * min(share, 1 - share)
-        of_edit, of_person = components.edit**2 / edits, components.person**2 / (people * split)
-        of_edit += 0.0 if share is not None else components.template**2 / (edits * design.prompts_per_person)
-        variance = of_edit + of_person + (components.pair**2 / pairs + components.rest**2 / prompts) / split
-        spread = of_edit**2 / max(1, edits - 1) + (variance - of_edit) ** 2 / max(1.0, smaller - 1)
+        prompts = edits * design.people_per_edit
+        people = max(design.people_per_edit, round(prompts / design.edits_per_person))
+        of_edit, of_person = components.edit**2 / edits, components.person**2 / people
+        variance = of_edit + of_person + (components.pair**2 + components.rest**2) / prompts
+        spread = of_edit**2 / max(1, edits - 1) + (variance - of_edit) ** 2 / max(1, people - 1)
         df = variance**2 / spread if spread else np.inf
         effect = minimum_detectable_effect(variance**0.5, df, alpha=alpha / tests, power=power)
         return Plan(edits, people, prompts, effect, effect <= abs(delta))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -18,13 +17,9 @@ Label = Literal["worse off", "better off", "equivalent", "undetermined", "not te
 VERDICTS: tuple[Label, ...] = get_args(Label)
 AFFECTED: tuple[Label, ...] = VERDICTS[:2]
 """Verdicts that a group came out otherwise than the people it is compared with."""
-OPEN: tuple[Label, ...] = VERDICTS[3:]
-"""Verdicts that claim nothing: the data could decide and do not, or they could not."""
-EARLIER: Mapping[str, Label] = {"amplified": "worse off", "reduced": "better off", "negligible": "equivalent"}
-"""Words that files of earlier versions have -> what they are called now."""
 # Probability decides where it can move by this many margins: halving the likelier answer would then exceed the margin.
 REACH = 2.0
-NOT_MEASURED = "noise floor not measured; state it with `report --noise-floor X` or measure it with `--noise-run RUN2`"
+NOT_MEASURED = "noise floor not measured; state it with `report --noise-floor X`"
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from seesaw_cf.effects import AuditSettings, audit, toward_truth
 from seesaw_cf.effects.permutations import LabelledContrasts, label_orders
 from seesaw_cf.stats import adjust
 from seesaw_cf.stats.multiple import step_down
-from seesaw_cf.stats.verdicts import EARLIER, VERDICTS
+from seesaw_cf.stats.verdicts import VERDICTS
 
 FLOORS: dict[str, Any] = {"noise_floor": 0.0, "noise_floor_log_odds": 0.0}
 
@@ -176,11 +176,6 @@ def test_an_audit_with_permutations_is_blind_to_row_order_and_obeys_its_seed() -
     pd.testing.assert_frame_equal(one, two)
     other = audit(prompts, AuditSettings(**FLOORS, permutations=99, seed=1))
     assert not one["p"].equals(other["p"])
-
-
-def test_words_of_earlier_files_are_known() -> None:
-    assert set(EARLIER.values()) < set(VERDICTS)
-    assert not set(EARLIER) & set(VERDICTS)
 
 
 @pytest.mark.slow(60)

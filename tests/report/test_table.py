@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from seesaw_cf.base.files import original
 from seesaw_cf.base.terminal import printable
 from seesaw_cf.report.forms import SCREEN, Report
-from seesaw_cf.report.html.render import macro
+from seesaw_cf.report.html.findings import Findings, FirstScreen, PageSection, findings_page
 from seesaw_cf.report.table import Column, EstimateColumn, Table, table_of
 
 _NAMES = st.text(min_size=1, max_size=12).filter(
@@ -53,6 +53,11 @@ def _table(rows: list[dict[str, object]], most: int = 9) -> Table:
     )
 
 
+def _page(table: Table) -> str:
+    """A page with one table."""
+    return findings_page(Findings(FirstScreen("", "", {}), (PageSection("", "", (table,)),)))
+
+
 def _unescaped(markdown: str) -> list[list[str]]:
     lines = [line for line in markdown.splitlines() if line.startswith("| ")][2:]
     cells = [re.split(r"(?<!\\)(?:\\\\)*\|", line)[1:-1] for line in lines]
@@ -65,7 +70,7 @@ def test_every_cell_occurs_in_the_same_order_in_four_forms(rows: list[dict[str, 
     cells = table.cells()
     page = [
         [html.unescape(cell) for cell in re.findall(r"<td[^>]*>(.*?)</td>", line)]
-        for line in macro("table", table).split("<tr>")[2:]
+        for line in _page(table).split("<tr>")[2:]
     ]
     sheet = [[original(cell) for cell in row[:4]] for row in csv.reader(io.StringIO(table.csv))]
     assert page == cells
@@ -79,7 +84,7 @@ def test_every_cell_occurs_in_the_same_order_in_four_forms(rows: list[dict[str, 
 def test_names_make_no_markup(name: str) -> None:
     row = {"who": f"<b>|{name}", "effect": 0.1, "share": 0.5, "edits": 3, "star": True}
     table = _table([row])
-    assert "<b>" not in macro("table", table) + table.markdown()
+    assert "<b>" not in _page(table) + table.markdown()
     line = table.markdown().splitlines()[-1]
     assert len(re.findall(r"(?<!\\)\|", line.replace("\\\\", ""))) == len(_COLUMNS) + 1
 

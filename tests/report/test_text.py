@@ -12,7 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seesaw_cf.report import text
-from seesaw_cf.report.rows import EffectRow
 
 
 @pytest.mark.parametrize(
@@ -67,13 +66,6 @@ def test_values_up_to_the_limit_print_as_0() -> None:
     assert text.interval(math.nan, math.nan) == "-"
 
 
-def test_why_there_is_no_interval() -> None:
-    short = "too few edits: 6 that count as 4.9 equal ones, 5 needed"
-    row: EffectRow = {"low": math.nan, "note": f"{short} (4.9 effective)"}
-    assert text.no_interval(row) == short
-    assert text.no_interval({"low": 0.1, "note": ""}) == ""
-
-
 @given(st.text())
 def test_escaped_text_stays_in_its_cell_and_makes_no_markup(raw: str) -> None:
     shown = text.escape(raw)
@@ -88,14 +80,6 @@ def test_escaped_text_stays_in_its_cell_and_makes_no_markup(raw: str) -> None:
 def test_escaped_text_reads_as_before(raw: str) -> None:
     unescaped = html.unescape(re.sub(r"\\([\\`*_\[\]|~$#])", r"\1", text.escape(raw)))
     assert unescaped == html.unescape(html.escape(raw, quote=False))
-
-
-@given(st.text(alphabet="`ab\n"))
-def test_a_code_block_cannot_be_ended_from_inside(raw: str) -> None:
-    bar, *body, end = text.fence(raw).split("\n")
-    assert bar == end
-    assert set(bar) == {"`"}
-    assert all(bar not in line for line in body)
 
 
 @pytest.mark.parametrize(("value", "shown"), [(0.0001, "p<0.001"), (0.0123, "p=0.012"), (math.nan, "p=-")])

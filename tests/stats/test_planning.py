@@ -14,7 +14,6 @@ from seesaw_cf.stats import (
     Crossing,
     Design,
     case_weights,
-    contrast_components,
     plan,
     variance_components,
 )
@@ -42,39 +41,17 @@ def test_components_are_found_again() -> None:
     y[3] = np.nan
     with pytest.raises(RecordError, match="values are not all finite"):
         variance_components(y, edit, person)
-    with pytest.raises(RecordError, match="values are not all finite"):
-        contrast_components(y, edit, person, person % 2 == 0)
 
 
-def test_contrast_components_are_found_again() -> None:
-    edit, person, rng = crossed(400, 300, 40, 1)
-    member = (np.arange(300) % 4 == 0)[person]
-    shift = rng.normal(0, PLANTED.edit, 400)  # of one group more than the other, by edit
-    y = rng.normal(0, 0.3, 400)[edit] + rng.normal(0, PLANTED.person, 300)[person] + shift[edit] * member
-    found = contrast_components(y + rng.normal(0, PLANTED.rest, y.size), edit, person, member)
-    assert found.edit == pytest.approx(0.05, rel=0.3)
-    assert found.person == pytest.approx(0.08, rel=0.2)
-    assert found.rest == pytest.approx(0.10, rel=0.1)
-    with pytest.raises(RecordError, match="0 edits were scored on both groups"):
-        contrast_components(y, edit, person, np.zeros(y.size, bool))
-
-
-@pytest.mark.parametrize("share", [None, 0.25])
-def test_planned_studies_have_the_planned_power(share: float | None) -> None:
+def test_a_planned_study_has_the_planned_power() -> None:
     delta, draws = 0.03, 400
-    design = plan(delta, PLANTED, Design(people_per_edit=20, edits_per_person=5, share=share))
+    design = plan(delta, PLANTED, Design(people_per_edit=20, edits_per_person=5))
     edit, person, rng = crossed(design.edits, design.people, 20, 2)
     n_people = int(person.max()) + 1
     y = rng.normal(0, PLANTED.person, (n_people, draws))[person] + rng.normal(0, PLANTED.rest, (edit.size, draws))
-    of_edit = rng.normal(0, PLANTED.edit, (design.edits, draws))[edit]
-    everybody = np.ones(edit.size, bool)
-    if share is None:
-        y, parts = y + of_edit + delta, [case_weights(edit, everybody)]
-    else:
-        member = (np.arange(n_people) < share * n_people)[person]
-        y += member[:, None] * (of_edit + delta)
-        parts = [case_weights(edit, side) for side in (member, ~member)]
-    estimate, stderr, df, _ = Crossing(parts, {"edit": edit, "person": person}).errors(y)
+    y += rng.normal(0, PLANTED.edit, (design.edits, draws))[edit] + delta
+    weights = case_weights(edit, np.ones(edit.size, bool))
+    estimate, stderr, df, _ = Crossing([weights], {"edit": edit, "person": person}).errors(y)
     power = float(np.mean(2 * stats.t.sf(np.abs(estimate) / stderr, df) < 0.05))
     assert 0.72 <= power <= 0.90
 
@@ -90,26 +67,18 @@ def test_plan_finds_the_smallest_design_and_says_when_there_is_none() -> None:
     assert not plan(1e-9, PLANTED, Design(people_per_edit=20), max_edits=100).reachable
     with pytest.raises(RecordError, match="delta is 0"):
         plan(0, PLANTED, Design(people_per_edit=20))
-    with pytest.raises(RecordError, match="share is 1, expected a finite number between 0 and 1"):
-        plan(0.1, PLANTED, Design(people_per_edit=20, share=1))
 
 
-def test_persons_pairs_templates_and_rest_are_told_apart() -> None:
+def test_people_their_pairs_with_edits_and_rest_are_told_apart() -> None:
     edit, person, rng = crossed(200, 200, 30, 3)
     edit, person = np.repeat(edit, 4), np.repeat(person, 4)
-    template = np.tile(np.arange(4), edit.size // 4)
     pair = np.arange(edit.size) // 4
-    y = rng.normal(0, 0.08, 200)[person] + rng.normal(0, 0.06, pair.max() + 1)[pair]
-    y += rng.normal(0, 0.04, (200, 4))[edit, template] + rng.normal(0, 0.1, y.size)
-    y_mean = y + rng.normal(0, 0.05, 200)[edit]
-    found = variance_components(y_mean, edit, person, template)
-    assert np.allclose(astuple(found), [0.05, 0.08, 0.06, 0.04, 0.1], rtol=0.2)
-    member = person % 3 == 0
-    y += member * rng.normal(0, 0.05, 200)[edit]
-    found = contrast_components(y + rng.normal(0, 0.3, 200)[edit], edit, person, member, template)
-    assert np.allclose(astuple(found), [0.05, 0.08, 0.06, 0.04, 0.1], rtol=0.25)
-    alone = variance_components(y_mean[::4], edit[::4], person[::4], template[::4])
-    assert (alone.pair, alone.template) == (0, 0)
+    y = rng.normal(0, 0.05, 200)[edit] + rng.normal(0, 0.08, 200)[person]
+    y += rng.normal(0, 0.06, pair.max() + 1)[pair] + rng.normal(0, 0.1, y.size)
+    found = variance_components(y, edit, person)
+    assert np.allclose(astuple(found), [0.05, 0.08, 0.06, 0.1], rtol=0.2)
+    alone = variance_components(y[::4], edit[::4], person[::4])
+    assert alone.pair == 0
     assert alone.rest == pytest.approx(np.sqrt(0.06**2 + 0.1**2), rel=0.15)
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from typing import ClassVar, Protocol, TypeVar, runtime_checkable
+from dataclasses import dataclass, field
+from typing import ClassVar, Protocol, TypeVar
 
 from seesaw_cf.base.terminal import printable, wrap
 from seesaw_cf.base.types import JsonObject
@@ -12,7 +12,6 @@ from seesaw_cf.report.html.forest import Panel
 from seesaw_cf.report.html.render import downloads, render
 from seesaw_cf.report.table import Table
 from seesaw_cf.report.text import escape
-from seesaw_cf.stats.plain import plain
 
 _LAST = (("method", "How do I repeat it?"), ("downloads", "Tables"))
 Facts = TypeVar("Facts")
@@ -24,17 +23,6 @@ class Part(Protocol):
     """Something that a macro of `parts.html` shows: the one called `kind`."""
 
     kind: ClassVar[str]
-
-
-@runtime_checkable
-class DrawnAnswer(Part, Protocol):
-    """An answer that pages draw and other forms write as a sentence."""
-
-    def line(self) -> str:
-        """Return the answer as a sentence."""
-
-    def record(self) -> JsonObject:
-        """Return its numbers, as plain JSON types."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,22 +52,6 @@ class Folded:
     warning: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class FactList:
-    """(Name, value) of what was recorded."""
-
-    kind: ClassVar[str] = "facts"
-    facts: Sequence[tuple[str, str]]
-
-
-@dataclass(frozen=True, slots=True)
-class Verbatim:
-    """Lines as they are."""
-
-    kind: ClassVar[str] = "verbatim"
-    text: str
-
-
 class Section(Part, Protocol):
     """A part of a page with a heading."""
 
@@ -104,14 +76,6 @@ class PageSection:
 
 
 @dataclass(frozen=True, slots=True)
-class AnswerExample:
-    """A prompt in words, and the rule that chose it."""
-
-    sentence: str
-    rule: str
-
-
-@dataclass(frozen=True, slots=True)
 class FirstScreen:
     """What was found: the head of a page and of its Markdown, the end of a terminal's text, an entry of its JSON.
 
@@ -119,53 +83,31 @@ class FirstScreen:
         about: What was measured, with what, how often.
         title: The finding.
         answers: Question of a reader -> answer. One without an answer is not shown.
-        example: One prompt in words.
     """
 
     about: str
     title: str
-    answers: Mapping[str, str | DrawnAnswer]
-    example: AnswerExample | None = None
-
-    @property
-    def drawn(self) -> list[DrawnAnswer]:
-        """Answers that pages draw."""
-        return [answer for answer in self.answers.values() if isinstance(answer, DrawnAnswer)]
-
-    @property
-    def written(self) -> list[tuple[str, str]]:
-        """(Question, sentence) of the others that have an answer."""
-        return [(question, answer) for question, answer in self.answers.items() if answer and isinstance(answer, str)]
+    answers: Mapping[str, str]
 
     @property
     def lines(self) -> list[tuple[str, str]]:
         """(Question, sentence) of the questions that have an answer."""
-        sentences = {
-            question: answer if isinstance(answer, str) else answer.line() for question, answer in self.answers.items()
-        }
-        return [(question, sentence) for question, sentence in sentences.items() if sentence]
+        return [(question, answer) for question, answer in self.answers.items() if answer]
 
     def terminal(self, without: Sequence[str] = ()) -> str:
         """Return plain text as wide as the terminal, without the answers to these questions."""
         lines = [wrap(f"{head}: {printable(answer)}", "  ") for head, answer in self.lines if head not in without]
-        example = [wrap(printable(self.example.sentence))] if self.example else []
         head = ["FINDINGS", wrap(printable(self.about)), "", wrap(printable(self.title))]
-        return "\n".join([*head, *example, "", *lines])
+        return "\n".join([*head, "", *lines])
 
     def markdown(self) -> str:
         """Return the head of a report in Markdown."""
         lines = "\n".join(f"- **{question}:** {escape(answer)}" for question, answer in self.lines)
-        example = f"> {escape(self.example.sentence)} {escape(self.example.rule)}" if self.example else ""
-        return "\n\n".join(filter(None, [f"# {escape(self.title)}", escape(self.about), example, lines]))
+        return "\n\n".join(filter(None, [f"# {escape(self.title)}", escape(self.about), lines]))
 
     def record(self) -> JsonObject:
-        """Return plain JSON types: sentences, and the numbers of drawn answers."""
-        record: JsonObject = {"about": self.about, "title": self.title, "answers": dict(self.lines)}
-        if self.example:
-            record["example"] = asdict(self.example)
-        if self.drawn:
-            record["drawn"] = [{"kind": answer.kind, **plain(answer.record())} for answer in self.drawn]
-        return record
+        """Return plain JSON types."""
+        return {"about": self.about, "title": self.title, "answers": dict(self.lines)}
 
 
 @dataclass(frozen=True, slots=True)

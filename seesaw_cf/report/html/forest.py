@@ -6,8 +6,6 @@ import math
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
-from typing import ClassVar
 
 # A horizontal axis in per cent of its width, so that a mark needs no script and no size in pixels.
 
@@ -59,17 +57,6 @@ class Axis:
         far = max((abs(end) for end in ends if math.isfinite(end)), default=0.0)
         limit = _round_up(max(most, min(far, 2 * most)) or 1.0, _ENDS)
         return cls(-limit, limit)
-
-    @classmethod
-    def covering(cls, values: Iterable[float]) -> Axis:
-        """Return an axis that shows every finite value, and 0 when it is at most their range away."""
-        finite = [value for value in values if math.isfinite(value)] or [0.0]
-        least, most = min(finite), max(finite)
-        if min(abs(least), abs(most)) <= most - least:
-            least, most = min(least, 0.0), max(most, 0.0)
-        step = _round_up((most - least) / 4 or abs(most) / 4 or 0.25)
-        low = math.floor(least / step + 1e-9) * step
-        return cls(low, max(low + 4 * step, math.ceil(most / step - 1e-9) * step))
 
     def at(self, value: float) -> float:
         """Return where a value is, in per cent; values beyond the axis are at its end."""
@@ -178,15 +165,6 @@ class Panel:
     opened: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class Forest:
-    """Panels under one heading."""
-
-    kind: ClassVar[str] = "forest"
-    axis_name: str
-    panels: Sequence[Panel]
-
-
 def key_colours(names: Iterable[str]) -> dict[str, int]:
     """Return name -> number of its colour, in order."""
     return {name: number % _COLOURS for number, name in enumerate(dict.fromkeys(names))}
@@ -195,121 +173,3 @@ def key_colours(names: Iterable[str]) -> dict[str, int]:
 # Line charts of a page, in per cent of their width and height, so that they need no script.
 
 _LEFT, _RIGHT, _TOP, _FLOOR = 11.0, 98.0, 4.0, 88.0  # per cent of the picture
-
-
-@dataclass(frozen=True, slots=True)
-class Point:
-    """A value at one of the places along a chart, with its interval (NaN without one), and in words."""
-
-    place: int
-    value: float
-    low: float
-    high: float
-    said: str
-    alarm: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Curve:
-    """Points of one colour and one dashing."""
-
-    colour: int
-    dash: int
-    points: Sequence[Point]
-
-
-@dataclass(frozen=True, slots=True)
-class Dot:
-    """A point as it is drawn, per cent."""
-
-    x: float
-    y: float
-    low: float | None
-    high: float | None
-    said: str
-    alarm: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Drawn:
-    """A curve as it is drawn: lines from point to point (x1, y1, x2, y2), and the points."""
-
-    colour: int
-    dash: int
-    lines: Sequence[tuple[float, float, float, float]]
-    dots: Sequence[Dot]
-
-
-@dataclass(frozen=True, slots=True)
-class Chart:
-    """A chart as it is drawn, every place in per cent.
-
-    Attributes:
-        title, about: Above it.
-        places: (x, what stands there) of the places along it.
-        ticks: (y, what stands there).
-        levels: y of the reference lines.
-        curves: The curves.
-    """
-
-    title: str
-    about: str
-    places: Sequence[tuple[float, str]]
-    ticks: Sequence[tuple[float, str]]
-    levels: Sequence[float]
-    curves: Sequence[Drawn]
-
-
-@dataclass(frozen=True, slots=True)
-class Charts:
-    """Charts side by side."""
-
-    kind: ClassVar[str] = "charts"
-    unit: str
-    charts: Sequence[Chart]
-
-
-def draw_chart(
-    title: str, about: str, places: Sequence[str], curves: Sequence[Curve], levels: Sequence[float] = ()
-) -> Chart:
-    """Draw a chart; points of different curves at one place stand side by side.
-
-    Args:
-        title, about: See `Chart`.
-        places: What stands at the places along it, left to right, evenly spaced.
-        curves: What is drawn; points that are not finite are left out.
-        levels: Values of reference lines.
-    """
-    finite = [
-        Curve(source.colour, source.dash, [p for p in source.points if math.isfinite(p.value)]) for source in curves
-    ]
-    points = [point for source in finite for point in source.points]
-    axis = Axis.covering(
-        [v for p in points for v in (p.value, p.low, p.high)] + [v for v in levels if math.isfinite(v)]
-    )
-
-    def y(value: float) -> float:
-        return round(_FLOOR - (_FLOOR - _TOP) * axis.at(value) / 100, 2)
-
-    step = (_RIGHT - _LEFT) / max(1, len(places))
-    xs = [round(_LEFT + step * (number + 0.5), 2) for number in range(len(places))]
-
-    def drawn(number: int, curve: Curve) -> Drawn:
-        beside = 0.5 * step * ((number + 0.5) / max(1, len(finite)) - 0.5)
-        dots = [
-            Dot(
-                round(xs[p.place] + beside, 2),
-                y(p.value),
-                y(p.low) if math.isfinite(p.low) else None,
-                y(p.high) if math.isfinite(p.high) else None,
-                p.said,
-                p.alarm,
-            )
-            for p in curve.points
-        ]
-        return Drawn(curve.colour, curve.dash, [(a.x, a.y, b.x, b.y) for a, b in pairwise(dots)], dots)
-
-    ticks = [(y(axis.low + (axis.high - axis.low) * n / 4), label) for n, (_, label) in enumerate(axis.ticks)]
-    marks = [drawn(number, curve) for number, curve in enumerate(finite)]
-    lines = [y(value) for value in levels if math.isfinite(value)]
-    return Chart(title, about, list(zip(xs, places, strict=True)), ticks, lines, marks)

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 from itertools import pairwise
 from typing import Any, ClassVar
-from urllib.parse import urlencode
 
 from markupsafe import Markup
 
@@ -105,11 +104,6 @@ def make_look(
     }
     heads = [(column.head, column.about) for column in columns.values()]
     return PromptList(name, *texts[:2], choices, heads, data_block(data))
-
-
-def view_link(name: str, **choices: str) -> str:
-    """Return the address of a view, within the page."""
-    return f"#{name}?" + urlencode({key: printable(value) for key, value in choices.items()})
 
 
 def short(value: float) -> float | None:

@@ -98,11 +98,6 @@ def render(template: str, values: Mapping[str, object], look: PageTemplate = REP
     return _environment(look.folder).get_template(template).render(**values, **_inlined(look))
 
 
-def macro(name: str, *values: object) -> str:
-    """Return what a macro of `macros.html` makes of these values; texts are escaped."""
-    return str(getattr(_environment(_HERE).get_template("macros.html").module, name)(*values))
-
-
 def data_block(value: object) -> Markup:
     """Return JSON for a `<script type="application/json">`: no text in it can end the block or begin a comment."""
     text = json.dumps(value, ensure_ascii=True, separators=(",", ":"), allow_nan=False)
