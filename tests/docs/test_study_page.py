@@ -13,16 +13,14 @@ import pytest
 from benchmarks.study.analysis import DECLARED, merged, read_tables, settings, table_file
 from benchmarks.study.claims import verdict
 from benchmarks.study.keep import KEPT
-from benchmarks.study.looks import LOOKS, MODEL, ONE_LOOK, finished_looks, join, looks_at, newest
+from benchmarks.study.looks import LOOKS, MODEL, ONE_LOOK, finished_looks, join, looks_at
 from benchmarks.study.page import PAGE, TEMPLATES, page
 from benchmarks.study.passages import FOLDER as PASSAGES
 from benchmarks.study.passages import LABELS, TEXTS, label_tables
 from benchmarks.study.records import FOLDER, FOURTH, SIZES, stages
-from benchmarks.study.sentences import named
 from seesaw_cf.base.files import csv_text
 from seesaw_cf.records.load import load_cases
 from seesaw_cf.records.relations import FREE
-from seesaw_cf.report.text import minus
 
 FINISHED = list(finished_looks(KEPT))
 NEWEST = {(model, editor): look for model, look, editor, _ in FINISHED if look.alpha}
@@ -98,29 +96,6 @@ def test_the_page_is_made_from_the_tables() -> None:
         assert text == page(tables, file)
         assert "__" not in text
         assert " nan" not in text
-
-
-def test_the_readme_has_the_numbers_of_the_tables() -> None:
-    levels = newest(pd.read_csv(table_file("levels")))
-    levels = levels[(levels["model"] == MODEL) & (levels["level"] == "target_true") & levels["difference"].notna()]
-    text = (PAGE.parents[1] / "README.md").read_text(encoding="utf-8")
-    for editor, rows in levels.groupby("editor"):
-        cells = [
-            f"{row['difference']:.{digits}f} [{row['difference_low']:.{digits}f}, {row['difference_high']:.{digits}f}]"
-            for decides, digits in ((True, 2), (False, 3))
-            for row in rows[rows["decides"] == decides].to_dict("records")
-        ]
-        assert minus(f"| {named(str(editor))} | {' | '.join(cells)} |") in text
-        assert set(rows["n_edits"]) == {400}
-    text = " ".join(text.split())
-    counts = newest(pd.read_csv(table_file("verdicts")))
-    counts = counts[(counts["model"] == MODEL) & ~counts["editor"].str.contains("(", regex=False)]
-    decided = counts[["worse off", "better off"]].to_numpy().sum()
-    tests = decided + counts[["equivalent", "undetermined"]].to_numpy().sum()
-    assert f"Of {tests:,} testable contrasts of groups {decided} are decided" in text
-    assert f"{counts['equivalent'].sum()} are shown to be inside the margin" in text
-    few = ~counts["editor"].isin(["alphaedit", "memit", "rome"])
-    assert counts.loc[few, "equivalent"].sum() == 3
 
 
 @pytest.mark.slow
