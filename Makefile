@@ -104,7 +104,7 @@ $(VENV)/torch: $(BIN)/python constraints.txt
 	touch $@
 
 $(VENV)/core: $(VENV)/torch setup.cfg
-	$(BIN)/pip install --quiet --no-compile --constraint constraints.txt --editable '.[plots]'
+	$(BIN)/pip install --quiet --no-compile --constraint constraints.txt --editable .
 	touch $@
 
 $(VENV)/paper: $(VENV)/core

@@ -135,9 +135,6 @@ def _run(words: list[str]) -> None:
     except SystemExit:  # after --help, which may not have reached anybody
         finish()
         raise
-    if getattr(args, "pictures", False):  # before anything is computed
-        with need("matplotlib", extra="plots", what_for="--pictures"):
-            importlib.import_module("matplotlib")
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
     logging.getLogger("seesaw_cf").setLevel(logging.INFO if getattr(args, "verbose", False) else logging.NOTSET)
     silent = getattr(args, "quiet", False)

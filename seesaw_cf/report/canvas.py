@@ -1,4 +1,4 @@
-"""What every picture shares: colours, size, and how it is written. Needs the extra `plots` (matplotlib)."""
+"""What every picture shares: colours, size, and how it is written."""
 
 from __future__ import annotations
 

@@ -127,8 +127,7 @@ def findings_report(
 
 
 def _drawn(draw: Draw, folder: Path) -> Mapping[str, str]:
-    with need("matplotlib", extra="plots", what_for="pictures"):
-        return draw(folder)
+    return draw(folder)
 
 
 def _earlier(folder: Path) -> set[str]:
