@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 
-from seesaw_cf.base.errors import need
 from seesaw_cf.base.files import sweep, write_text
 from seesaw_cf.base.terminal import wrap
 from seesaw_cf.base.types import JsonObject

@@ -28,7 +28,7 @@ from seesaw_cf.stats.clustered import FEW_EDITS
 
 CONTROL_WORDS: Mapping[str, str] = {
     "random": "a random {noun} of the same size",
-    "identity": "no {noun} at all",
+    "identity": "the same {noun} to the right answer",
     "unrelated": "an edit of an unrelated fact",
 }
 LEVELS: Mapping[tuple[str, str], tuple[str, str]] = {  # (about, true answer) -> title, what the numbers are

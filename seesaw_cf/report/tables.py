@@ -113,8 +113,8 @@ def latex(table: pd.DataFrame) -> str:
     heads = [_ESCAPED.sub(r"\\\1", str(name)) for name in table]
     rows = [" & ".join(map(_latex_cell, row)) for row in table.itertuples(index=False, name=None)]
     spec = "".join("r" if pd.api.types.is_numeric_dtype(dtype) else "l" for dtype in table.dtypes)
-    body = " \\\\\n".join([" & ".join(heads) + " \\\\\n\\midrule", *rows])
-    return f"\\begin{{tabular}}{{{spec}}}\n\\toprule\n{body} \\\\\n\\bottomrule\n\\end{{tabular}}\n"
+    head, *body = (f"{line} \\\\\n" for line in (" & ".join(heads), *rows))
+    return f"\\begin{{tabular}}{{{spec}}}\n\\toprule\n{head}\\midrule\n{''.join(body)}\\bottomrule\n\\end{{tabular}}\n"
 
 
 _ESCAPED = re.compile(r"([&%$#_{}])")

@@ -6,8 +6,6 @@ texts that editors need are known in seconds.
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
 import os
 import shutil
 from collections import Counter
@@ -105,7 +103,7 @@ def check_plan(plan: RunPlan) -> list[str]:
     check_texts(plan.editors, plan.texts is not None)
     _check_checkpoints(plan)
     _check_layers(plan)
-    return [*_memory(plan), *_disk(plan), *_pictures()]
+    return [*_memory(plan), *_disk(plan)]
 
 
 def check_texts(editors: Mapping[str, Editor], there: bool) -> None:
@@ -191,12 +189,6 @@ def _disk(plan: RunPlan) -> list[str]:
         for folder, amount in amounts.items()
         if amount > _WORTH_SAYING
     ]
-
-
-def _pictures() -> list[str]:
-    if importlib.util.find_spec("matplotlib") is not None:
-        return []
-    return ["The report will have no pictures: matplotlib is not installed (pip install 'seesaw_cf[plots]')."]
 
 
 def disk_bytes(plan: RunPlan) -> int:

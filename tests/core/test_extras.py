@@ -23,7 +23,6 @@ from seesaw_cf.effects.leme_auto import rouge1
 from seesaw_cf.effects.texts import reference_score
 from seesaw_cf.generation.api import OpenAIGenerator
 from seesaw_cf.models.weights import WeightDelta
-from seesaw_cf.report.dose import write_dose_report
 from seesaw_cf.run.workers import run_on_ray
 from seesaw_cf.sharing import to_peft
 from seesaw_cf.texts.graph.graph import export_graphml
@@ -49,8 +48,6 @@ ASKED: list[tuple[str, str, Callable[[], Any]]] = [
 ]
 # For those who work on the package: no code of it imports them.
 DEVELOPERS = {"docs", "paper", "test"}
-# Asked for with --pictures; tests/report/test_report.py reads what is said then.
-WITHOUT = {"plots": write_dose_report}
 
 
 def _model() -> PreTrainedModel:
@@ -61,7 +58,7 @@ def test_the_table_has_every_extra() -> None:
     parser = configparser.ConfigParser()
     parser.read(ROOT / "setup.cfg", encoding="utf-8")
     users = set(parser["options.extras_require"]) - DEVELOPERS
-    assert {extra for extra, _, _ in ASKED} | set(WITHOUT) >= users
+    assert {extra for extra, _, _ in ASKED} >= users
 
 
 @pytest.mark.parametrize(("extra", "module", "call"), ASKED, ids=[f"{e}-{m}" for e, m, _ in ASKED])

@@ -91,7 +91,7 @@ def test_package_data_patterns_match_files() -> None:
 def test_the_extras_that_keep_the_core_small() -> None:
     extras = set(_setup()["options.extras_require"])
     models = {"longform", "api", "stereotypes", "topics", "toxicity"}
-    others = {"build", "plots", "hub", "ray", "harness"}
+    others = {"build", "hub", "ray", "harness"}
     assert extras - models - others == {"docs", "paper", "test"}
     assert _setup()["options"]["python_requires"] == ">=3.11"
 
@@ -128,11 +128,9 @@ DISTRIBUTIONS = {
     "umap": "bertopic",
     "yaml": "pyyaml",
 }
-# These files may only be imported by code that has checked for the extra; `tests/report` runs without it.
-PICTURES = {"level_plots.py", "canvas.py", "plots.py", "more_plots.py", "report_plots.py", "draw.py", "figures.py"}
+# These files may only be imported by code that has checked for the extra.
 HARNESSES = {"ability.py", "lm_eval_model.py", "__main__.py"}
-_OF_EXTRA = dict.fromkeys(PICTURES, "plots")
-_OF_EXTRA |= dict.fromkeys(HARNESSES, "harness")
+_OF_EXTRA = dict.fromkeys(HARNESSES, "harness")
 
 
 def _declared() -> dict[str, set[str]]:
