@@ -11,7 +11,6 @@ from collections.abc import Sequence
 
 from seesaw_cf import __version__
 from seesaw_cf.base.checks import shown
-from seesaw_cf.base.errors import need
 from seesaw_cf.base.files import reading
 from seesaw_cf.base.retrying import quiet, say_when_waiting
 from seesaw_cf.cli.actions import check_names, verbose_option
