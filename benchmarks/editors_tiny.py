@@ -8,7 +8,7 @@ for the rows that `ROWS` changes: R-ROME, and random changes of more seeds (see 
 
 Efficacy and paraphrase: the new target is more likely than the true one. Neighbourhood: for other people who share the
 true target it still is the more likely one. The noise floor of D is the largest group effect that scoring the unedited
-model twice in differently shaped batches gives (`seesaw_cf.effects.noise_floor`).
+model twice in differently shaped batches gives (`noise_floor`).
 
 Rows of an earlier call with the same settings are kept, so that rows can be done one by one (`--row`).
 """
@@ -31,7 +31,7 @@ from benchmarks.editors_controls import COMPARED, SEEDS, claims, controls, kinds
 from seesaw_cf.base.files import write_text
 from seesaw_cf.editors import EDITORS
 from seesaw_cf.editors.control_names import CONTROLS, control_name
-from seesaw_cf.effects import noise_floor, prompt_effects
+from seesaw_cf.effects import group_effects, prompt_effects
 from seesaw_cf.models.load import sample_corpus
 from seesaw_cf.run.job import make_run, run_job
 from seesaw_cf.run.jobs import Job
@@ -47,6 +47,21 @@ ROWS: dict[str, tuple[str, dict[str, Any]]] = {
     **{f"random-{seed}": ("random", {"seed": seed}) for seed in SEEDS},
 }
 """Name of a row -> editor and what differs from its preset."""
+
+
+def noise_floor(scores: pa.Table, again: pa.Table) -> float:
+    """Return the largest |D| of a group from scoring alone: pre-edit scores against pre-edit scores made another way."""
+    key = ["kind", "case_id", "prompt_id", "role", "target"]
+    sides = []
+    for table, phase in ((scores, "pre"), (again, "post")):
+        rows = table.to_pandas()
+        sides.append(rows[rows["phase"] == "pre"].assign(phase=phase, editor="noise").drop_duplicates(key))
+    prompts = prompt_effects(pd.concat(sides, ignore_index=True))
+    usable = prompts[prompts["status"] == "ok"]
+    effects = [
+        group_effects(usable, holds=holds, mode="paper", draws=0)["D"].abs().max() for holds in usable["holds"].unique()
+    ]
+    return float(max(effects))
 
 
 def measure(scores: pa.Table, floor: float) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from seesaw_cf.base.types import Cloze, EditRequest
 from seesaw_cf.editors.plugins import failure
 from seesaw_cf.models.delta_files import load_delta, save_delta
 from seesaw_cf.models.editor import Editor
-from seesaw_cf.models.identity import fingerprint, unstored_buffers
+from seesaw_cf.models.identity import contents, unstored_buffers
 from seesaw_cf.models.weights import WeightDelta, applied, hash_tensor
 from seesaw_cf.scoring import HFScorer
 
@@ -52,7 +52,7 @@ def traces(
 
     def state() -> dict[str, object]:
         files = sorted(str(path) for path in folder.rglob("*"))
-        return {"weights": fingerprint(model), **state_of(model, tokenizer), "files": files}
+        return {"weights": contents(model), **state_of(model, tokenizer), "files": files}
 
     before = state()
     delta = instance("what edit returned", editor.edit(model, tokenizer, requests), WeightDelta, "a WeightDelta")
@@ -78,13 +78,13 @@ def fault_of_delta(delta: WeightDelta, model: PreTrainedModel) -> str:
 
 def fault_of_restore(model: PreTrainedModel, delta: WeightDelta) -> str:
     """Return how a model differs after a change was applied and taken back, nested as well; "" for no bit."""
-    before = fingerprint(model)
+    before = contents(model)
     with applied(model, delta):
-        once = fingerprint(model)
+        once = contents(model)
         with applied(model, delta):
             pass
-        nested = fingerprint(model)
-    if fingerprint(model) != before or nested != once:
+        nested = contents(model)
+    if contents(model) != before or nested != once:
         return "other weights than before"
     return "the change moves no weight" if once == before and delta.updates else ""
 

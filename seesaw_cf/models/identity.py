@@ -71,6 +71,11 @@ def fingerprint(model: nn.Module) -> str:
     return _fingerprint(model, digest(parameter_hashes(model)))
 
 
+def contents(model: nn.Module) -> str:
+    """Return one SHA-256 (hex) of the same without hooks: equal before and after what leaves a model as it was."""
+    return _state(model, digest(parameter_hashes(model)))
+
+
 def numerics(model: nn.Module) -> JsonObject:
     """Return the process's switches that move a logit: precision of products, autocast, kernels of attention."""
     cuda = torch.backends.cuda

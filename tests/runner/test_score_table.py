@@ -148,7 +148,11 @@ CALL |= {"portability": {"one_hop": {"prompt": ["Bob's land is"], "ground_truth"
 @pytest.mark.parametrize(
     ("record", "near", "far"),
     [
-        (KNOWEDIT, [("Bob was born in", "Oslo")], [("Bob's land is", "Italy"), ("Bobby lives in", "Rome")]),
+        (
+            KNOWEDIT,
+            [("Bob was born in", "Oslo"), ("Bob was born in", "Kristiania")],
+            [("Bob's land is", "Italy"), ("Bobby lives in", "Rome")],
+        ),
         (FLAT, [("Eve lives in", "Oslo")], [("Bob's land is", "Italy")]),
         (CALL, [("Eve lives in", "Oslo"), ("Eve eats", "rice")], [("Bob's land is", "Italy")]),
         (

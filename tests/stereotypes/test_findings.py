@@ -22,7 +22,7 @@ def test_a_crawl_and_half_of_it_changed(tmp_path: Path) -> None:
     found = crawl_identities(FakeGenerator(), find(["gender identity"]), CrawlSettings(triples=20), tmp_path)
     regard = KnownRegard(lambda text: "negative" if "lazy" in text else "positive" if "kind" in text else "neutral")
     base = score_crawl(found, regard, KnownAttack(lambda text: 0.25 * ("lazy" in text)), contents=4)
-    text = findings(base)
+    text = " ".join(findings(base).split())
     assert "No identity is shown to be spoken of better or worse than the others of its class." in text
     assert "Not known" not in text, "a head without content"
     triples = base.triples.copy()
