@@ -50,7 +50,7 @@ ROWS: dict[str, tuple[str, dict[str, Any]]] = {
 
 
 def noise_floor(scores: pa.Table, again: pa.Table) -> float:
-    """Return the largest |D| of a group from scoring alone: pre-edit scores against pre-edit scores made another way."""
+    """Return the largest |D| of a group from scoring alone: pre-edit scores against others made another way."""
     key = ["kind", "case_id", "prompt_id", "role", "target"]
     sides = []
     for table, phase in ((scores, "pre"), (again, "post")):

@@ -20,7 +20,8 @@ OPTION_GROUPS = {
     " --rows",
     "scoring": "--scorer --max-tokens --block --memory --threads --rater --annotator --flaws"
     " --wording --swap --judge --judge-url --judge-key-env --judge-shots --judge-examples --judge-tries"
-    " --judge-wording --regard --regard-labels --attack --attack-label --contents --min-triples --topics --topic-method",
+    " --judge-wording --regard --regard-labels --attack --attack-label --contents --min-triples --topics"
+    " --topic-method",
     "several processes": "--engine --gpus --ray-address",
     "output": "--out --report --pictures --paper --open --quiet --verbose --keep-deltas --checkpoints"
     " --acknowledge-content --plain",
