@@ -56,7 +56,6 @@ above_zero = number(0, ends=False)
 at_least_zero = number(0)
 share = number(0, 1)
 inside = number(0, 1, ends=False)
-at_least_one = number(1)
 seconds = number(0, 1e6, ends=False)
 
 

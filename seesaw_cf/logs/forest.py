@@ -65,7 +65,7 @@ def _panel(field: str, rows: Sequence[Row], colours: dict[str, int], opened: boo
     ]  # fmt: skip
     titles = {"score": "score, points", MARGIN: "margin, nats"}
     margins = {side: float(own[0]["margin"]) * shown_scale(own[0]) for side, own in by_side.items() if own}
-    columns = [ForestColumn.with_lines(titles[side], axis, 0.0, margins[side]) for side, axis in axes.items()]
+    columns = [ForestColumn.with_margin(titles[side], axis, margins[side]) for side, axis in axes.items()]
     title = f"By {field}" if field else "By task"
     return Panel(
         title, "Change, after minus before", ("group" if field else "task", "items"), columns, "", drawn, opened

@@ -33,14 +33,12 @@ class Column:
         cell: The frame's column that it shows, or a function of the row; "" = the column named like the heading.
         words: Words, aligned to the left; else numbers. Columns of words come first.
         digits: Decimals of a float.
-        link: Where a cell leads within a page, "" = nowhere.
     """
 
     head: str
     cell: Cell = ""
     words: bool = False
     digits: int = 3
-    link: Callable[[Row], str] | None = None
 
     def text(self, row: Row, safe: Safe = str) -> str:
         """Return the cell of a row; "-" for a missing value."""
@@ -147,13 +145,9 @@ class Table:
         return [*heads[:-1], *map(str, dict.fromkeys(row[self.across] for row in self._rows)), *notes]
 
     @property
-    def rows(self) -> list[list[tuple[str, str]]]:
-        """Rows of a page's table: each cell, and where it leads."""
-        cells = self.cells(printable)
-        if self.across:
-            return [[(cell, "") for cell in line] for line in cells]
-        links = [[column.link(row) if column.link else "" for column in self.columns] for row in self._rows]
-        return [list(zip(*line, strict=True)) for line in zip(cells, links, strict=True)]
+    def rows(self) -> list[list[str]]:
+        """Rows of a page's table."""
+        return self.cells(printable)
 
     def cells(self, safe: Safe = str) -> list[list[str]]:
         """Return every cell as text; `safe` makes text from data harmless."""

@@ -275,7 +275,6 @@ def _same(file: Path, entry: Any) -> bool:
 
 # Publishing the page of a report as a static Space on the Hugging Face Hub.
 
-_PAGES = {"report.html": "index.html", "audit.html": "audit.html"}
 _TITLE = ("<title>", "</title>")
 
 
@@ -300,10 +299,8 @@ def share_page(folder: str | os.PathLike[str], repo: str, *, public: bool = Fals
     with tempfile.TemporaryDirectory() as temporary:
         space = Path(temporary) / "space"
         space.mkdir()
-        there = [name for name in _PAGES if (pages / name).is_file()]
-        for name in there:
-            shutil.copyfile(pages / name, space / _PAGES[name])
-        write_text(space / "README.md", _card(_title(pages / "report.html"), there))
+        shutil.copyfile(pages / "report.html", space / "index.html")
+        write_text(space / "README.md", _card(_title(pages / "report.html")))
         return push_folder(space, repo, not public, overwrite, kind="space", message="Report, made with seesaw_cf")
 
 
@@ -324,8 +321,7 @@ def _title(page: Path) -> str:
     return html.unescape(rest.partition(_TITLE[1])[0]) if tag else "Report"
 
 
-def _card(title: str, there: list[str]) -> str:
-    more = "`audit.html` is the same for those who have to judge it. " if "audit.html" in there else ""
+def _card(title: str) -> str:
     # JSON strings are YAML strings, except that YAML knows no pairs of surrogates.
     return f"""---
 title: {json.dumps(" ".join(title.split())[:100], ensure_ascii=False)}
@@ -337,7 +333,7 @@ tags:
 - fairness
 ---
 
-A report of side effects of knowledge edits on answers about other people, made with `seesaw_cf`. {more}The
+A report of side effects of knowledge edits on answers about other people, made with `seesaw_cf`. The
 page asks no network and keeps nothing. The edits are counterfactual: neither they nor anything an edited model says is
 a statement about the people named.
 """

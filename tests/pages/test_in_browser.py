@@ -40,15 +40,6 @@ def test_a_page_is_silent_alone_accessible_and_legible(
     assert not faults, "\n".join(dict.fromkeys(faults))
 
 
-def test_a_permalink_of_a_report_shows_its_prompts(browser: Any, address: Address) -> None:
-    view = "#look?editor=memit&relation=P27&holds=target_new&axis=gender&group=women"
-    with opened(browser, address("report") + view) as page:
-        before = page.locator("#look tbody tr").count()
-        assert before > 0
-        page.keyboard.press("Tab")
-        assert page.evaluate("document.activeElement !== document.body")
-
-
 @pytest.mark.parametrize("name", ["leme", "flaws"])
 def test_print_keeps_texts_below_a_warning_folded(browser: Any, address: Address, name: str) -> None:
     """Unless the reader opened them."""
@@ -72,4 +63,3 @@ def test_print_opens_what_is_folded_without_a_warning(browser: Any, address: Add
         assert not any(tables.evaluate_all(shown))
         page.emulate_media(media="print")
         assert all(tables.evaluate_all(shown))
-        assert not page.locator("#look").is_visible()

@@ -26,7 +26,6 @@ def run(tmp_path: Path) -> Path:
     folder = tmp_path / "run"
     (folder / "report").mkdir(parents=True)
     (folder / "report" / "report.html").write_text(PAGE.replace("<b>", "&lt;b&gt;"), encoding="utf-8")
-    (folder / "report" / "audit.html").write_text("audit", encoding="utf-8")
     return folder
 
 
@@ -41,7 +40,7 @@ def test_the_title_of_the_card_is_that_of_the_page(run: Path) -> None:
     title = 'Edits & "others": <b> \U0001f600'
     page = run / "report" / "report.html"
     page.write_text(f"<title>{html.escape(title)}</title>", encoding="utf-8")
-    front = space._card(space._title(page), []).split("---")[1]
+    front = space._card(space._title(page)).split("---")[1]
     assert yaml.safe_load(front)["title"] == title
 
 
@@ -73,7 +72,7 @@ def test_a_space_holds_the_page_and_no_token(run: Path, tmp_path: Path) -> None:
         assert TOKEN not in done.stdout + done.stderr
         assert "/spaces/org/page" in done.stdout
         files = hub.files("org/page", "space")
-        assert {"index.html", "audit.html", "README.md"} <= set(files)
+        assert {"index.html", "README.md"} <= set(files)
         assert files["index.html"] == (run / "report" / "report.html").read_bytes()
         assert b"sdk: static" in files["README.md"]
         assert files["README.md"].count(b"\n---\n") == 1

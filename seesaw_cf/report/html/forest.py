@@ -1,4 +1,4 @@
-"""Forest plots of a page: estimates with intervals on one axis, their controls below them."""
+"""Forest plots of a page: estimates with intervals on one axis."""
 
 from __future__ import annotations
 
@@ -27,11 +27,6 @@ class AxisInterval:
     right: float
     cut_left: bool
     cut_right: bool
-
-    @property
-    def width(self) -> float:
-        """Per cent."""
-        return round(self.right - self.left, 2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,17 +90,8 @@ _COLOURS = 7
 
 
 @dataclass(frozen=True, slots=True)
-class Control:
-    """The same of a control: place and interval in per cent, and which way its line is dashed."""
-
-    at: float
-    span: AxisInterval | None
-    dash: int
-
-
-@dataclass(frozen=True, slots=True)
 class Mark:
-    """An estimate: place and interval in per cent, number of its colour, the numbers in words, and its controls.
+    """An estimate: place and interval in per cent, number of its colour, and the numbers in words.
 
     `before` is where it was before an edit: both ends are joined.
     """
@@ -114,7 +100,6 @@ class Mark:
     span: AxisInterval | None
     colour: int
     said: str
-    controls: Sequence[Control] = field(default_factory=tuple)
     before: float | None = None
 
 
@@ -125,23 +110,21 @@ class ForestRow:
     name: str
     count: str
     marks: Sequence[Mark | None]
-    href: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class ForestColumn:
-    """A column of marks that share an axis; a noise floor and margins, in per cent."""
+    """A column of marks that share an axis; margins, in per cent."""
 
     title: str
     axis: Axis
-    floor: AxisInterval | None = None
     margins: Sequence[float] = field(default_factory=tuple)
 
     @classmethod
-    def with_lines(cls, title: str, axis: Axis, floor: float, margin: float) -> ForestColumn:
-        """Return a column with its noise floor, 0 for none, and its margins where they are on the axis."""
+    def with_margin(cls, title: str, axis: Axis, margin: float) -> ForestColumn:
+        """Return a column with its margins where they are on the axis."""
         margins = [axis.at(value) for value in (-margin, margin) if margin <= axis.high]
-        return cls(title, axis, axis.span(-floor, floor) if floor else None, margins)
+        return cls(title, axis, margins)
 
 
 @dataclass(frozen=True, slots=True)

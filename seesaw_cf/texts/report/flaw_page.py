@@ -18,7 +18,7 @@ from seesaw_cf.report import text
 from seesaw_cf.report.forms import findings_report
 from seesaw_cf.report.html.findings import Findings, FirstScreen, Folded, PageSection, Panels, TitleRules, title_by
 from seesaw_cf.report.html.forest import Axis, ForestColumn, ForestRow, Mark, Panel
-from seesaw_cf.report.html.look import Found, Pair, Texts, compared
+from seesaw_cf.report.html.texts import Found, Pair, Texts, compared
 from seesaw_cf.report.results import relation_name
 from seesaw_cf.report.table import Column, Row, Table
 from seesaw_cf.texts.report.collected import Collected

@@ -15,7 +15,7 @@ from seesaw_cf.report import text
 from seesaw_cf.report.forms import findings_report
 from seesaw_cf.report.html.findings import Findings, FirstScreen, Folded, Legend, PageSection, Part, title_by
 from seesaw_cf.report.html.forest import key_colours
-from seesaw_cf.report.html.look import Pair, Texts
+from seesaw_cf.report.html.texts import Pair, Texts
 from seesaw_cf.report.provenance import repeat_command
 from seesaw_cf.report.rows import Manifest
 from seesaw_cf.report.table import Table

@@ -10,7 +10,7 @@ import pandas as pd
 import pyarrow as pa
 
 from seesaw_cf.effects.survey_items import ITEMS
-from seesaw_cf.report.html.look import MARKS, Found, Pair, TextPair, compared
+from seesaw_cf.report.html.texts import MARKS, Found, Pair, TextPair, compared
 from seesaw_cf.report.table import Column, Row, Table
 from seesaw_cf.texts.write.pairs import PassagePair, passage_pairs
 
