@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -72,7 +74,7 @@ def render_page(
     foot: Sequence[str] = (LABELS,),
     command: str = "",
 ) -> str:
-    """Return a page that needs no network; text from data and models is escaped.
+    """Return a page that needs no network and runs its own script only; text from data and models is escaped.
 
     Args:
         screen: What was found.
@@ -89,4 +91,7 @@ def render_page(
 @cache
 def _template() -> Template:
     source = (files("seesaw_cf.report") / "page.html").read_text(encoding="utf-8")
+    script = source.partition("<script>")[2].partition("</script>")[0]
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    source = source.replace("SCRIPT-HASH", f"sha256-{digest}")
     return Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True).from_string(source)

@@ -164,7 +164,6 @@ def test_nothing_of_the_user_is_replaced(
     (other / "report").mkdir()
     (other / "report" / "report.html").write_text("the report of another run")
     Path("notes.txt").write_text("mine")
-    Path("metrics.json").write_text('{"made_by": "seesaw-cf metrics"}')
     Path("link").symlink_to("s/a.csv")
     before = contents(run.parent)
     assert main(words.split()) == 1

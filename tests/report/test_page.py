@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import csv
+import hashlib
 import json
 import re
 from pathlib import Path
@@ -47,6 +49,9 @@ def test_a_page_asks_nothing_of_the_network_and_is_small(made: Report) -> None:
     assert len(page.encode()) < 500_000
     assert not re.search(r"(?:src|href)=[\"'](?:https?:)?//", page)
     assert "default-src 'none'" in page
+    script = page.partition("<script>")[2].partition("</script>")[0]
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    assert f"script-src 'sha256-{digest}';" in page
     assert not re.search(r">\s*(nan|None|inf)\s*<", page)
 
 
