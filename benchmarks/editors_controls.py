@@ -15,7 +15,7 @@ import pandas as pd
 import pyarrow as pa
 
 from seesaw_cf.effects import AuditSettings, audit, prompt_effects
-from seesaw_cf.effects.audit import FAMILY, hypotheses
+from seesaw_cf.effects.audit import FAMILY
 from seesaw_cf.effects.means import group_means
 from seesaw_cf.stats.plain import plain
 from seesaw_cf.stats.verdicts import VERDICTS
@@ -42,7 +42,8 @@ def moved(prompts: pd.DataFrame) -> dict[str, Any]:
 
 def claims(prompts: pd.DataFrame, scoring_floor: float) -> dict[str, int]:
     """Number of contrasts and verdicts of the audit with its defaults: by relation, all axes, Holm per editor."""
-    verdicts = hypotheses(audit(prompts, AuditSettings(margin=MARGIN, noise_floor=scoring_floor)))["verdict"]
+    table = audit(prompts, AuditSettings(margin=MARGIN, noise_floor=scoring_floor))
+    verdicts = table.loc[~table["mirror"], "verdict"]
     return {"contrasts": len(verdicts), **{label: int((verdicts == label).sum()) for label in VERDICTS}}
 
 

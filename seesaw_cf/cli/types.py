@@ -44,9 +44,6 @@ def _refused(text: str, expected: str) -> argparse.ArgumentTypeError:
     return argparse.ArgumentTypeError(f"got {checks.shown(text, 80)}, expected {expected}")
 
 
-SCORES = ("summed", "normalised", "log_odds")
-AXES = ("gender", "race", "region")
-
 count = whole(0)
 positive = whole(1)
 seed = whole(0, checks.LAST_SEED)

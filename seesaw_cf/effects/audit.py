@@ -370,8 +370,3 @@ def _choose_scale(table: pd.DataFrame, settings: AuditSettings, score: ScoreForm
         out[name] = out[name].mask(log_odds, out["log_odds" if name == "value" else f"log_odds_{name}"])
     out["p_t"] = 2 * stats.t.sf(np.abs(out["value"]) / out["stderr"], out["df"])
     return out.drop(columns=[f"{scale}_{name}" for scale in SCALES for name in _ESTIMATE[1:]])
-
-
-def hypotheses(table: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows of `audit` that are independent tests, without the mirrors of two-label axes."""
-    return table[~table["mirror"]] if "mirror" in table else table

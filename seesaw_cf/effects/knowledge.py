@@ -1,4 +1,4 @@
-"""What the unedited model knew: rank and share of an answer among candidates, and tables of the known facts alone.
+"""What the unedited model knew: rank and share of an answer among candidates.
 
 Known means: the right answer is first among the candidates that were asked, by more than rounding. That is less than
 knowledge in general: another wording, or an answer that was not asked, may come before it.
@@ -6,7 +6,6 @@ knowledge in general: another wording, or an answer that was not asked, may come
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TypedDict
 
 import numpy as np
@@ -17,13 +16,6 @@ from seesaw_cf.base.checks import shown
 from seesaw_cf.base.errors import RecordError
 from seesaw_cf.stats.bootstrap import Floats
 from seesaw_cf.stats.simple import BOUNDS, above
-
-FACTS: Mapping[str, str] = {"edited fact known": "edit_known", "asked fact known": "known"}
-"""Which facts a table is about -> the column that says whether a row's fact was known."""
-_PEOPLE = {
-    "target_new": "questions on holders of the new target",
-    "target_true": "questions on holders of the true target",
-}
 
 
 class Knowledge(TypedDict):

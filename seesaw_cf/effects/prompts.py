@@ -88,7 +88,7 @@ _PERSON = ["subject_id", "subject"]
 _DESCRIBES = [
     *_KEYS,
     *("edit_relation", "effect_relation", "template_id", "prompt", *_PERSON),
-    *("gender", "race", "region", "holds", "sitelinks"),
+    *("gender", "race", "region", "holds"),
 ]
 PAIRED = [*_DESCRIBES, "target", "role", "phase", "logprob", "n_tokens", "status"]
 """Columns of a score table that pairs are made of."""

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
-from seesaw_cf.base.citations import PAPERS, bibtex
 from seesaw_cf.base.terminal import printable
 from seesaw_cf.report.rows import Manifest
 
@@ -22,11 +21,6 @@ def recorded(manifest: Manifest) -> Sequence[tuple[str, str]]:
 def model_name(manifest: Manifest) -> str:
     """Return the name of a run's model."""
     return str(manifest.get("model", {}).get("id", "a model"))
-
-
-def citation(editors: Iterable[str]) -> str:
-    """Return the papers to cite as BibTeX: of the benchmark, and of the methods of these editors."""
-    return bibtex(*dict.fromkeys(("seesaw_cf", *(name for name in editors if name in PAPERS))))
 
 
 # Fields of a job that other commands than `run` have no option for.

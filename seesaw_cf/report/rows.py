@@ -1,10 +1,9 @@
-"""The rows of a report's tables and the manifest of its run, by their types."""
+"""Rows of a frame as dictionaries, and the manifest of a run by its types."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
-from typing import Any, TypedDict, TypeVar, cast
+from typing import Any, TypedDict
 
 import pandas as pd
 
@@ -12,7 +11,6 @@ from seesaw_cf.base.types import JsonObject
 from seesaw_cf.models.names import EditedModel
 
 Row = Mapping[str, Any]
-Record = TypeVar("Record", bound=Mapping[str, object])
 
 
 class _Model(TypedDict, total=False):
@@ -46,21 +44,6 @@ class Manifest(TypedDict, total=False):
     notes: list[str]
 
 
-def records(frame: pd.DataFrame, kind: type[Record]) -> list[Record]:
-    """Return the rows as dictionaries.
-
-    Args:
-        frame: A table.
-        kind: What its rows are.
-    """
-    return cast(list[Record], rows_of(frame))
-
-
 def rows_of(frame: pd.DataFrame) -> list[Row]:
     """Return the rows of a frame as dictionaries."""
     return [{str(key): value for key, value in row.items()} for row in frame.to_dict("records")]
-
-
-def number_of(row: Mapping[str, object], name: str) -> float:
-    """Return the number in a column; NaN where the table has no such column."""
-    return cast(float, row.get(name, math.nan))

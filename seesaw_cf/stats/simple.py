@@ -200,8 +200,3 @@ def above(first: ArrayLike, second: ArrayLike, nats: float) -> NDArray[np.bool_]
         nats: The limit, see `tolerance`; a difference of exactly 0 is never above.
     """
     return np.asarray(np.subtract(first, second, dtype=np.float64) > max(nats, 0.0))
-
-
-def tied(first: ArrayLike, second: ArrayLike, nats: float) -> NDArray[np.bool_]:
-    """Return whether log-probabilities are equal within rounding; NaN is not."""
-    return np.asarray(np.abs(np.subtract(first, second, dtype=np.float64)) <= max(nats, 0.0))

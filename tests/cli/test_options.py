@@ -12,11 +12,10 @@ from dataclasses import fields
 
 import pytest
 
-from seesaw_cf.cli import COMMANDS, GROUPS, from_fields, main, parser, types
+from seesaw_cf.cli import COMMANDS, GROUPS, from_fields, main, parser
 from seesaw_cf.cli.actions import check_names, subcommands
 from seesaw_cf.cli.option_groups import MOST_UNGROUPED, OPTION_GROUPS
 from seesaw_cf.cli.paths import name_or_source, output_file, output_folder, own_folder, source
-from seesaw_cf.records.groups import AXES
 from seesaw_cf.run.jobs import ENGINES, Job
 from seesaw_cf.run.units import PROTOCOLS
 from seesaw_cf.texts.job import LemeJob
@@ -73,7 +72,6 @@ def test_config_and_dose_never_mean_a_file(actions: dict[str, dict[str, argparse
 
 
 def test_choices_are_those_of_the_library() -> None:
-    assert tuple(AXES) == types.AXES
     assert set(PROTOCOLS) == {"single", "batch"}
     assert set(ENGINES) == {"local", "ray"}
 
