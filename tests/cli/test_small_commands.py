@@ -25,14 +25,13 @@ def call(*words: object) -> int:
 
 
 @pytest.mark.slow
-def test_report_prints_its_table_and_writes_its_files(
+def test_report_prints_its_screen_and_writes_its_files(
     run_folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert call("report", run_folder, "--out", tmp_path / "report", "--full") == 0
-    shown = capsys.readouterr().out
-    assert "DID THE EDITS TAKE" in shown
-    assert "WHAT HAPPENED TO OTHER PEOPLE" in shown
-    assert (tmp_path / "report" / "report.md").exists()
+    assert call("report", run_folder, "--out", tmp_path / "report") == 0
+    assert "Other facts about the edited person" in capsys.readouterr().out
+    assert (tmp_path / "report" / "report.html").exists()
+    assert (tmp_path / "report" / "tables" / "levels.csv").exists()
 
 
 @pytest.mark.slow
