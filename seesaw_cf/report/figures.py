@@ -82,7 +82,7 @@ def _level_figure(frame: pd.DataFrame, run: Run) -> Figure | None:
     if not panels:
         return None
     order = [name for editor in run.audited for name in (editor, *(c for e, c in run.controls if e == editor))]
-    figure, axes = _figure(len(panels), [max(1, len(order))] * len(panels), width=6.4)
+    figure, axes = _figure(len(panels), [max(1, len(order))] * len(panels), width=6.4, frame=0.85)
     for ax, (about, answer) in zip(axes, panels, strict=True):
         own = _of(rows, about, answer)
         scale = own.loc[own["decides"].astype(bool), "scale"]
@@ -153,11 +153,12 @@ def _forest(rows: pd.DataFrame, editor: str, sign: int, run: Run) -> Figure:
     return figure
 
 
-def _figure(panels: int, rows: Sequence[int], width: float) -> tuple[Figure, Sequence[Axes]]:
+def _figure(panels: int, rows: Sequence[int], width: float, frame: float = 0.45) -> tuple[Figure, Sequence[Axes]]:
+    """Return a figure of panels one below another; `frame`: inches of a panel's title, and of its axis if it has one."""
     from matplotlib.figure import Figure
 
     with style():
-        height = sum(rows) * _ROW + 0.42 * panels + 0.35
+        height = sum(rows) * _ROW + frame * panels + 0.35
         figure = Figure(figsize=(width, height), layout="constrained")
         axes = figure.subplots(panels, 1, squeeze=False, height_ratios=[max(1, count) for count in rows])
     return figure, list(axes[:, 0])
