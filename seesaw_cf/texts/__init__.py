@@ -8,16 +8,27 @@ from seesaw_cf.base.versions import lazy
 
 if TYPE_CHECKING:
     from seesaw_cf.base.tables import read_table, write_table
+    from seesaw_cf.effects.survey_items import ITEMS
     from seesaw_cf.texts.annotate.by_name import load_annotator
     from seesaw_cf.texts.rate.trained import load_rater
     from seesaw_cf.texts.report.tables import write_longform_report
     from seesaw_cf.texts.tables import PASSAGES, RATINGS
 
-__all__ = ["PASSAGES", "RATINGS", "load_annotator", "load_rater", "read_table", "write_longform_report", "write_table"]
+__all__ = [
+    "ITEMS",
+    "PASSAGES",
+    "RATINGS",
+    "load_annotator",
+    "load_rater",
+    "read_table",
+    "write_longform_report",
+    "write_table",
+]
 
 __getattr__, __dir__ = lazy(
     __name__,
     {
+        "ITEMS": "seesaw_cf.effects.survey_items",
         "PASSAGES": "seesaw_cf.texts.tables",
         "RATINGS": "seesaw_cf.texts.tables",
         "load_annotator": "seesaw_cf.texts.annotate.by_name",
