@@ -65,8 +65,10 @@ _OWN = {
     "random": "seesaw_cf.editors.controls:RandomControl",
     "unrelated": "seesaw_cf.editors.controls:UnrelatedControl",
 }
-EDITORS: dict[str, str | type[Any]] = {point.name: point.value for point in entry_points(group="seesaw_cf.editors")}
-EDITORS |= _OWN
+EDITORS: dict[str, str | type[Any]] = {
+    **{point.name: point.value for point in entry_points(group="seesaw_cf.editors")},
+    **_OWN,
+}
 """Editor name -> "module:class": this package's, and those of installed packages with an entry point in the group
 `seesaw_cf.editors`. `seesaw_cf.editors.plugins.editor_name` adds classes of other modules and files."""
 

@@ -17,6 +17,7 @@ import numpy as np
 import pandas as pd
 
 from seesaw_cf.base.files import atomic_path
+from seesaw_cf.base.terminal import cut
 from seesaw_cf.editors.control_names import is_control
 from seesaw_cf.effects.groups import ALL, AXES, UNKNOWN
 from seesaw_cf.report.frame import HARM
@@ -48,6 +49,7 @@ _STYLE: Mapping[str, object] = {
     "savefig.transparent": True,
 }
 _ROW = 0.24  # inches a line takes
+_LABEL = 28  # letters of a name
 
 
 def style() -> AbstractContextManager[None]:
@@ -82,7 +84,7 @@ def _level_figure(frame: pd.DataFrame, run: Run) -> Figure | None:
     if not panels:
         return None
     order = [name for editor in run.audited for name in (editor, *(c for e, c in run.controls if e == editor))]
-    figure, axes = _figure(len(panels), [max(1, len(order))] * len(panels), width=6.4, frame=0.85)
+    figure, axes = _figure(len(panels), [max(1, len(order))] * len(panels), width=7.4, frame=0.85)
     for ax, (about, answer) in zip(axes, panels, strict=True):
         own = _of(rows, about, answer)
         scale = own.loc[own["decides"].astype(bool), "scale"]
@@ -154,7 +156,7 @@ def _forest(rows: pd.DataFrame, editor: str, sign: int, run: Run) -> Figure:
 
 
 def _figure(panels: int, rows: Sequence[int], width: float, frame: float = 0.45) -> tuple[Figure, Sequence[Axes]]:
-    """Return a figure of panels one below another; `frame`: inches of a panel's title, and of its axis if it has one."""
+    """Return a figure of panels one below another; `frame`: inches of a panel's title and axis."""
     from matplotlib.figure import Figure
 
     with style():
@@ -187,7 +189,7 @@ def _draw_mark(ax: Axes, y: float, value: float, low: float, high: float, colour
 def _finish(ax: Axes, labels: Sequence[str], margin: float) -> None:
     ax.axvspan(-margin, margin, color=BAND, alpha=0.45, linewidth=0)
     ax.axvline(0, color=INK, linewidth=0.7)
-    ax.set_yticks(range(len(labels)), labels)
+    ax.set_yticks(range(len(labels)), [cut(label, _LABEL) for label in labels])
     ax.set_ylim(len(labels) - 0.5, -0.5)
     ax.tick_params(axis="y", length=0)
 

@@ -73,11 +73,12 @@ _ILLEGIBLE = """() => {
   if (root.scrollWidth > innerWidth) found.push(`${root.scrollWidth} px wide in a window of ${innerWidth}`);
   for (const picture of document.querySelectorAll("svg")) {
     const frame = picture.getBoundingClientRect(), drawn = [];
+    const units = picture.viewBox.baseVal?.width, scale = units ? frame.width / units : 1;
     for (const label of picture.querySelectorAll("text")) {
       const box = label.getBoundingClientRect();
       const said = `${label.textContent.slice(0, 40)} (${picture.ariaLabel ?? ""})`;
       if (!box.width || label.classList.contains("alarm")) continue;
-      if (parseFloat(getComputedStyle(label).fontSize) < 11) found.push(`tiny: ${said}`);
+      if (parseFloat(getComputedStyle(label).fontSize) * scale < 11) found.push(`tiny: ${said}`);
       if (box.left < frame.left - 1 || box.right > frame.right + 1 || box.bottom > frame.bottom + 2)
         found.push(`cut: ${said}`);
       const covers = other => box.left < other.right - 1 && other.left < box.right - 1 &&
