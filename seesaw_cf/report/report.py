@@ -89,7 +89,7 @@ class Report:
             f"Noise floor: {self.run.floor}."
         )
         foot = [LABELS, *([] if self.run.asked_only else [FALSE_FACTS]), method, _provenance(self.run)]
-        command = repeat_command(self.run.manifest)
+        command = repeat_command(self.run.manifest) if self.run.manifest.get("job") else ""
         return render_page(
             self.screen, list(self._parts()), checks=self.checks, tables=listed, foot=foot, command=command
         )

@@ -103,7 +103,7 @@ def _merged(runs: Sequence[Run], titles: Sequence[str], notes: Sequence[str]) ->
     """Return one run with the questions of all; what they disagree in becomes one of its notes."""
     first = runs[0]
     manifests: list[Any] = [run.manifest for run in runs]
-    manifest: Any = {**first.manifest, "notes": [*notes, *disagreements(runs, titles)]}
+    manifest: Any = {**first.manifest, "notes": [*notes, *disagreements(runs, titles)], "job": {}}  # of no one job
     for part in ("editors", "edited"):
         manifest[part] = {name: value for own in manifests for name, value in own.get(part, {}).items()}
     manifest["model"] = {
