@@ -263,6 +263,7 @@ def test_a_model_of_the_bases_own_modules_is_refused(loaded: tuple[Any, Any]) ->
         seesaw_cf.audit(model, tokenizer, changed={"same": model}, limit=1, **QUIET)
 
 
+@pytest.mark.filterwarnings("ignore:`is_gradient_checkpointing` is deprecated:FutureWarning")
 def test_a_peft_model_as_the_base_is_to_be_merged_first(loaded: tuple[Any, Any]) -> None:
     peft = pytest.importorskip("peft", reason="peft is not installed")
     adapted = peft.get_peft_model(copy.deepcopy(loaded[0]), peft.LoraConfig(target_modules=["q_proj"]))
