@@ -80,7 +80,7 @@ class NullTests:
         values = {metric: metric_values(pairs.frame, metric) for metric in metrics}
         for question in questions(replace(pairs, metrics=metrics), values, SETTINGS):
             used = np.flatnonzero(np.any(question.members, axis=0) & values[question.metric].there)
-            members = [member[used] for member in question.members]
+            members = [member[used].astype(float) for member in question.members]
             parts = [mean_weights([member]) for member in members] if question.contrast else [mean_weights(members)]
             if question.family and all(part.any() for part in parts):
                 crossing = Crossing(parts, {"cluster": codes[used]})

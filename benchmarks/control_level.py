@@ -66,7 +66,8 @@ def judged_levels(prompts: pd.DataFrame, facts: pd.DataFrame) -> pd.DataFrame:
     names = {"control": CONTROL}
     people, answers = (rows.assign(editor=rows["editor"].replace(names)) for rows in (prompts, facts))
     edits = pd.DataFrame({"editor": ["edit", CONTROL], "case_id": 0, "status": "ok"})
-    people = people.assign(**{axis: [()] * len(people) for axis in AXES})
+    for axis in AXES:
+        people[axis] = [()] * len(people)
     run = Run(
         folder=Path(),
         manifest={"protocol": "single", "editors": {"edit": {}, CONTROL: {}}},
