@@ -7,6 +7,8 @@ import hashlib
 import re
 from html.parser import HTMLParser
 
+from seesaw_cf.base.files import neutral
+
 __all__ = ["HOSTILE", "Read", "check_alone", "csv_files"]
 
 HOSTILE = {
@@ -80,3 +82,8 @@ def check_alone(html: str) -> Read:
     assert not re.search(r"url\(|@import|fetch\(|XMLHttp|WebSocket", html.partition("<body>")[0])
     assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f\u2028\u2029\u202a-\u202e\u2066-\u2069]", html)
     return page
+
+
+def original(cell: str) -> str:
+    """The text that `neutral` was given."""
+    return cell[1:] if cell.startswith("'") and neutral(cell[1:]) == cell else cell

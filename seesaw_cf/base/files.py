@@ -336,11 +336,6 @@ def neutral(text: str) -> str:
     return f"'{text}" if _FORMULA.match(text) and not _NUMBER.fullmatch(text) else text
 
 
-def original(text: str) -> str:
-    """Return the text that `neutral` was given."""
-    return text[1:] if text.startswith("'") and _FORMULA.match(text) else text
-
-
 def csv_text(frame: pd.DataFrame) -> str:
     """Return a table as CSV with `neutral` text cells, line ends as on Unix.
 

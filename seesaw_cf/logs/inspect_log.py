@@ -192,7 +192,3 @@ def _values(scorer: str, value: object) -> Iterator[tuple[str, Any]]:
 
 def _number(value: object) -> float:
     return _LETTERS[value] if isinstance(value, str) and value in _LETTERS else number_of(value)
-
-
-def _is_score(value: object) -> bool:
-    return not isinstance(value, list) and (is_number(value) or value in _LETTERS)

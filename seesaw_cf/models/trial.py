@@ -61,12 +61,6 @@ def embedding(model: PreTrainedModel) -> Tensor:
     return next(model.get_input_embeddings().parameters())
 
 
-def is_tied(model: PreTrainedModel) -> bool:
-    """Return whether the head is the input embedding: one parameter for both."""
-    head = model.get_output_embeddings()
-    return head is not None and getattr(head, "weight", None) is embedding(model)
-
-
 def _is_finite(weight: Tensor) -> bool:
     """Return whether all numbers are finite, in one pass without a copy; True for weights that are kept elsewhere."""
     if weight.is_meta or not weight.is_floating_point():

@@ -135,7 +135,7 @@ def _forest(rows: pd.DataFrame, editor: str, sign: int, run: Run) -> Figure:
     groups = {axis: sort_groups(axis, rows.loc[rows["axis"] == axis, "group"]) for axis in (ALL, *AXES)}
     groups = {axis: [group for group in names if group != UNKNOWN] for axis, names in groups.items()}
     groups = {axis: names for axis, names in groups.items() if names}
-    figure, axes = _figure(len(groups), [len(names) for names in groups.values()], width=5.6)
+    figure, axes = _figure(len(groups), [len(names) for names in groups.values()], width=5.2)
     factor = 1.0 if rows["scale"].iloc[0] == "log-odds" else 100.0
     for ax, (axis, names) in zip(axes, groups.items(), strict=True):
         for number, name in enumerate(names):

@@ -11,8 +11,9 @@ import pandas as pd
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seesaw_cf.base.files import csv_text, neutral, original
+from seesaw_cf.base.files import csv_text, neutral
 from seesaw_cf.stats.plain import json_text
+from tests.page_reader import original
 
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
 

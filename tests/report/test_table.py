@@ -15,11 +15,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seesaw_cf.base.files import original
 from seesaw_cf.base.terminal import printable
 from seesaw_cf.report.forms import SCREEN, Report
 from seesaw_cf.report.html.findings import Findings, FirstScreen, PageSection, findings_page
 from seesaw_cf.report.table import Column, EstimateColumn, Table, table_of
+from tests.page_reader import original
 
 _NAMES = st.text(min_size=1, max_size=12).filter(
     lambda name: printable(name) == name and name == " ".join(name.split())
