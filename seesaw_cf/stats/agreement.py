@@ -45,7 +45,8 @@ def as_ratings(rows: Sequence[Sequence[float | None]], scale: Sequence[float] | 
         )
     table = np.array(rows, dtype=np.float64)
     if scale is not None:
-        outside = ~np.isnan(table) & ~np.isin(table, np.asarray(scale, dtype=np.float64))
+        scale = checks.each("scale", scale, checks.number)
+        outside = ~np.isnan(table) & ~np.isin(table, scale)
         if outside.any():
             item, annotator = np.argwhere(outside)[0]
             raise RecordError(
@@ -176,7 +177,11 @@ def annotator_agreement(
         RecordError: As `as_ratings`, or a wrong number of names or groups.
     """
     table = as_ratings(ratings, scale)
-    labels = [str(i + 1) for i in range(table.shape[1])] if names is None else list(names)
+    labels = (
+        [str(i + 1) for i in range(table.shape[1])]
+        if names is None
+        else [str(name) for name in np.ravel(np.asarray(names, object))]
+    )
     if len(labels) != table.shape[1] or len(set(labels)) < len(labels):
         raise RecordError(
             f"ratings: {len(labels)} names for {table.shape[1]} annotators, {len(set(labels))} of them different; "

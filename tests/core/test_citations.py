@@ -13,7 +13,7 @@ from seesaw_cf.base.citations import PAPERS, bibtex
 from seesaw_cf.editors import EDITORS
 
 ROOT = Path(__file__).resolve().parents[2]
-METRICS = sorted(path.parent for path in (ROOT / "metrics").glob("*/app.py"))
+METRICS = sorted(path.parent for path in (ROOT / "metrics").glob("*/README.md"))
 
 
 def fields(entry: str) -> dict[str, str]:
