@@ -45,8 +45,8 @@ def as_ratings(rows: Sequence[Sequence[float | None]], scale: Sequence[float] | 
         )
     table = np.array(rows, dtype=np.float64)
     if scale is not None:
-        scale = checks.each("scale", scale, checks.number)
-        outside = ~np.isnan(table) & ~np.isin(table, scale)
+        allowed = checks.each("scale", scale, checks.number)
+        outside = ~np.isnan(table) & ~np.isin(table, allowed)
         if outside.any():
             item, annotator = np.argwhere(outside)[0]
             raise RecordError(
