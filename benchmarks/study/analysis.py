@@ -133,7 +133,7 @@ def analyse(
     Args:
         cell: Model, look and editor.
         look: The look; its level is that of the tests, all else is declared in the study's file.
-        parts: Run folders.
+        parts: Kept cells.
         is_last: It is the newest tested look at the editor, of which long tables are kept.
         picture: Where the picture of the levels goes; None: no picture.
     """

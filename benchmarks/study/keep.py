@@ -1,11 +1,14 @@
-"""Keep finished cells of the study as small run folders: scores and ranked answers in steps of 1/2048 nat, no wording.
+"""Keep finished cells of the study in few bytes: scores and ranked answers in steps of 1/2048 nat, no wording.
 
     python -m benchmarks.study.keep STUDY
+    python -m benchmarks.study.keep --unpack smollm2/edits1/memit FOLDER
 
-copies every finished cell of `STUDY/cells` into `benchmarks/study/results`. Each is a run folder, so that
-`seesaw-cf report benchmarks/study/results/smollm2/edits1/memit` and every other command reads it without a model.
-Names of people and wordings of prompts are those of `benchmarks/study/edits*.parquet`, by id; they are a third of the
-bytes and left out.
+The first keeps every finished cell of `STUDY/cells` in `benchmarks/study/results`, the second writes a kept cell as the
+run folder that it was, so that `seesaw-cf report FOLDER` and every other command reads it without a model. Names of
+people and wordings of prompts are those of `benchmarks/study/edits*.parquet`, by id; they are left out.
+
+A folder MODEL/RECORDS has `questions.parquet`: everything that was asked there, with the scores before an edit. The
+folder of an editor has `changes.parquet`: in the same order, what each of its editors changed, in steps.
 """
 
 from __future__ import annotations
@@ -15,14 +18,18 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from seesaw_cf.base.files import atomic_path, write_text
-from seesaw_cf.base.tables import SCORES, read_table
+from seesaw_cf.base.tables import SCORES, read_table, write_table
 from seesaw_cf.stats.bootstrap import Floats
 
 KEPT = Path(__file__).with_name("results")
 _STEPS = 2048
+_QUESTIONS, _CHANGES = "questions.parquet", "changes.parquet"
+_VARY = ("logprob", "greedy", "n_greedy", "n_kept")
+"""Columns that an edit changes."""
 _WORDING = ("prompt", "subject")
 _PAGE = 2**30  # bytes and rows: a column is one page, in which scores before an edit repeat
 
@@ -63,21 +70,88 @@ def keep(cell: Path, folder: Path) -> None:
 
     Args:
         cell: The run folder.
-        folder: The other one, which is replaced.
+        folder: The other one, MODEL/RECORDS/EDITOR; its editor's files are replaced.
+
+    Raises:
+        ValueError: The run asked other questions than those that are kept in MODEL/RECORDS.
     """
     folder.mkdir(parents=True, exist_ok=True)
     scores = read_table(cell / "scores.parquet", SCORES)
-    steps = pa.array(round_logprobs(scores["logprob"].to_numpy()), pa.float32())  # holds them exactly, in fewer bytes
+    steps = pa.array(np.rint(round_logprobs(scores["logprob"].to_numpy()) * _STEPS), pa.int32(), from_pandas=True)
     scores = _set_column(scores, "logprob", steps)
     for name in _WORDING:
         scores = _set_column(scores, name, pa.array([""] * len(scores), pa.string()))
-    pack(scores, folder / "scores.parquet")
+    blocks = [
+        scores.filter(pc.and_(pc.equal(scores["editor"], editor), pc.equal(scores["phase"], phase)))
+        for editor in dict.fromkeys(scores["editor"].to_pylist())
+        for phase in ("pre", "post")
+    ]
+    kept = folder.parent / _QUESTIONS
+    if not kept.exists():
+        pack(blocks[0].drop_columns(["editor", "phase"]), kept)
+    questions = pq.read_table(kept)
+    pack(
+        pa.concat_tables([_changes(pre, post, questions, cell) for pre, post in zip(blocks[::2], blocks[1::2])]),
+        folder / _CHANGES,
+    )
     edits = pq.read_table(cell / "edits.parquet")
     before = edits["candidates_pre"].combine_chunks()
     steps = pa.array(round_logprobs(before.values.to_numpy(zero_copy_only=False)), from_pandas=True)
     before = pa.ListArray.from_arrays(before.offsets, steps, mask=before.is_null())
     pack(_set_column(edits, "candidates_pre", before), folder / "edits.parquet")
     write_text(folder / "manifest.json", (cell / "manifest.json").read_text(encoding="utf-8"))
+
+
+def _changes(pre: pa.Table, post: pa.Table, questions: pa.Table, cell: Path) -> pa.Table:
+    """Return what an editor changed; steps are kept as two bytes and one, of which the higher ones repeat."""
+    same = [name for name in questions.column_names if name not in _VARY]
+    if not pre.select(same).equals(questions.select(same)) or not post.select(same).equals(questions.select(same)):
+        raise ValueError(f"{cell}: got other questions than {_QUESTIONS} has. Keep them under another name.")
+    steps = [table["logprob"].to_numpy() for table in (questions, pre, post)]
+    change = steps[2] - steps[1]
+    return pa.table({
+        "editor": pre["editor"],
+        "before": pa.array(steps[1] - steps[0], pa.int16()),
+        "low": pa.array(change & 255, pa.uint8()),
+        "high": pa.array(change >> 8, pa.int16()),
+        **{name: post[name] for name in _VARY[1:]},
+    })  # fmt: skip
+
+
+def unpack(kept: Path, folder: Path) -> Path:
+    """Write a kept cell as the run folder that it was, and return it.
+
+    Args:
+        kept: MODEL/RECORDS/EDITOR in the kept results.
+        folder: Where to write.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    write_table(folder / "scores.parquet", kept_scores(kept))
+    for name in ("edits.parquet", "manifest.json"):
+        (folder / name).write_bytes((kept / name).read_bytes())
+    return folder
+
+
+def kept_scores(kept: Path) -> pa.Table:
+    """Return the scores of a kept cell, in the order of the run: one editor after another."""
+    questions, changes = pq.read_table(kept.parent / _QUESTIONS), pq.read_table(kept / _CHANGES)
+    blocks = []
+    for number in range(len(changes) // len(questions)):
+        own = changes.slice(number * len(questions), len(questions))
+        before = questions["logprob"].to_numpy() + own["before"].to_numpy()
+        change = own["low"].to_numpy().astype(np.int32) + (own["high"].to_numpy().astype(np.int32) << 8)
+        after = {name: own[name] for name in _VARY[1:]}
+        for phase, steps, values in (("pre", before, {}), ("post", before + change, after)):
+            block = questions
+            for name, column in values.items():
+                block = _set_column(block, name, column)
+            block = _set_column(block, "logprob", pa.array(steps / _STEPS, pa.float64()))
+            phases = pa.array([phase] * len(block))
+            blocks.append(block.append_column("editor", own["editor"]).append_column("phase", phases))
+    # pre and post of a question are neighbours
+    pairs = np.arange(len(changes)).repeat(2).reshape(-1, len(questions), 2)
+    order = (pairs + len(questions) * (np.arange(len(pairs))[:, None, None] + [0, 1])).ravel()
+    return pa.concat_tables(blocks).select(SCORES.names).take(order)
 
 
 def _set_column(table: pa.Table, name: str, values: pa.Array) -> pa.Table:
@@ -87,9 +161,13 @@ def _set_column(table: pa.Table, name: str, values: pa.Array) -> pa.Table:
 def main() -> None:
     """Keep what is finished."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("study", type=Path, help="the folder of `seesaw-cf study`")
+    parser.add_argument("study", type=Path, help="the folder of `seesaw-cf study`, or to write")
     parser.add_argument("--out", type=Path, default=KEPT)
+    parser.add_argument("--unpack", metavar="MODEL/RECORDS/EDITOR", help="write this kept cell to the folder instead")
     given = parser.parse_args()
+    if given.unpack:
+        unpack(given.out / given.unpack, given.study)
+        return
     for done in sorted(given.study.glob("cells/*/*/single/*/edits.parquet")):
         model, records, _, editor = done.parent.relative_to(given.study / "cells").parts
         keep(done.parent, given.out / model / records / editor)

@@ -12,6 +12,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from benchmarks.study.keep import kept_scores, unpack
 from seesaw_cf.base.files import write_text
 
 
@@ -62,10 +63,10 @@ def looks_at(model: str) -> tuple[Look, ...]:
 
 
 def finished_looks(kept: Path) -> Iterator[tuple[str, Look, str, list[Path]]]:
-    """Return model, look, editor and run folders of every look that has all of its parts.
+    """Return model, look, editor and kept cells of every look that has all of its parts.
 
     Args:
-        kept: Folder of run folders, MODEL/RECORDS/EDITOR.
+        kept: Folder of kept cells, MODEL/RECORDS/EDITOR.
     """
     folders = {file.parent for file in kept.glob("*/*/*/edits.parquet")}
     editors = sorted({(folder.parts[-3], folder.name) for folder in folders})
@@ -86,26 +87,27 @@ _FLOORS = ("p99", "p99_probability")  # of scoring noise: parts may be of severa
 
 
 def join(parts: Sequence[Path], folder: Path) -> Path:
-    """Write the run folders of one editor as one, and return it; one part is returned as it is.
+    """Write kept cells of one editor as one run folder, and return it.
 
     The noise floor is the largest of the parts.
 
     Args:
-        parts: Run folders that have no edit in common.
+        parts: Kept cells that have no edit in common.
         folder: Where to write.
 
     Raises:
         ValueError: Two parts have an edit in common, or another model or settings.
     """
     if len(parts) == 1:
-        return parts[0]
+        return unpack(parts[0], folder)
     manifests = [json.loads((part / "manifest.json").read_text(encoding="utf-8")) for part in parts]
     where = ", ".join(map(str, parts))
     for name, what in _SAME.items():
         if any(what(manifest) != what(manifests[0]) for manifest in manifests):
             raise ValueError(f"{where}: got another {name!r}, expected the same in all parts. Join other parts.")
-    for name in ("scores", "edits"):
-        tables = [pq.read_table(part / f"{name}.parquet") for part in parts]
+    reading = {"scores": kept_scores, "edits": lambda part: pq.read_table(part / "edits.parquet")}
+    for name, read in reading.items():
+        tables = [read(part) for part in parts]
         ids = [set(table["case_id"].to_pylist()) for table in tables]
         if len(set().union(*ids)) < sum(map(len, ids)):
             raise ValueError(f"{where}: got an edit in two parts, expected each in one. Join other parts.")

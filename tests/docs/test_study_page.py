@@ -12,7 +12,7 @@ import pytest
 
 from benchmarks.study.analysis import DECLARED, merged, read_tables, settings, table_file
 from benchmarks.study.claims import verdict
-from benchmarks.study.keep import KEPT
+from benchmarks.study.keep import KEPT, keep, kept_scores, unpack
 from benchmarks.study.looks import LOOKS, MODEL, ONE_LOOK, finished_looks, join, looks_at
 from benchmarks.study.page import PAGE, TEMPLATES, page
 from benchmarks.study.passages import FOLDER as PASSAGES
@@ -32,7 +32,7 @@ SIDES = ["case_id", "prompt_id", "edit_relation", "subject_id", "holds"]
 
 
 class Cell(NamedTuple):
-    """An editor of a model at a look, the run folders of its parts, and whether it is the newest that tests groups."""
+    """An editor of a model at a look, the kept cells of its parts, and whether it is the newest that tests groups."""
 
     model: str
     editor: str
@@ -47,9 +47,9 @@ class Cell(NamedTuple):
         return rows[rows["records"] == self.records]
 
     def scores(self, columns: list[str] | None = None) -> pd.DataFrame:
-        """Return the kept scores of all parts."""
-        rows = pd.concat([pd.read_parquet(part / "scores.parquet", columns=columns) for part in self.parts])
-        return rows.astype({"logprob": np.float64}) if "logprob" in rows else rows
+        """Return the scores of all parts."""
+        tables = [kept_scores(part) for part in self.parts]
+        return pd.concat([table.select(columns or table.column_names).to_pandas() for table in tables])
 
 
 def _look(model: str, records: str, editor: str, parts: list[Path], *, newest: bool) -> object:
@@ -177,15 +177,23 @@ def test_the_edits_are_those_of_the_declared_draw() -> None:
     assert len([case for case in more if not case.effect_relation_id]) == 20
 
 
+def test_a_kept_cell_is_the_run_that_it_was(tmp_path: Path) -> None:
+    part = min((parts[0] for *_, parts in FINISHED), key=lambda part: (part / "changes.parquet").stat().st_size)
+    run = unpack(part, tmp_path / "run")
+    keep(run, tmp_path / "kept" / part.name)
+    assert kept_scores(tmp_path / "kept" / part.name).equals(pq.read_table(run / "scores.parquet"))
+    assert (tmp_path / "kept" / part.name / "changes.parquet").read_bytes() == (part / "changes.parquet").read_bytes()
+
+
 def test_parts_of_a_look_have_no_edit_in_common(tmp_path: Path) -> None:
     part = FINISHED[0][3][0]
     first = FINISHED[0][0]
-    assert join([part], tmp_path) == part
+    assert join([part], tmp_path / "one") == tmp_path / "one"
     with pytest.raises(ValueError, match="got an edit in two parts"):
-        join([part, part], tmp_path)
+        join([part, part], tmp_path / "two")
     other = next(parts[0] for model, _, editor, parts in FINISHED if model == first and editor != part.name)
     with pytest.raises(ValueError, match="got another 'editors'"):
-        join([part, other], tmp_path)
+        join([part, other], tmp_path / "two")
 
 
 def test_the_levels_of_the_looks_are_the_declared_ones() -> None:
