@@ -8,8 +8,9 @@ from typing import ClassVar, Self, TypeVar
 
 from transformers import PreTrainedModel
 
-from seesaw_cf.base.checks import LAST_SEED, above_zero, field_types, number, shown, whole
+from seesaw_cf.base.checks import LAST_SEED, above_zero, number, shown, whole
 from seesaw_cf.base.errors import EditError, SettingError, UnknownNameError, unknown_name
+from seesaw_cf.base.fields import field_types
 from seesaw_cf.editors.locate.presets import DEFAULTS, preset
 from seesaw_cf.models.architectures import Architecture
 from seesaw_cf.models.editor import Dataclass, EditorConfig, Settings

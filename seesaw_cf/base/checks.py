@@ -11,11 +11,8 @@ import errno
 import math
 import numbers
 import os
-import types
-import typing
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import fields
-from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import SplitResult, urlsplit
@@ -57,9 +54,9 @@ def number(
         RecordError: (or `error`) It is not a number, not finite or outside.
     """
     if not isinstance(value, bool) and isinstance(value, numbers.Real):
-        as_float = _as_float(value)
-        if math.isfinite(as_float) and (low <= as_float <= high if ends else low < as_float < high):
-            return as_float
+        found = as_float(value)
+        if math.isfinite(found) and (low <= found <= high if ends else low < found < high):
+            return found
     raise error(f"{where} is {shown(value)}, expected {expected_number(low, high, ends=ends)}.")
 
 
@@ -246,78 +243,8 @@ def address(where: str, value: str, like: str = "http://localhost:8000/v1") -> S
     raise RecordError(f"{where} is {shown(value)}, expected one such as {like}.")
 
 
-def field_types(record: object, *, error: type[SeesawError] = RecordError) -> None:
-    """Check every field of a dataclass against its annotation, for `__post_init__`; numbers must be finite.
-
-    A `float` also takes whole numbers; a `bool` is not a number. Classes of other packages are not checked.
-
-    Raises:
-        RecordError: (or `error`) A field holds something else.
-        UnknownNameError: A name that is none of its `Literal`.
-    """
-    kind = type(record)
-    hints: dict[str, object] = _hints(kind)  # type: ignore[arg-type]
-    for name, hint in hints.items():
-        value = getattr(record, name)
-        if typing.get_origin(hint) is typing.Literal:
-            one_of(name, value, typing.get_args(hint))
-        elif not _fits(value, hint):
-            raise error(f"{kind.__name__}: {name} is {shown(value)}, expected {_words(hint)}.")
-
-
-@lru_cache(maxsize=256)
-def _hints(kind: Any) -> dict[str, object]:
-    hints = typing.get_type_hints(kind)
-    return {entry.name: hints[entry.name] for entry in fields(kind)}
-
-
-def _fits(value: object, hint: object) -> bool:
-    origin, parts = typing.get_origin(hint), typing.get_args(hint)
-    if hint in _SIMPLE:
-        return _SIMPLE[hint](value)
-    if origin in (typing.Union, types.UnionType):
-        return any(_fits(value, part) for part in parts)
-    if origin is tuple:
-        same = parts[-1:] == (...,)
-        if not isinstance(value, tuple) or not (same or len(value) == len(parts)):
-            return False
-        return all(_fits(item, part) for item, part in zip(value, parts[:1] * len(value) if same else parts))
-    if isinstance(origin, type) and issubclass(origin, Mapping):
-        return isinstance(value, Mapping)
-    return not isinstance(hint, type) or not hint.__module__.startswith("seesaw_cf") or isinstance(value, hint)
-
-
-def is_text(value: object) -> bool:
-    """Return whether a value is a string that UTF-8 can hold."""
-    try:
-        return isinstance(value, str) and bool(value.encode("utf-8") or True)
-    except UnicodeEncodeError:
-        return False
-
-
-def _is_number(value: object) -> bool:
-    return not isinstance(value, bool) and isinstance(value, numbers.Real) and math.isfinite(_as_float(value))
-
-
-_SIMPLE: dict[object, Callable[[object], bool]] = {
-    bool: lambda value: isinstance(value, bool),
-    int: lambda value: not isinstance(value, bool) and isinstance(value, numbers.Integral),
-    float: _is_number,
-    str: is_text,
-    type(None): lambda value: value is None,
-}
-
-
-def _words(hint: Any) -> str:
-    names = {int: "a whole number", float: "a finite number", str: "text", bool: "True or False", type(None): "None"}
-    if typing.get_origin(hint) in (typing.Union, types.UnionType):
-        return " or ".join(map(_words, typing.get_args(hint)))
-    if typing.get_origin(hint) is tuple and typing.get_args(hint)[-1:] == (...,):
-        return f"a list, each item {_words(typing.get_args(hint)[0])}"
-    return names.get(hint) or str(getattr(hint, "__name__", hint) if typing.get_origin(hint) is None else hint)
-
-
-def _as_float(value: numbers.Real) -> float:
+def as_float(value: numbers.Real) -> float:
+    """Return a number as a float, infinite where it is too large for one."""
     try:
         return float(value)
     except OverflowError:

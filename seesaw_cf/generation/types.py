@@ -6,8 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
-from seesaw_cf.base.checks import field_types, number, whole
+from seesaw_cf.base.checks import number, whole
 from seesaw_cf.base.errors import PromptError
+from seesaw_cf.base.fields import field_types
 
 
 @dataclass(frozen=True, slots=True)

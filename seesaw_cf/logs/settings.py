@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from seesaw_cf.base.checks import above_zero, draws, field_types, number, one_of, seed
+from seesaw_cf.base.checks import above_zero, draws, number, one_of, seed
+from seesaw_cf.base.fields import field_types
 from seesaw_cf.logs.log import LOGLIK, MARGIN
 from seesaw_cf.logs.pairing import ALLOWED
 from seesaw_cf.stats.simple import BOUNDS

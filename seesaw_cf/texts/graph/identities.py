@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from seesaw_cf.base.checks import field_types, one_of
+from seesaw_cf.base.checks import one_of
 from seesaw_cf.base.errors import RecordError, UnknownNameError, unknown_name
+from seesaw_cf.base.fields import field_types
 from seesaw_cf.base.public import checked
 
 

@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from seesaw_cf.base.checks import at_least, field_types, number
+from seesaw_cf.base.checks import at_least, number
 from seesaw_cf.base.errors import RecordError
+from seesaw_cf.base.fields import field_types
 from seesaw_cf.base.text import read_json
 from seesaw_cf.generation.types import Completion, Sampling
 from seesaw_cf.texts.graph.templates import ANSWER, PREDICATES

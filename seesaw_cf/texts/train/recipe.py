@@ -21,8 +21,9 @@ from transformers import (
     TrainingArguments,
 )
 
-from seesaw_cf.base.checks import above_zero, field_types
+from seesaw_cf.base.checks import above_zero
 from seesaw_cf.base.errors import RecordError, need
+from seesaw_cf.base.fields import field_types
 from seesaw_cf.base.files import atomic_folder, write_text
 from seesaw_cf.stats.bootstrap import Floats
 from seesaw_cf.stats.plain import json_text

@@ -1,0 +1,195 @@
+"""Kinds of fields that settings declare: a range of numbers, a name of a list, a path that is read or written.
+
+`field_types` checks them in `__post_init__`; the command line makes its options from them.
+"""
+
+from __future__ import annotations
+
+import math
+import numbers
+import types
+import typing
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, fields
+from enum import Enum
+from functools import lru_cache
+from pathlib import Path
+from typing import Annotated, Any
+
+from seesaw_cf.base import checks
+from seesaw_cf.base.errors import RecordError, SeesawError
+
+
+class Mark:
+    """A condition on a value, as metadata of `Annotated`."""
+
+    def check(self, where: str, value: object, error: type[SeesawError] = RecordError) -> None:
+        """Raise `error` where a value breaks the condition."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class Range(Mark):
+    """A range of numbers.
+
+    Attributes:
+        low, high: Its ends.
+        ends: Its finite ends belong to it.
+        whole: Only whole numbers are in it.
+    """
+
+    low: float = -math.inf
+    high: float = math.inf
+    ends: bool = True
+    whole: bool = False
+
+    @property
+    def words(self) -> str:
+        """The numbers of the range, for messages."""
+        kind = "whole number" if self.whole else "finite number"
+        return checks.expected_number(self.low, self.high, ends=self.ends, kind=kind)
+
+    def check(self, where: str, value: object, error: type[SeesawError] = RecordError) -> None:
+        """Raise `error` where a value is not in the range."""
+        if self.whole:
+            checks.whole(where, value, int(self.low), int(self.high), error=error)
+        else:
+            checks.number(where, value, self.low, self.high, ends=self.ends, error=error)
+
+
+@dataclass(frozen=True)
+class OneOf(Mark):
+    """A name out of a few.
+
+    Attributes:
+        names: All of them.
+    """
+
+    names: Collection[str]
+
+    def check(self, where: str, value: object, error: type[SeesawError] = RecordError) -> None:
+        """Raise `UnknownNameError` where a value is none of the names."""
+        checks.one_of(f"value of {where.rpartition(' ')[2]}", value, self.names)
+
+
+class Role(Enum):
+    """What a path is for; a plain `Path` is read. The command line checks outputs by it."""
+
+    READ = "is read where there is a file or folder of that name"
+    FILE = "a file to write"
+    FOLDER = "a folder for results: no run, study or dataset, nor in one"
+    OWN = "a folder that is made whole or claimed by its manifest"
+
+
+Positive = Annotated[int, Range(1, checks.LARGEST, whole=True)]
+Count = Annotated[int, Range(0, checks.LARGEST, whole=True)]
+Draws = Annotated[int, Range(0, checks.MOST_DRAWS, whole=True)]
+Seed = Annotated[int, Range(0, checks.LAST_SEED, whole=True)]
+Threads = Annotated[int, Range(1, checks.MOST_THREADS, whole=True)]
+AboveZero = Annotated[float, Range(0, ends=False)]
+AtLeastZero = Annotated[float, Range(0)]
+Share = Annotated[float, Range(0, 1)]
+Inside = Annotated[float, Range(0, 1, ends=False)]
+NameOrPath = Annotated[str, Role.READ]
+OutputFile = Annotated[Path, Role.FILE]
+OutputFolder = Annotated[Path, Role.FOLDER]
+OwnFolder = Annotated[Path, Role.OWN]
+
+
+def field_types(record: object, *, error: type[SeesawError] = RecordError) -> None:
+    """Check every field of a dataclass against its annotation, for `__post_init__`; numbers must be finite.
+
+    A `float` also takes whole numbers; a `bool` is not a number. Classes of other packages are not checked.
+
+    Raises:
+        RecordError: (or `error`) A field holds something else.
+        UnknownNameError: A name that is none of its `Literal`.
+    """
+    for name, hint in hints_of(type(record)).items():  # type: ignore[arg-type]
+        check_value(f"{type(record).__name__}: {name}", getattr(record, name), hint, error=error)
+
+
+def check_value(where: str, value: object, hint: object, *, error: type[SeesawError] = RecordError) -> None:
+    """Check a value against an annotation, and against the ranges and lists of names in it.
+
+    Raises:
+        RecordError: (or `error`) It is something else.
+        UnknownNameError: A name that is in none of the lists.
+    """
+    if typing.get_origin(hint) is typing.Literal:
+        checks.one_of(where.rpartition(" ")[2], value, typing.get_args(hint))
+    elif not _fits(value, hint):
+        raise error(f"{where} is {checks.shown(value)}, expected {words_of(hint)}.")
+    for mark, item in _marks(value, hint):
+        mark.check(where, item, error)
+
+
+@lru_cache(maxsize=256)
+def hints_of(kind: Any) -> dict[str, object]:
+    """Return field -> annotation of a dataclass."""
+    hints = typing.get_type_hints(kind, include_extras=True)
+    return {entry.name: hints[entry.name] for entry in fields(kind)}
+
+
+def _marks(value: object, hint: Any) -> Iterator[tuple[Any, object]]:
+    """Yield each condition that an annotation has for a value that is of its type, with what it is a condition on."""
+    origin = typing.get_origin(hint)
+    if origin in (typing.Union, types.UnionType):
+        yield from _marks(value, next(part for part in typing.get_args(hint) if _fits(value, part)))
+    elif origin is typing.Annotated:
+        yield from ((mark, value) for mark in hint.__metadata__ if isinstance(mark, Mark))
+        yield from _marks(value, hint.__origin__)
+    elif origin is tuple and isinstance(value, tuple) and typing.get_args(hint)[-1:] == (...,):
+        for item in value:
+            yield from _marks(item, typing.get_args(hint)[0])
+
+
+def _fits(value: object, hint: object) -> bool:
+    origin, parts = typing.get_origin(hint), typing.get_args(hint)
+    if origin is typing.Annotated:
+        return _fits(value, parts[0])
+    if hint in _SIMPLE:
+        return _SIMPLE[hint](value)
+    if origin in (typing.Union, types.UnionType):
+        return any(_fits(value, part) for part in parts)
+    if origin is tuple:
+        same = parts[-1:] == (...,)
+        if not isinstance(value, tuple) or not (same or len(value) == len(parts)):
+            return False
+        return all(_fits(item, part) for item, part in zip(value, parts[:1] * len(value) if same else parts))
+    if isinstance(origin, type) and issubclass(origin, Mapping):
+        return isinstance(value, Mapping)
+    return not isinstance(hint, type) or not hint.__module__.startswith("seesaw_cf") or isinstance(value, hint)
+
+
+def is_text(value: object) -> bool:
+    """Return whether a value is a string that UTF-8 can hold."""
+    try:
+        return isinstance(value, str) and bool(value.encode("utf-8") or True)
+    except UnicodeEncodeError:
+        return False
+
+
+def _is_number(value: object) -> bool:
+    return not isinstance(value, bool) and isinstance(value, numbers.Real) and math.isfinite(checks.as_float(value))
+
+
+_SIMPLE: dict[object, Callable[[object], bool]] = {
+    bool: lambda value: isinstance(value, bool),
+    int: lambda value: not isinstance(value, bool) and isinstance(value, numbers.Integral),
+    float: _is_number,
+    str: is_text,
+    type(None): lambda value: value is None,
+}
+
+
+def words_of(hint: Any) -> str:
+    """Return what an annotation takes, for messages."""
+    names = {int: "a whole number", float: "a finite number", str: "text", bool: "True or False", type(None): "None"}
+    if typing.get_origin(hint) in (typing.Union, types.UnionType):
+        return " or ".join(map(words_of, typing.get_args(hint)))
+    if typing.get_origin(hint) is typing.Annotated:
+        return next((mark.words for mark in hint.__metadata__ if isinstance(mark, Range)), words_of(hint.__origin__))
+    if typing.get_origin(hint) is tuple and typing.get_args(hint)[-1:] == (...,):
+        return f"a list, each item {words_of(typing.get_args(hint)[0])}"
+    return names.get(hint) or str(getattr(hint, "__name__", hint) if typing.get_origin(hint) is None else hint)
