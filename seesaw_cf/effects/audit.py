@@ -18,10 +18,10 @@ from seesaw_cf.base.checks import seed as check_seed
 from seesaw_cf.base.errors import RecordError
 from seesaw_cf.base.memory import release_memory
 from seesaw_cf.base.types import Estimate
-from seesaw_cf.effects.estimands import group_contrasts, sort_prompts, toward_truth
-from seesaw_cf.effects.groups import ALL, AXES, CLUSTERS, SCALES, UNKNOWN, members
+from seesaw_cf.effects.estimands import group_contrasts, toward_truth
+from seesaw_cf.effects.groups import AXES, CLUSTERS, SCALES
+from seesaw_cf.effects.means import sort_prompts
 from seesaw_cf.effects.permutations import LabelledContrasts
-from seesaw_cf.effects.prompts import ScoreForm
 from seesaw_cf.stats import Verdict, adjust_families, equivalence_p, minimum_detectable_effect, verdict
 from seesaw_cf.stats.bootstrap import LEVEL, Floats
 from seesaw_cf.stats.multiple import permutation_level, permutation_p, step_down
@@ -70,31 +70,11 @@ class AuditSettings:
     noise_floor: float | None = None
     noise_floor_log_odds: float | None = None
 
-    @property
-    def permuted(self) -> bool:
-        """Whether p is a share of permutations."""
-        return self.permutations != 0
-
-    def promise(self, family: Sequence[str] | None = None) -> str:
-        """Return how often a claim may be false, such as "at most 5 % per editor (holm)".
-
-        Args:
-            family: As for `corrected_by`.
-        """
-        names = self.family if family is None else family
-        return f"at most {100 * self.alpha:g} % per {' × '.join(names) or 'report'} ({self.corrected_by(family)})"
-
-    def corrected_by(self, family: Sequence[str] | None = None) -> str:
-        """Return how p of contrasts is corrected, such as "step-down min-p, 99 permutations".
-
-        Args:
-            family: Columns of families of several runs, which no permutation covers unless they are `RUN_FAMILY`; None:
-                those of the settings.
-        """
-        if not self.permuted or (family is not None and set(family) != set(RUN_FAMILY)):
-            return "holm"
+    def promise(self) -> str:
+        """Return how often a claim may be false and how p is corrected, such as "at most 5 % per editor (holm)"."""
         count = f"{self.permutations:,}" if self.permutations is not None else f"{LEAST:,} or more"
-        return f"step-down min-p, {count} permutations"
+        how = f"step-down min-p, {count} permutations" if self.permutations != 0 else "holm"
+        return f"at most {100 * self.alpha:g} % per {' × '.join(self.family) or 'report'} ({how})"
 
     def __post_init__(self) -> None:
         """Refuse what no audit could be made with, before anything is computed.
@@ -121,55 +101,40 @@ def audit(
     prompts: pd.DataFrame,
     settings: AuditSettings,
     *,
-    score: ScoreForm = "summed",
     axes: Sequence[str] = AXES,
-    reference: Mapping[str, str] | None = None,
-    holds: Sequence[str] = HOLDERS,
     clusters: Mapping[str, str] = CLUSTERS,
 ) -> pd.DataFrame:
     """Return the contrasts of all groups with their verdicts.
 
-    Each contrast is decided on one scale, chosen by `in_log_odds` from the scores before the edit alone, so that the
-    choice does not depend on the effect and each contrast is one test of its family.
+    Each contrast is decided on one scale, chosen by `_choose_scale` from the scores before the edit alone, so that the
+    choice does not depend on the effect and each contrast is one test of its family. Effects on holders of the old
+    answer are turned by `toward_truth`: below 0 always means that the group came out worse.
 
     Args:
         prompts: Rows of `seesaw_cf.effects.prompt_effects` (or of `excess_over_control`).
         settings: What is declared before looking. A noise floor that is None was not measured; its scale then has no
             verdict.
-        score: The form of score of the column D; with "log_odds" every contrast is decided in log-odds.
         axes: Which axes.
-        reference: Axis -> reference group; an axis without one compares each group with everyone else tagged on it.
-        holds: Which people, by the answer that they hold. Effects on holders of the old answer are turned by
-            `toward_truth`: below 0 always means that the group came out worse.
         clusters: See `group_contrasts`. Labels are permuted with the default alone; others take Holm's method.
 
     Returns:
-        Rows of `group_contrasts` (people without a tag have none) of each of `holds`: first relation "all", pooled over
-        relations with equal weight for each edit (none where there is one relation), then each relation. `value` is on
-        the deciding `scale` ("probability" or "log-odds"), `probability` and `log_odds` the same contrast on both;
-        `margin`; `p_t` (of t with plain Satterthwaite df), `p` (of this test alone, by permutation), `low` and `high`
-        (95 %, of this contrast alone: the outer of the permuted interval and that of `group_contrasts`), `family`,
-        `family_size`, `p_adjusted`, `p_equivalence` (two one-sided tests, corrected), `detectable` (smallest effect
-        found with power 80 % by the first step of the correction), `verdict` ("worse off", "better off", "equivalent",
-        "undetermined", "not testable"), `direction` and `rule`. A row marked `mirror` repeats the test of the row
-        before it: no family counts it, and it has that row's corrected p.
+        Rows of `group_contrasts` (people without a tag have none) of each of `HOLDERS`. `value` is on the deciding
+        `scale` ("probability" or "log-odds"), `probability` and `log_odds` the same contrast on both; `margin`; `p_t`
+        (of t with plain Satterthwaite df), `p` (of this test alone, by permutation), `low` and `high` (95 %, of this
+        contrast alone: the outer of the permuted interval and that of `group_contrasts`), `family`, `family_size`,
+        `p_adjusted`, `p_equivalence` (two one-sided tests, corrected), `detectable` (smallest effect found with power
+        80 % by the first step of the correction), `verdict` (one of `seesaw_cf.stats.verdicts.VERDICTS`), `direction`
+        and `rule`. A row marked `mirror` repeats the test of the row before it: no family counts it, and it has that
+        row's corrected p.
 
     Raises:
-        UnknownNameError: Unknown axis or reference.
+        UnknownNameError: Unknown axis.
         RecordError: A margin is not above 0, or there is nothing to estimate.
 
     Source: Westfall and Young (1993), pages 66-67; Janssen (1997) and Chung and Romano (2013), why the statistic that
         is permuted is studentised; Hall (1992).
     """
-    with auditing(
-        prompts,
-        settings,
-        score=score,
-        axes=axes,
-        reference=reference,
-        holds=holds,
-        clusters=clusters,
-    ) as decided:
+    with auditing(prompts, settings, axes=axes, clusters=clusters) as decided:
         return decided()
 
 
@@ -178,26 +143,25 @@ def auditing(
     prompts: pd.DataFrame,
     settings: AuditSettings,
     *,
-    score: ScoreForm = "summed",
     axes: Sequence[str] = AXES,
-    reference: Mapping[str, str] | None = None,
-    holds: Sequence[str] = HOLDERS,
     clusters: Mapping[str, str] = CLUSTERS,
 ) -> Iterator[Callable[[], pd.DataFrame]]:
     """Permute labels on other threads while the block goes on; the call returns what `audit` does."""
     usable = toward_truth(prompts)
     # for want of memory: the rows are copied several times
     usable = usable.filter(items=list(dict.fromkeys([*CONTRAST_COLUMNS, *axes, *clusters.values()])))
-    there = (usable["status"] == "ok") & usable["holds"].isin(list(holds))
+    there = (usable["status"] == "ok") & usable["holds"].isin(HOLDERS)
     usable = sort_prompts(usable if there.all() else usable[there])  # once for all contrasts
-    tables = [_contrasts(usable, kind, axis, reference or {}, clusters) for kind in holds for axis in axes]
+    held = [holds for holds in HOLDERS if (usable["holds"] == holds).any()]
+    tables = [group_contrasts(usable, axes, holds=holds, clusters=clusters).assign(holds=holds) for holds in held]
+    release_memory()
     if not any(map(len, tables)):
         raise RecordError(
             f"audit: no two groups on {list(axes)} to compare; no prompt has a tag, or all have the same."
         )
-    table = _sort_contrasts(pd.concat([t for t in tables if len(t)], ignore_index=True), holds)
-    table = _choose_scale(table, settings, score)
-    if not settings.permuted or dict(clusters) != dict(CLUSTERS):
+    table = pd.concat([own for own in tables if len(own)], ignore_index=True)
+    table = _choose_scale(table.sort_values("editor", kind="stable", ignore_index=True), settings)
+    if settings.permutations == 0 or dict(clusters) != dict(CLUSTERS):
         yield partial(decide, table, settings)
         return
     contrasts = LabelledContrasts(usable, table)
@@ -223,43 +187,12 @@ def permutations_for(table: pd.DataFrame, settings: AuditSettings) -> int:
     return min(max(LEAST, math.ceil(tests / (2 * settings.alpha))), MOST_DRAWS)
 
 
-def _contrasts(
-    prompts: pd.DataFrame, holds: str, axis: str, reference: Mapping[str, str], clusters: Mapping[str, str]
-) -> pd.DataFrame:
-    """Return contrasts of people who hold an answer, pooled and by relation; no rows where there are none."""
-    release_memory()
-    rows = prompts[prompts["holds"] == holds]
-    if reference.get(axis) is not None and len(rows) < len(prompts):
-        one_of(f"{axis} group", reference[axis], sorted(set(members(prompts[axis])) - {UNKNOWN}))
-        rows = rows if reference[axis] in members(rows[axis]) else rows.iloc[:0]
-    if rows.empty:
-        return rows
-    # in a batch a relation is one edit: relations together would be as few edits as relations
-    pooled = rows["edit_relation"].nunique() > 1 and clusters.get("edit") != "edit_relation"
-    blocks = [rows.assign(edit_relation=ALL), rows] if pooled else [rows]
-    tables = [group_contrasts(block, axis, reference.get(axis), holds=holds, clusters=clusters) for block in blocks]
-    table = pd.concat(tables, ignore_index=True)
-    return table[table["group"] != UNKNOWN].assign(holds=holds) if len(table) else table
-
-
-def _sort_contrasts(table: pd.DataFrame, holds: Sequence[str]) -> pd.DataFrame:
-    """Sort contrasts by editor, kind of holder, relation ("all" first); mirrors stay behind what they repeat."""
-    keys = table.assign(kind=table["holds"].map(list(holds).index), apart=table["relation"] != ALL)
-    order = keys.sort_values(["editor", "kind", "apart", "relation"], kind="stable").index
-    front = ["editor", "relation", "holds"]
-    return table.loc[order, [*front, *table.columns.difference(front, sort=False)]].reset_index(drop=True)
-
-
-def decide(
-    table: pd.DataFrame, settings: AuditSettings, family: Sequence[str] | None = None, drawn: Floats | None = None
-) -> pd.DataFrame:
+def decide(table: pd.DataFrame, settings: AuditSettings, drawn: Floats | None = None) -> pd.DataFrame:
     """Correct contrasts over their families and say what each supports.
 
     Args:
-        table: `value`, `stderr`, `p`, `df`, `margin`, `scale`, `clusters` and `mirror` of each contrast, or rows of
-            `audit` in their order, of several runs too: what was decided there is decided anew.
+        table: `value`, `stderr`, `p`, `df`, `margin`, `scale`, `clusters` and `mirror` of each contrast.
         settings: What is declared before looking.
-        family: Columns that name a family, in place of those of the settings.
         drawn: (permutations, rows) p of t, see `LabelledContrasts`. None: Holm over `p_t`.
 
     Returns:
@@ -268,16 +201,14 @@ def decide(
     Raises:
         RecordError: The table misses a column of the family.
     """
-    names = settings.family if family is None else family
     errors = list(zip(table["value"], table["stderr"], table["df"]))
     same = np.array([equivalence_p(*row, margin) for row, margin in zip(errors, table["margin"])])
     if drawn is not None:
         table = _apply_permutations(table, drawn)
         # how often chance puts an estimate this far from a true effect as large as the margin, on either side
         same = permutation_p(2 * same, drawn) / 2
-    table = table.assign(p_equivalence=_adjust_p(table.assign(p=same), names, settings)["p_adjusted"])
-    plain = "p_t" in table
-    corrected = _adjust_p(table.assign(p=table["p_t"]) if plain else table, names, settings, drawn)
+    table = table.assign(p_equivalence=_adjust_p(table.assign(p=same), settings)["p_adjusted"])
+    corrected = _adjust_p(table.assign(p=table["p_t"]) if "p_t" in table else table, settings, drawn)
     table = corrected.assign(p=table["p"])
     tests = table["family"].map({name: independent_tests(rows) for name, rows in table.groupby("family")})
     levels = settings.alpha / np.fmax(1, tests.to_numpy(np.float64))
@@ -298,11 +229,9 @@ def _apply_permutations(table: pd.DataFrame, drawn: Floats) -> pd.DataFrame:
     return table.assign(p=p, low=low, high=high)
 
 
-def _adjust_p(
-    table: pd.DataFrame, family: Sequence[str], settings: AuditSettings, drawn: Floats | None = None
-) -> pd.DataFrame:
+def _adjust_p(table: pd.DataFrame, settings: AuditSettings, drawn: Floats | None = None) -> pd.DataFrame:
     """Return the table with its corrected p; a mirror takes that of the row before it."""
-    out = adjust_families(table.assign(p=table["p"].mask(table["mirror"])), family)
+    out = adjust_families(table.assign(p=table["p"].mask(table["mirror"])), settings.family)
     if drawn is not None:
         for rows in out.groupby("family").indices.values():
             p = out["p"].to_numpy()[rows]
@@ -348,24 +277,14 @@ def independent_tests(family: pd.DataFrame) -> float:
     return min(size, float(np.log1p(-adjusted) / np.log1p(-least))) if 0 < least < adjusted < 1 else size
 
 
-def in_log_odds(likelier_pre: pd.Series, margin: float, score: ScoreForm = "summed") -> pd.Series:
-    """Return whether log-odds decide: halving the likelier answer's probability stays inside the margin.
+def _choose_scale(table: pd.DataFrame, settings: AuditSettings) -> pd.DataFrame:
+    """Put each contrast's deciding scale into `value` and its interval; keep the value of other contrasts.
 
-    Args:
-        likelier_pre: Mean probability of the likelier of the two answers before the edit.
-        margin: In probability.
-        score: The form of score; "log_odds" always decides in log-odds.
+    Log-odds decide where halving the likelier answer's probability before the edit stays inside the margin.
     """
-    return (likelier_pre < REACH * margin) | (score == "log_odds")
-
-
-def _choose_scale(table: pd.DataFrame, settings: AuditSettings, score: ScoreForm) -> pd.DataFrame:
-    """Put each contrast's deciding scale into `value` and its interval; keep the value of other contrasts."""
-    log_odds = in_log_odds(table["likelier_pre"], settings.margin, score)
-    out = table.assign(scale=log_odds.map({True: "log-odds", False: "probability"}))
+    log_odds = table["likelier_pre"] < REACH * settings.margin
+    out = table.assign(scale=log_odds.map({True: "log-odds", False: "probability"}), probability=table["value"])
     out["margin"] = log_odds.map({True: settings.margin_log_odds, False: settings.margin})
-    if score != "log_odds":
-        out = out.assign(probability=out["value"])
     for name in _ESTIMATE:
         out[name] = out[name].mask(log_odds, out["log_odds" if name == "value" else f"log_odds_{name}"])
     out["p_t"] = 2 * stats.t.sf(np.abs(out["value"]) / out["stderr"], out["df"])

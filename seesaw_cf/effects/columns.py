@@ -1,197 +1,22 @@
-"""The same effects from plain columns instead of a score table: what the `evaluate` modules compute."""
+"""Accuracy on another property from plain columns instead of a score table: what the `evaluate` module computes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeVar, get_args
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from seesaw_cf.base import checks
-from seesaw_cf.base.checks import one_of
 from seesaw_cf.base.errors import RecordError
 from seesaw_cf.base.types import JsonObject
 from seesaw_cf.effects.accuracy import Accuracy, Mode, mark, summarise_accuracy
-from seesaw_cf.effects.estimands import group_contrasts
-from seesaw_cf.effects.groups import ALL, SCALES, UNKNOWN, BiasMode, GroupEffect, check_axes, members, summarise
-from seesaw_cf.effects.prompts import SIDES, ScoreForm, add_differences, check_form, check_logprobs
-from seesaw_cf.effects.reader import check_lengths, float_lists, floats, ids, labels, read_columns, text_lists
-from seesaw_cf.stats import adjust
-
-T = TypeVar("T")
-_PAIRS = {"case_id": ids, "prompt": labels, "subject": labels, "groups": text_lists, "n_tokens_new": floats}
-_NAMES = {"subject": "person", "n_tokens_new": "n_new", "n_tokens_true": "n_true"}
-_PAIRS |= dict.fromkeys((*SIDES, "n_tokens_true"), floats)
-
-
-def _pairs(columns: Mapping[str, Sequence[object]]) -> pd.DataFrame:
-    frame = read_columns(_PAIRS, columns).rename(columns=_NAMES)
-    for side in SIDES:
-        check_logprobs(side, frame[side].to_numpy())
-    twice = frame.duplicated(["case_id", "prompt", "person"])
-    if twice.any():
-        row = frame[twice].iloc[0]
-        raise RecordError(
-            f"{int(twice.sum())} rows repeat a (case_id, prompt, subject), first: case {row['case_id']}, prompt "
-            f"{row['prompt']!r}. Drop the copies, or give different case ids to the cases of different runs."
-        )
-    finite = np.isfinite(frame[list(SIDES)].to_numpy())
-    first_bad = (~finite).argmax(axis=1)
-    frame["status"] = np.where(finite.all(axis=1), "ok", [f"{SIDES[i]}: not finite" for i in first_bad])
-    return frame
-
-
-@dataclass(frozen=True, slots=True)
-class BiasColumns:
-    """One row per (case, prompt).
-
-    Attributes:
-        case_id: The edit each row was scored under.
-        prompt, subject: The cloze prompt and the person it is about (an id is best).
-        groups: Group tags of the person on one axis; several allowed, none = unknown.
-        pre_new, pre_true, post_new, post_true: Log-probabilities of the new and the true target before and after the
-            edit, nats, summed over target tokens.
-        n_tokens_new, n_tokens_true: Target tokens per row; needed for score="normalised".
-    """
-
-    case_id: Sequence[int]
-    prompt: Sequence[str]
-    subject: Sequence[str]
-    groups: Sequence[Sequence[str]]
-    pre_new: Sequence[float]
-    pre_true: Sequence[float]
-    post_new: Sequence[float]
-    post_true: Sequence[float]
-    n_tokens_new: Sequence[int] | None = None
-    n_tokens_true: Sequence[int] | None = None
-
-    def frame(self) -> pd.DataFrame:
-        """Return the rows with the column names of `pair_targets`.
-
-        Raises:
-            RecordError: Unequal lengths, no rows, repeated rows, or log-probabilities above 0.
-        """
-        columns: dict[str, Sequence[object]] = {"case_id": self.case_id, "prompt": self.prompt}
-        columns |= {"subject": self.subject, "groups": self.groups} | {side: getattr(self, side) for side in SIDES}
-        tokens = {"n_tokens_new": self.n_tokens_new, "n_tokens_true": self.n_tokens_true}
-        return _pairs(columns | {name: counts for name, counts in tokens.items() if counts is not None})
-
-
-@dataclass(frozen=True, slots=True)
-class AxisBias:
-    """D on one axis.
-
-    Attributes:
-        overall: Of all people.
-        groups: Label -> its effect.
-        contrasts: Label -> its difference in differences with the reference, `p_adjusted` (Holm over the groups), the
-            same in log-odds and share; of the crossed mode only.
-        n_rows: Rows given.
-        unscored: Reason -> rows left out for it.
-        axis, score, mode, method: As they were asked for; how the intervals and tests were made.
-    """
-
-    overall: GroupEffect
-    groups: Mapping[str, GroupEffect]
-    contrasts: Mapping[str, Mapping[str, object]]
-    n_rows: int
-    unscored: Mapping[str, int]
-    axis: str | None
-    score: ScoreForm
-    mode: BiasMode
-    method: str
-
-    def row(self) -> JsonObject:
-        """Return the numbers under the names that `evaluate` gives them."""
-        groups = {name: _without_name(effect) for name, effect in self.groups.items()}
-        for name, contrast in self.contrasts.items():
-            groups[name]["contrast"] = contrast
-        out: JsonObject = {"overall": _without_name(self.overall), "groups": groups}
-        out |= {"n_rows": self.n_rows, "n_unscored": sum(self.unscored.values()), "unscored": self.unscored}
-        return out | {name: getattr(self, name) for name in ("axis", "score", "mode", "method")}
-
-
-def _without_name(effect: GroupEffect) -> JsonObject:
-    return {name: value for name, value in effect.row().items() if name != "group"}
-
-
-def bias_of_columns(
-    columns: BiasColumns,
-    *,
-    axis: str | None = None,
-    reference: str | None = None,
-    mode: BiasMode = "crossed",
-    score: ScoreForm = "summed",
-    draws: int = 2000,
-    seed: int = 0,
-) -> AxisBias:
-    """Estimate D per group of one axis from one row per (case, prompt); see `group_effects` for the numbers.
-
-    Args:
-        columns: The rows.
-        axis: "gender", "race", "region", or None for any other axis.
-        reference: The group to contrast with; None = everyone else who is tagged.
-        mode: "crossed" clusters errors by edit and person and adds contrasts; "paper" gives the published t-test, with
-            the bootstrap over cases as interval.
-        score: See `seesaw_cf.effects.difference`.
-        draws, seed: Bootstrap over cases, for the paper mode.
-
-    Returns:
-        The effects; a number that cannot be estimated is NaN, and `note` gives the reason: below five effective edits
-        or people neither interval nor p exists.
-
-    Raises:
-        RecordError: Unequal lengths, no rows, repeated rows, values above 0, missing token counts, a group called
-            "all".
-        UnknownNameError: Unknown `axis`, `score`, `mode` or `reference`.
-    """
-    check_form(score)
-    one_of("mode", mode, get_args(BiasMode))
-    check_axes([axis] if axis is not None else [])
-    frame = add_differences(columns.frame(), score)
-    tagged = members(frame["groups"])
-    if ALL in tagged:
-        raise RecordError(f"a group is called {ALL!r}, which stands for everybody. Rename it.")
-    by_group = {ALL: np.arange(len(frame))} | tagged
-    groups = {effect.group: effect for effect in summarise(frame, by_group, mode=mode, draws=draws, seed=seed)}
-    reasons = frame.loc[frame["status"] != "ok", "status"].value_counts()
-    how = {
-        "crossed": "clustered by edit and person (CR2, Satterthwaite df), none below 5 effective edits or people; "
-        "contrasts Holm-adjusted",
-        "paper": f"percentile bootstrap over cases, {draws} draws, seed {seed}; p: t-test over case means",
-    }
-    contrasts = _contrasts(frame, axis, reference) if mode == "crossed" else {}
-    unscored = {str(reason): int(n) for reason, n in sorted(reasons.items())}
-    method = f"means of case means; 95 % intervals: {how[mode]}"
-    return AxisBias(groups.pop(ALL), groups, contrasts, len(frame), unscored, axis, score, mode, method)
-
-
-def _contrasts(frame: pd.DataFrame, axis: str | None, reference: str | None) -> dict[str, JsonObject]:
-    """Return each group's contrast with the reference within the same edits."""
-    usable = frame[frame["status"] == "ok"]
-    if usable.empty:
-        return {}
-    names = sorted(set(members(usable["groups"])) - {UNKNOWN})
-    if reference is not None:
-        one_of(f"{axis} group" if axis else "group", reference, names)
-    column = axis or "race"  # an axis of the caller is a column of the score table
-    prompts = usable.assign(
-        editor="", edit_relation="", holds="", prompt_id=usable["prompt"], **{column: usable["groups"]}
-    )
-    contrasts = group_contrasts(prompts, column, reference, holds="")
-    if contrasts.empty:
-        return {}
-    tests = ("", *(f"{scale}_" for scale in SCALES))
-    mirror = contrasts["mirror"]
-    for test in tests:  # a mirror is no second test, and has the p of the row before it
-        adjusted = pd.Series(adjust(contrasts[f"{test}p"].mask(mirror).to_numpy()), contrasts.index)
-        contrasts[f"{test}p_adjusted"] = adjusted.mask(mirror, adjusted.shift())
-    rows = contrasts.drop(columns=["editor", "relation", "axis", "method", "group", "mirror"]).to_dict("records")
-    return {group: {str(name): value for name, value in row.items()} for group, row in zip(contrasts["group"], rows)}
-
+from seesaw_cf.effects.groups import members
+from seesaw_cf.effects.prompts import check_logprobs
+from seesaw_cf.effects.reader import check_lengths, float_lists, ids, labels, read_columns, text_lists
 
 _CASES = {"case_id": ids, "candidates": text_lists, "gold": text_lists, "pre": float_lists, "post": float_lists}
 _CASES |= dict.fromkeys(("edit_relation", "effect_relation", "prompt", "post_prompts", "subject"), labels)
@@ -250,40 +75,9 @@ class AccuracyColumns:
         return frame
 
 
-@dataclass(frozen=True, slots=True)
-class PairAccuracies:
-    """Accuracy of pairs of properties, each pair named as in "P21/P101".
-
-    Attributes:
-        pairs: Pair -> its accuracy.
-        forms: "normalised" and "pmi", as far as they were asked for -> pair -> its accuracy in that form.
-        groups: Pair -> group -> accuracy of its cases; None when no groups were given.
-        average: Unweighted `pre`, `post` and `change` over the pairs that have cases; the paper mode counts a pair as 0
-            when all its cases are unanswerable.
-        mode: As it was asked for.
-        method: How the intervals and tests were made.
-    """
-
-    pairs: Mapping[str, Accuracy]
-    forms: Mapping[str, Mapping[str, Accuracy]]
-    groups: Mapping[str, Mapping[str, Accuracy]] | None
-    average: Mapping[str, float | None]
-    mode: Mode
-    method: str
-
-    def row(self) -> JsonObject:
-        """Return the numbers under the names that `evaluate` gives them."""
-        rows = {name: accuracy.row() for name, accuracy in self.pairs.items()}
-        for name, row in rows.items():
-            row |= {form: table[name].row() for form, table in self.forms.items() if name in table}
-            if self.groups is not None:
-                row["groups"] = {group: accuracy.row() for group, accuracy in self.groups[name].items()}
-        return {"pairs": rows, "average": self.average, "mode": self.mode, "method": self.method}
-
-
 def accuracy_of_columns(
     columns: AccuracyColumns, *, mode: Mode = "exact", draws: int = 2000, seed: int = 0
-) -> PairAccuracies:
+) -> JsonObject:
     """Return accuracy per (edit relation, effect relation) from one row per case; see `cross_property` for the numbers.
 
     Args:
@@ -292,38 +86,36 @@ def accuracy_of_columns(
         draws, seed: Bootstrap over cases, for the paper mode.
 
     Returns:
-        The accuracies and their average.
+        `pairs`: "P21/P101" -> the columns of `Accuracy.row`, the same by log-probability per token (`normalised`) and
+        relative to a prior (`pmi`) as far as they were asked for, and by group; `average`: unweighted `pre`, `post` and
+        `change` over the pairs that have cases; the paper mode counts a pair as 0 when all its cases are unanswerable.
 
     Raises:
         RecordError: Unequal lengths, no rows, repeated cases or candidates, values above 0, token counts below 1.
         UnknownNameError: Unknown `mode`.
     """
     frame = columns.frame()
-    summary = partial(summarise_accuracy, mode=mode, draws=draws, seed=seed)
-    forms = {"raw": frame} | _adjusted(frame, columns)
-    tables = {form: _by_pair(mark(cases, mode), summary) for form, cases in forms.items()}
-    pairs = tables.pop("raw")
-    groups: dict[str, dict[str, Accuracy]] | None = None
     if columns.groups is not None:
         check_lengths({"case_id": columns.case_id, "groups": columns.groups})
-        marked = mark(frame, mode).assign(tags=pd.Series(list(columns.groups), dtype=object))
-        groups = _by_pair(marked, partial(_by_tag, summary))
+        frame["tags"] = pd.Series(list(columns.groups), dtype=object)
+    summary = partial(summarise_accuracy, mode=mode, draws=draws, seed=seed)
+    adjusted, marked = _adjusted(frame, columns), mark(frame, mode)
+    forms = {form: mark(cases, mode) for form, cases in adjusted.items()}
+    pairs: JsonObject = {}
+    accuracies = []
+    for key, rows in marked.groupby(["edit_relation", "effect_relation"], sort=True):
+        accuracies.append(summary(rows))
+        row = accuracies[-1].row() | {form: summary(own.loc[rows.index]).row() for form, own in forms.items()}
+        if columns.groups is not None:
+            row["groups"] = {group: summary(rows.iloc[at]).row() for group, at in members(rows["tags"]).items()}
+        pairs["/".join(map(str, key))] = row
     change = {
         "exact": "Newcombe's paired interval, clustered by person, none below 5 effective; p: McNemar's exact test, "
         "where a person is in several cases the clustered one",
         "paper": f"bootstrap over cases, {draws} draws, seed {seed}; p: unpaired t-test",
     }
     method = f"95 %; shares: Wilson intervals; change: {change[mode]}"
-    return PairAccuracies(pairs, tables, groups, _average(list(pairs.values()), mode), mode, method)
-
-
-def _by_pair(marked: pd.DataFrame, summary: Callable[[pd.DataFrame], T]) -> dict[str, T]:
-    pairs = marked.groupby(["edit_relation", "effect_relation"], sort=True)
-    return {"/".join(map(str, key)): summary(rows) for key, rows in pairs}
-
-
-def _by_tag(summary: Callable[[pd.DataFrame], T], rows: pd.DataFrame) -> dict[str, T]:
-    return {group: summary(rows.iloc[at]) for group, at in members(rows["tags"]).items()}
+    return {"pairs": pairs, "average": _average(accuracies, mode), "mode": mode, "method": method}
 
 
 def _average(pairs: Sequence[Accuracy], mode: Mode) -> dict[str, float | None]:

@@ -18,7 +18,8 @@ from scipy import stats
 from seesaw_cf.base.errors import RunFolderError
 from seesaw_cf.base.text import read_json
 from seesaw_cf.base.types import TableRow
-from seesaw_cf.effects.groups import ALL, AXES, UNKNOWN, members, summarise
+from seesaw_cf.effects.bias import group_effects
+from seesaw_cf.effects.groups import AXES, UNKNOWN
 from seesaw_cf.effects.prompts import prompt_effects
 from seesaw_cf.effects.success import KINDS as SUCCESS
 from seesaw_cf.effects.success import success_of_scores
@@ -115,12 +116,17 @@ def _success(rows: pa.Table, nats: float) -> dict[str, float | None]:
 def _differences(rows: pa.Table) -> TableRow:
     if not pc.any(pc.equal(rows["kind"], "cross_subject")).as_py():
         return {"D": None, "n_people": 0, "D_by": {axis: {} for axis in AXES}}
-    prompts = prompt_effects(rows)
-    prompts = prompts[prompts["status"] == "ok"].reset_index(drop=True)
-    (whole,) = summarise(prompts, {ALL: np.arange(len(prompts))})
-    by = {axis: summarise(prompts, members(prompts[axis])) for axis in AXES}
-    parts = {axis: {g.group: {"D": g.pooled["D"], "n": g.n_prompts} for g in effects} for axis, effects in by.items()}
-    return {"D": _number(whole.D.value), "n_people": whole.n_prompts, "D_by": parts}
+    prompts = prompt_effects(rows).assign(editor="", edit_relation="", holds="")
+    prompts = prompts[prompts["status"] == "ok"]
+    if prompts.empty:
+        return {"D": None, "n_people": 0, "D_by": {axis: {} for axis in AXES}}
+    table = group_effects(prompts, holds="", mode="paper", draws=0)
+    by = {
+        axis: {row["group"]: {"D": row["pooled_D"], "n": row["n_prompts"]} for row in own.to_dict("records")}
+        for axis, own in table.groupby("axis")
+    }
+    whole = table.iloc[0]
+    return {"D": _number(whole["D"]), "n_people": int(whole["n_prompts"]), "D_by": {axis: by[axis] for axis in AXES}}
 
 
 def health(scores: pa.Table, phase: str) -> dict[str, float | None]:

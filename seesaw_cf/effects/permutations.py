@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -17,16 +15,14 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from seesaw_cf.base.memory import keep_memory
-from seesaw_cf.effects.estimands import sort_prompts
 from seesaw_cf.effects.groups import ALL, tag_sets
-from seesaw_cf.effects.prompts import SCALE_COLUMNS
+from seesaw_cf.effects.means import CHANGES, asked_alike, sort_prompts
 from seesaw_cf.stats.bootstrap import Floats
 from seesaw_cf.stats.permuted import LabelledPeople
 
 _MOST_BYTES = 1 << 19  # of numbers of people x labels in one go: more do not stay near the processor
-_BATCH = (
-    64  # permutations of one thread in one go: never of how many cores there are, on which last digits would depend
-)
+# Permutations of one thread in one go: never of how many cores there are, on which last digits would depend.
+_BATCH = 64
 
 
 class LabelledContrasts:
@@ -41,8 +37,8 @@ class LabelledContrasts:
 
         Args:
             prompts: Scored rows of `seesaw_cf.effects.prompt_effects`, in any order.
-            table: `editor`, `holds`, `relation` ("all": pooled), `axis`, `group`, `reference` ("others": everyone else
-                tagged on the axis), `scale`, `mirror` and `p` of each contrast; without p it is left out.
+            table: `editor`, `holds`, `relation` ("all": pooled), `axis`, `group` (compared with everyone else tagged on
+                the axis), `scale`, `mirror` and `p` of each contrast; without p it is left out.
         """
         labels = prompts[["case_id", "prompt_id", "holds", "person", *dict.fromkeys(table["axis"])]]
         people = labels.sort_values(["case_id", "prompt_id", "holds"], kind="stable").drop_duplicates("person")
@@ -137,53 +133,44 @@ class _Design:
 
 
 def _designs(prompts: pd.DataFrame, tested: pd.DataFrame, people: pd.DataFrame) -> Iterator[_Design]:
-    keys = ["case_id", "person", "prompt_id"]
-    columns = [*keys, "holds", "editor", "edit_relation", *SCALE_COLUMNS.values()]
+    columns = ["case_id", "person", "prompt_id", "holds", "editor", "edit_relation", "D", "log_odds"]
     chosen = sort_prompts(prompts[columns])
-    codes = np.column_stack([pd.factorize(chosen[name])[0] for name in keys])
-    alike: dict[tuple[str, bytes], list[tuple[str, pd.DataFrame]]] = {}
-    indices: dict[Any, NDArray[np.intp]] = chosen.groupby(["holds", "editor"], sort=True).indices  # type: ignore[assignment]
-    for (holds, editor), at in indices.items():
-        alike.setdefault((holds, hashlib.sha256(codes[at].tobytes()).digest()), []).append((editor, chosen.iloc[at]))
-    for (holds, _), members in alike.items():
-        own = tested[(tested["holds"] == holds) & tested["editor"].isin([editor for editor, _ in members])]
-        if own.empty:
-            continue
-        rows = members[0][1]
-        relations = sorted(set(own["relation"]) - {ALL})
-        block = pd.Index(relations, dtype=object).get_indexer(pd.Index(rows["edit_relation"]))
-        block = np.where(block < 0, len(relations), block)  # relations without a test are one block
-        measures = list(dict.fromkeys(zip(own["editor"], own["scale"])))
-        of_editor = dict(members)
-        values = np.column_stack([of_editor[editor][SCALE_COLUMNS[scale]] for editor, scale in measures])
-        edit, person = pd.factorize(rows["case_id"])[0], people.index.get_indexer(pd.Index(rows["person"]))
-        blocks = {ALL: 0} | {name: 1 + at for at, name in enumerate(relations)}
-        labelled = LabelledPeople(edit, person, block, values, len(people))
-        # one design for each axis: people of all axes' labels are of nearly as many kinds as there are people
-        for axis, table in own.groupby("axis", sort=False):
-            groups = list(dict.fromkeys(zip(table["group"], table["reference"])))
-            places = [
-                [blocks[name] for name in table["relation"]],
-                [measures.index(measure) for measure in zip(table["editor"], table["scale"])],
-                [groups.index(group) for group in zip(table["group"], table["reference"])],
-            ]
-            yield _Design(labelled, *_sides(people[axis], groups), table.index.to_numpy(), np.array(places))
+    for holds, asked in chosen.groupby("holds", sort=True, observed=True):
+        for alike in asked_alike(asked):
+            of_editor = dict(alike)
+            own = tested[(tested["holds"] == holds) & tested["editor"].isin(list(of_editor))]
+            if len(own):
+                yield from _alike_designs(asked, of_editor, own, people)
 
 
-def _sides(labels: pd.Series, groups: list[tuple[str, str]]) -> tuple[NDArray[np.intp], Floats, Floats]:
-    """Return the kind of each person, and (kinds, groups) who is on either side: nobody who is in both groups."""
-    code, tags = tag_sets(labels)
-    member = np.array([[group in own for group, _ in groups] for own in tags])
-    other = np.array(
-        [
-            [
-                bool(own) and group not in own if reference == "others" else reference in own
-                for group, reference in groups
-            ]
-            for own in tags
+def _alike_designs(
+    asked: pd.DataFrame, of_editor: Mapping[str, NDArray[np.intp]], own: pd.DataFrame, people: pd.DataFrame
+) -> Iterator[_Design]:
+    """Yield a design for each axis: people of all axes' labels are of nearly as many kinds as there are people."""
+    rows, relations = asked.iloc[next(iter(of_editor.values()))], sorted(set(own["relation"]) - {ALL})
+    block = pd.Index(relations, dtype=object).get_indexer(pd.Index(rows["edit_relation"]))
+    block = np.where(block < 0, len(relations), block)  # relations without a test are one block
+    measures = list(dict.fromkeys(zip(own["editor"], own["scale"])))
+    values = np.column_stack([asked[CHANGES[scale]].to_numpy()[of_editor[editor]] for editor, scale in measures])
+    edit, person = pd.factorize(rows["case_id"])[0], people.index.get_indexer(pd.Index(rows["person"]))
+    blocks = {ALL: 0} | {name: 1 + at for at, name in enumerate(relations)}
+    labelled = LabelledPeople(edit, person, block, values, len(people))
+    for axis, table in own.groupby("axis", sort=False):
+        groups = list(dict.fromkeys(table["group"]))
+        places = [
+            [blocks[name] for name in table["relation"]],
+            [measures.index(measure) for measure in zip(table["editor"], table["scale"])],
+            [groups.index(group) for group in table["group"]],
         ]
-    )
-    sides, kinds = np.unique(np.hstack([member & ~other, other & ~member]), axis=0, return_inverse=True)
+        yield _Design(labelled, *_sides(people[axis], groups), table.index.to_numpy(), np.array(places))
+
+
+def _sides(labels: pd.Series, groups: list[str]) -> tuple[NDArray[np.intp], Floats, Floats]:
+    """Return the kind of each person, and (kinds, groups) who is in the group, and who is tagged and is not."""
+    code, tags = tag_sets(labels)
+    member = np.array([[group in own for group in groups] for own in tags])
+    other = ~member & np.array([bool(own) for own in tags])[:, None]
+    sides, kinds = np.unique(np.hstack([member, other]), axis=0, return_inverse=True)
     first, second = np.hsplit(sides.astype(np.float64), 2)
     return kinds.reshape(-1)[code], first, second
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Literal, get_args
 
 import numpy as np
@@ -125,8 +124,6 @@ def _statuses(cell: NDArray[np.int64], statuses: pa.ChunkedArray, logprob: NDArr
 
 
 ScoreForm = Literal["summed", "normalised", "log_odds"]
-SCALE_COLUMNS: Mapping[str, str] = {"probability": "D", "log-odds": "log_odds"}
-"""Scale on which a change is decided -> column of `prompt_effects`."""
 
 
 def check_form(score: str) -> None:

@@ -14,7 +14,7 @@ import pandas as pd
 
 from seesaw_cf.base.terminal import markdown_table
 from seesaw_cf.effects.accuracy import accuracy_table, answers, mark
-from seesaw_cf.effects.groups import group_effects
+from seesaw_cf.effects.bias import group_effects
 from seesaw_cf.effects.prompts import ScoreForm, add_differences
 from seesaw_cf.effects.scores import ScoreFile
 from seesaw_cf.records import groups

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 
 from seesaw_cf.base.files import atomic_path
 from seesaw_cf.editors.control_names import is_control
-from seesaw_cf.effects.groups import group_effects
+from seesaw_cf.effects.bias import group_effects
 from seesaw_cf.effects.prompts import add_differences
 from seesaw_cf.records import groups
 from seesaw_cf.report.figures import COLOURS, INK, style

@@ -92,7 +92,7 @@ def test_the_first_call_imports_beartype_and_not_the_package() -> None:
 
 
 def test_the_signature_stays() -> None:
-    assert bias_of_columns.__module__ == "seesaw_cf.effects.columns"
+    assert bias_of_columns.__module__ == "seesaw_cf.effects.bias"
     assert "columns" in inspect.signature(bias_of_columns).parameters
 
 

@@ -145,11 +145,12 @@ def test_contrasts_are_antisymmetric_and_blind_to_what_an_edit_does_to_everybody
     if not {"white", "Black"} <= there:
         return
     first, second = (
-        group_contrasts(alone, "race", reference).set_index("group")["value"] for reference in ("white", "Black")
+        group_contrasts(alone, ["race"], {"race": reference}).set_index("group")["value"]
+        for reference in ("white", "Black")
     )
     assert first["Black"] == pytest.approx(-second["white"], abs=1e-12, nan_ok=True)
     moved = alone.assign(D=alone["D"] + 0.1 * alone["case_id"])
-    again = group_contrasts(moved, "race", "white").set_index("group")["value"]
+    again = group_contrasts(moved, ["race"], {"race": "white"}).set_index("group")["value"]
     assert again["Black"] == pytest.approx(first["Black"], abs=1e-9, nan_ok=True)
 
 
