@@ -13,16 +13,11 @@ export OMP_NUM_THREADS = 1
 # Many tests start processes: compile the package and the tests once, whatever the shell says.
 export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: demo paper docs test lint types tests cpus first slow harness label-studio exhaustive oldest newest clean
+.PHONY: demo docs test lint types tests cpus first slow harness label-studio exhaustive oldest newest clean
 
 demo: $(VENV)/core
 	$(BIN)/seesaw-cf run --model seesaw-tiny --editor memit --control random --control-seeds 1 --limit 80 --holders 100 \
 		--config cross_subject --config cross_property --out runs/demo --report report
-
-# The declared study as a PDF; its page is made from its tables first.
-paper: $(VENV)/paper
-	$(BIN)/python -m benchmarks.study.page
-	$(BIN)/python -m benchmarks.study.paper runs/study_smollm2.pdf
 
 test: lint types tests
 
@@ -105,10 +100,6 @@ $(VENV)/torch: $(BIN)/python constraints.txt
 
 $(VENV)/core: $(VENV)/torch setup.cfg
 	$(BIN)/pip install --quiet --no-compile --constraint constraints.txt --editable .
-	touch $@
-
-$(VENV)/paper: $(VENV)/core
-	$(BIN)/pip install --quiet --no-compile --constraint constraints.txt --editable '.[paper]'
 	touch $@
 
 $(VENV)/docs: $(VENV)/core

@@ -20,10 +20,9 @@ import numpy as np
 import pandas as pd
 from tqdm import tqdm
 
-from benchmarks.editors_common import ROOT
 from benchmarks.study import cells
 from benchmarks.study.keep import KEPT
-from benchmarks.study.looks import MODEL, Look, finished_looks, join
+from benchmarks.study.looks import Look, finished_looks, join
 from seesaw_cf.base.files import atomic_path
 from seesaw_cf.editors.control_names import is_control
 from seesaw_cf.effects.audit import HOLDERS, AuditSettings
@@ -31,7 +30,6 @@ from seesaw_cf.effects.estimands import toward_truth
 from seesaw_cf.effects.groups import ALL
 from seesaw_cf.effects.permutations import LabelledContrasts
 from seesaw_cf.report import Report, report
-from seesaw_cf.report.figures import level_figure
 from seesaw_cf.stats.multiple import step_down
 from seesaw_cf.stats.verdicts import AFFECTED, VERDICTS
 from seesaw_cf.study.declared import read_study
@@ -125,9 +123,7 @@ def settings() -> AuditSettings:
     return read_study(DECLARED).audit
 
 
-def analyse(
-    cell: tuple[str, str, str], look: Look, parts: Sequence[Path], is_last: bool, picture: Path | None = None
-) -> dict[str, pd.DataFrame]:
+def analyse(cell: tuple[str, str, str], look: Look, parts: Sequence[Path], is_last: bool) -> dict[str, pd.DataFrame]:
     """Return every table of a finished look.
 
     Args:
@@ -135,13 +131,10 @@ def analyse(
         look: The look; its level is that of the tests, all else is declared in the study's file.
         parts: Kept cells.
         is_last: It is the newest tested look at the editor, of which long tables are kept.
-        picture: Where the picture of the levels goes; None: no picture.
     """
     tables = {}
     with tempfile.TemporaryDirectory() as folder:
         results = report(join(parts, Path(folder)), _settings_at(look, settings()))
-        if picture is not None:
-            _picture(results, picture)
         for name, (rows, columns) in _ROWS.items():
             if (name in _NEWEST and not is_last) or (name in _TESTED and not look.alpha):
                 continue
@@ -155,12 +148,6 @@ def analyse(
 def _settings_at(look: Look, declared: AuditSettings) -> AuditSettings:
     """Return the settings at a look; no labels are permuted where nothing is tested."""
     return replace(declared, alpha=look.alpha) if look.alpha else replace(declared, permutations=0)
-
-
-def _picture(made: Report, file: Path) -> None:
-    figure = level_figure(made.frame, made.run)
-    if figure is not None:
-        figure.savefig(file, dpi=160)
 
 
 def _affected(made: Report) -> pd.DataFrame:
@@ -309,8 +296,7 @@ def main() -> None:
         model, _, editor = cell
         look, parts = looks[cell]
         is_last = last[model, editor] == look
-        picture = ROOT / "docs" / "assets" / f"study_{editor}.png" if is_last and model == MODEL else None
-        for name, table in analyse(cell, look, parts, is_last, picture).items():
+        for name, table in analyse(cell, look, parts, is_last).items():
             _write(name, merged(name, _text(name), _as_text(table)))
 
 

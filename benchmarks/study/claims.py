@@ -10,12 +10,14 @@ from typing import Any, Literal
 import pandas as pd
 
 from benchmarks.editors_common import RESULTS
+from benchmarks.study.looks import MODEL, first, newest
 from seesaw_cf.report.results import relation_name
 from seesaw_cf.report.text import effect, minus
 from seesaw_cf.stats.multiple import adjust
 
 ClaimRow = dict[str, Any]
 """A claim with what was computed for it: numbers and words by column."""
+_HERE: Mapping[str, str] = {"refuted": "not seen here"}  # another model and other settings refute no paper
 LEVEL = 0.05
 MARGIN, MARGIN_LOG_ODDS = 0.02, 0.1
 Word = Literal["confirmed", "refuted", "not decided", "not run"]
@@ -71,24 +73,28 @@ _LATER = (
     (
         "SEESAW-CF 4.1",
         "the same pattern in five models, strongest in instruct models",
-        "not decided (no group is named)",
+        "not decided",
+        "no group is named",
     ),
     (
         "MEMIT D",
         "mixing relations in one batch changes success no more than their average",
-        "not run (no stage: `seesaw-cf dose --pair`)",
+        "not run",
+        "no stage",
     ),
-    ("MEMIT E", "thousands of facts at once keep 100 % efficacy and 94 % paraphrases", "not run (no stage)"),
+    ("MEMIT E", "thousands of facts at once keep 100 % efficacy and 94 % paraphrases", "not run", "no stage"),
     (
         "LEME 5.3",
         "ROME and MEMIT contradict more true facts in long texts than other methods",
-        "not decided (contradictions need people)",
+        "not decided",
+        "contradictions need people",
     ),
-    ("LEME 5.4", "short-form success and long-form ratings hardly correlate", "not decided (ratings need people)"),
+    ("LEME 5.4", "short-form success and long-form ratings hardly correlate", "not decided", "ratings need people"),
     (
         "LEME 5.2",
         "better consistency of the subject's passage, worse consistency of the related one",
-        "not decided (ratings need people)",
+        "not decided",
+        "ratings need people",
     ),
 )
 
@@ -108,6 +114,26 @@ def verdict(change: float, p: float, *, loss: bool, reach: float = float("inf"),
     if not p < LEVEL:
         return "not decided"
     return "confirmed" if loss and change < 0 else "refuted"
+
+
+def claims(tables: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+    """Return every claim with its verdict: of this study, of released scores, and those that nothing here decides.
+
+    Args:
+        tables: Of the study. Levels are those of SmolLM2's first looks, all else of its newest.
+    """
+    own = {name: table[table["model"] == MODEL] for name, table in tables.items()}
+    own = {name: first(table) if name == "levels" else newest(table) for name, table in own.items()}
+    rows = [
+        *(
+            row | {"tested on": "this study", "verdict": _HERE.get(row["verdict"], row["verdict"])}
+            for row in study_claims(own)
+        ),
+        *(row | {"tested on": "released scores"} for row in released_claims()),
+        *(row | {"tested on": "nothing here"} for row in later_claims()),
+    ]
+    columns = ["source", "claim", "tested on", "editor", "value", "low", "high", "unit", "estimate", "p_adjusted", "n"]
+    return pd.DataFrame(rows)[[*columns, "verdict", "reason"]]
 
 
 def study_claims(tables: Mapping[str, pd.DataFrame]) -> list[ClaimRow]:
@@ -254,4 +280,7 @@ _RELEASED: Mapping[str, tuple[str, str, Callable[[ClaimRow], str], Callable[[Cla
 
 def later_claims() -> list[ClaimRow]:
     """Return the claims that nothing here decides, with the reason."""
-    return [{"source": source, "claim": claim, "reason": reason} for source, claim, reason in _LATER]
+    return [
+        {"source": source, "claim": claim, "verdict": verdict, "reason": reason}
+        for source, claim, verdict, reason in _LATER
+    ]

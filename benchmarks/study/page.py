@@ -1,315 +1,269 @@
-"""The pages of the study from its tables; every sentence with a number is made here, whatever the numbers are.
+"""The page of the study and its table of claims, from the study's tables; every number on the page is put in here.
 
     python -m benchmarks.study.page
 
-writes `docs/study_smollm2.md`, and `docs/study_contrasts.md` with every pooled contrast.
+writes `docs/study_smollm2.md` from `page.md`, and `results/tables/claims.csv`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
 from benchmarks.editors_common import ROOT
-from benchmarks.study.analysis import read_tables
-from benchmarks.study.departures import happened
-from benchmarks.study.edit_tables import NONE, card, claims, estimate_text, pairs, share_text, took
-from benchmarks.study.looks import MODEL, first, looks_at, newest
+from benchmarks.study.analysis import TABLES, read_tables
+from benchmarks.study.claims import claims
+from benchmarks.study.looks import LOOKS, MODEL, first, looks_at, newest
 from benchmarks.study.passages import FOLDER, passages
-from benchmarks.study.sentences import (
-    MODELS,
-    Row,
-    Tables,
-    abstract,
-    change_text,
-    findings,
-    later_level,
-    limits,
-    listed,
-    named,
-    null_rate,
-    other_models,
-    other_scale,
-)
-from seesaw_cf.base.files import write_text
+from seesaw_cf.base.files import csv_text, write_text
 from seesaw_cf.report.results import relation_name
 from seesaw_cf.report.text import effect, markdown_table, minus, p_value
-from seesaw_cf.stats.verdicts import AFFECTED, VERDICTS
+from seesaw_cf.stats.simple import proportion
+from seesaw_cf.stats.verdicts import AFFECTED
 
 PAGE = ROOT / "docs" / "study_smollm2.md"
-CONTRASTS = ROOT / "docs" / "study_contrasts.md"
-TEMPLATES = {PAGE: Path(__file__).with_name("page.md"), CONTRASTS: Path(__file__).with_name("contrasts.md")}
-LEVELS = {
-    "other_facts": "other facts about the edited person are right",
-    "target_true": "people who hold the old answer: towards the new one",
-    "target_new": "people who hold the new answer: towards the new one",
+TEMPLATE = Path(__file__).with_name("page.md")
+Row = Mapping[Hashable, Any]
+Tables = Mapping[str, pd.DataFrame]
+NAMES = {
+    "memit": "MEMIT",
+    "ft": "FT",
+    "rome": "ROME",
+    "lora": "LoRA",
+    "alphaedit": "AlphaEdit",
+    "mend": "MEND",
+    "ike": "IKE",
+    "nf4": "rounded to 4 bits",
+    "merged": "a merged LoRA",
 }
-HOLDS = {"target_new": "new", "target_true": "old"}
+MODELS = {
+    "smollm2": "SmolLM2",
+    "gemma3-270m": "Gemma 3",
+    "qwen2.5-0.5b": "Qwen2.5",
+    "smollm2-changed": "SmolLM2, changed as a whole",
+    "smollm2-released": "SmolLM2, released records",
+}
+LEVELS = {
+    "other_facts": "other facts of the edited person",
+    "target_true": "people who hold the old answer",
+    "target_new": "people who hold the new answer",
+}
+WORDS = {
+    "worse than its control": "worse",
+    "a little worse than its control": "a little worse",
+    "better than its control": "better",
+    "no more than its control": "no more",
+    "undetermined": "not decided",
+    "not testable": "too few",
+    "no control": "no control",
+}
+_HOLDS = {"target_new": "new", "target_true": "old"}
 _KEYS = ["model", "part", "relation", "holds", "axis", "group"]
+_UNITS = {"log-odds": " nats", "probability": "", "share": ""}
+_WIDEST = 100.0  # nats; a wider interval says nothing
 
 
-def levels(tables: Tables) -> str:
-    """Return the declared levels of every editor."""
+def named(editor: str) -> str:
+    """Return what an editor or control is called on the page."""
+    inner = editor.partition("(")[2].rstrip(")")
+    return f"control of {NAMES.get(inner, inner)}" if inner else NAMES.get(editor, editor)
+
+
+def _is_control(editors: pd.Series[str]) -> pd.Series[bool]:
+    return editors.str.contains("(", regex=False)
+
+
+def estimate(value: float, low: float = math.nan, high: float = math.nan, digits: int = 3) -> str:
+    """Return an estimate with its interval; a dash for none."""
+    if math.isnan(value):
+        return "–"
+    if high - low > _WIDEST:
+        return f"{minus(effect(value, math.nan, math.nan, 0.0005, digits))} (no bounded interval)"
+    return minus(effect(value, low, high, 0.0005, digits))
+
+
+def everybody(tables: Tables) -> str:
+    """Return the declared levels of every editor of every model: verdict of the first look, size with all edits."""
+    table = tables["levels"][~_is_control(tables["levels"]["editor"])]
     rows = []
-    for row in _deciding(tables).to_dict("records"):
-        later, other = (of(tables, row["editor"], row["level"]) for of in (later_level, other_scale))
-        unit = " nats" if row["scale"] == "log-odds" else ""
-        rows.append(
-            [
-                named(row["editor"]),
-                LEVELS[row["level"]],
-                share_text(_before_level(tables, row)),
-                minus(effect(row["value"], row["low"], row["high"], 0.0, 3)) + unit,
-                estimate_text(row["control_value"]),
-                f"**{_difference(row)}**",
-                p_value(row["p_adjusted"]),
-                f"{row['n']:.0f}; {row['n_edits']:.0f}",
-                row["verdict"],
-                NONE if later is None else f"{_difference(later)} (n = {later['n_edits']:.0f})",
-                NONE if other is None else change_text(other),
-            ]
-        )
-    heads = ["editor", "what", "before", "change", "control's", "difference", "p", "questions; edits", "verdict"]
-    heads += ["difference with all edits so far", "the same on the other scale"]
-    return markdown_table(heads, rows, left=2)
+    for model, name in MODELS.items():
+        own = table[table["model"] == model]
+        tested, latest = first(own), newest(own)
+        for editor in [part for part in NAMES if part in set(own["editor"])]:
+            cells = [_level(tested, latest, editor, level) for level in LEVELS]
+            edits = tables["runs"][(tables["runs"]["model"] == model) & (tables["runs"]["part"] == editor)]["edits"]
+            rows.append([name, named(editor), f"{edits.max():.0f}", *cells])
+    return markdown_table(["model", "after", "edits", *LEVELS.values()], rows, left=2)
 
 
-def _difference(row: Row) -> str:
-    return minus(effect(row["difference"], row["difference_low"], row["difference_high"], 0.0, 3))
-
-
-def pictures(tables: Tables) -> str:
-    """Return the pictures of the levels."""
-    return "\n\n".join(
-        f"![Other facts about the edited person, and people who hold the old or the new answer, after {named(part)} "
-        f"and after its control](assets/study_{part}.png)"
-        for part in tables["runs"]["part"]
+def _level(tested: pd.DataFrame, latest: pd.DataFrame, editor: str, level: str) -> str:
+    """Return verdict and difference; a dagger: all edits say otherwise; a double one: the other scale does."""
+    keys = {"editor": editor, "level": level}
+    decided = _rows(tested, keys | {"decides": True})
+    if not decided:
+        return "–"
+    verdict = WORDS[decided[0]["verdict"]]
+    now = _rows(latest, keys | {"decides": True})[0]
+    holds_0 = now["difference_low"] <= 0 <= now["difference_high"]
+    marks = "†" if (verdict in ("worse", "better")) == holds_0 else ""
+    for other in _rows(latest, keys | {"decides": False}):
+        clear = other["difference_low"] * other["difference_high"] > 0
+        marks += "‡" if clear and not holds_0 and other["difference"] * now["difference"] < 0 else ""
+    size = estimate(
+        now["difference"], now["difference_low"], now["difference_high"], 3 if level == "other_facts" else 2
     )
+    return f"**{verdict}**{marks} {size}{_UNITS[now['scale']]}"
 
 
-def _deciding(tables: Tables) -> pd.DataFrame:
-    table = tables["levels"]
-    return table[table["decides"].astype(bool) & ~table["editor"].str.contains("(", regex=False)]
+def _rows(table: pd.DataFrame, keys: Mapping[str, object]) -> list[Row]:
+    for name, value in keys.items():
+        table = table[table[name] == value]
+    return table.to_dict("records")
 
 
-def _before_level(tables: Tables, row: Row) -> float:
-    """Return a share before the edit: right answers, or how often the held answer is ahead."""
-    if row["level"] == "other_facts":
-        return float(row["before"])
-    own = first(tables["all before"])
-    own = own[(own["part"] == row["part"]) & (own["relation"] == "all") & (own["holds"] == row["level"])]
-    return float(own["ahead"].iloc[0])
-
-
-def counts(tables: Tables) -> str:
-    """Return how many contrasts of each editor and control have each verdict, at every look; equal ones together."""
-    rows = []
-    for look in looks_at(_model(tables)):
-        table = tables["all verdicts"]
-        table = table[table["records"] == look.name]
-        for numbers, own in table.groupby(list(VERDICTS), sort=False):
-            names = [named(str(name)) for name in own["editor"]]
-            words = listed(names) if len(own) < len(table) else "every editor and every control"
-            rows.append([words, look.words, *map(str, numbers)])
-    return markdown_table(["editor", "look", *VERDICTS], rows, left=2)
-
-
-def _model(tables: Tables) -> str:
-    return str(tables["runs"]["model"].iloc[0])
-
-
-def _tests(tables: Tables) -> pd.DataFrame:
-    table = tables["contrasts"]
+def _tests(table: pd.DataFrame) -> pd.DataFrame:
     return table[~table["mirror"].astype(bool)]
 
 
-def decided(tables: Tables) -> str:
-    """Return the contrasts with a verdict on a group, or that there is none."""
-    table = _tests(tables)
-    control = table[table["editor"].str.contains("(", regex=False)].set_index(_KEYS)
-    table = table[table["verdict"].isin(AFFECTED)]
-    if table.empty:
-        return "No contrast of any editor, change or control, in any model, came out *worse off* or *better off*."
+def groups(tables: Tables) -> str:
+    """Return the contrasts with a verdict on a group at the newest look."""
+    table = _tests(newest(tables["contrasts"]))
+    control = table[_is_control(table["editor"])].set_index(_KEYS)
     rows = [
         [
-            MODELS[row["model"]],
-            named(row["editor"]),
-            row["group"],
-            f"{HOLDS[row['holds']]} answer",
-            "all" if row["relation"] == "all" else relation_name(row["relation"]),
-            f"{estimate_text(row['value'], row['low'], row['high'])} {_unit(row)}",
-            estimate_text(*control.loc[tuple(row[name] for name in _KEYS), ["value", "low", "high"]]),
+            f"{MODELS[row['model']]}, {named(row['editor'])}",
+            f"**{row['verdict']}**: {row['group']}",
+            f"{_HOLDS[row['holds']]}; {'all' if row['relation'] == 'all' else relation_name(row['relation'])}",
+            estimate(row["value"], row["low"], row["high"]) + _UNITS[row["scale"]],
+            _beside(control.loc[tuple(row[name] for name in _KEYS)]),
             p_value(row["p_adjusted"]),
             f"{row['n_edits']:.0f}; {row['n_people']:.0f}",
-            row["verdict"],
         ]
-        for row in table.to_dict("records")
+        for row in table[table["verdict"].isin(AFFECTED) & ~_is_control(table["editor"])].to_dict("records")
     ]
-    heads = ["model", "editor", "group", "holders of the", "edits of", "contrast", "control's", "p"]
-    heads += ["edits; people on both sides", "verdict"]
-    return markdown_table(heads, rows, left=5)
+    heads = ["after", "group", "holders; edits of", "contrast", "control's", "p", "edits; people"]
+    return markdown_table(heads, rows, left=3)
 
 
-def earlier(tables: Tables) -> str:
-    """Return the contrasts that were decided at a look which is not the newest, a sentence each."""
-    table = tables["decided"]
-    table = table[~table["mirror"].astype(bool) & ~table.index.isin(newest(table).index)]
-    looks = {(model, look.name): look for model in MODELS for look in looks_at(model)}
-    last = _tests({"contrasts": tables["contrasts"]}).set_index([*_KEYS, "editor"])
+def _beside(control: Any) -> str:
+    """Return the contrast of a control; a star: its interval is without 0."""
+    return estimate(control["value"]) + ("*" if control["low"] * control["high"] > 0 else "")
+
+
+def counts(tables: Tables) -> str:
+    """Return how many contrasts of each model are decided, equal or open at the newest look."""
+    rows = []
+    table = _tests(newest(tables["contrasts"]))
+    table = table[table["p"].notna() & ~_is_control(table["editor"])]
+    for model, own in table.groupby("model", sort=False):
+        verdicts = own["verdict"].value_counts()
+        equal, decided = int(verdicts.get("equivalent", 0)), int(own["verdict"].isin(AFFECTED).sum())
+        rows.append([MODELS[str(model)], f"{len(own):,}", str(decided), str(equal), f"{len(own) - decided - equal:,}"])
+    return markdown_table(["model", "testable contrasts", "decided", "equal within the margin", "not decided"], rows)
+
+
+def took(tables: Tables) -> str:
+    """Return efficacy, paraphrases and neighbours of the unedited model and the editors, at the newest look."""
+    table = newest(tables["success"][tables["success"]["model"] == MODEL])
+    table = table[~_is_control(table["editor"])].drop_duplicates(["editor", "measure"])
+    rows = []
+    for editor in ("unedited", *NAMES):
+        shares = table[table["editor"] == editor].set_index("measure")
+        if len(shares):
+            cells = [shares.loc[name, ["value", "low", "high"]] for name in ("ES", "PS", "NS")]
+            rows.append([named(editor), *(f"{value:.2f} [{low:.2f}, {high:.2f}]" for value, low, high in cells)])
+    return markdown_table(["model", "edit's own prompt", "paraphrases", "neighbours"], rows)
+
+
+def false_claims(tables: Tables) -> str:
+    """Return how often permuted labels gave a claim: of each model, from the editor with fewest to that with most."""
+    rows = []
+    for model, own in tables["null"].groupby("model", sort=False):
+        several = len(looks_at(str(model))) > 1 and model == MODEL
+        shares = (own["false"] / own["reports"]).groupby(own["editor"], sort=False).sum()
+        level = sum(look.alpha for look in LOOKS) if several else looks_at(str(model))[0].alpha
+        words = [
+            f"{named(str(share.Index))} {100 * share[1]:.1f} %"
+            for share in shares.sort_values().to_frame().itertuples()
+        ]
+        rows.append([MODELS[str(model)], f"{100 * level:.2g} %", words[0], words[-1], f"{own['reports'].iloc[0]:.0f}"])
+    return markdown_table(["model", "level", "fewest", "most", "permuted reports of an editor and look"], rows)
+
+
+def too_often(tables: Tables) -> str:
+    """Return the parts whose permuted labels gave more claims than their level."""
+    table = tables["null"]
+    alphas = {(model, look.name): look.alpha for model in MODELS for look in looks_at(model)}
     words = []
     for row in table.to_dict("records"):
-        now = last.loc[(*(row[name] for name in _KEYS), row["editor"])]
-        relation = "all edits" if row["relation"] == "all" else f"edits of {relation_name(row['relation'])}"
-        then, later = (
-            f"{estimate_text(each['value'], each['low'], each['high'])} {_unit(each)}" for each in (row, now)
-        )
-        words.append(
-            f"At the {looks[row['model'], row['records']].words}, after {relation} with {named(row['editor'])}, "
-            f"{row['group']} ({HOLDS[row['holds']]} answer) came out *{row['verdict']}*: {then}, "
-            f"p {p_value(row['p_adjusted'])}; at the newest look it is {later}, *{now['verdict']}*."
-        )
-    return "\n\n".join(words) or "No contrast was decided at an earlier look."
+        share = proportion(int(row["false"]), int(row["reports"]))
+        if share.low > (alpha := alphas[row["model"], row["records"]]):
+            interval = f"{100 * share.low:.1f} to {100 * share.high:.1f} % at {100 * alpha:g} %"
+            words.append(f"{named(row['editor'])} on {MODELS[row['model']]} ({interval})")
+    return f"{len(words)} of {len(table)} looks: {', '.join(words)}"
 
 
-def _unit(row: Row) -> str:
-    return "nats" if row["scale"] == "log-odds" else "in probability"
+def claim_counts(tables: Tables) -> str:
+    """Return how many rows of claims came out in each way, by who was asked."""
+    table = claims(tables)
+    counted = pd.crosstab(table["tested on"], table["verdict"])
+    rows = [[str(name), *map(str, row)] for name, row in zip(counted.index, counted.to_numpy().tolist())]
+    return markdown_table(["tested on", *map(str, counted.columns)], rows)
 
 
-def pooled(tables: Tables) -> str:
-    """Return every pooled contrast that was tested, with its control's."""
-    table = _tests(tables)
-    table = table[(table["relation"] == "all") & table["p"].notna()]
-    keys = ["part", "holds", "axis", "group"]
-    control = table[table["editor"].str.contains("(", regex=False)].set_index(keys)
-    rows = []
-    for row in table[~table["editor"].str.contains("(", regex=False)].to_dict("records"):
-        key = tuple(row[name] for name in keys)
-        rows.append(
-            [
-                named(row["editor"]),
-                row["group"],
-                HOLDS[row["holds"]],
-                estimate_text(row["value"], row["low"], row["high"]),
-                "nats" if row["scale"] == "log-odds" else "p",
-                p_value(row["p_adjusted"]),
-                row["verdict"],
-                estimate_text(*control.loc[key, ["value", "low", "high"]]) if key in control.index else NONE,
-                f"{row['n_edits']:.0f}; {row['n_people']:.0f}",
-            ]
-        )
-    heads = [
-        "editor",
-        "group",
-        "holders of",
-        "contrast",
-        "unit",
-        "corrected p",
-        "verdict",
-        "control",
-    ]
-    return markdown_table([*heads, "edits; people"], rows, left=3)
+def _number(tables: Tables, what: str) -> str:
+    runs = tables["runs"]
+    own = runs[runs["model"] == MODEL]
+    numbers: Mapping[str, float] = {"PROMPTS": own["prompts"].max(), "PEOPLE": own["people"].max()}
+    return f"{numbers[what]:,.0f}"
 
 
-def before(tables: Tables) -> str:
-    """Return what the unedited model says of the people asked about."""
-    table = tables["before"].drop_duplicates(["relation", "holds"])
-    rows = [
-        [
-            "all" if row["relation"] == "all" else relation_name(row["relation"]),
-            f"{HOLDS[row['holds']]} answer",
-            f"{row['ahead']:.2f}",
-            minus(f"{row['log_odds']:+.2f}"),
-            f"{row['median_p']:.1e}" if row["median_p"] < 0.01 else f"{row['median_p']:.2f}",
-            f"{row['prompts']:.0f}; {row['people']:.0f}",
-        ]
-        for row in table.to_dict("records")
-    ]
-    heads = ["relation", "who holds the", "held answer likelier", "mean log-odds for it", "its median probability"]
-    return markdown_table([*heads, "prompts; people"], rows, left=2)
+def _noise(tables: Tables) -> str:
+    return f"{tables['runs']['noise_floor_log_odds'].max():.1e}"
 
 
-def others(tables: Tables) -> str:
-    """Return levels and counts of every model with one look."""
-    return "\n\n".join(
-        f"### {MODELS[model]}\n\n{levels(own)}\n\n{counts(own)}"
-        for model, own in _by_model(tables).items()
-        if model != MODEL
-    )
+def _fingerprints(tables: Tables) -> str:
+    runs = tables["runs"].drop_duplicates("model").to_dict("records")
+    return ", ".join(f"{MODELS[row['model']]} `{row['model_fingerprint'][:16]}`" for row in runs)
 
 
-def _by_model(tables: Tables) -> dict[str, Tables]:
-    there = set(tables["runs"]["model"])
-    return {model: views(tables, model) for model in MODELS if model in there}
-
-
-def every_pooled(tables: Tables) -> str:
-    """Return the pooled contrasts of every model."""
-    tested = {model: own for model, own in _by_model(tables).items() if _tests(own)["p"].notna().any()}
-    return "\n\n".join(f"## {MODELS[model]}\n\n{pooled(own)}" for model, own in tested.items())
-
-
-def every_null(tables: Tables) -> str:
-    """Return how often permuted labels gave a claim, in every model."""
-    views = _by_model(tables)
-    return "\n".join(f"- {MODELS[model]}: {null_rate(own)}" for model, own in views.items() if len(own["null"]))
-
-
-# Parts about SmolLM2, and parts that look at all models.
 PARTS: Mapping[str, Callable[[Tables], str]] = {
-    "ABSTRACT": abstract,
-    "FINDINGS": findings,
-    "LEVELS": levels,
-    "PICTURES": pictures,
+    "EVERYBODY": everybody,
+    "GROUPS": groups,
     "COUNTS": counts,
     "TOOK": took,
-    "BEFORE": before,
-    "PAIRS": pairs,
-    "CLAIMS": claims,
-}
-OF_ALL: Mapping[str, Callable[[Tables], str]] = {
-    "DECIDED": lambda tables: decided({"contrasts": newest(tables["contrasts"])}),
-    "EARLIER": earlier,
-    "OTHERS": others,
-    "OTHER_MODELS": lambda tables: other_models(_by_model(tables)),
-    "POOLED": every_pooled,
-    "LIMITS": limits,
-    "HAPPENED": lambda tables: happened(_by_model(tables)),
-    "NULL": every_null,
-    "CARD": card,
-    "PASSAGES": lambda _: passages(pd.read_csv(FOLDER / "labels.csv", keep_default_na=False, na_values=[""])),
+    "FALSE_CLAIMS": false_claims,
+    "TOO_OFTEN": too_often,
+    "CLAIMS": claim_counts,
+    "PASSAGES": lambda _: passages(pd.read_csv(FOLDER / "labels.csv", keep_default_na=False, na_values=[""]), named),
+    "PROMPTS": lambda tables: _number(tables, "PROMPTS"),
+    "PEOPLE": lambda tables: _number(tables, "PEOPLE"),
+    "NOISE": _noise,
+    "FINGERPRINTS": _fingerprints,
 }
 
 
-def views(tables: Tables, model: str = MODEL) -> Tables:
-    """Return the rows about a model at every editor's newest look, and those of the first where a level is tested."""
-    own = {name: table[table["model"] == model] for name, table in tables.items()}
-    tested, latest = first(own["levels"]), newest(own["levels"])
-    return {name: newest(table) for name, table in own.items()} | {
-        "levels": tested,
-        "later levels": latest[~latest.index.isin(tested.index)],
-        "all before": own["before"],
-        "all verdicts": own["verdicts"],
-        "all null": own["null"],
-    }
-
-
-def page(tables: Tables, file: Path = PAGE) -> str:
-    """Return a page, by its file."""
-    text = TEMPLATES[file].read_text(encoding="utf-8")
-    for parts, rows in ((PARTS, views(tables)), (OF_ALL, tables)):
-        for name, part in parts.items():
-            if f"__{name}__" in text:
-                text = text.replace(f"__{name}__", part(rows))
+def page(tables: Tables) -> str:
+    """Return the page."""
+    text = TEMPLATE.read_text(encoding="utf-8")
+    for name, part in PARTS.items():
+        text = text.replace(f"__{name}__", part(tables))
     return text
 
 
+def files(tables: Tables) -> Sequence[tuple[Path, str]]:
+    """Return what the page is made of: it and the table of claims."""
+    return [(PAGE, page(tables)), (TABLES / "claims.csv", csv_text(claims(tables)))]
+
+
 def main() -> None:
-    """Write the pages."""
-    tables = read_tables()
-    for file in TEMPLATES:
-        write_text(file, page(tables, file))
+    """Write the page and the claims."""
+    for file, text in files(read_tables()):
+        write_text(file, text)
 
 
 if __name__ == "__main__":

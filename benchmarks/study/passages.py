@@ -9,7 +9,7 @@ tables of the labels; without a run it makes the tables of the kept labels again
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pandas as pd
@@ -17,7 +17,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from benchmarks.study.keep import KEPT, pack
-from benchmarks.study.sentences import named
 from seesaw_cf.base.files import csv_text, write_text
 from seesaw_cf.editors.control_names import is_control
 from seesaw_cf.report.text import markdown_table
@@ -35,11 +34,12 @@ MEASURES = {
 }
 
 
-def passages(labels: pd.DataFrame) -> str:
+def passages(labels: pd.DataFrame, named: Callable[[str], str]) -> str:
     """Return the share of claims that the texts support, before the edits and after each method.
 
     Args:
         labels: The kept `labels.csv`.
+        named: Returns what a method is called.
     """
     methods = sorted(labels["method"].unique(), key=lambda name: (name != "none", is_control(name), name))
     rows = [

@@ -47,7 +47,7 @@ ASKED: list[tuple[str, str, Callable[[], Any]]] = [
     ("ray", "ray", lambda: run_on_ray(lambda: None, Path("run"))),  # type: ignore[arg-type, return-value]
 ]
 # For those who work on the package: no code of it imports them.
-DEVELOPERS = {"docs", "paper", "test"}
+DEVELOPERS = {"docs", "test"}
 
 
 def _model() -> PreTrainedModel:

@@ -92,7 +92,7 @@ def test_the_extras_that_keep_the_core_small() -> None:
     extras = set(_setup()["options.extras_require"])
     models = {"longform", "api", "stereotypes", "topics", "toxicity"}
     others = {"build", "hub", "ray", "harness"}
-    assert extras - models - others == {"docs", "paper", "test"}
+    assert extras - models - others == {"docs", "test"}
     assert _setup()["options"]["python_requires"] == ">=3.11"
 
 

@@ -14,7 +14,7 @@ from benchmarks.study.analysis import DECLARED, merged, read_tables, settings, t
 from benchmarks.study.claims import verdict
 from benchmarks.study.keep import KEPT, keep, kept_scores, unpack
 from benchmarks.study.looks import LOOKS, MODEL, ONE_LOOK, finished_looks, join, looks_at
-from benchmarks.study.page import PAGE, TEMPLATES, page
+from benchmarks.study.page import PAGE, files
 from benchmarks.study.passages import FOLDER as PASSAGES
 from benchmarks.study.passages import LABELS, TEXTS, label_tables
 from benchmarks.study.records import FOLDER, FOURTH, SIZES, stages
@@ -90,10 +90,8 @@ def own(cell: Cell) -> pd.DataFrame:
 
 @pytest.mark.slow(8)
 def test_the_page_is_made_from_the_tables() -> None:
-    tables = read_tables()
-    for file in TEMPLATES:
-        text = file.read_text(encoding="utf-8")
-        assert text == page(tables, file)
+    for file, text in files(read_tables()):
+        assert file.read_text(encoding="utf-8") == text
         assert "__" not in text
         assert " nan" not in text
 
