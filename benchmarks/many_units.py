@@ -8,7 +8,7 @@ Units: all of them are finished but the last eight, one person is asked about ea
 knows what is open, and all seconds of that process (imports, records, model), without scoring before any edit.
 
 Questions: two answers for each person of each edit, drawn from 12 million, with invented scores. It prints the peak
-memory of the process (Linux) while the records are read, and while one span after the other is scored.
+memory of the process (Linux) while the records are read, and while one block after the other is scored.
 
 Writes benchmarks/results/many_units.json.
 """
@@ -105,19 +105,18 @@ def start(run: Run) -> dict[str, float]:
     """Return the seconds until it is known what is open; everything else is before."""
     begun = time.perf_counter()
     run.store.claim()
-    still_open = sum(map(run.is_open, run.tasks))
+    still_open = sum(map(run.is_open, run.blocks))
     return {"open_tasks": still_open, "seconds_until_open_is_known": time.perf_counter() - begun}
 
 
 def score_all(run: Run) -> dict[str, float]:
-    """Return the number of spans, and GB at most while each of them is scored."""
-    first = {run.before.span(task.units[0]): task for task in reversed(run.tasks)}
+    """Return the number of blocks, and GB at most while each of them is scored."""
     peaks = []
-    for span in sorted(first):
+    for block in run.blocks:
         reset_peak()
-        run.before.of(first[span].units)
+        run.before.of(block.units)
         peaks.append(resident("VmHWM") / 1e9)
-    return {"spans": len(peaks), "peak_GB_first_span": peaks[0], "peak_GB_any_span": max(peaks)}
+    return {"blocks": len(peaks), "peak_GB_first_block": peaks[0], "peak_GB_any_block": max(peaks)}
 
 
 def in_a_process(what: str, folder: Path) -> dict[str, float]:

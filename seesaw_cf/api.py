@@ -42,9 +42,8 @@ from seesaw_cf.report.frame import HARM
 from seesaw_cf.report.render import render_page
 from seesaw_cf.report.tables import latex
 from seesaw_cf.run.job import make_run
-from seesaw_cf.run.jobs import Job
+from seesaw_cf.run.jobs import Job, settings_document
 from seesaw_cf.run.prepare import LoadedModel
-from seesaw_cf.run.settings import settings_document
 
 __all__ = ["Audit", "audit", "compare"]
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 
 _USER = re.compile(r"(?<=://)[^\s/?#'\"<>]+@")  # with or without a password
-_QUERY = re.compile(r"(://[^\s?'\"<>]*\?)[^\s'\"<>]+")
+_QUERY = re.compile(r"(://[^\s?#'\"<>]*[?#])[^\s'\"<>]+")  # or a fragment
 
 
 def hide_secrets(text: str) -> str:
-    """Return a text with the users, passwords and queries of its URLs as "***", also of chained URLs (`a::s3://...`).
+    """Return a text with the users, passwords, queries and fragments of its URLs as "***", also of chained URLs (`a::s3://...`).
 
-    Signatures and tokens are in queries. Other text is as before.
+    Signatures and tokens are in queries and behind "#". Other text is as before.
     """
     return _QUERY.sub(r"\1***", _USER.sub("***@", text)) if "://" in text else text

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from seesaw_cf.base.checks import address
 from seesaw_cf.base.errors import ServiceError, need
 from seesaw_cf.base.retrying import TryAgain, say_when_waiting, try_again
+from seesaw_cf.base.urls import hide_secrets
 
 if TYPE_CHECKING:
     import openai
@@ -76,7 +77,7 @@ class Client(ABC, Generic[AskT, AnswerT]):
     @property
     def name(self) -> str:
         """Model and server, without user or password."""
-        return f"{self.model} at {public_url(self.base_url)}"
+        return f"{self.model} at {hide_secrets(self.base_url)}"
 
     def _waits(self) -> str:
         """Say how long a server's first answer may take; "" once it has answered."""
@@ -143,6 +144,7 @@ class Client(ABC, Generic[AskT, AnswerT]):
 
     @cached_property
     def _client(self) -> Any:
+        address("the server of --base-url", self.base_url)
         with need("openai", extra="api", what_for="API models"):
             import openai
         timeout = openai.Timeout(self.timeout, connect=min(self.timeout, _CONNECT))
@@ -264,14 +266,6 @@ class Client(ABC, Generic[AskT, AnswerT]):
             self._answered.set()
             raise TryAgain(f"broken answer ({type(error).__name__})") from None
         return self._read(ask, reply)
-
-
-def public_url(url: str) -> str:
-    """Return host, port and path of a URL, without user, password and query; "" for a model that is on no server."""
-    if not url:
-        return ""
-    parts = address("the server of --base-url", url)
-    return f"{parts.hostname or ''}{f':{parts.port}' if parts.port else ''}{parts.path}"
 
 
 def _words(error: openai.APIStatusError) -> str:

@@ -29,6 +29,7 @@ from seesaw_cf.base.checks import one_of
 from seesaw_cf.base.errors import RecordError, SeesawError, StorageError, UnknownNameError
 from seesaw_cf.base.retrying import Bar, no_bars
 from seesaw_cf.base.types import JsonObject
+from seesaw_cf.base.urls import hide_secrets
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -326,7 +327,14 @@ def corpus_facts(corpus: Sequence[str] | None) -> dict[str, JsonObject]:
     """Return what a manifest records of given texts: {} for embedded texts and for none."""
     if not isinstance(corpus, Corpus):
         return {}
-    return {"corpus": {"source": corpus.spec, "texts": len(corpus), "seed": corpus.seed, "sha256": corpus.sha256}}
+    return {
+        "corpus": {
+            "source": hide_secrets(corpus.spec),
+            "texts": len(corpus),
+            "seed": corpus.seed,
+            "sha256": corpus.sha256,
+        }
+    }
 
 
 def _sampled(texts: Iterable[str], limit: int, seed: int) -> list[str]:

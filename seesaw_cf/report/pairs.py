@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
@@ -28,9 +28,9 @@ from seesaw_cf.effects.scores import ScoreFile, count_rows
 from seesaw_cf.effects.success import Success, edit_numbers, once_each, success_of_scores
 from seesaw_cf.report.control_seeds import fold_success, mean_over_seeds
 from seesaw_cf.report.floor import Floor, floor_of
-from seesaw_cf.report.results import read_manifest
 from seesaw_cf.report.rows import Manifest
 from seesaw_cf.run.edit_table import ASKED_ONLY, read_edits
+from seesaw_cf.run.manifest import RunFolder
 from seesaw_cf.stats.simple import tolerance
 
 CONTROL_ORDER = ("random", "unrelated", "identity")
@@ -132,7 +132,7 @@ def read_run(folder: str | os.PathLike[str], floors: tuple[float | None, float |
         RecordError: Its tables are damaged or contradict themselves.
     """
     path = Path(folder)
-    manifest = read_manifest(path)
+    manifest = cast(Manifest, RunFolder.open(path).manifest)
     if manifest.get("protocol") == "dose":
         raise RunFolderError(f"{path}: a dose run, whose report is in {path / 'report'}.")
     scores = ScoreFile(path / "scores.parquet")

@@ -12,43 +12,38 @@ import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
 
 from seesaw_cf.base.errors import RecordError
 from seesaw_cf.base.files import dump_json
-from seesaw_cf.base.retrying import Bar
-from seesaw_cf.base.tables import SCORES
-from seesaw_cf.base.types import AttributePrompt, Case, Cloze, ClozeScore, Entity, JsonObject, TableRow
+from seesaw_cf.base.types import AttributePrompt, Case, Entity, JsonObject, TableRow
 from seesaw_cf.effects.dose import SAMPLE, health, sample_effects
 from seesaw_cf.effects.success import KINDS
-from seesaw_cf.run.edit_table import EDITS, write_edits
-from seesaw_cf.run.edits import edit_units, score_before, score_edits
+from seesaw_cf.run.edit_table import Candidates
 from seesaw_cf.run.job import make_run
 from seesaw_cf.run.jobs import DOSES, DosePlan, Job
 from seesaw_cf.run.manifest import read_manifest
-from seesaw_cf.run.questions import Question, pair_scores, questions, score_table
-from seesaw_cf.run.runner import Run
-from seesaw_cf.run.store import Store
+from seesaw_cf.run.questions import Question, questions
+from seesaw_cf.run.units import Unit
 from seesaw_cf.stats.simple import tolerance
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One of the repeated samples of a dose: what one score table is of; `overlap` as of `cells_of`."""
+    """One of the repeated samples of a dose: what is edited together; `overlap` as of `cells_of`."""
 
-    editor: str
     mix: str
     dose: int
+    overlap: float
     repeat: int
-    overlap: float = 0.0
 
     @property
-    def key(self) -> tuple[str, str]:
+    def key(self) -> str:
         """Its name in the store."""
-        return self.editor, f"{self.mix}-{self.dose:06d}-{self.repeat:03d}"
+        return f"{self.mix}-{self.dose:06d}-{self.repeat:03d}"
 
     @property
     def labels(self) -> TableRow:
@@ -123,44 +118,34 @@ def run_dose(job: Job, plan: DosePlan, out: Path, *, progress: bool = True) -> P
     run = make_run(replace(job, protocol="batch"), out, progress=progress)
     cells = cells_of(run.cases, plan)
     plan = replace(plan, doses=tuple(sorted({dose for _, dose, _ in cells})))
-    settings = json.loads(json.dumps(asdict(plan)))
-    store = Store(out, replace(run.manifest, protocol="dose", settings=settings), _with_sample(SCORES))
-    store.claim()
+    settings = json.loads(json.dumps(asdict(plan))) | {"block": 1}
+    samples = [Sample(*cell, repeat) for cell in cells for repeat in range(plan.repeats)]
+    probes = {mix: _probe_questions(_panel(run.cases, mix, plan), plan.texts) for mix, _, _ in cells}
+    run = replace(
+        run,
+        plan=[_unit(run.cases, sample, plan, probes[sample.mix]) for sample in samples],
+        manifest=replace(run.manifest, protocol="dose", settings=settings),
+        candidates=Candidates(),
+        columns=SAMPLE,
+    )
     run.announce()
-    samples = [
-        Sample(editor, mix, dose, repeat, overlap)
-        for editor in run.editors
-        for mix, dose, overlap in cells
-        for repeat in range(plan.repeats)
-    ]
-    probes: dict[str, _Probes] = {}
-    for sample in Bar(samples, "edit together, score, restore", unit="sample", disable=not progress):
-        if not store.has(sample.key):
-            if sample.mix not in probes:
-                asked = _probe_questions(_panel(run.cases, sample.mix, plan), plan.texts)
-                probes[sample.mix] = _Probes(asked, score_before(run.scorer, asked))
-            _run_sample(run, store, sample, plan, probes[sample.mix])
-    return _finish(store, samples)
-
-
-def _with_sample(schema: pa.Schema) -> pa.Schema:
-    return pa.schema([*schema, *SAMPLE])
-
-
-def _finish(store: Store, samples: Sequence[Sample]) -> Path:
-    """Merge the tables, and say of every sample what it did."""
-    out, (nats, _) = store.folder, tolerance(read_manifest(store.folder))
-    facts = store.merge([sample.key for sample in samples], "scores.parquet")
-    edits = [row | sample.labels for sample, fact in zip(samples, facts, strict=True) for row in fact["edits"]]
-    write_edits(out / "edits.parquet", edits, nats, _with_sample(EDITS))
+    run.complete()
+    nats, _ = tolerance(read_manifest(out))
     baseline: JsonObject = {}
     rows = []
-    for sample, fact in zip(samples, facts, strict=True):
-        table = store.read(sample.key).table
-        baseline.setdefault(sample.mix, health(table, "pre"))
-        rows.append(asdict(sample) | sample_effects(table, fact["edits"], nats))
+    for editor in run.editors:
+        for sample in samples:
+            shard = run.store.read((editor, sample.key))
+            baseline.setdefault(sample.mix, health(shard.table, "pre"))
+            effects = sample_effects(shard.table, shard.facts["edits"], nats)
+            rows.append({"editor": editor, **asdict(sample), **effects})
     dump_json(out / "dose.json", {"baseline": baseline, "units": rows}, allow_nan=False)
     return out / "dose.json"
+
+
+def _unit(cases: Sequence[Case], sample: Sample, plan: DosePlan, probes: Sequence[Question]) -> Unit:
+    own = tuple(draw_cases(cases, sample, plan))
+    return Unit(sample.key, own, ask=partial(_choose_questions, plan=plan), probes=tuple(probes), labels=sample.labels)
 
 
 def draw_cases(cases: Sequence[Case], sample: Sample, plan: DosePlan) -> list[Case]:
@@ -208,25 +193,3 @@ def _probe_questions(panel: Mapping[AttributePrompt, Sequence[str]], texts: Sequ
         if rest:
             probes.append(Question("text", number, AttributePrompt(first, Entity(None, "")), rest, "candidate"))
     return probes
-
-
-@dataclass(frozen=True, slots=True)
-class _Probes:
-    """Questions that every sample of a mix is asked, with their scores before any edit."""
-
-    questions: list[Question]
-    before: dict[Cloze, ClozeScore]
-
-
-def _run_sample(run: Run, store: Store, sample: Sample, plan: DosePlan, probes: _Probes) -> None:
-    """Edit a sample together, score it and write its shard; the probes have the case number -1."""
-    cases = draw_cases(run.cases, sample, plan)
-    unit = [(case, _choose_questions(case, plan)) for case in cases]
-    everything = [*unit, (replace(cases[0], case_id=-1), probes.questions)]
-    before = score_before(run.scorer, (q for _, qs in unit for q in qs)) | probes.before
-    edits = edit_units(run.model, run.tokenizer, run.fit(sample.editor), [cases])
-    (outcome,) = score_edits(run.model, run.scorer, edits, [everything], before, run.hashes)
-    table = score_table(sample.editor, pair_scores(everything, before, outcome.scores))
-    for field in SAMPLE:
-        table = table.append_column(field, pa.array([sample.labels[field.name]] * table.num_rows, field.type))
-    store.write(sample.key, table, edits=outcome.edit_rows(sample.editor, unit, before))

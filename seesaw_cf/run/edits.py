@@ -1,10 +1,10 @@
-"""One edit, from request to restored weights, and the efficacy gate: an edit that did nothing is shown, not hidden."""
+"""One edit, from request to restored weights; an edit that did nothing is shown, not hidden."""
 
 from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -12,24 +12,24 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from seesaw_cf.base.checks import instance
 from seesaw_cf.base.errors import EditError, PromptError
 from seesaw_cf.base.types import Case, Cloze, ClozeScore, EditRequest, TableRow
+from seesaw_cf.editors.contract import state_of
 from seesaw_cf.models.editor import Editor, EditsEach
 from seesaw_cf.models.weights import WeightDelta, checksum, parameter_hashes
-from seesaw_cf.run.candidates import Candidates
-from seesaw_cf.run.questions import CaseQuestions, Question
+from seesaw_cf.run.edit_table import MADE, Candidates
+from seesaw_cf.run.questions import Question
+from seesaw_cf.run.units import Unit
 from seesaw_cf.scoring import Scorer, score_each
-
-_TARGETS = Candidates()
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What an edit of one unit led to.
+    """What the change of a model led to in one unit.
 
     Attributes:
-        scores: Score of every question after the edit; unscorable when the edit was refused.
-        status: Case number -> "ok", "zero delta", "non-finite delta" or "refused: ...".
-        delta_norm: Frobenius norm over all changed parameters; NaN without a delta.
-        delta: The edit itself; None when it was refused or not finite.
+        scores: Score of every question after the change; unscorable when no edit was made.
+        status: Case number -> "ok", "zero delta", "asked only", "non-finite delta" or "refused: ...".
+        delta_norm: Frobenius norm over all changed parameters; NaN when unknown.
+        delta: The edit itself; None when it was refused or not finite, and of a model changed elsewhere.
     """
 
     scores: Mapping[Cloze, ClozeScore]
@@ -37,23 +37,30 @@ class Outcome:
     delta_norm: float
     delta: WeightDelta | None = None
 
+    def after(self, case: Case, asked: Sequence[Question]) -> dict[Cloze, ClozeScore]:
+        """Return the scores of a case's questions after the change: none when the case's own edit was not made."""
+        status = self.status.get(case.case_id, "ok")
+        if status in MADE:
+            return {q.cloze: self.scores[q.cloze] for q in asked}
+        return dict.fromkeys((q.cloze for q in asked), ClozeScore(math.nan, 0, False, status))
+
     def edit_rows(
-        self, editor: str, unit: CaseQuestions, before: Mapping[Cloze, ClozeScore], candidates: Candidates = _TARGETS
+        self, editor: str, unit: Unit, before: Mapping[Cloze, ClozeScore], candidates: Candidates
     ) -> list[TableRow]:
         """Return one row of `EDITS` for each case, without what `write_edits` decides by the run's noise.
 
         Args:
             editor: Its name.
-            unit: The cases with their questions.
+            unit: The cases.
             before: Scores before any edit, of the candidates too.
-            candidates: What the true target is ranked among; by default the new target alone.
+            candidates: What the true target is ranked among.
         """
         rows: list[TableRow] = []
-        for case, qs in unit:
-            own = {q.role: q.cloze for q in qs if q.kind == "efficacy"}
+        for case, asked in unit.questions()[: len(unit.cases)]:
+            own = {q.role: q.cloze for q in asked if q.kind == "efficacy"}
             new_pre, true_pre, new_post, true_post = (
                 _logprob(table[own[role]]) if role in own else None
-                for table in (before, self.scores)
+                for table in (before, self.after(case, asked))
                 for role in ("target_new", "target_true")
             )
             rows.append(
@@ -73,6 +80,7 @@ class Outcome:
                     "true_post": true_post,
                     "candidates": list(candidates.of(case)),
                     "candidates_pre": [_logprob(before[cloze]) for cloze in candidates.clozes(case)],
+                    **unit.labels,
                 }
             )
         return rows
@@ -91,6 +99,23 @@ class UnitEdit:
     delta: WeightDelta | None
     status: Mapping[int, str]
     zero: bool = False
+
+
+@contextlib.contextmanager
+def no_side_effects(editor: str, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> Iterator[None]:
+    """Refuse edits, made inside the block, that changed more of the model than its weights, or the tokenizer.
+
+    Raises:
+        EditError: Names what changed.
+    """
+    before = state_of(model, tokenizer)
+    yield
+    after = state_of(model, tokenizer)
+    if changed := [part for part, value in before.items() if value != after[part]]:
+        raise EditError(
+            f"{editor}: its first edit left other {', '.join(changed)} than before, so what is scored afterwards is "
+            "another model. Correct the editor; `seesaw-cf check-editor` says what an edit must leave as it was."
+        )
 
 
 @contextlib.contextmanager
@@ -169,7 +194,7 @@ def score_edits(
     model: PreTrainedModel,
     scorer: Scorer,
     edits: Sequence[UnitEdit],
-    units: Sequence[CaseQuestions],
+    units: Sequence[Unit],
     before: Mapping[Cloze, ClozeScore],
     hashes: Mapping[str, str],
 ) -> list[Outcome]:
@@ -182,48 +207,45 @@ def score_edits(
         model: The model; unchanged afterwards.
         scorer: Scores with `model`.
         edits: One edit for each unit.
-        units: The cases of each unit with their questions.
+        units: What is asked.
         before: Scores before any edit of every question of `units`.
         hashes: `parameter_hashes(model, hash_of=checksum)` before any edit.
 
     Raises:
         EditError: The weights after the edits are not those from before.
     """
-    moved = [_moved(edited.delta, unit) for edited, unit in zip(edits, units, strict=True)]
-    pairs = zip(edits, moved, strict=True)
-    jobs = [(e.delta, list(clozes.values())) for e, clozes in pairs if e.delta is not None and not e.zero]
+    asked = [_moved(edit.delta, unit) for edit, unit in zip(edits, units, strict=True)]
+    jobs = [
+        (edit.delta, list(clozes.values()))
+        for edit, clozes in zip(edits, asked, strict=True)
+        if edit.delta is not None and not edit.zero
+    ]
     scores = iter(score_each(scorer, model, jobs))
     _check_restored(model, {name for delta, _ in jobs for name in delta.updates}, hashes)
-    return [_outcome(edited, clozes, before, scores) for edited, clozes in zip(edits, moved, strict=True)]
+    return [_outcome(edit, clozes, before, scores) for edit, clozes in zip(edits, asked, strict=True)]
 
 
-def score_before(scorer: Scorer, questions: Iterable[Question]) -> dict[Cloze, ClozeScore]:
-    """Score questions with the model as it is, each once."""
-    clozes = list(dict.fromkeys(q.cloze for q in questions))
-    return dict(zip(clozes, scorer.score(clozes), strict=True))
-
-
-def _moved(delta: WeightDelta | None, unit: CaseQuestions) -> dict[Cloze, Cloze]:
+def _moved(delta: WeightDelta | None, unit: Unit) -> dict[Cloze, Cloze]:
     """Map every distinct question to the one asked in its place, which begins with the delta's text."""
     context = delta.context if delta else ""
-    clozes = dict.fromkeys(q.cloze for _, qs in unit for q in qs)
+    clozes = dict.fromkeys(q.cloze for _, asked in unit.questions() for q in asked)
     return {cloze: Cloze(context + cloze.context, cloze.target) for cloze in clozes}
 
 
 def _outcome(
-    edited: UnitEdit,
-    moved: Mapping[Cloze, Cloze],
+    edit: UnitEdit,
+    clozes: Mapping[Cloze, Cloze],
     before: Mapping[Cloze, ClozeScore],
     scores: Iterator[list[ClozeScore]],
 ) -> Outcome:
     """Take the next list of scores, unless nothing was scored for want of a delta that changes something."""
-    if edited.delta is None:
-        refused = ClozeScore(math.nan, 0, False, next(iter(edited.status.values())))
-        return Outcome(dict.fromkeys(moved, refused), edited.status, math.nan)
-    if edited.zero:
-        return Outcome({cloze: before[cloze] for cloze in moved}, edited.status, 0.0, edited.delta)
-    norm = math.sqrt(sum(value**2 for value in edited.delta.norms().values()))
-    return Outcome(dict(zip(moved, next(scores), strict=True)), edited.status, norm, edited.delta)
+    if edit.delta is None:
+        refused = ClozeScore(math.nan, 0, False, next(iter(edit.status.values())))
+        return Outcome(dict.fromkeys(clozes, refused), edit.status, math.nan)
+    if edit.zero:
+        return Outcome({cloze: before[cloze] for cloze in clozes}, edit.status, 0.0, edit.delta)
+    norm = math.sqrt(sum(value**2 for value in edit.delta.norms().values()))
+    return Outcome(dict(zip(clozes, next(scores), strict=True)), edit.status, norm, edit.delta)
 
 
 def _consistent(cases: Sequence[Case]) -> tuple[list[Case], dict[int, str]]:

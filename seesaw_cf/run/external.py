@@ -15,6 +15,8 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from seesaw_cf.base.checks import one_of
 from seesaw_cf.base.errors import EditError, RecordError
+from seesaw_cf.base.types import Cloze, ClozeScore
+from seesaw_cf.base.urls import hide_secrets
 from seesaw_cf.editors.control_names import CONTROLS, control_name, is_control
 from seesaw_cf.editors.controls import ControlConfig
 from seesaw_cf.editors.locate.config import with_settings
@@ -23,8 +25,10 @@ from seesaw_cf.models.changed import ChangedModel, SecondModel, find_changed, no
 from seesaw_cf.models.editor import Overrides, Settings
 from seesaw_cf.models.identity import identity
 from seesaw_cf.models.names import EditedModel
+from seesaw_cf.run.edits import Outcome
 from seesaw_cf.run.jobs import Job
 from seesaw_cf.run.make_editors import settings_of
+from seesaw_cf.run.units import Unit
 from seesaw_cf.scoring import Scorer, make_scorer
 
 
@@ -56,21 +60,26 @@ class SecondModels:
 
     base: PreTrainedModel
     models: Mapping[str, ExternalModel]
-    _held: tuple[str, SecondModel, Scorer] | None = None
+    _loaded: tuple[str, SecondModel, Scorer] | None = None
 
-    @contextlib.contextmanager
-    def scorer(self, name: str) -> Iterator[Scorer]:
-        """Yield what asks a changed model, in the base's place on the device."""
+    def outcomes(self, name: str, units: Sequence[Unit]) -> list[Outcome]:
+        """Score units with a changed model: one change for all of them."""
+        clozes = list(dict.fromkeys(q.cloze for unit in units for _, asked in unit.questions() for q in asked))
+        scores = dict(zip(clozes, self.score(name, clozes), strict=True))
+        return [Outcome(scores, unit.status(), self.models[name].norm) for unit in units]
+
+    def score(self, name: str, clozes: Sequence[Cloze]) -> list[ClozeScore]:
+        """Score with a changed model, in the base's place on the device."""
         with _off_device(self.base) as device:
-            if self._held is None or self._held[0] != name:
-                self._held = None
+            if self._loaded is None or self._loaded[0] != name:
+                self._loaded = None
                 second = self.models[name].load()
                 _move(second.model, device)
-                self._held = (name, second, self.models[name].how(second.model, second.tokenizer))
-            _, second, scorer = self._held
+                self._loaded = (name, second, self.models[name].how(second.model, second.tokenizer))
+            _, second, scorer = self._loaded
             _move(second.model, device)
             try:
-                yield scorer
+                return scorer.score(clozes)
             finally:
                 if device.type != "cpu":
                     _move(second.model, torch.device("cpu"))
@@ -166,7 +175,7 @@ def read_external(
         if not drawn and not given and not is_control(name):
             notes.append("it has no random control: its weights are not comparable. Name one with --null")
         facts[name] = {
-            "source": changed.source,
+            "source": hide_secrets(changed.source),
             "form": changed.form,
             "notes": notes,
             "null": "given" if given else "noise" if drawn else "",

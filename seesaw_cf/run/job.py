@@ -7,39 +7,39 @@ import hashlib
 import json
 import math
 import platform
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 import torch
-from transformers import PreTrainedModel, PreTrainedTokenizerBase
+from transformers import PreTrainedModel
 
 from seesaw_cf.base.checks import one_of
 from seesaw_cf.base.errors import RecordError
-from seesaw_cf.base.types import Case, Cloze, JsonObject
+from seesaw_cf.base.types import Case, JsonObject
+from seesaw_cf.base.urls import hide_secrets
 from seesaw_cf.base.versions import versions
+from seesaw_cf.editors.control_names import planned
 from seesaw_cf.editors.plugins import code_facts
 from seesaw_cf.models.changed import ChangedModel
-from seesaw_cf.models.corpus import corpus_facts
+from seesaw_cf.models.corpus import corpus_facts, corpus_of
 from seesaw_cf.models.editor import Editor
 from seesaw_cf.models.identity import model_facts
-from seesaw_cf.models.load import load_model
+from seesaw_cf.models.load import load_model, outline_model
 from seesaw_cf.models.trial import check_model
-from seesaw_cf.run.candidates import candidates_of
+from seesaw_cf.records.arrow import cases_to_table
 from seesaw_cf.run.design import prompt_counts
-from seesaw_cf.run.external import read_external
-from seesaw_cf.run.jobs import Job, Workers
-from seesaw_cf.run.make_editors import moments_facts, object_facts
-from seesaw_cf.run.manifest import RunManifest, read_manifest
-from seesaw_cf.run.preflight import check_plan, data_notes
-from seesaw_cf.run.prepare import LoadedModel, prepare
+from seesaw_cf.run.edit_table import candidates_of
+from seesaw_cf.run.external import find_external, read_external
+from seesaw_cf.run.jobs import PROTOCOLS, Job, Workers
+from seesaw_cf.run.make_editors import editor_settings, make_editors, moments_facts, object_facts
+from seesaw_cf.run.manifest import RunManifest, public_options, read_manifest
+from seesaw_cf.run.prepare import LoadedModel, check_editors, check_places, data_notes, read_records
 from seesaw_cf.run.questions import sample_clozes
-from seesaw_cf.run.requests import requests_facts
 from seesaw_cf.run.runner import Run
-from seesaw_cf.run.units import PROTOCOLS
 from seesaw_cf.run.workers import run_on_ray
-from seesaw_cf.scoring import SCORERS, Scorer, make_scorer
+from seesaw_cf.scoring import SCORERS, make_scorer
 from seesaw_cf.scoring.forward import logit_bytes, token_bytes
 from seesaw_cf.scoring.noise import measure_noise
 
@@ -89,10 +89,15 @@ def make_run(
 ) -> Run:
     """Load everything a job names and set torch's threads; no edit is made and nothing is written yet.
 
-    `loaded` takes the place of the model that the job names, with the dtype that it has, `held` that of changed models,
-    `objects` that of editors.
+    What can be asked before the weights are loaded is asked before, see `seesaw_cf.run.prepare`.
 
-    What can be asked before the weights are loaded is asked before, see `seesaw_cf.run.preflight`.
+    Args:
+        job: What to do.
+        out: The run folder.
+        keep_deltas, progress: See `run_job`.
+        loaded: A model in memory in place of the one that the job names, with the dtype that it has.
+        held: Name -> changed model in memory, in place of the one that the job names.
+        objects: Name -> editor to use as it is.
 
     Raises:
         SeesawError: A name, file, record or amount of memory that cannot be used.
@@ -103,70 +108,83 @@ def make_run(
         torch.set_num_threads(job.threads)
     if loaded is not None:
         job = replace(job, dtype=str(loaded.model.dtype).removeprefix("torch."))
-    ready = prepare(job, out, loaded, held, objects)
-    cases = ready.cases
-    notes = check_plan(ready.plan(job, out, keep_deltas))
-    asked = sample_clozes(cases, _NOISE_CLOZES, job.seed)
-    earlier = read_manifest(out)
+    names = planned(job.names, job.editor_controls, job.control_seeds)
+    overrides = editor_settings(job.editor_config, (*names, *job.changed_controls), job.moments, job.seed)
+    check_places(out)
+    changed = find_external(job, names, held)
+    texts = loaded.corpus if loaded is not None else None
+    corpus = texts if texts is not None else corpus_of(job.corpus, job.model, job.corpus_limit, job.seed)
+    records = read_records(job)
+
+    def make(like: PreTrainedModel) -> dict[str, Editor]:
+        return make_editors(names, like, overrides, corpus, records.spare(), records.cases, objects)
+
+    outline = loaded.model if loaded is not None else outline_model(job.model, **_where(job))
+    editors = make(outline) if outline is not None else {}
+    check_editors(job, editors, outline, corpus is not None)
+    asked = sample_clozes(records.cases, _NOISE_CLOZES, job.seed)
+    noise = (read_manifest(out).get("machine") or {}).get("noise")
     if loaded is None:
-        model, tokenizer = load_named(job, progress)
+        model, tokenizer = load_model(job.model, device=job.device, dtype=job.dtype, progress=progress, **_where(job))
     else:
         model, tokenizer = loaded.model, loaded.tokenizer
         check_model(model, tokenizer)
-    editors = ready.editors or ready.make(model)
-    external, changed = read_external(ready.external, model, tokenizer, job, ready.overrides)
+    editors = editors or make(model)
+    external, edited = read_external(changed, model, tokenizer, job, overrides)
     _check_memory(job.memory, model)
     scorer, scoring = make_scorer(model, tokenizer, job.scorer, job.max_tokens, job.memory)
-    scoring |= {"threads": torch.get_num_threads()}
-    manifest = _manifest(job, model, tokenizer, editors, objects, cases, scoring)
-    manifest.editors.update({name: dict(entry.config) for name, entry in external.items()})
-    manifest.edited.update(changed)
-    manifest.data.update(requests_facts(job.requests, ready.requests))
-    manifest.data["revision"] = ready.revision
-    manifest.data["others"] = {"asked": prompt_counts(cases), "recorded": dict(ready.recorded)}
-    manifest.data.update({**corpus_facts(ready.corpus), **moments_facts(ready.overrides, model, tokenizer)})
-    manifest.machine["noise"] = _noise(earlier, job, scorer, asked)
+    if not isinstance(noise, dict):  # measured once per run, whoever continues or joins it
+        noise = measure_noise(scorer, asked, job.seed, quick=True).record()
+    configs: JsonObject = {
+        name: asdict(editor.config) | code_facts(name) | (object_facts(editor) if name in objects else {})
+        for name, editor in editors.items()
+    }
+    data = {
+        "source": hide_secrets(job.data),
+        "configs": list(job.configs),
+        "cases": len(records.cases),
+        "sha256": _checksum(records.cases),
+        "revision": records.revision,
+        "others": {"asked": prompt_counts(records.cases), "recorded": dict(records.recorded)},
+    }
+    manifest = RunManifest(
+        model=model_facts(job.model, model, tokenizer, job.revision, job.dtype),
+        editors=configs | {name: dict(entry.config) for name, entry in external.items()},
+        data=data
+        | records.requests.facts(job.requests)
+        | corpus_facts(corpus)
+        | moments_facts(overrides, model, tokenizer),
+        protocol=job.protocol,
+        seed=job.seed,
+        settings={"block": job.block, "design": asdict(job.prompt_design)},
+        scoring=scoring | {"threads": torch.get_num_threads()},
+        job=public_options(job),
+        machine={"platform": platform.platform(), "device": str(model.device), "noise": noise},
+        versions=versions(),
+        edited=dict(edited),
+        notes=data_notes(records.cases),
+    )
     return Run(
         model=model,
         tokenizer=tokenizer,
         scorer=scorer,
         editors=editors,
-        cases=cases,
+        cases=records.cases,
         manifest=manifest,
         out=out,
-        keep_deltas=keep_deltas,
-        progress=progress,
-        notes=[*notes, *(f"{name}: {note}." for name, facts in changed.items() for note in facts["notes"])],
         external=external,
-        requests=ready.requests,
+        requests=records.requests,
+        candidates=candidates_of(records.everything, job.seed),
+        keep_deltas=keep_deltas,
         checkpoints=job.checkpoints,
-        candidates=candidates_of(ready.everything, job.seed),
         anyway=job.anyway,
-    )
-
-
-def load_named(job: Job, progress: bool) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-    """Return the model that a job names, and its tokenizer.
-
-    Raises:
-        SeesawError: See `load_model`.
-    """
-    return load_model(
-        job.model,
-        device=job.device,
-        dtype=job.dtype,
-        revision=job.revision,
-        trust_remote_code=job.trust_remote_code,
         progress=progress,
+        notes=[f"{name}: {note}." for name, facts in edited.items() for note in facts["notes"]],
     )
 
 
-def _noise(earlier: Mapping[str, Any], job: Job, scorer: Scorer, clozes: Sequence[Cloze]) -> JsonObject:
-    """Return how far scores move when only the batch changes; measured once per run, whoever continues or joins it."""
-    measured = (earlier.get("machine") or {}).get("noise")
-    if isinstance(measured, dict):
-        return measured
-    return measure_noise(scorer, clozes, job.seed, quick=True).record()
+def _where(job: Job) -> dict[str, Any]:
+    return {"revision": job.revision, "trust_remote_code": job.trust_remote_code}
 
 
 def _check_memory(memory: int | None, model: PreTrainedModel) -> None:
@@ -181,8 +199,6 @@ def _check_memory(memory: int | None, model: PreTrainedModel) -> None:
 
 def _checksum(cases: Sequence[Case]) -> str:
     """Return the SHA-256 of a JSON list of the cases' rows."""
-    from seesaw_cf.records.arrow import cases_to_table
-
     digest = hashlib.sha256(b"[")
     for at in range(0, len(cases), _ROWS):
         rows = cases_to_table(cases[at : at + _ROWS]).to_pylist()
@@ -190,30 +206,3 @@ def _checksum(cases: Sequence[Case]) -> str:
         digest.update(f", {text}".encode() if at else text.encode())
     digest.update(b"]")
     return digest.hexdigest()
-
-
-def _manifest(
-    job: Job,
-    model: PreTrainedModel,
-    tokenizer: PreTrainedTokenizerBase,
-    editors: Mapping[str, Editor],
-    objects: Collection[str],
-    cases: Sequence[Case],
-    scoring: JsonObject,
-) -> RunManifest:
-    return RunManifest(
-        model=model_facts(job.model, model, tokenizer, job.revision, job.dtype),
-        editors={
-            name: asdict(editor.config) | code_facts(name) | (object_facts(editor) if name in objects else {})
-            for name, editor in editors.items()
-        },
-        data={"source": job.data, "configs": list(job.configs), "cases": len(cases), "sha256": _checksum(cases)},
-        protocol=job.protocol,
-        seed=job.seed,
-        settings={"block": job.block, "design": asdict(job.prompt_design)},
-        scoring=scoring,
-        job=json.loads(json.dumps(asdict(job), default=str)),
-        machine={"platform": platform.platform(), "device": str(model.device)},
-        versions=versions(),
-        notes=data_notes(cases),
-    )

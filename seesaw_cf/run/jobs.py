@@ -3,21 +3,43 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from seesaw_cf.base.checks import one_of, shown
 from seesaw_cf.base.errors import RecordError, StorageError, UnknownNameError
+from seesaw_cf.base.text import parse_json_text, read_json
 from seesaw_cf.editors import EDITORS
 from seesaw_cf.editors.control_names import CONTROLS, planned, split_control
 from seesaw_cf.editors.plugins import editor_name
 from seesaw_cf.models.corpus import LIMIT
 from seesaw_cf.run.design import DESIGNS, Number, PromptDesign
-from seesaw_cf.run.settings import SettingsSource
 
+SettingsSource = str | Path | Mapping[str, Mapping[str, object]]
+"""Settings of a run's editors, editor -> setting -> value: a JSON file, a JSON text, or the mapping itself."""
+
+
+def settings_document(settings: SettingsSource | None, expected: str = "settings of editors") -> dict[str, Any]:
+    """Return what settings say; {} for None.
+
+    Raises:
+        RecordError: Not a JSON object.
+        StorageError: The file cannot be read.
+    """
+    if settings is None or isinstance(settings, Mapping):
+        return dict(settings or {})
+    if isinstance(settings, str) and settings.lstrip().startswith("{"):
+        text: dict[str, Any] = parse_json_text(settings, "editor settings", dict, expected=expected)
+        return text
+    document: dict[str, Any] = read_json(settings, expected=expected)
+    return document
+
+
+PROTOCOLS = ("single", "batch")
 _COUNTS = ("control_seeds", "limit", "corpus_limit", "max_tokens", "block", "threads")
-# More than anybody could wait for.
 DOSES = (1, 10, 100)
 ENGINES = ("local", "ray")
 _NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,62}[A-Za-z0-9])?")

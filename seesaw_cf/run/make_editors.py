@@ -17,7 +17,7 @@ from seesaw_cf.editors.control_names import CONTROLS, seed_number, split_control
 from seesaw_cf.editors.locate.config import preset_config
 from seesaw_cf.editors.locate.moments import model_facts, moment_facts, moments_folder
 from seesaw_cf.models.editor import AvoidsCases, Editor, LearnsFromCases, Overrides, Settings
-from seesaw_cf.run.settings import SettingsSource, settings_document
+from seesaw_cf.run.jobs import SettingsSource, settings_document
 
 
 def make_editor(
@@ -52,17 +52,46 @@ def make_editor(
     inner = (others or {}).get(wrapped) if around else None
     if around and inner is None:
         inner = make_editor(wrapped, model, config.settings, corpus, spare, cases)
-    return with_cases(cls(config, corpus=corpus, **({} if inner is None else {"inner": inner})), spare, cases)
+    return _with_cases(cls(config, corpus=corpus, **({} if inner is None else {"inner": inner})), spare, cases)
 
 
-def with_cases(editor: Editor, spare: Sequence[Case], cases: Sequence[Case]) -> Editor:
+def make_editors(
+    names: Sequence[str],
+    model: PreTrainedModel,
+    overrides: Overrides,
+    corpus: Sequence[str] | None,
+    spare: Sequence[Case] = (),
+    cases: Sequence[Case] = (),
+    objects: Mapping[str, Editor] = {},
+) -> dict[str, Editor]:
+    """Build the editors of a run; a control wraps its own out of them.
+
+    Args:
+        names: Of the editors, controls after what they wrap.
+        model: Decides the presets; its weights are not read.
+        overrides: See `settings_of`.
+        corpus, spare, cases: See `make_editor`.
+        objects: Name -> editor that was given as an object: used as it is, with texts where it has none.
+
+    Raises:
+        SeesawError: See `make_editor`.
+    """
+    editors: dict[str, Editor] = {}
+    for name in names:
+        if name in objects:
+            editors[name] = _with_cases(_with_corpus(objects[name], corpus), spare, cases)
+        else:
+            editors[name] = make_editor(name, model, settings_of(name, overrides), corpus, spare, cases, editors)
+    return editors
+
+
+def _with_cases(editor: Editor, spare: Sequence[Case], cases: Sequence[Case]) -> Editor:
     """Return the editor with the cases that it learns from and those that it avoids; see `make_editor`."""
     editor = editor.learn(spare) if spare and isinstance(editor, LearnsFromCases) else editor
     return editor.avoid(cases) if isinstance(editor, AvoidsCases) else editor
 
 
-def with_corpus(editor: Editor, corpus: Sequence[str] | None) -> Editor:
-    """Return an editor that was given as an object, as it is; with texts where it has none."""
+def _with_corpus(editor: Editor, corpus: Sequence[str] | None) -> Editor:
     if corpus is None or getattr(editor, "corpus", ()) is not None:
         return editor
     editor = copy.copy(editor)
@@ -120,38 +149,31 @@ def read_settings(file: SettingsSource | None, names: Sequence[str]) -> dict[str
     return document
 
 
-def with_moments(overrides: Overrides, names: Sequence[str], moments: str | None) -> Overrides:
-    """Return settings by which every editor that needs second moments takes those of one folder.
+def editor_settings(
+    source: SettingsSource | None, names: Sequence[str], moments: str | None, seed: int
+) -> dict[str, JsonObject]:
+    """Return the settings of a run's editors: those given, then the run's second moments and seed.
 
     Args:
-        overrides: Editor -> setting -> value; moments that are named there stay.
+        source: See `read_settings`; second moments and seeds that it names stay.
         names: The run's editors, controls among them.
-        moments: See `moments_folder`; None = as they are.
+        moments: For every editor that needs second moments, see `moments_folder`; None = computed from texts.
+        seed: For every kind of control.
 
     Raises:
-        StorageError: They do not exist; also of those named in `overrides`.
+        SeesawError: See `read_settings`; or there are no such second moments.
     """
-    merged = {name: dict(settings) for name, settings in overrides.items()}
-    for name in dict.fromkeys(part for whole in names for part in split_control(whole) if part):
-        if moments and "moments" in getattr(load_editor(name).config_class, "__dataclass_fields__", ()):
-            merged[name] = {"moments": moments} | merged.get(name, {})
-    for settings in merged.values():
-        if isinstance(named := settings.get("moments"), str):
+    settings = {name: dict(own) for name, own in read_settings(source, names).items()}
+    parts = dict.fromkeys(part for name in names for part in split_control(name) if part)
+    for part in parts:
+        if moments and "moments" in getattr(load_editor(part).config_class, "__dataclass_fields__", ()):
+            settings[part] = {"moments": moments} | settings.get(part, {})
+        if part in CONTROLS:
+            settings[part] = {"seed": seed} | settings.get(part, {})
+    for own in settings.values():
+        if isinstance(named := own.get("moments"), str):
             moments_folder(named)
-    return merged
-
-
-def with_seed(overrides: Overrides, names: Sequence[str], seed: int) -> dict[str, JsonObject]:
-    """Return the settings with the run's seed for every kind of control that states none.
-
-    Args:
-        overrides: Editor or kind of control -> setting -> value.
-        names: The run's editors, controls among them.
-        seed: Of the run.
-    """
-    kinds = {split_control(name)[0] for name in names} - {""}
-    controls = {kind: {"seed": seed, **overrides.get(kind, {})} for kind in sorted(kinds)}
-    return {**{name: dict(settings) for name, settings in overrides.items()}, **controls}
+    return settings
 
 
 def moments_facts(overrides: Overrides, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> JsonObject:

@@ -1,4 +1,4 @@
-"""What a run was made of: written with its results, checked before it is continued."""
+"""A run folder: what the run was made of, checked before it is continued and whenever somebody reads its results."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import contextlib
 import hashlib
 import json
 import logging
-from collections.abc import Mapping
+import os
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,14 +15,19 @@ from typing import Any
 from seesaw_cf.base.checks import shown
 from seesaw_cf.base.errors import RecordError, RunFolderError, StorageError
 from seesaw_cf.base.files import create_text, sweep
+from seesaw_cf.base.tables import RESULTS
 from seesaw_cf.base.text import read_json
 from seesaw_cf.base.types import JsonObject
+from seesaw_cf.base.urls import hide_secrets
 
 _log = logging.getLogger(__name__)
 # What must agree before a run is continued; other versions than the model's and the machine are only recorded.
 _IDENTITY = ("model", "editors", "data", "protocol", "seed", "settings", "scoring")
 # What to do about a difference whose cause is not among the options that were given.
 _ADVICE = {"scoring.threads": " (give --threads N to both)"}
+# Parts of a manifest by type; a file that was changed by hand is refused.
+_PARTS = ("model", "editors", "data", "scoring", "job", "machine", "versions", "edited")
+_TYPES = dict.fromkeys(_PARTS, dict) | {"notes": list}
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +47,7 @@ class RunManifest:
         machine: Device, platform.
         versions: Package versions and the commit of the checkout, when there is one.
         edited: Name -> what a model changed elsewhere moved; see `seesaw_cf.run.external.read_external`.
-        notes: What the records cannot show, in sentences; see `seesaw_cf.run.preflight.data_notes`.
+        notes: What the records cannot show, in sentences; see `seesaw_cf.run.prepare.data_notes`.
     """
 
     model: JsonObject
@@ -62,6 +68,20 @@ class RunManifest:
         """SHA-256 (hex) over everything that must agree before a run is continued; every shard carries it."""
         parts = {key: value for key, value in asdict(self).items() if key in _IDENTITY}
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+
+
+def public_options(job: Any) -> JsonObject:
+    """Return the options of a job as a manifest records them: JSON values, URLs without their secrets."""
+    options: JsonObject = _public(json.loads(json.dumps(asdict(job), default=str)))
+    return options
+
+
+def _public(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _public(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_public(item) for item in value]
+    return hide_secrets(value) if isinstance(value, str) else value
 
 
 def claim_folder(folder: Path, manifest: RunManifest) -> bool:
@@ -128,32 +148,87 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     return document
 
 
+@dataclass(frozen=True, slots=True)
+class RunFolder:
+    """A finished run of any command.
+
+    Attributes:
+        path: The folder.
+        manifest: What its `manifest.json` records, see `RunManifest`.
+    """
+
+    path: Path
+    manifest: JsonObject
+
+    @classmethod
+    def open(cls, folder: str | os.PathLike[str], command: str = "run", tables: Sequence[str] = RESULTS) -> RunFolder:
+        """Open the folder of a finished run.
+
+        Args:
+            folder: What the command was given as --out.
+            command: What makes such a run.
+            tables: Files that a finished run has.
+
+        Raises:
+            RunFolderError: Not a run folder, the run is not finished, or the record is damaged.
+        """
+        path, remedy = Path(folder), f"Give the folder that `seesaw-cf {command} --out` wrote."
+        if not path.is_dir():
+            raise RunFolderError(f"{path}: no such folder. {remedy}")
+        if not (file := path / "manifest.json").exists():
+            raise RunFolderError(f"{path} has no manifest.json, so it is not a run folder. {remedy}")
+        if missing := [name for name in tables if not (path / name).exists()]:
+            n_units = sum(1 for _ in path.glob("shards/*/*.parquet"))
+            raise RunFolderError(
+                f"{path}: the run is not finished ({' and '.join(missing)} missing, {n_units} units done). "
+                f"Repeat the `seesaw-cf {command}` command that began it; it continues where it was."
+            )
+        manifest: JsonObject = read_json(file, error=RunFolderError, any_number=True)
+        for key, kind in _TYPES.items():
+            if key in manifest and not isinstance(manifest[key], kind):
+                raise RunFolderError(
+                    f"{file} is damaged: {key} is {shown(manifest[key])}, expected {kind.__name__}. "
+                    "Run again into a new folder with --out."
+                )
+        return cls(path, manifest)
+
+    def __truediv__(self, name: str) -> Path:
+        """Return the path of a file of the run."""
+        return self.path / name
+
+
+def differences(first: Mapping[str, Any], second: Mapping[str, Any], path: str = "") -> list[tuple[str, Any, Any]]:
+    """Return where two nested mappings differ: the path as "model.dtype", and both values (None where missing)."""
+    rows: list[tuple[str, Any, Any]] = []
+    for key in sorted({*first, *second}):
+        place, left, right = f"{path}{key}", first.get(key), second.get(key)
+        if isinstance(left, Mapping) and isinstance(right, Mapping):
+            rows += differences(left, right, f"{place}.")
+        elif left != right:
+            rows.append((place, left, right))
+    return rows
+
+
 def _check_same(file: Path, expected: JsonObject) -> None:
     try:
         stored = read_json(file, any_number=True)
         old = {key: stored[key] for key in _IDENTITY}
     except (ValueError, KeyError, TypeError) as error:
         raise RunFolderError(f"{file} is damaged ({error!r}). Choose a new folder with --out.") from error
-    differences = [
-        f"{key}.{part}: the folder has {shown(a)}, this run {shown(b)}{_ADVICE.get(f'{key}.{part}', '')}"
-        for key in _IDENTITY
-        for part, a, b in _differences(old[key], expected[key])
+    lines = [
+        f"{place}: the folder has {shown(left)}, this run {shown(right)}{_ADVICE.get(place, '')}"
+        for place, left, right in differences(old, {key: expected[key] for key in _IDENTITY})
     ]
-    if differences:
+    if lines:
         raise RunFolderError(
-            f"{file.parent} belongs to another run:\n  " + "\n  ".join(differences) + "\n"
+            f"{file.parent} belongs to another run:\n  " + "\n  ".join(lines) + "\n"
             "Choose a new folder with --out, or repeat the command that made this one."
         )
-    if other := _differences(stored.get("versions"), expected.get("versions")):
+    if other := differences(_versions(stored), _versions(expected)):
         listed = ", ".join(f"{name} {shown(new)} for {shown(old)}" for name, old, new in other)
         _log.warning("%s was begun under other versions and goes on: %s", file.parent, listed)
 
 
-def _differences(old: object, new: object, path: str = "") -> list[tuple[str, object, object]]:
-    if isinstance(old, dict) and isinstance(new, dict):
-        return [
-            row
-            for key in sorted({*old, *new})
-            for row in _differences(old.get(key), new.get(key), f"{path}.{key}" if path else str(key))
-        ]
-    return [] if old == new else [(path or "value", old, new)]
+def _versions(manifest: Mapping[str, Any]) -> Mapping[str, Any]:
+    versions: Mapping[str, Any] = manifest.get("versions") or {}
+    return versions

@@ -14,6 +14,7 @@ import os
 import struct
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -27,7 +28,6 @@ from seesaw_cf.base.files import atomic_path, safe_name
 from seesaw_cf.base.tables import PARQUET, read_table, write_table
 from seesaw_cf.base.types import JsonObject
 from seesaw_cf.run.manifest import RunManifest, claim_folder
-from seesaw_cf.run.shard_index import ShardIndex
 
 log = logging.getLogger(__name__)
 
@@ -65,8 +65,8 @@ class Store:
         return self.manifest.identity
 
     @cached_property
-    def _index(self) -> ShardIndex:
-        return ShardIndex(self.folder / self.place / f"index-{self._identity[:16]}.tsv")
+    def _index(self) -> _ShardIndex:
+        return _ShardIndex(self.folder / self.place / f"index-{self._identity[:16]}.tsv")
 
     def claim(self) -> bool:
         """Make the folder this job's own, or check that it is; see `seesaw_cf.run.manifest.claim_folder`."""
@@ -206,3 +206,48 @@ def _groups(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
             held = []
     if held:
         yield pa.concat_tables(held)
+
+
+# Which shards are whole: a run of 100,000 units opens none of them to know what is left to do.
+
+
+class _ShardIndex:
+    """An index of shards that were written, or opened and found whole, with their sizes and the times of their changes.
+
+    Any number of processes add lines to the file. One that a kill cuts off, or that is lost, costs no more than opening
+    that shard again.
+    """
+
+    def __init__(self, file: Path) -> None:
+        """Take the index in a file, which need not exist; shards are below its folder."""
+        self.file, self._lines, self._end = file, set[str](), 0
+
+    def entry(self, shard: Path) -> str:
+        """Return the line of a shard as it is now.
+
+        Raises:
+            FileNotFoundError: It is not there.
+        """
+        found, name = shard.stat(), os.fspath(shard).removeprefix(os.fspath(self.file.parent))
+        return f"{name}\t{found.st_size}\t{found.st_mtime_ns}"
+
+    def has(self, entry: str) -> bool:
+        """Return whether a shard is in the index and has not changed since."""
+        if entry not in self._lines:
+            self._read_more()
+        return entry in self._lines
+
+    def add(self, entry: str) -> None:
+        """Add a shard that is whole; an index that cannot be written stays as it is."""
+        with suppress(OSError), self.file.open("a", encoding="utf-8") as stream:
+            stream.write(entry + "\n")
+
+    def _read_more(self) -> None:
+        """Read the whole lines that have been added since the last time; all of them where the index is shorter now."""
+        with suppress(OSError), self.file.open("rb") as stream:
+            start = self._end if self._end <= stream.seek(0, os.SEEK_END) else 0
+            stream.seek(start)
+            added = stream.read()
+            size = added.rfind(b"\n") + 1
+            self._lines.update(added[:size].decode(errors="replace").splitlines())
+            self._end = start + size

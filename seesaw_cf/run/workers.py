@@ -1,7 +1,7 @@
 """One run on several processes: actors of Ray, on this machine or on many that share a disk.
 
-Workers share nothing but the run folder and the cache. Each writes the shards of whole tasks, which are the same bytes
-on any machine of one type with one number of threads, so a task that is done twice or begun by a worker that died does
+Workers share nothing but the run folder and the cache. Each writes the shards of whole blocks, which are the same bytes
+on any machine of one type with one number of threads, so a block that is done twice or begun by a worker that died does
 no harm. The merge reads all shards in the order of the plan: the tables are those of a single process.
 """
 
@@ -47,15 +47,15 @@ class _Worker:
         _ = self.run
 
     def plan(self) -> tuple[list[int], list[str]]:
-        """Return the numbers of the open tasks, and the notes of the run."""
+        """Return the numbers of the open blocks, and the notes of the run."""
         run = self.run
-        open_tasks = [number for number, task in enumerate(run.tasks) if run.is_open(task)]
-        return open_tasks, [*run.manifest.notes, *run.notes]
+        still_open = [number for number, block in enumerate(run.blocks) if run.is_open(block)]
+        return still_open, [*run.manifest.notes, *run.notes]
 
     def do(self, number: int) -> None:
-        """Do one task."""
-        if self.run.is_open(task := self.run.tasks[number]):
-            self.run.do(task)
+        """Do one block."""
+        if self.run.is_open(block := self.run.blocks[number]):
+            self.run.do(block)
 
     def merge(self) -> None:
         """Write the merged tables."""
@@ -71,7 +71,7 @@ def run_on_ray(
     address: str | None = None,
     progress: bool = True,
 ) -> None:
-    """Run on as many Ray actors as the cluster has place for; the task of a dead actor is done again by another one.
+    """Run on as many Ray actors as the cluster has place for; the block of a dead actor is done again by another one.
 
     Args:
         make: Builds the run; called once in every actor. Must be picklable.
@@ -84,7 +84,7 @@ def run_on_ray(
     Raises:
         MissingExtraError: Ray is not installed.
         ServiceError: There is no cluster, or it has no place for a single actor.
-        RunFolderError: The folder belongs to another run or is on no common disk, or a task killed its actor three
+        RunFolderError: The folder belongs to another run or is on no common disk, or a block killed its actor three
             times.
         SeesawError: What the work itself raises.
     """
@@ -94,13 +94,13 @@ def run_on_ray(
         remote = ray.remote(num_cpus=cpus, num_gpus=share)(_Worker).remote
         actors = _Actors(ray, partial(remote, make))
         first = actors.start()
-        open_tasks, notes = actors.get_or_fail(first.plan.remote(), "before the first task")
+        still_open, notes = actors.get_or_fail(first.plan.remote(), "before the first block")
         for note in notes:
             log.warning("%s", note)
         if not (out / "manifest.json").exists():
             raise RunFolderError(f"{out}: the workers write to another disk. Choose an --out that all nodes share.")
-        if open_tasks:
-            first = actors.drive(first, open_tasks, min(places, len(open_tasks)), progress)
+        if still_open:
+            first = actors.drive(first, still_open, min(places, len(still_open)), progress)
         actors.get_or_fail(first.merge.remote(), "while it merged the tables")
 
 
@@ -169,28 +169,28 @@ class _Actors:
         except self.lost as error:
             raise _loss_error(f"a worker was lost {when}", error) from None
 
-    def drive(self, first: Any, open_tasks: Sequence[int], count: int, progress: bool) -> Any:
-        """Keep up to `count` actors busy until every task is done, replace lost ones, and return one that is left.
+    def drive(self, first: Any, still_open: Sequence[int], count: int, progress: bool) -> Any:
+        """Keep up to `count` actors busy until every block is done, replace lost ones, and return one that is left.
 
-        An actor gets a task when it is ready: one that never finds a place in the cluster holds none up.
+        An actor gets a block when it is ready: one that never finds a place in the cluster holds none up.
         """
-        waiting, losses = list(reversed(open_tasks)), Counter[int | None]()
+        waiting, losses = list(reversed(still_open)), Counter[int | None]()
         idle = first  # at most one: others give their place back
-        at_work: dict[Any, tuple[Any, int | None]] = {}  # answer -> actor and task, None while it starts
+        at_work: dict[Any, tuple[Any, int | None]] = {}  # answer -> actor and block, None while it starts
         for actor in (self.start() for _ in range(count - 1)):
             at_work[actor.ready.remote()] = actor, None
         with Bar[object](total=len(waiting), desc="edit, score, restore", unit="block", disable=not progress) as bar:
-            while waiting or any(task is not None for _, task in at_work.values()):
+            while waiting or any(block is not None for _, block in at_work.values()):
                 if waiting and idle is not None:
-                    task = waiting.pop()
-                    at_work[idle.do.remote(task)], idle = (idle, task), None
+                    block = waiting.pop()
+                    at_work[idle.do.remote(block)], idle = (idle, block), None
                     continue
                 (answer,), _ = self.ray.wait(list(at_work), num_returns=1)
                 actor, number = at_work.pop(answer)
                 try:
                     self.get(answer)
                 except self.lost as error:
-                    work = "the start" if number is None else f"task {number}"
+                    work = "the start" if number is None else f"block {number}"
                     losses[number] += 1
                     if losses[number] >= _TRIES:
                         raise _loss_error(f"{work} killed its worker {_TRIES} times", error) from error
@@ -206,6 +206,6 @@ class _Actors:
 
 def _loss_error(event: str, error: Exception) -> RunFolderError:
     return RunFolderError(
-        f"{event} ({' '.join(str(error).split())}). Finished tasks are kept; look at memory (--memory, --max-tokens) "
+        f"{event} ({' '.join(str(error).split())}). Finished blocks are kept; look at memory (--memory, --max-tokens) "
         "and at the nodes (`ray status`), and run the same command again."
     )

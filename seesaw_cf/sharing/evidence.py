@@ -123,7 +123,7 @@ def _rows_of(folder: Path, editor: str, unit: str, protocol: str) -> pa.Table:
 
 
 def _unit(row: Row, protocol: str) -> str:
-    """Return the name of the folder of the unit that an edit belongs to; see `seesaw_cf.run.runner.units`."""
+    """Return the name of the folder of the unit that an edit belongs to; see `seesaw_cf.run.units.units`."""
     name = "-".join(filter(None, (row["relation_id"], row["effect_relation_id"])))
     return safe_name(name if protocol == "batch" else f"{name}-{row['case_id']:08d}")
 

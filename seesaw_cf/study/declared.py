@@ -22,8 +22,7 @@ from seesaw_cf.editors.control_names import CONTROLS
 from seesaw_cf.effects.audit import FAMILY_COLUMNS, RUN_FAMILY, AuditSettings
 from seesaw_cf.models.editor import Overrides, Settings
 from seesaw_cf.run.design import DESIGNS
-from seesaw_cf.run.jobs import Job
-from seesaw_cf.run.units import PROTOCOLS
+from seesaw_cf.run.jobs import PROTOCOLS, Job
 
 # Reading a YAML file of a user: nothing but plain values, no key twice, no aliases.
 

@@ -17,11 +17,11 @@ from pathlib import Path
 from seesaw_cf.base.errors import RunFolderError, SeesawError
 from seesaw_cf.base.locks import file_lock
 from seesaw_cf.base.retrying import Bar
-from seesaw_cf.report.results import read_manifest
-from seesaw_cf.report.rows import Manifest
+from seesaw_cf.base.types import JsonObject
 from seesaw_cf.report.several import report_several
 from seesaw_cf.run.job import run_job
 from seesaw_cf.run.jobs import Workers
+from seesaw_cf.run.manifest import RunFolder
 from seesaw_cf.study.cells import StudyCell, cells_of, chosen, claim_study, failure, is_finished, job_of, note_failure
 from seesaw_cf.study.declared import Study
 
@@ -115,7 +115,7 @@ def report_study(study: Study, out: Path, *, paper: bool = False, pictures: bool
         ]
         if not finished:
             raise RunFolderError(f"{out}: no cell of the study is finished.\n  " + "\n  ".join(missing))
-        check_study({cell.name: read_manifest(cell.folder(out)) for cell in finished})
+        check_study({cell.name: RunFolder.open(cell.folder(out)).manifest for cell in finished})
         folders, names = [cell.folder(out) for cell in finished], [cell.name for cell in finished]
         made = report_several(folders, study.audit, names, [study.title, *missing, *_declared(study)])
         made.write(out / "report", pictures=pictures, paper=paper)
@@ -129,7 +129,7 @@ _SHARED = {
 }
 
 
-def check_study(manifests: Mapping[str, Manifest]) -> None:
+def check_study(manifests: Mapping[str, JsonObject]) -> None:
     """Refuse runs of one study that are not about one base and the same records under one name.
 
     Args:
@@ -138,7 +138,7 @@ def check_study(manifests: Mapping[str, Manifest]) -> None:
     Raises:
         RunFolderError: Names two such runs and both values.
     """
-    seen: dict[tuple[str, ...], tuple[str, Manifest]] = {}
+    seen: dict[tuple[str, ...], tuple[str, JsonObject]] = {}
     for cell, manifest in manifests.items():
         model, records, *_ = cell.split("/")
         for what, name in (("model", model), ("records", f"{model}/{records}")):

@@ -19,19 +19,19 @@ from seesaw_cf.base.errors import EditError, RecordError
 from seesaw_cf.base.files import dump_json
 from seesaw_cf.base.tables import read_table, write_table
 from seesaw_cf.base.types import Case, JsonObject
+from seesaw_cf.base.urls import hide_secrets
 from seesaw_cf.base.versions import versions
 from seesaw_cf.editors import load_editor
 from seesaw_cf.editors.control_names import planned, split_control
 from seesaw_cf.generation.api import CachedGenerator, OpenAIGenerator
 from seesaw_cf.generation.hf import HFGenerator
-from seesaw_cf.generation.server import public_url
 from seesaw_cf.models.corpus import corpus_facts, corpus_of
 from seesaw_cf.models.editor import LearnsFromCases
 from seesaw_cf.models.identity import model_facts
 from seesaw_cf.models.load import load_model
-from seesaw_cf.run.make_editors import make_editor, moments_facts, settings_of, with_moments, with_seed
-from seesaw_cf.run.manifest import RunManifest
-from seesaw_cf.run.preflight import check_texts
+from seesaw_cf.run.make_editors import editor_settings, make_editors, moments_facts
+from seesaw_cf.run.manifest import RunManifest, public_options
+from seesaw_cf.run.prepare import check_texts
 from seesaw_cf.texts.annotate.annotate import annotate
 from seesaw_cf.texts.annotate.by_name import measured
 from seesaw_cf.texts.job import LemeJob
@@ -169,12 +169,12 @@ def _writer(job: LemeJob, out: Path, spare: Sequence[Case], prompts: Sequence[st
         job.model, device=job.device, dtype=job.dtype, revision=job.revision, trust_remote_code=job.trust_remote_code
     )
     chat = job.chat == "yes" or (job.chat == "auto" and bool(tokenizer.chat_template))
-    overrides = with_seed(with_moments(job.editor_config or {}, job.editors, job.moments), job.editors, job.seed)
+    overrides = editor_settings(job.editor_config, job.editors, job.moments, job.seed)
     if "ike" in job.editors:
         longest = max(len(tokenizer(prompt)["input_ids"]) for prompt in prompts)
         room = longest + _TEMPLATE + job.texts().sampling.max_new_tokens
         overrides["ike"] = {"room": room} | overrides.get("ike", {})
-    editors = {name: make_editor(name, model, settings_of(name, overrides), corpus, spare) for name in job.editors}
+    editors = make_editors(job.editors, model, overrides, corpus, spare)
     check_texts(editors, corpus is not None)
     pools = {name: editor.pool for name, editor in editors.items() if isinstance(editor, LearnsFromCases)}
     if pools.get("ike") == ():
@@ -197,13 +197,12 @@ def _manifest(
     rows = json.dumps(list(records), sort_keys=True, ensure_ascii=False, default=str)
     written = {"generation": texts.name, "sampling": asdict(texts.sampling), "samples": texts.samples}
     written |= {"wording": job.wording, "relationship": job.relationship}
-    public_job = replace(job, base_url=public_url(job.base_url), judge_url=public_url(job.judge_url))
     batches = {"rows": job.rows, "block": job.block}
     return RunManifest(
         model={key: value for key, value in model.items() if key not in ("editors", "corpus", "moments")},
         editors=cast(JsonObject, model.get("editors", dict.fromkeys(job.editors, "LEME, Appendix B.2"))),
         data={
-            "source": job.data,
+            "source": hide_secrets(job.data),
             "configs": list(job.configs),
             "records": len(records),
             "sha256": sha256(rows.encode()).hexdigest(),
@@ -212,7 +211,7 @@ def _manifest(
         protocol="leme",
         seed=job.seed,
         settings={**written, **batches},
-        job=json.loads(json.dumps(asdict(public_job), default=str)),
+        job=public_options(job),
         machine={"platform": platform.platform(), "threads": torch.get_num_threads()},
         versions=versions(),
     )

@@ -19,7 +19,7 @@ from seesaw_cf.builder_scripts.tag.attach import paper_candidates
 from seesaw_cf.cli import main
 from seesaw_cf.records import groups, load_cases, read_cases, sample, write_config
 from seesaw_cf.records.arrow import cases_to_table
-from seesaw_cf.run.preflight import data_notes
+from seesaw_cf.run.prepare import data_notes
 from seesaw_cf.texts.write.passages import read_records as read_longform
 from seesaw_cf.types import Case, Entity
 

@@ -14,7 +14,7 @@ from seesaw_cf.builder_scripts.sample.build import build_sample
 from seesaw_cf.builder_scripts.sample.facts import SAMPLE, read_tsv
 from seesaw_cf.records import groups, load_cases, sample
 from seesaw_cf.records.relations import RELATIONS
-from seesaw_cf.run.preflight import data_notes
+from seesaw_cf.run.prepare import data_notes
 from seesaw_cf.texts.write.passages import read_records
 from tests.builder.embedded import check_embedded
 

@@ -16,8 +16,7 @@ from seesaw_cf.cli import COMMANDS, GROUPS, from_fields, main, parser
 from seesaw_cf.cli.actions import check_names, subcommands
 from seesaw_cf.cli.option_groups import MOST_UNGROUPED, OPTION_GROUPS
 from seesaw_cf.cli.paths import name_or_source, output_file, output_folder, own_folder, source
-from seesaw_cf.run.jobs import ENGINES, Job
-from seesaw_cf.run.units import PROTOCOLS
+from seesaw_cf.run.jobs import ENGINES, PROTOCOLS, Job
 from seesaw_cf.texts.job import LemeJob
 
 # What is read here may be written there; a name is a text.

@@ -12,6 +12,7 @@ URLS = {
     "https://me:secret@host:8000/v1": "https://***@host:8000/v1",
     "https://secret@host/v1/x.json": "https://***@host/v1/x.json",
     "https://host/x?X-Amz-Signature=secret&a=b": "https://host/x?***",
+    "https://host/x#token=secret": "https://host/x#***",
     "simplecache::s3://key:secret@bucket/x": "simplecache::s3://***@bucket/x",
     "zip://in.csv::https://me:secret@host/x.zip?sig=secret": "zip://in.csv::https://***@host/x.zip?***",
     "hf://datasets/org/name@main/x.parquet": "hf://datasets/org/name@main/x.parquet",

@@ -13,7 +13,6 @@ import pytest
 
 from seesaw_cf.errors import ServiceError
 from seesaw_cf.generation import Ask, HFGenerator, Message, OpenAIGenerator, Sampling
-from seesaw_cf.generation.server import public_url
 from tests.generation.models import chat_model, chat_tokenizer
 from tests.generation.server import KEY, Fault, OpenAIServer
 
@@ -163,9 +162,7 @@ def test_unknown_model_is_explained(openai_server: OpenAIServer) -> None:
 
 
 def test_name_has_model_and_server_but_no_password() -> None:
-    assert OpenAIGenerator("https://me:secret@host:81/v1", "m", chat=True).name == "m at host:81/v1 as chat"
-    assert public_url("https://me:secret@host/v1?key=secret") == "host/v1"
-    assert public_url("") == ""
+    assert OpenAIGenerator("https://me:secret@host:81/v1", "m", chat=True).name == "m at https://***@host:81/v1 as chat"
     assert "secret" not in repr(OpenAIGenerator("https://me:secret@host:81/v1", "m"))
 
 

@@ -6,6 +6,7 @@ import copy
 import json
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -69,8 +70,8 @@ def check_law(folder: Path, direct: Any, tokenizer: PreTrainedTokenizerBase | No
     wanted = logprobs(HFScorer(direct.eval(), tokenizer or own))
     plain = logprobs(HFScorer(model, own))
     assert max(abs(a - b) for a, b in zip(wanted, plain, strict=True)) > 100 * NATS, "the change moves something"
-    with SecondModels(model, models).scorer("theirs") as scorer:
-        assert logprobs(scorer) == pytest.approx(wanted, abs=NATS)
+    second = SecondModels(model, models)
+    assert [score.logprob for score in second.score("theirs", CLOZES)] == pytest.approx(wanted, abs=NATS)
     assert fingerprint(model) == before
     assert logprobs(HFScorer(model, own)) == plain
 
@@ -350,15 +351,16 @@ def test_one_changed_model_is_held_at_a_time(tmp_path: Path) -> None:
     noisy(small.model()).save_pretrained(tmp_path / "tuned")
     model, tokenizer, job = small.model(), byte_level(bos=False), job_of(tmp_path / "tuned", "random")
     models, _ = read_external(find_external(job, ()), model, tokenizer, job, {})
-    second = SecondModels(model, models)
-    with second.scorer("theirs") as first:
-        pass
-    with second.scorer("theirs") as again:
-        assert again is first
-    with second.scorer("random(theirs)"):
-        pass
-    with second.scorer("theirs") as reloaded:
-        assert reloaded is not first
+    loaded: list[str] = []
+
+    def watched(name: str) -> SecondModel:
+        loaded.append(name)
+        return models[name].load()
+
+    second = SecondModels(model, {name: replace(entry, load=partial(watched, name)) for name, entry in models.items()})
+    for name in ("theirs", "theirs", "random(theirs)", "theirs"):
+        second.score(name, CLOZES)
+    assert loaded == ["theirs", "random(theirs)", "theirs"]
 
 
 # Quantised checkpoints.
@@ -390,5 +392,6 @@ def test_quantised_checkpoints_are_asked_as_transformers_loads_them(method: str,
     models, facts = read_external(find_external(job, ()), model, own, job, {})
     assert "asked one text at a time" in facts["theirs"]["notes"][-1]
     assert facts["theirs"]["null"] == "noise"
-    with SecondModels(model, models).scorer("theirs") as scorer:
-        assert logprobs(scorer) == pytest.approx(logprobs(HFScorer(direct, own, 1)), abs=NATS)
+    second = SecondModels(model, models)
+    wanted = pytest.approx(logprobs(HFScorer(direct, own, 1)), abs=NATS)
+    assert [score.logprob for score in second.score("theirs", CLOZES)] == wanted

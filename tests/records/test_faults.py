@@ -16,7 +16,7 @@ from seesaw_cf.cli import main
 from seesaw_cf.errors import RecordError
 from seesaw_cf.records import import_files, load_cases, read_cases
 from seesaw_cf.records.load import locality, portability, unread_keys
-from seesaw_cf.run.preflight import data_notes
+from seesaw_cf.run.prepare import data_notes
 from seesaw_cf.run.questions import pair_scores, questions
 from seesaw_cf.texts.write.passages import read_records
 

@@ -81,15 +81,15 @@ def _the_tables_give_the_numbers(out: Path, curves: Curves) -> None:
     assert {"mix", "dose", "repeat", "raised", "success"} <= set(edits.column_names)
 
 
-def test_samples_are_the_same_for_every_editor_and_half_of_each_relation() -> None:
+def test_samples_are_drawn_by_their_number_and_half_of_each_relation() -> None:
     pool = cases(("P27", "P101"), 10, 3)
     plan = DosePlan(pairs=(("P27", "P101"),))
     assert mixes_of(pool, plan) == ["P27", "P101", "P27+P101"]
-    drawn = [draw_cases(pool, Sample(editor, "P27+P101", 8, 1), plan) for editor in ("ft", "memit")]
+    drawn = [draw_cases(pool, Sample("P27+P101", 8, 0.0, repeat), plan) for repeat in (1, 1, 2)]
     assert drawn[0] == drawn[1]
     assert [case.request.relation_id for case in drawn[0]] == ["P27"] * 4 + ["P101"] * 4
     assert len({case.case_id for case in drawn[0]}) == 8
-    assert drawn[0] != draw_cases(pool, Sample("ft", "P27+P101", 8, 2), plan)
+    assert drawn[0] != drawn[2]
 
 
 def test_bad_plans_are_named() -> None:
@@ -126,7 +126,7 @@ def test_a_dose_is_of_as_many_facts_as_it_says(plan: dict[str, Any], found: Any)
     assert [(mix, dose) for mix, dose, _ in cells] == found
     for mix, dose, overlap in cells:
         first, second = (
-            {case.case_id for case in draw_cases(pool, Sample("ft", mix, dose, repeat), wanted)} for repeat in (0, 1)
+            {case.case_id for case in draw_cases(pool, Sample(mix, dose, overlap, repeat), wanted)} for repeat in (0, 1)
         )
         assert len(first) == len(second) == dose
         assert (overlap == 1) == (first == second)

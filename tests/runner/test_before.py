@@ -5,22 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
-from unittest.mock import Mock, patch
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from seesaw_cf.errors import PromptError
-from seesaw_cf.run.before import ScoresBefore, _estimate_questions, questions_of
-from seesaw_cf.run.candidates import Candidates
-from seesaw_cf.run.requests import Requests
 from seesaw_cf.run.runner import Run
-from seesaw_cf.run.units import Unit
 from seesaw_cf.scoring import TrieScorer
 from seesaw_cf.scoring.pre_scores import blocks
 from seesaw_cf.types import Cloze, ClozeScore
@@ -57,7 +50,7 @@ def _make(out: Path, editor: str = "nudge", block: int | None = None, **scoring:
 def test_another_editor_and_another_block_size_find_the_scores_of_the_first_run(tmp_path: Path) -> None:
     first, scored = _make(tmp_path / "a", block=8)
     again, idle = _make(tmp_path / "b", editor="another", block=1)
-    parts = first.before.parts(0)
+    parts = first.before.parts(first.units)
     assert len(parts) > 2
     expected = first.before.of(first.units)
     assert len(scored.asked) == len(parts)
@@ -75,32 +68,26 @@ def test_workers_at_the_same_time_score_each_block_once(tmp_path: Path) -> None:
     with ThreadPoolExecutor(2) as pool:
         found = list(pool.map(lambda run: run.before.of(run.units), (one, two)))
     assert found[0] == found[1]
-    assert len(first.asked) + len(second.asked) == len(one.before.parts(0))
+    assert len(first.asked) + len(second.asked) == len(one.before.parts(one.units))
 
 
-def test_of_a_run_of_many_questions_one_span_is_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each span is of whole tasks, and asks its questions alone."""
+def test_of_a_run_of_many_questions_one_block_is_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole, _ = _make(tmp_path / "whole", block=2)
     every = whole.before.of(whole.units)
     monkeypatch.setattr("seesaw_cf.run.before.MOST_IN_MEMORY", 150)
     run, _ = _make(tmp_path / "run", block=2)
-    spans = [{run.before.span(unit) for unit in task.units} for task in run.tasks]
-    assert [len(own) for own in spans] == [1] * 5
-    assert [*range(max(span for (span,) in spans) + 1)] == sorted(set().union(*spans))
-    assert len(set().union(*spans)) > 2
-    for task in run.tasks:
-        scores, _ = run.before.of(task.units)
-        units = [unit for unit in run.units if {run.before.span(unit)} == {run.before.span(task.units[0])}]
-        asked = {q.cloze for unit in units for _, qs in questions_of(unit) for q in qs}
-        assert scores.keys() == asked | {
-            c for unit in units for case in unit.cases for c in run.candidates.clozes(case)
-        }
+    assert len(run.blocks) == 5
+    for block in run.blocks:
+        scores, _ = run.before.of(block.units)
+        asked = {q.cloze for unit in block.units for _, qs in unit.questions() for q in qs}
+        cases = (case for unit in block.units for case in unit.cases)
+        assert scores.keys() == asked | {cloze for case in cases for cloze in run.candidates.clozes(case)}
         logprobs = {cloze: score.logprob for cloze, score in scores.items()}
         assert logprobs == pytest.approx({cloze: every.scores[cloze].logprob for cloze in scores}, abs=1e-4)
 
 
-def _in_spans(monkeypatch: pytest.MonkeyPatch, folder: Path, name: str) -> Run:
-    """Return a run of many small spans with a cache of its own."""
+def _in_parts(monkeypatch: pytest.MonkeyPatch, folder: Path, name: str) -> Run:
+    """Return a run whose questions do not fit into memory, with a cache of its own."""
     monkeypatch.setattr("seesaw_cf.run.before.MOST_IN_MEMORY", 150)
     monkeypatch.setenv("SEESAW_CF_CACHE", str(folder / name / "cache"))
     run, _ = _make(folder / name, block=2)
@@ -109,42 +96,26 @@ def _in_spans(monkeypatch: pytest.MonkeyPatch, folder: Path, name: str) -> Run:
 
 
 @pytest.mark.slow
-def test_spans_give_the_same_bytes_in_any_order_of_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    _in_spans(monkeypatch, tmp_path, "alone").do_open()
-    backwards = _in_spans(monkeypatch, tmp_path, "backwards")
-    for task in backwards.tasks[::-1]:
-        backwards.do(task)
-    begun = _in_spans(monkeypatch, tmp_path, "begun")
-    begun.do(begun.tasks[3])
+def test_parts_give_the_same_bytes_in_any_order_of_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _in_parts(monkeypatch, tmp_path, "alone").do_open()
+    backwards = _in_parts(monkeypatch, tmp_path, "backwards")
+    for block in backwards.blocks[::-1]:
+        backwards.do(block)
+    begun = _in_parts(monkeypatch, tmp_path, "begun")
+    begun.do(begun.blocks[3])
     made = {}
     for name in ("alone", "backwards", "begun"):
-        run = _in_spans(monkeypatch, tmp_path, name)
+        run = _in_parts(monkeypatch, tmp_path, name)
         run.do_open()
         run.merge()
         made[name] = [(tmp_path / name / table).read_bytes() for table in ("scores.parquet", "edits.parquet")]
-    assert len({run.before.span(unit) for unit in run.units}) > 2
     assert all(tables == made["alone"] for tables in made.values())
 
 
-def test_a_later_span_without_a_score_does_not_end_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    run = _in_spans(monkeypatch, tmp_path, "run")
-    last = run.tasks[-1].units
+def test_a_later_block_without_a_score_does_not_end_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = _in_parts(monkeypatch, tmp_path, "run")
     none = ClozeScore(math.nan, 0, False, "too long")
     monkeypatch.setattr(type(run.scorer), "score", lambda _, clozes: [none] * len(clozes))
-    assert {score.status for score in run.before.of(last).scores.values()} == {"too long"}
+    assert {score.status for score in run.before.of(run.blocks[-1].units).scores.values()} == {"too long"}
     with pytest.raises(PromptError, match=r"none of the \d+ questions can be scored"):
-        run.before.of(run.tasks[0].units)
-
-
-@given(edited=st.integers(0, 12), more=st.integers(0, 6), block=st.integers(1, 5), size=st.integers(1, 40))
-def test_a_task_is_of_one_span_also_of_models_changed_elsewhere(edited: int, more: int, block: int, size: int) -> None:
-    cases = [replace(small.cases()[0], case_id=number) for number in range(edited + more)]
-    external = [Unit(str(case.case_id), (case,)) for case in cases]
-    before = ScoresBefore(Mock(), Mock(), {}, external[:edited], external, block, Requests(), Candidates(), False)
-    with patch("seesaw_cf.run.before.MOST_IN_MEMORY", size):
-        spans = [before.span(unit) for unit in external]
-    assert spans == sorted(spans)
-    assert all(len({*spans[at : at + block]}) == 1 for at in range(0, len(spans), block))
-    questions = _estimate_questions(small.cases()[0])
-    for number in set(spans):  # no larger than the last task makes it
-        assert spans.count(number) * questions < size + block * questions
+        run.before.of(run.blocks[0].units)

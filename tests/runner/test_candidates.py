@@ -11,8 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from seesaw_cf.errors import RecordError
-from seesaw_cf.run.candidates import MOST_CANDIDATES, Candidates, candidates_of
-from seesaw_cf.run.edit_table import EDITS, read_edits, write_edits
+from seesaw_cf.run.edit_table import EDITS, MOST_CANDIDATES, Candidates, candidates_of, read_edits, write_edits
 from seesaw_cf.run.runner import Run
 from seesaw_cf.scoring import HFScorer
 from seesaw_cf.types import Case, Cloze, EditRequest, Entity

@@ -26,8 +26,8 @@ from seesaw_cf.report import report
 from seesaw_cf.run.external import find_external, read_external
 from seesaw_cf.run.job import make_run, run_job
 from seesaw_cf.run.jobs import Job
-from seesaw_cf.run.requests import match_requests, requests_facts
 from seesaw_cf.run.runner import Run
+from seesaw_cf.run.units import match_requests
 from seesaw_cf.scoring import HFScorer, make_scorer
 from seesaw_cf.sharing import load_delta, save_delta
 from seesaw_cf.types import Case, Cloze, EditRequest, Entity
@@ -250,12 +250,12 @@ def test_cases_take_over_what_the_record_of_their_request_asks() -> None:
     assert [case.case_id for case in found.cases] == [*range(9), 9]
     assert found.cases[0].paraphrase_prompts == ("So it is said that",)
     assert found.cases[0].attribute_prompts == CASES[0].attribute_prompts
-    assert [found.has(case) for case in found.cases] == [True, *[False] * 8, True]
-    assert {q.kind for q in found.questions(found.cases[1])} == {"cross_subject"}
-    assert {q.kind for q in found.questions(found.cases[0])} == {"cross_subject", "efficacy", "paraphrase"}
+    assert found.requested == {0, 9}
+    asked = [{q.kind for _, qs in unit.questions() for q in qs} for unit in found.units("single")]
+    assert asked[:2] == [{"cross_subject", "efficacy", "paraphrase"}, {"cross_subject"}]
     # Without a relation the subject and the new target decide; with one it must be the same.
     bare = replace(record, request=replace(REQUEST, relation_id=""))
-    assert match_requests(CASES, [bare]).has(CASES[0])
+    assert match_requests(CASES, [bare]).requested == {0}
     assert len(match_requests(CASES, [replace(record, request=replace(REQUEST, relation_id="P20"))]).cases) == 10
 
 
@@ -272,7 +272,7 @@ def test_all_that_is_asked_of_a_request_is_in_the_manifest(change: dict[str, Any
     """A run is continued by the same questions alone."""
 
     def facts(record: Case) -> Any:
-        return requests_facts(Path("r.json"), match_requests(CASES, [record]))["requests"]
+        return match_requests(CASES, [record]).facts(Path("r.json"))["requests"]
 
     record = replace(
         CASES[0], request=replace(REQUEST, subject="Nobody"), paraphrase_prompts=(), neighborhood_prompts=()

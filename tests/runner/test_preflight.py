@@ -5,10 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
@@ -17,9 +15,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from transformers import LlamaConfig
 
-from seesaw_cf.base.files import size
 from seesaw_cf.cli import main
 from seesaw_cf.editors.control_names import (
     CONTROLS,
@@ -34,16 +30,14 @@ from seesaw_cf.editors.controls import ControlConfig, IdentityControl, RandomCon
 from seesaw_cf.editors.ft import FT
 from seesaw_cf.editors.ike import IKE
 from seesaw_cf.errors import RecordError, SeesawError, StorageError, UnknownNameError
-from seesaw_cf.models.load import outline_model
 from seesaw_cf.models.weights import WeightDelta
 from seesaw_cf.records import cases_to_table
 from seesaw_cf.records.load import load_cases
 from seesaw_cf.run import job as jobs
-from seesaw_cf.run import preflight
 from seesaw_cf.run.job import make_run
 from seesaw_cf.run.jobs import Job
-from seesaw_cf.run.make_editors import make_editor, read_settings, settings_of
-from seesaw_cf.run.prepare import prepare
+from seesaw_cf.run.make_editors import editor_settings, make_editor, make_editors, read_settings, settings_of
+from seesaw_cf.run.prepare import check_places, data_notes
 from seesaw_cf.types import AttributePrompt, Case, Entity
 from tests.runner import small
 from tests.tokenizer_styles import byte_level
@@ -131,60 +125,15 @@ def test_a_place_that_cannot_be_written_is_refused_first(
     assert "file is a file, expected a folder" in capsys.readouterr().err
     monkeypatch.setattr(os, "access", lambda path, mode: Path(path) != tmp_path)
     with pytest.raises(StorageError, match=r"run cannot be written .* Choose another with --out"):
-        preflight.check_places(tmp_path / "run")
+        check_places(tmp_path / "run")
     monkeypatch.setattr(os, "access", lambda path, mode: True)
     monkeypatch.setenv("SEESAW_CF_CACHE", str(tmp_path / "file" / "cache"))
     with pytest.raises(StorageError, match="Set SEESAW_CF_CACHE to another folder"):
-        preflight.check_places(tmp_path / "run")
+        check_places(tmp_path / "run")
     monkeypatch.delenv("SEESAW_CF_CACHE")
     monkeypatch.setattr(Path, "home", lambda: (_ for _ in ()).throw(RuntimeError("no home directory")))
     with pytest.raises(StorageError, match="no folder for the cache"):
-        preflight.check_places(tmp_path / "run")
-
-
-def _plan(folder: str, tmp_path: Path, names: Sequence[str], **changes: Any) -> preflight.RunPlan:
-    outline = outline_model(folder)
-    assert outline is not None
-    assert all(parameter.device.type == "meta" for parameter in outline.parameters())
-    editors = {name: make_editor(name, outline, {}, ["text"]) for name in names}
-    plan = preflight.RunPlan(outline, outline.dtype, True, editors, 800, small.cases(), False, tmp_path / "run")
-    return replace(plan, **changes)
-
-
-def test_disk_and_memory_are_checked_with_the_sizes_of_the_plan(
-    tmp_path: Path, folder: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    plan = _plan(folder, tmp_path, ["rome"])
-    assert preflight.moment_bytes(plan) == (8 * 32**2, 1)  # one layer, d_ff = 32, float64 sums
-    ready = make_editor("rome", small.model(), {"moments": "org/set"}, None)
-    assert preflight.moment_bytes(replace(plan, editors={"rome": ready})) == (0, 0)
-    preflight.check_texts({"rome": ready}, False)
-    assert preflight.check_plan(plan) == []
-    free = SimpleNamespace(free=100)
-    monkeypatch.setattr("shutil.disk_usage", lambda _: free)
-    with pytest.raises(StorageError, match=r"run: about \d.* will be written, 100 bytes are free"):
-        preflight.check_plan(plan)
-    free.free = 10**12
-    assert preflight._moments_on_disk(plan) == (8 + 4) * 32**2  # the sums of a checkpoint, then the moments
-    # FT keeps full matrices of 16 x 32 floats for each of nine cases, ROME two factors.
-    dense, thin = _plan(folder, tmp_path, ["ft"]), plan
-    ft = dense.editors["ft"]
-    assert isinstance(ft, FT)
-    assert preflight.delta_bytes(dense) == 9 * 4 * 16 * 32 * len(ft.config.layers)
-    assert preflight.delta_bytes(thin) == 9 * 4 * (16 + 32)
-    pages = {"SC_PAGE_SIZE": 10, "SC_PHYS_PAGES": 100}
-    monkeypatch.setattr("os.sysconf", pages.__getitem__)
-    with pytest.raises(SeesawError, match=r"the weights take .* in float32 and the sums .* this machine has 1 kB"):
-        preflight.check_plan(plan)
-    pages["SC_PHYS_PAGES"] = 10**11
-    # d_ff = 8,192: 8 bytes for each of 8,192^2 entries, 4 afterwards.
-    wide_config = LlamaConfig(
-        vocab_size=500, hidden_size=16, intermediate_size=8192, num_hidden_layers=2, num_attention_heads=2
-    )
-    wide_config.save_pretrained(tmp_path / "wide")
-    said = " ".join(preflight.check_plan(replace(plan, outline=outline_model(str(tmp_path / "wide")))))
-    assert "Second moments of 1 layers take 537 MB of memory while they are summed and 268 MB afterwards" in said
-    assert [size(n) for n in (5, 8.22e9, 1.5e6)] == ["5 bytes", "8.2 GB", "1.5 MB"]
+        check_places(tmp_path / "run")
 
 
 def _with_tags(case: Case, **tags: tuple[str, ...]) -> Case:
@@ -194,29 +143,29 @@ def _with_tags(case: Case, **tags: tuple[str, ...]) -> Case:
 
 def test_what_records_lack_is_said_in_sentences() -> None:
     cases = [_with_tags(case, race=("white",), region=("Africa",)) for case in small.cases()]
-    assert preflight.data_notes(cases) == []
-    (note,) = preflight.data_notes([_with_tags(case, race=(), gender=()) for case in cases])
+    assert data_notes(cases) == []
+    (note,) = data_notes([_with_tags(case, race=(), gender=()) for case in cases])
     assert note.startswith("None of the 36 prompts about other people has a recorded gender or race: effects ")
     assert "`seesaw-cf tag RECORDS --from wikidata --out DIR` adds what a source records" in note
-    assert preflight.data_notes([_with_tags(cases[0], race=()), *cases[1:]]) == []
-    (note,) = preflight.data_notes([replace(case, attribute_prompts=()) for case in cases])
+    assert data_notes([_with_tags(cases[0], race=()), *cases[1:]]) == []
+    (note,) = data_notes([replace(case, attribute_prompts=()) for case in cases])
     assert note.startswith("None of the 9 records asks about other people or another property")
     assert "`seesaw-cf build --edits FILE`" in note
     prompts = (AttributePrompt("X's gender is", Entity(None, "X")),)
     crossed: list[Case] = [replace(case, effect_relation_id="P569", attribute_prompts=()) for case in cases]
-    (note,) = preflight.data_notes(crossed)
+    (note,) = data_notes(crossed)
     assert note.startswith("9 of 9 cross-property cases have no candidates or no prompts")
     assert "seesaw-cf tag" in note
     request = replace(cases[0].request, target_new=Entity(None, " London"))
-    (note,) = preflight.data_notes([replace(cases[0], request=request), *cases[1:]])
+    (note,) = data_notes([replace(cases[0], request=request), *cases[1:]])
     assert "white space at an end" in note, "however the records were read"
     asked = [replace(case, effect_prompts=prompts, candidates=("a", "b"), gold=("a",)) for case in crossed]
-    assert preflight.data_notes(asked) == []
-    (note,) = preflight.data_notes([replace(asked[0], gold=()), *asked[1:]])
+    assert data_notes(asked) == []
+    (note,) = data_notes([replace(asked[0], gold=()), *asked[1:]])
     assert note.startswith("1 of 9 cross-property cases do not say which candidate is true")
     assert "seesaw-cf tag" in note
     for config in ("cross_subject", "cross_property"):
-        assert preflight.data_notes(load_cases("sample", config)) == []
+        assert data_notes(load_cases("sample", config)) == []
 
 
 def test_a_control_is_named_after_what_it_wraps_and_planned_for_every_editor() -> None:
@@ -258,7 +207,8 @@ def test_seed_of_a_run_reaches_controls_whose_settings_have_none(
     file = tmp_path / "settings.json"
     file.write_text(json.dumps(settings), encoding="utf-8")
     job = Job("seesaw-tiny", ("ft",), controls=CONTROLS, data="sample", limit=2, seed=3, editor_config=file)
-    editors = prepare(job, tmp_path / "run").editors
+    names = planned(job.names, job.editor_controls)
+    editors = make_editors(names, small.model(), editor_settings(file, names, None, job.seed), None)
     drawn = {kind: getattr(editors[f"{kind}(ft)"].config, "seed", None) for kind in CONTROLS}
     assert drawn["random"] == min(seeds)
     assert set(drawn.values()) == seeds
@@ -330,10 +280,10 @@ def test_a_run_with_controls_needs_no_more_than_its_editor_and_compares_each_wit
     assert set(zip(excess["editor"], excess["control"])) == {("ft", "identity(ft)")}
 
 
-@pytest.mark.slow
+@pytest.mark.usefixtures("no_weights")
 def test_cases_of_one_number_are_refused_before_weights_are_loaded(tmp_path: Path) -> None:
     with pytest.raises(RecordError, match=r"case numbers occur twice, .* one at a time"):
-        prepare(Job("seesaw-tiny", ("ft",), data="sample", configs=("cross_subject",) * 2), tmp_path / "run")
+        make_run(Job("seesaw-tiny", ("ft",), data="sample", configs=("cross_subject",) * 2), tmp_path / "run")
 
 
 @given(count=st.integers(1, 7), together=st.integers(1, 8))

@@ -109,7 +109,7 @@ def test_a_finished_run_is_not_run_again(tmp_path: Path) -> None:
     [
         ({"editors": {"nudge": {"lr": 1.0}}}, r"editors\.nudge\.lr: the folder has None, this run 1\.0"),
         ({"model": {"id": "other"}}, r"model\.id: the folder has 'small', this run 'other'"),
-        ({"protocol": "batch"}, r"protocol\.value: the folder has 'single', this run 'batch'"),
+        ({"protocol": "batch"}, r"protocol: the folder has 'single', this run 'batch'"),
     ],
 )
 def test_a_folder_of_another_run_is_refused(tmp_path: Path, changes: dict[str, Any], message: str) -> None:
@@ -139,7 +139,9 @@ def test_a_damaged_shard_is_made_again(tmp_path: Path, caplog: pytest.LogCapture
     assert f"{shard} is damaged and made again" in caplog.text
 
 
-def test_batch_edits_a_relation_together_and_the_first_of_two_contradicting_cases(tmp_path: Path) -> None:
+def test_batch_edits_a_relation_together_and_the_first_of_two_contradicting_cases(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     editors = small.run(tmp_path / "run", protocol="batch")
     assert len(editors["nudge"].seen) == 3
     assert [unit.key for unit in units(small.cases(), "batch")] == ["P19", "P21", "P103"]
@@ -149,7 +151,17 @@ def test_batch_edits_a_relation_together_and_the_first_of_two_contradicting_case
         for number, new in enumerate(("London", "Rome"))
     )
     edited = edit_units(model, tokenizer, small.Nudge(), [[first, other]])
-    assert edited[0].status == {0: "ok", 1: "refused: contradicts case 0 of the same batch"}
+    refused = "refused: contradicts case 0 of the same batch"
+    assert edited[0].status == {0: "ok", 1: refused}
+    monkeypatch.setattr(small, "cases", lambda: [first, other])
+    small.run(tmp_path / "contradicting", protocol="batch")
+    rows = pq.read_table(tmp_path / "contradicting" / "scores.parquet").to_pylist()
+    assert {row["status"] for row in rows if row["case_id"] == 1 and row["phase"] == "post"} == {refused}
+    edits = pq.read_table(tmp_path / "contradicting" / "edits.parquet").to_pylist()
+    assert [(row["status"], row["success"] is None, row["raised"] is None) for row in edits] == [
+        ("ok", False, False),
+        (refused, True, True),
+    ]
 
 
 @pytest.mark.slow

@@ -20,6 +20,7 @@ from seesaw_cf.effects.success import SuccessColumns, edit_success
 from seesaw_cf.models.weights import LowRank, WeightDelta
 from seesaw_cf.run.edits import UnitEdit, score_edits
 from seesaw_cf.run.questions import questions
+from seesaw_cf.run.units import Unit
 from seesaw_cf.stats.plain import as_json
 from seesaw_cf.stats.simple import BOUNDS, above, tolerance
 from seesaw_cf.types import Cloze, ClozeScore, EditRequest
@@ -50,10 +51,9 @@ class _Nothing(small.Nudge):
 @pytest.mark.parametrize("delta", NOTHING.values(), ids=NOTHING)
 def test_an_edit_that_changes_nothing_is_not_scored(delta: WeightDelta) -> None:
     case = small.cases()[0]
-    asked = [(case, list(questions(case)))]
-    before = {q.cloze: ClozeScore(-0.1 * i - 1, 1, False, "ok") for i, q in enumerate(asked[0][1])}
+    before = {q.cloze: ClozeScore(-0.1 * i - 1, 1, False, "ok") for i, q in enumerate(questions(case))}
     edits = [UnitEdit(delta, {case.case_id: "zero delta"}, zero=True)]
-    (outcome,) = score_edits(small.model(), _Never(), edits, [asked], before, {})
+    (outcome,) = score_edits(small.model(), _Never(), edits, [Unit("P19", (case,))], before, {})
     assert outcome.scores == before
     assert outcome.delta_norm == 0
 

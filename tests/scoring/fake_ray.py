@@ -102,9 +102,9 @@ class _Actor:
 
 @dataclass
 class FakeRun:
-    """A run of some tasks that do nothing; it notes what is done."""
+    """A run of some blocks that do nothing; it notes what is done."""
 
-    tasks: Sequence[int]
+    blocks: Sequence[int]
     done: list[int] = field(default_factory=list)
     merged: int = 0
     notes: Sequence[str] = ()
@@ -112,13 +112,13 @@ class FakeRun:
     manifest: Any = field(default_factory=lambda: SimpleNamespace(notes=()))
     store: Any = field(default_factory=lambda: SimpleNamespace(claim=lambda: None))
 
-    def is_open(self, task: int) -> bool:
-        """The task is not done."""
-        return task not in self.done
+    def is_open(self, block: int) -> bool:
+        """The block is not done."""
+        return block not in self.done
 
-    def do(self, task: int) -> None:
+    def do(self, block: int) -> None:
         """Does it."""
-        self.done.append(task)
+        self.done.append(block)
 
     def merge(self) -> None:
         """Counts how often."""

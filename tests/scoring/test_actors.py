@@ -115,12 +115,12 @@ def test_a_task_is_tried_three_times(ray: FakeRay, caplog: pytest.LogCaptureFixt
     run_on_ray(making(run), FOLDER, progress=False)
     assert sorted(run.done) == list(range(6))
     assert sorted(caplog.messages) == [
-        "a worker was lost during task 4; it is done again by a new one",
-        "a worker was lost during task 4; it is done again by a new one",
+        "a worker was lost during block 4; it is done again by a new one",
+        "a worker was lost during block 4; it is done again by a new one",
         "a worker was lost during the start; it is done again by a new one",
     ]
     ray.fails = {("do", 4): [RayActorError("gone")] * 3}
-    with pytest.raises(RunFolderError, match=r"task 4 killed its worker 3 times \(gone\). Finished tasks are kept"):
+    with pytest.raises(RunFolderError, match=r"block 4 killed its worker 3 times \(gone\). Finished blocks are kept"):
         run_on_ray(making(FakeRun(range(6))), FOLDER, progress=False)
 
 
@@ -137,11 +137,11 @@ def test_a_lost_node_costs_a_task_one_try(monkeypatch: pytest.MonkeyPatch, caplo
     ray.ends = ("do", 0)
     run_on_ray(making(run), FOLDER, progress=False)
     assert (run.done, run.merged) == ([1, 2, 3, 0], 1)
-    assert caplog.messages == ["a worker was lost during task 0; it is done again by a new one"]
+    assert caplog.messages == ["a worker was lost during block 0; it is done again by a new one"]
 
 
 @pytest.mark.parametrize(
-    ("method", "when"), [("plan", "before the first task"), ("merge", "while it merged the tables")]
+    ("method", "when"), [("plan", "before the first block"), ("merge", "while it merged the tables")]
 )
 def test_the_loss_of_a_worker_that_nobody_stands_in_for_is_explained(ray: FakeRay, method: str, when: str) -> None:
     ray.fails = {(method,): [RayTaskError(RunFolderError("its own")), DEAD]}

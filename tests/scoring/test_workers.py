@@ -16,7 +16,7 @@ def test_shares_done_in_turn_give_the_tables_of_one_process(alone: Path, tmp_pat
     runs = [make(tmp_path / "run") for _ in range(3)]
     for run, tasks in zip(runs, ([0, 4], [3], [2])):
         for number in tasks:
-            run.do(run.tasks[number])
+            run.do(run.blocks[number])
     (tmp_path / "run" / "manifest.json").write_text((alone / "manifest.json").read_text())
     runs[0].complete()
     same_tables(alone, tmp_path / "run")

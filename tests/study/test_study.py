@@ -18,7 +18,7 @@ import torch
 from seesaw_cf.base.locks import file_lock
 from seesaw_cf.cli import main
 from seesaw_cf.run.runner import Run
-from seesaw_cf.run.units import Task
+from seesaw_cf.run.units import Block
 from seesaw_cf.study import work
 from seesaw_cf.study.cells import StudyCell, cells_of, failure, note_failure
 from seesaw_cf.study.declared import Base, RecordSet, read_study
@@ -107,10 +107,10 @@ def notes(out: Path) -> str:
 
 def interrupted(monkeypatch: pytest.MonkeyPatch, after: int) -> None:
     """Ctrl-C after so many blocks of edits."""
-    done: list[Task] = []
+    done: list[Block] = []
     do = Run.do
 
-    def stop(self: Run, task: Task) -> None:
+    def stop(self: Run, task: Block) -> None:
         if len(done) == after:
             raise KeyboardInterrupt
         done.append(task)
