@@ -5,7 +5,7 @@
 
 The first keeps every finished cell of `STUDY/cells` in `benchmarks/study/results`, the second writes a kept cell as the
 run folder that it was, so that `seesaw-cf report FOLDER` and every other command reads it without a model. Names of
-people and wordings of prompts are those of `benchmarks/study/edits*.parquet`, by id; they are left out.
+people and wordings of prompts are those of `benchmarks/study/edits*.parquet`, by id; a prompt is its template's id.
 
 A folder MODEL/RECORDS has `questions.parquet`: everything that was asked there, with the scores before an edit. The
 folder of an editor has `changes.parquet`: in the same order, what each of its editors changed, in steps.
@@ -135,6 +135,7 @@ def unpack(kept: Path, folder: Path) -> Path:
 def kept_scores(kept: Path) -> pa.Table:
     """Return the scores of a kept cell, in the order of the run: one editor after another."""
     questions, changes = pq.read_table(kept.parent / _QUESTIONS), pq.read_table(kept / _CHANGES)
+    questions = _set_column(questions, "prompt", questions["template_id"])  # the same question in another edit is known
     blocks = []
     for number in range(len(changes) // len(questions)):
         own = changes.slice(number * len(questions), len(questions))

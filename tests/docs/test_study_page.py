@@ -74,8 +74,10 @@ def cell(request: pytest.FixtureRequest) -> Cell:
 @pytest.fixture(scope="module")
 def own(cell: Cell) -> pd.DataFrame:
     """Return log-odds and D of every prompt about another person, before and after, with plain pandas."""
-    scores = cell.scores([*COLUMNS, "logprob"])
+    scores = cell.scores([*COLUMNS, "template_id", "target", "logprob"])
     scores = scores[scores["kind"] == "cross_subject"]
+    if cell.model == "smollm2-changed":  # it does not change with the edit: each question counts once
+        scores = _distinct(scores)
     wide = scores.pivot_table(index=["editor", *SIDES], columns=["phase", "role"], values="logprob")
     before = wide.xs("pre", axis=1) if "pre" in wide else None
     assert before is not None
@@ -86,6 +88,18 @@ def own(cell: Cell) -> pd.DataFrame:
     odds = (both["target_new_x"] - both["target_true_x"]) - (both["target_new_y"] - both["target_true_y"])
     d = [np.exp(both[f"target_new_{side}"]) - np.exp(both[f"target_true_{side}"]) for side in "xy"]
     return both.assign(**{"log-odds": odds, "probability": d[0] - d[1]})
+
+
+def _distinct(scores: pd.DataFrame) -> pd.DataFrame:
+    """Return each question of a model once, in the first case that asks it."""
+    words = scores[scores["phase"] == "pre"].drop_duplicates(["case_id", "role"])
+    words = words.pivot(index=["case_id", "edit_relation"], columns="role", values="target").reset_index()
+    first = words.groupby(["edit_relation", "target_new", "target_true"])["case_id"].transform("min")
+    cases = dict(zip(words["case_id"], first))
+    key = ["editor", "first", "subject_id", "template_id", "holds", "role", "phase"]
+    once = scores.assign(first=scores["case_id"].map(cases)).drop_duplicates(key)
+    numbers = once.groupby(["first", "subject_id", "template_id", "holds"], dropna=False).ngroup()
+    return once.assign(case_id=once["first"], prompt_id=numbers)
 
 
 @pytest.mark.slow(8)
