@@ -26,7 +26,7 @@ from benchmarks.report_level import share_of
 from seesaw_cf.base.files import write_text
 from seesaw_cf.base.tables import CONTROL_SEEDS, SCORES, read_table
 from seesaw_cf.effects import prompt_effects
-from seesaw_cf.effects.accuracy import answers, mark
+from seesaw_cf.effects.answers import answers, mark
 from seesaw_cf.effects.groups import AXES, SCALES
 from seesaw_cf.report import AuditSettings
 from seesaw_cf.report.floor import floor_of

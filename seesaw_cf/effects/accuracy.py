@@ -3,31 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, get_args
 
 import numpy as np
 import pandas as pd
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 from scipy import stats as scipy_stats
 from scipy.special import expit
 
-from seesaw_cf.base.checks import one_of
-from seesaw_cf.base.errors import RecordError, unknown_name
 from seesaw_cf.base.types import Estimate, JsonObject
+from seesaw_cf.effects.answers import Mode, answers, mark
 from seesaw_cf.effects.groups import SCALES
-from seesaw_cf.effects.knowledge import gold_odds, gold_rank
-from seesaw_cf.effects.prompts import check_logprobs
-from seesaw_cf.effects.scores import Scores, as_frame, by_editor, checked
-from seesaw_cf.records.relations import FREE
+from seesaw_cf.effects.scores import Scores
 from seesaw_cf.stats import agreeing, clustered_mean, mcnemar, paired_change, proportion
 from seesaw_cf.stats.bootstrap import Floats, mean_interval
-from seesaw_cf.stats.simple import BOUNDS
-
-Mode = Literal["exact", "paper"]
-
 
 _LEFT = {"n_no_candidate": "unanswerable", "n_no_gold": "no gold", "n_unscored": "unscored"}
 
@@ -37,49 +27,38 @@ class Accuracy:
     """Accuracy on an effect property before and after the edit, of one set of cases.
 
     Attributes:
-        pre, post: Shares of right answers (Wilson, 95 %).
-        change: After minus before. Exact mode: Newcombe's paired interval, with as many cases as the errors clustered
-            by person allow, and McNemar's exact test, the clustered one where a person is in several cases. They
-            agree, see `seesaw_cf.stats.agreeing`; NaN
-            below five effective people, with a `note`. Paper mode: bootstrap over cases, unpaired t-test.
-        lost, gained: Answers that were right only before, and only after.
+        estimates: "pre", "post": shares of right answers (Wilson, 95 %). "change": after minus before. Exact mode:
+            Newcombe's paired interval, with as many cases as the errors clustered by person allow, and McNemar's exact
+            test, the clustered one where a person is in several cases. They agree, see `seesaw_cf.stats.agreeing`; NaN
+            below five effective people, with a `note`. Paper mode: bootstrap over cases, unpaired t-test. "share":
+            change of the gold answers' share of the candidates' probability, in -1..1, clustered by person, no interval
+            below five effective, of the cases in which some candidates are right and some are not; "log_odds": the
+            change of that share's log-odds, nats.
         ranks: "pre_mrr", "post_mrr" (mean reciprocal rank of the best gold candidate), "pre_top5", "post_top5" (gold
             among the five most likely; ties count against it).
-        share: Change of the gold answers' share of the candidates' probability, in -1..1, clustered by person, no
-            interval below five effective; of the cases in which some candidates are right and some are not.
-        log_odds: The change of that share's log-odds, nats.
         chance: Accuracy of a uniform guess.
         majority: Accuracy of the best constant answer.
-        n: Cases.
-        left_out: "n_no_candidate" (unanswerable; among the `n` in the exact mode only), "n_no_gold", "n_unscored".
+        counts: "n" cases; "lost" and "gained" answers that were right only before, and only after; "n_no_candidate"
+            (unanswerable; among the `n` in the exact mode only), "n_no_gold" and "n_unscored" cases.
     """
 
-    pre: Estimate
-    post: Estimate
-    change: Estimate
-    lost: int
-    gained: int
+    estimates: Mapping[str, Estimate]
     ranks: Mapping[str, float]
-    share: Estimate
-    log_odds: Estimate
     chance: float
     majority: float
-    n: int
-    left_out: Mapping[str, int]
+    counts: Mapping[str, int]
 
     def row(self) -> JsonObject:
         """Return the columns of a table row."""
-        out: JsonObject = {**self.pre.limits("pre"), **self.post.limits("post")}
-        out |= {"change": self.change.value, "lost": self.lost, "gained": self.gained}
-        out |= self.change.columns("low", "high", "stderr", "p")
-        if "person" in self.change.effective:
-            out["effective"] = self.change.effective["person"]
-        out |= {"note": self.change.note, **self.ranks, "n_odds": self.share.n}
+        change, out = self.estimates["change"], dict[str, object]()
+        for name, estimate in self.estimates.items():
+            out |= {"change": change.value} if name == "change" else estimate.limits(name)
         for name in SCALES:
-            scale: Estimate = getattr(self, name)
-            out |= scale.limits(name) | scale.columns("p", prefix=f"{name}_")
-        out |= {"chance": self.chance, "majority": self.majority, "n": self.n}
-        return out | dict(self.left_out)
+            out |= self.estimates[name].columns("p", prefix=f"{name}_")
+        out |= change.columns("low", "high", "stderr", "p", "note") | {"n_odds": self.estimates["share"].n}
+        if "person" in change.effective:
+            out["effective"] = change.effective["person"]
+        return out | dict(self.ranks) | {"chance": self.chance, "majority": self.majority} | dict(self.counts)
 
 
 def summarise_accuracy(marked: pd.DataFrame, *, mode: Mode = "exact", draws: int = 2000, seed: int = 0) -> Accuracy:
@@ -94,24 +73,18 @@ def summarise_accuracy(marked: pd.DataFrame, *, mode: Mode = "exact", draws: int
         rank[rank == 0] = np.inf  # no gold label is a candidate
         ranks[f"{phase}_mrr"] = float((1 / rank).mean()) if n else float("nan")
         ranks[f"{phase}_top5"] = float((rank <= 5).mean()) if n else float("nan")
-    counts = marked["status"].value_counts()
     odds = rows.loc[np.isfinite(rows[["pre_odds", "post_odds"]].to_numpy(np.float64)).all(axis=1)]
     before, after = (odds[f"{phase}_odds"].to_numpy(np.float64) for phase in ("pre", "post"))
-    share, log_odds = (_by_person(odds, values) for values in (expit(after) - expit(before), after - before))
-    return Accuracy(
-        pre=proportion(int(pre.sum()), n),
-        post=proportion(int(post.sum()), n),
-        change=_published(pre, post, draws, seed) if mode == "paper" else paired_shares(rows, pre, post),
-        lost=int((pre & ~post).sum()),
-        gained=int((post & ~pre).sum()),
-        ranks=ranks,
-        share=share,
-        log_odds=log_odds,
-        chance=_chance(rows),
-        majority=_majority(rows["gold"]),
-        n=n,
-        left_out={name: int(counts.get(status, 0)) for name, status in _LEFT.items()},
-    )
+    estimates = {
+        "pre": proportion(int(pre.sum()), n),
+        "post": proportion(int(post.sum()), n),
+        "change": _published(pre, post, draws, seed) if mode == "paper" else paired_shares(rows, pre, post),
+        "share": _by_person(odds, expit(after) - expit(before)),
+        "log_odds": _by_person(odds, after - before),
+    }
+    counts = {"n": n, "lost": int((pre & ~post).sum()), "gained": int((post & ~pre).sum())}
+    counts |= {name: int((marked["status"] == status).sum()) for name, status in _LEFT.items()}
+    return Accuracy(estimates, ranks, _chance(rows), _majority(rows["gold"]), counts)
 
 
 def _change(pre: NDArray[np.bool_], post: NDArray[np.bool_]) -> float:
@@ -192,143 +165,6 @@ def accuracy_table(marked: pd.DataFrame, *, mode: Mode = "exact", draws: int = 2
         dict(zip(keys, key)) | summarise_accuracy(rows, mode=mode, draws=draws, seed=seed).row()
         for key, rows in marked.groupby(keys, sort=True)
     )
-
-
-# Cross-property accuracy: is the right answer about another property still the model's first choice?
-
-
-def answers(scores: Scores, *, mode: Mode = "exact", prompt: str = "property") -> pd.DataFrame:
-    """Return one row per (editor, case, effect relation): candidates, gold labels, log-probabilities pre and post.
-
-    Args:
-        scores: A score table with rows of kind "cross_property".
-        mode: "exact" takes the prompt named by `prompt` in both phases; "paper" takes the first stored prompt of each
-            phase.
-        prompt: "property" (the prompt that names the property), "free" ("X is"), or a template id.
-
-    Returns:
-        Columns editor, case_id, person, edit_relation, effect_relation, prompt_pre, prompt_post, candidates, gold
-        (labels), pre and post (arrays of nats in the order of `candidates`, NaN where a candidate could not be scored).
-
-    Raises:
-        RecordError: No rows of this kind, no such prompt, or a candidate twice.
-        UnknownNameError: `mode` is unknown.
-    """
-    one_of("mode", mode, get_args(Mode))
-    cases = []
-    for editor, rows in by_editor(checked(scores), pc.field("kind") == "cross_property", _COLUMNS):
-        frame = as_frame(rows)
-        if mode == "exact":
-            frame = _named(frame, prompt)
-        keys = ["case_id", "effect_relation", "phase"]
-        first = frame.groupby(keys, observed=True)["prompt_id"].transform("min")
-        frame = frame[frame["prompt_id"] == first]
-        cases += [{"editor": editor} | answer for answer in _answers_of(frame)]
-    if not cases:
-        raise RecordError("score table: no rows of kind 'cross_property'. Run the cross_property configuration.")
-    return pd.DataFrame(cases)
-
-
-_COLUMNS = [
-    *("case_id", "edit_relation", "effect_relation", "phase", "prompt_id", "template_id", "prompt", "subject"),
-    *("subject_id", "target", "gold", "logprob", "status"),
-]
-
-
-def _named(frame: pd.DataFrame, prompt: str) -> pd.DataFrame:
-    subjects = frame["subject"].dropna().unique()
-    free_texts = {FREE.fill(name, living=living) for name in subjects for living in (True, False)}
-    free = (frame["template_id"] == FREE.id) | frame["prompt"].isin(free_texts)
-    keep = {"property": ~free, "free": free}.get(prompt, frame["template_id"] == prompt)
-    if not keep.any():
-        there = ["property", "free", *frame["template_id"].dropna().unique()]
-        raise unknown_name("prompt", prompt, [name for name in there if name])
-    return frame[keep]
-
-
-def _answers_of(frame: pd.DataFrame) -> Iterator[JsonObject]:
-    post = (frame["phase"] == "post").to_numpy()
-    columns = {name: frame[name].to_numpy() for name in ("edit_relation", "prompt", "target", "subject", "subject_id")}
-    gold = frame["gold"].fillna(False).to_numpy(bool)
-    logprob = np.where(frame["status"] == "ok", frame["logprob"], np.nan)
-    groups: dict[Any, NDArray[np.intp]] = frame.groupby(["case_id", "effect_relation"], observed=True).indices  # type: ignore[assignment]
-    for (case_id, effect_relation), rows in groups.items():
-        where = f"case {case_id}, effect relation {effect_relation}"
-        sides = {"pre": rows[~post[rows]], "post": rows[post[rows]]}
-        stored = sides["pre"] if sides["pre"].size else sides["post"]
-        names = columns["target"][stored].tolist()
-        yield {
-            "case_id": int(case_id),
-            "person": columns["subject_id"][rows[0]] or columns["subject"][rows[0]],
-            "edit_relation": columns["edit_relation"][rows[0]],
-            "effect_relation": effect_relation,
-            **{f"prompt_{phase}": columns["prompt"][side[0]] if side.size else "" for phase, side in sides.items()},
-            "candidates": names,
-            "gold": columns["target"][stored[gold[stored]]].tolist(),
-            **{phase: _in_order(where, names, columns["target"][side], logprob[side]) for phase, side in sides.items()},
-        }
-
-
-def _in_order(where: str, names: list[str], candidates: NDArray[Any], logprobs: Floats) -> Floats:
-    by_name = dict(zip(candidates.tolist(), logprobs.tolist()))
-    if len(by_name) < len(candidates):
-        twice = Counter(candidates.tolist()).most_common(1)[0][0]
-        raise RecordError(
-            f"{where}: candidate {twice!r} occurs more than once. Drop the copies, or give "
-            "merged runs different editor names."
-        )
-    return np.array([by_name.get(name, np.nan) for name in names], dtype=np.float64)
-
-
-def mark(frame: pd.DataFrame, mode: Mode = "exact", nats: float = BOUNDS["float32"]) -> pd.DataFrame:
-    """Add `pre_correct`, `post_correct`, `pre_rank`, `post_rank`, `pre_odds`, `post_odds` (`gold_odds`) and `status`
-    to rows of `answers`.
-
-    Exact: the gold candidate beats every other by more than `nats`, the run's rounding (ties fail). Paper: the first
-    best candidate's whole string, prompt included, contains a gold label, which makes "male" right whenever the model
-    answers "female".
-
-    Status is "ok", "no gold" (no gold label at all), "unscored" (a candidate without a finite score) or "unanswerable"
-    (no gold label is a candidate). An unanswerable case counts as wrong in the exact mode, with rank 0; the paper mode
-    leaves it out, as the authors did.
-
-    Raises:
-        RecordError: Columns of unequal length, or a log-probability above 0.
-    """
-    one_of("mode", mode, get_args(Mode))
-    marks = [_mark(dict(row), mode, nats) for row in frame.to_dict("records")]
-    return frame.reset_index(drop=True).join(pd.DataFrame(marks, columns=list(_EMPTY)))
-
-
-_EMPTY = {"pre_correct": False, "post_correct": False, "pre_rank": 0, "post_rank": 0, "status": "no gold"}
-_EMPTY |= {"pre_odds": float("nan"), "post_odds": float("nan")}
-
-
-def _mark(row: dict[Any, Any], mode: Mode, nats: float) -> JsonObject:
-    names, gold_names = list(row["candidates"]), set(row["gold"])
-    gold = np.array([name in gold_names for name in names], dtype=bool)
-    out = dict(_EMPTY)
-    values = {phase: np.asarray(row[phase], dtype=np.float64) for phase in ("pre", "post")}
-    for phase, logprobs in values.items():
-        if len(logprobs) != len(names):
-            raise RecordError(
-                f"case {row['case_id']}: {len(names)} candidates but {len(logprobs)} {phase} "
-                "values; give one per candidate."
-            )
-        check_logprobs(f"case {row['case_id']}, {phase}", logprobs)
-    if len(set(names)) < len(names):
-        twice = Counter(names).most_common(1)[0][0]
-        raise RecordError(f"case {row['case_id']}: candidate {twice!r} occurs more than once. Drop the copies.")
-    if not gold_names:
-        return out
-    if not all(v.size and np.isfinite(v).all() for v in values.values()):
-        return out | {"status": "unscored"}
-    for phase, logprobs in values.items():
-        rank = gold_rank(logprobs, gold, nats) if gold.any() else 0
-        text = f"{row[f'prompt_{phase}']} {names[int(logprobs.argmax())]}"
-        correct = rank == 1 if mode == "exact" else any(label in text for label in gold_names)
-        out |= {f"{phase}_correct": correct, f"{phase}_rank": rank, f"{phase}_odds": gold_odds(logprobs, gold)}
-    return out | {"status": "ok" if gold.any() else "unanswerable"}
 
 
 def cross_property(

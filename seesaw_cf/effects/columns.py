@@ -13,7 +13,8 @@ import pandas as pd
 from seesaw_cf.base import checks
 from seesaw_cf.base.errors import RecordError
 from seesaw_cf.base.types import JsonObject
-from seesaw_cf.effects.accuracy import Accuracy, Mode, mark, summarise_accuracy
+from seesaw_cf.effects.accuracy import Accuracy, summarise_accuracy
+from seesaw_cf.effects.answers import Mode, mark
 from seesaw_cf.effects.groups import members
 from seesaw_cf.effects.prompts import check_logprobs
 from seesaw_cf.effects.reader import check_lengths, float_lists, ids, labels, read_columns, text_lists
@@ -119,11 +120,12 @@ def accuracy_of_columns(
 
 
 def _average(pairs: Sequence[Accuracy], mode: Mode) -> dict[str, float | None]:
-    counted = [(pair.pre.value, pair.post.value, pair.change.value) for pair in pairs if pair.n]
+    names = ("pre", "post", "change")
+    counted = [[pair.estimates[name].value for name in names] for pair in pairs if pair.counts["n"]]
     if mode == "paper":  # as published: a pair none of whose cases can be answered counts as 0 in the average
-        counted += [(0.0, 0.0, 0.0) for pair in pairs if not pair.n and pair.left_out["n_no_candidate"]]
+        counted += [[0.0] * 3 for pair in pairs if not pair.counts["n"] and pair.counts["n_no_candidate"]]
     means = [float(np.mean(values)) for values in zip(*counted)] if counted else [None] * 3
-    return dict(zip(("pre", "post", "change"), means))
+    return dict(zip(names, means))
 
 
 def _adjusted(frame: pd.DataFrame, columns: AccuracyColumns) -> dict[str, pd.DataFrame]:

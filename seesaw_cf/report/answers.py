@@ -10,9 +10,10 @@ from scipy.special import expit, logsumexp
 
 from seesaw_cf.base.terminal import printable
 from seesaw_cf.report.frame import TRUE_ANSWERS
+from seesaw_cf.report.levels import Level
 from seesaw_cf.report.pairs import Run
 from seesaw_cf.report.results import relation_name
-from seesaw_cf.report.sentences import Level, percent
+from seesaw_cf.report.words import percent
 
 MOST_MOVED = 40  # of each editor and level
 COLUMNS = (

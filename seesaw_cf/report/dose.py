@@ -21,7 +21,7 @@ from seesaw_cf.report.render import LABELS, Part, render_page
 from seesaw_cf.report.results import relation_name
 from seesaw_cf.report.rows import Manifest, rows_of
 from seesaw_cf.report.screen import Screen, ScreenRow
-from seesaw_cf.report.sentences import and_list, minus
+from seesaw_cf.report.words import and_list, minus
 from seesaw_cf.stats.plain import plain
 
 MEASURES: Mapping[str, str] = {

@@ -119,7 +119,7 @@ def forest_figures(
     """Yield (editor, true answer, forest): every group's mean change with its people, beside its control's."""
     people = frame[(frame["about"] == "other_people") & (frame["what"] == "change") & (frame["relation"] == ALL)]
     for editor in run.audited:
-        control = next((name for of, name in run.controls if of == editor), "")
+        control = run.control_of(editor)
         for answer in answers:
             own = people[(people["true_answer"] == answer) & people["editor"].isin((editor, control))]
             decided = own[(own["editor"] == editor) & (own["axis"] == ALL) & own["decides"].astype(bool)]

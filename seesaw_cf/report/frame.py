@@ -73,12 +73,12 @@ HARM: Mapping[tuple[str, str], int] = {("other_facts", ""): -1, ("other_people",
 _NAN = float("nan")
 _ANSWER = ["case_id", "edit_relation", "effect_relation"]
 _FAILURES = {"zero": "zero delta", "not_finite": "non-finite delta", "refused": "refused"}
-_RIGHT: Mapping[str, tuple[str, str]] = {  # what -> field of `Accuracy`, scale
-    "right_before": ("pre", "share"),
-    "right_after": ("post", "share"),
-    "right_change": ("change", "share"),
-    "right_share": ("share", "share"),
-    "right_log_odds": ("log_odds", "log-odds"),
+_RIGHT: Mapping[str, str] = {  # estimate of `Accuracy` -> what
+    "pre": "right_before",
+    "post": "right_after",
+    "change": "right_change",
+    "share": "right_share",
+    "log_odds": "right_log_odds",
 }
 
 
@@ -137,8 +137,12 @@ def mean_of_seeds(seeds: Sequence[Estimate]) -> Estimate:
     if len(seeds) == 1:
         return seeds[0]
     names = ("value", "low", "high", "stderr")
-    means: Row = {name: float(np.mean([getattr(own, name) for own in seeds])) for name in names}
+    means: Row = {name: _mean([getattr(own, name) for own in seeds]) for name in names}
     return replace(seeds[0], **means, p=_NAN)
+
+
+def _mean(values: Sequence[float]) -> float:
+    return float(np.mean(values))
 
 
 def _blocks(rows: pd.DataFrame, column: str) -> Iterator[tuple[str, pd.DataFrame]]:
@@ -209,22 +213,21 @@ def _accuracy(run: Run) -> Iterator[Row]:
 
 
 def _right(seeds: Sequence[Accuracy], names: Row) -> Iterator[Row]:
-    n = {"n": seeds[0].n}
-    for what, (name, scale) in _RIGHT.items():
-        found = mean_of_seeds([getattr(own, name) for own in seeds])
+    first, n = seeds[0], {"n": seeds[0].counts["n"]}
+    for name, what in _RIGHT.items():
+        found = mean_of_seeds([own.estimates[name] for own in seeds])
+        scale = "log-odds" if name == "log_odds" else "share"
         yield row(what, "other_facts", found, scale=scale, **({} if name in ("share", "log_odds") else n), **names)
-    first = seeds[0]
-    rest = {f"right_{rank.replace('pre', 'before').replace('post', 'after')}": rank for rank in first.ranks}
-    values = {what: float(np.mean([own.ranks[rank] for own in seeds])) for what, rank in rest.items()}
-    values |= {"right_by_chance": first.chance, "right_by_constant": first.majority}
-    for what, value in values.items():
-        yield row(what, "other_facts", Estimate(value), scale="share", **n, **names)
-    counts = {
-        "lost": float(np.mean([own.lost for own in seeds])),
-        "gained": float(np.mean([own.gained for own in seeds])),
+    shares: dict[str, float] = {
+        f"right_{rank.replace('pre', 'before').replace('post', 'after')}": _mean([own.ranks[rank] for own in seeds])
+        for rank in first.ranks
     }
-    for what, value in {**counts, **first.left_out}.items():
-        yield row(what, "other_facts", Estimate(value), scale="count", **n, **names)
+    shares |= {"right_by_chance": first.chance, "right_by_constant": first.majority}
+    counts = {name: _mean([own.counts[name] for own in seeds]) for name in ("lost", "gained")}
+    counts |= {name: float(count) for name, count in first.counts.items() if name.startswith("n_")}
+    for scale, numbers in (("share", shares), ("count", counts)):
+        for what, value in numbers.items():
+            yield row(what, "other_facts", Estimate(value), scale=scale, **n, **names)
 
 
 def _fact_levels(run: Run) -> Iterator[Row]:

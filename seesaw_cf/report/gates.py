@@ -7,7 +7,8 @@ import pandas as pd
 from seesaw_cf.editors.control_names import is_control
 from seesaw_cf.effects.locality import LEAST_LOCAL
 from seesaw_cf.report.pairs import Run
-from seesaw_cf.report.sentences import efficacy_rows, percent
+from seesaw_cf.report.sentences import efficacy_rows
+from seesaw_cf.report.words import percent
 
 _WORKED, _SCORED = 0.5, 0.95
 

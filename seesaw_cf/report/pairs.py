@@ -20,7 +20,7 @@ from seesaw_cf.base.memory import release_memory
 from seesaw_cf.base.retrying import stage
 from seesaw_cf.base.tables import CONTROL_SEEDS
 from seesaw_cf.editors.control_names import compared, first_seed, is_control, seed_number, split_control
-from seesaw_cf.effects.accuracy import answers, mark
+from seesaw_cf.effects.answers import answers, mark
 from seesaw_cf.effects.groups import held
 from seesaw_cf.effects.locality import Locality, locality
 from seesaw_cf.effects.prompts import prompt_effects
@@ -50,7 +50,7 @@ class Run:
         edits: One row per (editor, case), schema `seesaw_cf.run.edit_table.EDITS`.
         people: Rows of `seesaw_cf.effects.prompt_effects` about other people, of a control the means over its seeds;
             None where nobody was asked about.
-        facts: Rows of `seesaw_cf.effects.accuracy.mark` about other facts of the edited person, of all seeds, with
+        facts: Rows of `seesaw_cf.effects.answers.mark` about other facts of the edited person, of all seeds, with
             `seed` and `edit`, the first case about the same edit; None where none was asked.
         efficacy: Rows of `seesaw_cf.effects.prompt_effects` of the edits' own prompts, of all seeds, with `seed`.
         success: Editor -> how far its edits reach, after "unedited"; empty where nothing about edits was asked.
@@ -98,6 +98,10 @@ class Run:
         """(editor, its control), the control that decides first."""
         pairs = compared(self.editors, self.manifest)
         return sorted(pairs, key=lambda pair: CONTROL_ORDER.index(split_control(pair[1])[0]))
+
+    def control_of(self, editor: str) -> str:
+        """Return the control that decides about an editor, "" where it has none."""
+        return next((name for of, name in self.controls if of == editor), "")
 
     @cached_property
     def distinct(self) -> pd.DataFrame:

@@ -13,7 +13,8 @@ import numpy as np
 import pandas as pd
 
 from seesaw_cf.base.terminal import markdown_table
-from seesaw_cf.effects.accuracy import accuracy_table, answers, mark
+from seesaw_cf.effects.accuracy import accuracy_table
+from seesaw_cf.effects.answers import answers, mark
 from seesaw_cf.effects.bias import group_effects
 from seesaw_cf.effects.prompts import ScoreForm, add_differences
 from seesaw_cf.effects.scores import ScoreFile
@@ -22,7 +23,7 @@ from seesaw_cf.records.relations import RELATIONS
 from seesaw_cf.report.pairs import Run
 from seesaw_cf.report.results import relation_name, sort_pairs, sort_relations
 from seesaw_cf.report.rows import rows_of
-from seesaw_cf.report.sentences import minus
+from seesaw_cf.report.words import minus
 from seesaw_cf.stats.simple import tolerance
 
 STAR = 0.05

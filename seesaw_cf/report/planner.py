@@ -13,7 +13,7 @@ from seesaw_cf.effects.audit import AuditSettings
 from seesaw_cf.effects.groups import ALL, UNKNOWN, mask, members
 from seesaw_cf.effects.means import CHANGES
 from seesaw_cf.report.pairs import Run
-from seesaw_cf.report.sentences import tests
+from seesaw_cf.report.sentences import contrasts_of
 from seesaw_cf.stats.clustered import FEW_EDITS
 from seesaw_cf.stats.planning import Precision, contrast_precision
 
@@ -28,9 +28,8 @@ def needed(frame: pd.DataFrame, run: Run, settings: AuditSettings) -> pd.DataFra
         Rows of the frame with `edits_times` and `people_times` (with as many of the other), and `both_edits_times` and
         `both_people_times`, the fewest prompts; infinite where no number is enough.
     """
-    own = tests(frame)
-    own = own[own["editor"].isin(run.audited) & ~own["mirror"].astype(bool) & (own["stderr"].astype(float) > 0)]
-    own = own[(own["verdict"] == "undecided") & (own["relation"] == ALL)]
+    own = contrasts_of(frame, run)
+    own = own[(own["stderr"].astype(float) > 0) & (own["verdict"] == "undecided") & (own["relation"] == ALL)]
     found = [
         (index, precision.factors(row["margin"], settings.alpha / max(1.0, row["tests"]), POWER))
         for (editor, answer), rows in own.groupby(["editor", "true_answer"], sort=False)

@@ -28,9 +28,9 @@ from seesaw_cf.report.provenance import recorded, repeat_command
 from seesaw_cf.report.render import LABELS, PageRow, PageTable, Part, render_page
 from seesaw_cf.report.rows import rows_of
 from seesaw_cf.report.screen import Screen
-from seesaw_cf.report.sentences import percent
 from seesaw_cf.report.summary import run_screen
 from seesaw_cf.report.tables import ABOUT, tables_of
+from seesaw_cf.report.words import percent
 from seesaw_cf.stats.plain import plain
 
 FALSE_FACTS = (

@@ -8,9 +8,10 @@ from seesaw_cf.effects.audit import AuditSettings
 from seesaw_cf.effects.groups import AXES
 from seesaw_cf.report import sentences
 from seesaw_cf.report.answers import example
+from seesaw_cf.report.levels import BADGES, SEVERITY, Level, level_counts, level_numbers, level_sentence, levels_of
 from seesaw_cf.report.pairs import Run
 from seesaw_cf.report.screen import Screen, ScreenRow
-from seesaw_cf.report.sentences import BADGES, SEVERITY, Level
+from seesaw_cf.report.words import control_words
 
 
 def run_screen(frame: pd.DataFrame, run: Run, settings: AuditSettings, answers: pd.DataFrame, more: str = "") -> Screen:
@@ -23,17 +24,17 @@ def run_screen(frame: pd.DataFrame, run: Run, settings: AuditSettings, answers: 
         answers: Rows of `seesaw_cf.report.answers.answers_of`.
         more: What would decide more, a sentence.
     """
-    levels = sentences.levels_of(frame, run)
+    levels = levels_of(frame, run)
     several = len(run.audited) > 1
     sections: dict[str, list[ScreenRow]] = {}
     for level in levels:
         sections.setdefault(level.title, []).extend(_rows(level, run, several))
     if run.people is not None:
         counts = sentences.group_counts(frame, run)
-        sections[f"Groups: {', '.join(AXES)}"] = [ScreenRow(counts, badge=_group_badge(frame, run))]
+        sections[f"Groups: {', '.join(AXES)}"] = [ScreenRow(counts, badge=sentences.group_badge(frame, run))]
     control = next((control for _, control in run.controls), "")
     first = f"after the {run.noun}" if several or not run.audited else f"after {run.audited[0]}"
-    beside = sentences.control_words(control, run).removeprefix("a ") if control else ""
+    beside = control_words(control, run).removeprefix("a ") if control else ""
     changed = run.manifest.get("edited", {})
     notes = [
         sentences.efficacy_sentence(frame, run),
@@ -55,20 +56,11 @@ def run_screen(frame: pd.DataFrame, run: Run, settings: AuditSettings, answers: 
 
 def _rows(level: Level, run: Run, several: bool) -> list[ScreenRow]:
     """Return counts and sizes of a level; of several editors the counts alone, for want of room."""
-    numbers = sentences.level_numbers(level)
+    numbers = level_numbers(level)
     numbers = numbers[:1] if several else numbers
     of = f"{level.editor}: " if several else ""
-    detail = f"{sentences.level_sentence(level, run)} ({sentences.level_counts(level, run)})"
+    detail = f"{level_sentence(level, run)} ({level_counts(level, run)})"
     rows = [ScreenRow(of + words, [cell for cell in cells if cell]) for words, *cells in numbers]
     last = rows[-1] if rows else ScreenRow(of + "no number")
     badge, severity = BADGES[level.verdict], SEVERITY.get(level.verdict, "open")
     return [*rows[:-1], ScreenRow(last.words, last.cells, badge, severity, detail)]
-
-
-def _group_badge(frame: pd.DataFrame, run: Run) -> str:
-    claims = sentences.group_claims(frame, run)
-    if len(claims):
-        return "GROUPS DIFFER" if (claims["verdict"] == "hit_harder").any() else "differ a little"
-    own = sentences.tests(frame)
-    verdicts = set(own.loc[own["editor"].isin(run.audited), "verdict"])
-    return "no difference" if verdicts == {"equal"} else "none shown" if "undecided" in verdicts else "too few to tell"

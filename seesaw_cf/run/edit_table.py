@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from seesaw_cf.base.tables import read_table, write_table
 from seesaw_cf.base.types import Case, Cloze, TableRow
-from seesaw_cf.effects.knowledge import knowledge
+from seesaw_cf.effects.answers import knowledge
 from seesaw_cf.stats.simple import above
 
 ASKED_ONLY = "asked only"
@@ -25,7 +25,7 @@ MOST_CANDIDATES = 32
 
 # logprobs: nats of the edit's own prompt. raised: p(target_new) rose. success: p(target_new) > p(target_true) after;
 # both by more than the run's noise, see `seesaw_cf.stats.simple`. candidates: answers scored before the edit, the
-# true target first, candidates_pre their logprobs; the rest: `seesaw_cf.effects.knowledge` of them.
+# true target first, candidates_pre their logprobs; the rest: `seesaw_cf.effects.answers.knowledge` of them.
 EDITS: pa.Schema = pa.schema(
     [
         ("editor", pa.string()),

@@ -189,7 +189,7 @@ def _properties(rows: pa.Table) -> pd.DataFrame:
     """Return log-odds of the best right against the best wrong candidate, before and after, per case and property."""
     import pandas as pd
 
-    from seesaw_cf.effects.accuracy import answers
+    from seesaw_cf.effects.answers import answers
 
     changes = []
     for row in answers(rows).to_dict("records"):

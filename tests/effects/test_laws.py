@@ -26,8 +26,8 @@ from seesaw_cf.effects import (
     group_effects,
     toward_truth,
 )
+from seesaw_cf.effects.answers import gold_rank
 from seesaw_cf.effects.groups import UNKNOWN, members
-from seesaw_cf.effects.knowledge import gold_rank
 from seesaw_cf.effects.prompts import ScoreForm, add_differences, difference
 from seesaw_cf.effects.success import harmonic_mean
 from seesaw_cf.stats import proportion

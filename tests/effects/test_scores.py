@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from seesaw_cf.base.tables import SCORES
 from seesaw_cf.effects import prompt_effects, success_of_scores
-from seesaw_cf.effects.accuracy import answers
+from seesaw_cf.effects.answers import answers
 from seesaw_cf.effects.locality import locality
 from seesaw_cf.effects.scores import ScoreFile, as_codes, count_rows, stack
 from seesaw_cf.errors import RecordError

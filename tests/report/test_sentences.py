@@ -13,25 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seesaw_cf.report import AuditSettings, Report
-from seesaw_cf.report.sentences import (
-    BADGES,
-    Level,
-    amount,
-    claim,
-    control_words,
-    denominators,
-    digits_for,
-    finding,
-    group_claims,
-    group_counts,
-    group_sentence,
-    harm_phrase,
-    level_counts,
-    level_sentence,
-    levels_of,
-    percent,
-)
+from seesaw_cf.report.levels import BADGES, Level, harm_phrase, level_counts, level_sentence, levels_of
+from seesaw_cf.report.sentences import claim, denominators, finding, group_claims, group_counts, group_sentence
 from seesaw_cf.report.verdict_words import LEVEL_VERDICTS
+from seesaw_cf.report.words import amount, control_words, digits_for, percent
 
 SENTENCES = {
     "worse": "Worse than a random edit of the same size by 4.0 points [2.0, 6.0].",
@@ -159,6 +144,14 @@ def test_on_two_labels_the_one_that_lost_is_named(made: Report) -> None:
     )
 
 
+def test_a_group_that_lost_nothing_gained_less(made: Report) -> None:
+    """Women gain, men stay: men are not said to be harmed."""
+    frame = contrasts([{"group": "men"}, {"group": "men", "what": "change", "value": 0.0}], made)
+    assert group_sentence(frame, made.run, AuditSettings()).startswith(
+        "Men for whom the old answer is true gained less than others by 5.0 points"
+    )
+
+
 def test_what_the_control_shows_as_well_is_no_claim(made: Report) -> None:
     frame = contrasts([{}, {"editor": "random(memit)"}], made)
     assert group_claims(frame, made.run).empty
@@ -172,9 +165,8 @@ def test_the_same_people_are_named_once(made: Report) -> None:
 
 def test_a_group_of_few_edits_is_named_without_a_size() -> None:
     row = pd.Series({"relation": "P27", "value": -0.05, "low": -0.07, "high": -0.03, "scale": "probability"})
-    row = pd.concat(
-        [row, pd.Series({"n_edits": 79, "axis": "region", "group": "Africa", "true_answer": "new", "editor": "ft"})]
-    )
+    row["editor"], row["n_edits"], row["axis"], row["group"] = "ft", 79, "region", "Africa"
+    row["true_answer"], row["gained"] = "new", False
     expected = (
         "People from Africa for whom the new answer is true were hit harder than others in edits of citizenship (ft)"
     )

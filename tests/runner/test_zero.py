@@ -15,7 +15,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seesaw_cf.effects.knowledge import gold_rank
+from seesaw_cf.effects.answers import gold_rank
 from seesaw_cf.effects.success import SuccessColumns, edit_success
 from seesaw_cf.models.weights import LowRank, WeightDelta
 from seesaw_cf.run.edits import UnitEdit, score_edits

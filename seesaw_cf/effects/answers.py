@@ -1,0 +1,229 @@
+"""Answers about other facts: the candidates' scores before and after an edit, and which answers are right.
+
+Known means: the right answer is first among the candidates that were asked, by more than rounding. That is less than
+knowledge in general: another wording, or an answer that was not asked, may come before it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any, Literal, TypedDict, get_args
+
+import numpy as np
+import pandas as pd
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+from scipy.special import logsumexp
+
+from seesaw_cf.base.checks import one_of, shown
+from seesaw_cf.base.errors import RecordError, unknown_name
+from seesaw_cf.base.types import JsonObject
+from seesaw_cf.effects.prompts import check_logprobs
+from seesaw_cf.effects.scores import Scores, as_frame, by_editor, checked
+from seesaw_cf.records.relations import FREE
+from seesaw_cf.stats.bootstrap import Floats
+from seesaw_cf.stats.simple import BOUNDS, above
+
+Mode = Literal["exact", "paper"]
+_COLUMNS = [
+    *("case_id", "edit_relation", "effect_relation", "phase", "prompt_id", "template_id", "prompt", "subject"),
+    *("subject_id", "target", "gold", "logprob", "status"),
+]
+
+
+def answers(scores: Scores, *, mode: Mode = "exact", prompt: str = "property") -> pd.DataFrame:
+    """Return one row per (editor, case, effect relation): candidates, gold labels, log-probabilities pre and post.
+
+    Args:
+        scores: A score table with rows of kind "cross_property".
+        mode: "exact" takes the prompt named by `prompt` in both phases; "paper" takes the first stored prompt of each
+            phase.
+        prompt: "property" (the prompt that names the property), "free" ("X is"), or a template id.
+
+    Returns:
+        Columns editor, case_id, person, edit_relation, effect_relation, prompt_pre, prompt_post, candidates, gold
+        (labels), pre and post (arrays of nats in the order of `candidates`, NaN where a candidate could not be scored).
+
+    Raises:
+        RecordError: No rows of this kind, no such prompt, or a candidate twice.
+        UnknownNameError: `mode` is unknown.
+    """
+    one_of("mode", mode, get_args(Mode))
+    cases = []
+    for editor, rows in by_editor(checked(scores), pc.field("kind") == "cross_property", _COLUMNS):
+        frame = as_frame(rows)
+        if mode == "exact":
+            frame = _named(frame, prompt)
+        keys = ["case_id", "effect_relation", "phase"]
+        first = frame.groupby(keys, observed=True)["prompt_id"].transform("min")
+        frame = frame[frame["prompt_id"] == first]
+        cases += [{"editor": editor} | answer for answer in _answers_of(frame)]
+    if not cases:
+        raise RecordError("score table: no rows of kind 'cross_property'. Run the cross_property configuration.")
+    return pd.DataFrame(cases)
+
+
+def _named(frame: pd.DataFrame, prompt: str) -> pd.DataFrame:
+    subjects = frame["subject"].dropna().unique()
+    free_texts = {FREE.fill(name, living=living) for name in subjects for living in (True, False)}
+    free = (frame["template_id"] == FREE.id) | frame["prompt"].isin(free_texts)
+    keep = {"property": ~free, "free": free}.get(prompt, frame["template_id"] == prompt)
+    if not keep.any():
+        there = ["property", "free", *frame["template_id"].dropna().unique()]
+        raise unknown_name("prompt", prompt, [name for name in there if name])
+    return frame[keep]
+
+
+def _answers_of(frame: pd.DataFrame) -> Iterator[JsonObject]:
+    post = (frame["phase"] == "post").to_numpy()
+    columns = {name: frame[name].to_numpy() for name in ("edit_relation", "prompt", "target", "subject", "subject_id")}
+    gold = frame["gold"].fillna(False).to_numpy(bool)
+    logprob = np.where(frame["status"] == "ok", frame["logprob"], np.nan)
+    groups: dict[Any, NDArray[np.intp]] = frame.groupby(["case_id", "effect_relation"], observed=True).indices  # type: ignore[assignment]
+    for (case_id, effect_relation), rows in groups.items():
+        sides = {"pre": rows[~post[rows]], "post": rows[post[rows]]}
+        stored = sides["pre"] if sides["pre"].size else sides["post"]
+        names, scores = columns["target"][stored].tolist(), {}
+        for phase, side in sides.items():
+            by_name = dict(zip(columns["target"][side].tolist(), logprob[side].tolist()))
+            if len(by_name) < len(side):
+                where = f"case {case_id}, effect relation {effect_relation}"
+                _refuse_twice(where, columns["target"][side].tolist())
+            scores[phase] = np.array([by_name.get(name, np.nan) for name in names], dtype=np.float64)
+        yield {
+            "case_id": int(case_id),
+            "person": columns["subject_id"][rows[0]] or columns["subject"][rows[0]],
+            "edit_relation": columns["edit_relation"][rows[0]],
+            "effect_relation": effect_relation,
+            **{f"prompt_{phase}": columns["prompt"][side[0]] if side.size else "" for phase, side in sides.items()},
+            "candidates": names,
+            "gold": columns["target"][stored[gold[stored]]].tolist(),
+            **scores,
+        }
+
+
+def _refuse_twice(where: str, candidates: list[str]) -> None:
+    twice = Counter(candidates).most_common(1)[0][0]
+    raise RecordError(
+        f"{where}: candidate {twice!r} occurs more than once. Drop the copies, or give merged runs different editor "
+        "names."
+    )
+
+
+def mark(frame: pd.DataFrame, mode: Mode = "exact", nats: float = BOUNDS["float32"]) -> pd.DataFrame:
+    """Add `pre_correct`, `post_correct`, `pre_rank`, `post_rank`, `pre_odds`, `post_odds` (`gold_odds`) and `status`
+    to rows of `answers`.
+
+    Exact: the gold candidate beats every other by more than `nats`, the run's rounding (ties fail). Paper: the first
+    best candidate's whole string, prompt included, contains a gold label, which makes "male" right whenever the model
+    answers "female".
+
+    Status is "ok", "no gold" (no gold label at all), "unscored" (a candidate without a finite score) or "unanswerable"
+    (no gold label is a candidate). An unanswerable case counts as wrong in the exact mode, with rank 0; the paper mode
+    leaves it out, as the authors did.
+
+    Raises:
+        RecordError: Columns of unequal length, or a log-probability above 0.
+    """
+    one_of("mode", mode, get_args(Mode))
+    marks = [_mark(dict(row), mode, nats) for row in frame.to_dict("records")]
+    return frame.reset_index(drop=True).join(pd.DataFrame(marks, columns=list(_EMPTY)))
+
+
+_EMPTY = {"pre_correct": False, "post_correct": False, "pre_rank": 0, "post_rank": 0, "status": "no gold"}
+_EMPTY |= {"pre_odds": float("nan"), "post_odds": float("nan")}
+
+
+def _mark(row: dict[Any, Any], mode: Mode, nats: float) -> JsonObject:
+    names, gold_names = list(row["candidates"]), set(row["gold"])
+    gold = np.array([name in gold_names for name in names], dtype=bool)
+    out = dict(_EMPTY)
+    values = {phase: np.asarray(row[phase], dtype=np.float64) for phase in ("pre", "post")}
+    for phase, logprobs in values.items():
+        if len(logprobs) != len(names):
+            raise RecordError(
+                f"case {row['case_id']}: {len(names)} candidates but {len(logprobs)} {phase} "
+                "values; give one per candidate."
+            )
+        check_logprobs(f"case {row['case_id']}, {phase}", logprobs)
+    if len(set(names)) < len(names):
+        _refuse_twice(f"case {row['case_id']}", names)
+    if not gold_names:
+        return out
+    if not all(v.size and np.isfinite(v).all() for v in values.values()):
+        return out | {"status": "unscored"}
+    for phase, logprobs in values.items():
+        rank = gold_rank(logprobs, gold, nats) if gold.any() else 0
+        text = f"{row[f'prompt_{phase}']} {names[int(logprobs.argmax())]}"
+        correct = rank == 1 if mode == "exact" else any(label in text for label in gold_names)
+        out |= {f"{phase}_correct": correct, f"{phase}_rank": rank, f"{phase}_odds": gold_odds(logprobs, gold)}
+    return out | {"status": "ok" if gold.any() else "unanswerable"}
+
+
+# What the unedited model knew.
+
+
+class Knowledge(TypedDict):
+    """What a model knew of one fact; None where it is unknown.
+
+    Attributes:
+        n_candidates: Answers with a score.
+        true_rank: Rank of the right answer, 1 = first; ties count against it.
+        true_share: p(right) over the sum of the candidates' probabilities, in 0..1.
+        known: The rank is 1.
+    """
+
+    n_candidates: int | None
+    true_rank: int | None
+    true_share: float | None
+    known: bool | None
+
+
+def gold_rank(logprobs: Floats, gold: NDArray[np.bool_], nats: float = BOUNDS["float32"]) -> int:
+    """Return the rank of the best gold candidate: 1 when it beats every other candidate; ties count against it.
+
+    Args:
+        logprobs: (candidates,), nats.
+        gold: (candidates,), which of them are true; at least one.
+        nats: Log-probabilities no further apart than this are a tie, see `seesaw_cf.stats.simple`.
+    """
+    return 1 + int((~above(logprobs[gold].max(), logprobs[~gold], nats)).sum())
+
+
+def gold_odds(logprobs: Floats, gold: NDArray[np.bool_]) -> float:
+    """Return log of the gold candidates' probability over that of the rest, nats: the log-odds of their share.
+
+    Args:
+        logprobs: (candidates,), nats.
+        gold: (candidates,), which of them are true.
+    """
+    return float(logsumexp(logprobs[gold]) - logsumexp(logprobs[~gold])) if gold.any() and not gold.all() else np.nan
+
+
+def knowledge(logprobs: Floats, true: NDArray[np.bool_], nats: float = BOUNDS["float32"]) -> Knowledge:
+    """Return rank and share of the right answer among candidates; a common factor of probabilities changes neither.
+
+    Args:
+        logprobs: (candidates,), nats, summed over target tokens; NaN where a candidate has no score, it is left out.
+        true: (candidates,), which is right; exactly one.
+        nats: See `gold_rank`.
+
+    Returns:
+        The numbers; all None when the right answer or every other one has no score.
+
+    Raises:
+        RecordError: Unequal lengths, or not exactly one right answer.
+    """
+    if len(logprobs) != len(true) or np.count_nonzero(true) != 1:
+        raise RecordError(
+            f"knowledge: {len(logprobs)} log-probabilities and right answers {shown(true.tolist())}; expected equal "
+            "lengths and exactly one right answer."
+        )
+    scored = np.isfinite(logprobs)
+    values, own = logprobs[scored], true[scored]
+    if not own.any() or own.all():
+        return {"n_candidates": None, "true_rank": None, "true_share": None, "known": None}
+    rank = gold_rank(values, own, nats)
+    share = float(np.exp(values[own][0] - logsumexp(values)))
+    return {"n_candidates": len(values), "true_rank": rank, "true_share": share, "known": rank == 1}
