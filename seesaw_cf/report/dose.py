@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from itertools import cycle
 from pathlib import Path
 from typing import Any, cast
 
@@ -14,14 +15,14 @@ from markupsafe import Markup
 from matplotlib.figure import Figure
 
 from seesaw_cf.base.files import csv_text, sweep, write_text
-from seesaw_cf.effects.dose import BAND, Curves, group_doses, read_curves, summarise_curves
-from seesaw_cf.report.figures import COLOURS, style, svg
+from seesaw_cf.effects.dose import BAND, group_doses, read_curves, summarise_curves
+from seesaw_cf.report.figures import COLOURS, WIDTH, save_figure, style, svg
 from seesaw_cf.report.provenance import model_name, repeat_command
 from seesaw_cf.report.render import LABELS, Part, render_page
 from seesaw_cf.report.results import relation_name
 from seesaw_cf.report.rows import Manifest, rows_of
 from seesaw_cf.report.screen import Screen, ScreenRow
-from seesaw_cf.report.words import and_list, minus
+from seesaw_cf.report.words import and_list, digits_for, minus
 from seesaw_cf.stats.plain import plain
 
 MEASURES: Mapping[str, str] = {
@@ -29,7 +30,7 @@ MEASURES: Mapping[str, str] = {
     "ES": "edits that worked",
     "PS": "paraphrases",
     "NS": "neighbours still right",
-    "D": "D_d of other people",
+    "D": "D_d of other people, points",
     "perplexity": "perplexity of fixed texts",
     "entropy": "entropy of answers, nats",
 }
@@ -61,8 +62,8 @@ def dose_screen(table: pd.DataFrame, model: str) -> Screen:
             for name, words in MEASURES.items()
             if math.isfinite(last[name])
         ]
-        badge = ("COLLAPSED", "bad") if last["collapsed"] else ("", "open")
-        rows = [*rows[:-1], ScreenRow(rows[-1].words, rows[-1].cells, *badge, str(last["alarm"]))] if rows else []
+        if rows and last["collapsed"]:
+            rows[-1] = ScreenRow(rows[-1].words, rows[-1].cells, "COLLAPSED", "bad", str(last["alarm"]))
         sections[f"{editor}, {mix_name(str(mix))}"] = rows
     return Screen(
         about=f"{model}: {and_list([f'{dose:,}' for dose in doses])} facts edited together",
@@ -73,38 +74,31 @@ def dose_screen(table: pd.DataFrame, model: str) -> Screen:
 
 
 def _finding(table: pd.DataFrame) -> list[str]:
-    """Return who collapsed, and how far the score and other people moved where nobody did."""
+    """Return who collapsed, and how far the score fell where nobody did."""
     sentences = []
     alarms = table[table["collapsed"]]
     if len(alarms):
         least = alarms["dose"].min()
-        names = sorted(
-            {f"{row['editor']} on {mix_name(row['mix'])}" for _, row in alarms[alarms["dose"] == least].iterrows()}
-        )
+        first = alarms[alarms["dose"] == least]
+        names = sorted({f"{row['editor']} on {mix_name(row['mix'])}" for row in rows_of(first)})
         sentences.append(f"The model collapses from {least:,} facts on: {and_list(names)}.")
-    sound = table[~table["collapsed"]]
     falls = []
-    for (editor, mix), own in sound.groupby(["editor", "mix"], sort=False):
-        ordered = own[own["S"].notna()].sort_values("dose")
-        if len(ordered) > 1 and ordered["S_high"].iloc[-1] < ordered["S_low"].iloc[0]:
-            falls.append((ordered["S"].iloc[0] - ordered["S"].iloc[-1], editor, mix, ordered))
-    if falls:
-        _, editor, mix, own = max(falls, key=lambda fall: fall[0])
-        ends = f"{own['S'].iloc[0]:.2f} to {own['S'].iloc[-1]:.2f}"
-        sentences.append(
-            f"The score falls from {ends} with {own['dose'].iloc[-1]:,} facts ({editor}, {mix_name(str(mix))})."
-        )
-    else:
-        sentences.append("No fall of the score with the number of facts is shown.")
-    return sentences
+    for (editor, mix), own in table[~table["collapsed"] & table["S"].notna()].groupby(["editor", "mix"], sort=False):
+        first, last = (own.sort_values("dose").iloc[at] for at in (0, -1))
+        if last["S_high"] < first["S_low"]:
+            words = f"from {first['S']:.2f} to {last['S']:.2f} with {last['dose']:,} facts"
+            falls.append((first["S"] - last["S"], f"{words} ({editor}, {mix_name(str(mix))})"))
+    fall = f"The score falls {max(falls)[1]}." if falls else "No fall of the score with the number of facts is shown."
+    return [*sentences, fall]
 
 
 def _value(row: Row | pd.Series, name: str) -> str:
-    value, low, high = (float(row[key]) for key in (name, f"{name}_low", f"{name}_high"))
+    factor = 100 if name == "D" else 1
+    value, low, high = (factor * float(row[key]) for key in (name, f"{name}_low", f"{name}_high"))
     if not math.isfinite(value):
         return ""
-    ends = f" [{low:.3g}, {high:.3g}]" if math.isfinite(low) else ""
-    return minus(f"{value:.3g}{ends}")
+    digits = digits_for(value)
+    return minus(f"{value:.{digits}f}" + (f" [{low:.{digits}f}, {high:.{digits}f}]" if math.isfinite(low) else ""))
 
 
 def mix_name(mix: str) -> str:
@@ -112,26 +106,22 @@ def mix_name(mix: str) -> str:
     return " + ".join(" ".join(map(relation_name, part.split())) for part in mix.split("+"))
 
 
-def dose_figure(table: pd.DataFrame, names: Sequence[str] = ("S", "ES", "PS", "NS", "D", "perplexity")) -> Figure:
+def dose_figure(table: pd.DataFrame) -> Figure:
     """Return every measure against the number of facts, a line an editor and mix (MEMIT Figure 10)."""
-    there = [name for name in names if table[name].notna().any()]
-    figure = Figure(figsize=(6.8, 1.9 * ((len(there) + 1) // 2)), layout="constrained")
-    axes = figure.subplots((len(there) + 1) // 2, 2, squeeze=False).ravel()
-    for ax, name in zip(axes, there):
-        for number, ((editor, mix), own) in enumerate(table.groupby(["editor", "mix"], sort=False)):
+    table = table.assign(**{name: 100 * table[name] for name in ("D", "D_low", "D_high")})
+    there = [name for name in MEASURES if name != "entropy" and table[name].notna().any()] or ["S"]
+    figure = Figure(figsize=(WIDTH, 1.7 * len(there)), layout="constrained")
+    axes = figure.subplots(len(there), 1, squeeze=False)[:, 0]
+    for ax, name in zip(axes, there, strict=True):
+        for colour, ((editor, mix), own) in zip(cycle(COLOURS), table.groupby(["editor", "mix"], sort=False)):
             own = own.sort_values("dose")
-            colour = COLOURS[number % len(COLOURS)]
-            ax.plot(
-                own["dose"], own[name], marker="o", markersize=3, color=colour, label=f"{editor}, {mix_name(str(mix))}"
-            )
+            words = f"{editor}, {mix_name(str(mix))}"
+            ax.plot(own["dose"], own[name], marker="o", markersize=3, color=colour, label=words)
             ax.fill_between(own["dose"], own[f"{name}_low"], own[f"{name}_high"], color=colour, alpha=0.15, linewidth=0)
-        ax.set_title(MEASURES[name], loc="left", fontsize=8)
+        ax.set_title(MEASURES[name])
         if table["dose"].max() > 20 * table["dose"].min():
             ax.set_xscale("log")
-    for ax in axes[len(there) :]:
-        ax.set_visible(False)
-    if there:
-        axes[0].legend(fontsize=6, frameon=False)
+    axes[0].legend(frameon=False)
     return figure
 
 
@@ -146,28 +136,23 @@ def write_dose_report(folder: str | os.PathLike[str], *, pictures: bool = False)
         RunFolderError: Not a finished dose run.
         StorageError: A file could not be written.
     """
-    curves: Curves = read_curves(folder)
+    curves = read_curves(folder)
     table, groups = summarise_curves(curves), group_doses(curves)
-    manifest = cast(Manifest, curves.manifest)
-    screen, out = dose_screen(table, model_name(manifest)), Path(folder) / "report"
+    manifest, settings = cast(Manifest, curves.manifest), cast(dict[str, Any], curves.manifest.get("settings") or {})
+    screen, out, parts = dose_screen(table, model_name(manifest)), Path(folder) / "report", []
     sweep(out)
-    parts = []
     if len(table):
         with style():
             figure = dose_figure(table)
-        parts.append(
-            Part("Dose and response", [_METHOD], {"": [("", Markup(svg(figure, "Measures by number of facts")))]})
-        )
+        picture = Markup(svg(figure, "Measures by number of facts"))
+        parts.append(Part("Dose and response", [_METHOD], {"": [("", picture)]}))
         if pictures:
-            (out / "pictures").mkdir(parents=True, exist_ok=True)
-            figure.savefig(out / "pictures" / "dose.png", dpi=200)
-    tables = {"dose": "Every measure of each editor, mix and dose.", "dose_groups": "D_d by group."}
+            save_figure(figure, out / "pictures", "dose")
     for name, rows in (("dose", table), ("dose_groups", groups)):
         write_text(out / "tables" / f"{name}.csv", csv_text(rows))
-    settings: dict[str, Any] = cast(dict[str, Any], curves.manifest.get("settings") or {})
-    pairs = [",".join(map(str, pair)) for pair in settings.get("pairs", ())]
-    options = {"dose": list(settings.get("doses", ())), "pair": pairs}
+    options = {"dose": list(settings.get("doses", ())), "pair": [",".join(pair) for pair in settings.get("pairs", ())]}
     options |= {name: settings[name] for name in ("repeats", "people") if name in settings}
+    tables = {"dose": "Every measure of each editor, mix and dose.", "dose_groups": "D_d by group."}
     command = repeat_command(manifest, "dose", options)
     write_text(out / "report.html", render_page(screen, parts, tables=tables, foot=[LABELS], command=command))
     record = plain({"screen": screen.record(), "dose": rows_of(table)})

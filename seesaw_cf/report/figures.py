@@ -1,6 +1,7 @@
 """The pictures of a report, by matplotlib: levels beside their controls, and a forest of the groups of each axis.
 
-One drawing serves the page (SVG, in the page's own ink) and papers (PNG, SVG, PDF). Harm is always to the right of 0.
+One drawing serves the page (SVG, in the page's own ink) and papers (PNG, SVG, PDF), and is as wide as a phone. Harm is
+always to the right of 0.
 """
 
 from __future__ import annotations
@@ -9,12 +10,14 @@ import io
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
+from markupsafe import escape
 
 from seesaw_cf.base.files import atomic_path
 from seesaw_cf.base.terminal import cut
@@ -24,11 +27,14 @@ from seesaw_cf.report.frame import HARM
 from seesaw_cf.report.pairs import Run
 from seesaw_cf.report.results import sort_groups
 from seesaw_cf.report.rows import rows_of
+from seesaw_cf.report.words import unit_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+WIDTH = 4.2
+"""Inches of a picture that is legible without scrolling on a phone."""
 INK, BAND = "#1c1917", "#d6d3d1"
 COLOURS = ("#c2410c", "#1d4ed8", "#0f766e", "#7e22ce", "#a16207", "#be185d")
 CONTROL_COLOUR = "#78716c"
@@ -37,19 +43,45 @@ _STYLE: Mapping[str, object] = {
     "text.parse_math": False,  # names of models and groups are text
     "svg.hashsalt": "seesaw_cf",
     "font.family": "sans-serif",
-    "font.size": 9,
+    "font.size": 9.5,
+    "axes.titlesize": "medium",
+    "axes.titleweight": "bold",
+    "axes.titlelocation": "left",
+    "xaxis.labellocation": "right",
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.spines.left": False,
-    "text.color": INK,
-    "axes.labelcolor": INK,
-    "axes.edgecolor": INK,
-    "xtick.color": INK,
-    "ytick.color": INK,
+    **dict.fromkeys(("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color"), INK),
     "savefig.transparent": True,
 }
 _ROW = 0.24  # inches a line takes
 _LABEL = 28  # letters of a name
+_LEAST_PIXELS = 11  # of a letter on a page
+_PANELS = {
+    ("other_facts", ""): "Right answers about other facts lost",
+    ("other_people", "old"): "Old answer true: false answer's gain",
+    ("other_people", "new"): "New answer true: right answer's loss",
+}
+_Mark = tuple[float, float, float, float, str]
+
+
+@dataclass(frozen=True)
+class Panel:
+    """Intervals below each other on one axis.
+
+    Attributes:
+        title: Above it.
+        labels: Names of the lines, from above.
+        marks: (line, value, low, high, colour) of each interval; low and high NaN: none.
+        margin: What is too small to matter, on either side of 0; drawn as a band.
+        label: Of the axis.
+    """
+
+    title: str
+    labels: Sequence[str]
+    marks: Sequence[_Mark]
+    margin: float
+    label: str = ""
 
 
 def style() -> AbstractContextManager[None]:
@@ -66,51 +98,53 @@ def colours(run: Run) -> dict[str, str]:
     return {name: own.get(name, CONTROL_COLOUR) for name in run.editors}
 
 
+def draw_panels(panels: Sequence[Panel], *, one_axis: bool = False) -> Figure:
+    """Return panels one below another, on one axis where they share it."""
+    from matplotlib.figure import Figure
+
+    rows = [max(1, len(panel.labels)) for panel in panels]
+    height = sum(rows) * _ROW + (0.45 if one_axis else 0.85) * len(panels) + 0.35
+    with style():
+        figure = Figure(figsize=(WIDTH, height), layout="constrained")
+        axes = figure.subplots(len(panels), 1, squeeze=False, height_ratios=rows, sharex=one_axis)[:, 0]
+        for ax, panel in zip(axes, panels, strict=True):
+            _draw(ax, panel)
+    return figure
+
+
+def _draw(ax: Axes, panel: Panel) -> None:
+    for y, value, low, high, colour in panel.marks:
+        known = bool(np.isfinite(low))
+        if known:
+            ax.plot([low, high], [y, y], color=colour, linewidth=1.8, solid_capstyle="butt")
+        ax.plot([value], [y], marker="o", markersize=4.5, color=colour, markerfacecolor=colour if known else "none")
+    ax.axvspan(-panel.margin, panel.margin, color=BAND, alpha=0.45, linewidth=0)
+    ax.axvline(0, color=INK, linewidth=0.7)
+    ax.set_yticks(range(len(panel.labels)), [cut(label, _LABEL) for label in panel.labels])
+    ax.set_ylim(len(panel.labels) - 0.5, -0.5)
+    ax.tick_params(axis="y", length=0)
+    ax.set_title(panel.title)
+    ax.set_xlabel(panel.label)
+
+
 def level_figure(frame: pd.DataFrame, run: Run) -> Figure | None:
     """Return what happened to everybody: a panel a unit, each editor above its control, with 95 % intervals.
 
     None where no level was asked.
     """
-    with style():
-        return _level_figure(frame, run)
-
-
-def _level_figure(frame: pd.DataFrame, run: Run) -> Figure | None:
     everybody = frame[(frame["relation"] == ALL) & (frame["axis"] == ALL) & (frame["what"] == "change")]
     everybody = everybody[np.isfinite(everybody["value"].astype(float))]
-    decides = everybody["decides"].astype(bool) | everybody["editor"].map(is_control).astype(bool)
-    rows = everybody[decides & (everybody["scale"] != "share") | (everybody["about"] == "other_facts")]
-    panels = [(about, answer) for about, answer in HARM if len(_of(rows, about, answer))]
-    if not panels:
-        return None
-    order = [name for editor in run.audited for name in (editor, *(c for e, c in run.controls if e == editor))]
-    figure, axes = _figure(len(panels), [max(1, len(order))] * len(panels), width=7.4, frame=0.85)
-    for ax, (about, answer) in zip(axes, panels, strict=True):
-        own = _of(rows, about, answer)
-        scale = own.loc[own["decides"].astype(bool), "scale"]
-        own = own[own["scale"] == (scale.iloc[0] if len(scale) else own["scale"].iloc[0])]
-        sign, factor = HARM[about, answer], 1.0 if own["scale"].iloc[0] == "log-odds" else 100.0
-        marks = [
-            (name, *_ends(row, sign * factor), colours(run)[name])
-            for name in dict.fromkeys(order)
-            for row in rows_of(own[own["editor"] == name])
-        ]
-        margin = factor * float(own["margin"].iloc[0])
-        unit = "nats" if factor == 1 else "points"
-        _draw_marks(ax, marks, margin, f"worse, {unit} \u2192")
-        ax.set_title(_PANELS[about, answer], loc="left", fontsize=9, fontweight="bold")
-    return figure
-
-
-_PANELS = {
-    ("other_facts", ""): "Other facts about the edited person: right answers lost",
-    ("other_people", "old"): "People for whom the old answer is true: false answer's gain",
-    ("other_people", "new"): "People for whom the new answer is true: right answer's loss",
-}
-
-
-def _of(rows: pd.DataFrame, about: str, answer: str) -> pd.DataFrame:
-    return rows[(rows["about"] == about) & (rows["true_answer"] == answer)]
+    order = list(
+        dict.fromkeys(name for editor in run.audited for name in (editor, *(c for e, c in run.controls if e == editor)))
+    )
+    panels = []
+    for (about, answer), title in _PANELS.items():
+        own = everybody[(everybody["about"] == about) & (everybody["true_answer"] == answer)]
+        decided = own.loc[own["decides"].astype(bool) & own["editor"].isin(run.audited), "scale"]
+        own = own[(own["scale"] == (decided.iloc[0] if len(decided) else None)) & own["editor"].isin(order)]
+        if len(own):
+            panels.append(_panel(own, title, "editor", [name for name in order if name in set(own["editor"])], run))
+    return draw_panels(panels) if panels else None
 
 
 def forest_figures(
@@ -119,94 +153,38 @@ def forest_figures(
     """Yield (editor, true answer, forest): every group's mean change with its people, beside its control's."""
     people = frame[(frame["about"] == "other_people") & (frame["what"] == "change") & (frame["relation"] == ALL)]
     for editor in run.audited:
-        control = run.control_of(editor)
         for answer in answers:
-            own = people[(people["true_answer"] == answer) & people["editor"].isin((editor, control))]
+            own = people[(people["true_answer"] == answer) & people["editor"].isin((editor, run.control_of(editor)))]
             decided = own[(own["editor"] == editor) & (own["axis"] == ALL) & own["decides"].astype(bool)]
             if decided.empty:
                 continue
-            own = own[own["scale"] == decided["scale"].iloc[0]]
-            with style():
-                figure = _forest(own, editor, HARM["other_people", answer], run)
-            yield editor, answer, figure
+            own = own[(own["scale"] == decided["scale"].iloc[0]) & (own["group"] != UNKNOWN)]
+            by_axis = {axis: rows for axis in (ALL, *AXES) if len(rows := own[own["axis"] == axis])}
+            panels = [
+                _panel(rows, "" if axis == ALL else axis, "group", sort_groups(axis, rows["group"]), run)
+                for axis, rows in by_axis.items()
+            ]
+            panels = [*(replace(panel, label="") for panel in panels[:-1]), panels[-1]]
+            yield editor, answer, draw_panels(panels, one_axis=True)
 
 
-def _forest(rows: pd.DataFrame, editor: str, sign: int, run: Run) -> Figure:
-    groups = {axis: sort_groups(axis, rows.loc[rows["axis"] == axis, "group"]) for axis in (ALL, *AXES)}
-    groups = {axis: [group for group in names if group != UNKNOWN] for axis, names in groups.items()}
-    groups = {axis: names for axis, names in groups.items() if names}
-    figure, axes = _figure(len(groups), [len(names) for names in groups.values()], width=5.2)
-    factor = 1.0 if rows["scale"].iloc[0] == "log-odds" else 100.0
-    for ax, (axis, names) in zip(axes, groups.items(), strict=True):
-        for number, name in enumerate(names):
-            own = rows[(rows["axis"] == axis) & (rows["group"] == name)]
-            for row in rows_of(own):
-                shift, colour = (-0.16, colours(run)[editor]) if row["editor"] == editor else (0.16, CONTROL_COLOUR)
-                _draw_mark(ax, number + shift, *_ends(row, sign * factor), colour)
-        counts = [int(rows.loc[(rows["axis"] == axis) & (rows["group"] == name), "n_people"].max()) for name in names]
-        labels = [
-            f"{'everybody' if name == ALL else name} ({count:,})" for name, count in zip(names, counts, strict=True)
-        ]
-        _finish(ax, labels, factor * float(rows["margin"].iloc[0]))
-        if axis != ALL:
-            ax.set_title(axis, loc="left", fontsize=9, fontweight="bold")
-    _share_limits(axes)
-    axes[-1].set_xlabel(f"worse, {'nats' if factor == 1 else 'points'} \u2192", loc="right")
-    return figure
-
-
-def _figure(panels: int, rows: Sequence[int], width: float, frame: float = 0.45) -> tuple[Figure, Sequence[Axes]]:
-    """Return a figure of panels one below another; `frame`: inches of a panel's title and axis."""
-    from matplotlib.figure import Figure
-
-    with style():
-        height = sum(rows) * _ROW + frame * panels + 0.35
-        figure = Figure(figsize=(width, height), layout="constrained")
-        axes = figure.subplots(panels, 1, squeeze=False, height_ratios=[max(1, count) for count in rows])
-    return figure, list(axes[:, 0])
-
-
-def _draw_marks(ax: Axes, marks: Sequence[tuple[str, float, float, float, str]], margin: float, label: str) -> None:
-    for number, (_, value, low, high, colour) in enumerate(marks):
-        _draw_mark(ax, number, value, low, high, colour)
-    _finish(ax, [name for name, *_ in marks], margin)
-    ax.set_xlabel(label, loc="right")
-
-
-def _ends(row: Mapping[str, Any], factor: float) -> tuple[float, float, float]:
-    """Return a value and the ends of its interval times a factor."""
-    value, low, high = (factor * float(row[key]) for key in ("value", "low", "high"))
-    return value, low, high
-
-
-def _draw_mark(ax: Axes, y: float, value: float, low: float, high: float, colour: str) -> None:
-    if np.isfinite(low):
-        ax.plot([low, high], [y, y], color=colour, linewidth=1.8, solid_capstyle="butt")
-    fill = colour if np.isfinite(low) else "none"
-    ax.plot([value], [y], marker="o", markersize=4.5, color=colour, markerfacecolor=fill)
-
-
-def _finish(ax: Axes, labels: Sequence[str], margin: float) -> None:
-    ax.axvspan(-margin, margin, color=BAND, alpha=0.45, linewidth=0)
-    ax.axvline(0, color=INK, linewidth=0.7)
-    ax.set_yticks(range(len(labels)), [cut(label, _LABEL) for label in labels])
-    ax.set_ylim(len(labels) - 0.5, -0.5)
-    ax.tick_params(axis="y", length=0)
-
-
-def _share_limits(axes: Sequence[Axes]) -> None:
-    low, high = (
-        pick(limit)
-        for pick, limit in ((min, [ax.get_xlim()[0] for ax in axes]), (max, [ax.get_xlim()[1] for ax in axes]))
-    )
-    for ax in axes:
-        ax.set_xlim(low, high)
-    for ax in axes[:-1]:
-        ax.tick_params(axis="x", labelbottom=False)
+def _panel(rows: pd.DataFrame, title: str, line: str, names: Sequence[str], run: Run) -> Panel:
+    """Return changes by editor, or by group, each above what the control did to it; harm is to the right."""
+    factor, unit = unit_of(rows["scale"].iloc[0])
+    sign, marks = HARM[rows["about"].iloc[0], rows["true_answer"].iloc[0]], list[_Mark]()
+    for row in rows_of(rows):
+        below = line == "group" and rows["editor"].nunique() > 1 and is_control(row["editor"])
+        value, low, high = (sign * factor * float(row[key]) for key in ("value", "low", "high"))
+        y = names.index(row[line]) + (0.16 if below else -0.16 if line == "group" else 0.0)
+        marks.append((y, value, low, high, colours(run)[row["editor"]]))
+    people = rows.groupby(line)["n_people"].max()
+    groups = [f"{'everybody' if name == ALL else name} ({people[name]:,})" for name in names]
+    labels = groups if line == "group" else names
+    return Panel(title, labels, marks, factor * float(rows["margin"].iloc[0]), f"worse, {unit} \u2192")
 
 
 def svg(figure: Figure, about: str) -> str:
-    """Return a picture as SVG for a page: text stays text, and takes the ink of the page.
+    """Return a picture as SVG for a page: text stays text, takes the ink of the page, and stays legible on a phone.
 
     Args:
         figure: The picture.
@@ -218,29 +196,33 @@ def svg(figure: Figure, about: str) -> str:
     text = out.getvalue()
     text = text[text.index("<svg") :].replace(INK, "currentColor")
     text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
-    text = re.sub(r"font: ([\d.]+)px [^;\"]*", r"font: \1px sans-serif", text)
+    text = re.sub(r"font: ((?:[a-z0-9]+ )*[\d.]+px) [^;\"]*", r"font: \1 sans-serif", text)
     # Ids of clips and markers depend on the last digits of the layout.
     names = dict.fromkeys(re.findall(r'id="([mp][0-9a-f]{10})"', text))
     first = sha256(about.encode()).hexdigest()[:6]
     for number, name in enumerate(names):
         text = text.replace(name, f"{first}-{number}")
-    label = about.replace("&", "&amp;").replace('"', "&quot;").replace("<", "&lt;")
-    return text.replace("<svg ", f'<svg role="img" aria-label="{label}" ', 1)
+    letters = [float(size) for size in re.findall(r"([\d.]+)px sans-serif", text)]
+    width = 72 * float(figure.get_figwidth())  # in the units of the picture, points
+    least = width * _LEAST_PIXELS / min(letters, default=_LEAST_PIXELS)
+    fit = f"width: 100%; max-width: {1.4 * width:.0f}px; min-width: {least:.0f}px; height: auto"
+    return text.replace("<svg ", f'<svg role="img" aria-label="{escape(about)}" style="{fit}" ', 1)
 
 
 def save_figures(frame: pd.DataFrame, run: Run, folder: Path) -> list[Path]:
     """Write every picture of a run as PNG and SVG; return their paths."""
     figures = {"levels": level_figure(frame, run)}
     figures |= {f"forest_{editor}_{answer}": own for editor, answer, own in forest_figures(frame, run)}
+    written = [save_figure(own, folder, name, ("png", "svg")) for name, own in figures.items() if own is not None]
+    return [path for paths in written for path in paths]
+
+
+def save_figure(figure: Figure, folder: Path, name: str, forms: Sequence[str] = ("png",)) -> list[Path]:
+    """Write a picture as files of some forms, the same bytes every time; return their paths."""
     folder.mkdir(parents=True, exist_ok=True)
-    written = []
-    for name, figure in figures.items():
-        if figure is None:
-            continue
-        for form in ("png", "svg"):
-            target = folder / f"{re.sub(r'[^A-Za-z0-9_.-]+', '_', name)}.{form}"
-            with atomic_path(target) as path, style():
-                metadata = {"Date": None} if form == "svg" else None
-                figure.savefig(path, format=form, dpi=200, metadata=metadata, transparent=False)
-            written.append(target)
-    return written
+    targets = [folder / f"{re.sub(r'[^A-Za-z0-9_.-]+', '_', name)}.{form}" for form in forms]
+    for target in targets:
+        with atomic_path(target) as path, style():
+            metadata = {"Date": None} if target.suffix == ".svg" else None
+            figure.savefig(path, format=target.suffix[1:], dpi=200, metadata=metadata, transparent=False)
+    return targets

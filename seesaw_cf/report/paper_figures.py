@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -11,12 +10,11 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from seesaw_cf.base.files import atomic_path
 from seesaw_cf.editors.control_names import is_control
 from seesaw_cf.effects.bias import group_effects
 from seesaw_cf.effects.prompts import add_differences
 from seesaw_cf.records import groups
-from seesaw_cf.report.figures import COLOURS, INK, style
+from seesaw_cf.report.figures import COLOURS, INK, save_figure, style
 from seesaw_cf.report.pairs import Run
 from seesaw_cf.report.paper import decreases, paper_effects
 from seesaw_cf.report.results import relation_name, sort_relations
@@ -29,15 +27,9 @@ def save_paper_figures(runs: Sequence[Run], folder: Path) -> list[Path]:
     """Write the figures that the runs have numbers for as PNG; controls are left out. Return their paths."""
     effects = paper_effects(runs)
     effects = effects[~effects["editor"].map(is_control).astype(bool)]
-    written = []
     with style():
         figures = [*_by_group(effects), *_by_continent(runs), *_by_share(effects)]
-    for name, figure in figures:
-        target = folder / f"{re.sub(r'[^A-Za-z0-9_.-]+', '_', name)}.png"
-        with atomic_path(target) as path:
-            figure.savefig(path, format="png", dpi=160)
-        written.append(target)
-    return written
+    return [path for name, figure in figures for path in save_figure(figure, folder, name)]
 
 
 def _by_group(effects: pd.DataFrame) -> Iterator[tuple[str, Figure]]:

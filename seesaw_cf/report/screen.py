@@ -81,7 +81,7 @@ class Screen:
     def _numbers(self, width: int) -> list[str]:
         rows = [row for own in self.sections.values() for row in own]
         badge = max((wcwidth.width(row.badge) for row in rows), default=0)
-        most = max(9, min(16, (width - badge - 32) // max(1, len(self.columns)) - 2))
+        most = max(9, min(18, (width - badge - 32) // max(1, len(self.columns)) - 2))
         heads = [_lines(head, most) for head in self.columns]
         cells = [[cut(row.cells[at], most) if at < len(row.cells) else "" for row in rows] for at in range(len(heads))]
         widths = [
@@ -100,7 +100,7 @@ class Screen:
                 if not row.cells:
                     lines += [*words[:-1], f"{words[-1]:{width - badge - 2}}  {row.badge}".rstrip()]
                     continue
-                full = list(row.cells) + [""] * (len(widths) - len(row.cells))
+                full = [cut(cell, most) for cell in row.cells] + [""] * (len(widths) - len(row.cells))
                 *first, last = words
                 lines += [*first, _row(last, full, widths, row.badge, left)]
         return lines
