@@ -40,6 +40,11 @@ class Cell(NamedTuple):
     parts: list[Path]
     newest: bool
 
+    @property
+    def near(self) -> float:
+        """How near means must be: of a question that a changed model was asked twice, either answer may stay."""
+        return 5e-5 if self.model == "smollm2-changed" else 2e-6
+
     def rows(self, table: str) -> pd.DataFrame:
         """Return the rows of a table about the editor at this look."""
         rows = pd.read_csv(table_file(table))
@@ -131,7 +136,7 @@ def test_levels_are_means_of_edits_minus_the_controls(cell: Cell, own: pd.DataFr
             own[(own["editor"] == name) & (own["holds"] == row["level"])].groupby("case_id")[row["scale"]].mean().mean()
             for name in (row["editor"], row["control"])
         ]
-        assert means[0] - means[1] == pytest.approx(row["difference"], rel=2e-5, abs=2e-6)
+        assert means[0] - means[1] == pytest.approx(row["difference"], rel=2e-5, abs=cell.near)
 
 
 @pytest.mark.slow
@@ -157,7 +162,7 @@ def test_contrasts_are_means_of_differences_within_edits(cell: Cell, own: pd.Dat
                 rows[chosen & side].groupby("case_id")[test["scale"]].mean() for side in (member, tagged & ~member)
             ]
             value = (sides[0] - sides[1]).dropna().mean() * (1 if holds == "target_new" else -1)
-            assert value == pytest.approx(test["value"], rel=2e-5, abs=2e-6), test
+            assert value == pytest.approx(test["value"], rel=2e-5, abs=cell.near), test
             checked += 1
     assert checked > 20 or (cell.records == "released" and not checked)  # nearly nobody there has a label
 
