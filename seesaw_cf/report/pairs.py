@@ -192,7 +192,10 @@ def distinct_questions(rows: pd.DataFrame, changed: set[str]) -> pd.DataFrame:
     first = rows.loc[own].groupby(question, observed=True, dropna=False)["case_id"].transform("min")
     out = rows.assign(case_id=rows["case_id"].mask(pd.Series(own, rows.index), first.reindex(rows.index)))
     out["case_id"] = out["case_id"].astype(rows["case_id"].dtype)
-    again = out.duplicated(["editor", "case_id", "person", "prompt"]) & own
+    question = ["kind", "case_id", "edit_relation", "person", "prompt"]
+    numbers = out.loc[own].groupby(question, observed=True, dropna=False).ngroup()  # facts numbered their own ones
+    out.loc[own, "prompt_id"] = numbers.astype(rows["prompt_id"].dtype)
+    again = out.duplicated(["editor", "case_id", "prompt_id"]) & own
     return out[~again].reset_index(drop=True)
 
 

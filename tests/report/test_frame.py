@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from seesaw_cf.base.tables import SCORES, read_table, write_table
+from seesaw_cf.effects.estimands import excess_over_control
 from seesaw_cf.report import Report, build_frame, read_run
 from seesaw_cf.report.frame import COLUMNS, KEYS
 from seesaw_cf.report.pairs import distinct_questions
@@ -148,6 +149,22 @@ def test_facts_that_ask_a_changed_model_the_same_are_one(tmp_path: Path) -> None
     assert apart.people is not None
     assert apart.people["case_id"].nunique() == 3
     assert len(distinct_questions(apart.people, set())) == 36
+
+
+def test_a_changed_model_is_compared_with_its_control_on_the_same_question(tmp_path: Path) -> None:
+    """Facts number their questions, so that equal numbers of two facts are different questions."""
+    one = cases(("P27",), 1, 12, holds=("target_new", "target_true"))[0]
+    prompts = list(one.attribute_prompts)
+    parts = (prompts[:7], prompts[:4:-1], prompts[3:9])
+    facts = [type(one)(number, one.request, attribute_prompts=part) for number, part in enumerate(parts)]
+    edited = {"mine": {"source": "x", "form": "y", "moved": []}}
+    run = read_run(write_run(tmp_path, facts, ("mine", "random(mine)"), edited=edited))
+    assert run.people is not None
+    excess = excess_over_control(run.people, "random(mine)")
+    assert len(excess) == len(prompts)
+    sides = run.people.pivot(index=["person", "prompt"], columns="editor", values="log_odds")
+    expected = (sides["mine"] - sides["random(mine)"]).to_numpy()
+    np.testing.assert_allclose(np.sort(excess["log_odds"]), np.sort(expected), rtol=1e-12)
 
 
 def test_a_run_without_people_has_levels_of_facts_alone(tmp_path: Path) -> None:
