@@ -154,7 +154,7 @@ def test_facts_that_ask_a_changed_model_the_same_are_one(tmp_path: Path) -> None
 def test_a_changed_model_is_compared_with_its_control_on_the_same_question(tmp_path: Path) -> None:
     """Facts number their questions, so that equal numbers of two facts are different questions."""
     one = cases(("P27",), 1, 12, holds=("target_new", "target_true"))[0]
-    prompts = list(one.attribute_prompts)
+    prompts = one.attribute_prompts
     parts = (prompts[:7], prompts[:4:-1], prompts[3:9])
     facts = [type(one)(number, one.request, attribute_prompts=part) for number, part in enumerate(parts)]
     edited = {"mine": {"source": "x", "form": "y", "moved": []}}
