@@ -27,7 +27,8 @@ from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedModel, PreTrai
 
 from benchmarks.editors_common import RESULTS, machine, requests
 from seesaw_cf.base.files import write_text
-from seesaw_cf.models.load import load_model, sample_corpus
+from seesaw_cf.models.corpus import sample_corpus
+from seesaw_cf.models.load import load_model
 from seesaw_cf.run.make_editors import make_editor
 from seesaw_cf.scoring import make_scorer
 from seesaw_cf.types import Cloze

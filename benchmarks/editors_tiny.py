@@ -32,7 +32,7 @@ from seesaw_cf.base.files import write_text
 from seesaw_cf.editors import EDITORS
 from seesaw_cf.editors.control_names import CONTROLS, control_name
 from seesaw_cf.effects import group_effects, prompt_effects
-from seesaw_cf.models.load import sample_corpus
+from seesaw_cf.models.corpus import sample_corpus
 from seesaw_cf.run.job import make_run, run_job
 from seesaw_cf.run.jobs import Job
 from seesaw_cf.stats import proportion

@@ -20,7 +20,7 @@ from seesaw_cf.editors.locate.positions import PreparedEdit, prepare
 from seesaw_cf.editors.memit import MEMITConfig
 from seesaw_cf.models.architectures import model_parts
 from seesaw_cf.models.hooks import frozen
-from seesaw_cf.models.packing import pad
+from seesaw_cf.models.tensors import pad
 
 
 def published(model: PreTrainedModel, edit: PreparedEdit, config: MEMITConfig) -> Tensor:

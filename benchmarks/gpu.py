@@ -39,8 +39,8 @@ from seesaw_cf.base.files import write_text
 from seesaw_cf.base.types import JsonObject
 from seesaw_cf.models import hooks
 from seesaw_cf.models.architectures import model_parts
-from seesaw_cf.models.load import load_model, sample_corpus
-from seesaw_cf.models.tf32 import products_of, use_tf32
+from seesaw_cf.models.corpus import sample_corpus
+from seesaw_cf.models.load import load_model
 from seesaw_cf.run.make_editors import make_editor
 from seesaw_cf.scoring import HFScorer, TrieScorer
 from seesaw_cf.scoring.noise import measure_noise
@@ -261,9 +261,9 @@ def of_shape(shape: str, device: str, peak: dict[str, float], rounds: int) -> di
         exact = TrieScorer(model, tokens).score(clozes[:400])
         facts = {"bfloat16": apart(short, exact)}
         if device != "cpu":
-            use_tf32(model)
-            with products_of(model):
-                facts["tf32"] = apart(TrieScorer(model, tokens).score(clozes[:400]), exact)
+            torch.set_float32_matmul_precision("high")
+            facts["tf32"] = apart(TrieScorer(model, tokens).score(clozes[:400]), exact)
+            torch.set_float32_matmul_precision("highest")
         return facts
 
     bfloat16 = peak["bfloat16"]
@@ -286,18 +286,18 @@ def of_model(name: str, device: str, peak: dict[str, float], rounds: int) -> dic
     facts: dict[str, Any] = {}
     exact: Sequence[Any] = ()
     for dtype in DTYPES if device != "cpu" else DTYPES[::2]:
-        model, tokens = load_model(name, device=device, dtype=dtype, progress=False)
-        with products_of(model):
-            scores = TrieScorer(model, tokens).score(work)
-            exact = exact or scores
-            facts[dtype] = {"nats": apart(scores, exact)} | attempt(
-                {
-                    "scoring": partial(scoring, model, tokens, work, peak[dtype], rounds),
-                    "memit": partial(editing, model, tokens, "memit", peak[dtype]),
-                    "ft": partial(editing, model, tokens, "ft", peak[dtype]),
-                    "noise": partial(noise, model, tokens, work[:200]),
-                }
-            )
+        torch.set_float32_matmul_precision("high" if dtype == "tf32" else "highest")
+        model, tokens = load_model(name, device=device, dtype=dtype.replace("tf", "float"), progress=False)
+        scores = TrieScorer(model, tokens).score(work)
+        exact = exact or scores
+        facts[dtype] = {"nats": apart(scores, exact)} | attempt(
+            {
+                "scoring": partial(scoring, model, tokens, work, peak[dtype], rounds),
+                "memit": partial(editing, model, tokens, "memit", peak[dtype]),
+                "ft": partial(editing, model, tokens, "ft", peak[dtype]),
+                "noise": partial(noise, model, tokens, work[:200]),
+            }
+        )
     return facts
 
 

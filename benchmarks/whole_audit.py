@@ -34,7 +34,8 @@ from transformers import PreTrainedModel
 from benchmarks.editors_common import RESULTS, machine
 from benchmarks.flops import flop_counter
 from seesaw_cf.base.files import cache_folder, write_text
-from seesaw_cf.models.load import load_model, sample_corpus
+from seesaw_cf.models.corpus import sample_corpus
+from seesaw_cf.models.load import load_model
 from seesaw_cf.report import write_report
 from seesaw_cf.run import before, job, jobs, runner
 

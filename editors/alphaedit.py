@@ -25,8 +25,7 @@ from seesaw_cf.editors.locate.spread import keys_of
 from seesaw_cf.editors.tensor_files import load_tensors, save_tensors
 from seesaw_cf.models.editor import Diagnostics
 from seesaw_cf.models.hooks import frozen
-from seesaw_cf.models.memory import free_memory
-from seesaw_cf.models.wide import float64_device, in_float64
+from seesaw_cf.models.tensors import float64_device, free_memory, in_float64
 
 _WORK = 6
 """Matrices in float64 that an eigendecomposition holds: what goes in, what comes out, and what the library needs."""

@@ -30,8 +30,8 @@ from seesaw_cf.editors.control_names import is_control
 from seesaw_cf.editors.locate.checks import request_facts
 from seesaw_cf.editors.locate.config import check_settings, preset_config
 from seesaw_cf.models.editor import AllowsIdentity, Editor, EditsEach, Settings
+from seesaw_cf.models.tensors import in_float64
 from seesaw_cf.models.weights import LowRank, WeightDelta
-from seesaw_cf.models.wide import in_float64
 
 
 def _pool() -> Iterator[EditRequest]:

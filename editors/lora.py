@@ -15,8 +15,8 @@ from transformers import PreTrainedTokenizerBase
 from seesaw_cf.editors.ft import FineTuning
 from seesaw_cf.editors.training import Method, TuningConfig
 from seesaw_cf.models.architectures import ModelParts
+from seesaw_cf.models.tensors import in_float64
 from seesaw_cf.models.weights import LowRank
-from seesaw_cf.models.wide import in_float64
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -19,8 +19,8 @@ from seesaw_cf.editors.locate.positions import ROME_STARTS, PreparedEdit
 from seesaw_cf.editors.locate.spread import oriented
 from seesaw_cf.models.architectures import ModelParts
 from seesaw_cf.models.editor import Diagnostics
+from seesaw_cf.models.tensors import in_float64
 from seesaw_cf.models.weights import LowRank, WeightDelta, applied
-from seesaw_cf.models.wide import in_float64
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -23,7 +23,7 @@ from seesaw_cf.editors.locate.presets import preset
 from seesaw_cf.editors.locate.resume import ResumableRows, lay_out
 from seesaw_cf.models.architectures import Architecture, ModelParts
 from seesaw_cf.models.hooks import hooked
-from seesaw_cf.models.log_probabilities import log_probabilities
+from seesaw_cf.models.tensors import log_probabilities
 
 Groups = Sequence[Sequence[InputRow]]
 """The rows of each group; there is one group, or every group has as many rows as fit into one batch."""

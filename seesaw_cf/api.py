@@ -32,8 +32,7 @@ from seesaw_cf.base.retrying import stages
 from seesaw_cf.editors import plugins
 from seesaw_cf.models.changed import ChangedModel
 from seesaw_cf.models.editor import Editor
-from seesaw_cf.models.load import model_path
-from seesaw_cf.models.names import EMBEDDED
+from seesaw_cf.models.names import EMBEDDED, model_path
 from seesaw_cf.models.weights import WeightDelta
 from seesaw_cf.records.load import usual_configs
 from seesaw_cf.report import AuditSettings, Report, Screen

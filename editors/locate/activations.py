@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from seesaw_cf.editors.locate.positions import InputRow, PreparedEdit
 from seesaw_cf.models.architectures import ModelParts
 from seesaw_cf.models.hooks import hooked, stop_after, watch
-from seesaw_cf.models.packing import batches, pad
+from seesaw_cf.models.tensors import batches, pad
 from seesaw_cf.models.weights import WeightDelta
 from seesaw_cf.scoring.hf_scorer import per_token_deltas
 

@@ -13,8 +13,8 @@ from transformers import PreTrainedModel
 from seesaw_cf.base.errors import EditError
 from seesaw_cf.base.types import EditRequest
 from seesaw_cf.models.editor import Diagnostics, EditorConfig
+from seesaw_cf.models.tensors import in_float64
 from seesaw_cf.models.weights import BaseFacts, LowRank, RequestFacts, WeightDelta, base_facts
-from seesaw_cf.models.wide import in_float64
 
 logger = logging.getLogger(__name__)
 

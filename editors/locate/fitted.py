@@ -27,9 +27,8 @@ from seesaw_cf.editors.locate.solve import Factor, factorise
 from seesaw_cf.models.architectures import ModelParts, model_parts
 from seesaw_cf.models.corpus import Corpus
 from seesaw_cf.models.editor import Diagnostics, HasLayers
-from seesaw_cf.models.memory import free_memory
+from seesaw_cf.models.tensors import float64_device, free_memory
 from seesaw_cf.models.trial import warn_without_bos
-from seesaw_cf.models.wide import float64_device
 
 _SMALL = 32 * 2**20
 """Bytes of Cholesky factors that are kept for any model."""

@@ -37,9 +37,7 @@ from seesaw_cf.models.corpus import corpus_facts
 from seesaw_cf.models.hooks import frozen, hooked, stop_before, watch
 from seesaw_cf.models.identity import fingerprint, libraries, tokenizer_hash
 from seesaw_cf.models.names import known_name
-from seesaw_cf.models.packing import batches, pad
-from seesaw_cf.models.tf32 import exact_products
-from seesaw_cf.models.wide import float64_device, wide_product
+from seesaw_cf.models.tensors import batches, float64_device, pad, wide_product
 from seesaw_cf.scoring.hf_scorer import context_length
 from seesaw_cf.scoring.support import shared_limit
 
@@ -285,7 +283,7 @@ class _Pass:
         most = min(how.batch_tokens, _CPU_TOKENS) if model.device.type == "cpu" else how.batch_tokens
         saved, texts = time.monotonic(), self.texts
         bar = Bar[object](total=len(texts), initial=first, desc="second moments", unit="text", disable=no_bars())
-        with exact_products(model), frozen(model), torch.no_grad(), bar:
+        with frozen(model), torch.no_grad(), bar:
             for start in range(first, len(texts), how.chunk):
                 rows = self._encode(texts[start : start + how.chunk])
                 for group in batches([len(ids) for ids in rows], most, shared_limit(model)):

@@ -23,7 +23,7 @@ from torch import Tensor
 
 from seesaw_cf.base.errors import UnsupportedModelError
 from seesaw_cf.models.architectures import ModelParts
-from seesaw_cf.models.wide import in_float64
+from seesaw_cf.models.tensors import in_float64
 
 _HALVINGS = 100
 """Of the interval that m lies in, until float64 cannot tell its ends apart."""

@@ -22,9 +22,7 @@ from seesaw_cf.editors.locate.positions import InputRow, PreparedEdit
 from seesaw_cf.editors.locate.resume import ResumableRows, lay_out
 from seesaw_cf.models.architectures import ModelParts
 from seesaw_cf.models.hooks import first_tensor, hooked
-from seesaw_cf.models.log_probabilities import log_probabilities
-from seesaw_cf.models.packing import batches
-from seesaw_cf.models.wide import in_float64
+from seesaw_cf.models.tensors import batches, in_float64, log_probabilities
 
 _Terms = tuple[float, float, float, float]  # total, negative log-likelihood, KL, weight decay
 

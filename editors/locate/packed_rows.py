@@ -10,7 +10,7 @@ from torch import Tensor
 from transformers.cache_utils import CacheLayerMixin
 
 from seesaw_cf.editors.locate.positions import InputRow
-from seesaw_cf.models.packing import bins_of
+from seesaw_cf.models.tensors import bins_of
 
 _SEQUENCE_TOKENS = (24, 64)
 """Tokens that a sequence aims at: room for the longest row twice, but at least and at most these.

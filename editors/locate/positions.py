@@ -17,7 +17,7 @@ from seesaw_cf.base.errors import PromptError
 from seesaw_cf.base.types import Cloze, EditRequest
 from seesaw_cf.models.architectures import ModelParts
 from seesaw_cf.models.hooks import frozen, hooked, watch
-from seesaw_cf.models.packing import pad
+from seesaw_cf.models.tensors import pad
 from seesaw_cf.scoring.encode import encode_cloze, leading_specials
 from seesaw_cf.scoring.hf_scorer import context_length
 

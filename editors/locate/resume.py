@@ -26,7 +26,7 @@ from seesaw_cf.editors.locate.positions import InputRow
 from seesaw_cf.models.architectures import ModelParts
 from seesaw_cf.models.attention import grouped_query_attention
 from seesaw_cf.models.hooks import enter_at, first_tensor, hooked, stop_after
-from seesaw_cf.models.packing import cache_name, pad
+from seesaw_cf.models.tensors import cache_name, pad
 
 _Call = tuple[nn.Module, tuple[Any, ...], dict[str, Any]]  # a block and the arguments of its forward
 

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from seesaw_cf.base.checks import shown
 from seesaw_cf.base.errors import EditError
-from seesaw_cf.models.wide import in_float64
+from seesaw_cf.models.tensors import in_float64
 
 _LOG = logging.getLogger(__name__)
 _RIDGES = (0.0, 1e-6, 1e-4)

@@ -13,7 +13,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from seesaw_cf.base.types import Cloze
 from seesaw_cf.editors.locate.positions import encode_text
 from seesaw_cf.models.hooks import hooked
-from seesaw_cf.models.packing import pad
+from seesaw_cf.models.tensors import pad
 from seesaw_cf.scoring.encode import encode_cloze
 from seesaw_cf.scoring.hf_scorer import context_length
 

@@ -20,7 +20,7 @@ from transformers.pytorch_utils import Conv1D
 from seesaw_cf.base.errors import EditError, StorageError
 from seesaw_cf.base.types import JsonObject
 from seesaw_cf.editors.tensor_files import load_tensors, save_tensors
-from seesaw_cf.models.wide import in_float64
+from seesaw_cf.models.tensors import in_float64
 
 Factors = Mapping[str, tuple[Tensor, Tensor]]
 """Parameter name -> (inputs (B, T, in), gradients with respect to outputs (B, T, out)); zero rows are no tokens."""

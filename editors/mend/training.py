@@ -27,7 +27,6 @@ from seesaw_cf.editors.mend.network import MENDNetwork, load_network, save_netwo
 from seesaw_cf.editors.tensor_files import load_tensors, save_tensors
 from seesaw_cf.models.hooks import frozen
 from seesaw_cf.models.identity import identity
-from seesaw_cf.models.tf32 import exact_products
 
 logger = logging.getLogger(__name__)
 
@@ -124,7 +123,7 @@ def train(
     with file_lock(file.with_suffix(".lock"), wait=True, required=False):  # another process may be training it
         if not file.exists():
             checkpoint = file.with_suffix(".checkpoint")
-            with exact_products(model), frozen(model), torch.enable_grad():
+            with frozen(model), torch.enable_grad():
                 best = _Trainer(network, model, tokenizer, examples, settings, seed, checkpoint).run()
             save_network(network, file, {**facts, "best": best})
             checkpoint.unlink(missing_ok=True)

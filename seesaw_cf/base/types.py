@@ -32,8 +32,8 @@ Holds = Literal["target_new", "target_true", ""]
 """Which target a prompt's person really has; "" when unknown or neither."""
 SCORERS = ("auto", "trie", "plain", "single")
 """What `seesaw_cf.scoring.make_scorer` takes."""
-DTYPES = ("float32", "float64", "bfloat16", "float16", "tf32")
-"""What a model is loaded in; "tf32" is float32 with products in TF32."""
+DTYPES = ("float32", "float64", "bfloat16", "float16")
+"""What a model is loaded in."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,7 +36,7 @@ def run(args: argparse.Namespace) -> None:
 
 def _texts(file: Path | None) -> tuple[str, ...]:
     from seesaw_cf.base.text import read_text
-    from seesaw_cf.models.load import sample_corpus
+    from seesaw_cf.models.corpus import sample_corpus
 
     if file is None:
         return tuple(sample_corpus(20, seed=0))

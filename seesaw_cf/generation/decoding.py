@@ -16,7 +16,7 @@ from transformers import PreTrainedModel
 
 from seesaw_cf.base.errors import UnsupportedModelError
 from seesaw_cf.generation.types import Sampling
-from seesaw_cf.models.packing import cache_name
+from seesaw_cf.models.tensors import cache_name
 from seesaw_cf.models.weights import WeightDelta
 from seesaw_cf.scoring.hf_scorer import per_token_deltas
 

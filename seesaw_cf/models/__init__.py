@@ -11,9 +11,10 @@ from seesaw_cf.base.versions import lazy
 
 if TYPE_CHECKING:
     from seesaw_cf.models.architectures import ModelParts, model_parts
-    from seesaw_cf.models.corpus import Corpus
+    from seesaw_cf.models.corpus import Corpus, sample_corpus
     from seesaw_cf.models.editor import Editor
-    from seesaw_cf.models.load import load_model, model_path, sample_corpus
+    from seesaw_cf.models.load import load_model
+    from seesaw_cf.models.names import model_path
     from seesaw_cf.models.weights import LowRank, WeightDelta, applied
 
 __all__ = [
@@ -34,8 +35,10 @@ __getattr__, __dir__ = lazy(
     {
         "Corpus": "seesaw_cf.models.corpus",
         "Editor": "seesaw_cf.models.editor",
+        "load_model": "seesaw_cf.models.load",
+        "model_path": "seesaw_cf.models.names",
+        "sample_corpus": "seesaw_cf.models.corpus",
     }
     | dict.fromkeys(("ModelParts", "model_parts"), "seesaw_cf.models.architectures")
-    | dict.fromkeys(("load_model", "model_path", "sample_corpus"), "seesaw_cf.models.load")
     | dict.fromkeys(("LowRank", "WeightDelta", "applied"), "seesaw_cf.models.weights"),
 )

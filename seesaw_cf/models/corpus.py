@@ -1,4 +1,4 @@
-"""Texts that editors learn from (second moments, MEND's examples): files and Hub data sets, read one text at a time.
+"""Texts that editors learn from (second moments, MEND's examples), read by `datasets`.
 
     texts.txt                    one text a line
     texts.jsonl:body             one object a line, the texts in its column `body`
@@ -11,251 +11,37 @@ the only config, or `default`; the only split, or `train`.
 
 from __future__ import annotations
 
-import gzip
+import glob
 import hashlib
-import json
 import os
 import random
 import re
-import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, overload
+from typing import Any, TypeAlias, overload
 
 from seesaw_cf.base.checks import one_of
 from seesaw_cf.base.errors import RecordError, SeesawError, StorageError, UnknownNameError
 from seesaw_cf.base.retrying import Bar, no_bars
 from seesaw_cf.base.types import JsonObject
 from seesaw_cf.base.urls import hide_secrets
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-
-# Where the texts of a corpus are, and how each kind of place is read: text, JSON lines, Parquet, a Hub data set.
-
-T = TypeVar("T")
-
-BUFFER = 10_000
-"""Texts of a Hub stream among which the next one is drawn."""
-
-_HUB = re.compile(r"\w[\w.-]*/\w[\w.-]*(:[^:]*){0,3}")
-_KINDS = {".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl", ".parquet": "parquet", ".txt": "text"}
-_REFUSED = (".csv", ".tsv", ".arrow", ".zip", ".bz2", ".xz", ".zst", ".tar", ".pdf")
-_FORMS = "a text file, FILE.jsonl:COLUMN, FILE.parquet:COLUMN or a Hub data set ORG/NAME:CONFIG:SPLIT:COLUMN"
-
-_Found = Iterator[tuple[str | None, str]]  # a text, and where it is for messages
-
-
-@dataclass(frozen=True, slots=True)
-class CorpusSpec:
-    """A parsed spec.
-
-    Attributes:
-        spec: As it was given.
-        kind: "text", "jsonl", "parquet" or "hub".
-        path: The file; None for a Hub data set.
-        column: The column that was named, if any.
-        parts: Hub id, config and split, as far as they were named.
-    """
-
-    spec: str
-    kind: str
-    path: Path | None
-    column: str | None
-    parts: tuple[str, ...] = ()
-
-    def texts(self, seed: int) -> Iterator[str]:
-        """Yield every text with visible characters: those of a file in its order, those of a Hub data set shuffled.
-
-        Raises:
-            SeesawError: See `seesaw_cf.models.corpus.Corpus`.
-        """
-        rows = _hub(self, seed) if self.path is None else _READERS[self.kind](self, self.path)
-        try:
-            for text, where in rows:
-                if text and text.strip():
-                    yield _encodable(text, where)
-        except SeesawError:
-            raise
-        except (OSError, EOFError, zlib.error) as error:
-            reason = getattr(error, "strerror", None) or f"damaged: {error}"
-            raise StorageError(f"corpus {self.path}: cannot be read ({reason}). Check the path.") from error
-
-
-def read_source(spec: str) -> CorpusSpec:
-    """Parse a spec; the name of an existing file is that file, with any characters.
-
-    Raises:
-        RecordError: A kind of file that is not read.
-        StorageError: No such file.
-    """
-    left, _, column = spec.rpartition(":")
-    name = spec if os.path.exists(spec) or _kind(left) in ("", "refused") else left
-    kind = _kind(name)
-    if kind == "refused":
-        raise RecordError(f"corpus {spec}: this kind of file is not read. Expected {_FORMS}.")
-    if kind == "" and not os.path.exists(name):
-        if _HUB.fullmatch(spec):
-            parts = tuple(spec.split(":"))
-            return CorpusSpec(spec, "hub", None, parts[3] or None if len(parts) == 4 else None, parts[:3])
-        kind = "text"
-    if not os.path.isfile(name):
-        what = "is no plain file" if os.path.exists(name) else "no such file"
-        raise StorageError(f"corpus {name}: cannot be read ({what}). Expected {_FORMS}.")
-    if kind == "text" and name != spec:
-        raise RecordError(f"corpus {spec}: a text file has no columns. Write {name} alone: one text a line.")
-    return CorpusSpec(spec, kind or "text", Path(name), column or None if name != spec else None)
-
-
-def _kind(name: str) -> str:
-    """Return the kind that the name tells: text, jsonl, parquet, refused, or "" for none."""
-    suffix = Path(name.removesuffix(".gz")).suffix.lower()
-    return "refused" if suffix in _REFUSED else _KINDS.get(suffix, "")
-
-
-def _encodable(text: str, where: str) -> str:
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        raise RecordError(f"corpus {where}: half of a character ({text[error.start]!r}). Repair the text.") from error
-    return text
-
-
-def _lines(source: CorpusSpec, path: Path) -> Iterator[tuple[str, str]]:
-    """Yield the lines of a UTF-8 file, and where each is."""
-    opened: Any = gzip.open if path.suffix == ".gz" else open
-    with opened(path, "rb") as file:
-        for number, line in enumerate(file, 1):
-            where = f"{path}, line {number}"
-            try:
-                yield line.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n"), where
-            except UnicodeDecodeError as error:
-                kind = {b"\x1f\x8b": "gzip: name it .gz", b"PA": "Parquet: name it .parquet"}.get(line[:2], "no UTF-8")
-                raise RecordError(
-                    f"corpus {where}: not UTF-8 (byte {line[error.start]:#04x} at {error.start + 1}; it looks like "
-                    f"{kind}). Save the file as UTF-8."
-                ) from error
-
-
-def _json_lines(source: CorpusSpec, path: Path) -> _Found:
-    column = source.column
-    for line, where in _lines(source, path):
-        if not line.strip():
-            continue
-        try:
-            row = json.loads(line)
-        except (ValueError, RecursionError) as error:
-            raise RecordError(f"corpus {where}: not JSON ({error}). Expected one object a line.") from error
-        if not isinstance(row, dict):
-            raise RecordError(f"corpus {where}: expected a JSON object, got {row!r:.60}.")
-        column = column or _only(where, [name for name, value in row.items() if isinstance(value, str)], row)
-        one_of(f"column of corpus {where}:", column, row)
-        yield _text(row[column], column, where), where
-
-
-def _parquet(source: CorpusSpec, path: Path) -> _Found:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    try:
-        with pq.ParquetFile(path) as file:
-            schema = file.schema_arrow
-            texts = [field.name for field in schema if _is_text(field.type)]
-            column = source.column or _only(str(path), texts, schema.names)
-            one_of(f"column of corpus {path}:", column, schema.names)
-            if column not in texts:
-                raise RecordError(
-                    f"corpus {path}: column {column!r} is {schema.field(column).type}, expected text. Columns of "
-                    f"text: {', '.join(texts) or 'none'}."
-                )
-            for batch in file.iter_batches(columns=[column]):
-                yield from ((value, str(path)) for value in batch.column(0).to_pylist())
-    except pa.ArrowException as error:
-        raise StorageError(f"corpus {path}: no whole Parquet file ({error}). Make or fetch it again.") from error
-
-
-def _is_text(kind: pa.DataType) -> bool:
-    import pyarrow.types as types
-
-    kind = kind.value_type if types.is_dictionary(kind) else kind
-    return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind))
-
-
-def _only(where: str, texts: Sequence[str], names: Iterable[str]) -> str:
-    """Return the column to read when none was named: `text`, or the only column of text."""
-    if "text" in texts:
-        return "text"
-    if len(texts) == 1:
-        return texts[0]
-    raise UnknownNameError(
-        f"corpus {where}: which column? There is none called 'text'. Columns of text: {', '.join(texts) or 'none'}; "
-        f"all: {', '.join(names)}. Write the column after the name, as in FILE:COLUMN or ORG/NAME:CONFIG:SPLIT:COLUMN."
-    )
-
-
-def _text(value: object, column: str, where: str) -> str | None:
-    if value is None or isinstance(value, str):
-        return value
-    raise RecordError(f"corpus {where}: column {column!r} holds {value!r:.60}, expected text.")
-
-
-def _hub(source: CorpusSpec, seed: int) -> _Found:
-    rows = _stream(source).shuffle(seed=seed, buffer_size=BUFFER)
-    column, iterator, where = source.column, iter(rows), f"data set {source.spec}"
-    while (row := _asked(source, lambda: next(iterator, None))) is not None:
-        column = column or _only(where, [name for name, value in row.items() if isinstance(value, str)], row)
-        one_of(f"column of corpus {where}:", column, row)
-        yield _text(row[column], column, where), where
-
-
-def _stream(source: CorpusSpec) -> Any:
-    from datasets import get_dataset_config_names, get_dataset_split_names, load_dataset
-
-    name, config, split = (*source.parts, "", "")[:3]
-    configs = _asked(source, lambda: get_dataset_config_names(name))
-    config = _chosen(f"config of data set {name}", config, configs, "default")
-    splits = _asked(source, lambda: get_dataset_split_names(name, config))
-    split = _chosen(f"split of data set {name}:{config}", split, splits, "train")
-    return _asked(source, lambda: load_dataset(name, config, split=split, streaming=True))
-
-
-def _chosen(kind: str, got: str, names: Sequence[str], usual: str) -> str:
-    if got:
-        return one_of(kind, got, names)
-    if usual in names or len(names) == 1:
-        return usual if usual in names else names[0]
-    raise UnknownNameError(f"corpus: which {kind}? There are {', '.join(names)}. Write ORG/NAME:CONFIG:SPLIT:COLUMN.")
-
-
-def _asked(source: CorpusSpec, call: Callable[[], T]) -> T:
-    """Return what the Hub's client answers; raise its many errors as one."""
-    try:
-        return call()
-    except Exception as error:
-        reason = next(iter(str(error).splitlines()), "")[:200]
-        raise StorageError(
-            f"corpus {source.spec}: neither a file here nor a data set that can be read from the Hub "
-            f"({type(error).__name__}: {reason}). Check the id, the network, HF_HUB_OFFLINE and your access. Expected "
-            f"{_FORMS}."
-        ) from error
-
-
-_READERS: Mapping[str, Callable[[CorpusSpec, Path], _Found]] = {
-    "text": _lines,
-    "jsonl": _json_lines,
-    "parquet": _parquet,
-}
-
+from seesaw_cf.models.names import EMBEDDED, model_path
 
 # A file, with a column perhaps, or a data set of the Hub: not only a path, and so not checked as one.
 TextSource: TypeAlias = str | Path
 
 LIMIT = 100_000
 """Most texts of a corpus that are kept in memory; as many as the published programs use."""
+BUFFER = 10_000
+"""Texts of a Hub stream among which the next one is drawn."""
+
+_BUILDERS = {".jsonl": "json", ".ndjson": "json", ".json": "json", ".parquet": "parquet", ".txt": "text", "": "text"}
+_HUB = re.compile(r"\w[\w.-]*/\w[\w.-]*(:[^:]*){0,3}")
+_FORMS = "a text file, FILE.jsonl:COLUMN, FILE.parquet:COLUMN or a Hub data set ORG/NAME:CONFIG:SPLIT:COLUMN"
+_BATCH = 1000
 
 
 @dataclass(frozen=True)
@@ -269,8 +55,8 @@ class Corpus(Sequence[str]):
         seed: Of the sample, and of the shuffle.
 
     Raises:
-        RecordError: On first use: not UTF-8, not JSON, a column that is not text, or no text at all.
-        UnknownNameError: The column, config or split does not exist; near names are suggested.
+        RecordError: On first use: a column that is not text, or no text at all.
+        UnknownNameError: The column does not exist; near names are suggested.
         StorageError: No such file or data set, or it is damaged.
     """
 
@@ -280,12 +66,26 @@ class Corpus(Sequence[str]):
 
     @cached_property
     def _texts(self) -> list[str]:
-        source = read_source(self.spec)
-        texts = source.texts(self.seed)
-        sample = _sampled(texts, self.limit, self.seed) if source.path else _first(texts, self.limit, self.spec)
-        if not sample:
+        try:
+            file, column = _find_file(self.spec)
+            if file:
+                texts = _sampled(_texts_of(_open_file(self.spec, file), column, self.spec), self.limit, self.seed)
+            else:
+                _, config, split, column = (*self.spec.split(":"), "", "", "")[:4]
+                stream = _open_hub(self.spec, config, split).shuffle(seed=self.seed, buffer_size=BUFFER)
+                found = islice(_texts_of(stream, column, self.spec), self.limit)
+                texts = list(Bar(found, f"texts of {self.spec}", self.limit, unit="text", disable=no_bars()))
+        except SeesawError:
+            raise
+        except Exception as error:  # `datasets` and what it reads with fail in many ways
+            reason = " ".join(str(error.__cause__ or error).split())[:200]
+            raise StorageError(
+                f"corpus {self.spec}: cannot be read ({type(error).__name__}: {reason}). Check the file, or "
+                f"the id, the network, HF_HUB_OFFLINE and your access. Expected {_FORMS}."
+            ) from error
+        if not texts:
             raise RecordError(f"corpus {self.spec}: no text in it has visible characters. Expected one text or more.")
-        return sample
+        return texts
 
     @cached_property
     def sha256(self) -> str:
@@ -307,34 +107,58 @@ class Corpus(Sequence[str]):
         return self._texts[index]
 
 
-def corpus_of(spec: TextSource | None, model: str, limit: int = LIMIT, seed: int = 0) -> Sequence[str] | None:
-    """Return the texts that a command was given, else those that come with an embedded model, else None.
-
-    Raises:
-        SeesawError: See `Corpus`; everything is read here, so before a model is loaded.
-    """
-    if spec is not None and str(spec):
-        corpus = Corpus(str(spec), limit, seed)
-        len(corpus)
-        return corpus
-    from seesaw_cf.models.load import sample_corpus
-    from seesaw_cf.models.names import EMBEDDED
-
-    return sample_corpus() if model in EMBEDDED else None
+def _find_file(spec: str) -> tuple[str, str]:
+    """Return a file and a column, either "" when not named; the name of an existing file is that file, as it is."""
+    name, _, column = spec.rpartition(":")
+    file, column = (spec, "") if os.path.exists(spec) or not _suffix(name) else (name, column)
+    if os.path.isfile(file):
+        return file, column
+    if not _suffix(file) and not os.path.exists(file) and _HUB.fullmatch(spec):
+        return "", ""
+    what = "is no plain file" if os.path.exists(file) else "no such file"
+    raise StorageError(f"corpus {file}: cannot be read ({what}). Expected {_FORMS}.")
 
 
-def corpus_facts(corpus: Sequence[str] | None) -> dict[str, JsonObject]:
-    """Return what a manifest records of given texts: {} for embedded texts and for none."""
-    if not isinstance(corpus, Corpus):
-        return {}
-    return {
-        "corpus": {
-            "source": hide_secrets(corpus.spec),
-            "texts": len(corpus),
-            "seed": corpus.seed,
-            "sha256": corpus.sha256,
-        }
-    }
+def _suffix(name: str) -> str:
+    return Path(name.removesuffix(".gz")).suffix.lower()
+
+
+def _open_file(spec: str, file: str) -> Any:
+    from datasets import load_dataset
+
+    if (suffix := _suffix(file)) not in _BUILDERS:
+        raise RecordError(f"corpus {spec}: {suffix} files are not read. Expected {_FORMS}.")
+    return load_dataset(_BUILDERS[suffix], data_files=glob.escape(file), split="train", streaming=True)
+
+
+def _open_hub(spec: str, config: str, split: str) -> Any:
+    from datasets import load_dataset
+
+    splits = load_dataset(spec.split(":")[0], config or None, streaming=True)
+    only = next(iter(splits)) if len(splits) == 1 else "train"
+    return splits[one_of(f"split of data set {spec}", split or only, splits)]
+
+
+def _texts_of(rows: Any, column: str, spec: str) -> Iterator[str]:
+    """Yield every text with visible characters, in the order of the rows."""
+    mark = "\ufeff"  # of the byte order, at the beginning of a file
+    for batch in rows.iter(_BATCH):
+        if not column:
+            texts = [name for name, values in batch.items() if any(isinstance(value, str) for value in values)]
+            if "text" not in batch and len(texts) != 1:
+                raise UnknownNameError(
+                    f"corpus {spec}: which column? There is none called 'text'. Columns of text: "
+                    f"{', '.join(texts) or 'none'}; all: {', '.join(batch)}. Write the column after the name, as in "
+                    "FILE:COLUMN or ORG/NAME:CONFIG:SPLIT:COLUMN."
+                )
+            column = "text" if "text" in batch else texts[0]
+        for value in batch[one_of(f"column of corpus {spec}:", column, batch)]:
+            if value is not None and not isinstance(value, str):
+                raise RecordError(f"corpus {spec}: column {column!r} holds {value!r:.60}, expected text.")
+            text, mark = (value or "").removeprefix(mark), ""
+            if text.strip():
+                text.encode()
+                yield text
 
 
 def _sampled(texts: Iterable[str], limit: int, seed: int) -> list[str]:
@@ -348,6 +172,60 @@ def _sampled(texts: Iterable[str], limit: int, seed: int) -> list[str]:
     return [text for _, text in sorted(sample)]
 
 
-def _first(texts: Iterable[str], limit: int, spec: str) -> list[str]:
-    """Return the first `limit` texts of a stream."""
-    return list(Bar(islice(texts, limit), desc=f"texts of {spec}", total=limit, unit="text", disable=no_bars()))
+def corpus_of(spec: TextSource | None, model: str, limit: int = LIMIT, seed: int = 0) -> Sequence[str] | None:
+    """Return the texts that a command was given, else those that come with an embedded model, else None.
+
+    Raises:
+        SeesawError: See `Corpus`; everything is read here, so before a model is loaded.
+    """
+    if spec is not None and str(spec):
+        corpus = Corpus(str(spec), limit, seed)
+        len(corpus)
+        return corpus
+    return sample_corpus() if model in EMBEDDED else None
+
+
+def corpus_facts(corpus: Sequence[str] | None) -> dict[str, JsonObject]:
+    """Return what a manifest records of given texts: {} for embedded texts and for none."""
+    if not isinstance(corpus, Corpus):
+        return {}
+    source = hide_secrets(corpus.spec)
+    return {"corpus": {"source": source, "texts": len(corpus), "seed": corpus.seed, "sha256": corpus.sha256}}
+
+
+def model_texts(name: str = "seesaw-tiny") -> list[str]:
+    """Return all texts that come with an embedded model: fresh documents of its training distribution.
+
+    Raises:
+        UnknownNameError: No embedded model has that name.
+        StorageError: The texts are missing.
+    """
+    file = model_path(name) / "corpus.txt"
+    try:
+        return file.read_text(encoding="utf-8").splitlines()
+    except OSError as error:
+        raise StorageError(f"{file}: cannot be read ({error.strerror}). Reinstall seesaw_cf.") from error
+
+
+def sample_corpus(n: int | None = None, seed: int = 0, name: str = "seesaw-tiny") -> list[str]:
+    """Return texts for second moments of an embedded model's activations (the covariance of ROME and MEMIT).
+
+    Args:
+        n: How many, drawn without replacement; None = all, in file order.
+        seed: Seed of the draw.
+        name: Which embedded model.
+
+    Returns:
+        n documents of one to some ten sentences.
+
+    Raises:
+        UnknownNameError: No embedded model has that name.
+        StorageError: The texts are missing.
+        RecordError: More texts are asked for than there are, or fewer than none.
+    """
+    texts = model_texts(name)
+    if n is None:
+        return texts
+    if not 0 <= n <= len(texts):
+        raise RecordError(f"sample_corpus: n is {n}, expected 0 to {len(texts)}, the texts that come with {name!r}.")
+    return random.Random(seed).sample(texts, n)

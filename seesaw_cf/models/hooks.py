@@ -14,8 +14,6 @@ from torch.utils.hooks import RemovableHandle
 from transformers import PreTrainedModel
 from transformers.utils import logging as logs
 
-from seesaw_cf.models.tf32 import products_of
-
 _LOCKS: WeakKeyDictionary[nn.Module, threading.RLock] = WeakKeyDictionary()
 _MAKING = threading.Lock()
 _CUDNN_BEFORE: list[bool] = []  # whether cuDNN's attention was on, for each block that keeps it out
@@ -134,11 +132,11 @@ def alone(model: nn.Module) -> Iterator[None]:
     """Wait until no other thread is in such a block with the same model.
 
     While we score or edit, modules of the model run other functions; a second thread would run them too, with the first
-    one's tokens. Blocks of one thread nest. Matrices are multiplied as the model asks for, see `seesaw_cf.models.tf32`.
+    one's tokens. Blocks of one thread nest.
     """
     with _MAKING:
         lock = _LOCKS.setdefault(model, threading.RLock())
-    with lock, products_of(model), without_cudnn_attention():
+    with lock, without_cudnn_attention():
         yield
 
 

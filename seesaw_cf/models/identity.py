@@ -25,7 +25,6 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from seesaw_cf.base.types import JsonObject
-from seesaw_cf.models.tf32 import has_tf32
 from seesaw_cf.models.weights import digest, hash_tensor, parameter_hashes
 
 _FORMAT = 3  # one more when what is hashed or what scores are made of changes: caches of older formats are not read
@@ -81,12 +80,14 @@ def numerics(model: nn.Module) -> JsonObject:
     cuda = torch.backends.cuda
     cpu, gpu = (torch.get_autocast_dtype(d) if torch.is_autocast_enabled(d) else None for d in ("cpu", "cuda"))
     return {
-        "float32 products": "tf32" if has_tf32(model) else torch.get_float32_matmul_precision(),
+        "float32 products": torch.get_float32_matmul_precision(),
         "autocast": [None if dtype is None else str(dtype) for dtype in (cpu, gpu)],
         "reduced precision": [
             cuda.matmul.allow_fp16_reduced_precision_reduction,
             cuda.matmul.allow_bf16_reduced_precision_reduction,
+            cuda.matmul.allow_fp16_accumulation,
         ],
+        "oneDNN": torch.backends.mkldnn.enabled,
         "attention": [cuda.flash_sdp_enabled(), cuda.mem_efficient_sdp_enabled(), cuda.math_sdp_enabled()],
         "deterministic": torch.are_deterministic_algorithms_enabled(),
     }

@@ -9,12 +9,10 @@ import contextlib
 import importlib.util
 import logging
 import os
-import random
 import re
 import sys
 import textwrap
 from collections.abc import Collection, Iterator, Sequence
-from pathlib import Path
 from typing import Any, TypedDict
 
 import torch
@@ -29,9 +27,8 @@ from transformers import (
     PreTrainedTokenizerBase,
 )
 
-from seesaw_cf.base.checks import check_path, one_of
+from seesaw_cf.base.checks import check_path
 from seesaw_cf.base.errors import (
-    RecordError,
     SeesawError,
     StorageError,
     UnknownNameError,
@@ -41,8 +38,7 @@ from seesaw_cf.base.errors import (
 from seesaw_cf.base.public import checked
 from seesaw_cf.base.types import DTYPES
 from seesaw_cf.models.hooks import silent_loaders
-from seesaw_cf.models.names import EMBEDDED, is_misspelt
-from seesaw_cf.models.tf32 import TF32, use_tf32
+from seesaw_cf.models.names import EMBEDDED, is_misspelt, model_path
 from seesaw_cf.models.trial import check_model, warn_without_bos
 
 log = logging.getLogger(__name__)
@@ -84,27 +80,6 @@ _FAULTS: tuple[tuple[tuple[str, ...], str], ...] = (
 _BUFFERS = re.compile(r"(^|\.)(attn|attention)\.(masked_)?bias$|\.rotary_emb\.inv_freq$|(^|\.)position_ids$")
 """Causal masks, positions and rotary frequencies in checkpoints of older versions."""
 
-_NEEDED = ("config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json")
-
-
-@checked
-def model_path(name: str) -> Path:
-    """Return the folder of an embedded model.
-
-    Raises:
-        UnknownNameError: No embedded model has that name; near names are suggested.
-        StorageError: The folder is incomplete, as in a package that was built without its data files.
-    """
-    one_of("embedded model", name, EMBEDDED)
-    folder = Path(__file__).with_name(name)
-    missing = [file for file in _NEEDED if not (folder / file).is_file()]
-    if missing:
-        raise StorageError(
-            f"embedded model {name!r}: {missing} are missing in {folder}. "
-            "Reinstall seesaw_cf, or fetch the checkout's files again."
-        )
-    return folder
-
 
 @checked
 def load_model(
@@ -123,8 +98,7 @@ def load_model(
             accelerate), or the id of a model on the Hugging Face Hub.
         device: A torch device; "auto" is the GPU when there is one. "balanced", "balanced_low_0" and "sequential"
             spread the blocks of a model that is too large for one GPU, as transformers' `device_map` does.
-        dtype: Name of a torch dtype such as "float32" or "bfloat16", or "auto" for the checkpoint's own. "tf32" is
-            float32 with products in TF32, see `seesaw_cf.models.tf32.use_tf32`.
+        dtype: Name of a torch dtype such as "float32" or "bfloat16", or "auto" for the checkpoint's own.
         revision: Branch, tag or commit of a Hub model.
         trust_remote_code: Allow code from the model's repository to run.
         progress: Show transformers' progress bar on stderr.
@@ -205,8 +179,6 @@ def read_model(
         torch.nn.Module.to(model, device)
     warn_without_bos(model, tokenizer)
     check_model(model.eval(), tokenizer)
-    if dtype == TF32:
-        use_tf32(model)
     return model, tokenizer, notes
 
 
@@ -272,8 +244,6 @@ def _check_device(device: str | torch.device) -> None:
 def _dtype(dtype: str | torch.dtype) -> str | torch.dtype:
     if isinstance(dtype, torch.dtype) or dtype == "auto":
         return dtype
-    if dtype == TF32:
-        return torch.float32
     torch_dtype = getattr(torch, dtype, None)
     if not isinstance(torch_dtype, torch.dtype):
         raise unknown_name("dtype", dtype, ["auto", *DTYPES])
@@ -378,42 +348,3 @@ def _not_loaded(name: str, revision: str | None, error: Exception) -> SeesawErro
         f"({type(error).__name__}: {lines[0]}). Expected {' or '.join(map(repr, EMBEDDED))}, a folder with a "
         f"transformers causal language model, a .gguf file, or an id on the Hugging Face Hub. {remedy}"
     )
-
-
-def model_texts(name: str = "seesaw-tiny") -> list[str]:
-    """Return all texts that come with an embedded model: fresh documents of its training distribution.
-
-    Raises:
-        UnknownNameError: No embedded model has that name.
-        StorageError: The texts are missing.
-    """
-    file = model_path(name) / "corpus.txt"
-    try:
-        return file.read_text(encoding="utf-8").splitlines()
-    except OSError as error:
-        raise StorageError(f"{file}: cannot be read ({error.strerror}). Reinstall seesaw_cf.") from error
-
-
-@checked
-def sample_corpus(n: int | None = None, seed: int = 0, name: str = "seesaw-tiny") -> list[str]:
-    """Return texts for second moments of an embedded model's activations (the covariance of ROME and MEMIT).
-
-    Args:
-        n: How many, drawn without replacement; None = all, in file order.
-        seed: Seed of the draw.
-        name: Which embedded model.
-
-    Returns:
-        n documents of one to some ten sentences.
-
-    Raises:
-        UnknownNameError: No embedded model has that name.
-        StorageError: The texts are missing.
-        RecordError: More texts are asked for than there are, or fewer than none.
-    """
-    texts = model_texts(name)
-    if n is None:
-        return texts
-    if not 0 <= n <= len(texts):
-        raise RecordError(f"sample_corpus: n is {n}, expected 0 to {len(texts)}, the texts that come with {name!r}.")
-    return random.Random(seed).sample(texts, n)

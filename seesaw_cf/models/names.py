@@ -8,15 +8,34 @@ import re
 from pathlib import Path
 from typing import TypedDict
 
-from seesaw_cf.base.checks import shown
-from seesaw_cf.base.errors import UnknownNameError, unknown_name
+from seesaw_cf.base.checks import one_of, shown
+from seesaw_cf.base.errors import StorageError, UnknownNameError, unknown_name
 
 EMBEDDED: tuple[str, ...] = ("seesaw-tiny",)
 """Models that come with the package: folders below `seesaw_cf/models/`."""
+_NEEDED = ("config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json")
 
 _PART = r"[A-Za-z0-9_](?:[A-Za-z0-9._-]*[A-Za-z0-9_])?"
 _HUB_ID = re.compile(rf"{_PART}(?:/{_PART})?")
 _LONGEST = 96  # of an id on the Hub
+
+
+def model_path(name: str) -> Path:
+    """Return the folder of an embedded model.
+
+    Raises:
+        UnknownNameError: No embedded model has that name; near names are suggested.
+        StorageError: The folder is incomplete, as in a package that was built without its data files.
+    """
+    one_of("embedded model", name, EMBEDDED)
+    folder = Path(__file__).with_name(name)
+    missing = [file for file in _NEEDED if not (folder / file).is_file()]
+    if missing:
+        raise StorageError(
+            f"embedded model {name!r}: {missing} are missing in {folder}. "
+            "Reinstall seesaw_cf, or fetch the checkout's files again."
+        )
+    return folder
 
 
 def is_misspelt(name: str) -> bool:

@@ -14,7 +14,7 @@ from seesaw_cf.base.checks import shown
 from seesaw_cf.base.errors import UnsupportedModelError
 from seesaw_cf.models.architectures import ARCHITECTURES
 from seesaw_cf.models.hooks import evaluating
-from seesaw_cf.models.packing import pad
+from seesaw_cf.models.tensors import pad
 
 log = logging.getLogger(__name__)
 _EXPLAINED: WeakSet[PreTrainedTokenizerBase] = WeakSet()

@@ -21,7 +21,7 @@ from transformers import PreTrainedModel
 from seesaw_cf.base.checks import one_of, shown
 from seesaw_cf.base.errors import DeltaMismatchError
 from seesaw_cf.models.hooks import alone
-from seesaw_cf.models.wide import in_float64
+from seesaw_cf.models.tensors import in_float64
 
 M = TypeVar("M", bound=nn.Module)
 

@@ -108,7 +108,7 @@ class Job:
         holders: People of each gender who hold an answer, drawn with `seed`, or 'all' (default: all, 100 with the
             paper's design).
         revision: Branch, tag or commit of a Hub model.
-        dtype: Of weights and sums. tf32: float32, multiplied on NVIDIA's tensor cores.
+        dtype: Of weights and sums.
         device: auto, cpu, cuda:1, ..., or balanced: one model over all GPUs.
         trust_remote_code: Run code from the model's repository.
         seed: Seed of everything that is drawn.

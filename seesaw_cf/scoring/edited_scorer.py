@@ -17,7 +17,6 @@ from transformers import PreTrainedModel
 from seesaw_cf.base.types import Cloze, ClozeScore
 from seesaw_cf.models.architectures import has_one_stream, transformer_blocks
 from seesaw_cf.models.hooks import enter_at, evaluating, first_tensor, hooked, stop_after
-from seesaw_cf.models.tf32 import has_tf32
 from seesaw_cf.models.weights import WeightDelta
 from seesaw_cf.scoring.encode import Encoded, EncodedCloze, encode_many
 from seesaw_cf.scoring.forward import Answers, ask, feed, is_out_of_memory, tree_context, wide_head
@@ -231,7 +230,7 @@ class EditedScorer:
 def score_each(scorer: Scorer, model: PreTrainedModel, jobs: Jobs) -> list[list[ClozeScore]]:
     """Score a block of edits in the cheapest way that this scorer knows.
 
-    Low-precision models, TF32 among them, keep every delta that allows it as a separate term: adding a small change
+    Low-precision models keep every delta that allows it as a separate term: adding a small change
     into bfloat16 weights would round much of it away. `EditedScorer.plan` says why a delta does not allow it.
 
     Args:
@@ -245,7 +244,7 @@ def score_each(scorer: Scorer, model: PreTrainedModel, jobs: Jobs) -> list[list[
             with edited(model, delta):
                 results.append(scorer.score(clozes))
         return results
-    low = model.dtype in (torch.bfloat16, torch.float16) or has_tf32(model)
+    low = model.dtype in (torch.bfloat16, torch.float16)
     engine = EditedScorer(scorer, "together" if low else "auto")
     return engine.score(jobs)
 

@@ -11,8 +11,8 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from seesaw_cf.models.hooks import exchanged, hooked
+from seesaw_cf.models.tensors import adds_in_float32, wide_product
 from seesaw_cf.models.trial import embedding
-from seesaw_cf.models.wide import adds_in_float32, wide_product
 from seesaw_cf.scoring.layout import Layout, TrieRow, lay_out, subset
 from seesaw_cf.scoring.windows import window_attention
 

@@ -22,7 +22,7 @@ from seesaw_cf.base.errors import DeltaMismatchError
 from seesaw_cf.base.types import Cloze, ClozeScore
 from seesaw_cf.models.architectures import block_number, transformer_blocks
 from seesaw_cf.models.hooks import evaluating
-from seesaw_cf.models.packing import batches, pad
+from seesaw_cf.models.tensors import batches, pad
 from seesaw_cf.models.trial import embedding
 from seesaw_cf.models.weights import LowRank, WeightDelta, applied
 from seesaw_cf.scoring.encode import EncodedCloze, Limits, check_clozes, encode_many

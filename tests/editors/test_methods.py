@@ -30,7 +30,7 @@ from seesaw_cf.errors import EditError, UnknownNameError
 from seesaw_cf.models.architectures import model_parts
 from seesaw_cf.models.hooks import frozen
 from seesaw_cf.models.identity import fingerprint
-from seesaw_cf.models.memory import free_memory, physical_memory
+from seesaw_cf.models.tensors import free_memory, physical_memory
 from seesaw_cf.models.weights import WeightDelta, applied
 from tests.fakes import REQUESTS, TEMPLATES, request, tiny_model, tiny_texts, tiny_tokenizer, trained_model
 from tests.tokenizer_styles import byte_level
@@ -334,8 +334,8 @@ def test_factors_without_room_are_made_again_and_change_nothing(monkeypatch: pyt
 
 def test_memory_with_cached_files_is_free(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     facts = tmp_path / "meminfo"
-    monkeypatch.setattr("seesaw_cf.models.memory._MEMORY", facts)
-    monkeypatch.setattr("seesaw_cf.models.memory._OWN_GROUPS", tmp_path / "cgroup")
+    monkeypatch.setattr("seesaw_cf.models.tensors._MEMORY", facts)
+    monkeypatch.setattr("seesaw_cf.models.tensors._OWN_GROUPS", tmp_path / "cgroup")
     assert free_memory(torch.device("cpu")) == physical_memory() // 2
     facts.write_text("MemTotal:       100 kB\nMemFree:          1 kB\nMemAvailable:    70 kB\n")
     assert free_memory(torch.device("cpu")) == 70 * 1024
@@ -354,7 +354,7 @@ def test_memory_is_what_a_container_or_a_job_may_use(
 ) -> None:
     """Of 1,000 KiB 700 are used, 100 of them a cache of files: 400 are left, and 90 where the machine has no more."""
     for name in ("_MEMORY", "_OWN_GROUPS", "_GROUPS"):
-        monkeypatch.setattr(f"seesaw_cf.models.memory.{name}", tmp_path / name)
+        monkeypatch.setattr(f"seesaw_cf.models.tensors.{name}", tmp_path / name)
     group = tmp_path / "_GROUPS" / folder
     group.mkdir(parents=True)
     (tmp_path / "_OWN_GROUPS").write_text(f"9:cpu:/job/step\n{line}\n")

@@ -71,7 +71,7 @@ def test_a_device_that_adds_in_float32_takes_keys_of_half_precision_as_they_are(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     expected = compute("llama", tmp_path / "widened", dtype=torch.bfloat16, batch_tokens=64)
-    monkeypatch.setattr("seesaw_cf.models.wide.adds_in_float32", lambda tensor: tensor.dtype == torch.bfloat16)
+    monkeypatch.setattr("seesaw_cf.models.tensors.adds_in_float32", lambda tensor: tensor.dtype == torch.bfloat16)
     with Gpu() as gpu:
         found = compute("llama", tmp_path / "as they are", dtype=torch.bfloat16, batch_tokens=64)
     assert gpu.products > 0

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from seesaw_cf.models.load import load_model, sample_corpus
+from seesaw_cf.models.corpus import sample_corpus
+from seesaw_cf.models.load import load_model
 from seesaw_cf.models.weights import applied
 from seesaw_cf.records.load import load_cases
 from seesaw_cf.run.edits import edit_units

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from seesaw_cf.models.log_probabilities import log_probabilities
+from seesaw_cf.models.tensors import log_probabilities
 
 N, VOCABULARY = 6, 11
 

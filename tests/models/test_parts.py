@@ -11,7 +11,7 @@ from torch import nn
 
 from seesaw_cf.errors import UnsupportedModelError
 from seesaw_cf.models import model_parts
-from seesaw_cf.models.packing import cache_name
+from seesaw_cf.models.tensors import cache_name
 from tests.fakes import tiny_model
 
 KINDS = ["gpt2", "llama", "opt"]

@@ -9,8 +9,9 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from seesaw_cf.errors import StorageError, UnknownNameError, UnsupportedModelError
-from seesaw_cf.models.load import load_model, model_path, model_texts, outline_model, sample_corpus
-from seesaw_cf.models.names import EMBEDDED
+from seesaw_cf.models.corpus import model_texts, sample_corpus
+from seesaw_cf.models.load import load_model, outline_model
+from seesaw_cf.models.names import EMBEDDED, model_path
 from seesaw_cf.scoring import HFScorer
 from seesaw_cf.types import Cloze
 from tests.fakes import tiny_model, tiny_tokenizer
@@ -80,7 +81,7 @@ def test_unknown_dtype_suggests_near_ones() -> None:
 
 
 def test_incomplete_package_says_how_to_repair(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("seesaw_cf.models.load.__file__", str(tmp_path / "load.py"))
+    monkeypatch.setattr("seesaw_cf.models.names.__file__", str(tmp_path / "names.py"))
     with pytest.raises(StorageError, match=r"model\.safetensors.*Reinstall seesaw_cf"):
         model_path("seesaw-tiny")
     with pytest.raises(UnknownNameError, match="unknown embedded model 'gpt2'"):

@@ -20,7 +20,8 @@ from benchmarks.tiny_model.train import (
     hash_people,
     make_tokenizer,
 )
-from seesaw_cf.models.load import load_model, model_path
+from seesaw_cf.models.load import load_model
+from seesaw_cf.models.names import model_path
 from seesaw_cf.records.relations import RELATIONS
 from seesaw_cf.scoring import HFScorer
 from seesaw_cf.types import Cloze

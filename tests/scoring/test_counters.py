@@ -122,7 +122,7 @@ def test_passes_keep_to_the_room_for_logits(monkeypatch: pytest.MonkeyPatch) -> 
 @pytest.mark.parametrize("name", ["rome", "memit", "emmet", "alphaedit", "ft", "lora", "mend"])
 def test_editors_take_float64_to_the_cpu_where_a_device_has_none(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The CPU stands for such a device: what is widened was read before."""
-    monkeypatch.setattr("seesaw_cf.models.wide._WITHOUT", {"cpu"})
+    monkeypatch.setattr("seesaw_cf.models.tensors._WITHOUT_FLOAT64", {"cpu"})
     model, tokenizer = tiny_model("llama"), tiny_tokenizer()
     editor = make_editor(name, model, {**SETTINGS, **LIGHT}[name], tiny_texts())
     with Reads() as reads:

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 from torch.overrides import TorchFunctionMode
 
-from seesaw_cf.models import wide
+from seesaw_cf.models import tensors
 from seesaw_cf.scoring.forward import wide_head
 from tests.scoring.models import make
 
@@ -66,7 +66,7 @@ def test_a_device_that_adds_in_float32_takes_the_head_as_it_is_in_one_product(
     given = torch.randn(2, 3, columns, generator=torch.Generator().manual_seed(0)).to(torch.bfloat16)
     with torch.inference_mode(), wide_head(model):
         expected = head(given)
-        for module in ("seesaw_cf.scoring.forward", "seesaw_cf.models.wide"):
+        for module in ("seesaw_cf.scoring.forward", "seesaw_cf.models.tensors"):
             monkeypatch.setattr(f"{module}.adds_in_float32", lambda tensor: tensor.dtype == torch.bfloat16)
         with Gpu() as gpu:
             found = head(given)
@@ -76,9 +76,9 @@ def test_a_device_that_adds_in_float32_takes_the_head_as_it_is_in_one_product(
 
 def test_a_device_without_such_products_widens_the_factors() -> None:
     half = torch.ones(2, 4, dtype=torch.bfloat16)
-    assert not wide._has_float32_sums(torch.device("cpu"), torch.bfloat16)
-    assert not wide.adds_in_float32(half)
-    assert wide.wide_product(half, half.T).dtype == torch.float32
+    assert not tensors._has_float32_sums(torch.device("cpu"), torch.bfloat16)
+    assert not tensors.adds_in_float32(half)
+    assert tensors.wide_product(half, half.T).dtype == torch.float32
 
 
 @pytest.mark.parametrize(("dtype", "exchanged"), [(torch.bfloat16, True), (torch.float32, False)])
