@@ -156,7 +156,7 @@ def _as_before() -> Iterator[None]:
     finally:
         torch.set_float32_matmul_precision(precision)
         _MATMUL.allow_bf16_reduced_precision_reduction, _MATMUL.allow_fp16_accumulation = reduced, False
-        torch.backends.mkldnn.enabled = True
+        setattr(torch.backends.mkldnn, "enabled", True)  # noqa: B010 - its stub takes no bool
         torch.set_autocast_enabled("cpu", False)
         torch.backends.cuda.enable_flash_sdp(True)
         torch.use_deterministic_algorithms(False)
