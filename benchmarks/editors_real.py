@@ -9,7 +9,7 @@ which settings were chosen. The released files have neither paraphrases nor neig
 paraphrases are the package's templates of the relation, neighbours other subjects of the same file with the same true
 target (at most five). Numbers are those of `seesaw_cf.effects.success`. Refused edits and edits without effect are
 counted, and a refused edit counts as one that does not take. Rows of an earlier call with the same cases stay unless
-`--again` is given. The table of docs/editors_measured.md is printed.
+`--again` is given. A table as in docs/editors.md is printed.
 """
 
 from __future__ import annotations

@@ -83,7 +83,7 @@ MAX_CHANGE = 0.05
 """Share of a weight's norm that no edit with settings of a rule exceeds.
 
 FT with an absolute box moved 0.84 of a weight of Qwen2.5-0.5B and left no neighbour right. Edits that took and left
-neighbours alone moved 0.01 to 0.03 (FT) and 0.05 (MEMIT), see docs/editors_measured.md.
+neighbours alone moved 0.01 to 0.03 (FT) and 0.05 (MEMIT), see docs/editors.md.
 """
 
 

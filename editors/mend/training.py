@@ -72,7 +72,7 @@ class MENDTraining:
 
         Returns:
             Up to 256 units, minutes on two cores (chosen on the embedded model); up to 1,599, a quarter of an hour for
-            135 million parameters (SmolLM2-135M, see docs/editors_measured.md); the published one from 1,600 on.
+            135 million parameters (SmolLM2-135M, see docs/editors.md); the published one from 1,600 on.
         """
         if width >= 1600:
             return cls()

@@ -50,7 +50,7 @@ OPTIONS: Mapping[str, str] = {
     "--encoder": "topics are those of BERTopic or of NMF over TF-IDF",
     "--redo": "delete the identity's files below completions/ and run the command again",
     "--actors": "the Ray cluster, and --threads or --gpus of a worker, say how many workers there are",
-    "--explain": "a run says what it waits for; benchmarks/engine.py prints the plan of a block of edits",
+    "--explain": "a run says what it waits for; docs/performance.md says what is shared",
     "--exchange": "workers share a disk; put --out and SEESAW_CF_CACHE on it",
     "--estimand": "report contrasts as they are; scores.parquet has what else people differ in",
     "--method": "errors are clustered by edit and person",

@@ -55,7 +55,7 @@ def agreement_interval(
 ) -> tuple[float, float, float, str]:
     """Return a coefficient, its 95 % interval over items or groups of them, and why there is none ("": there is one).
 
-    It speaks of other items rated by these annotators, not of other annotators. Coverage: `benchmarks/agreement.py`.
+    It speaks of other items rated by these annotators, not of other annotators.
 
     Args:
         table: (items, annotators), NaN = missing.

@@ -170,7 +170,7 @@ def clustered_share(values: Floats, weights: Floats, cluster: NDArray[np.intp], 
 
 BOUNDS: dict[str, float] = {"float64": 1e-9, "float32": 1e-4, "float16": 0.05, "bfloat16": 0.2}
 """Nats by which two scores of a text may differ where nothing was measured: the engine's own bound in float32
-(docs/engine.md), and for the others that of their digits against float32's, rounded up for float64, down for the
+(docs/performance.md), and for the others that of their digits against float32's, rounded up for float64, down for the
 short types, whose noise every run measures."""
 
 

@@ -22,7 +22,7 @@ README = ROOT / "README.md"
 PAGES = [README, *sorted((ROOT / "docs").rglob("*.md"))]
 MADE = {ROOT / "docs" / name for name in generated()}  # only in the site
 # Pages that `make exhaustive` runs: what they show is what `make slow` runs in tests of the same commands.
-WEEKLY = {"building", "editors", "engine", "instruments", "longform", "moments", "papers", "related", "sharing"}
+WEEKLY = {"building", "editors", "instruments", "longform", "papers", "performance", "related", "sharing"}
 WEEKLY |= {"statistics", "stereotypes", "study"}
 LONGEST = {"README": 500}  # seconds: they begin first
 RUN_PAGES = [

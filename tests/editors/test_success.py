@@ -1,4 +1,4 @@
-"""Edits of the embedded sample succeed on the embedded model; benchmarks/editors_tiny.py measures more of them."""
+"""Edits of the embedded sample succeed on the embedded model."""
 
 from __future__ import annotations
 

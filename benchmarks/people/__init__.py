@@ -1,1 +1,0 @@
-"""People whom no released file names, for measuring editors and for choosing their settings."""
