@@ -23,11 +23,11 @@ import pandas as pd
 from benchmarks.report_level import share_of
 from seesaw_cf.base.files import write_text
 from seesaw_cf.logs import CompareSettings
-from seesaw_cf.logs.differences import ChangeTest, mean_weights, metric_values, questions
-from seesaw_cf.logs.fields import cluster_codes, wanted_fields
-from seesaw_cf.logs.log import MARGIN, Reader
-from seesaw_cf.logs.pairing import BASE, CHANGED, PairedItems, pair_logs
-from seesaw_cf.logs.read import read_log
+from seesaw_cf.logs.comparison import read_log
+from seesaw_cf.logs.differences import Question, mean_weights, metric_values, questions
+from seesaw_cf.logs.log import Reader
+from seesaw_cf.logs.pairing import BASE, CHANGED, PairedItems, cluster_codes, pair_logs, wanted_fields
+from seesaw_cf.logs.settings import MARGIN
 from seesaw_cf.stats import Crossing
 from seesaw_cf.stats.clustered import MIN_EFFECTIVE
 from seesaw_cf.stats.crossing import Codes
@@ -76,7 +76,7 @@ class NullTests:
         """
         codes = cluster_codes(pairs.frame, ())[0]["cluster"]
         self.flips = ClusterFlips(int(codes.max()) + 1)
-        self.tests: list[tuple[ChangeTest, Codes, Crossing, Codes]] = []
+        self.tests: list[tuple[Question, Codes, Crossing, Codes]] = []
         values = {metric: metric_values(pairs.frame, metric) for metric in metrics}
         for question in questions(replace(pairs, metrics=metrics), values, SETTINGS):
             used = np.flatnonzero(np.any(question.members, axis=0) & values[question.metric].there)
@@ -124,7 +124,7 @@ def main() -> None:
     parser.add_argument("--draws", type=int, default=1000)
     parser.add_argument("--scheme", choices=SCHEMES, action="append")
     args = parser.parse_args()
-    base, changed = (read_log(place, Reader(wanted_fields((), ()))) for place in (args.base, args.changed))
+    base, changed = (read_log(place, Reader(wanted_fields(SETTINGS))) for place in (args.base, args.changed))
     pairs = pair_logs(base, changed)
     file = RESULTS / "compare_level.json"
     record = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}

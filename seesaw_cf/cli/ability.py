@@ -36,5 +36,6 @@ def run(args: argparse.Namespace) -> None:
     )
     logs = run_ability(job)
     comparison = compare_logs(logs.pop(BASE), logs)
-    say(comparison.report().write(args.out / "report"))
+    comparison.write(args.out / "report")
+    say(comparison.terminal(args.out / "report"))
     show(args, args.out / "report" / "report.html")

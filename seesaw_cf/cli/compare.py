@@ -48,7 +48,8 @@ def run(args: argparse.Namespace) -> None:
 
     settings = CompareSettings(**values_of(CompareSettings, args))
     comparison = compare_logs(args.base, args.changed, settings)
-    say(comparison.report().write(args.out))
+    comparison.write(args.out)
+    say(comparison.terminal(args.out))
     show(args, args.out / "report.html")
 
 

@@ -1,131 +1,162 @@
-"""What changed between paired items: per task and pooled, per group, with corrected p and a verdict for each test."""
+"""What changed between paired items, as rows of the one frame: tasks, means of tasks, and groups beside the others.
+
+A row is "change" (after minus before) or "contrast" (the change of a group minus that of the others): `editor` is the
+changed model, `relation` the task, `asked` the metric, `axis` and `group` whom it is about, `reference` the other group
+where there are two. Columns beside those of the frame: `FURTHER`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from seesaw_cf.base.types import TableRow
-from seesaw_cf.logs.fields import KNOWN_GROUPS, cluster_codes
-from seesaw_cf.logs.judging import finished_row, judged
-from seesaw_cf.logs.log import LOGLIK, MARGIN
-from seesaw_cf.logs.pairing import BASE, CHANGED, PairedItems, corpus_metric
-from seesaw_cf.logs.settings import CompareSettings
-from seesaw_cf.stats import mcnemar, paired_change
+from seesaw_cf.base.types import Estimate
+from seesaw_cf.effects.groups import ALL
+from seesaw_cf.logs.log import number_of
+from seesaw_cf.logs.pairing import KNOWN_GROUPS, SIDES, PairedItems, cluster_codes
+from seesaw_cf.logs.settings import LOGLIK, MARGIN, CompareSettings
+from seesaw_cf.report.frame import COLUMNS, Row, row
+from seesaw_cf.report.verdict_words import group_verdict
+from seesaw_cf.stats import (
+    adjust,
+    agreeing,
+    equivalence_p,
+    mcnemar,
+    minimum_detectable_effect,
+    paired_change,
+    verdict,
+)
 from seesaw_cf.stats.bootstrap import Floats
 from seesaw_cf.stats.crossing import Codes
 from seesaw_cf.stats.flips import ClusterFlips
+from seesaw_cf.stats.simple import BOUNDS
+from seesaw_cf.stats.verdicts import AFFECTED
 
 FAMILIES = SCORES, LOGS, GROUPS = ("scores", "log-probabilities", "groups")
-"""Families of tests: the first metric of every task; its margin and log-likelihood; every group against the rest."""
+"""Families of tests: the first metric of every task; its margin and log-likelihood; every group beside the others."""
+FURTHER = (
+    *("family", "clusters", "before", "after", "lost", "gained", "p_mcnemar", "moved_most"),
+    *("unscored_before", "unscored_after"),
+)
+"""Columns: family of tests ("" = no test), clusters, means before and after, right answers lost and gained with
+McNemar's p, the largest change of an item, and items without a score."""
 CORPUS = "of the whole task, not tested"
+VERDICTS = ("fell", "slightly_fell", "equal", "slightly_rose", "rose", "undecided", "too_few", "same")
+"""Of a change; those of a contrast are `seesaw_cf.report.verdict_words.GROUP_VERDICTS`."""
+_UNDIRECTED = {"equivalent": "equal", "undetermined": "undecided", "not testable": "too_few"}
+_LOST_SCORES = 0.1  # where shares of items without a score differ by this, a mean over the others says nothing
 _MAX_GROUPS = 40  # a field with more values is no field of groups
 _NAN = float("nan")
-_NAMES = ("family", "task", "metric", "field", "group", "rest", "contrast")  # of a test
+_Z = 1.959964
 
 
 @dataclass(frozen=True, eq=False)
-class ChangeTest:
-    """One row of the result: a mean over tasks, or the difference of one between a group and the rest."""
+class Question:
+    """A mean over the rows of several tasks, or the difference of one between two sides.
+
+    Attributes:
+        family: One of `FAMILIES`; "" = no test.
+        task, metric: Of what.
+        members: (items,) rows of each task, or of each side of a contrast.
+        field, group, rest: Whom it is about, and the other group where there are two.
+        contrast: Whether it is a difference.
+    """
 
     family: str
     task: str
     metric: str
     members: Sequence[NDArray[np.bool_]]
-    field: str = ""
-    group: str = ""
+    field: str = ALL
+    group: str = ALL
     rest: str = ""
     contrast: bool = False
 
 
 @dataclass(frozen=True, eq=False)
 class MetricValues:
-    """A metric before and after, both scored in the rows `there`; whether its values are from -1 to 1.
+    """A metric before and after.
 
-    `weights` are those of items in a mean, such as words of a document: 1 for all others.
+    Attributes:
+        before, after: (items,) values.
+        there: Items that are scored on both sides.
+        scale: "share" of values from -1 to 1, "nats", "nats a word" of sums such as a perplexity, else "score".
+        weights: Of items in a mean: words of a document, 1 for other metrics.
     """
 
     before: Floats
     after: Floats
     there: NDArray[np.bool_]
-    is_share: bool
+    scale: str
     weights: Floats
-    is_sum: bool = False
 
     @property
-    def scored(self) -> NDArray[np.bool_]:
-        """Rows with a score on either side."""
-        return np.isfinite(self.before) | np.isfinite(self.after)
+    def floor(self) -> float:
+        """The largest change that is rounding."""
+        return BOUNDS["float32"] if self.scale == "nats" else 0.0
 
 
 def differences(pairs: PairedItems, settings: CompareSettings) -> tuple[pd.DataFrame, str]:
-    """Return every difference of two logs, and in words what the clusters are.
-
-    Returns:
-        One row per task, metric and group. `task`, `metric`, `field`, `group` ("" = all), `family` ("" = no test),
-        `contrast` (a group against the rest), `rest` (the other group where there are two); `n`, `clusters`, `before`,
-        `after`, `value` (after minus before), `low`, `high`, `stderr`, `df`, `p`, `p_adjusted`, `note`; `lost`,
-        `gained`, `p_mcnemar` of values 0 and 1; `unscored_before`, `unscored_after`; `moved` and `moved_most` (absolute
-        change of an item: median, largest); `margin`, `verdict`, `rule`, `needed` (items that find the margin with
-        power .8 at the family's first step).
-    """
+    """Return every difference of two logs as a frame, and in words what the clusters are."""
     frame = pairs.frame
     codes, about = cluster_codes(frame, settings.clusters)
     size = max(int(code.max(initial=-1)) + 1 for code in codes.values())
     families = {family: ClusterFlips(size) for family in ("", *FAMILIES)}
     values = {metric: metric_values(frame, metric) for metric in pairs.metrics}
-    rows: list[TableRow] = []
-    for question in questions(pairs, values, settings):
-        own = values[question.metric]
-        row = _row(question, own, codes, families[question.family])
-        row["margin"], row["floor"] = settings.margin_of(question.metric, own.is_share)
-        row["at"] = len(families[question.family].estimates) - 1
-        row["is_share"], row["is_sum"] = own.is_share, own.is_sum
-        rows.append(row)
+    asked = list(questions(pairs, values, settings))
+    measured = [_measured(question, values[question.metric], codes, families[question.family]) for question in asked]
     finished = {family: flips.corrected(settings.permutations, settings.seed) for family, flips in families.items()}
-    table = pd.DataFrame([finished_row(row, *finished[str(row["family"])]) for row in rows])
-    table = judged(table, settings)
-    if corpora := list(_corpus_rows(frame)):
-        table = pd.concat([table, pd.DataFrame(corpora)], ignore_index=True)
-    return table, about
+    tests = {family: zip(*found) for family, found in finished.items()}
+    rows = []
+    for question, numbers in zip(asked, measured):
+        estimate, corrected = next(tests[question.family])
+        estimate = _finished(estimate, numbers)
+        corrected = estimate.p if math.isnan(corrected) or math.isnan(estimate.value) else float(corrected)
+        names: Row = {"editor": pairs.name, "relation": question.task, "asked": question.metric, "axis": question.field}
+        names |= {"group": question.group, "reference": question.rest, "scale": values[question.metric].scale}
+        names |= {"p_adjusted": corrected if question.family else _NAN, "decides": bool(question.family)}
+        margin = settings.margin if names["scale"] == "share" else settings.margin_log_odds
+        names |= {"family": question.family, "margin": margin, **numbers}
+        rows.append(row("contrast" if question.contrast else "change", "log", estimate, **names))
+    _decide(rows, {question.metric: values[question.metric].floor for question in asked}, settings)
+    return pd.DataFrame([*rows, *_corpus_rows(frame, pairs.name)], columns=[*COLUMNS, *FURTHER]), about
 
 
 def metric_values(frame: pd.DataFrame, metric: str) -> MetricValues:
     """Return a metric of paired items."""
-    before, after = (frame[f"metric:{metric}/{side}"].to_numpy(np.float64) for side in (BASE, CHANGED))
+    before, after = (frame[f"metric:{metric}/{side}"].to_numpy(np.float64) for side in SIDES)
     there = np.isfinite(before) & np.isfinite(after)
     every = np.concatenate([before[np.isfinite(before)], after[np.isfinite(after)]])
-    is_share = bool(every.size) and bool((np.abs(every) <= 1).all()) and metric not in (MARGIN, LOGLIK)
-    if f"weight:{metric}/{BASE}" not in frame:
-        return MetricValues(before, after, there, is_share, np.ones(len(frame)))
-    weights, others = (frame[f"weight:{metric}/{side}"].to_numpy(np.float64) for side in (BASE, CHANGED))
-    return MetricValues(before, after, there & (weights == others), False, weights, is_sum=True)
+    is_share = every.size > 0 and bool((np.abs(every) <= 1).all())
+    scale = "nats" if metric in (MARGIN, LOGLIK) else "share" if is_share else "score"
+    if f"weight:{metric}/{SIDES[0]}" not in frame:
+        return MetricValues(before, after, there, scale, np.ones(len(frame)))
+    weights, others = (frame[f"weight:{metric}/{side}"].to_numpy(np.float64) for side in SIDES)
+    return MetricValues(before, after, there & (weights == others), "nats a word", weights)
 
 
-def questions(
-    pairs: PairedItems, values: Mapping[str, MetricValues], settings: CompareSettings
-) -> Iterator[ChangeTest]:
-    """Yield what is asked: every metric of every task, pooled ones, and groups of what is tested."""
+def questions(pairs: PairedItems, values: Mapping[str, MetricValues], settings: CompareSettings) -> Iterator[Question]:
+    """Yield what is asked: every metric of every task, means of tasks, and groups of what is tested."""
     frame = pairs.frame
     tasks = {str(name): np.asarray(frame["task"] == name) for name in frame["task"].unique()}
-    tested: dict[str, tuple[str, ...]] = {}
-    for task, rows in _first_looks(frame, tasks).items():
-        there = [name for name in pairs.metrics if (values[name].scored & rows).any()]
-        tested[task] = _tested_metrics(there, values, settings)
+    scored = {name: np.isfinite(own.before) | np.isfinite(own.after) for name, own in values.items()}
+    tested = {
+        task: _tested_metrics([name for name in values if (scored[name] & rows).any()], values, settings)
+        for task, rows in _first_looks(frame, tasks).items()
+    }
     for task, rows in tasks.items():
-        for metric, own in values.items():
-            if (own.scored & rows).any():
-                yield ChangeTest(_family(metric, tested.get(task, ())), task, metric, [rows])
+        for metric in (metric for metric in values if (scored[metric] & rows).any()):
+            yield Question(_family(metric, tested.get(task, ())), task, metric, [rows])
     for first in dict.fromkeys(metrics[0] for metrics in tested.values() if metrics):
         alike = [task for task, metrics in tested.items() if metrics and metrics[0] == first]
         members = [tasks[task] for task in alike]
         for name in dict.fromkeys((*tested[alike[0]], MARGIN, LOGLIK)):
             if len(members) > 1 and name in values and all(values[name].there[rows].any() for rows in members):
-                yield ChangeTest(_family(name, tested[alike[0]]), f"mean of {len(members)} tasks", name, members)
+                yield Question(_family(name, tested[alike[0]]), f"mean of {len(members)} tasks", name, members)
     yield from _groups(frame, values, {task: (metrics, tasks[task]) for task, metrics in tested.items()}, settings)
 
 
@@ -149,10 +180,9 @@ def _tested_metrics(
     there: Sequence[str], values: Mapping[str, MetricValues], settings: CompareSettings
 ) -> tuple[str, ...]:
     """Return the scores of a task that are tested: those that were named, else its first share, else its first."""
-    wanted = tuple(name for name in settings.metrics if name in there)
-    shares = [name for name in there if values[name].is_share]
+    shares = [name for name in there if values[name].scale == "share"]
     others = [name for name in there if name not in (MARGIN, LOGLIK)]
-    return wanted or tuple((shares or others or list(there))[:1])
+    return tuple(name for name in settings.metrics if name in there) or tuple((shares or others or list(there))[:1])
 
 
 def _groups(
@@ -160,8 +190,8 @@ def _groups(
     values: Mapping[str, MetricValues],
     tested: Mapping[str, tuple[Sequence[str], NDArray[np.bool_]]],
     settings: CompareSettings,
-) -> Iterator[ChangeTest]:
-    """Yield each group of each field, and its contrast with the rest: one of the two where a field has two groups."""
+) -> Iterator[Question]:
+    """Yield each group of each field, and its contrast with the others: one of the two where a field has two groups."""
     names = dict.fromkeys((*settings.groups, *KNOWN_GROUPS))
     for field in (name for name in names if f"field:{name}" in frame):
         column = frame[f"field:{field}"].astype("str").fillna("")
@@ -174,41 +204,36 @@ def _groups(
                     continue
                 for number, group in enumerate(groups):
                     member = rows & np.asarray(column == group)
-                    yield ChangeTest("", task, metric, [member], field, group)
+                    yield Question("", task, metric, [member], field, group)
                     if len(groups) > 2 or not number:
                         rest = rows & np.asarray((column != group) & (column != ""))
                         name = groups[1] if len(groups) == 2 else ""
-                        yield ChangeTest(GROUPS, task, metric, [member, rest], field, group, name, contrast=True)
+                        yield Question(GROUPS, task, metric, [member, rest], field, group, name, contrast=True)
 
 
-def _row(question: ChangeTest, own: MetricValues, codes: Mapping[str, Codes], flips: ClusterFlips) -> TableRow:
-    """Return the row of a question, without what its family decides."""
+def _measured(question: Question, own: MetricValues, codes: Mapping[str, Codes], flips: ClusterFlips) -> Row:
+    """Return the numbers of a question that no correction changes, and add its test to the family's."""
     whole = np.any(question.members, axis=0)
     used = np.flatnonzero(whole & own.there)
     before, after = own.before[used], own.after[used]
     change = after - before
-    members = [member[used] for member in question.members]
-    own_weights = own.weights[used]
-    means = [[member] for member in members] if question.contrast else [members]
-    weights = [mean_weights([member * own_weights for member in each]) for each in means]
-    row: TableRow = {name: getattr(question, name) for name in _NAMES} | {"n": used.size}
-    for when, values in (("before", own.before), ("after", own.after)):
-        row[f"unscored_{when}"] = int((whole & ~np.isfinite(values)).sum())
+    members = [member[used] * own.weights[used] for member in question.members]
+    weights = [mean_weights(each) for each in ([[member] for member in members] if question.contrast else [members])]
     clusters = {name: code[used] for name, code in codes.items()}
-    row["clusters"] = n_clusters = min(np.unique(code).size for code in clusters.values())
+    numbers: Row = {"n": used.size, "clusters": min(np.unique(code).size for code in clusters.values())}
+    for when, values in (("before", own.before), ("after", own.after)):
+        numbers[f"unscored_{when}"] = int((whole & ~np.isfinite(values)).sum())
     if not all(weight.any() for weight in weights):
         flips.skip("no item is scored in both logs")
-        return row | {"before": _NAN, "after": _NAN}
-    centre = float(change.mean()) if question.contrast else 0.0
-    flips.add(change, weights, clusters, centre)
+        return numbers
+    flips.add(change, weights, clusters, float(change.mean()) if question.contrast else 0.0)
     net = weights[0] - (weights[1] if question.contrast else 0)
-    row |= {"before": float(net @ before), "after": float(net @ after)}
-    row |= {"moved": float(np.median(np.abs(change))), "moved_most": float(np.abs(change).max())}
+    numbers |= {"before": float(net @ before), "after": float(net @ after), "moved_most": float(np.abs(change).max())}
     if not question.contrast and np.isin(before, (0, 1)).all() and np.isin(after, (0, 1)).all():
         lost, gained = int((change < 0).sum()), int((change > 0).sum())
-        row |= {"lost": lost, "gained": gained, "p_mcnemar": mcnemar(lost, gained)}
-        row["limits"] = paired_change(before > 0.5, after > 0.5, n_clusters)
-    return row
+        numbers |= {"lost": lost, "gained": gained, "p_mcnemar": mcnemar(lost, gained)}
+        numbers["limits"] = paired_change(before > 0.5, after > 0.5, numbers["clusters"])
+    return numbers
 
 
 def mean_weights(members: Sequence[Floats]) -> Floats:
@@ -216,27 +241,119 @@ def mean_weights(members: Sequence[Floats]) -> Floats:
     return np.asarray(np.sum([member / (member.sum() or 1) / len(members) for member in members], axis=0))
 
 
-def _corpus_rows(frame: pd.DataFrame) -> Iterator[TableRow]:
+def _finished(estimate: Estimate, numbers: Row) -> Estimate:
+    """Return the estimate of a row: of answers that all moved alike with the interval of paired shares.
+
+    A mean over items that the change left a score has no value: which these are is its effect.
+    """
+    limits = numbers.pop("limits", None)
+    if limits and not math.isfinite(estimate.stderr) and "no error" in estimate.note:
+        p = estimate.p if math.isfinite(estimate.p) else 1.0
+        low, high, p = agreeing(float(limits[0]), float(limits[1]), p)
+        error, free = (high - low) / (2 * _Z), float(max(1, numbers["clusters"] - 1))
+        estimate = replace(estimate, low=low, high=high, p=p, stderr=error, df=free, note="")
+    unscored = [numbers["unscored_before"], numbers["unscored_after"]]
+    if abs(unscored[1] - unscored[0]) >= max(1, _LOST_SCORES * (numbers["n"] + max(unscored))):
+        numbers |= dict.fromkeys(("before", "after", "p_mcnemar"), _NAN)
+        return Estimate(_NAN, note=f"{unscored[0]} before, {unscored[1]} after, have no score")
+    return estimate
+
+
+def _decide(rows: Sequence[Row], floors: Mapping[str, float], settings: CompareSettings) -> None:
+    """Add verdict, the reason as note, and the smallest change that would be found, to every row of a family."""
+    for family in FAMILIES:
+        own = [entry for entry in rows if entry["family"] == family]
+        tested = [entry for entry in own if math.isfinite(entry["p_adjusted"]) and math.isfinite(entry["stderr"])]
+        same = adjust(
+            [equivalence_p(*(entry[name] for name in ("value", "stderr", "df", "margin"))) for entry in tested]
+        )
+        sames = {id(entry): float(p) for entry, p in zip(tested, same)}
+        tests = sum(math.isfinite(entry["p_adjusted"]) for entry in own)
+        for entry in own:
+            entry["verdict"], entry["note"] = _verdict(entry, floors[entry["asked"]], sames.get(id(entry)), settings)
+            if math.isfinite(entry["stderr"]) and entry["stderr"]:
+                error = float(entry["stderr"]), float(entry["df"])
+                entry["detectable"] = minimum_detectable_effect(*error, alpha=settings.alpha / tests, power=0.8)
+
+
+def _verdict(entry: Row, floor: float, same: float | None, settings: CompareSettings) -> tuple[str, str]:
+    if entry["n"] and entry.get("moved_most", math.inf) <= floor:
+        return "same", "no item moved by more than rounding"
+    # A perplexity that rises is a loss.
+    sign = -1 if entry["what"] == "contrast" and entry["scale"] == "nats a word" else 1
+    estimate = Estimate(sign * entry["value"], stderr=entry["stderr"], df=entry["df"], p=entry["p_adjusted"])
+    found = verdict(
+        replace(estimate, note=entry["note"]),
+        margin=entry["margin"],
+        noise_floor=floor,
+        alpha=settings.alpha,
+        p_equivalence=same,
+        scale="change",
+    )
+    if entry["what"] == "contrast":
+        judged = {"verdict": found.label, "direction": found.direction, "rule": found.rule}
+        return group_verdict(entry | judged | {"value": estimate.value})
+    note = entry["note"] or found.rule
+    if not found.direction:
+        return _UNDIRECTED[found.label], note
+    verb = "fell" if found.direction == "below 0" else "rose"
+    return (verb if found.label in AFFECTED else f"slightly_{verb}"), note
+
+
+# Metrics of a whole task.
+
+
+def _corpus_rows(frame: pd.DataFrame, name: str) -> Iterator[Row]:
     """Yield metrics of a whole task before and after, recomputed; they have no test."""
     for task, rows in frame.groupby("task", observed=True, sort=False):
-        sides = [rows[f"others/{side}"] for side in (BASE, CHANGED)]
-        for name in dict.fromkeys(name for others in sides[0] for name in others):
-            both = [name in first and name in second for first, second in zip(*sides)]
-            before, after = ([others[name] for others in side[both]] for side in sides)
-            if any(both) and (found := corpus_metric(name, before, after)):
-                yield dict.fromkeys(("family", "field", "group", "rest", "verdict", "rule"), "") | {
-                    "task": str(task),
-                    "metric": name,
-                    "contrast": False,
-                    "n": sum(both),
-                    "clusters": sum(both),
-                    "before": found[0],
-                    "after": found[1],
-                    "value": found[1] - found[0],
-                    "is_share": False,
-                    "is_sum": False,
-                    "floor": 0.0,
-                    "moved_most": abs(found[1] - found[0]),
-                    **{f"unscored_{when}": len(both) - sum(both) for when in ("before", "after")},
-                    "note": CORPUS,
-                }
+        for metric in dict.fromkeys(metric for others in rows[f"others/{SIDES[0]}"] for metric in others):
+            pairs = _logged(rows, metric)
+            if len(pairs) and (found := [corpus_metric(metric, pairs[side]) for side in SIDES]) and None not in found:
+                value, lost = float(found[1]) - float(found[0]), len(rows) - len(pairs)  # type: ignore[arg-type]
+                names = {"editor": name, "relation": str(task), "asked": metric, "scale": "score", "family": ""}
+                names |= {"before": found[0], "after": found[1], "moved_most": abs(value), "clusters": len(pairs)}
+                names |= {"unscored_before": lost, "unscored_after": lost}
+                yield row("change", "log", Estimate(value, n=len(pairs), note=CORPUS), **names)
+
+
+def _logged(rows: pd.DataFrame, metric: str) -> pd.DataFrame:
+    """Return what both logs have of a metric that is no number of an item."""
+    sides = {side: rows[f"others/{side}"].map(lambda others: others.get(metric)) for side in SIDES}
+    return pd.DataFrame(sides).dropna()
+
+
+def not_compared(frame: pd.DataFrame) -> Iterator[str]:
+    """Yield a sentence on every metric that is no number of an item and cannot be recomputed from the samples."""
+    for task, rows in frame.groupby("task", observed=True, sort=False):
+        others = [own for side in SIDES for own in rows[f"others/{side}"]]
+        for metric in dict.fromkeys(metric for own in others for metric in own):
+            pairs = _logged(rows, metric)
+            example = next(own[metric] for own in others if metric in own)
+            if not len(pairs) or any(corpus_metric(metric, pairs[side]) is None for side in SIDES):
+                yield (
+                    f"{metric} of {task} is no number of an item (such as {str(example)[:40]}) and cannot be "
+                    "recomputed from the samples, so it is not compared."
+                )
+
+
+def corpus_metric(name: str, values: Iterable[object]) -> float | None:
+    """Return mcc or f1 of a task, from pairs of the right and the given class; None where it cannot be computed."""
+    pairs = [[number_of(part) for part in pair] if isinstance(pair, list) else [] for pair in values]
+    if name not in ("mcc", "f1") or any(len(pair) != 2 or not all(map(math.isfinite, pair)) for pair in pairs):
+        return None
+    right, given = np.array(pairs).T
+    if name == "mcc":
+        return _mcc(right, given)
+    if not np.isin(pairs, (0, 1)).all():  # of several classes there are several f1
+        return None
+    total = float(right.sum() + given.sum())
+    return 2 * float(right @ given) / total if total else 0.0
+
+
+def _mcc(right: Floats, given: Floats) -> float:
+    """Return the correlation of two classifications. Source: Gorodkin (2004), R_K."""
+    classes = np.unique(np.concatenate([right, given]))
+    first, second = ((side[:, None] == classes).astype(float) for side in (right, given))
+    first, second = first - first.mean(axis=0), second - second.mean(axis=0)
+    size = float(np.sqrt((first**2).sum() * (second**2).sum()))
+    return float((first * second).sum()) / size if size else 0.0

@@ -30,13 +30,19 @@ from seesaw_cf.logs.log import (
     model_of,
     number_of,
     sample_errors,
+    start_of,
 )
 
 VERSION = 2  # of the log format
 _ZSTANDARD = 93
-_LETTERS = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}
-_NO_ANSWER = "N"
+_LETTERS = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}  # N: no answer
 _MAX_MEMBER = 2**28  # bytes of a sample, or of the header
+
+
+def is_inspect(file: Path) -> bool:
+    """Return whether a file is a log."""
+    start = start_of(file) if file.suffix == ".json" else b""
+    return file.suffix == ".eval" or (b'"eval"' in start and b'"status"' in start)
 
 
 def read_inspect(place: Path, files: Sequence[Path], reader: Reader) -> EvalLog:
@@ -53,11 +59,7 @@ def read_inspect(place: Path, files: Sequence[Path], reader: Reader) -> EvalLog:
         StorageError: A file cannot be read.
     """
     heads = {file: _head(file, reader) for file in files}
-    settings = {
-        (clean(head["eval"].get("task")), name): value
-        for head in heads.values()
-        for name, value in _settings(head["eval"]).items()
-    }
+    settings = {clean(head["eval"]["task"]): _settings(head["eval"]) for head in heads.values()}
     name = model_of(place, {clean(head["eval"].get("model", "")).rpartition("/")[2] for head in heads.values()})
     rows = (row for file, head in heads.items() for row in _rows(file, head, reader))
     return reader.log(name, rows, settings)
@@ -164,9 +166,9 @@ def _row(task: str, sample: Mapping[str, Any], reader: Reader) -> ItemRow:
         metrics=metrics,
         case=content,
         answer=answer_text(answer),
-        fields=reader.kept(sample.get("metadata") or {}),
+        fields=reader.keep(sample.get("metadata") or {}),
         epoch=int(sample["epoch"]),
-        invalid=first.get("value") == _NO_ANSWER or first.get("answer") == "",
+        invalid=first.get("value") == "N" or first.get("answer") == "",
         others={
             name: value
             for name, value in values.items()

@@ -14,13 +14,10 @@ from typing import Any, cast
 from seesaw_cf.base.text import read_json
 from seesaw_cf.base.types import JsonObject
 from seesaw_cf.logs.log import (
-    INVALID,
     EvalLog,
     ItemRow,
-    LogSettings,
     Reader,
     answer_text,
-    best,
     clean,
     hash_of,
     is_number,
@@ -29,8 +26,10 @@ from seesaw_cf.logs.log import (
     model_of,
     number_of,
     sample_errors,
+    start_of,
 )
 
+INVALID = "[invalid]"  # the answer of an item whose text held none
 SAMPLES = re.compile(r"samples_(?P<task>.+?)(?:_(?P<date>\d{4}-\d\d-\d\dT[\d.:-]+?))?\.jsonl?(?:\.gz)?")
 _OLDER = re.compile(r"pretrained__(?:.*__)?[^_]*_(?P<task>.+)\.jsonl?(?:\.gz)?")  # before April 2024
 # Sums over documents: [log-likelihood, words or bytes] of each; "perplexity" has a log-likelihood alone.
@@ -45,6 +44,11 @@ _NO_METRICS = frozenset(
 _BY_TASK = {"version": "versions", "shots": "n-shot"}
 _SHARED = {"seeds": ("random_seed", "numpy_seed", "torch_seed", "fewshot_seed"), "generation": ("gen_kwargs",)}
 _TEMPLATE = ("chat_template_sha", "system_instruction_sha", "fewshot_as_multiturn")
+
+
+def is_lm_eval(file: Path) -> bool:
+    """Return whether a file is one of samples."""
+    return ".json" in file.name and (bool(SAMPLES.fullmatch(file.name)) or b'"doc_id"' in start_of(file))
 
 
 def read_lm_eval(place: Path, files: Sequence[Path], reader: Reader) -> EvalLog:
@@ -75,10 +79,8 @@ def read_lm_eval(place: Path, files: Sequence[Path], reader: Reader) -> EvalLog:
             )
         newest[task] = max(newest.get(task, ("", file)), (date, file))
         models |= {clean(name) for name in [_results(file, date).get("model_name")] if name}
-    settings: LogSettings = {}
     results = {task: _results(file, date) for task, (date, file) in newest.items()}
-    for task, result in results.items():
-        settings |= {(task, name): value for name, value in _settings(task, result).items()}
+    settings = {task: _settings(task, result) for task, result in results.items()}
     name = model_of(place, models)
     rows = (row for task, (_, file) in newest.items() for row in _rows(task, file, results[task], settings, reader))
     return reader.log(name, rows, settings)
@@ -97,13 +99,15 @@ def _settings(task: str, results: JsonObject) -> dict[str, str]:
     return {name: clean(value) for name, value in (settings | shared | template).items() if value is not None}
 
 
-def _rows(task: str, file: Path, results: JsonObject, settings: LogSettings, reader: Reader) -> Iterator[ItemRow]:
+def _rows(
+    task: str, file: Path, results: JsonObject, settings: dict[str, dict[str, str]], reader: Reader
+) -> Iterator[ItemRow]:
     documents = set[str]()
     for place, line in json_lines(file, reader):
         with sample_errors(place, "a sample of lm_eval with doc_id, metrics and filtered_resps (--log_samples)."):
             row = _row(task, line, reader)
         documents.add(row.item)
-        settings[task, "generation"] = settings.get((task, "generation"), "") or _generation(line)
+        settings[task]["generation"] = settings[task].get("generation") or _generation(line)
         yield row
     sizes = cast(Mapping[str, Mapping[str, object]], results.get("n-samples") or {}).get(task, {})
     effective = sizes.get("effective")
@@ -130,7 +134,7 @@ def _row(task: str, line: Mapping[str, Any], reader: Reader) -> ItemRow:
         if "acc_mutual_info" in metrics:  # after the choices in their context they were asked alone
             logprobs, choices = logprobs[: len(logprobs) // 2], choices[: len(logprobs) // 2]
         metrics |= log_probability_metrics(logprobs, _right(target, logprobs, choices, metrics.get("acc")))
-        answer = choices[best(logprobs)] if choices else ""
+        answer = choices[_best(logprobs)] if choices else ""
     elif responses and not weights:
         answer = str(responses[0][0] if isinstance(responses[0], list) and responses[0] else responses[0])
         invalid = answer.strip() in ("", INVALID)
@@ -141,7 +145,7 @@ def _row(task: str, line: Mapping[str, Any], reader: Reader) -> ItemRow:
         metrics=metrics,
         case=hash_of(line.get("doc_hash") or document or (*texts, target)),
         answer=answer_text(answer),
-        fields=reader.kept(document),
+        fields=reader.keep(document),
         invalid=invalid,
         weights=weights,
         others={name: value for name, value in values.items() if name not in weights and not is_number(value)},
@@ -175,7 +179,7 @@ def _right(target: object, logprobs: Sequence[float], choices: Sequence[str], ac
     if str(target).isdecimal() and int(str(target)) < len(logprobs):
         meant.add(int(str(target)))
     if len(meant) == 2 and accuracy is not None:
-        meant = {number for number in meant if (number == best(logprobs)) == (accuracy == 1)}
+        meant = {number for number in meant if (number == _best(logprobs)) == (accuracy == 1)}
     return meant.pop() if len(meant) == 1 else -1
 
 
@@ -183,6 +187,11 @@ def _are_logprobs(responses: Sequence[Any]) -> bool:
     """Return whether responses are pairs of a log-probability and an is-greedy flag; the flag is text on disk."""
     pairs = (isinstance(response, list) and len(response) == 2 for response in responses)
     return bool(responses) and all(pairs) and all(str(response[1]) in ("True", "False") for response in responses)
+
+
+def _best(scores: Sequence[float]) -> int:
+    """Return the index of the largest score, the first of equal ones."""
+    return max(range(len(scores)), key=scores.__getitem__)
 
 
 def _generation(line: Mapping[str, Any]) -> str:

@@ -1,9 +1,10 @@
-"""Which item of one log is which of another, and what keeps two logs from being a pair."""
+"""Which item of one log is which of another, what keeps two logs from being a pair, and which items belong together."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -11,23 +12,21 @@ import pandas as pd
 from seesaw_cf.base.checks import shown
 from seesaw_cf.base.errors import RecordError
 from seesaw_cf.base.terminal import quantity
-from seesaw_cf.logs.log import ERRORED, INVALIDATED, EvalLog, number_of
-from seesaw_cf.stats.bootstrap import Floats
+from seesaw_cf.logs.log import ERRORED, INVALIDATED, EvalLog, read_table_file
+from seesaw_cf.logs.settings import ALLOWED, CompareSettings
+from seesaw_cf.run.manifest import differences
+from seesaw_cf.stats.crossing import Codes
 
-# Difference that can be allowed -> what differs, in words.
-ALLOWED = {
-    "version": "the version of the task",
-    "shots": "the number of few-shot examples",
-    "seeds": "random seeds",
-    "template": "the chat template or system instruction",
-    "generation": "how answers are generated",
-    "arguments": "the arguments of the task",
-    "epochs": "the number of epochs",
-    "content": "what is asked under one id",
-    "cut": "where a log ends",
-}
 BASE, CHANGED = "base", "changed"
-_SIDES = (BASE, CHANGED)
+SIDES = (BASE, CHANGED)
+KNOWN_GROUPS = (
+    *("category", "context_condition", "question_polarity"),  # BBQ
+    *("bias_type", "stereo_antistereo"),  # CrowS-Pairs, StereoSet
+    *("condition", "gender", "race", "religion", "region", "nationality"),  # WinoBias, Winogender and others
+)
+"""Fields of documents that are groups, beside those that are named."""
+KNOWN_CLUSTERS = (("cluster",), ("pair_id",), ("category", "question_index"), ("occupation", "participant"))
+"""Fields that together name what items share: a story (BBQ), a sentence in several forms. The first that are there."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +41,8 @@ class PairedItems:
         metrics: Names that both logs have.
         counts: One row per task: `task`, `paired`, `renumbered` (paired by content under another id), `other_content`
             (paired by id though the content differs), `only_base`, `only_changed`, `epochs_differ`, `repeated`,
-            `invalidated`, of which none counts, and `errored_before`, `errored_after`.
+            `invalidated`, of which none counts, and `errored_before`, `errored_after`, `partial_before`,
+            `partial_after` (scored in some of their epochs).
         notes: Sentences about the logs.
     """
 
@@ -53,78 +53,70 @@ class PairedItems:
     notes: tuple[str, ...] = ()
 
 
-def pair_logs(base: EvalLog, changed: EvalLog, allow: Collection[str] = (), errors: str = "left-out") -> PairedItems:
+def pair_logs(base: EvalLog, changed: EvalLog, settings: CompareSettings | None = None) -> PairedItems:
     """Pair the items of two logs by task and id where the content is equal, and by content where ids differ.
 
     Args:
         base: The model before the change.
         changed: The model after it.
-        allow: Keys of `ALLOWED` that may differ.
-        errors: "left-out", or "wrong": an item with an error or without a score has 0 of what is at most 1.
+        settings: For `allow` and `errors`: an item with an error or without a score has 0 of what is at most 1.
 
     Raises:
         RecordError: The logs were not made alike, or no item or no metric is in both.
     """
-    notes = [*base.notes, *changed.notes, *_check_settings(base, changed, allow)]
+    settings = settings or CompareSettings()
+    notes = [*base.notes, *changed.notes, *_allowed_differences(base, changed, settings.allow)]
     metrics = tuple(metric for metric in base.metrics if metric in changed.metrics)
-    notes += [
-        f"{metric} is only in {log.name}, so it is not compared."
-        for log in (base, changed)
-        for metric in log.metrics
-        if metric not in metrics
-    ]
-    (left, repeated), (right, again) = _items(base, errors), _items(changed, errors)
+    for log in (base, changed):
+        alone = (metric for metric in log.metrics if metric not in metrics)
+        notes += [f"{metric} is only in {log.name}, so it is not compared." for metric in alone]
+    (left, repeated), (right, again) = (_items(log, settings.errors) for log in (base, changed))
     rows = _matches(left, right)
-    name = changed.name
-    _check_content(rows, base, name, allow)
+    _check_content(rows, base, changed.name, settings.allow)
     if rows.empty or not metrics:
         what = "item" if rows.empty else "metric"
         raise RecordError(
-            f"compare: no {what} is in both logs: {base.name} has {_has(base)}, {name} has {_has(changed)}. Give logs "
-            "of the same tasks."
+            f"compare: no {what} is in both logs: {base.name} has {_content(base)}, {changed.name} has "
+            f"{_content(changed)}. Give logs of the same tasks."
         )
     frame = _joined(base, left, right, rows, metrics)
     counts = _counts(rows, left, right, repeated.add(again, fill_value=0), frame)
-    frame = frame[~_has_state(frame, INVALIDATED).any(axis=1)].reset_index(drop=True)
-    notes += _left_out(frame)
-    scored = [frame[f"metric:{metric}/{side}"].notna().any() for metric in metrics for side in _SIDES]
-    if not any(scored):
+    frame = frame[~(_states(frame) == INVALIDATED).any(axis=1)].reset_index(drop=True)
+    if not frame[[f"metric:{metric}/{side}" for metric in metrics for side in SIDES]].notna().any(axis=None):
         raise RecordError(
-            f"compare: no item has a score in {base.name} or {name}, expected numbers, C, I, P, yes, no, true or "
-            f"false. {' '.join(notes)}".rstrip()
+            f"compare: no item has a score in {base.name} or {changed.name}, expected numbers, C, I, P, yes, no, true "
+            f"or false: {base.name} has {_content(base)}. Give logs with scores."
         )
-    if counts["epochs_differ"].any() and "epochs" not in allow:
+    if counts["epochs_differ"].any() and "epochs" not in settings.allow:
         row = counts[counts["epochs_differ"] > 0].iloc[0]
         raise RecordError(
-            f"compare: {base.name} and {name} differ in the number of epochs of {row['epochs_differ']} items of "
-            f"{row['task']}. Give logs with the same epochs, or add --allow epochs to compare means over unequal ones."
+            f"compare: {base.name} and {changed.name} differ in the number of epochs of {row['epochs_differ']} items "
+            f"of {row['task']}. Give logs with the same epochs, or add --allow epochs to compare means over unequal "
+            "ones."
         )
-    return PairedItems(name, frame, metrics, counts, tuple(dict.fromkeys(notes)))
+    return PairedItems(changed.name, frame, metrics, counts, tuple(dict.fromkeys(notes)))
 
 
-def _has(log: EvalLog) -> str:
-    tasks = list(map(str, log.items["task"].cat.categories))
+def _content(log: EvalLog) -> str:
     others = {name: value for row in log.items["others"] for name, value in row.items()}
     none = f" and {shown(others, 200)}, which are no numbers" if others else ""
-    return f"tasks {tasks[:5]} with metrics {list(log.metrics)[:5]}{none}"
+    return f"tasks {list(map(str, log.items['task'].cat.categories))[:5]} with metrics {list(log.metrics)[:5]}{none}"
 
 
-def _check_settings(base: EvalLog, changed: EvalLog, allow: Collection[str]) -> list[str]:
-    """Return the settings in which two logs differ and may."""
+def _allowed_differences(base: EvalLog, changed: EvalLog, allow: Collection[str]) -> list[str]:
+    """Return the settings in which two logs differ and may, as sentences."""
     notes = []
-    for (task, setting), value in base.settings.items():
-        other = changed.settings.get((task, setting), value)
-        if other == value:
+    for place, value, other in differences(base.settings, changed.settings):
+        task, _, setting = place.rpartition(".")
+        if not isinstance(value, str) or not isinstance(other, str):  # one log does not say
             continue
-        difference = (
-            f"{base.name} and {changed.name} differ in {ALLOWED[setting]} of {task}: {value[:80]} and {other[:80]}"
-        )
+        difference = f"{base.name} and {changed.name} differ in {ALLOWED[setting]} of {task}: {value[:80]} and"
         if setting not in allow:
             raise RecordError(
-                f"compare: {difference}. What differs is then not the model's alone. Give logs that were made alike, "
-                f"or add --allow {setting}."
+                f"compare: {difference} {other[:80]}. What differs is then not the model's alone. Give logs that were "
+                f"made alike, or add --allow {setting}."
             )
-        notes.append(f"{difference}; this was allowed.")
+        notes.append(f"{difference} {other[:80]}; this was allowed.")
     return notes
 
 
@@ -132,7 +124,7 @@ def _items(log: EvalLog, errors: str) -> tuple[pd.DataFrame, pd.Series]:
     """Return items with the mean of their epochs, and per task how many rows repeat an earlier one, which they replace.
 
     Units are items, not rows: epochs of an item are no independent ones. Items of one id and other contents are other
-    items.
+    items. Added: `epochs`, and `partial`, whether an item is scored in some epochs of its task only.
 
     Raises:
         RecordError: An id has several scores, and nothing tells its items apart.
@@ -148,101 +140,50 @@ def _items(log: EvalLog, errors: str) -> tuple[pd.DataFrame, pd.Series]:
     again = frame.duplicated(["task", "item", "epoch"], keep="last")
     repeated = again.groupby(frame["task"]).sum()
     frame = frame[~again]
-    frame = frame.assign(epochs=np.int32(1))
+    frame = frame.assign(epochs=np.int32(1), partial=frame[values].notna().any(axis=1).astype(float))
     if frame.duplicated(["task", "item"]).any():
         frame = frame.sort_values("state", kind="stable")  # an item is invalidated where all its epochs are
-        how = dict.fromkeys(frame.columns, "first") | dict.fromkeys([*values, "invalid"], "mean") | {"epochs": "sum"}
+        how = dict.fromkeys(frame.columns, "first") | dict.fromkeys([*values, "invalid"], "mean")
+        how |= {"epochs": "sum", "partial": "sum"}
         frame = frame.groupby(["task", "item"], sort=False, as_index=False, observed=True).agg(how)
-    return frame.reset_index(drop=True), repeated
+    most = frame.groupby("task")["epochs"].transform("max")
+    return frame.assign(partial=frame["partial"].between(0, most, inclusive="neither")).reset_index(drop=True), repeated
 
 
 def _numbered(log: EvalLog) -> pd.DataFrame:
-    """Return the items, those of one id and several contents under names of their own."""
+    """Return the items, those of one id and several contents under different names."""
     frame = log.items.astype({"task": "str"})
     keys = ["task", "item", "epoch"]
     twice = frame.duplicated(keys, keep=False)
     if not twice.any():
         return frame
     contents = frame[twice].groupby(keys)["content"].transform("nunique").reindex(frame.index, fill_value=1)
-    item = frame["item"].where(contents < 2, frame["item"] + "#" + frame["content"].astype("str"))
-    scores = [f"metric:{name}" for name in log.metrics]
     unknown = frame[twice & (frame["content"] == 0)]
-    other = unknown.drop_duplicates([*keys, *scores])
+    other = unknown.drop_duplicates([*keys, *(f"metric:{name}" for name in log.metrics)])
     if other.duplicated(keys).any():
         row = other[other.duplicated(keys)].iloc[0]
         raise RecordError(
             f"{log.name}: item {row['item']!r} of {row['task']} has several scores and no prompt that tells them "
-            "apart. Give each item an id of its own, or add a column prompt or epoch."
+            "apart. Give each item an id, or add a column prompt or epoch."
         )
-    return frame.assign(item=item)
-
-
-def _has_state(frame: pd.DataFrame, state: str) -> pd.DataFrame:
-    return pd.concat([frame[f"state/{side}"] == state for side in _SIDES], axis=1, keys=_SIDES)
-
-
-def _left_out(frame: pd.DataFrame) -> list[str]:
-    """Return which scores are no numbers, with a value of each."""
-    found: dict[tuple[str, str], object] = {}
-    for side in _SIDES:
-        for task, others in zip(frame["task"], frame[f"others/{side}"]):
-            for name, value in others.items():
-                found.setdefault((str(task), name), value)
-    return [
-        f"{name} of {task} is no number of an item (such as {shown(value, 40)}), so it is left out."
-        for (task, name), value in found.items()
-        if corpus_metric(name, [value], [value]) is None
-    ]
-
-
-def corpus_metric(name: str, before: Sequence[object], after: Sequence[object]) -> tuple[float, float] | None:
-    """Return a metric of all items before and after: mcc or f1 of pairs of the right and the given class; else None."""
-    sides = []
-    for values in (before, after):
-        if name not in ("mcc", "f1") or not all(isinstance(pair, list) and len(pair) == 2 for pair in values):
-            return None
-        right, given = (np.array([number_of(pair[at]) for pair in values]) for at in (0, 1))  # type: ignore[index]
-        if not (np.isfinite(right).all() and np.isfinite(given).all()):
-            return None
-        sides.append(_mcc(right, given) if name == "mcc" else _f1(right, given))
-    return sides[0], sides[1]
-
-
-def _mcc(right: Floats, given: Floats) -> float:
-    """Return the correlation of two classifications. Source: Gorodkin (2004), R_K."""
-    classes = np.unique(np.concatenate([right, given]))
-    first, second = ((side[:, None] == classes).astype(float) for side in (right, given))
-    first, second = first - first.mean(axis=0), second - second.mean(axis=0)
-    size = float(np.sqrt((first**2).sum() * (second**2).sum()))
-    return float((first * second).sum()) / size if size else 0.0
-
-
-def _f1(right: Floats, given: Floats) -> float:
-    both = float(((right == 1) & (given == 1)).sum())
-    return 2 * both / total if (total := float((right == 1).sum() + (given == 1).sum())) else 0.0
+    return frame.assign(item=frame["item"].where(contents < 2, frame["item"] + "#" + frame["content"].astype("str")))
 
 
 def _matches(left: pd.DataFrame, right: pd.DataFrame) -> pd.DataFrame:
     """Return `left` and `right` row numbers of pairs, `by` ("id", "content" or "other") and `task`."""
     sides = [frame[["task", "item", "content"]].assign(row=np.arange(len(frame))) for frame in (left, right)]
-    pairs = sides[0].merge(sides[1], on=["task", "item"], suffixes=_SIDES)
-    contents = [pairs[f"content{side}"] for side in _SIDES]
+    pairs = sides[0].merge(sides[1], on=["task", "item"], suffixes=SIDES)
+    contents = [pairs[f"content{side}"] for side in SIDES]
     equal = (contents[0] == contents[1]) | (contents[0] == 0) | (contents[1] == 0)
     by_id, differing = pairs[equal], pairs[~equal]
-    rest = [side[~side["row"].isin(by_id[f"row{name}"])] for side, name in zip(sides, _SIDES)]
+    rest = [side[~side["row"].isin(by_id[f"row{name}"])] for side, name in zip(sides, SIDES)]
     rest = [side[(side["content"] != 0) & ~side.duplicated(["task", "content"], keep=False)] for side in rest]
-    by_content = rest[0].merge(rest[1], on=["task", "content"], suffixes=_SIDES)
+    by_content = rest[0].merge(rest[1], on=["task", "content"], suffixes=SIDES)
     # Where items were numbered anew, an id that two contents share is no sign of another prompt.
-    renumbered = set(by_content["task"])
-    other = differing[~differing["task"].isin(renumbered)]
-    found = {"id": by_id, "content": by_content, "other": other}
-    return pd.concat(
-        [
-            pd.DataFrame({"task": rows["task"], "left": rows["rowbase"], "right": rows["rowchanged"], "by": by})
-            for by, rows in found.items()
-        ],
-        ignore_index=True,
-    ).sort_values("left", ignore_index=True)
+    other = differing[~differing["task"].isin(set(by_content["task"]))]
+    found = pd.concat([own.assign(by=by) for by, own in (("id", by_id), ("content", by_content), ("other", other))])
+    found = found.rename(columns={"rowbase": "left", "rowchanged": "right"})
+    return found[["task", "left", "right", "by"]].sort_values("left", ignore_index=True, kind="stable")
 
 
 def _check_content(rows: pd.DataFrame, base: EvalLog, name: str, allow: Collection[str]) -> None:
@@ -260,7 +201,7 @@ def _joined(
 ) -> pd.DataFrame:
     """Return the frame of `PairedItems`."""
     weights = [f"weight:{metric}" for metric in metrics if f"weight:{metric}" in left and f"weight:{metric}" in right]
-    names = ["answer", "invalid", "state", "others", *(f"metric:{metric}" for metric in metrics), *weights]
+    names = ["answer", "invalid", "state", "others", "partial", *(f"metric:{metric}" for metric in metrics), *weights]
     keys = ["task", "item", "content", "case", *(f"field:{name}" for name in base.fields)]
     first = left.loc[rows["left"], [*keys, *names]].reset_index(drop=True)
     second = right.loc[rows["right"], names].reset_index(drop=True)
@@ -268,19 +209,24 @@ def _joined(
     return pd.concat([first, second.add_suffix(f"/{CHANGED}")], axis=1).astype({"task": "category"})
 
 
+def _states(frame: pd.DataFrame) -> pd.DataFrame:
+    return frame[[f"state/{side}" for side in SIDES]]
+
+
 def _counts(
     rows: pd.DataFrame, left: pd.DataFrame, right: pd.DataFrame, repeated: pd.Series, frame: pd.DataFrame
 ) -> pd.DataFrame:
     tasks = list(dict.fromkeys([*left["task"], *right["task"]]))
     epochs = left["epochs"].to_numpy()[rows["left"]] != right["epochs"].to_numpy()[rows["right"]]
-    paired = rows.groupby("task").size()
-    task, invalidated = frame["task"].astype("str"), _has_state(frame, INVALIDATED).any(axis=1)
-    errored = _has_state(frame, ERRORED)
+    paired, task = rows.groupby("task").size(), frame["task"].astype("str")
+    invalidated, errored = (_states(frame) == INVALIDATED).any(axis=1), _states(frame) == ERRORED
     columns = {
         "paired": (~invalidated).groupby(task).sum(),
         "invalidated": invalidated.groupby(task).sum(),
-        "errored_before": errored[BASE].groupby(task).sum(),
-        "errored_after": errored[CHANGED].groupby(task).sum(),
+        "errored_before": errored[f"state/{BASE}"].groupby(task).sum(),
+        "errored_after": errored[f"state/{CHANGED}"].groupby(task).sum(),
+        "partial_before": frame[f"partial/{BASE}"].groupby(task).sum(),
+        "partial_after": frame[f"partial/{CHANGED}"].groupby(task).sum(),
         "renumbered": rows[rows["by"] == "content"].groupby("task").size(),
         "other_content": rows[rows["by"] == "other"].groupby("task").size(),
         "only_base": left.groupby("task").size().sub(paired, fill_value=0),
@@ -290,3 +236,82 @@ def _counts(
     }
     counts = pd.DataFrame({name: column.reindex(tasks) for name, column in columns.items()}, index=tasks)
     return counts.fillna(0).astype(int).rename_axis("task").reset_index()
+
+
+# Groups and clusters of items: fields that benchmarks are known by, named columns, or a file.
+
+
+def wanted_fields(settings: CompareSettings) -> tuple[str, ...]:
+    """Return the fields that readers keep."""
+    known = [name for names in KNOWN_CLUSTERS for name in names]
+    return tuple(dict.fromkeys([*settings.groups, *KNOWN_GROUPS, *(settings.clusters or known)]))
+
+
+def check_fields(log: EvalLog, settings: CompareSettings) -> None:
+    """Raise RecordError for a field that no item has; it names the fields there are."""
+    for option, names in (("group", settings.groups), ("cluster", settings.clusters)):
+        if missing := [name for name in names if name not in log.fields]:
+            fields = ", ".join(sorted({*log.known, *log.fields})[:40]) or "none"
+            raise RecordError(
+                f"compare: no item of {log.name} has the {option} field {missing[0]!r}; fields are {fields}. Name one "
+                "of them, or give it with --mapping FILE."
+            )
+
+
+def add_mapping(log: EvalLog, file: Path) -> EvalLog:
+    """Return a log with the columns of a table as fields, joined by item, and by task where the table has one.
+
+    Raises:
+        RecordError: The table names an item twice, or none of the log's items.
+    """
+    table, key = read_table_file(file)
+    keys = ["task", "item"] if "task" in table else ["item"]
+    table = table.rename(columns={key: "item"}).astype(dict.fromkeys(keys, "str"))
+    names = [str(name) for name in table if name not in keys]
+    if table.duplicated(keys).any():
+        row = table.loc[table.duplicated(keys), keys].iloc[0].tolist()
+        raise RecordError(f"{file}: two rows of {' '.join(map(str, row))}, expected one row per item. Remove one.")
+    columns = [f"field:{name}" for name in names]
+    items = log.items.drop(columns=columns, errors="ignore").astype({"task": "str"})
+    joined = items.merge(table.rename(columns=dict(zip(names, columns))), on=keys, how="left")
+    if joined[columns].isna().all(axis=None):
+        raise RecordError(
+            f"{file}: none of its items is in the log of {log.name}, which has such as {log.items['item'].iloc[0]!r}. "
+            "Name items as the log does."
+        )
+    joined = joined.astype(dict.fromkeys(columns, "str")).astype(dict.fromkeys(["task", *columns], "category"))
+    return replace(log, items=joined, fields=tuple(dict.fromkeys([*log.fields, *names])))
+
+
+def cluster_codes(frame: pd.DataFrame, clusters: Sequence[str]) -> tuple[dict[str, Codes], str]:
+    """Return the clusters of items by dimension, and in words what they are.
+
+    Args:
+        frame: Items with columns "field:NAME", `case`, `content`, `task` and `item`.
+        clusters: Fields, each of which is a dimension; () = the first of `KNOWN_CLUSTERS` that an item has.
+
+    Returns:
+        Dimension -> (n,) codes. An item without a value shares a cluster with the same document of other tasks only.
+    """
+    alone = frame["task"].astype("str") + "\x1f" + frame["item"].astype("str")
+    alone = alone.where(frame["case"] == 0, frame["case"].astype("str"))
+    if clusters:
+        codes = {name: pd.factorize(_labels(frame, (name,), alone))[0] for name in clusters}
+        return codes, " and ".join(clusters)
+    labels, used = alone, list[str]()
+    for names in KNOWN_CLUSTERS[::-1]:
+        if all(f"field:{name}" in frame for name in names):
+            labels = _labels(frame, names, labels)
+            used.insert(0, "/".join(names))
+    kinds = set(labels.str.partition("\x1f")[0])
+    return {"cluster": pd.factorize(labels)[0]}, ", ".join(name for name in used if name in kinds)
+
+
+def _labels(frame: pd.DataFrame, names: Sequence[str], otherwise: pd.Series) -> pd.Series:
+    """Return the values of fields as one text, where all are there: the same in every task."""
+    columns = [frame[f"field:{name}"] for name in names]
+    there = pd.concat([column.notna() & (column != "") for column in columns], axis=1).all(axis=1)
+    text = columns[0].astype("str")
+    for column in columns[1:]:
+        text = text + "/" + column.astype("str")
+    return otherwise.where(~there, "/".join(names) + "\x1f" + text)

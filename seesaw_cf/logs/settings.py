@@ -1,15 +1,30 @@
-"""What decides a comparison of logs."""
+"""What is declared before two logs are compared; nothing heavy is imported here."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
-from seesaw_cf.base.checks import above_zero, draws, number, one_of, seed
-from seesaw_cf.base.fields import field_types
-from seesaw_cf.logs.log import LOGLIK, MARGIN
-from seesaw_cf.logs.pairing import ALLOWED
-from seesaw_cf.stats.simple import BOUNDS
+from seesaw_cf.base.fields import AboveZero, Draws, Inside, OneOf, Seed, field_types
+
+MARGIN = "margin"
+"""Metric of items with log-probabilities: of the right answer minus that of the best other one, nats."""
+LOGLIK = "loglik"
+"""Metric of items with log-probabilities: of the right answer, nats."""
+ALLOWED: Mapping[str, str] = {
+    "version": "the version of the task",
+    "shots": "the number of few-shot examples",
+    "seeds": "random seeds",
+    "template": "the chat template or system instruction",
+    "generation": "how answers are generated",
+    "arguments": "the arguments of the task",
+    "epochs": "the number of epochs",
+    "content": "what is asked under one id",
+    "cut": "where a log ends",
+}
+"""Difference of logs that can be allowed -> what differs, in words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,32 +50,14 @@ class CompareSettings:
     clusters: tuple[str, ...] = ()
     mapping: Path | None = None
     metrics: tuple[str, ...] = ()
-    margin: float = 0.02
-    margin_log_odds: float = 0.1
-    alpha: float = 0.05
-    permutations: int = 1999
-    seed: int = 0
-    allow: tuple[str, ...] = ()
-    errors: str = "left-out"
+    margin: AboveZero = 0.02
+    margin_log_odds: AboveZero = 0.1
+    alpha: Inside = 0.05
+    permutations: Draws = 1999
+    seed: Seed = 0
+    allow: tuple[Annotated[str, OneOf(tuple(ALLOWED))], ...] = ()
+    errors: Annotated[str, OneOf(("left-out", "wrong"))] = "left-out"
 
     def __post_init__(self) -> None:
-        """Refuse what no comparison can be made with.
-
-        Raises:
-            RecordError: A number is outside its range, or there are more than two clusters.
-            UnknownNameError: `allow` names no difference.
-        """
+        """Raise RecordError or UnknownNameError where a field cannot be."""
         field_types(self)
-        above_zero(self, ("margin", "margin_log_odds"))
-        number("CompareSettings: alpha", self.alpha, 0, 1, ends=False)
-        draws("CompareSettings: permutations", self.permutations)
-        seed("CompareSettings: seed", self.seed)
-        one_of("way to count errors", self.errors, ("left-out", "wrong"))
-        for name in self.allow:
-            one_of("difference of logs", name, ALLOWED)
-
-    def margin_of(self, metric: str, is_share: bool) -> tuple[float, float]:
-        """Return the margin of a metric, and the largest change that is rounding."""
-        if is_share:
-            return self.margin, 0.0
-        return self.margin_log_odds, BOUNDS["float32"] if metric in (MARGIN, LOGLIK) else 0.0

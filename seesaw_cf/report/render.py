@@ -73,6 +73,7 @@ def render_page(
     tables: Mapping[str, str] = {},
     foot: Sequence[str] = (LABELS,),
     command: str = "",
+    reading: str = READING,
 ) -> str:
     """Return a page that needs no network and runs its own script only; text from data and models is escaped.
 
@@ -83,9 +84,10 @@ def render_page(
         tables: Names of CSV files in the folder `tables` -> what they hold.
         foot: How it was made.
         command: What repeats it.
+        reading: How its numbers are read.
     """
     words = {"screen": screen, "parts": parts, "checks": checks, "tables": tables, "foot": foot, "command": command}
-    return _template().render(**words, reading=READING)
+    return _template().render(**words, reading=reading)
 
 
 @cache

@@ -36,8 +36,8 @@ def _compared(tmp_path: Path, form: str = "lm_eval", settings: CompareSettings =
 
 
 def _row(comparison: LogComparison, **keys: object) -> pd.Series:
-    frame = comparison.differences
-    for name, value in {"contrast": False, "field": "", **keys}.items():
+    frame = comparison.frame
+    for name, value in {"what": "change", "axis": "all", **keys}.items():
         frame = frame[frame[name] == value]
     assert len(frame) == 1, frame
     return frame.iloc[0]
@@ -45,7 +45,7 @@ def _row(comparison: LogComparison, **keys: object) -> pd.Series:
 
 @pytest.mark.parametrize("form", FORMATS)
 def test_every_format_gives_the_same_numbers(form: str, tmp_path: Path) -> None:
-    row = _row(_compared(tmp_path, form), metric="acc", task="quiz")
+    row = _row(_compared(tmp_path, form), asked="acc", relation="quiz")
     before, after = (np.array([item.right for item in items(**change)]) for change in ({}, CHANGE))
     assert (row["n"], row["clusters"]) == (60, 30)
     assert row["value"] == pytest.approx((after - before).mean())
@@ -60,11 +60,11 @@ def test_a_mapping_gives_clusters_that_the_log_lacks(tmp_path: Path) -> None:
     file = tmp_path / "map.csv"
     pd.DataFrame([{"item": item.number, "text": item.passage} for item in items()]).to_csv(file, index=False)
     settings = replace(QUICK, clusters=("text",), mapping=file)
-    assert _row(_compared(tmp_path, settings=settings), metric="acc")["clusters"] == 30
+    assert _row(_compared(tmp_path, settings=settings), asked="acc")["clusters"] == 30
 
 
 def test_margins_are_of_the_right_answer_against_the_best_other_one(tmp_path: Path) -> None:
-    row = _row(_compared(tmp_path), metric="margin")
+    row = _row(_compared(tmp_path), asked="margin")
     assert row["value"] == pytest.approx(
         np.mean([_margin(item) for item in items(**CHANGE)]) - np.mean([_margin(item) for item in items()])
     )
@@ -78,21 +78,19 @@ def _margin(item: Item) -> float:
 
 def test_a_group_that_alone_is_hit_is_named(tmp_path: Path) -> None:
     comparison = _compared(tmp_path)
-    row = _row(comparison, field="gender", group="man", metric="margin", contrast=True)
+    row = _row(comparison, axis="gender", group="man", asked="margin", what="contrast")
     assert row["value"] == pytest.approx(1.5, abs=0.1)
-    assert row["verdict"] == "lost less"
-    assert "gender woman lost more margin than man" in comparison.findings.screen.title
+    assert row["verdict"] == "hit_less"
+    assert "gender woman lost more margin than man" in comparison.screen.title
 
 
 def test_nothing_changed_is_the_title(tmp_path: Path) -> None:
     comparison = _compared(tmp_path, seed=0)
-    title = comparison.findings.screen.title
+    title = comparison.screen.title
     assert (
         title == "Nothing changed: edited answers all items as small does, and log-probabilities moved by up to 0 nats."
     )
-    assert set(comparison.differences.loc[comparison.differences["family"] == "scores", "verdict"]) == {
-        "no item changed"
-    }
+    assert set(comparison.frame.loc[comparison.frame["family"] == "scores", "verdict"]) == {"same"}
 
 
 @pytest.mark.parametrize("other", [0, 5, 40])
@@ -101,8 +99,8 @@ def test_other_wrong_answers_are_a_change_though_no_score_is(other: int, tmp_pat
     changed = [row | {"answer": "maybe" if number < other else "no"} for number, row in enumerate(rows)]
     for name, log in (("small", rows), ("edited", changed)):
         pd.DataFrame(log).to_csv(tmp_path / f"{name}.csv", index=False)
-    title = compare_logs(tmp_path / "small.csv", tmp_path / "edited.csv", QUICK_ALONE).findings.screen.title
-    share = f"{100 * other / 40:.1f}%"
+    title = compare_logs(tmp_path / "small.csv", tmp_path / "edited.csv", QUICK_ALONE).screen.title
+    share = f"{100 * other / 40:.1f} %"
     assert title == (
         f"No score changed, yet {share} of the answers in all items are other ones."
         if other
@@ -113,18 +111,18 @@ def test_other_wrong_answers_are_a_change_though_no_score_is(other: int, tmp_pat
 def test_a_change_of_form_is_named_before_any_score(tmp_path: Path) -> None:
     base = write_log(tmp_path / "a", items(), Made(model="small"), "inspect_json")
     changed = write_log(tmp_path / "b", items(invalid=1.0), Made(model="edited"), "inspect_json")
-    title = compare_logs(base, changed, QUICK).findings.screen.title
+    title = compare_logs(base, changed, QUICK).screen.title
     assert title.startswith(
-        "No answer any more in quiz: 100.0% of edited's texts hold none, 0.0% of small's, and acc went"
+        "No answer any more in quiz: 100.0 % of edited's texts hold none, 0.0 % of small's, and acc went"
     )
 
 
 def test_a_decided_change_can_be_too_small_to_matter(tmp_path: Path) -> None:
     settings = replace(QUICK, margin_log_odds=2.0, metrics=("margin",))
     comparison = _compared(tmp_path, settings=settings, shift=-0.5, seed=1)
-    assert _row(comparison, metric="margin")["verdict"] == "fell, too little to matter"
-    assert comparison.findings.screen.title.startswith(
-        "A change is certain and too small to matter: in quiz margin fell"
+    assert _row(comparison, asked="margin")["verdict"] == "slightly_fell"
+    assert comparison.screen.title.startswith(
+        "A small change is certain, below what was declared to matter: in quiz margin fell"
     )
 
 
@@ -135,11 +133,10 @@ def test_several_changed_models_stand_side_by_side(tmp_path: Path) -> None:
         for name, shift in (("a", 0.0), ("b", -3.0), ("c", 0.0))
     ]
     comparison = compare_logs(logs[0], logs[1:], QUICK)
-    assert list(dict.fromkeys(comparison.differences["changed"])) == ["b", "c"]
-    assert "model" in comparison.tables["scores"].heads
-    assert "Nothing changed: c answers all items as a does" in comparison.findings.screen.title
+    assert list(dict.fromkeys(comparison.frame["editor"])) == ["b", "c"]
+    assert "Nothing changed: c answers all items as a does" in comparison.screen.title
     named = compare_logs(logs[0], {"B": logs[1]}, QUICK)
-    assert set(named.differences["changed"]) == {"B"}
+    assert set(named.frame["editor"]) == {"B"}
 
 
 @pytest.mark.parametrize("declared", [
@@ -150,7 +147,7 @@ def test_several_changed_models_stand_side_by_side(tmp_path: Path) -> None:
 def test_the_command_of_a_report_repeats_it(declared: CompareSettings, tmp_path: Path) -> None:
     (tmp_path / "x.csv").write_text("item,acc\n1,1\n2,0\n")
     comparison = replace(compare_logs(tmp_path / "x.csv", tmp_path / "x.csv"), settings=declared)
-    program, command, *words = shlex.split(comparison.findings.command)
+    program, command, *words = shlex.split(comparison.command)
     assert (program, command) == ("seesaw-cf", "compare")
     parser = argparse.ArgumentParser()
     compare.configure(parser)
@@ -172,9 +169,15 @@ def test_epochs_of_an_item_are_averaged(tmp_path: Path) -> None:
     ]
     for name, table in (("base", rows), ("changed", [row | {"acc": 1.0} for row in rows])):
         pd.DataFrame(table).to_csv(tmp_path / f"{name}.csv", index=False)
-    row = _row(compare_logs(tmp_path / "base.csv", tmp_path / "changed.csv", replace(QUICK, clusters=())), metric="acc")
+    row = _row(compare_logs(tmp_path / "base.csv", tmp_path / "changed.csv", replace(QUICK, clusters=())), asked="acc")
     assert (row["n"], row["clusters"]) == (20, 20)
     assert row["value"] == pytest.approx(0.5)
+    partial = [row | {"acc": "" if row["epoch"] == 2 and str(row["item"]) < "i12" else row["acc"]} for row in rows]
+    pd.DataFrame(partial).to_csv(tmp_path / "changed.csv", index=False)
+    comparison = compare_logs(tmp_path / "base.csv", tmp_path / "changed.csv", replace(QUICK, clusters=()))
+    assert comparison.screen.missing == (
+        "Of 20 items 20 are scored in both logs: 0 before and 4 after have a score in some of their epochs only."
+    )
     pd.DataFrame(rows[:-1]).to_csv(tmp_path / "changed.csv", index=False)
     with pytest.raises(ValueError, match="differ in the number of epochs of 1 items"):
         compare_logs(tmp_path / "base.csv", tmp_path / "changed.csv", replace(QUICK, clusters=()))
@@ -187,12 +190,12 @@ def test_the_command_writes_every_form(tmp_path: Path, capsys: pytest.CaptureFix
     words = ["compare", base, changed, "--cluster", "passage", "--permutations", "99", "--out", tmp_path / "out"]
     assert main([str(word) for word in words]) == 0
     shown = capsys.readouterr().out
-    assert "FINDINGS" in shown
+    assert "FELL" in shown
     assert max(map(len, shown.splitlines())) <= 100
     page = (tmp_path / "out" / "report.html").read_text()
-    assert "<b>" not in page.partition("<main")[2].replace("<b>By", "")
+    assert "=<b>" not in page
     record = json.loads((tmp_path / "out" / "report.json").read_text())
-    assert record["findings"]["title"] in " ".join(shown.split())
+    assert record["screen"]["finding"][0] in " ".join(shown.split())
     assert (tmp_path / "out" / "tables" / "scores.csv").exists()
 
 
@@ -217,4 +220,4 @@ def test_it_runs_without_torch(tmp_path: Path) -> None:
         [sys.executable, "-c", WITHOUT_TORCH, *words], cwd=ROOT, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr[-2000:]
-    assert "FINDINGS" in done.stdout
+    assert "60 items paired in 1 task" in done.stdout

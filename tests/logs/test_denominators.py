@@ -17,6 +17,7 @@ from scipy import stats
 
 from seesaw_cf.errors import SeesawError
 from seesaw_cf.logs import CompareSettings, LogComparison, compare_logs, read_log
+from seesaw_cf.logs.sentences import level_text
 from tests.logs.made import Made, items, write_log
 
 QUICK = CompareSettings(permutations=199)
@@ -42,11 +43,11 @@ def table(file: Path, scores: Sequence[object], **columns: Sequence[object]) -> 
 
 
 def title(comparison: LogComparison) -> str:
-    return comparison.findings.screen.title
+    return f"{comparison.screen.missing} {comparison.screen.title}".strip()
 
 
 def screen(comparison: LogComparison) -> str:
-    return " ".join(comparison.conclusion.split())
+    return " ".join(comparison.terminal().split())
 
 
 @pytest.mark.parametrize(
@@ -62,8 +63,7 @@ def test_items_without_a_score_are_not_unchanged(none: Any, turned: bool, every:
     before, after = (missing, 0) if turned else (0, missing)
     comparison = compare_logs(*logs, QUICK)
     sentence = f"Of 30 items {N - missing} are scored in both logs: {before} before and {after} after have no score. "
-    assert title(comparison).startswith(sentence + "No item that both score changed")
-    assert f"{before} without a score before, {after} after" in screen(comparison)
+    assert title(comparison).startswith(sentence + "No item that both logs score changed")
 
 
 @pytest.mark.parametrize("word", ["NA", "", "None", "inf", "1e308", "null"])
@@ -94,7 +94,8 @@ def test_invalidated_samples_do_not_count(side: str, tmp_path: Path) -> None:
     marked = [scored("I", invalidation={"reason": "down"}) if at < 10 else row for at, row in enumerate(valid)]
     logs = {name: inspect(tmp_path / f"{name}.json", marked if name == side else valid) for name in ("base", "changed")}
     comparison = compare_logs(logs["base"], logs["changed"], QUICK)
-    assert title(comparison).startswith("Of 30 items 20 are scored in both logs: 10 are invalidated. No item that both")
+    assert comparison.screen.missing == "Of 30 items 20 are scored in both logs: 10 are invalidated."
+    assert comparison.screen.title.startswith("No item that both logs score changed")
     assert comparison.counts[["paired", "invalidated", "only_base"]].iloc[0].tolist() == [20, 10, 0]
 
 
@@ -109,9 +110,9 @@ def test_an_error_beside_a_score_is_left_out_or_wrong(tmp_path: Path) -> None:
     rows = [scored("C", error={"message": "timeout"}) if at < 6 else scored("C") for at in range(N)]
     changed = inspect(tmp_path / "changed.json", rows)
     comparison = compare_logs(base, changed, QUICK)
-    assert "0 before and 6 after ended with an error. No item that both score changed" in title(comparison)
+    assert "0 before and 6 after ended with an error. No item that both logs score changed" in title(comparison)
     wrong = compare_logs(base, changed, replace(QUICK, errors="wrong"))
-    assert "In quiz match fell from 100.0% to 80.0%" in title(wrong)
+    assert "In quiz match fell from 100.0 % to 80.0 %" in title(wrong)
     assert "--errors wrong" in wrong.command
 
 
@@ -122,7 +123,7 @@ SPELLINGS = [("yes", "no"), ("Yes", "NO"), (" true", "False"), ("C", "I"), (1, 0
 def test_words_are_scores_as_inspect_counts_them(right: object, wrong: object, tmp_path: Path) -> None:
     base = inspect(tmp_path / "base.json", [scored(right if at % 5 else wrong) for at in range(N)])
     changed = inspect(tmp_path / "changed.json", [scored(wrong)] * N)
-    assert "In quiz match fell from 80.0% to 0.0%" in title(compare_logs(base, changed, QUICK))
+    assert "In quiz match fell from 80.0 % to 0.0 %" in title(compare_logs(base, changed, QUICK))
 
 
 @pytest.mark.parametrize("value", ["refused", [1, 0, 0.5], {"part": "refused"}, {"part": [1]}])
@@ -161,7 +162,7 @@ def test_a_perplexity_is_tested_in_nats_a_word(tmp_path: Path) -> None:
     comparison = compare_logs(logs[0], logs[1], QUICK)
     nats = np.random.default_rng(0).uniform(20, 60, 20)
     words = np.arange(10, 30)
-    row = comparison.differences.query("metric == 'word_perplexity'").iloc[0]
+    row = comparison.frame.query("asked == 'word_perplexity'").iloc[0]
     change = 0.1 * nats.sum() / words.sum()
     assert row["value"] == pytest.approx(change)
     residual = 0.1 * nats - change * words
@@ -169,9 +170,8 @@ def test_a_perplexity_is_tested_in_nats_a_word(tmp_path: Path) -> None:
     levels = [math.exp(factor * nats.sum() / words.sum()) for factor in (1.0, 1.1)]
     assert f"In text word_perplexity rose from {levels[0]:.4g} to {levels[1]:.4g}" in title(comparison)
     bits = [factor * nats.sum() / (5 * words.sum()) / math.log(2) for factor in (1.0, 1.1)]
-    page = comparison.tables["other_metrics"].terminal()
-    assert f"{bits[0]:.4g}" in page
-    assert f"{bits[1]:.4g}" in page
+    row = comparison.frame.query("asked == 'bits_per_byte'").iloc[0]
+    assert [level_text(dict(row), when) for when in ("before", "after")] == [f"{value:.4g}" for value in bits]
 
 
 def test_a_corpus_metric_is_recomputed_or_named(tmp_path: Path) -> None:
@@ -183,10 +183,10 @@ def test_a_corpus_metric_is_recomputed_or_named(tmp_path: Path) -> None:
         for name, given in (("a", base), ("b", changed))
     ]
     comparison = compare_logs(logs[0], logs[1], QUICK)
-    row = comparison.differences.query("metric == 'mcc'").iloc[0]
+    row = comparison.frame.query("asked == 'mcc'").iloc[0]
     expected = [stats.pearsonr(gold, given).statistic for given in (base, changed)]
     assert [row["before"], row["after"]] == pytest.approx(expected)
-    f1 = comparison.differences.query("metric == 'f1'").iloc[0]
+    f1 = comparison.frame.query("asked == 'f1'").iloc[0]
     assert f1["before"] == pytest.approx(2 * sum(np.multiply(gold, base)) / (sum(gold) + sum(base)))
     assert "Nothing changed" not in title(comparison)
     assert "bleu of text is no number of an item" in screen(comparison)
@@ -211,8 +211,8 @@ def test_a_group_that_no_item_has_is_refused_and_known_ones_stay(tmp_path: Path)
                      for name in "ab")  # fmt: skip
     with pytest.raises(SeesawError, match=r"no item of a has the group field 'gendr'; fields are .*gender.*kind"):
         compare_logs(base, changed, replace(QUICK, groups=("gendr",)))
-    rows = compare_logs(base, changed, replace(QUICK, groups=("kind",))).differences
-    assert set(rows["field"]) == {"", "gender", "kind"}
+    rows = compare_logs(base, changed, replace(QUICK, groups=("kind",))).frame
+    assert set(rows["axis"]) == {"all", "gender", "kind"}
 
 
 def test_repeated_ids_are_paired_by_content_or_refused(tmp_path: Path) -> None:
@@ -245,8 +245,8 @@ def test_older_logs_of_lm_eval_are_read(form: str, tmp_path: Path) -> None:
         file.with_name(old.get(form, file.name)).write_text(text)
     now = [write_log(tmp_path / "now" / name, items(shift=by), Made(model=name)) for name, by in (("a", 0), ("b", -2))]
     found, expected = compare_logs(tmp_path / "small", tmp_path / "tuned", QUICK), compare_logs(now[0], now[1], QUICK)
-    columns = ["task", "metric", "n", "before", "after", "value"]
-    pd.testing.assert_frame_equal(found.differences[columns], expected.differences[columns])
+    columns = ["relation", "asked", "n", "before", "after", "value"]
+    pd.testing.assert_frame_equal(found.frame[columns], expected.frame[columns])
 
 
 def test_what_a_log_does_with_epochs_and_older_runs_is_on_the_screen(tmp_path: Path) -> None:

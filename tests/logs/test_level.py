@@ -8,16 +8,15 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.compare_level import RESULTS, SCHEMES, exchanged, measured, reseeded
-from seesaw_cf.logs.fields import wanted_fields
+from seesaw_cf.logs import CompareSettings, read_log
 from seesaw_cf.logs.log import Reader
-from seesaw_cf.logs.pairing import PairedItems, pair_logs
-from seesaw_cf.logs.read import read_log
+from seesaw_cf.logs.pairing import PairedItems, pair_logs, wanted_fields
 from tests.logs.made import Made, items, write_log
 
 
 def _pairs(tmp_path: Path) -> PairedItems:
     logs = [write_log(tmp_path / name, items(seed=at, shift=-at), Made(model=name)) for at, name in enumerate("ab")]
-    base, changed = (read_log(log, Reader(wanted_fields((), ()))) for log in logs)
+    base, changed = (read_log(log, Reader(wanted_fields(CompareSettings()))) for log in logs)
     return pair_logs(base, changed)
 
 

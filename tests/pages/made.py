@@ -76,7 +76,7 @@ def _logs(folder: Path) -> str:
                 for item in items(40, shift=shift, invalid=invalid)]  # fmt: skip
         logs.append(write_log(folder / "logs" / name, rows, Made(task=HOSTILE, model=name), "inspect_json"))
     settings = CompareSettings(clusters=("passage",), permutations=99)
-    return findings_page(compare_logs(logs[0], {HOSTILE: logs[1], "c": logs[2]}, settings).findings)
+    return compare_logs(logs[0], {HOSTILE: logs[1], "c": logs[2]}, settings).page()
 
 
 MADE: Mapping[str, Callable[[Path], str]] = {
