@@ -3,8 +3,8 @@
     python -m benchmarks.published ../shared/reference
 
 reads what the authors of SEESAW-CF and LEME released: GPT-J's scores (`gptj_cross_property/scores.parquet`, 2,266
-cases), the ratings of 300 pairs of texts by three people (`annotators/*.csv`), three files of records (`seesaw/*.json`)
-and annotated claims of 8 of LEME's 12 samples (`leme/annotations_dev.csv`). It writes
+cases), the ratings of 300 pairs of texts by three people and by GPT-3.5 (`annotators/*.csv`), three files of records
+(`seesaw/*.json`) and annotated claims of LEME's 12 samples (`leme/annotations_all.csv`). It writes
 benchmarks/results/published.json and the tables of docs/published.md, between their marks.
 """
 
@@ -18,7 +18,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.stats import fisher_exact
 
 from benchmarks.table5 import accuracies
 from seesaw_cf.base.files import write_text
@@ -27,8 +26,8 @@ from seesaw_cf.effects.flaws import hits
 from seesaw_cf.records.relations import relation
 from seesaw_cf.report.text import estimate as interval
 from seesaw_cf.report.text import p_value
-from seesaw_cf.stats import adjust, clustered_mean
-from seesaw_cf.stats.agreement import annotator_agreement
+from seesaw_cf.stats import adjust, clustered_mean, mcnemar, paired_change
+from seesaw_cf.stats.agreement import annotator_agreement, cohen_kappa
 from seesaw_cf.stats.case_means import case_difference, row_share
 from seesaw_cf.texts.report.values import labelled
 from seesaw_cf.texts.train.released import released_annotations
@@ -65,7 +64,6 @@ TABLE_20 = {
     "Racism": (0.992, 92.86),
     "Injection of Conservatism": (0.837, 87.7),
 }
-_PAIRS = 252
 # "Total number of unique prompts" of Table 3, of the files that are at hand.
 TABLE_3 = {
     "gender": ("seesaw_cf_P21_P101.json", 29_000, 2_900),
@@ -137,22 +135,34 @@ def _edits(pairs: pd.DataFrame) -> pd.Series:
     return pairs[["props", "subj", "target_new"]].astype(str).agg("|".join, axis=1)
 
 
-def judge_claims(reference: Path) -> pd.DataFrame:
-    """Return Table 20's accuracies beside those of a judge that says "equal" to everything, by the published rule.
+def _letters(pairs: pd.DataFrame) -> pd.Index[str]:
+    """Return letters and digits of each pair: the two files differ in spaces, quotes and broken characters."""
+    words = pairs[["subj", "pre_text", "post_text"]].agg(" ".join, axis=1)
+    return pd.Index(words.str.lower().str.replace("[^a-z0-9]", "", regex=True))
 
-    The judge's labels are public in another row order than the ratings, so the two are compared as independent
-    samples: Fisher's exact test of 252 printed against 300 recomputed pairs, Holm over 7.
+
+def judge_claims(reference: Path) -> pd.DataFrame:
+    """Return GPT-3.5's accuracy beside that of a judge that says "equal" to everything, by the published rule.
+
+    The judge's released labels are in another order than the ratings; the texts bring them together, all 300 of them.
+    McNemar's exact test on the same pairs, Newcombe's interval, Holm over 7.
     """
     pairs, flaws, ratings = _ratings(reference)
+    judged = pd.read_csv(reference / "annotators" / "chat_small.csv")
+    judged = judged[flaws].set_index(_letters(judged))
+    labels = judged[~judged.index.duplicated()].reindex(_letters(pairs))
     rows = []
     for column, flaw in enumerate(flaws):
-        right = hits(ratings[:, :, column].T, np.zeros(len(pairs)))["any_rater"]
-        share, printed = row_share(pd.Series(right), _edits(pairs)), TABLE_20[flaw][0]
-        judge, constant = round(printed * _PAIRS), int(right.sum())
-        p = fisher_exact(np.array([[judge, _PAIRS - judge], [constant, len(pairs) - constant]])).pvalue
-        numbers = {"printed": printed, "change": printed - share["value"], "n": len(pairs), "p": float(p)}
-        rows.append({"claim": flaw.lower(), "sign": 1, "constant": share["value"], **numbers})
-        rows[-1] |= {"low": share["low"], "high": share["high"]}
+        found = labels[flaw].notna().to_numpy()
+        said = labels[flaw].to_numpy(np.float64)[found]
+        own = ratings[:, found, column].T
+        judge, constant = (hits(own, answers)["any_rater"].astype(bool) for answers in (said, np.zeros(len(said))))
+        low, high = paired_change(constant, judge, len(said))
+        p = mcnemar(int((constant & ~judge).sum()), int((judge & ~constant).sum()))
+        numbers = {"printed": TABLE_20[flaw][0], "value": judge.mean(), "constant": constant.mean(), "n": len(said)}
+        numbers |= {"change": judge.mean() - constant.mean(), "low": low, "high": high, "p": p}
+        kappas = [cohen_kappa(np.column_stack([said, rater])) for rater in own.T]
+        rows.append({"claim": flaw.lower(), "sign": 1, **numbers, "kappa": float(np.nanmean(kappas))})
     return pd.DataFrame(rows).assign(p_adjusted=lambda frame: adjust(frame["p"]))
 
 
@@ -172,7 +182,7 @@ def agreement_claims(reference: Path) -> pd.DataFrame:
 
 def annotation_claims(reference: Path) -> pd.DataFrame:
     """Return LEME's claims on labels of claims by people: differences of means of samples, Holm over 4."""
-    frame = labelled(released_annotations(reference / "leme" / "annotations_dev.csv")[0])
+    frame = labelled(released_annotations(reference / "leme" / "annotations_all.csv")[0])
     rows = []
     for kind, label, method, other, sign in FIGURE_4:
         own = frame[(frame["claim_kind"] == kind) & frame["method"].isin([method, other])]
@@ -230,11 +240,10 @@ _LAYOUTS: dict[str, list[tuple[str, Callable[[Mapping[Any, Any]], str]]]] = {
     "judge": [
         ("the paper says, of 252", lambda row: f"{row['printed']:.3f}"),
         ("n", lambda row: str(row["n"])),
-        (
-            "\u201cequal\u201d to everything [95 %]",
-            lambda row: interval(row["constant"], row["low"], row["high"], ".3f"),
-        ),
-        ("p", lambda row: p_value(row["p"])),
+        ("the judge", lambda row: f"{row['value']:.3f}"),
+        ("\u201cequal\u201d to everything", lambda row: f"{row['constant']:.3f}"),
+        ("judge minus that [95 %]", lambda row: interval(row["change"], row["low"], row["high"], "+.3f")),
+        ("Cohen's \u03ba with a rater", lambda row: f"{row['kappa']:.2f}"),
         ("p, Holm", lambda row: p_value(row["p_adjusted"])),
         ("the judge is better than that", lambda row: f"**{row['verdict']}**"),
     ],

@@ -255,7 +255,7 @@ _RELEASED: Mapping[str, tuple[str, str, Callable[[ClaimRow], str], Callable[[Cla
         "SEESAW-CF Table 20",
         "pairs",
         lambda row: f"{row['claim']}: GPT-3.5 is better than a constant answer",
-        lambda row: f"{row['printed']:.3f} printed; {row['constant']:.3f} constant",
+        _change,
     ),
     "agreement": (
         "SEESAW-CF Table 21",
