@@ -184,7 +184,7 @@ def main() -> None:
             write_text(own, json.dumps({name: changed[name]}))
         texts = {"corpus": given.corpus, "corpus_limit": given.corpus_limit}
         options = {"editor_config": own, "seed": given.seed, "threads": given.threads, "anyway": True}
-        row = measure(Job(model, (name,), data=str(data), **texts, **options), folder)
+        row = measure(Job(model, editors=(name,), data=str(data), **texts, **options), folder)
         record["editors"][name] = row | {"measured_on": machine()}
         write_text(given.out, json.dumps(models, indent=1) + "\n")
     print(table(models))

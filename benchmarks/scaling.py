@@ -65,7 +65,7 @@ def work(what: dict[str, Any]) -> None:
         return mock.patch.object(owner, name, outer)
 
     sample: dict[str, Any] = {"data": "sample", "limit": what["limit"], "block": BLOCK, "control_seeds": 1}
-    chosen = Job(what["model"], (what["editor"],), ("random",), threads=1, **sample)
+    chosen = Job(what["model"], editors=(what["editor"],), controls=("random",), threads=1, **sample)
     parts = (
         (pre_scores, "_score", "block"),
         (Run, "do", "task"),

@@ -2,7 +2,7 @@
 
     python -m benchmarks.whole_audit [--model smollm2-135m-q4] [--limit 8] [--moments FOLDER]
 
-runs `seesaw-cf run --editor memit --control random` and its report on `sample` twice, each in a process of its
+runs `seesaw-cf audit --editor memit --control random` and its report on `sample` twice, each in a process of its
 own on one thread: once timed, once with the operations of products and of attention counted by torch. Between the parts
 the timed one multiplies matrices of the model's own shapes. A part's bound is its operations over the rate of those
 products; the ratio is its CPU seconds over its bound. Scores before the edit are computed, second moments are taken
@@ -168,7 +168,7 @@ def main() -> None:
     parser.add_argument("--editor", default="memit")
     parser.add_argument("--control", default="random")
     parser.add_argument("--limit", type=int, default=8, help="cases of each config")
-    parser.add_argument("--moments", help="a folder of `seesaw-cf moments` in place of texts of the sample")
+    parser.add_argument("--moments", help="a folder of `seesaw-cf share --moments` in place of texts of the sample")
     parser.add_argument("--alone", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--count", action="store_true", help=argparse.SUPPRESS)
     args = parser.parse_args()

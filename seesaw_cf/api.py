@@ -1,4 +1,4 @@
-"""The whole audit in one call: `seesaw-cf run` and its report, on models that are named or in memory.
+"""The whole audit in one call: `seesaw-cf audit` and its report, on models that are named or in memory.
 
 audit = seesaw_cf.audit("seesaw-tiny", editor="memit", limit=8)
 audit                       # the first screen, in a notebook or a terminal

@@ -2,7 +2,7 @@
 
     python -m benchmarks.study.changes --corpus foldoc.txt --out changes
 
-Writes `changes/nf4` (needs bitsandbytes) and `changes/merged` (needs peft), folders for `seesaw-cf run --changed`.
+Writes `changes/nf4` (needs bitsandbytes) and `changes/merged` (needs peft), folders for `seesaw-cf audit --changed`.
 """
 
 from __future__ import annotations

@@ -1,78 +1,42 @@
-"""The command reference, from the parsers that read the commands."""
+"""The command reference, from the declarations that read the commands."""
 
 from __future__ import annotations
 
-import argparse
 import html
-from collections.abc import Iterator
 
-from seesaw_cf.cli import COMMANDS, parser
-from seesaw_cf.cli.actions import subcommands
+from seesaw_cf.cli import COMMANDS
+from seesaw_cf.cli.help import Option, options
+from seesaw_cf.cli.parse import load_command
 
 HEAD = """# Command reference
 
-`seesaw-cf COMMAND --help` prints the same in a terminal. `seesaw-cf --version` prints the version, `--debug` before any
-command shows the full traceback of an error. Commands exit with 0 on success, 1 after an error, 2 when an option is
-wrong, and 130 after Ctrl-C; what was finished is kept, and the same command continues. No command writes onto what it
-reads or what another command made; `--json FILE` replaces only a file that the same command wrote.
+`seesaw-cf COMMAND --help -v` prints the same in a terminal. `seesaw-cf --version` prints the version, `--debug` shows
+the full traceback of an error, `-v` says more about what is done. Commands exit with 0 on success, 1 after an error, 2
+when a word is wrong, and 130 after Ctrl-C; what was finished is kept, and the same command continues. An option that
+takes several values takes them at once or is given again. No command writes onto what it reads or what another
+command made.
 
 """
 
 
-def commands() -> Iterator[tuple[str, argparse.ArgumentParser]]:
-    """Every command and every command below one, such as "flaws export", with its parser."""
-    for name in COMMANDS:
-        yield from _below(name, subcommands(parser(name))[name])
-
-
-def _below(name: str, found: argparse.ArgumentParser) -> Iterator[tuple[str, argparse.ArgumentParser]]:
-    yield name, found
-    for word, lower in subcommands(found).items():
-        yield from _below(f"{name} {word}", lower)
-
-
-def options(found: argparse.ArgumentParser) -> Iterator[tuple[str, argparse.Action]]:
-    """(title of its group, action) of every option and argument, without `--help` and what is hidden."""
-    for group in found._action_groups:
-        for action in group._group_actions:
-            hidden = action.help == argparse.SUPPRESS or isinstance(action, argparse._SubParsersAction)
-            if not hidden and "--help" not in action.option_strings:
-                yield group.title or "", action
-
-
 def command_page() -> str:
     """Markdown: one section per command, in the order of `seesaw-cf --help`."""
-    return HEAD + "\n".join(_section(name, found) for name, found in commands())
+    return HEAD + "\n".join(_section(name, target, about) for name, (target, about) in COMMANDS.items())
 
 
-def _section(name: str, found: argparse.ArgumentParser) -> str:
-    lines = ["#" * (2 + name.count(" ")) + f" {name}", "", f"{html.escape(found.description or '')}", ""]
-    usage = found.format_usage().strip().removeprefix("usage: ")
-    lines += ["```text", usage.replace("\n" + " " * len("usage: "), "\n"), "```", ""]
-    title = None
-    for group, action in options(found):
-        if group != title and group not in ("options", "positional arguments"):
-            lines += [f"**{group[:1].upper()}{group[1:]}**", ""]
-        title = group
-        lines += [f"`{_words(action)}`", f":   {_help(found, action)}", ""]
+def _section(name: str, target: str, about: str) -> str:
+    found = [*options(load_command(target))]
+    needed = " ".join(one.label for one in found if one.required)
+    lines = [f"## {name}", "", html.escape(f"{about[:1].upper()}{about[1:]}."), ""]
+    lines += ["```text", f"seesaw-cf {name} {needed} [options]".replace("  ", " "), "```", ""]
+    for title, rare in (("", False), ("**Rarely needed**", True)):
+        rows = [one for one in found if one.rare is rare]
+        lines += [title, ""] if title and rows else []
+        for one in rows:
+            lines += [f"`{one.label}`", f":   {_help(one)}", ""]
     return "\n".join(lines)
 
 
-def _words(action: argparse.Action) -> str:
-    """`--model MODEL`, or the name of an argument."""
-    name = action.metavar or action.dest.upper()
-    value = name if isinstance(name, str) else " ".join(name)
-    if not action.option_strings:
-        return value
-    return ", ".join(action.option_strings) + ("" if action.nargs == 0 else f" {value}")
-
-
-def _help(found: argparse.ArgumentParser, action: argparse.Action) -> str:
-    text = found._get_formatter()._expand_help(action).rstrip(".") if action.help else ""
-    parts = ["**Required.**"] if action.option_strings and action.required else []
-    parts += [html.escape(text, quote=False).replace("*", r"\*").replace("_", r"\_") + "."] if text else []
-    if action.choices:
-        parts.append("One of " + ", ".join(f"`{choice}`" for choice in action.choices) + ".")
-    if action.default not in (None, "", [], False, argparse.SUPPRESS) and "default" not in text:
-        parts.append(f"Default: `{action.default}`.")
-    return " ".join(parts) or "No further help."
+def _help(one: Option) -> str:
+    text = html.escape(one.text, quote=False).replace("*", r"\*").replace("_", r"\_")
+    return ("**Required.** " if one.required and one.name.startswith("-") else "") + f"{text[:1].upper()}{text[1:]}."

@@ -202,7 +202,7 @@ def load_moments(
     if absent := [layer for layer in layers if layer not in files]:
         raise StorageError(
             f"{folder} has second moments of layers {list(files)}, expected {absent} as well. Compute those, too "
-            "(`seesaw-cf moments`), or set the editor's layers to those that are there."
+            "(`seesaw-cf share MODEL --moments`), or set the editor's layers to those that are there."
         )
     for layer in layers:
         file, size = files[layer], parts.key_size(layer)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import numbers
+import re
 import types
 import typing
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -69,7 +70,7 @@ class OneOf(Mark):
 
     def check(self, where: str, value: object, error: type[SeesawError] = RecordError) -> None:
         """Raise `UnknownNameError` where a value is none of the names."""
-        checks.one_of(f"value of {where.rpartition(' ')[2]}", value, self.names)
+        checks.one_of(where.rpartition(" ")[2].removesuffix("s").strip("-"), value, self.names)
 
 
 class Role(Enum):
@@ -122,6 +123,19 @@ def check_value(where: str, value: object, hint: object, *, error: type[SeesawEr
         raise error(f"{where} is {checks.shown(value)}, expected {words_of(hint)}.")
     for mark, item in _marks(value, hint):
         mark.check(where, item, error)
+
+
+def memory_size(where: str, text: str) -> int:
+    """Return the number of bytes that "4GiB" means.
+
+    Raises:
+        RecordError: It means none.
+    """
+    match = re.fullmatch(r"(\d{1,20}(?:\.\d{1,20})?)\s*([KMGT]?)(i?)B?", text.strip(), re.IGNORECASE)
+    if match is None:
+        raise RecordError(f"{where} is {checks.shown(text, 80)}, expected an amount of memory such as 4GiB or 500MB.")
+    power = "KMGT".find(match[2].upper()) + 1 if match[2] else 0
+    return int(float(match[1]) * (1024 if match[3] else 1000) ** power)
 
 
 @lru_cache(maxsize=256)

@@ -1,9 +1,10 @@
-"""The command line: `seesaw-cf COMMAND ...`. One module per command, imported only when it is asked for."""
+"""The command line: `seesaw-cf COMMAND ...`. A command is a function; what it takes are its options.
+
+A row of `GROUPS` declares a command. Its module is imported only when it is asked for.
+"""
 
 from __future__ import annotations
 
-import argparse
-import importlib
 import logging
 import os
 import sys
@@ -11,88 +12,39 @@ from collections.abc import Sequence
 
 from seesaw_cf import __version__
 from seesaw_cf.base.checks import shown
+from seesaw_cf.base.errors import unknown_name
 from seesaw_cf.base.files import reading
 from seesaw_cf.base.retrying import quiet, say_when_waiting
-from seesaw_cf.cli.actions import check_names, verbose_option
-from seesaw_cf.cli.explaining import explained
-from seesaw_cf.cli.option_groups import group_options
-from seesaw_cf.cli.output import finish
-from seesaw_cf.cli.paths import check_paths
+from seesaw_cf.cli import gone
+from seesaw_cf.cli.errors import UsageError, explained
+from seesaw_cf.cli.help import WAYS_IN, command_help, commands_help
+from seesaw_cf.cli.output import finish, say
 
-__all__ = ["COMMANDS", "GROUPS", "main", "parser"]
+__all__ = ["COMMANDS", "GROUPS", "main"]
 
 FIRST_LINE = 1.0  # seconds of silence
+_EVERYWHERE = {"-h", "--help", "-v", "--verbose", "--debug"}
 
-# Group -> command -> (module with `configure(parser)` and `run(args)`, one line of help).
+# Group -> command -> (module and function, what it does).
 GROUPS: dict[str, dict[str, tuple[str, str]]] = {
-    "Audit an edit": {
-        "run": ("seesaw_cf.cli.run", "edit a model, score it before and after, write the tables"),
-        "report": ("seesaw_cf.cli.report", "tables and pictures from a finished run, or several compared"),
-        "compare": ("seesaw_cf.cli.compare", "logs of lm_eval, inspect and others before and after a change"),
-        "ability": ("seesaw_cf.cli.ability", "tasks of lm_eval before and after the edits of a run"),
-        "study": ("seesaw_cf.cli.study", "models x editors x records from one file: run, compared"),
-        "dose": ("seesaw_cf.cli.dose", "what happens as more and more facts are edited together"),
+    "Audit a change": {
+        "audit": ("audit:audit", "edit a model, or take a changed one: what else changed, and for whom"),
+        "report": ("audit:report", "the report of a finished run again, or of several side by side"),
+        "compare": ("logs:compare", "logs of lm_eval or inspect_ai before and after a change of the model"),
+        "ability": ("logs:ability", "tasks of lm_eval before and after the edits of a run"),
+        "study": ("audit:study", "models x editors x records from one file: run and compared"),
     },
-    "Before a run": {
-        "check-editor": ("seesaw_cf.cli.check_editor", "whether an editor, also your own, keeps its promises"),
-        "new": ("seesaw_cf.cli.new", "files of an editor to start from"),
-        "moments": ("seesaw_cf.cli.moments", "second moments for editors: computed, published"),
+    "An editor of your own": {
+        "new": ("tools:new", "files of an editor to start from, with its test"),
+        "check": ("tools:check", "whether an editor keeps its promises"),
     },
-    "What edited models write": {
-        "leme": ("seesaw_cf.cli.leme", "long texts: passages, survey, annotation; trained instruments"),
-        "flaws": ("seesaw_cf.cli.flaws", "flaws before and after edits: rate, validate judges, report"),
-        "people": ("seesaw_cf.cli.people", "tasks for raters in Label Studio or a sheet, and their answers"),
-        "graph": ("seesaw_cf.cli.graph", "stereotype knowledge graphs of a model, before and after an edit"),
-    },
-    "Data": {
-        "import": ("seesaw_cf.cli.importing", "turn released record files into a dataset folder"),
-        "tag": ("seesaw_cf.cli.tag", "groups, candidates and gold answers for records without"),
-        "build": ("seesaw_cf.cli.build", "facts from Wikidata, another source or the sample into a dataset"),
-        "publish": ("seesaw_cf.cli.publish", "a built dataset onto the Hugging Face Hub"),
-    },
-    "Sharing and setting up": {
-        "share": ("seesaw_cf.cli.share", "put an edit of a run on the Hub, with a card of what it did"),
-        "list": ("seesaw_cf.cli.listing", "the editors, models, configs, relations, groups and metrics"),
-        "register": ("seesaw_cf.cli.register", "make evaluate.load('edit_bias') work offline"),
-        "cache": ("seesaw_cf.cli.cache", "make load_dataset('seesaw_cf', CONFIG) work offline"),
+    "Share and set up": {
+        "share": ("share:share", "an edit, a report or second moments onto the Hub, with a card"),
+        "setup": ("tools:setup", "make load_dataset and evaluate.load find seesaw_cf from anywhere"),
+        "list": ("listing:list_names", "editors, models, configs, relations, groups and metrics"),
     },
 }
-
-COMMANDS: dict[str, tuple[str, str]] = {name: row for group in GROUPS.values() for name, row in group.items()}
-
-
-def parser(*configured: str | None) -> argparse.ArgumentParser:
-    """Return the parser; of the commands only those that are named are imported and get their options.
-
-    Args:
-        *configured: Names of commands.
-    """
-    top = argparse.ArgumentParser(
-        prog="seesaw-cf",
-        description="Measures how editing a fact in a language model changes its other beliefs.",
-        epilog=_groups(),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    top.add_argument("--version", action="version", version=f"seesaw-cf {__version__}")
-    top.add_argument("--debug", action="store_true", help="show the full traceback of an error")
-    commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND", help="one of those below")
-    for name, (module, text) in COMMANDS.items():
-        sub = commands.add_parser(name, description=text)
-        if name in configured:
-            importlib.import_module(module).configure(sub)
-            verbose_option(sub)
-            group_options(sub)
-    return top
-
-
-def _groups() -> str:
-    """List the commands, one a line, under the titles of their groups."""
-    width = max(map(len, COMMANDS))
-    parts = [
-        f"{title}:\n" + "\n".join(f"  {name:{width}}  {text}" for name, (_, text) in group.items())
-        for title, group in GROUPS.items()
-    ]
-    return "\n\n".join([*parts, "`seesaw-cf COMMAND --help` has the options of a command."])
+COMMANDS = {name: row for group in GROUPS.values() for name, row in group.items()}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -102,8 +54,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         argv: Arguments without the program's name; those of the process when None.
 
     Returns:
-        0 on success, 1 after an error that is explained on stderr, 130 after Ctrl-C, 141 when the output is not
-        read any more (as in `| head`).
+        0 on success, 1 after an error that is explained on stderr, 2 after words that are no command, 130 after Ctrl-C,
+        141 when the output is not read any more (as in `| head`).
     """
     words = list(sys.argv[1:] if argv is None else argv)
     os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")  # Arrow's own keeps what was freed
@@ -115,6 +67,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         sys.stderr.write("\nstopped. What was finished is kept; run the same command again to continue.\n")
         return 130
+    except SystemExit as stopped:  # of a command that argparse still reads
+        return int(stopped.code or 0)
+    except UsageError as error:
+        sys.stderr.write(f"error: {error}\n")
+        return 2
     except Exception as error:  # what is not explained is raised again
         message = None if "--debug" in words else explained(error)
         if message is None:
@@ -125,28 +82,55 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(words: list[str]) -> None:
-    command = next((word for word in words if word in COMMANDS), None)
-    top = parser(command)
-    _check_words(top, words)
-    check_names(top, words)
-    try:
-        args = top.parse_args(words)
-    except SystemExit:  # after --help, which may not have reached anybody
-        finish()
-        raise
+    everywhere = {word for word in words if word in _EVERYWHERE}
+    words = [word for word in words if word not in _EVERYWHERE]
+    asks = bool(everywhere & {"-h", "--help"})
+    if not words:
+        titles = {title: {name: about for name, (_, about) in group.items()} for title, group in GROUPS.items()}
+        say(commands_help(titles) if asks else WAYS_IN)
+        return
+    if words == ["--version"]:
+        say(f"seesaw-cf {__version__}")
+        return
+    if words[0] in ("leme", "flaws", "people", "graph", "import", "tag", "build", "publish"):
+        from seesaw_cf.cli import old
+
+        old.run([*words, *sorted(everywhere)])
+        return
+    name, rest = find_command(words)
+    target, about = COMMANDS[name]
+    from seesaw_cf.cli.parse import bind, given, load_command
+    from seesaw_cf.cli.paths import check_paths
+
+    function = load_command(target)
+    if asks:
+        say(command_help(name, about, function, everything=bool(everywhere & {"-v", "--verbose"})))
+        return
+    bound = bind(name, function, rest)
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
-    logging.getLogger("seesaw_cf").setLevel(logging.INFO if getattr(args, "verbose", False) else logging.NOTSET)
-    silent = getattr(args, "quiet", False)
-    begins = "" if silent else f"seesaw-cf {args.command}: loading libraries and data ...\n"
-    with quiet(silent), reading(check_paths(top, args)), say_when_waiting(lambda: begins, FIRST_LINE, sys.stderr.write):
-        importlib.import_module(COMMANDS[args.command][0]).run(args)
+    logging.getLogger("seesaw_cf").setLevel(logging.INFO if everywhere & {"-v", "--verbose"} else logging.NOTSET)
+    silent = bool(bound.arguments.get("quiet"))
+    begins = "" if silent else f"seesaw-cf {name}: loading libraries and data ...\n"
+    read = check_paths(given(function, bound), f"seesaw-cf {name}")
+    with quiet(silent), reading(read), say_when_waiting(lambda: begins, FIRST_LINE, sys.stderr.write):
+        function(*bound.args, **bound.kwargs)
 
 
-def _check_words(top: argparse.ArgumentParser, words: list[str]) -> None:
-    """Refuse what no file, table or server could take, for any option."""
-    for before, word in zip(["", *words], words):
-        if word.endswith("=--"):  # argparse would hand over an empty list
-            top.error(f"argument {word[:-3]}: got '--', expected a value")
+def find_command(words: Sequence[str]) -> tuple[str, list[str]]:
+    """Return the command that words begin with, of one word or two, and the words after it.
+
+    Raises:
+        UsageError: There is none, or it was removed; or a word is no text.
+    """
+    for word in words:
         if "\0" in word or any("\ud800" <= char <= "\udfff" for char in word):
-            option = f"argument {before}: " if before.startswith("-") else ""
-            top.error(f"{option}got {shown(word)}, expected UTF-8 text without NUL characters")
+            raise UsageError(f"got {shown(word)}, expected UTF-8 text without NUL characters.")
+    for name in (" ".join(words[:2]), words[0]):
+        if name in COMMANDS:
+            return name, list(words[len(name.split()) :])
+        if removed := gone.instead("command", name, gone.COMMANDS):
+            raise UsageError(removed)
+    below = [name for name in COMMANDS if name.startswith(f"{words[0]} ")]
+    if below:
+        raise UsageError(f"{words[0]} is followed by one of: {', '.join(name.split()[1] for name in below)}.")
+    raise UsageError(str(unknown_name("command", words[0], dict.fromkeys(name.split()[0] for name in COMMANDS))))

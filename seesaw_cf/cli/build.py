@@ -139,7 +139,7 @@ def _build(args: argparse.Namespace, source: Source, facts: Facts, seeds: Sequen
         say(f"{config}: {len(pairs):,} coupled edits")
     for reason, number in sorted(edits.skipped.items()):
         say(f"{number} records of the edit files make no edit: {reason}")
-    say(f"\nUse it with: seesaw-cf run --data {args.out} --config {next(iter(CONFIGS))} ...")
+    say(f"\nUse it with: seesaw-cf audit --data {args.out} --config {next(iter(CONFIGS))} ...")
 
 
 def _couple(args: argparse.Namespace, source: Source, facts: Facts) -> None:

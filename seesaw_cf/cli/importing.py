@@ -28,4 +28,4 @@ def run(args: argparse.Namespace) -> None:
     if summary.moved_aside is not None:
         say(f"\nWhat lay there before is now {summary.moved_aside}.")
     configs = " ".join(f"--config {file.name}" for file in summary.files)
-    say(f"\nWritten to {summary.out}. Use it with: seesaw-cf run --data {summary.out} {configs} ...")
+    say(f"\nWritten to {summary.out}. Use it with: seesaw-cf audit --data {summary.out} {configs} ...")

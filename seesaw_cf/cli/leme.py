@@ -31,7 +31,7 @@ def _configure_report(parser: argparse.ArgumentParser) -> None:
     effect = "distance of a mean rating that a study should find, for its size; repeatable (default: 0.5)"
     add("--effect", type=finite, action="append", help=effect)
     add("--per-rater", type=positive, help="edits that one rater answers, for the size of a study (default: as here)")
-    scores = "run folder of `seesaw-cf run` with the same model, editors and edits: the short form"
+    scores = "run folder of `seesaw-cf audit` with the same model, editors and edits: the short form"
     add("--scores", type=source, metavar="RUN2", help=scores)
     measures = "nli:MODEL, bertscore:ENCODER or perplexity:MODEL, each a Hub id or folder; repeatable"
     add("--measure", action="append", type=name_or_source, default=[], metavar="NAME:MODEL", help=measures)

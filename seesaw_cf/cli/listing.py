@@ -2,28 +2,28 @@
 
 from __future__ import annotations
 
-import argparse
 import ast
 import importlib.util
 from collections.abc import Callable
 from pathlib import Path
+from typing import Annotated
 
+from seesaw_cf.base.fields import OneOf
 from seesaw_cf.base.terminal import description_list
 from seesaw_cf.cli.output import say
-from seesaw_cf.cli.types import one_of
 
 Rows = list[tuple[str, ...]]
+_NAMES = ("editors", "models", "samples", "configs", "relations", "groups", "metrics")
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the options of `seesaw-cf list`."""
-    parser.add_argument("what", nargs="*", **one_of(*LISTS), help="which lists (default: all of them)")
+def list_names(lists: tuple[Annotated[str, OneOf(_NAMES)], ...] = (), /) -> None:
+    """Print what there is to choose from.
 
-
-def run(args: argparse.Namespace) -> None:
-    """Print the lists that were asked for."""
-    for what in args.what or LISTS:
-        say(f"{what}:\n{description_list(LISTS[what](), indent='  ')}\n")
+    Args:
+        lists: Which lists: editors, models, samples, configs, relations, groups, metrics (default: all of them).
+    """
+    for name in lists or _NAMES:
+        say(f"{name}:\n{description_list(LISTS[name](), indent='  ')}\n")
 
 
 def _editors() -> Rows:
@@ -77,8 +77,8 @@ def _configs() -> Rows:
     for name in configs():
         files = [pq.ParquetFile(file) for file in (path() / "data" / name).glob("*.parquet")]
         runs = all(set(CASES.names) <= set(file.schema_arrow.names) for file in files)
-        use = "cases, for `run --config`" if runs else "a table beside the cases"
-        use = "cases, for `leme run --config`" if name in CASE_CONFIGS and not runs else use
+        use = "cases, for `audit --config`" if runs else "a table beside the cases"
+        use = "cases, for `texts write --config`" if name in CASE_CONFIGS and not runs else use
         rows.append((name, f"{sum(file.metadata.num_rows for file in files):,} rows", use))
     return rows
 
@@ -101,7 +101,7 @@ def _groups() -> Rows:
 def _metrics() -> Rows:
     from seesaw_cf.metrics.register import METRICS
 
-    return [(name, f'evaluate.load("{name}") after `seesaw-cf register`') for name in METRICS]
+    return [(name, f'evaluate.load("{name}") after `seesaw-cf setup`') for name in METRICS]
 
 
 LISTS: dict[str, Callable[[], Rows]] = {

@@ -8,11 +8,9 @@ import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
-from seesaw_cf.base.errors import RecordError, StorageError
-from seesaw_cf.base.terminal import wrap
-from seesaw_cf.base.types import JsonObject
-from seesaw_cf.cli.paths import maker
+from seesaw_cf.base.errors import StorageError
 
 
 def say(text: str) -> None:
@@ -33,36 +31,18 @@ def say(text: str) -> None:
     finish()
 
 
-def show(args: argparse.Namespace, file: Path) -> None:
-    """Open a page in the browser when `--open` asks for it, or say that there is none."""
-    if args.open:
-        open_address(file.absolute().as_uri(), file)
+def open_page(file: Path) -> None:
+    """Open a page in the browser, or say that there is none."""
+    import webbrowser
+
+    if not webbrowser.open(file.absolute().as_uri()):
+        say(f"No browser was found here. Open {file} in yours.")
 
 
 def say_left_out(left_out: Mapping[str, int]) -> None:
     """Print why something was left out, and how often."""
     for reason, count in left_out.items():
         say(f"left out: {count}: {reason}")
-
-
-def say_clauses(name: str, clauses: Mapping[str, str], page: str) -> None:
-    """Print every clause of a contract, and what breaks it.
-
-    Raises:
-        RecordError: Some clause is broken.
-    """
-    for clause, fault in clauses.items():
-        say(wrap(f"{'broken' if fault else 'holds '}  {clause}{f': {fault}' if fault else ''}", "        "))
-    if broken := sum(map(bool, clauses.values())):
-        raise RecordError(f"{name}: {broken} of {len(clauses)} clauses are broken. {page} says what each is for.")
-
-
-def open_address(address: str, name: object = "") -> None:
-    """Open an address in the browser, or say that there is none."""
-    import webbrowser
-
-    if not webbrowser.open(address):
-        say(f"No browser was found here. Open {name or address} in yours.")
 
 
 def write_json(file: Path, value: object) -> None:
@@ -75,16 +55,6 @@ def write_json(file: Path, value: object) -> None:
     from seesaw_cf.stats.plain import json_text
 
     write_text(file, json_text(value))
-
-
-def write_numbers(args: argparse.Namespace, numbers: JsonObject) -> None:
-    """Write what `--json FILE` asks for, with the command's name, by which it knows its file again.
-
-    Raises:
-        StorageError: See `write_json`.
-    """
-    if args.json is not None:
-        write_json(args.json, {"made_by": maker(args), **numbers})
 
 
 def finish() -> None:
@@ -108,3 +78,19 @@ def _not_written(error: OSError) -> OSError:
     return StorageError(
         f"the output cannot be written: {error.strerror or error}. Free some space, or send it somewhere else."
     )
+
+
+def show(args: argparse.Namespace, file: Path) -> None:
+    """Open a page when `--open` asks for it."""
+    if args.open:
+        open_page(file)
+
+
+def write_numbers(args: argparse.Namespace, numbers: dict[str, Any]) -> None:
+    """Write what `--json FILE` asks for, with the command's name, by which it knows its file again.
+
+    Raises:
+        StorageError: See `write_json`.
+    """
+    if args.json is not None:
+        write_json(args.json, {"made_by": f"seesaw-cf {args.command} {args.action}", **numbers})

@@ -1,21 +1,20 @@
-"""What a path on the command line is for, and the one check that no command writes onto what is there.
-
-An option that names a path has one of the types in `ROLES`. `main` looks at all of them before a command runs.
-"""
+"""The one check that no command writes onto what is there: by what each of its values is for (`base.fields.Role`)."""
 
 from __future__ import annotations
 
 import argparse
 import contextlib
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from seesaw_cf.base.checks import shown
-from seesaw_cf.base.errors import SeesawError, StorageError
+from seesaw_cf.base.errors import RecordError, SeesawError, StorageError
+from seesaw_cf.base.fields import Role
 from seesaw_cf.base.files import check_outputs, check_target
 from seesaw_cf.base.text import read_json
+from seesaw_cf.cli.parse import Given
 
 # Of one name in a path, on every file system in use.
 _LONGEST_NAME = 255
@@ -24,92 +23,60 @@ _MARKS = ("manifest.json", "study.json", "import.json", "build.json")
 _KEYS = {"protocol", "editors", "made_by"}
 
 
-def source(text: str) -> Path:
-    """Return the path of a file or folder to read, as the type of an option."""
-    return _path(text)
-
-
-def name_or_source(text: str) -> str:
-    """Return what names something to read, as the type of an option: a name, or a file or folder where there is one.
-
-    `NAME=PATH`, `NAME:PATH` and `PATH:COLUMN` are known.
-    """
-    return text
-
-
-def output_file(text: str) -> Path:
-    """Return the path of a file to write, as the type of an option. Only the command's own JSON is replaced.
-
-    A command with `--overwrite` writes with `seesaw_cf.base.files.write_new`, which looks at the content.
-    """
-    return _path(text)
-
-
-def output_folder(text: str) -> Path:
-    """Return the path of a folder for results, as the type of an option: no run, study or dataset, nor in one."""
-    return _path(text)
-
-
-def own_folder(text: str) -> Path:
-    """Return the path of a folder that the command makes whole or claims by its manifest, as the type of an option."""
-    return _path(text)
-
-
-ROLES: tuple[Callable[[str], Path | str], ...] = (source, name_or_source, output_file, output_folder, own_folder)
-
-
-def maker(args: argparse.Namespace) -> str:
-    """Return the command in words, as `made_by` of its JSON."""
-    return " ".join(filter(None, ("seesaw-cf", args.command, getattr(args, "action", None))))
-
-
-def check_paths(parser: argparse.ArgumentParser, args: argparse.Namespace) -> list[Path]:
+def check_paths(values: Iterable[Given], made_by: str) -> list[Path]:
     """Refuse to write onto what a command reads, or onto what another command made.
 
     Args:
-        parser: The parser of all commands.
-        args: What it read.
+        values: What the command was given.
+        made_by: The command in words, as `made_by` of its JSON.
 
     Returns:
         The files and folders that are read.
 
     Raises:
+        RecordError: A path is none.
         StorageError: An output is an input by any name, is named twice, or holds something else.
     """
-    by_role: dict[object, list[Path]] = {role: [] for role in ROLES}
-    about = list[Path]()
-    for action in _chosen(parser, args):
-        value = getattr(args, action.dest, None)
-        for word in value if isinstance(value, list) else [value]:
-            if word and action.type in by_role:
-                by_role[action.type].append(word)
-                about += [] if action.option_strings else [Path(word)]
-    named = [Path(part) for text in map(str, by_role[name_or_source]) for part in _parts(text)]
-    read = [path for path in (*by_role[source], *named) if os.path.exists(path)]
-    jobs, overwrite = by_role[own_folder], getattr(args, "overwrite", None)
-    check_outputs([*by_role[output_file], *by_role[output_folder], *jobs], read)
-    for file in by_role[output_file]:
-        _check_file(file, read, maker(args), overwrite)
-    for folder in by_role[output_folder]:
-        _check_folder(folder, about or read, jobs, whole=overwrite is None)
+    by_role: dict[Role, list[Path]] = {role: [] for role in Role}
+    about, overwrite = list[Path](), None
+    for entry in values:
+        overwrite = entry.value if entry.name == "overwrite" else overwrite
+        for role, path in _paths(entry):
+            by_role[role].append(path)
+            about += [path] if entry.first else []
+    read = [path for path in by_role[Role.READ] if os.path.exists(path)]
+    check_outputs([*by_role[Role.FILE], *by_role[Role.FOLDER], *by_role[Role.OWN]], read)
+    for file in by_role[Role.FILE]:
+        _check_file(file, read, made_by, overwrite)
+    for folder in by_role[Role.FOLDER]:
+        _check_folder(folder, about or read, by_role[Role.OWN], whole=overwrite is None)
     return read
 
 
-def _path(text: str) -> Path:
-    long = [part for part in Path(text).parts if len(os.fsencode(part)) > _LONGEST_NAME]
-    if not text or "\0" in text or long:
-        expected = f"a path without NUL characters whose names have at most {_LONGEST_NAME} bytes"
-        raise argparse.ArgumentTypeError(f"got {shown(text, 80)}, expected {expected}")
-    return Path(text)
+def _paths(entry: Given) -> Iterator[tuple[Role, Path]]:
+    """Yield the paths of a value, each with what it is for."""
+    role = role_of(entry.hint)
+    values: Sequence[Any] = entry.value if isinstance(entry.value, tuple) else (entry.value,)
+    for value in values:
+        if isinstance(value, Path):
+            yield role or Role.READ, _path(entry.name, value)
+        elif isinstance(value, str) and role is Role.READ:
+            yield from ((role, Path(part)) for part in _parts(value))
 
 
-def _chosen(parser: argparse.ArgumentParser, args: argparse.Namespace) -> Iterator[argparse.Action]:
-    """Yield the options of the command that was given, and of its action."""
-    for action in parser._actions:
-        if isinstance(action, argparse._SubParsersAction):
-            yield from _chosen(action.choices[getattr(args, action.dest)], args)
-        else:
-            yield action
+def role_of(hint: Any) -> Role | None:
+    """Return what a path of an annotation is for, where it says so."""
+    for mark in getattr(hint, "__metadata__", ()):
+        if isinstance(mark, Role):
+            return mark
+    return next((role for part in get_args(hint) if (role := role_of(part))), None)
+
+
+def _path(name: str, path: Path) -> Path:
+    if (str(path) in ("", ".") and name != "out") or any(len(os.fsencode(part)) > _LONGEST_NAME for part in path.parts):
+        expected = f"a path whose names have at most {_LONGEST_NAME} bytes"
+        raise RecordError(f"--{name}: got {shown(str(path), 80)}, expected {expected}.")
+    return path
 
 
 def _parts(text: str) -> set[str]:
@@ -158,3 +125,94 @@ def _json(file: Path) -> dict[str, Any]:
     with contextlib.suppress(OSError, ValueError, SeesawError):
         content = read_json(file, any_number=True) if file.is_file() else {}
     return content
+
+
+# Of commands that argparse still reads.
+
+
+def source(text: str) -> Path:
+    """Return the path of a file or folder to read, as the type of an option."""
+    return _old_path(text)
+
+
+def name_or_source(text: str) -> str:
+    """Return what names something to read, as the type of an option: a name, or a file or folder where there is one.
+
+    `NAME=PATH`, `NAME:PATH` and `PATH:COLUMN` are known.
+    """
+    return text
+
+
+def output_file(text: str) -> Path:
+    """Return the path of a file to write, as the type of an option. Only the command's own JSON is replaced.
+
+    A command with `--overwrite` writes with `seesaw_cf.base.files.write_new`, which looks at the content.
+    """
+    return _old_path(text)
+
+
+def output_folder(text: str) -> Path:
+    """Return the path of a folder for results, as the type of an option: no run, study or dataset, nor in one."""
+    return _old_path(text)
+
+
+def own_folder(text: str) -> Path:
+    """Return the path of a folder that the command makes whole or claims by its manifest, as the type of an option."""
+    return _old_path(text)
+
+
+ROLES: tuple[Callable[[str], Path | str], ...] = (source, name_or_source, output_file, output_folder, own_folder)
+
+
+def maker(args: argparse.Namespace) -> str:
+    """Return the command in words, as `made_by` of its JSON."""
+    return " ".join(filter(None, ("seesaw-cf", args.command, getattr(args, "action", None))))
+
+
+def check_args(parser: argparse.ArgumentParser, args: argparse.Namespace) -> list[Path]:
+    """Refuse to write onto what a command reads, or onto what another command made.
+
+    Args:
+        parser: The parser of all commands.
+        args: What it read.
+
+    Returns:
+        The files and folders that are read.
+
+    Raises:
+        StorageError: An output is an input by any name, is named twice, or holds something else.
+    """
+    by_role: dict[object, list[Path]] = {role: [] for role in ROLES}
+    about = list[Path]()
+    for action in _chosen(parser, args):
+        value = getattr(args, action.dest, None)
+        for word in value if isinstance(value, list) else [value]:
+            if word and action.type in by_role:
+                by_role[action.type].append(word)
+                about += [] if action.option_strings else [Path(word)]
+    named = [Path(part) for text in map(str, by_role[name_or_source]) for part in _parts(text)]
+    read = [path for path in (*by_role[source], *named) if os.path.exists(path)]
+    jobs, overwrite = by_role[own_folder], getattr(args, "overwrite", None)
+    check_outputs([*by_role[output_file], *by_role[output_folder], *jobs], read)
+    for file in by_role[output_file]:
+        _check_file(file, read, maker(args), overwrite)
+    for folder in by_role[output_folder]:
+        _check_folder(folder, about or read, jobs, whole=overwrite is None)
+    return read
+
+
+def _old_path(text: str) -> Path:
+    long = [part for part in Path(text).parts if len(os.fsencode(part)) > _LONGEST_NAME]
+    if not text or "\0" in text or long:
+        expected = f"a path without NUL characters whose names have at most {_LONGEST_NAME} bytes"
+        raise argparse.ArgumentTypeError(f"got {shown(text, 80)}, expected {expected}")
+    return Path(text)
+
+
+def _chosen(parser: argparse.ArgumentParser, args: argparse.Namespace) -> Iterator[argparse.Action]:
+    """Yield the options of the command that was given, and of its action."""
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            yield from _chosen(action.choices[getattr(args, action.dest)], args)
+        else:
+            yield action

@@ -1,55 +1,142 @@
-"""`seesaw-cf share RUN --repo|--space ORG/NAME`: an edit of a run, or the page of its report, on the Hub."""
+"""`seesaw-cf share`: an edit of a run, the page of its report, or second moments, on the Hub."""
 
 from __future__ import annotations
 
-import argparse
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
 
-from seesaw_cf.base.errors import RecordError
-from seesaw_cf.cli.from_fields import values_of
+from seesaw_cf.base.errors import EditError, RecordError
+from seesaw_cf.base.fields import Count, NameOrPath, OneOf, Positive, field_types
 from seesaw_cf.cli.output import say
-from seesaw_cf.cli.paths import source
-from seesaw_cf.cli.types import one_of, positive
+from seesaw_cf.cli.parse import Flat
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Add the options of `seesaw-cf share`."""
-    add = parser.add_argument
-    add(
-        "source",
-        type=source,
-        metavar="RUN",
-        help="a run (made with --keep-deltas for --repo), or the folder of one delta",
-    )
-    where = parser.add_mutually_exclusive_group(required=True)
-    where.add_argument("--repo", metavar="ORG/NAME", help="repository to make on the Hub, for an edit")
-    page = "static Space to make on the Hub, for the page of a report; private without --public"
-    where.add_argument("--space", metavar="ORG/NAME", help=page)
-    forms = "delta: small; adapter: LoRA, for peft; checkpoint: the whole model (default: delta)"
-    add("--as", dest="form", **one_of("delta", "adapter", "checkpoint"), default="delta", help=forms)
-    add("--editor", help="which editor of the run")
-    add("--unit", help="which edit of the run: the name of its folder below RUN/deltas/EDITOR")
-    add("--base-model", metavar="ORG/NAME", help="Hub name of the unedited model, when the run used a local folder")
-    add(
-        "--rank",
-        type=positive,
-        metavar="N",
-        help="rank of an adapter (zero-padded); the largest of its updates when left out",
-    )
-    add("--private", action="store_true", default=None, help="make a private repository")
-    add("--public", action="store_true", help="make a public Space")
-    add("--overwrite", action="store_true", help="replace what the repository holds")
+@dataclass(frozen=True)
+class Place:
+    """Where it goes.
+
+    Attributes:
+        repo: Repository to make on the Hub, of an edit or of second moments.
+        space: Static Space to make, of the page of a report. Private without --public.
+        base_model: Hub name of the unedited model, when a folder was used.
+        private: Make a private repository.
+        public: Make a public one.
+        overwrite: Replace what the repository holds.
+    """
+
+    repo: str | None = None
+    space: str | None = None
+    base_model: str | None = None
+    private: bool = False
+    public: bool = False
+    overwrite: bool = False
 
 
-def run(args: argparse.Namespace) -> None:
-    """Push the edit with its card, or the page, and print the address."""
-    from seesaw_cf.sharing import ShareOptions, share, share_page
+@dataclass(frozen=True)
+class Edit:
+    """Which edit of a run, and in which form.
 
-    if args.space:
-        say(share_page(args.source, args.space, public=args.public, overwrite=args.overwrite))
+    Attributes:
+        form: Delta: small. adapter: LoRA, for peft. checkpoint: the whole model.
+        editor: Which editor of the run; with --moments whose layers.
+        unit: Which edit: the name of its folder below RUN/deltas/EDITOR.
+        rank: Rank of an adapter (default: the largest of its updates).
+    """
+
+    form: Annotated[str, OneOf(("delta", "adapter", "checkpoint"))] = "delta"
+    editor: str | None = None
+    unit: str | None = None
+    rank: Positive | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse another form and a rank below 1."""
+        field_types(self)
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Second moments of a model's layers.
+
+    Attributes:
+        moments: RUN is a model: compute second moments for editors, keep them, and publish them with --repo.
+        corpus: Texts, one a line: a file, FILE.jsonl:COLUMN, FILE.parquet:COLUMN or ORG/NAME:CONFIG:SPLIT:COLUMN.
+        corpus_limit: Most texts of it.
+        layers: Blocks from 0, in place of --editor.
+        tokens: Stop at so many (default: all texts).
+    """
+
+    moments: bool = False
+    corpus: NameOrPath | None = None
+    corpus_limit: Positive = 100_000
+    layers: tuple[Count, ...] = ()
+    tokens: Positive | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse numbers below 1."""
+        field_types(self)
+
+
+def share(
+    run: NameOrPath,
+    /,
+    *,
+    place: Flat[Place] = Place(),
+    edit: Flat[Edit] = Edit(),
+    moments: Flat[Moments] = Moments(),
+) -> None:
+    """Push an edit with its card, a page or second moments, and print the address.
+
+    Args:
+        run: A run (made with --keep-deltas for --repo), the folder of a delta, or with --moments a model.
+    """
+    if moments.moments:
+        _moments(run, place, edit, moments)
         return
-    if args.public:
-        raise RecordError(
-            "share: --public is for --space. A repository is as your account's default says, or --private."
-        )
-    options = ShareOptions(**values_of(ShareOptions, args))
-    say(share(args.source, args.repo, args.form, options, private=args.private, overwrite=args.overwrite))
+    if (place.repo is None) == (place.space is None):
+        raise RecordError("share: give --repo ORG/NAME for an edit, or --space ORG/NAME for the page of a report.")
+    from seesaw_cf.sharing import ShareOptions, share_page
+    from seesaw_cf.sharing import share as share_edit
+
+    if place.space is not None:
+        say(share_page(Path(run), place.space, public=place.public, overwrite=place.overwrite))
+        return
+    if place.public:
+        raise RecordError("share: --public is for --space. A repository is as your account says, or --private.")
+    options = ShareOptions(base_model=place.base_model, editor=edit.editor, unit=edit.unit, rank=edit.rank)
+    private = place.private or None
+    say(share_edit(Path(run), str(place.repo), edit.form, options, private=private, overwrite=place.overwrite))
+
+
+def _moments(model_name: str, place: Place, edit: Edit, asked: Moments) -> None:
+    from seesaw_cf.editors import load_editor
+    from seesaw_cf.editors.locate.fitted import check_tokens
+    from seesaw_cf.editors.locate.moments import MomentOptions, second_moments
+    from seesaw_cf.models.architectures import model_parts
+    from seesaw_cf.models.corpus import corpus_of
+    from seesaw_cf.models.load import load_model
+
+    corpus = corpus_of(asked.corpus, model_name, asked.corpus_limit, 0)
+    if corpus is None:
+        raise EditError(f"share --moments: {model_name} comes without texts. Give some that it knows with --corpus.")
+    if not asked.layers and edit.editor is None:
+        raise RecordError("share --moments: give --editor NAME, or --layers N ...")
+    model, tokenizer = load_model(model_name)
+    parts = model_parts(model)
+    kind = None if asked.layers else load_editor(str(edit.editor)).config_class.for_model(model)
+    layers = asked.layers or getattr(kind, "moment_layers", ())
+    if not layers:
+        raise EditError(f"{edit.editor} needs no second moments. Expected rome, memit, emmet or alphaedit.")
+    parts.check_layers(layers, "moments")
+    how = MomentOptions(asked.corpus_limit, seed=0, tokens=asked.tokens)
+    found = second_moments(parts, tokenizer, sorted(set(layers)), corpus, how)
+    check_tokens(found, "moments")
+    for layer, moment in found.items():
+        say(f"layer {layer}: {moment.n_texts:,} texts, {moment.n_tokens:,} tokens")
+    folder = found[layers[0]].file.parent
+    say(f"use them with --moments '{folder}'; the same texts find them without")
+    if place.repo is not None:
+        from seesaw_cf.sharing.moments import push_moments
+
+        how_public = {"public": place.public, "overwrite": place.overwrite}
+        say(push_moments(folder, place.repo, base_model=place.base_model, **how_public))

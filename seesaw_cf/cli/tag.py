@@ -53,7 +53,7 @@ def run(args: argparse.Namespace) -> None:
     say(markdown_for_terminal(coverage.to_markdown()))
     configs = " ".join(f"--config {name}" for name in records)
     say(f"\nWritten to {args.out}: the facts in config {FACTS_CONFIG}, these counts in {SUMMARY}.")
-    say(f"Use it with: seesaw-cf run --data {args.out} {configs} ...")
+    say(f"Use it with: seesaw-cf audit --data {args.out} {configs} ...")
 
 
 def _sources(args: argparse.Namespace) -> Iterator[TagSource]:

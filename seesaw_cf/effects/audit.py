@@ -51,14 +51,15 @@ class AuditSettings:
     """What is declared before looking.
 
     Attributes:
-        margin: Contrasts smaller than this do not matter, in probability; below 0.25.
+        margin: Smaller differences of probability do not matter; below 0.25.
         margin_log_odds: The same in log-odds (nats), for contrasts that are decided there.
-        alpha: Level.
+        alpha: Level of tests.
         family: Columns that name a family of tests; none: the whole report is one.
-        permutations, seed: How often people's labels are permuted, and of which generator; 0: p of t alone. None:
-            1,999 times, more where a family has so many tests that none could be called equivalent.
-        noise_floor, noise_floor_log_odds: Largest effect that scoring alone makes, on each scale; None takes what the
-            run measured. Without either no verdict is given.
+        permutations: Of people's labels. 0: p of t alone (default: 1999, more where a family has many tests).
+        seed: Of the permutations.
+        noise_floor: Largest effect of probability that scoring alone makes (default: what the run measured). Without
+            it no verdict is given.
+        noise_floor_log_odds: The same in log-odds, nats.
     """
 
     margin: float = MARGIN

@@ -170,7 +170,7 @@ def read_curves(folder: str | os.PathLike[str]) -> Curves:
     if missing:
         raise RunFolderError(
             f"{path}: {' and '.join(missing)} missing, so this is no finished dose run. "
-            "Repeat the `seesaw-cf dose` command that began it; it continues where it was."
+            "Repeat the `seesaw-cf audit` command that began it; it continues where it was."
         )
     try:
         manifest, document = (read_json(file, any_number=True) for file in files.values())

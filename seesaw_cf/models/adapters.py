@@ -23,7 +23,9 @@ from seesaw_cf.models.weights import LowRank, WeightDelta
 _TENSORS = "adapter_model.safetensors"
 _FACTS = "seesaw_cf.json"
 _PREFIX = "base_model.model."
-_REMEDY = "Share it as a checkpoint (merge_and_save, --as checkpoint) or as a delta (save_delta, --as delta) instead."
+_REMEDY = (
+    "Share it as a checkpoint (merge_and_save, --form checkpoint) or as a delta (save_delta, --form delta) instead."
+)
 
 
 def factorise(change: Tensor) -> LowRank | None:
@@ -81,7 +83,7 @@ def to_peft(
         from peft import LoraConfig
     if delta.context or not delta.updates:
         kind = "is a text put before prompts" if delta.context else "changes nothing"
-        raise EditError(f"this delta {kind}, so it has no adapter. Share it as a delta (save_delta, --as delta).")
+        raise EditError(f"this delta {kind}, so it has no adapter. Share it as a delta (save_delta, --form delta).")
     updates = {_module_name(name): _low_rank(name, update) for name, update in delta.updates.items()}
     conv1d = {name: isinstance(_module(model, name, update), Conv1D) for name, update in updates.items()}
     if len(set(conv1d.values())) > 1:

@@ -317,7 +317,7 @@ def merge_and_save(
     if delta.context:
         raise EditError(
             "this delta puts a text before every prompt; a checkpoint holds weights only. "
-            "Share it as a delta (save_delta, --as delta) instead."
+            "Share it as a delta (save_delta, --form delta) instead."
         )
     facts = describe(delta, model, base_model)
     with atomic_folder(folder) as temporary:

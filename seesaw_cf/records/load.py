@@ -90,7 +90,7 @@ def _from_hub(source: str, config: str) -> tuple[list[Case], str]:
         raise StorageError(
             f"{source!r} is neither {SAMPLE!r}, a file or folder here, nor a data set the "
             f"Hub answers for ({type(error).__name__}: {error}). Check the name, the network and your access. "
-            "`seesaw-cf cache` makes load_dataset('seesaw_cf', CONFIG) answer with the sample, from any folder."
+            "`seesaw-cf setup` makes load_dataset('seesaw_cf', CONFIG) answer with the sample, from any folder."
         ) from error
     except DatasetGenerationError as error:
         raise RecordError(

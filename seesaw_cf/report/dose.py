@@ -153,7 +153,7 @@ def write_dose_report(folder: str | os.PathLike[str], *, pictures: bool = False)
     options = {"dose": list(settings.get("doses", ())), "pair": [",".join(pair) for pair in settings.get("pairs", ())]}
     options |= {name: settings[name] for name in ("repeats", "people") if name in settings}
     tables = {"dose": "Every measure of each editor, mix and dose.", "dose_groups": "D_d by group."}
-    command = repeat_command(manifest, "dose", options)
+    command = repeat_command(manifest, "audit", options)
     write_text(out / "report.html", render_page(screen, parts, tables=tables, foot=[LABELS], command=command))
     record = plain({"screen": screen.record(), "dose": rows_of(table)})
     write_text(out / "report.json", json.dumps(record, ensure_ascii=False, indent=1) + "\n")

@@ -10,7 +10,8 @@ from seesaw_cf.base.terminal import printable
 from seesaw_cf.report.rows import Manifest
 
 # Options that are given once for each value have a singular name; one has a name of its own.
-_OPTIONS = {"editors": "editor", "controls": "control", "configs": "config", "raters": "rater", "wording": "prompt"}
+_OPTIONS = {"editors": "editor", "controls": "control", "configs": "config", "doses": "dose", "pairs": "pair"}
+_OPTIONS |= {"nulls": "null", "raters": "rater", "wording": "prompt"}
 
 
 def recorded(manifest: Manifest) -> Sequence[tuple[str, str]]:
@@ -23,23 +24,11 @@ def model_name(manifest: Manifest) -> str:
     return str(manifest.get("model", {}).get("id", "a model"))
 
 
-# Fields of a job that other commands than `run` have no option for.
-_ONLY_RUN = {
-    "block",
-    "control_seeds",
-    "checkpoints",
-    "changed",
-    "edited",
-    "limit",
-    "max_tokens",
-    "memory",
-    "protocol",
-}
-_ONLY_RUN |= {"requests", "scorer"}
-_NOT_OF: Mapping[str, Collection[str]] = {"dose": _ONLY_RUN, "leme run": {"relationship", "editor_config", "threads"}}
+# Fields of a job that another command than `audit` has no option for.
+_NOT_OF: Mapping[str, Collection[str]] = {"leme run": {"relationship", "editor_config", "threads"}}
 
 
-def repeat_command(manifest: Manifest, command: str = "run", more: Mapping[str, object] | None = None) -> str:
+def repeat_command(manifest: Manifest, command: str = "audit", more: Mapping[str, object] | None = None) -> str:
     """Return the command that repeats a run, with every option that was given.
 
     Args:

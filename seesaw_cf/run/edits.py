@@ -114,7 +114,7 @@ def no_side_effects(editor: str, model: PreTrainedModel, tokenizer: PreTrainedTo
     if changed := [part for part, value in before.items() if value != after[part]]:
         raise EditError(
             f"{editor}: its first edit left other {', '.join(changed)} than before, so what is scored afterwards is "
-            "another model. Correct the editor; `seesaw-cf check-editor` says what an edit must leave as it was."
+            "another model. Correct the editor; `seesaw-cf check` says what an edit must leave as it was."
         )
 
 
@@ -182,7 +182,7 @@ def _checked(delta: WeightDelta, status: Mapping[int, str]) -> UnitEdit:
         "edit: what the editor returned",
         delta,
         WeightDelta,
-        "a WeightDelta; `seesaw-cf check-editor` says which of its promises an editor breaks",
+        "a WeightDelta; `seesaw-cf check` says which of its promises an editor breaks",
     )
     finite, zero = delta.is_finite(), delta.is_zero()
     verdict = "non-finite delta" if not finite else "zero delta" if zero else "ok"

@@ -202,4 +202,4 @@ def _noisy(
 def _scorer(job: Job, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> Scorer:
     """Return what asks a model; kernels of quantised models give other numbers in other batches."""
     how = "single" if getattr(model, "is_quantized", False) else job.scorer
-    return make_scorer(model, tokenizer, how, job.max_tokens, job.memory)[0]
+    return make_scorer(model, tokenizer, how, job.max_tokens, job.memory_bytes)[0]

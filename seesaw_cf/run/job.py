@@ -131,8 +131,8 @@ def make_run(
         check_model(model, tokenizer)
     editors = editors or make(model)
     external, edited = read_external(changed, model, tokenizer, job, overrides)
-    _check_memory(job.memory, model)
-    scorer, scoring = make_scorer(model, tokenizer, job.scorer, job.max_tokens, job.memory)
+    _check_memory(job.memory_bytes, model)
+    scorer, scoring = make_scorer(model, tokenizer, job.scorer, job.max_tokens, job.memory_bytes)
     if not isinstance(noise, dict):  # measured once per run, whoever continues or joins it
         noise = measure_noise(scorer, asked, job.seed, quick=True).record()
     configs: JsonObject = {
@@ -141,7 +141,7 @@ def make_run(
     }
     data = {
         "source": hide_secrets(job.data),
-        "configs": list(job.configs),
+        "configs": list(job.asked_configs),
         "cases": len(records.cases),
         "sha256": _checksum(records.cases),
         "revision": records.revision,

@@ -1,17 +1,19 @@
-"""What `seesaw-cf run` and `dose` are asked, as plain values; nothing heavy is imported here."""
+"""What `seesaw-cf audit` is asked, as plain values; nothing heavy is imported here."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from seesaw_cf.base.checks import one_of, shown
 from seesaw_cf.base.errors import RecordError, StorageError, UnknownNameError
+from seesaw_cf.base.fields import NameOrPath, OneOf, Positive, Seed, Threads, field_types, memory_size
 from seesaw_cf.base.text import parse_json_text, read_json
+from seesaw_cf.base.types import DTYPES, SCORERS
 from seesaw_cf.editors import EDITORS
 from seesaw_cf.editors.control_names import CONTROLS, planned, split_control
 from seesaw_cf.editors.plugins import editor_name
@@ -39,7 +41,6 @@ def settings_document(settings: SettingsSource | None, expected: str = "settings
 
 
 PROTOCOLS = ("single", "batch")
-_COUNTS = ("control_seeds", "limit", "corpus_limit", "max_tokens", "block", "threads")
 DOSES = (1, 10, 100)
 ENGINES = ("local", "ray")
 _NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,62}[A-Za-z0-9])?")
@@ -78,41 +79,33 @@ class Workers:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What `seesaw-cf run` does; the fields are its options.
+    """What `seesaw-cf audit` does; the fields are its options.
 
     Attributes:
-        model: 'seesaw-tiny', a Hub id, a folder or a GGUF file. `seesaw-cf list models` has more.
-        editors: Editing method: a name of `seesaw-cf list editors`, FILE.py or package.module:Class. Repeatable.
-        controls: Negative control of every editor; of a changed model "random", noise of the same norm, unless "none"
-            is given. Repeatable.
-        control_seeds: Seeds of a control that draws (random, unrelated); reports take their mean.
-        changed: Model changed elsewhere: a checkpoint, adapter, delta or GGUF file. WHERE is a path or
-            ORG/NAME[@REVISION]. Repeatable.
-        nulls: Change that should do nothing, as the control of a model of `changed` with that name, in place of a
-            drawn one. WHERE is as for `changed`. Repeatable.
-        requests: Record file with the facts that the models of `changed` were edited for (default: none is claimed).
-        data: 'sample', a dataset folder, a .json or .parquet file, a reader of records
-            (FILE.py), or a Hub id.
-        configs: Dataset config. Repeatable (default: cross_subject).
-        protocol: single: edit, score, restore. batch: all cases of a relation are edited together.
+        model: 'seesaw-tiny', a Hub id, a folder or a GGUF file.
+        editors: A name of `seesaw-cf list editors`, FILE.py or module:Class.
+        controls: Random, identity, unrelated or none (default: random).
+        control_seeds: Seeds of a control that draws; reports take their mean.
+        changed: Checkpoint, adapter, delta, GGUF or ORG/NAME[@REVISION].
+        nulls: Change that should do nothing, the control of the changed model NAME in place of a drawn one.
+        requests: Record file: the facts that a model was changed for.
+        data: Dataset folder, .json, .parquet or Hub id.
+        configs: Config of the data (default: all that an audit asks).
+        protocol: Each fact alone, or those of a relation together.
         editor_config: JSON file: {"memit": {"layers": [3, 4]}, ...}.
-        corpus: Texts for second moments: a text file (one a line), FILE.jsonl:COLUMN, FILE.parquet:COLUMN, or a Hub
-            data set ORG/NAME:CONFIG:SPLIT:COLUMN (default: those of the embedded model).
-        corpus_limit: Most texts of `corpus`, drawn with `seed` (default: 100,000).
-        moments: Second moments in place of texts: a folder that `moments` names, or ORG/NAME on the Hub.
-        limit: Only this many cases of each config, sampled with `seed`. The rest are demonstrations of in-context
-            editing.
-        design: People that an edit's prompts are about. shared: every recorded holder, in the same few templates.
-            paper: every template, at most 100 holders of each gender.
-        prompts_per_person: Prompts about each person of an edit, or 'all' (default: 2, all with the paper's design).
-        holders: People of each gender who hold an answer, drawn with `seed`, or 'all' (default: all, 100 with the
-            paper's design).
+        corpus: Texts for second moments: a file, one a line, FILE.parquet:COLUMN, or ORG/NAME:CONFIG:SPLIT:COLUMN.
+        corpus_limit: Most texts of `corpus`, drawn with `seed`.
+        moments: Second moments in place of texts: a folder, or ORG/NAME on the Hub.
+        limit: Only this many cases of each config, drawn with `seed`.
+        design: Who is asked about: every holder, or as in the papers.
+        prompts_per_person: Prompts about each person of an edit (default: 2, all with the paper's design).
+        holders: People of each gender who hold an answer (default: all, 100 with the paper's design).
         revision: Branch, tag or commit of a Hub model.
         dtype: Of weights and sums.
-        device: auto, cpu, cuda:1, ..., or balanced: one model over all GPUs.
+        device: Auto, cpu, cuda:1, ..., or balanced (all GPUs).
         trust_remote_code: Run code from the model's repository.
         seed: Seed of everything that is drawn.
-        scorer: trie: each prefix once. plain: padded batches. single: no batches.
+        scorer: Trie: each prefix once. plain: padded batches. single: no batches.
         max_tokens: Tokens in one forward pass (default: what suits the device).
         memory: Memory for scoring on top of the model, such as 4GiB.
         block: Edits that are made and scored together, and redone after a kill.
@@ -127,44 +120,40 @@ class Job:
         StorageError: There is nothing at the path of a changed model.
     """
 
-    model: str
+    model: NameOrPath
+    _: KW_ONLY
     editors: tuple[str, ...] = ()
-    controls: tuple[str, ...] = ()
-    control_seeds: int = 3
-    changed: tuple[str, ...] = ()
-    nulls: tuple[str, ...] = ()
+    controls: tuple[Annotated[str, OneOf((*CONTROLS, "none"))], ...] = ()
+    control_seeds: Positive = 3
+    changed: tuple[NameOrPath, ...] = ()
+    nulls: tuple[NameOrPath, ...] = ()
     requests: Path | None = None
-    data: str = "sample"
-    configs: tuple[str, ...] = ("cross_subject",)
-    protocol: str = "single"
+    data: NameOrPath = "sample"
+    configs: tuple[str, ...] = ()
+    protocol: Annotated[str, OneOf(("single", "batch"))] = "single"
     editor_config: SettingsSource | None = None
-    corpus: str | Path | None = None
-    corpus_limit: int = LIMIT
-    moments: str | None = None
-    limit: int | None = None
-    design: str = "shared"
+    corpus: NameOrPath | Path | None = None
+    corpus_limit: Positive = LIMIT
+    moments: NameOrPath | None = None
+    limit: Positive | None = None
+    design: Annotated[str, OneOf(DESIGNS)] = "shared"
     prompts_per_person: Number | None = None
     holders: Number | None = None
     revision: str | None = None
-    dtype: str = "float32"
+    dtype: Annotated[str, OneOf(DTYPES)] = "float32"
     device: str = "auto"
     trust_remote_code: bool = False
-    seed: int = 0
-    scorer: str = "auto"
-    max_tokens: int | None = None
-    block: int = 8
-    memory: int | None = None
-    threads: int | None = None
+    seed: Seed = 0
+    scorer: Annotated[str, OneOf(SCORERS)] = "auto"
+    max_tokens: Positive | None = None
+    block: Positive = 8
+    memory: int | str | None = None
+    threads: Threads | None = None
     checkpoints: bool = False
     anyway: bool = False
 
     def __post_init__(self) -> None:
-        for name in _COUNTS:
-            value = getattr(self, name)
-            if value is not None and (not isinstance(value, int) or value < 1):
-                raise RecordError(
-                    f"job: {name} is {value!r}, expected a whole number of at least 1. Leave it out for the default."
-                )
+        field_types(self)
         if not self.editors and not self.changed:
             raise RecordError(
                 "job: neither an editor nor a changed model, so nothing is audited. Name one with --editor NAME (see "
@@ -174,7 +163,17 @@ class Job:
             raise RecordError(f"job: controls are {[*self.controls]}, expected none alone, or kinds. Leave one out.")
         for name in planned(self.names, self.editor_controls):
             one_of("editor", split_control(name)[1] or name, EDITORS)
-        _ = self.prompt_design
+        _ = self.prompt_design, self.memory_bytes
+
+    @property
+    def asked_configs(self) -> tuple[str, ...]:
+        """The configs of the data that are asked."""
+        return self.configs or ("cross_subject",)
+
+    @property
+    def memory_bytes(self) -> int | None:
+        """The memory for scoring in bytes."""
+        return memory_size("Job: memory", self.memory) if isinstance(self.memory, str) else self.memory
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -161,7 +161,7 @@ class RunFolder:
     manifest: JsonObject
 
     @classmethod
-    def open(cls, folder: str | os.PathLike[str], command: str = "run", tables: Sequence[str] = RESULTS) -> RunFolder:
+    def open(cls, folder: str | os.PathLike[str], command: str = "audit", tables: Sequence[str] = RESULTS) -> RunFolder:
         """Open the folder of a finished run.
 
         Args:

@@ -77,13 +77,13 @@ def read_records(job: Job) -> Records:
     Raises:
         SeesawError: A file or record that cannot be used.
     """
-    check_configs(job.data, job.configs)
-    read = [load_revised_cases(job.data, config) for config in job.configs]
+    check_configs(job.data, job.asked_configs)
+    read = [load_revised_cases(job.data, config) for config in job.asked_configs]
     cases = [case for records, _ in read for case in _sampled(records, job)]
     recorded = prompt_counts(cases)
     cases = [job.prompt_design.choose(case, job.seed) for case in cases]
     if not cases:
-        raise RecordError(f"{job.data} {job.configs}: no cases to run. Check --data, --config and --limit.")
+        raise RecordError(f"{job.data} {job.asked_configs}: no cases to run. Check --data, --config and --limit.")
     check_numbers(cases)
     requests = read_requests(job.requests, job.changed, cases)
     everything = [case for records, _ in read for case in records]

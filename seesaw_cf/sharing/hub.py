@@ -162,7 +162,7 @@ def _located(
         return _delta_of_run(place, editor, unit), read_json(place / "manifest.json").get("model", {})
     if not (place / "delta.json").exists():
         raise StorageError(
-            f"{place}: holds neither manifest.json nor delta.json; expected a run folder (made by `seesaw-cf run "
+            f"{place}: holds neither manifest.json nor delta.json; expected a run folder (made by `seesaw-cf audit "
             "--keep-deltas --out FOLDER ...`) or the folder of one delta. Check the path."
         )
     return place, _base_of(read_json(place / "delta.json").get("base"))
@@ -198,7 +198,7 @@ def _load(where: Path, origin: ModelOrigin) -> tuple[PreTrainedModel, PreTrained
     if not name:
         raise EditError(
             f"{where}: the base of this delta was not recorded; an adapter or a checkpoint needs it. "
-            "Pass model=... (and tokenizer=...) to share, or share it as a delta (--as delta)."
+            "Pass model=... (and tokenizer=...) to share, or share it as a delta (--form delta)."
         )
     from seesaw_cf.models.load import load_model
 

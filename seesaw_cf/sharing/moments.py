@@ -30,7 +30,7 @@ with ROME, MEMIT, EMMET or AlphaEdit. Averages over tokens: no text can be read 
 To use them:
 
 ```bash
-seesaw-cf run --model MODEL --editor memit --moments {repo} --out runs/memit
+seesaw-cf audit MODEL --editor memit --moments {repo} --out runs/memit
 ```
 
 They are refused for a model with other weights, configuration, dtype or tokenizer.

@@ -138,8 +138,8 @@ def job_of(cell: StudyCell, study: Study, out: Path) -> Job:
     more: dict[str, Any] = {} if base.corpus_limit is None else {"corpus_limit": base.corpus_limit}
     return Job(
         base.model,
-        (editor,),
-        study.controls,
+        editors=(editor,),
+        controls=study.controls,
         data=records.data,
         configs=records.configs,
         limit=records.limit,

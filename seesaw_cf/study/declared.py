@@ -88,7 +88,7 @@ class Base:
     """A model of a study.
 
     Attributes:
-        model: What `seesaw-cf run --model` takes.
+        model: What `seesaw-cf audit --model` takes.
         revision, dtype, device: How it is loaded.
         corpus, corpus_limit, moments: What editors learn from, as in `seesaw_cf.run.job.Job`.
         settings: A JSON file of editors' settings for this model.
@@ -202,7 +202,7 @@ def _value(where: str, name: str, value: object, kind: str) -> object:
         raise RecordError(f"{where} is {shown(value)}, expected true or false.")
     if kind.startswith("bool") or (kind.startswith("Number") and value == "all"):
         return value
-    if kind.startswith(("int", "Number")):
+    if kind.startswith(("int", "Number", "Positive", "Seed", "Threads")):
         return checks.whole(where, value, *_LIMITS.get(name, (1, checks.LARGEST)))
     if kind.startswith("float"):
         return checks.number(where, value, 0, 1 if name == "alpha" else math.inf, ends=False)

@@ -50,7 +50,7 @@ class LemeJob:
         corpus: Texts for second moments: a text file (one a line), FILE.jsonl:COLUMN, FILE.parquet:COLUMN, or a Hub
             data set ORG/NAME:CONFIG:SPLIT:COLUMN (default: those of the embedded model).
         corpus_limit: Most texts of `corpus`, drawn with `seed` (default: 100,000).
-        moments: Second moments in place of texts: a folder that `moments` names, or ORG/NAME on the Hub.
+        moments: Second moments in place of texts: a folder that `share --moments` names, or ORG/NAME on the Hub.
         revision: Branch, tag or commit of a Hub model.
         dtype: Of weights and sums.
         device: auto, cpu, cuda:1, ..., or balanced: one model over all GPUs.

@@ -59,10 +59,10 @@ def audited(folder: Path) -> seesaw_cf.Audit:
 
 @pytest.mark.slow(20)
 def test_it_is_the_run_and_the_report_of_the_command(audited: seesaw_cf.Audit, folder: Path) -> None:
-    words = "run --model seesaw-tiny --editor ft --control random --control-seeds 1 --device cpu --limit 2 --quiet"
+    words = "audit seesaw-tiny --editor ft --control-seeds 1 --device cpu --limit 2 --quiet"
     words += " --data sample"
     with redirect_stdout(io.StringIO()) as said:
-        assert not main(f"{words} --config cross_subject --config cross_property --out {folder}/same".split())
+        assert not main(f"{words} --out {folder}/same".split())
     assert (folder / "same" / "scores.parquet").read_bytes() == (folder / "run" / "scores.parquet").read_bytes()
     assert audited.screen.finding[0] in " ".join(said.getvalue().split())
 
@@ -133,7 +133,7 @@ def test_a_model_in_memory_is_audited_as_by_its_name(audited: seesaw_cf.Audit, l
 
 def test_a_model_in_memory_is_reported_in_the_dtype_that_it_has(tmp_path: Path) -> None:
     model, tokenizer = load_model("seesaw-tiny", device="cpu", dtype="bfloat16", progress=False)
-    job = Job("seesaw-tiny", ("ft",), data="sample", limit=1, dtype="float32")
+    job = Job("seesaw-tiny", editors=("ft",), data="sample", limit=1, dtype="float32")
     run = make_run(job, tmp_path / "run", loaded=LoadedModel(model, tokenizer))
     assert (run.manifest.model["dtype"], run.manifest.job["dtype"]) == ("bfloat16", "bfloat16")
 

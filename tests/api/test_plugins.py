@@ -32,7 +32,7 @@ def _names_are_forgotten() -> Iterator[None]:
 def scaffold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """Write the scaffold of an editor; return its Python file."""
     with redirect_stdout(io.StringIO()):
-        assert main(["new", "editor", "own", "--out", str(tmp_path / "own")]) == 0
+        assert main(["new", "own", "--out", str(tmp_path / "own")]) == 0
     monkeypatch.syspath_prepend(tmp_path / "own")
     yield tmp_path / "own" / "own.py"
     for module in ("own", "test_own"):
@@ -71,13 +71,13 @@ def test_a_scaffold_is_found_by_its_file_and_by_its_entry_point(scaffold: Path) 
 def test_a_scaffold_takes_no_name_that_would_not_work(
     name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["new", "editor", name, "--out", str(tmp_path / "own")]) == 1
+    assert main(["new", name, "--out", str(tmp_path / "own")]) == 1
     assert "expected small letters and digits that name no installed module" in capsys.readouterr().err
     assert not (tmp_path / "own").exists()
 
 
 def test_a_scaffold_replaces_nothing(scaffold: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["new", "editor", "another9", "--out", str(scaffold.parent)]) == 1
+    assert main(["new", "another9", "--out", str(scaffold.parent)]) == 1
     assert "exists and is not an empty folder" in capsys.readouterr().err
 
 

@@ -181,7 +181,7 @@ def test_what_was_not_found_stays_unknown_and_is_counted(pairs: Path, tag: Tag, 
     assert found["tags"]["race"]["unknown"] > 1
     for shown in (capsys.readouterr().out, (out / "README.md").read_text(encoding="utf-8")):
         assert "people world.ttl knows 449; nothing is recorded about 1" in " ".join(shown.split())
-    assert "seesaw-cf run --data" not in (out / "README.md").read_text(encoding="utf-8")
+    assert "seesaw-cf audit --data" not in (out / "README.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.slow

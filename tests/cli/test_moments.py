@@ -1,4 +1,4 @@
-"""`seesaw-cf moments` as a user meets it: computed, published on the loopback Hub, used by a run; bad inputs."""
+"""`seesaw-cf share --moments` as a user meets it: computed, published on the loopback Hub, used by a run; bad input."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ REPO = "org/tiny-moments"
 
 def words(place: Path) -> list[str]:
     """The command that computes moments of three layers of the embedded model."""
-    corpus = ["--corpus", str(place / "texts.txt"), "--tokens", "2k"]
-    return ["moments", "--model", "seesaw-tiny", *corpus, "--layers", "2", "0", "1", "--quiet"]
+    corpus = ["--corpus", str(place / "texts.txt"), "--tokens", "2000"]
+    return ["share", "seesaw-tiny", "--moments", *corpus, "--layers", "2", "0", "1"]
 
 
 @pytest.fixture(scope="module")
@@ -86,9 +86,9 @@ def test_computed_published_and_used(
     facts = load_facts(ours[0])
     assert facts["n_tokens"] in range(2000, 2256)
     time = ours[0].stat().st_mtime_ns
-    out = said(capsys, *words(made), "--push", REPO)
+    out = said(capsys, *words(made), "--repo", REPO)
     assert f"use them with `--moments {ours[0].parent}`" in out
-    assert said(capsys, *words(made), "--push", REPO)
+    assert said(capsys, *words(made), "--repo", REPO)
     assert ours[0].stat().st_mtime_ns == time, "found in the cache"
     assert hub.repos["dataset", REPO].private
     assert len(hub.repos["dataset", REPO].commits) == 2  # the second push changed nothing
@@ -102,7 +102,15 @@ def test_computed_published_and_used(
 
     monkeypatch.setenv("SEESAW_CF_CACHE", str(tmp_path / "other"))
     monkeypatch.setenv("HF_TOKEN", READER)
-    job = Job("seesaw-tiny", ("memit", "ft"), ("identity",), moments=REPO, limit=1, device="cpu", data="sample")
+    job = Job(
+        "seesaw-tiny",
+        editors=("memit", "ft"),
+        controls=("identity",),
+        moments=REPO,
+        limit=1,
+        device="cpu",
+        data="sample",
+    )
     run = make_run(job, tmp_path / "run")
     recorded = run.manifest.data["moments"]
     assert isinstance(recorded, dict)
@@ -139,16 +147,16 @@ def test_other_models_layers_and_types_are_refused(made: Path) -> None:
     with pytest.raises(StorageError, match=r"is of another tokenizer: \w{16}"):
         editor.fit(model, tokenizer)
     with pytest.raises(StorageError, match=r"none: no such folder, and no second moments of that name on the Hub"):
-        make_run(Job("seesaw-tiny", ("memit",), moments="none", device="cpu"), Path("unused"))
+        make_run(Job("seesaw-tiny", editors=("memit",), moments="none", device="cpu"), Path("unused"))
     with pytest.raises(StorageError, match=r"no second moments there, expected files layer-N\.safetensors"):
-        make_run(Job("seesaw-tiny", ("memit",), moments=str(made), device="cpu"), Path("unused"))
+        make_run(Job("seesaw-tiny", editors=("memit",), moments=str(made), device="cpu"), Path("unused"))
 
 
 @pytest.mark.slow
 def test_a_damaged_repository_and_what_the_hub_refuses(
     hub: Hub, made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    push = (*words(made), "--push")
+    push = (*words(made), "--repo")
     said(capsys, *push, REPO, "--public")
     assert not hub.repos["dataset", REPO].private
     repo, good = hub.repos["dataset", REPO], hub.files(REPO, "dataset")
@@ -176,7 +184,7 @@ def test_bad_corpora_and_a_full_disk(
     made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("SEESAW_CF_CACHE", str(tmp_path / "cache"))
-    make, corpus = ["moments", "--model", "seesaw-tiny", "--quiet"], ["--corpus", str(made / "texts.txt")]
+    make, corpus = ["share", "seesaw-tiny", "--moments"], ["--corpus", str(made / "texts.txt")]
     short = said(capsys, *make, *corpus, "--layers", "0", "--tokens", "300", fails=True)
     assert "the texts are too short" in short
     assert "has 768 dimensions, so it cannot be inverted" in short
@@ -189,7 +197,7 @@ def test_bad_corpora_and_a_full_disk(
         raise SafetensorError("I/O error: No space left on device (os error 28)")
 
     monkeypatch.setattr(tensor_files, "save_file", full)
-    message = said(capsys, *make, *corpus, "--layers", "1", "--tokens", "1k", fails=True)
+    message = said(capsys, *make, *corpus, "--layers", "1", "--tokens", "1000", fails=True)
     assert "No space left on device" in message
     assert "set SEESAW_CF_CACHE to a folder on another disk" in message
     assert [file.name for file in (tmp_path / "cache").rglob("*.safetensors")] == ["layer-0.safetensors"]

@@ -1,126 +1,78 @@
-"""No command writes onto what it reads, or onto what another command made: by the types of its options."""
+"""No command writes onto what it reads, or onto what another command made: by the roles of what it takes."""
 
 from __future__ import annotations
 
-import argparse
 import os
-import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from seesaw_cf.cli import COMMANDS, main, parser
-from seesaw_cf.cli.paths import (
-    ROLES,
-    check_paths,
-    name_or_source,
-    output_file,
-    output_folder,
-    own_folder,
-    source,
-)
+from seesaw_cf.base.fields import Role
+from seesaw_cf.cli import main
+from seesaw_cf.cli.parse import Given
+from seesaw_cf.cli.paths import check_paths, role_of
 from seesaw_cf.errors import StorageError
+from tests.cli.commands import ARGUMENTS
 from tests.report.runs import cases, write_manifest, write_run
 
-PARSER = parser(*COMMANDS)
-OUTPUTS = (output_file, output_folder, own_folder)
-# Words that only a path has in its help, its name or the name of its value.
-PATH = re.compile(r"\b(files?|folders?|Parquet|CSV|JSON|YAML)\b")
-PLACE = re.compile(r"FILE|DIR|FOLDER|RUN\d?|TABLE|TASKS|CRAWL|HTML|SHEET|PASSAGES|ROWS|RECORDS|out|json|page|cache")
-# `--unit`: a name below the run; a Hub name.
-WORDS = {"unit", "base_model"}
+
+def taken(one: Any) -> Role | None:
+    """What an argument's path is for."""
+    hint = one.field_info.annotation
+    return role_of(hint) or (Role.READ if "Path" in str(hint) else None)
 
 
-def leaves(
-    found: argparse.ArgumentParser, chosen: dict[str, str]
-) -> Iterator[tuple[dict[str, str], list[argparse.Action]]]:
-    """The words of each action of each command, with its options."""
-    nested = [action for action in found._actions if isinstance(action, argparse._SubParsersAction)]
-    if not nested:
-        yield chosen, [action for action in found._actions if action.nargs != 0]
-    for action in nested:
-        for name, sub in action.choices.items():
-            yield from leaves(sub, {**chosen, action.dest: name})
-
-
-LEAVES = {" ".join(chosen.values()): (chosen, options) for chosen, options in leaves(PARSER, {})}
-
-
-def named(action: argparse.Action) -> str:
-    return action.option_strings[-1] if action.option_strings else action.dest
-
-
-def test_whatever_names_a_path_says_what_it_is_for() -> None:
-    seen = dict.fromkeys(ROLES, 0)
-    for leaf, (_, options) in LEAVES.items():
-        for action in options:
-            place = PLACE.fullmatch(action.dest) or PLACE.fullmatch(str(action.metavar))
-            about = action.help if action.type is None else ""
-            if place or action.type is Path or (PATH.search(about or "") and action.dest not in WORDS):
-                assert action.type in ROLES, f"{leaf} {named(action)}: give it a type of seesaw_cf.cli.paths.ROLES"
-            if action.dest in ("out", "json", "page"):
-                assert action.type in OUTPUTS, f"{leaf} {named(action)} is written"
-            if action.type in seen:
-                seen[action.type] += 1
-    assert min(seen.values()) >= 2, seen
+def test_outputs_say_that_they_are_written() -> None:
+    for name, found in ARGUMENTS.items():
+        for one in found:
+            if one.name in ("--out", "--json"):
+                assert taken(one) in (Role.FILE, Role.FOLDER, Role.OWN), name
 
 
 PAIRS = [
-    (leaf, named(read), named(written))
-    for leaf, (_, options) in LEAVES.items()
-    for read in options
-    if read.type in (source, name_or_source)
-    for written in options
-    if written.type in OUTPUTS
+    (name, read, written)
+    for name, found in ARGUMENTS.items()
+    for read in found
+    if taken(read) is Role.READ
+    for written in found
+    if taken(written) not in (Role.READ, None)
 ]
 
 
-def spellings(place: Path) -> dict[str, Path]:
-    """Other names of a file or folder."""
-    link = place.parent / "link"
-    link.symlink_to(place)
-    return {"itself": place, "link": link, "other spelling": place.parent / "x" / ".." / place.name}
-
-
-def given(leaf: str, **values: Path) -> argparse.Namespace:
+def values(read: Any, place: Path, written: Any, spelling: Path, overwrite: bool | None) -> Iterator[Given]:
     """What the parser would hand over."""
-    chosen, options = LEAVES[leaf]
-    empty = {action.dest: None for action in options}
-    by_name = {named(action): action for action in options}
-    filled = {
-        by_name[name].dest: [place] if by_name[name].nargs in ("+", "*") else place for name, place in values.items()
-    }
-    return argparse.Namespace(**empty, **chosen) if not filled else argparse.Namespace(**(empty | filled), **chosen)
+    for one, path in ((read, place), (written, spelling)):
+        hint = one.field_info.annotation
+        path = str(path) if "Path" not in str(hint) else path  # type: ignore[assignment]
+        yield Given(one.field_info.name, hint, (path,) if "tuple" in str(hint) else path, one.index is not None)
+    if overwrite is not None:
+        yield Given("overwrite", bool, overwrite, False)
 
 
-@pytest.mark.parametrize(("leaf", "read", "written"), PAIRS)
+@pytest.mark.parametrize(("name", "read", "written"), PAIRS)
 @pytest.mark.parametrize("overwrite", [None, True])
-def test_no_output_is_an_input(leaf: str, read: str, written: str, overwrite: bool | None, tmp_path: Path) -> None:
+def test_no_output_is_an_input(name: str, read: Any, written: Any, overwrite: bool | None, tmp_path: Path) -> None:
     folder, file = tmp_path / "f", tmp_path / "a.parquet"
     (tmp_path / "x").mkdir()
     folder.mkdir()
     (folder / "part").write_text("1")
     file.write_text("1")
-    for place in (folder, file):
-        for name, spelling in spellings(place).items():
-            args = given(leaf, **{read: place, written: spelling})
-            args.overwrite = overwrite
-            with pytest.raises(StorageError, match=r"could not write|is a file"):
-                check_paths(PARSER, args)
-            assert name
-        (tmp_path / "link").unlink()
     os.link(folder / "part", tmp_path / "hard")
-    if LEAVES[leaf] and next(act for act in LEAVES[leaf][1] if named(act) == written).type is output_file:
-        for inside in (folder / "part", tmp_path / "hard"):
-            args = given(leaf, **{read: folder, written: inside})
-            args.overwrite = overwrite
-            with pytest.raises(StorageError, match="could not write"):
-                check_paths(PARSER, args)
+    (tmp_path / "link folder").symlink_to(folder)
+    (tmp_path / "link file").symlink_to(file)
+    same = [(folder, folder), (file, file), (folder, tmp_path / "link folder"), (file, tmp_path / "link file")]
+    same += [(folder, tmp_path / "x" / ".." / "f")]
+    if taken(written) is Role.FILE:
+        same += [(folder, folder / "part"), (folder, tmp_path / "hard")]
+    for place, spelling in same:
+        with pytest.raises(StorageError, match=r"could not write|is a file"):
+            check_paths(values(read, place, written, spelling, overwrite), f"seesaw-cf {name}")
 
 
 def test_the_pairs_are_many() -> None:
-    assert len(PAIRS) > 60
+    assert len(PAIRS) > 12
 
 
 @pytest.fixture
@@ -135,9 +87,6 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {str(file): file.read_bytes() for file in folder.rglob("*") if file.is_file()}
 
 
-Words = Callable[[Path], list[str]]
-
-
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -148,7 +97,7 @@ Words = Callable[[Path], list[str]]
         ("flaws import s/a.csv --rater A --out link --overwrite", "is read by the same command"),
         ("report run --out s/a.csv", "it is a file, expected a folder"),
         ("report run --out run", "is read by the same command"),
-        ("run --model seesaw-tiny --editor rome --out new --report new", "is named twice"),
+        ("audit seesaw-tiny --editor rome --requests s --out s", "is read by the same command"),
         ("flaws validate run/edits.parquet --judge j --out run", "it is a run, study or dataset"),
         ("flaws validate missing --judge j --out notes.txt", "it is a file, expected a folder"),
     ],

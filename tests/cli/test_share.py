@@ -71,7 +71,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     config, corpus = folder / "editors.json", folder / "corpus.txt"
     job = Job(
         str(folder / "base"),
-        tuple(SETTINGS),
+        editors=tuple(SETTINGS),
         editor_config=config,
         corpus=corpus,
         limit=2,
@@ -100,7 +100,7 @@ def unit(place: Path, editor: str) -> str:
 
 def words(place: Path, form: str, editor: str = "memit") -> list[str]:
     chosen = ["--editor", editor, "--unit", unit(place, editor), "--base-model", "org/base"]
-    return ["share", str(place / "run"), "--repo", f"org/{form}", "--as", form, *chosen]
+    return ["share", str(place / "run"), "--repo", f"org/{form}", "--form", form, *chosen]
 
 
 def program_of(card: str) -> str:
@@ -166,7 +166,7 @@ def test_a_fresh_process_loads_each_form_as_its_card_says(place: Path, hub: Hub,
 def test_full_rank_changes_are_no_adapter_but_a_delta(place: Path, hub: Hub, capfd: pytest.CaptureFixture[str]) -> None:
     assert main(words(place, "adapter", "ft")) == 1
     err = capfd.readouterr().err
-    assert re.search(r"error: the update of 'model\.layers\.1\.mlp\.down_proj\.weight' is dense.*--as delta", err)
+    assert re.search(r"error: the update of 'model\.layers\.1\.mlp\.down_proj\.weight' is dense.*--form delta", err)
     assert not hub.log  # nothing was sent
     assert main(words(place, "delta", "ft")) == 0
 
@@ -267,7 +267,7 @@ def test_a_base_that_changed_since_the_run_is_refused(
     for file in (place / "run" / "deltas" / "memit" / unit(place, "memit")).iterdir():
         text = file.read_bytes()
         (folder / file.name).write_bytes(text.replace(str(place).encode(), str(tmp_path).encode()))
-    command = ["share", str(folder), "--repo", "org/x", "--as", form, "--base-model", "org/base"]
+    command = ["share", str(folder), "--repo", "org/x", "--form", form, "--base-model", "org/base"]
     assert main(command) == 1
     assert re.search(r"this delta was made on .* with fingerprint .*Load that base", capfd.readouterr().err)
     assert not hub.log

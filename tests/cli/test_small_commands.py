@@ -58,7 +58,7 @@ def test_report_of_nothing_explains_itself(tmp_path: Path, capsys: pytest.Captur
     said = capsys.readouterr()
     assert said.out == ""
     assert said.err.startswith("error: ")
-    assert "not a run folder. Give the folder that `seesaw-cf run --out` wrote." in said.err
+    assert "not a run folder. Give the folder that `seesaw-cf audit --out` wrote." in said.err
 
 
 def test_list_shows_everything_there_is(capsys: pytest.CaptureFixture[str]) -> None:
@@ -78,7 +78,7 @@ def test_list_one_thing(capsys: pytest.CaptureFixture[str]) -> None:
 def test_list_says_which_configs_can_be_run(capsys: pytest.CaptureFixture[str]) -> None:
     assert call("list", "configs") == 0
     rows = {line.split()[0]: line for line in capsys.readouterr().out.strip().split("\n")[1:]}
-    assert "for `run --config`" in rows["cross_subject"]
+    assert "for `audit --config`" in rows["cross_subject"]
     assert "a table beside the cases" in rows["demographics"]
 
 
@@ -106,7 +106,7 @@ def test_import_makes_a_folder_and_prints_its_counts(tmp_path: Path, capsys: pyt
     cells = [line.split() for line in shown.split("\n")]
     assert ["P27_P21"] in cells
     assert ["prompts", "2"] in cells
-    assert f"seesaw-cf run --data {tmp_path / 'data'} --config P27_P21" in shown
+    assert f"seesaw-cf audit --data {tmp_path / 'data'} --config P27_P21" in shown
 
 
 def test_import_never_overwrites_silently(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -149,28 +149,17 @@ def _elsewhere(tmp_path: Path, code: str) -> str:
 
 
 @pytest.mark.slow(10)
-def test_after_cache_the_plain_name_loads_from_any_folder_offline(tmp_path: Path) -> None:
+def test_after_setup_plain_names_load_from_any_folder_offline(tmp_path: Path) -> None:
     code = """
 from datasets import load_dataset
 from seesaw_cf.cli import main
-assert main(["cache"]) == 0
-print(len(load_dataset("seesaw_cf", "cross_property", split="test")))
-"""
-    *said, rows = _elsewhere(tmp_path, code).strip().split("\n")
-    assert f"cached: cross_property, {int(rows):,} rows in 1 files" in said
-
-
-@pytest.mark.slow(10)
-def test_after_register_the_plain_name_loads_from_any_folder_offline(tmp_path: Path) -> None:
-    code = """
-from seesaw_cf.cli import main
-assert main(["register"]) == 0
+assert main(["setup"]) == 0
 import evaluate
-print(evaluate.load("edit_bias").name)
+print(len(load_dataset("seesaw_cf", "cross_property", split="test")), evaluate.load("edit_bias").name)
 """
-    said = _elsewhere(tmp_path, code)
-    assert 'evaluate.load("edit_bias")' in said
-    assert said.strip().split("\n")[-1] == "edit_bias"
+    rows, name = _elsewhere(tmp_path, code).strip().split("\n")[-1].split()
+    assert int(rows) > 100
+    assert name == "edit_bias"
 
 
 def test_cache_drops_what_nobody_used(
@@ -186,8 +175,8 @@ def test_cache_drops_what_nobody_used(
     month_ago = time.time() - 40 * 86_400
     for name in ("pre/old.parquet", "mend/key/a", "own"):
         os.utime(files[name], (month_ago, month_ago))
-    assert call("cache", "--prune", 30) == 0
+    assert call("setup", "--prune", 30) == 0
     assert "1 kB deleted, unused for 30 days; 3 kB left" in capsys.readouterr().out
     assert [name for name, file in files.items() if not file.exists()] == ["pre/old.parquet"]
-    assert call("cache", "--prune", 0) == 0
+    assert call("setup", "--prune", 0) == 0
     assert [name for name, file in files.items() if file.exists()] == ["own"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import configparser
 import re
 import sys
@@ -18,7 +17,7 @@ from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedModel
 from seesaw_cf.base.errors import MissingExtraError, RecordError, SeesawError, need
 from seesaw_cf.builder_scripts.source.endpoint import EndpointSource, RequestPolicy
 from seesaw_cf.builder_scripts.source.sources import StoreSource
-from seesaw_cf.cli.ability import run as ask_ability
+from seesaw_cf.cli.logs import ability
 from seesaw_cf.effects.leme_auto import rouge1
 from seesaw_cf.effects.texts import reference_score
 from seesaw_cf.generation.api import OpenAIGenerator
@@ -43,7 +42,7 @@ ASKED: list[tuple[str, str, Callable[[], Any]]] = [
     ("topics", "bertopic", lambda: fit_topics(["a b", "c d", "e f"], 2, method="bertopic")),
     ("toxicity", "detoxify", lambda: Detoxifier().score(["a"])),
     ("hub", "peft", lambda: to_peft(WeightDelta({"a.weight": torch.ones(2, 2)}), _model(), "x")),
-    ("harness", "lm_eval", lambda: ask_ability(argparse.Namespace())),
+    ("harness", "lm_eval", lambda: ability(Path("run"), tasks=(), out=Path("out"))),
     ("ray", "ray", lambda: run_on_ray(lambda: None, Path("run"))),  # type: ignore[arg-type, return-value]
 ]
 # For those who work on the package: no code of it imports them.

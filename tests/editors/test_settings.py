@@ -122,8 +122,7 @@ def test_every_editor_runs_from_the_command_line(
     """
     monkeypatch.setenv("SEESAW_CF_CACHE", str(cache))
     words = [
-        "run",
-        "--model",
+        "audit",
         "seesaw-tiny",
         "--editor",
         name,
@@ -134,9 +133,13 @@ def test_every_editor_runs_from_the_command_line(
         "--device",
         "cpu",
         "--quiet",
+        "--config",
+        "cross_subject",
+        "--control",
+        "none",
     ]
     row = f"{name}(memit)" if is_control(name) else name
-    words += ["--editor", "memit"] if is_control(name) else []
+    words = [*words[:-2], "--editor", "memit"] if is_control(name) else words
     if name == "mend":
         (tmp_path / "settings.json").write_text(json.dumps({"mend": MEND_QUICK}))
         words += ["--editor-config", str(tmp_path / "settings.json")]

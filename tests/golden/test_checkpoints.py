@@ -51,7 +51,8 @@ def _check(root: Path, name: str, method: str, tmp_path: Path, monkeypatch: pyte
     ]
     (tmp_path / "requests.json").write_text(json.dumps(rows))
     job = Job(
-        str(root / "models" / name), (), ("none",), changed=(f"theirs={tmp_path / 'edited'}",), limit=1, device="cpu",
+        str(root / "models" / name), controls=("none",),
+        changed=(f"theirs={tmp_path / 'edited'}",), limit=1, device="cpu",
         data="sample",
         requests=tmp_path / "requests.json",
     )  # fmt: skip

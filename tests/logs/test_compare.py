@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import math
 import shlex
@@ -18,8 +17,8 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from seesaw_cf.cli import compare, main
-from seesaw_cf.cli.from_fields import values_of
+from seesaw_cf.cli import main
+from seesaw_cf.cli.parse import bind, load_command
 from seesaw_cf.logs import CompareSettings, LogComparison, compare_logs, read_log
 from tests.conftest import ROOT
 from tests.logs.made import FORMATS, Item, Made, items, write_log
@@ -149,11 +148,9 @@ def test_the_command_of_a_report_repeats_it(declared: CompareSettings, tmp_path:
     comparison = replace(compare_logs(tmp_path / "x.csv", tmp_path / "x.csv"), settings=declared)
     program, command, *words = shlex.split(comparison.command)
     assert (program, command) == ("seesaw-cf", "compare")
-    parser = argparse.ArgumentParser()
-    compare.configure(parser)
-    options = parser.parse_args(words)
-    assert CompareSettings(**values_of(CompareSettings, options)) == declared
-    assert [options.base, *options.changed] == [tmp_path / "x.csv"] * 2
+    given = bind("compare", load_command("logs:compare"), words).arguments
+    assert given["settings"] == declared
+    assert [given["base"], *given["changed"]] == [tmp_path / "x.csv"] * 2
 
 
 def test_an_empty_cell_is_no_invalid_answer(tmp_path: Path) -> None:
@@ -206,8 +203,7 @@ class Block:
         if name.split(".")[0] in ("torch", "transformers", "safetensors", "datasets", "inspect_ai", "lm_eval"):
             raise ImportError(f"no {name}")
 sys.meta_path.insert(0, Block())
-from seesaw_cf.cli import compare, main
-from seesaw_cf.cli.from_fields import values_of
+from seesaw_cf.cli import main
 sys.exit(main(sys.argv[1:]))
 """
 

@@ -43,7 +43,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     with JudgeServer(chat_model(), chat_tokenizer(), key="") as server:
         judge = ["--judge", server.name, "--judge-url", server.url, "--judge-key-env", ""]
         assert main(["leme", "run", *EDITS, "--max-new-tokens", "12", *judge, "--out", str(long)]) == 0
-    assert main(["run", *EDITS, "--out", str(short)]) == 0
+    assert main(["audit", *EDITS, "--control", "none", "--out", str(short)]) == 0
     return long, short
 
 
@@ -89,7 +89,9 @@ def test_what_does_not_belong_together_is_refused(runs: tuple[Path, Path], tmp_p
         with pytest.raises(RunFolderError, match=message):
             report_leme(long, tmp_path / "out", scores=other)
     one = [
-        "run",
+        "audit",
+        "--control",
+        "none",
         *EDITS[:2],
         "--editor",
         "rome",
@@ -107,7 +109,7 @@ def test_what_does_not_belong_together_is_refused(runs: tuple[Path, Path], tmp_p
     for folder, command in ((tmp_path, "leme run"), (tmp_path / "no", "leme run")):
         with pytest.raises(RunFolderError, match=f"no finished run of `seesaw-cf {command}`"):
             report_leme(folder, tmp_path / "out")
-    with pytest.raises(RunFolderError, match=r"scores\.parquet missing, so it is no finished run of `seesaw-cf run`"):
+    with pytest.raises(RunFolderError, match=r"scores\.parquet missing, so it is no finished run of `seesaw-cf audit`"):
         report_leme(long, tmp_path / "out", scores=long)
     assert not (tmp_path / "out").exists()
 

@@ -221,7 +221,7 @@ def test_the_authors_coupled_records_are_read_in_both_forms(tmp_path: Path, form
 def test_the_authors_coupled_records_run_and_are_tagged(tmp_path: Path, form: str) -> None:
     file = written(tmp_path / "coupled.json", {**FORMS[form], "coupled_prompts_and_properties": COUPLED})
     words = ["--model", "seesaw-tiny", "--editor", "ft", "--data", str(file), "--control", "none", "--quiet"]
-    assert main(["run", *words, "--out", str(tmp_path / "run")]) == 0
+    assert main(["audit", *words, "--out", str(tmp_path / "run")]) == 0
     facts = tmp_path / "facts.ttl"
     wikidata = "http://www.wikidata.org"
     facts.write_text(f"<{wikidata}/entity/Q243> <{wikidata}/prop/direct/P31> <{wikidata}/entity/Q90> .\n")

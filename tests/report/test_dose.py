@@ -20,15 +20,30 @@ from seesaw_cf.run.dose import Sample, cells_of, draw_cases, mixes_of
 from seesaw_cf.run.jobs import DosePlan
 from tests.report.runs import cases
 
-OPTIONS = ["--model", "seesaw-tiny", "--editor", "memit", "--pair", "P27,P101", "--dose", "1", "--dose", "8"]
-SMALL = [*OPTIONS, "--data", "sample", "--repeats", "2", "--people", "2", "--quiet"]
+OPTIONS = [
+    "seesaw-tiny",
+    "--control",
+    "none",
+    "--config",
+    "cross_subject",
+    "--protocol",
+    "batch",
+    "--editor",
+    "memit",
+    "--pair",
+    "P27,P101",
+    "--dose",
+    "1",
+    "8",
+]
+SMALL = [*OPTIONS, "--data", "sample", "--repeats", "2", "--quiet"]
 
 
 @pytest.mark.slow(30)
 @pytest.mark.exhaustive
 def test_end_to_end_resumed_and_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "dose"
-    assert main(["dose", *SMALL, "--out", str(out), "--pictures"]) == 0
+    assert main(["audit", *SMALL, "--out", str(out), "--pictures"]) == 0
     shown = capsys.readouterr().out
     assert "citizenship + work" in shown
     assert max(len(line) for line in shown.split("\n") if str(tmp_path) not in line) <= 110
@@ -53,12 +68,12 @@ def test_end_to_end_resumed_and_reported(tmp_path: Path, capsys: pytest.CaptureF
     for file in shards[:3]:
         file.unlink()
     shards[3].write_bytes(shards[3].read_bytes()[:-9])  # damaged
-    assert main(["dose", *SMALL, "--out", str(out)]) == 0
+    assert main(["audit", *SMALL, "--out", str(out)]) == 0
     assert [(out / name).read_bytes() for name in tables] == before
     assert all(file.stat().st_mtime_ns == time for file, time in kept.items())
     _the_tables_give_the_numbers(out, curves)
     capsys.readouterr()
-    assert main(["dose", *SMALL, "--repeats", "3", "--out", str(out)]) == 1
+    assert main(["audit", *SMALL[:-2], "3", "--quiet", "--out", str(out)]) == 1
     said = capsys.readouterr().err
     assert "belongs to another run" in said
     assert "settings.repeats: the folder has 2, this run 3" in said

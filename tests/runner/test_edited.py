@@ -83,7 +83,6 @@ def rows_of(folder: Path, editor: str = "theirs", phase: str = "post") -> dict[C
 def job_of(model: str | Path, edited: str | Path, **changes: Any) -> Job:
     return Job(
         str(model),
-        (),
         **{
             "changed": (f"theirs={edited}",),
             "data": "sample",
@@ -322,8 +321,8 @@ def test_edits_are_written_as_whole_models(base: Path, tmp_path: Path) -> None:
     config.write_text(json.dumps({"ft": {"steps": 1, "layers": [1]}}))
     job = Job(
         str(base),
-        ("ft",),
-        ("random",),
+        editors=("ft",),
+        controls=("random",),
         data="sample",
         device="cpu",
         limit=2,
@@ -407,8 +406,8 @@ def test_a_run_without_a_question_is_refused(base: Path, tmp_path: Path) -> None
 
 def test_requests_need_a_model_and_a_run_something_to_audit(tmp_path: Path) -> None:
     with pytest.raises(SeesawError, match="neither an editor nor a changed model, so nothing is audited"):
-        Job("seesaw-tiny", ())
-    job = Job("seesaw-tiny", ("ft",), data="sample", limit=1, requests=records(tmp_path, REQUEST))
+        Job("seesaw-tiny", editors=())
+    job = Job("seesaw-tiny", editors=("ft",), data="sample", limit=1, requests=records(tmp_path, REQUEST))
     with pytest.raises(SeesawError, match=r"--requests .*requests.json: .* none is given. Name one with --changed"):
         make_run(job, tmp_path / "run")
 
@@ -417,8 +416,8 @@ def test_a_changed_model_has_its_null_unless_none_is_asked_for() -> None:
     job = Job("seesaw-tiny", changed=("a=b",))
     assert job.changed_controls == replace(job, controls=("random",)).changed_controls == ("random",)
     assert replace(job, controls=("none",)).changed_controls == ()
-    both = Job("seesaw-tiny", ("ft",), changed=("a=b",))
+    both = Job("seesaw-tiny", editors=("ft",), changed=("a=b",))
     assert (both.editor_controls, both.changed_controls) == ((), ("random",))
-    assert Job("seesaw-tiny", ("ft",), ("random",)).changed_controls == ()
+    assert Job("seesaw-tiny", editors=("ft",), controls=("random",)).changed_controls == ()
     with pytest.raises(SeesawError, match=r"controls are \['none', 'random'\], expected none alone"):
         Job("seesaw-tiny", controls=("none", "random"), changed=("a=b",))

@@ -105,8 +105,8 @@ def test_settings_are_checked_before_weights_are_loaded(
 ) -> None:
     job = Job(
         folder,
-        ("ft",),
-        ("identity",),
+        editors=("ft",),
+        controls=("identity",),
         data="sample",
         limit=2,
         device="cpu",
@@ -120,7 +120,7 @@ def test_a_place_that_cannot_be_written_is_refused_first(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "file").write_text("")
-    words = ["run", "--model", "no/model", "--editor", "ft", "--out"]
+    words = ["audit", "no/model", "--editor", "ft", "--out"]
     assert main([*words, str(tmp_path / "file")]) == 1
     assert "file is a file, expected a folder" in capsys.readouterr().err
     monkeypatch.setattr(os, "access", lambda path, mode: Path(path) != tmp_path)
@@ -206,7 +206,7 @@ def test_seed_of_a_run_reaches_controls_whose_settings_have_none(
 ) -> None:
     file = tmp_path / "settings.json"
     file.write_text(json.dumps(settings), encoding="utf-8")
-    job = Job("seesaw-tiny", ("ft",), controls=CONTROLS, data="sample", limit=2, seed=3, editor_config=file)
+    job = Job("seesaw-tiny", editors=("ft",), controls=CONTROLS, data="sample", limit=2, seed=3, editor_config=file)
     names = planned(job.names, job.editor_controls)
     editors = make_editors(names, small.model(), editor_settings(file, names, None, job.seed), None)
     drawn = {kind: getattr(editors[f"{kind}(ft)"].config, "seed", None) for kind in CONTROLS}
@@ -252,9 +252,10 @@ def test_a_run_with_controls_needs_no_more_than_its_editor_and_compares_each_wit
 ) -> None:
     file = _settings(tmp_path, {"ft": {"steps": 1, "layers": [1]}})
     words = [
-        "run",
-        "--model",
+        "audit",
         folder,
+        "--config",
+        "cross_subject",
         "--editor",
         "ft",
         "--control",
@@ -283,7 +284,7 @@ def test_a_run_with_controls_needs_no_more_than_its_editor_and_compares_each_wit
 @pytest.mark.usefixtures("no_weights")
 def test_cases_of_one_number_are_refused_before_weights_are_loaded(tmp_path: Path) -> None:
     with pytest.raises(RecordError, match=r"case numbers occur twice, .* one at a time"):
-        make_run(Job("seesaw-tiny", ("ft",), data="sample", configs=("cross_subject",) * 2), tmp_path / "run")
+        make_run(Job("seesaw-tiny", editors=("ft",), data="sample", configs=("cross_subject",) * 2), tmp_path / "run")
 
 
 @given(count=st.integers(1, 7), together=st.integers(1, 8))

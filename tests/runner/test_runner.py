@@ -308,8 +308,8 @@ def test_controls_take_the_edits_of_the_run(tmp_path: Path, monkeypatch: pytest.
     settings.write_text('{"lora": {"layers": [0], "steps": 2}}')
     job = Job(
         "seesaw-tiny",
-        ("lora",),
-        ("random", "identity"),
+        editors=("lora",),
+        controls=("random", "identity"),
         data="sample",
         limit=4,
         editor_config=settings,

@@ -54,8 +54,8 @@ def test_threads_are_set_and_are_part_of_the_runs_identity(tmp_path: Path) -> No
 def _run(out: Path, threads: int, *engine: str) -> None:
     """A run as from a shell that says nothing about threads, with nothing cached by another one."""
     env = {key: value for key, value in os.environ.items() if key != "OMP_NUM_THREADS"}
-    options = ["run", "--model", "seesaw-tiny", "--device", "cpu", "--editor", "memit", "--limit", "2", "--block", "1",
-               "--data", "sample"]  # fmt: skip
+    options = ["audit", "seesaw-tiny", "--control", "none", "--device", "cpu", "--editor", "memit", "--limit", "2",
+               "--block", "1", "--config", "cross_subject"]  # fmt: skip
     done = subprocess.run(
         [sys.executable, "-m", "seesaw_cf", *options, *engine, "--quiet", "--threads", str(threads), "--out", str(out)],
         cwd=ROOT,

@@ -113,8 +113,31 @@ def test_scores_cached_by_two_at_once_are_the_same(tmp_path: Path, monkeypatch: 
 @pytest.mark.slow(60)
 @pytest.mark.exhaustive
 def test_two_runs_started_together_end_with_the_same_bytes(tmp_path: Path) -> None:
-    options = ["--data", "sample", "--editor", "ft", "--limit", "2", "--threads", "1", "--keep-deltas", "--quiet"]
-    command = [sys.executable, "-m", "seesaw_cf", "run", "--model", "seesaw-tiny", *options, "--out"]
+    options = [
+        "--data",
+        "sample",
+        "--editor",
+        "ft",
+        "--limit",
+        "2",
+        "--threads",
+        "1",
+        "--control",
+        "none",
+        "--keep-deltas",
+        "--quiet",
+    ]
+    command = [
+        sys.executable,
+        "-m",
+        "seesaw_cf",
+        "audit",
+        "seesaw-tiny",
+        "--config",
+        "cross_subject",
+        *options,
+        "--out",
+    ]
 
     def start(out: str, cache: str) -> subprocess.Popen[str]:
         env = {**os.environ, "SEESAW_CF_CACHE": str(tmp_path / cache)}

@@ -103,7 +103,7 @@ def test_factorise_finds_the_rank_and_gives_up_when_it_would_not_pay() -> None:
 @pytest.mark.parametrize(
     ("delta", "words"),
     [
-        (WeightDelta({}, {}, "Q: a? A: b\n"), "text put before prompts.*--as delta"),
+        (WeightDelta({}, {}, "Q: a? A: b\n"), "text put before prompts.*--form delta"),
         (WeightDelta(), "changes nothing"),
         (WeightDelta({"transformer.h.0.mlp.c_proj.bias": torch.ones(16)}), "not a weight matrix.*checkpoint"),
         (WeightDelta({"transformer.h.0.mlp.c_proj.weight": torch.randn(64, 16)}), "not of low rank.*checkpoint"),

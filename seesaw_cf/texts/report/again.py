@@ -52,7 +52,7 @@ def report_leme(
     Args:
         folder: The run.
         out: Where the report goes; `FOLDER/report` when None, in place of the run's own.
-        scores: A run folder of `seesaw-cf run` over the same edits by the same model: the short form, kinds of edits,
+        scores: A run folder of `seesaw-cf audit` over the same edits by the same model: the short form, kinds of edits,
             and how far the short form predicts the long one.
         measures: "NAME:MODEL", NAME out of `MEASURES`.
         references: Texts about new targets, for the reference score; see `read_references`.
@@ -99,7 +99,7 @@ def _short(folder: Path, long: Mapping[str, Any]) -> pa.Table:
         if one != other:
             raise RunFolderError(
                 f"{folder}: its model has the {name} {other}, that of the long texts {one}; expected one model. "
-                "Run `seesaw-cf run` with the same --model, --revision and --dtype."
+                "Run `seesaw-cf audit` with the same --model, --revision and --dtype."
             )
     return read_table(folder / "scores.parquet", SCORES)
 
@@ -111,7 +111,7 @@ def _check_shared(short: pa.Table, passages: pa.Table) -> None:
         editors, cases = (sorted({edit[place] for edit in edits[0]}) for place in (0, 1))
         raise RecordError(
             f"scores: no edit by the same editor is in both runs; the scores are of {editors} and {len(cases)} cases "
-            f"from {cases[:1]}. Run `seesaw-cf run` with the --config, --limit, --seed and --editor of the long texts."
+            f"from {cases[:1]}. Run `seesaw-cf audit` with --config, --limit, --seed and --editor of the long texts."
         )
 
 

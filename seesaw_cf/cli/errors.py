@@ -50,6 +50,10 @@ _BY_NUMBER = {
 }
 
 
+class UsageError(Exception):
+    """Words that are no call of a command; the message says which."""
+
+
 def explained(error: BaseException) -> str | None:
     """Explain an error without the traceback: what happened and what to do.
 

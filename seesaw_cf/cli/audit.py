@@ -1,0 +1,164 @@
+"""`seesaw-cf audit`, `report` and `study`: a change of a model measured, and what was found."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from seesaw_cf.base.errors import RecordError, RunFolderError
+from seesaw_cf.base.fields import OutputFolder, OwnFolder, Positive, field_types
+from seesaw_cf.base.retrying import stages
+from seesaw_cf.cli.output import open_page, say
+from seesaw_cf.cli.parse import Flat
+from seesaw_cf.effects.audit import AuditSettings
+from seesaw_cf.models.names import check_model_name
+from seesaw_cf.records.load import check_configs, usual_configs
+from seesaw_cf.run.jobs import DosePlan, Job, Workers
+
+
+@dataclass(frozen=True)
+class Page:
+    """What a report is written as.
+
+    Attributes:
+        paper: Also the papers' tables and figures.
+        pictures: Write every picture as a file too.
+        open: Open the page in the browser.
+    """
+
+    paper: bool = False
+    pictures: bool = False
+    open: bool = False
+
+
+@dataclass(frozen=True)
+class Doses:
+    """How many facts are edited together.
+
+    Attributes:
+        doses: Of a batch: facts edited together, such as 1 10 100.
+        repeats: Samples of each dose.
+        pairs: Two relations to mix in a batch, such as P27,P101.
+    """
+
+    doses: tuple[Positive, ...] = ()
+    repeats: Positive = 5
+    pairs: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Refuse what is no number of facts or no pair."""
+        field_types(self)
+
+    def plan(self) -> DosePlan:
+        """Return the plan of a run, with the texts that come with the package for the perplexity."""
+        from seesaw_cf.models.corpus import sample_corpus
+
+        pairs = [tuple(part.strip() for part in pair.split(",")) for pair in self.pairs]
+        if wrong := [pair for pair in pairs if len(pair) != 2]:
+            raise RecordError(f"--pair: got {','.join(wrong[0])!r}, expected two relations, such as P27,P101.")
+        two = tuple((pair[0], pair[1]) for pair in pairs)
+        return DosePlan(self.doses, self.repeats, two, texts=tuple(sample_corpus(20, seed=0)))
+
+
+def audit(
+    job: Flat[Job],
+    *,
+    out: OwnFolder,
+    doses: Flat[Doses] = Doses(),
+    workers: Flat[Workers] = Workers(),
+    page: Flat[Page] = Page(),
+    keep_deltas: bool = False,
+    quiet: bool = False,
+) -> None:
+    """Run a job, write its report below `out`, and print its first screen.
+
+    Args:
+        out: Folder of run and report; an interrupted run continues.
+        keep_deltas: Save every edit, for ability and share.
+        quiet: No progress bars.
+    """
+    check_model_name(job.model)
+    job = replace(job, controls=job.controls or ("random",), configs=job.configs or usual_configs(job.data))
+    check_configs(job.data, job.configs)
+    if doses.doses or doses.pairs:
+        if job.protocol != "batch":
+            raise RecordError("--dose and --pair are for --protocol batch. Add it, or leave them out.")
+        from seesaw_cf.report.dose import write_dose_report
+        from seesaw_cf.run.dose import run_dose
+
+        run_dose(job, doses.plan(), out, progress=not quiet)
+        say(write_dose_report(out, pictures=page.pictures))
+    else:
+        from seesaw_cf.run.job import run_job
+
+        run_job(job, out, keep_deltas=keep_deltas, progress=not quiet, workers=workers)
+        from seesaw_cf.report import write_report
+
+        with stages("tables", 6, silent=quiet):
+            say(write_report(out, pictures=page.pictures, paper=page.paper))
+    if page.open:
+        open_page(out / "report" / "report.html")
+
+
+def report(
+    runs: tuple[Path, ...],
+    /,
+    *,
+    out: OutputFolder | None = None,
+    settings: Flat[AuditSettings] = AuditSettings(),
+    page: Flat[Page] = Page(),
+) -> None:
+    """Write the report of finished runs and print its first screen.
+
+    Args:
+        runs: Folders that `seesaw-cf audit --out` wrote. Several are reported side by side.
+        out: Folder of the report (default: RUN/report; needed for several).
+    """
+    from seesaw_cf.report import report as make_report
+    from seesaw_cf.report.several import report_several
+
+    if len(runs) > 1 and out is None:
+        raise RecordError(f"report: got {len(runs)} runs, and --out is missing. Name a folder for their report.")
+    folder = out or runs[0] / "report"
+    with stages("report", 6):
+        made = report_several(runs, settings) if len(runs) > 1 else make_report(runs[0], settings)
+        made.write(folder, pictures=page.pictures, paper=page.paper)
+    say(made.terminal(folder))
+    if page.open:
+        open_page(folder / "report.html")
+
+
+def study(
+    file: Path,
+    /,
+    *,
+    out: OwnFolder | None = None,
+    cells: tuple[str, ...] = (),
+    report_only: bool = False,
+    workers: Flat[Workers] = Workers(),
+    page: Flat[Page] = Page(),
+    quiet: bool = False,
+) -> None:
+    """Run and report a study.
+
+    Args:
+        file: YAML: models, editors, controls, records, protocols, margins.
+        out: Its folder, continued or extended (default: the file's name without .yaml).
+        cells: Only this cell, MODEL/RECORDS/PROTOCOL/EDITOR; * is anything.
+        report_only: Report what is finished; run nothing.
+        quiet: No progress bars.
+    """
+    from seesaw_cf.study.declared import read_study
+    from seesaw_cf.study.work import report_study, run_study
+
+    declared = read_study(file)
+    folder = out or file.with_suffix("")
+    failed = [] if report_only else run_study(declared, folder, cells, progress=not quiet, workers=workers)
+    say(report_study(declared, folder, paper=page.paper, pictures=page.pictures))
+    if page.open:
+        open_page(folder / "report" / "report.html")
+    if failed:
+        raise RunFolderError(
+            f"{len(failed)} cells failed: {', '.join(cell.name for cell in failed)}. The report says why; repeat the "
+            "command when that is mended, finished cells are kept."
+        )
