@@ -42,8 +42,8 @@ def file_lock(file: Path, *, wait: bool = False, required: bool = True) -> Itera
     except (OSError, NotImplementedError) as error:
         if required:
             raise StorageError(
-                f"{file}: this file system has no locks ({error}), so that processes cannot share the folder. Choose one "
-                "on another file system."
+                f"{file}: this file system has no locks ({error}), so that processes cannot share the folder. "
+                "Choose one on another file system."
             ) from error
     try:
         yield True
