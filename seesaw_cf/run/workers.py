@@ -2,18 +2,17 @@
 
 Workers share nothing but the run folder and the cache. Each writes the shards of whole blocks, which are the same bytes
 on any machine of one type with one number of threads, so a block that is done twice or begun by a worker that died does
-no harm. The merge reads all shards in the order of the plan: the tables are those of a single process.
+no harm. Ray starts an actor that died again and repeats what it was doing. The merge reads all shards in the order of
+the plan: the tables are those of a single process.
 """
 
 from __future__ import annotations
 
 import logging
 import os
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -42,19 +41,17 @@ class _Worker:
         run.store.claim()
         return run
 
-    def ready(self) -> None:
-        """Return as soon as the actor has its place and its model."""
-        _ = self.run
-
     def plan(self) -> tuple[list[int], list[str]]:
         """Return the numbers of the open blocks, and the notes of the run."""
         run = self.run
         still_open = [number for number, block in enumerate(run.blocks) if run.is_open(block)]
         return still_open, [*run.manifest.notes, *run.notes]
 
-    def do(self, number: int) -> None:
-        """Do one block."""
-        if self.run.is_open(block := self.run.blocks[number]):
+    def do(self, number: int | None) -> None:
+        """Do one block; None: get ready."""
+        if number is None:
+            _ = self.run
+        elif self.run.is_open(block := self.run.blocks[number]):
             self.run.do(block)
 
     def merge(self) -> None:
@@ -71,7 +68,7 @@ def run_on_ray(
     address: str | None = None,
     progress: bool = True,
 ) -> None:
-    """Run on as many Ray actors as the cluster has place for; the block of a dead actor is done again by another one.
+    """Run on as many Ray actors as the cluster has place for.
 
     Args:
         make: Builds the run; called once in every actor. Must be picklable.
@@ -91,17 +88,43 @@ def run_on_ray(
     with _cluster(address) as ray:
         share = (1.0 if ray.cluster_resources().get("GPU") else 0.0) if gpus is None else gpus
         places = _count_places([node["Resources"] for node in ray.nodes() if node["Alive"]], cpus, share)
-        remote = ray.remote(num_cpus=cpus, num_gpus=share)(_Worker).remote
-        actors = _Actors(ray, partial(remote, make))
-        first = actors.start()
-        still_open, notes = actors.get_or_fail(first.plan.remote(), "before the first block")
+        again = {"max_restarts": -1, "max_task_retries": _TRIES - 1}
+        start = ray.remote(num_cpus=cpus, num_gpus=share, **again)(_Worker).remote
+        worker = start(make)
+        still_open, notes = _get(ray, worker.plan.remote(), "before the first block, a worker was lost")
         for note in notes:
             log.warning("%s", note)
         if not (out / "manifest.json").exists():
             raise RunFolderError(f"{out}: the workers write to another disk. Choose an --out that all nodes share.")
-        if still_open:
-            first = actors.drive(first, still_open, min(places, len(still_open)), progress)
-        actors.get_or_fail(first.merge.remote(), "while it merged the tables")
+        waiting, done = list(reversed(still_open)), 0
+        # A worker gets a block when it is ready: one that never finds a place in the cluster holds none up.
+        more = [start(make) for _ in range(min(places, len(still_open)) - 1)]
+        at_work = {each.do.remote(None): (each, None) for each in [worker, *more]}
+        del more
+        with Bar[object](total=len(waiting), desc="edit, score, restore", unit="block", disable=not progress) as bar:
+            while done < len(still_open):
+                (answer,), _ = ray.wait(list(at_work), num_returns=1)
+                worker, number = at_work.pop(answer)
+                _get(ray, answer, "at the start" if number is None else f"block {number} killed its worker")
+                done += number is not None
+                bar.update(number is not None)
+                if waiting:  # else the worker ends, and leaves its place to one that is started again
+                    number = waiting.pop()
+                    at_work[worker.do.remote(number)] = worker, number
+        _get(ray, worker.merge.remote(), "while it merged the tables, a worker was lost")
+
+
+def _get(ray: Any, answer: object, event: str) -> Any:
+    """Return an answer; raise the error of the work, not Ray's wrapping of it."""
+    try:
+        return ray.get(answer)
+    except ray.exceptions.RayTaskError as error:
+        raise error.cause from None
+    except (ray.exceptions.RayActorError, ray.exceptions.OutOfMemoryError) as error:
+        raise RunFolderError(
+            f"{event} {_TRIES} times ({' '.join(str(error).split())}). Finished blocks are kept; look at memory "
+            "(--memory, --max-tokens) and at the nodes (`ray status`), and run the same command again."
+        ) from error
 
 
 @contextmanager
@@ -141,71 +164,3 @@ def _count_places(nodes: Sequence[dict[str, float]], cpus: int, gpus: float) -> 
             "one node; use --gpus 0, fewer --threads, or add a node."
         )
     return sum(fit)
-
-
-@dataclass(frozen=True)
-class _Actors:
-    """The workers of a run on a cluster."""
-
-    ray: Any
-    start: Callable[[], Any]  # a new one
-
-    @property
-    def lost(self) -> tuple[type[Exception], ...]:
-        """The errors of a lost actor; one that is killed for its memory has a separate error."""
-        return self.ray.exceptions.RayActorError, self.ray.exceptions.OutOfMemoryError
-
-    def get(self, answer: object) -> Any:
-        """Return an answer; raise the error of the work, not Ray's wrapping of it."""
-        try:
-            return self.ray.get(answer)
-        except self.ray.exceptions.RayTaskError as error:
-            raise error.cause from None
-
-    def get_or_fail(self, answer: object, when: str) -> Any:
-        """Return the answer of an actor that no other can stand in for."""
-        try:
-            return self.get(answer)
-        except self.lost as error:
-            raise _loss_error(f"a worker was lost {when}", error) from None
-
-    def drive(self, first: Any, still_open: Sequence[int], count: int, progress: bool) -> Any:
-        """Keep up to `count` actors busy until every block is done, replace lost ones, and return one that is left.
-
-        An actor gets a block when it is ready: one that never finds a place in the cluster holds none up.
-        """
-        waiting, losses = list(reversed(still_open)), Counter[int | None]()
-        idle = first  # at most one: others give their place back
-        at_work: dict[Any, tuple[Any, int | None]] = {}  # answer -> actor and block, None while it starts
-        for actor in (self.start() for _ in range(count - 1)):
-            at_work[actor.ready.remote()] = actor, None
-        with Bar[object](total=len(waiting), desc="edit, score, restore", unit="block", disable=not progress) as bar:
-            while waiting or any(block is not None for _, block in at_work.values()):
-                if waiting and idle is not None:
-                    block = waiting.pop()
-                    at_work[idle.do.remote(block)], idle = (idle, block), None
-                    continue
-                (answer,), _ = self.ray.wait(list(at_work), num_returns=1)
-                actor, number = at_work.pop(answer)
-                try:
-                    self.get(answer)
-                except self.lost as error:
-                    work = "the start" if number is None else f"block {number}"
-                    losses[number] += 1
-                    if losses[number] >= _TRIES:
-                        raise _loss_error(f"{work} killed its worker {_TRIES} times", error) from error
-                    log.warning("a worker was lost during %s; it is done again by a new one", work)
-                    actor, idle = self.start(), None  # an idle one may be lost with its node, too
-                    at_work[actor.ready.remote()] = actor, None
-                    waiting += [] if number is None else [number]
-                else:
-                    losses[number], idle = 0, actor
-                    bar.update(number is not None)
-        return idle or self.start()
-
-
-def _loss_error(event: str, error: Exception) -> RunFolderError:
-    return RunFolderError(
-        f"{event} ({' '.join(str(error).split())}). Finished blocks are kept; look at memory (--memory, --max-tokens) "
-        "and at the nodes (`ray status`), and run the same command again."
-    )

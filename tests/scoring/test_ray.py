@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from seesaw_cf.errors import RunFolderError, ServiceError
-from seesaw_cf.run.workers import run_on_ray
+from seesaw_cf.run.workers import _count_places, run_on_ray
 from tests.conftest import ROOT
 from tests.scoring.shared_run import make, same_tables
 
@@ -61,6 +61,21 @@ def test_ray_without_the_gpus_that_are_asked_for(tmp_path: Path, cluster: Any) -
         run_on_ray(functools.partial(make, tmp_path / "run"), tmp_path / "run", gpus=1, progress=False)
 
 
+@pytest.mark.parametrize(
+    ("nodes", "cpus", "gpus", "count"),
+    [
+        ([{"CPU": 2.0}, {"CPU": 1.0}], 1, 0.0, 3),
+        ([{"CPU": 9.0}, {"CPU": 3.0}], 4, 0.0, 2),
+        ([{"CPU": 16.0, "GPU": 1.0}], 1, 0.1, 10),
+        ([{"CPU": 4.0}, {"CPU": 4.0, "GPU": 3.0}, {}], 1, 2.0, 1),
+    ],
+)
+def test_as_many_actors_as_the_nodes_have_place_for(
+    nodes: list[dict[str, float]], cpus: int, gpus: float, count: int
+) -> None:
+    assert _count_places(nodes, cpus, gpus) == count
+
+
 def _mortal(out: Path, always: bool) -> Any:
     os.environ.update(SEESAW_TEST_DIES=f"{out}.died", SEESAW_TEST_ALWAYS="1" if always else "0")
     return make(out)
@@ -78,5 +93,5 @@ def test_ray_replaces_a_dead_actor(alone: Path, tmp_path: Path, cluster: Any) ->
 @pytest.mark.exhaustive
 @pytest.mark.filterwarnings("ignore")
 def test_ray_gives_up_on_a_task_that_always_kills(tmp_path: Path, cluster: Any) -> None:
-    with pytest.raises(RunFolderError, match=r"task \d+ killed its worker 3 times"):
+    with pytest.raises(RunFolderError, match=r"block \d+ killed its worker 3 times"):
         run_on_ray(functools.partial(_mortal, tmp_path / "run", True), tmp_path / "run", progress=False)
