@@ -10,12 +10,9 @@ from __future__ import annotations
 
 import json
 import logging
-import os
-import struct
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -59,14 +56,11 @@ class Store:
     manifest: RunManifest
     schema: pa.Schema
     place: str = "shards"
+    _whole: dict[Path, tuple[int, int]] = field(default_factory=dict, init=False, compare=False)  # size and time
 
     @cached_property
     def _identity(self) -> str:
         return self.manifest.identity
-
-    @cached_property
-    def _index(self) -> _ShardIndex:
-        return _ShardIndex(self.folder / self.place / f"index-{self._identity[:16]}.tsv")
 
     def claim(self) -> bool:
         """Make the folder this job's own, or check that it is; see `seesaw_cf.run.manifest.claim_folder`."""
@@ -88,11 +82,10 @@ class Store:
         """
         file = self.path(key)
         try:
-            entry = self._index.entry(file)
-            if not self._index.has(entry):
-                if self._identity.encode() not in _footer(file):
-                    self._metadata(file)
-                self._index.add(entry)
+            status = file.stat()
+            if self._whole.get(file) != (status.st_size, status.st_mtime_ns):
+                self._metadata(file)
+                self._whole[file] = (status.st_size, status.st_mtime_ns)
         except RunFolderError:
             raise
         except FileNotFoundError:
@@ -115,9 +108,7 @@ class Store:
         """
         content = json.dumps(facts).encode()
         metadata = {_FACTS: content, _RUN: self._identity, _CRC32: _crc32(content)}
-        file = self.path(key)
-        write_table(file, table.replace_schema_metadata(metadata))
-        self._index.add(self._index.entry(file))
+        write_table(self.path(key), table.replace_schema_metadata(metadata))
 
     def read(self, key: Key) -> Shard:
         """Read a finished unit.
@@ -182,21 +173,6 @@ def _crc32(content: bytes) -> bytes:
     return f"{zlib.crc32(content):08x}".encode()
 
 
-def _footer(file: Path) -> bytes:
-    """Return the bytes at the end of a Parquet file that describe it, a tenth of the work; none where it is cut off."""
-    with file.open("rb") as stream:
-        size = stream.seek(0, os.SEEK_END)
-        stream.seek(max(0, size - 8))
-        end = stream.read()
-        if len(end) < 8 or end[4:] != b"PAR1":
-            return b""
-        start = size - 8 - int(struct.unpack("<I", end[:4])[0])
-        if start < 0:
-            return b""
-        stream.seek(start)
-        return stream.read(size - 8 - start)
-
-
 def _groups(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
     held: list[pa.Table] = []
     for table in tables:
@@ -206,48 +182,3 @@ def _groups(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
             held = []
     if held:
         yield pa.concat_tables(held)
-
-
-# Which shards are whole: a run of 100,000 units opens none of them to know what is left to do.
-
-
-class _ShardIndex:
-    """An index of shards that were written, or opened and found whole, with their sizes and the times of their changes.
-
-    Any number of processes add lines to the file. One that a kill cuts off, or that is lost, costs no more than opening
-    that shard again.
-    """
-
-    def __init__(self, file: Path) -> None:
-        """Take the index in a file, which need not exist; shards are below its folder."""
-        self.file, self._lines, self._end = file, set[str](), 0
-
-    def entry(self, shard: Path) -> str:
-        """Return the line of a shard as it is now.
-
-        Raises:
-            FileNotFoundError: It is not there.
-        """
-        found, name = shard.stat(), os.fspath(shard).removeprefix(os.fspath(self.file.parent))
-        return f"{name}\t{found.st_size}\t{found.st_mtime_ns}"
-
-    def has(self, entry: str) -> bool:
-        """Return whether a shard is in the index and has not changed since."""
-        if entry not in self._lines:
-            self._read_more()
-        return entry in self._lines
-
-    def add(self, entry: str) -> None:
-        """Add a shard that is whole; an index that cannot be written stays as it is."""
-        with suppress(OSError), self.file.open("a", encoding="utf-8") as stream:
-            stream.write(entry + "\n")
-
-    def _read_more(self) -> None:
-        """Read the whole lines that have been added since the last time; all of them where the index is shorter now."""
-        with suppress(OSError), self.file.open("rb") as stream:
-            start = self._end if self._end <= stream.seek(0, os.SEEK_END) else 0
-            stream.seek(start)
-            added = stream.read()
-            size = added.rfind(b"\n") + 1
-            self._lines.update(added[:size].decode(errors="replace").splitlines())
-            self._end = start + size

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import re
-import shutil
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -19,7 +18,6 @@ from hypothesis import strategies as st
 
 from seesaw_cf.base.tables import read_table
 from seesaw_cf.errors import RecordError, RunFolderError, StorageError
-from seesaw_cf.run import store as units
 from seesaw_cf.run.manifest import RunManifest
 from seesaw_cf.run.store import Key, Store
 from tests.runner import claimer
@@ -62,44 +60,6 @@ def test_whatever_was_done_or_damaged_the_table_is_the_same_bytes(done: list[Key
             broken.path(key).write_bytes(broken.path(key).read_bytes()[:cut])
             assert not broken.has(key)
         assert finish(broken) == whole
-
-
-def test_finished_units_are_known_without_a_look_into_their_files(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    kept = store(tmp_path)
-    finish(kept)
-    opened: list[Path] = []
-    footer = units._footer
-
-    def noted(file: Path) -> bytes:
-        opened.append(file)
-        return footer(file)
-
-    monkeypatch.setattr(units, "_footer", noted)
-    assert all(map(store(tmp_path).has, KEYS))
-    assert not opened
-    (index,) = tmp_path.glob("shards/*.tsv")
-    lines = index.read_text().splitlines()
-    index.write_text("\n".join([lines[0], lines[1][:-2] + lines[2], "\0x"]))  # cut off, and begun
-    shutil.copystat(tmp_path / "manifest.json", kept.path(KEYS[3]))
-    again = store(tmp_path)
-    assert all(map(again.has, KEYS))
-    assert opened == [kept.path(key) for key in KEYS[1:]]
-    assert all(map(again.has, KEYS))
-    assert opened[3:] == [kept.path(KEYS[1])]  # whose line was written onto the one that was begun
-    assert all(map(store(tmp_path).has, KEYS))
-    assert len(opened) == 4
-
-
-def test_what_another_process_finishes_is_in_the_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    mine, other = store(tmp_path), store(tmp_path)
-    mine.claim()
-    do(mine, KEYS[0])
-    assert [mine.has(key) for key in KEYS[:2]] == [True, False]
-    do(other, KEYS[1])
-    monkeypatch.setattr(units, "_footer", None)
-    assert mine.has(KEYS[1])
 
 
 def test_several_at_once_leave_the_bytes_of_one(tmp_path: Path) -> None:
@@ -149,7 +109,7 @@ def test_a_flipped_bit_never_reads_as_another_number(tmp_path: Path) -> None:
     ]
     for file, read in readers:
         bits, rows = file.read_bytes(), read()
-        pages = range(4, len(bits) - len(units._footer(file)) - 8, 11)
+        pages = range(4, len(bits) - int.from_bytes(bits[-8:-4], "little") - 8, 11)
         for place in [*pages, *(match.end() for match in re.finditer(rb'"n": ', bits))]:
             file.write_bytes(bits[:place] + bytes([bits[place] ^ 1]) + bits[place + 1 :])
             try:
