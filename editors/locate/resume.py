@@ -24,8 +24,7 @@ from transformers.cache_utils import Cache, DynamicCache
 from seesaw_cf.editors.locate.packed_rows import ConstantLayer, PackedRows, pack_rows, row_mask
 from seesaw_cf.editors.locate.positions import InputRow
 from seesaw_cf.models.architectures import ModelParts
-from seesaw_cf.models.attention import grouped_query_attention
-from seesaw_cf.models.hooks import enter_at, first_tensor, hooked, stop_after
+from seesaw_cf.models.hooks import enter_at, first_tensor, grouped_query_attention, hooked, stop_after
 from seesaw_cf.models.tensors import cache_name, pad
 
 _Call = tuple[nn.Module, tuple[Any, ...], dict[str, Any]]  # a block and the arguments of its forward

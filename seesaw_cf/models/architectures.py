@@ -160,14 +160,7 @@ class ModelParts:
         Returns:
             (..., vocabulary), in float32 (float64 for float64 models).
 
-        Raises:
-            UnsupportedModelError: The vectors are of another length than this model's, or no floating-point numbers.
         """
-        if hidden.shape[-1:] != (self.width,) or not hidden.is_floating_point():
-            raise UnsupportedModelError(
-                f"logits: hidden is of shape {tuple(hidden.shape)} and {hidden.dtype}, expected (..., {self.width}) of "
-                f"floating-point numbers, the width of {type(self.model).__name__}."
-            )
         head = self.model.get_submodule(self.row.head)
         norm = self.norm
         if norm is not None:
@@ -233,30 +226,27 @@ def model_parts(model: PreTrainedModel, row: Architecture | None = None) -> Mode
         UnsupportedModelError: No row, a path that does not exist, another orientation, a quantised, wrapped, compiled
             or offloaded model.
     """
+    kind, name = str(model.config.model_type), type(model).__name__
     _check_plain(model)
-    kind = str(model.config.model_type)
     row = row or ARCHITECTURES.get(kind)
     if row is None:
         raise UnsupportedModelError(
-            f"no architecture row for model type {kind!r} ({type(model).__name__}); known: "
-            f"{', '.join(sorted(ARCHITECTURES))}. Its modules are:\n  {_outline(model)}\n"
-            f"Pass a row in the editor's config, e.g. architecture={_EXAMPLE}, "
-            f"or add it to ARCHITECTURES[{kind!r}] in seesaw_cf/models/architectures.py."
+            f"no architecture row for model type {kind!r} ({name}); known: {', '.join(sorted(ARCHITECTURES))}. Its "
+            f"modules are:\n  {_outline(model)}\nPass a row in the editor's config, e.g. architecture={_EXAMPLE}."
         )
     parts = ModelParts(model, row)
     try:
-        projection = parts.mlp_out(0)
-        model.get_submodule(row.head)
-        _ = [parts.norm, *(model.get_submodule(f"{row.blocks}.0.{path}") for path in row.mlp_in)]
+        conv1d = isinstance(parts.mlp_out(0), Conv1D)
+        _ = [parts.norm, *map(model.get_submodule, (row.head, *(f"{row.blocks}.0.{path}" for path in row.mlp_in)))]
     except AttributeError as error:
         raise UnsupportedModelError(
-            f"the architecture row for {kind!r} does not fit {type(model).__name__}: {error}. Row: {row}. "
-            f"The model's modules are:\n  {_outline(model)}\nPass a corrected row as architecture=... in the config."
+            f"the architecture row for {kind!r} does not fit {name}: {error}. Row: {row}. The model's modules are:\n  "
+            f"{_outline(model)}\nPass a corrected row as architecture=... in the config."
         ) from error
-    if isinstance(projection, Conv1D) != (row.orientation == "conv1d"):
+    if conv1d != (row.orientation == "conv1d"):
         raise UnsupportedModelError(
-            f"{parts.weight_name(0)} is a {type(projection).__name__}, but the row for {kind!r} says orientation="
-            f"{row.orientation!r}. Pass a row with the other orientation as architecture=... in the config."
+            f"{parts.weight_name(0)} is of a {type(parts.mlp_out(0)).__name__}, but the row for {kind!r} says "
+            f"orientation={row.orientation!r}. Pass a row with the other orientation as architecture=... in the config."
         )
     _check_weights(parts)
     return parts
@@ -268,37 +258,30 @@ def _check_weights(parts: ModelParts) -> None:
     edited = {f"{row.blocks}.{layer}.{path}" for layer in range(parts.n_layers) for path in (*row.mlp_in, row.mlp_out)}
     for name, module in parts.model.named_modules():
         weight = getattr(module, "weight", None)
-        if name in edited:
-            plain = "weight" in dict(module.named_parameters(recurse=False))
-        else:
-            plain = weight is None or isinstance(weight, Tensor)
-        if plain and (weight is None or weight.is_floating_point()):
-            continue
-        dtype = weight.dtype if isinstance(weight, Tensor) else type(weight).__name__
-        raise UnsupportedModelError(
-            f"{name}.weight of {type(parts.model).__name__} is {dtype} in a {type(module).__name__}, expected a float "
-            "parameter of a plain layer: quantised or wrapped weights cannot be edited. Load the model without "
-            "quantization_config, torch.ao.quantization or adapters (peft: merge_and_unload)."
-        )
+        own = weight is not None and "weight" in dict(module.named_parameters(recurse=False))
+        plain = own if name in edited else weight is None or isinstance(weight, Tensor)
+        if not plain or (weight is not None and not weight.is_floating_point()):
+            dtype = weight.dtype if isinstance(weight, Tensor) else type(weight).__name__
+            raise UnsupportedModelError(
+                f"{name}.weight of {type(parts.model).__name__} is {dtype} in a {type(module).__name__}, expected a "
+                "float parameter of a plain layer: quantised or wrapped weights cannot be edited. Load the model "
+                "without quantization_config, torch.ao.quantization or adapters (peft: merge_and_unload)."
+            )
 
 
 def _check_plain(model: PreTrainedModel) -> None:
-    name = type(model).__name__
-    if hasattr(model, "_orig_mod") or getattr(model, "_compiled_call_impl", None) is not None:
-        raise UnsupportedModelError(
-            f"{name} went through torch.compile; edits need the plain module. Pass the model from before compiling."
-        )
-    if getattr(model, "is_quantized", False) or getattr(model, "hf_quantizer", None) is not None:
-        raise UnsupportedModelError(
-            f"{name} is quantised; its weights cannot be edited. Load it without quantization_config "
-            "(dtype=torch.bfloat16 halves the memory)."
-        )
     meta = [key for key, parameter in model.named_parameters() if parameter.device.type == "meta"]
-    if meta and not getattr(model, "is_outline", False):  # see `seesaw_cf.models.load.outline_model`
-        raise UnsupportedModelError(
-            f"{name} has {len(meta)} parameters that are not in memory (first: {meta[0]}). "
-            "Load it with a device_map that offloads nothing to disk or CPU."
-        )
+    problems = {
+        "went through torch.compile; pass the model from before": hasattr(model, "_orig_mod")
+        or getattr(model, "_compiled_call_impl", None) is not None,
+        "is quantised; load it without quantization_config": getattr(model, "is_quantized", False)
+        or getattr(model, "hf_quantizer", None) is not None,
+        f"has {len(meta)} parameters that are not in memory (first: {(meta or [''])[0]}); load it with a device_map "
+        "that offloads nothing": meta and not getattr(model, "is_outline", False),  # see `load.outline_model`
+    }
+    for problem, present in problems.items():
+        if present:
+            raise UnsupportedModelError(f"{type(model).__name__} {problem}. Edits need plain weights in memory.")
 
 
 def _outline(model: nn.Module) -> str:

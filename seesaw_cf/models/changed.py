@@ -24,11 +24,10 @@ from seesaw_cf.base.errors import DeltaMismatchError, RecordError, SeesawError, 
 from seesaw_cf.base.hub import download
 from seesaw_cf.base.text import read_json
 from seesaw_cf.models.delta_files import load_delta
-from seesaw_cf.models.hooks import silent_loaders
 from seesaw_cf.models.load import read_model
 from seesaw_cf.models.names import known_name
 from seesaw_cf.models.tensors import in_float64
-from seesaw_cf.models.trial import check_model, embedding, some_ids
+from seesaw_cf.models.trial import check_model, embedding, silent_loaders, some_ids
 from seesaw_cf.models.weights import WeightDelta
 
 # What tells a folder's form, in the order in which it is looked for: that of an adapter may hold a config.json, too.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import json
 import logging
 import os
 from collections.abc import Mapping
@@ -11,7 +12,6 @@ from pathlib import Path
 from types import UnionType
 from typing import Any, TypedDict
 
-import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
@@ -23,7 +23,7 @@ from seesaw_cf.base.files import atomic_folder, dump_json
 from seesaw_cf.base.text import read_json
 from seesaw_cf.base.types import JsonObject
 from seesaw_cf.base.versions import versions
-from seesaw_cf.models.hooks import silent_loaders
+from seesaw_cf.models.trial import silent_loaders
 from seesaw_cf.models.weights import (
     BaseFacts,
     LowRank,
@@ -31,6 +31,7 @@ from seesaw_cf.models.weights import (
     WeightDelta,
     applied,
     base_facts,
+    check_fits,
     digest,
     parameter_hashes,
 )
@@ -43,14 +44,6 @@ _KNOWN_META = ("base", "editor", "config", "requests")
 logger = logging.getLogger(__name__)
 
 
-class UpdateFacts(TypedDict, total=False):
-    """How the change of one parameter is held: "low_rank" with its rank, or "dense"."""
-
-    kind: str
-    shape: list[int]
-    rank: int
-
-
 class DeltaFacts(TypedDict, total=False):
     """Content of `delta.json`: everything about a delta but its numbers; the hash is that of the file of numbers."""
 
@@ -61,31 +54,29 @@ class DeltaFacts(TypedDict, total=False):
     config: JsonObject | None
     requests: list[RequestFacts] | None
     context: str
-    updates: Mapping[str, UpdateFacts]
+    updates: Mapping[str, JsonObject]  # "kind" ("low_rank" or "dense"), shape and rank
     meta: JsonObject
     meta_keys: list[str]
     versions: JsonObject
     sha256: str
 
 
-def json_values(value: object) -> Any:
-    """Turn dataclasses, mappings, sequences, paths and numpy or torch scalars into plain JSON values.
+def _json(value: object) -> Any:
+    """Return dataclasses, mappings, sequences, paths and numpy or torch scalars as plain JSON values."""
+    return json.loads(json.dumps(value, default=_plain))
 
-    Raises:
-        RecordError: The value holds something JSON has no form for.
-    """
-    if value is None or isinstance(value, bool | int | float | str):
-        return value
+
+def _plain(value: object) -> object:
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {field.name: json_values(getattr(value, field.name)) for field in dataclasses.fields(value)}
+        return dataclasses.asdict(value)
     if isinstance(value, Mapping):
-        return {str(key): json_values(item) for key, item in value.items()}
-    if isinstance(value, list | tuple | set | frozenset):
-        return [json_values(item) for item in (sorted(value) if isinstance(value, set | frozenset) else value)]
+        return dict(value)
+    if isinstance(value, set | frozenset):
+        return sorted(value)
     if isinstance(value, os.PathLike):
         return os.fspath(value)
     if hasattr(value, "tolist"):
-        return json_values(value.tolist())
+        return value.tolist()
     raise RecordError(
         f"a delta's meta holds {value!r} of type {type(value).__name__}, which JSON has no form for. "
         "Keep numbers, text, lists, mappings and dataclasses of these in it."
@@ -108,7 +99,7 @@ def describe(delta: WeightDelta, model: PreTrainedModel | None = None, base_mode
         base = {**base_facts(model, delta), "fingerprint": digest(parameter_hashes(model))}
     if base_model is not None:
         base["model_id"] = base_model
-    updates: dict[str, UpdateFacts] = {
+    updates: dict[str, JsonObject] = {
         name: {
             "kind": "low_rank" if isinstance(update, LowRank) else "dense",
             "shape": list(update.shape),
@@ -119,13 +110,13 @@ def describe(delta: WeightDelta, model: PreTrainedModel | None = None, base_mode
     return {
         "format": FORMAT,
         "format_version": VERSION,
-        "base": json_values(base) or None,
-        "editor": json_values(delta.meta.get("editor")),
-        "config": json_values(delta.meta.get("config")),
-        "requests": json_values(delta.meta.get("requests")),
+        "base": _json(base) or None,
+        "editor": _json(delta.meta.get("editor")),
+        "config": _json(delta.meta.get("config")),
+        "requests": _json(delta.meta.get("requests")),
         "context": delta.context,
         "updates": updates,
-        "meta": json_values({key: value for key, value in delta.meta.items() if key not in _KNOWN_META}),
+        "meta": _json({key: value for key, value in delta.meta.items() if key not in _KNOWN_META}),
         "meta_keys": [str(key) for key in delta.meta],
         "versions": versions(),
     }
@@ -203,23 +194,17 @@ _FACTS: dict[str, type | UnionType] = {
 
 
 def _read_facts(folder: Path) -> DeltaFacts:
-    facts: DeltaFacts = read_json(folder / _JSON, any_number=True)
-    if facts.get("format") != FORMAT:
+    file = folder / _JSON
+    facts: DeltaFacts = read_json(file, any_number=True)
+    found = facts.get("format"), facts.get("format_version")
+    if found != (FORMAT, VERSION):
         raise RecordError(
-            f"{folder / _JSON}: format is {facts.get('format')!r}, expected {FORMAT!r}. "
-            "It was not written by save_delta."
-        )
-    if facts.get("format_version") != VERSION:
-        raise RecordError(
-            f"{folder / _JSON}: format version {facts.get('format_version')!r}; this package reads version {VERSION}. "
-            "Install the version of seesaw_cf that wrote it (see its 'versions')."
+            f"{file}: format and version are {shown(found)}, expected {shown((FORMAT, VERSION))}. Give what save_delta "
+            "wrote, or install the version of seesaw_cf that wrote it (see its 'versions')."
         )
     for key, kind in _FACTS.items():
-        if key in facts and not isinstance(value := facts.get(key), kind):
-            raise RecordError(f"{folder / _JSON}: {key} is {shown(value)}. The file is damaged; make it again.")
-    missing = [key for key in _FACTS if key != "base" and key not in facts]
-    if missing:
-        raise RecordError(f"{folder / _JSON}: keys {missing} are missing. The file is damaged; make it again.")
+        if not isinstance(value := facts.get(key), kind):
+            raise RecordError(f"{file}: {key} is {shown(value)}. The file is damaged; make it again.")
     return facts
 
 
@@ -247,17 +232,17 @@ def _read_updates(folder: Path, facts: DeltaFacts) -> dict[str, LowRank | Tensor
         raise RecordError(f"{file} and {_JSON} do not agree ({error!r}). Copy or download both again.") from error
 
 
-def _update(tensors: Mapping[str, Tensor], name: str, entry: UpdateFacts) -> LowRank | Tensor:
+def _update(tensors: Mapping[str, Tensor], name: str, entry: JsonObject) -> LowRank | Tensor:
     low_rank = entry["kind"] == "low_rank"
     update = LowRank(tensors[f"{name}:left"], tensors[f"{name}:right"]) if low_rank else tensors[f"{name}:dense"]
-    if update.shape != torch.Size(entry["shape"]):
+    if list(update.shape) != entry["shape"]:
         raise RecordError(f"the update of {name!r} has shape {tuple(update.shape)}, {_JSON} says {entry['shape']}.")
     return update
 
 
 def _check_base(folder: Path, delta: WeightDelta, base: BaseFacts, model: PreTrainedModel, any_base: bool) -> None:
     """Check that the model has the delta's names and shapes and, unless `any_base`, the bytes of its base."""
-    _check_names(folder, delta, model)
+    check_fits(model, delta)
     facts = base_facts(model, delta)
     if any_base:
         return
@@ -273,17 +258,6 @@ def _check_base(folder: Path, delta: WeightDelta, base: BaseFacts, model: PreTra
             f"{facts['revision']}, {facts['dtype']}) with fingerprint {actual}. Load that base in that dtype, or pass "
             "any_base=True to load_delta to accept other weights of the same shapes."
         )
-
-
-def _check_names(folder: Path, delta: WeightDelta, model: PreTrainedModel) -> None:
-    parameters = dict(model.named_parameters())
-    for name, update in delta.updates.items():
-        got = tuple(parameters[name].shape) if name in parameters else None
-        if got != tuple(update.shape):
-            raise DeltaMismatchError(
-                f"{folder}: the delta changes {name!r} of shape {tuple(update.shape)}; {type(model).__name__} "
-                f"{'has no such parameter' if got is None else f'has shape {got} there'}. Load it onto its own base."
-            )
 
 
 # An edited model as a full checkpoint.

@@ -12,17 +12,15 @@ import os
 import re
 import sys
 import textwrap
-from collections.abc import Collection, Iterator, Sequence
-from typing import Any, TypedDict
+from collections.abc import Collection, Iterator
+from typing import Any
 
 import torch
 from huggingface_hub import constants as hub
-from safetensors import SafetensorError
 from transformers import (
     AutoConfig,
     AutoModelForCausalLM,
     AutoTokenizer,
-    PretrainedConfig,
     PreTrainedModel,
     PreTrainedTokenizerBase,
 )
@@ -37,45 +35,29 @@ from seesaw_cf.base.errors import (
 )
 from seesaw_cf.base.public import checked
 from seesaw_cf.base.types import DTYPES
-from seesaw_cf.models.hooks import silent_loaders
 from seesaw_cf.models.names import EMBEDDED, is_misspelt, model_path
-from seesaw_cf.models.trial import check_model, warn_without_bos
+from seesaw_cf.models.trial import check_model, silent_loaders, warn_without_bos
 
 log = logging.getLogger(__name__)
 
 # Devices that mean several: how accelerate spreads the blocks of one model over the GPUs (and then the CPU).
-# Several times the deepest model that there is.
-_MOST_BLOCKS = 10_000
 _SPREAD = ("balanced", "balanced_low_0", "sequential")
-
+_QUANTISED = ("bitsandbytes", "gptq", "awq", "torchao", "quanto", "hqq", "compressed-tensors")
 # Words in what the loaders say -> what to do about it.
-_FAULTS: tuple[tuple[tuple[str, ...], str], ...] = (
-    (
-        ("not a valid JSON file", "Unrecognized model", "JSONDecodeError"),
-        "Expected a config.json of a transformers causal language model, with its model_type. Download it again.",
-    ),
-    (
-        ("bitsandbytes", "gptq", "awq", "torchao", "quanto", "hqq", "compressed-tensors"),
-        "The checkpoint is quantised: install the package that its method needs, on a machine that it runs on, or give "
-        "a dequantised copy.",
-    ),
-    (
-        ("gguf", "GGUF"),
-        "Expected a whole GGUF file of an architecture that transformers reads, with gguf and accelerate installed "
-        "(`pip install gguf accelerate`).",
-    ),
-    (
-        ("backend tokenizer", "Can't load tokenizer", "tokenizer.json"),
-        "Expected a tokenizer beside the weights, such as tokenizer.json. Put it there with "
-        "AutoTokenizer.from_pretrained(NAME).save_pretrained(FOLDER).",
-    ),
-    (
-        ("named model.safetensors", "use_safetensors=True"),
-        "Expected weights as safetensors; pickle (.bin) is not read, because it can run code. Where you trust the "
-        "file, convert it once with AutoModelForCausalLM.from_pretrained(NAME).save_pretrained(FOLDER); many Hub "
-        "models have safetensors at a revision such as refs/pr/1.",
-    ),
-)
+_FAULTS: dict[tuple[str, ...], str] = {
+    ("SafetensorError", "MetadataIncompleteBuffer", "HeaderTooSmall"): "A weights file is damaged. Download it again: "
+    "`hf download NAME --force-download`, or copy the folder anew.",
+    ("not a valid JSON file", "Unrecognized model", "JSONDecodeError"): "Expected a config.json of a transformers "
+    "causal language model, with its model_type. Download it again.",
+    _QUANTISED: "The checkpoint is quantised: install the package that its method needs, or give a dequantised copy.",
+    ("gguf", "GGUF"): "Expected a whole GGUF file of an architecture that transformers reads, with gguf and accelerate "
+    "installed (`pip install gguf accelerate`).",
+    ("backend tokenizer", "Can't load tokenizer", "tokenizer.json"): "Expected a tokenizer beside the weights. Put it "
+    "there with AutoTokenizer.from_pretrained(NAME).save_pretrained(FOLDER).",
+    ("named model.safetensors", "use_safetensors=True"): "Expected weights as safetensors; pickle (.bin) is not read, "
+    "because it can run code. Where you trust the file, convert it once with "
+    "AutoModelForCausalLM.from_pretrained(NAME).save_pretrained(FOLDER).",
+}
 
 _BUFFERS = re.compile(r"(^|\.)(attn|attention)\.(masked_)?bias$|\.rotary_emb\.inv_freq$|(^|\.)position_ids$")
 """Causal masks, positions and rotary frequencies in checkpoints of older versions."""
@@ -147,18 +129,11 @@ def read_model(
     if device == "auto":
         device = "cuda" if torch.cuda.is_available() else "cpu"
     spread = device if device in _SPREAD else None
-    if spread and importlib.util.find_spec("accelerate") is None:
-        raise UnknownNameError(
-            f"device {device!r} needs accelerate, which is not installed. Install it with `pip install accelerate`, or "
-            "name one device."
-        )
-    if spread is None:
-        _check_device(device)
+    _check_device(device)
     options: dict[str, Any] = {**where, "trust_remote_code": trust_remote_code}
     with _explained(name, revision), silent_loaders(bars=progress and sys.stderr.isatty()):
         tokenizer = tokenizer or AutoTokenizer.from_pretrained(source, **options)
         config = AutoConfig.from_pretrained(source, **options)
-        _check_depth(name, config)
         quantised = getattr(config, "quantization_config", None) is not None and "gguf_file" not in where
         places: Any = {"": device} if quantised and spread is None else spread  # such a model cannot be moved
         weights = {"dtype": _dtype(dtype), "device_map": places, "use_safetensors": True, "output_loading_info": True}
@@ -208,7 +183,6 @@ def outline_model(
     options: dict[str, Any] = {**where, "trust_remote_code": trust_remote_code}
     with _explained(name_or_path, revision), silent_loaders(bars=False):
         config = AutoConfig.from_pretrained(source, **options)
-        _check_depth(name_or_path, config)
         if type(config) not in AutoModelForCausalLM._model_mapping and not trust_remote_code:
             raise ValueError(f"Unrecognized model: no causal language model is of type {config.model_type!r}")
     with contextlib.suppress(Exception), silent_loaders(bars=False), torch.device("meta"):
@@ -219,25 +193,17 @@ def outline_model(
     return None
 
 
-def _check_depth(name: str, config: PretrainedConfig) -> None:
-    """Refuse what would be built for hours before the weights are missed."""
-    blocks = getattr(config.get_text_config(decoder=True), "num_hidden_layers", 0)
-    if blocks > _MOST_BLOCKS:
-        raise UnsupportedModelError(
-            f"{name}: config.json has num_hidden_layers {blocks:,}, expected at most {_MOST_BLOCKS:,}. Correct it."
-        )
-
-
 def _check_device(device: str | torch.device) -> None:
     """Put nothing on the device: a wrong one is found before the weights are read."""
+    if device in _SPREAD and importlib.util.find_spec("accelerate") is None:
+        raise UnknownNameError(f"device {device!r} needs accelerate. `pip install accelerate`, or name one device.")
     try:
-        torch.empty(0, device=device).tolist()  # of the device "meta" nothing can be read
+        torch.empty(0, device=None if device in _SPREAD else device).tolist()  # of "meta" nothing can be read
     except (RuntimeError, AssertionError, ImportError) as error:  # torch asserts that it was built with CUDA
         why = textwrap.shorten(str(error), 120, placeholder=" ...")
-        devices = ["cpu", *(f"cuda:{number}" for number in range(torch.cuda.device_count()))]
+        devices = ["cpu", *(f"cuda:{number}" for number in range(torch.cuda.device_count())), *_SPREAD]
         raise UnknownNameError(
-            f"device {str(device)!r} cannot be used ({why}). Expected 'auto', one of this machine's devices "
-            f"({', '.join(devices)}) or one of {', '.join(_SPREAD)}. Leave it out to take the GPU when there is one."
+            f"device {str(device)!r} cannot be used ({why}). Expected 'auto' or one of {', '.join(devices)}."
         ) from error
 
 
@@ -276,25 +242,26 @@ def _explained(name: str, revision: str | None) -> Iterator[None]:
         yield
     except SeesawError:
         raise
-    except SafetensorError as error:
-        raise UnsupportedModelError(
-            f"{_place(name)}: a weights file is damaged ({error}), expected whole safetensors files. Download it "
-            f"again: `hf download {name} --force-download`, or copy the folder anew."
-        ) from error
     except Exception as error:  # a damaged config.json makes the loaders fail in any way
-        raise _not_loaded(name, revision, error) from error
+        words = f"{type(error).__name__}: {next(iter(str(error).strip().splitlines()), '')}"
+        where = f"{_place(name)}{f' at revision {revision!r}' if revision else ''} could not be loaded"
+        empty = os.path.isdir(name) and not os.path.exists(os.path.join(name, "config.json"))
+        whole = f"{type(error).__name__}: {error}"
+        hint = next((advice for known, advice in _FAULTS.items() if any(word in whole for word in known)), "")
+        if hint and not empty:
+            raise UnsupportedModelError(f"{where} ({textwrap.shorten(words, 200)}). {hint}") from error
+        remedy = (
+            "HF_HUB_OFFLINE is set: unset it, or `hf download` the model first."
+            if hub.HF_HUB_OFFLINE
+            else "Check spelling and network; a gated model needs `hf auth login`, own code trust_remote_code."
+        )
+        raise UnknownNameError(
+            f"{where} ({words}). Expected {' or '.join(map(repr, EMBEDDED))}, a folder with a transformers causal "
+            f"language model, a .gguf file, or an id on the Hugging Face Hub. {remedy}"
+        ) from error
 
 
-class _LoadingReport(TypedDict, total=False):
-    """What transformers reports of a loaded checkpoint."""
-
-    missing_keys: Collection[str]
-    unexpected_keys: Collection[str]
-    mismatched_keys: Collection[tuple[str, Sequence[int], Sequence[int]]]
-    error_msgs: Collection[str]
-
-
-def _check_whole(name: str, report: _LoadingReport) -> list[str]:
+def _check_whole(name: str, report: dict[str, Any]) -> list[str]:
     """Refuse a checkpoint that does not fill the model: what is missing would be random.
 
     transformers leaves out of the report what a model's class declares as free to be absent or left over, such as tied
@@ -327,24 +294,3 @@ def _counted(names: Collection[str], what: str) -> str:
 
 def _place(name: str) -> str:
     return f"folder {name}" if os.path.isdir(name) else f"model {name!r}"
-
-
-def _not_loaded(name: str, revision: str | None, error: Exception) -> SeesawError:
-    lines = str(error).strip().splitlines() or [type(error).__name__]
-    where = f"{_place(name)}{f' at revision {revision!r}' if revision else ''}"
-    empty = os.path.isdir(name) and not os.path.exists(os.path.join(name, "config.json"))
-    hint = next((advice for words, advice in _FAULTS if any(word in str(error) for word in words)), None)
-    if hint is not None and not empty:
-        return UnsupportedModelError(f"{where} could not be loaded ({textwrap.shorten(lines[0], 200)}). {hint}")
-    remedy = (
-        "HF_HUB_OFFLINE is set, so only models already in the cache can be had: unset it, or download the model first "
-        f"with `hf download {name}`."
-        if hub.HF_HUB_OFFLINE
-        else "Check the spelling and the network; a gated model needs `hf auth login`; a repository with its own code "
-        "needs trust_remote_code."
-    )
-    return UnknownNameError(
-        f"{where} could not be loaded "
-        f"({type(error).__name__}: {lines[0]}). Expected {' or '.join(map(repr, EMBEDDED))}, a folder with a "
-        f"transformers causal language model, a .gguf file, or an id on the Hugging Face Hub. {remedy}"
-    )

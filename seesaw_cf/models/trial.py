@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import logging
+from collections.abc import Iterator
 from typing import Any
 from weakref import WeakSet
 
 import torch
 from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
+from transformers.utils import logging as logs
 
 from seesaw_cf.base.checks import shown
 from seesaw_cf.base.errors import UnsupportedModelError
@@ -122,3 +126,26 @@ def warn_without_bos(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase)
             *(type(model).__name__, tokenizer.bos_token, bos, tokenizer.convert_ids_to_tokens(first)),
         )
     return True
+
+
+# transformers' loaders without their own reports and bars.
+
+
+@contextlib.contextmanager
+def silent_loaders(bars: bool) -> Iterator[None]:
+    """Hide transformers' own report of the weights, and its bars unless wanted, while the block runs.
+
+    What was set is put back.
+    """
+    level, bars_before = logs.get_verbosity(), logs.is_progress_bar_enabled()
+    logs.set_verbosity_error()
+    if not bars:
+        logs.disable_progress_bar()
+    try:
+        # The bar of GGUF files knows no setting of transformers.
+        with contextlib.nullcontext() if bars else contextlib.redirect_stderr(io.StringIO()):
+            yield
+    finally:
+        logs.set_verbosity(level)
+        if bars_before:
+            logs.enable_progress_bar()

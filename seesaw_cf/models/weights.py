@@ -98,19 +98,19 @@ def _norm(update: LowRank | Tensor) -> float:
     return float((left @ right.mT).norm())
 
 
-def _check(model: nn.Module, delta: WeightDelta) -> dict[str, nn.Parameter]:
-    """Map the delta's names to the model's parameters; check names and shapes before the first write."""
+def check_fits(model: nn.Module, delta: WeightDelta) -> dict[str, nn.Parameter]:
+    """Return the parameters that a delta changes, by name.
+
+    Raises:
+        DeltaMismatchError: The model has no such parameter, or has another shape there.
+    """
     parameters = dict(model.named_parameters())
     for name, update in delta.updates.items():
-        if name not in parameters:
+        shape = tuple(parameters[name].shape) if name in parameters else None
+        if shape != tuple(update.shape):
             raise DeltaMismatchError(
-                f"the delta changes {name!r}, which {type(model).__name__} does not have. "
-                "Apply it to the model it was made on."
-            )
-        if update.shape != parameters[name].shape:
-            raise DeltaMismatchError(
-                f"the delta for {name!r} has shape {tuple(update.shape)}, the parameter has "
-                f"{tuple(parameters[name].shape)}. Apply it to the model it was made on."
+                f"the delta changes {name!r} of shape {tuple(update.shape)}, {type(model).__name__} has "
+                f"{shape or 'no such parameter'}. Apply it to the model it was made on."
             )
     return {name: parameters[name] for name in delta.updates}
 
@@ -133,7 +133,7 @@ def applied(model: M, delta: WeightDelta) -> Iterator[M]:
         DeltaMismatchError: A name or shape does not fit; nothing has been written.
     """
     with alone(model):
-        targets = _check(model, delta)
+        targets = check_fits(model, delta)
         saved = {name: parameter.detach().clone() for name, parameter in targets.items()}
         try:
             with torch.no_grad():

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from transformers import AttentionInterface, PreTrainedModel
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 
-from seesaw_cf.models.attention import use_attention
+from seesaw_cf.models.hooks import use_attention
 
 _NAME = "seesaw_cf_windows"
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 
-from seesaw_cf.models import attention
+from seesaw_cf.models import hooks
 from tests.fakes import tiny_model
 from tests.scoring.models import make
 
@@ -26,7 +26,7 @@ def layer(heads: int) -> nn.Module:
     return module
 
 
-earlier_tokens = st.sampled_from([0, 1, 5, attention._SHORT])
+earlier_tokens = st.sampled_from([0, 1, 5, hooks._SHORT])
 
 
 @given(sizes, sizes, st.integers(1, 4), st.integers(1, 6), earlier_tokens, st.booleans(), st.integers(0, 99))
@@ -40,7 +40,7 @@ def test_answers_and_gradients_are_the_librarys(
     mask = torch.randn(1 if one_mask else batch, 1, tokens, tokens + earlier, generator=draw, dtype=torch.float64)
     weight = torch.randn(batch, tokens, keys * heads, 4, generator=draw, dtype=torch.float64)
     found = []
-    for attend in (sdpa_attention_forward, attention._attend):
+    for attend in (sdpa_attention_forward, hooks._attend):
         answer, _ = attend(layer(heads), query, key, value, mask, scaling=0.3)
         found.append([answer, *torch.autograd.grad((answer * weight).sum(), sides)])
     for own, theirs in zip(found[1], found[0], strict=True):
@@ -52,7 +52,7 @@ def test_what_it_does_not_know_is_the_librarys_to_answer(given: dict[str, Any]) 
     """Without a mask the library's attention is causal, and it adds biases to masks."""
     query, key, value = torch.randn(1, 4, 3, 8), torch.randn(1, 2, 3, 8), torch.randn(1, 2, 3, 8)
     options: dict[str, Any] = {"attention_mask": torch.zeros(1, 1, 3, 3), "scaling": 0.5, **given}
-    own, theirs = (f(layer(2), query, key, value, **options)[0] for f in (attention._attend, sdpa_attention_forward))
+    own, theirs = (f(layer(2), query, key, value, **options)[0] for f in (hooks._attend, sdpa_attention_forward))
     assert torch.equal(own, theirs)
 
 
@@ -68,7 +68,7 @@ def test_a_model_is_switched_inside_the_block_alone() -> None:
     model = make("llama")  # four query heads, two key heads
     expected, calls = run_counted(model)
     assert calls == 3
-    with contextlib.suppress(KeyboardInterrupt), attention.grouped_query_attention(model):
+    with contextlib.suppress(KeyboardInterrupt), hooks.grouped_query_attention(model):
         found, calls = run_counted(model)
         assert calls == 0
         torch.testing.assert_close(found, expected)
@@ -81,7 +81,7 @@ def test_half_precision_is_added_up_by_a_kernel() -> None:
     """Products would round each sum to half precision."""
     model = make("llama").bfloat16()
     expected, _ = run_counted(model)
-    with attention.grouped_query_attention(model):
+    with hooks.grouped_query_attention(model):
         found, calls = run_counted(model)
     assert calls == 3
     torch.testing.assert_close(found, expected)
@@ -92,7 +92,7 @@ def test_masks_that_say_yes_or_no_and_dropout_are_the_librarys(dropout: float) -
     query, key, value = torch.randn(1, 4, 3, 8), torch.randn(1, 2, 3, 8), torch.randn(1, 2, 3, 8)
     mask = torch.ones(1, 1, 3, 3, dtype=torch.bool).tril()
     mask = mask if not dropout else torch.zeros(1, 1, 3, 3)
-    attends = (attention._attend, sdpa_attention_forward)
+    attends = (hooks._attend, sdpa_attention_forward)
     own, theirs = (attend(layer(2), query, key, value, mask, dropout=dropout)[0] for attend in attends)
     torch.testing.assert_close(own, theirs)
     assert bool(own.any()) == (not dropout)
@@ -101,5 +101,5 @@ def test_masks_that_say_yes_or_no_and_dropout_are_the_librarys(dropout: float) -
 @pytest.mark.parametrize("model", [make("llama", attention="eager"), make("gpt_neox"), tiny_model("gpt2")])
 def test_other_attention_is_left_alone(model: Any) -> None:
     before = model.config._attn_implementation
-    with attention.grouped_query_attention(model):
+    with hooks.grouped_query_attention(model):
         assert model.config._attn_implementation == before

@@ -46,18 +46,6 @@ def test_layers_that_cannot_be_edited(layers: list[Any]) -> None:
     parts.check_layers(iter([2, 0]), "ROMEConfig")
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_vectors_of_another_width(kind: str) -> None:
-    parts = model_parts(tiny_model(kind))
-    width = parts.model.config.hidden_size
-    for shape in ((width + 1,), (2, 0), (), (width, 1)):
-        with pytest.raises(UnsupportedModelError, match=rf"expected \(\.\.\., {width}\) of floating-point numbers"):
-            parts.logits(torch.zeros(shape))
-    with pytest.raises(UnsupportedModelError, match=r"torch\.int64, expected"):
-        parts.logits(torch.zeros(width, dtype=torch.int64))
-    assert parts.logits(torch.zeros(2, 3, width)).shape == (2, 3, parts.model.config.vocab_size)
-
-
 def test_a_cache_is_given_under_the_name_that_the_model_knows() -> None:
     class Old(nn.Module):
         def forward(self, ids: object, past_key_values: object = None) -> object:

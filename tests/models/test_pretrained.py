@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,7 @@ from safetensors.torch import load_file, save_file
 
 from seesaw_cf.errors import StorageError, UnknownNameError, UnsupportedModelError
 from seesaw_cf.models.corpus import model_texts, sample_corpus
-from seesaw_cf.models.load import load_model, outline_model
+from seesaw_cf.models.load import load_model
 from seesaw_cf.models.names import EMBEDDED, model_path
 from seesaw_cf.scoring import HFScorer
 from seesaw_cf.types import Cloze
@@ -152,15 +151,6 @@ def test_tensors_that_the_model_has_no_place_for_are_said(tmp_path: Path, caplog
     assert "transformers leaves out tensors: 1 not part of the model (model.more)" in caplog.text
 
 
-def test_more_blocks_than_any_model_has_are_refused_before_they_are_built(tmp_path: Path) -> None:
-    folder = _saved(tmp_path / "model")
-    config = json.loads((folder / "config.json").read_text()) | {"num_hidden_layers": 10**9}
-    (folder / "config.json").write_text(json.dumps(config))
-    for load in (load_model, outline_model):
-        with pytest.raises(UnsupportedModelError, match="num_hidden_layers 1,000,000,000, expected at most 10,000"):
-            load(str(folder))
-
-
 def test_a_device_that_holds_no_numbers_is_refused() -> None:
     with pytest.raises(UnknownNameError, match="device 'meta' cannot be used"):
         load_model("seesaw-tiny", device="meta")
@@ -193,7 +183,7 @@ def _no_tokenizer(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
-        (_truncate, "a weights file is damaged .* Download it again"),
+        (_truncate, "A weights file is damaged. Download it again"),
         (_only_pickle, r"pickle \(\.bin\) is not read, because it can run code\. .* convert it once"),
         (_no_tokenizer, "Expected a tokenizer beside the weights"),
         (lambda folder: (folder / "config.json").write_text("{"), r"Expected a config\.json of a transformers causal"),

@@ -216,7 +216,7 @@ def test_a_delta_of_another_model_is_refused_and_changes_nothing(tokenizer: PreT
     hashes = parameter_hashes(model)
     wrong = WeightDelta({"model.layers.1.mlp.down_proj.weight": LowRank(torch.zeros(5, 1), torch.zeros(1, 5))})
     for how in ("together", "restore"):
-        with pytest.raises(DeltaMismatchError, match=r"has shape \(5, 5\), the parameter has \(32, 48\)"):
+        with pytest.raises(DeltaMismatchError, match=r"shape \(5, 5\), .* has \(32, 48\)"):
             EditedScorer(TrieScorer(model, tokenizer), how).score([(wrong, clozes(1))])
     assert parameter_hashes(model) == hashes
     assert not any(part._forward_hooks or "forward" in vars(part) for part in model.modules())
