@@ -1,23 +1,14 @@
-"""Reproduces Table 5 of SEESAW-CF for GPT-J (before editing, FT, MEMIT) and corrects it, from the published scores.
-
-    python benchmarks/table5.py ../shared/reference/gptj_cross_property/scores.parquet
-
-writes benchmarks/results/table5.json and benchmarks/results/table5.md.
-"""
+"""Table 5 of SEESAW-CF for GPT-J (before editing, FT, MEMIT), as published and corrected, from the published scores."""
 
 from __future__ import annotations
 
-import json
-import sys
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from seesaw_cf.base.files import write_text
 from seesaw_cf.effects import AccuracyColumns, accuracy_of_columns
-from seesaw_cf.records.relations import FREE, relation, templates
-from seesaw_cf.report.text import estimate
+from seesaw_cf.records.relations import FREE, templates
 from seesaw_cf.stats.plain import as_json
 
 RESULTS = Path(__file__).parent / "results"
@@ -81,31 +72,3 @@ def accuracies(path: Path, mode: str) -> dict[str, dict[str, Any]]:
 def _in_order(wanted: list[str], found: list[str], logprobs: list[float]) -> list[float]:
     by_name = dict(zip(found, logprobs))
     return [by_name[name] for name in wanted]
-
-
-def markdown(results: dict[str, dict[str, dict[str, Any]]]) -> str:
-    """The side-by-side table."""
-    head = "| edited / asked | mode | n | before | FT | MEMIT | change FT [95 %] | change MEMIT [95 %] |\n"
-    lines = [head + "|---|---|---|---|---|---|---|---|"]
-    for pair, printed in PRINTED.items():
-        name = "/".join(relation(id).name for id in pair)
-        lines.append(f"| {name} | printed | | " + " | ".join(f"{x:.2f}" for x in printed) + " | | |")
-        for mode in ("paper", "exact"):
-            ft, memit = (results[mode][editor]["pairs"]["/".join(pair)] for editor in ("ft", "memit"))
-            values = " | ".join(f"{x:.3f}" for x in (ft["pre"], ft["post"], memit["post"]))
-            changes = " | ".join(estimate(e["change"], e["low"], e["high"], "+.3f") for e in (ft, memit))
-            lines.append(f"| | {mode} | {ft['n']} | {values} | {changes} |")
-    return "\n".join(lines) + "\n"
-
-
-def main() -> None:
-    """Writes the JSON and the Markdown table."""
-    path = Path(sys.argv[1])
-    results = {mode: accuracies(path, mode) for mode in ("paper", "exact")}
-    write_text(RESULTS / "table5.json", json.dumps(results, indent=1, sort_keys=True) + "\n")
-    write_text(RESULTS / "table5.md", markdown(results))
-    print(markdown(results))
-
-
-if __name__ == "__main__":
-    main()

@@ -15,7 +15,6 @@ from typing import Any
 
 import pytest
 
-from benchmarks.worlds import World, write_world
 from seesaw_cf.base.retrying import say_when_waiting
 from seesaw_cf.builder_scripts.make.cases import cross_subject
 from seesaw_cf.builder_scripts.make.cross_property import cross_property
@@ -29,6 +28,7 @@ from seesaw_cf.builder_scripts.source.sources import StoreSource
 from seesaw_cf.records.relations import RELATIONS
 from seesaw_cf.types import Case
 from tests.builder.embedded import SMALL_OPTIONS, small_tables, write_small
+from tests.builder.worlds import World, write_world
 
 PREFIXES = """@prefix wd: <http://www.wikidata.org/entity/> .
 @prefix wdt: <http://www.wikidata.org/prop/direct/> .

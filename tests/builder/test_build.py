@@ -16,7 +16,6 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from benchmarks.worlds import World, write_world
 from seesaw_cf.builder_scripts.dataset import build as shards
 from seesaw_cf.builder_scripts.dataset.build import About, build, choose_edits, query_bounds
 from seesaw_cf.builder_scripts.make.seeds import read_seeds
@@ -31,6 +30,7 @@ from seesaw_cf.records import read_cases, relations
 from seesaw_cf.records.relations import RELATIONS, templates
 from seesaw_cf.types import Case
 from tests.builder.embedded import check_embedded
+from tests.builder.worlds import World, write_world
 
 from .conftest import serve
 from .fault_proxy import FaultProxy

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.worlds import FIRST_ID, World, triples, write_world
 from seesaw_cf.builder_scripts.options import BuildOptions
 from seesaw_cf.builder_scripts.source.people import FEMALE, MALE, Facts
 from seesaw_cf.builder_scripts.source.sources import StoreSource
 from seesaw_cf.errors import RecordError
 from seesaw_cf.types import Case, EditRequest, Entity
+from tests.builder.worlds import FIRST_ID, World, triples, write_world
 
 TRIPLE = re.compile(r'<[^<>]+> <([^<>]+)> (<[^<>]+>|_:\w+|"(?:[^"\\]|\\.)*"(?:@\w+|\^\^<[^<>]+>)) \.\n')
 SEED = Case(

@@ -235,7 +235,7 @@ def write_world(path: str | os.PathLike[str], world: World) -> int:
 
 
 def main() -> None:
-    """`python -m benchmarks.worlds --people N --out FILE`."""
+    """`python -m tests.builder.worlds --people N --out FILE`."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--people", type=int, default=10_000)
     parser.add_argument("--seed", type=int, default=0)
