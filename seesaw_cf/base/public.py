@@ -10,8 +10,6 @@ from collections.abc import Callable, Mapping, Sequence, Sized
 from types import SimpleNamespace, UnionType
 from typing import Any, ParamSpec, TypeVar
 
-import numpy as np
-
 from seesaw_cf.base.errors import RecordError
 
 P = ParamSpec("P")
@@ -43,6 +41,7 @@ def check_exports(package: dict[str, Any]) -> None:
 
 
 def _check(function: Callable[P, R]) -> Callable[P, R]:
+    import numpy as np
     from beartype import BeartypeConf, FrozenDict, beartype
 
     inner = inspect.unwrap(function)

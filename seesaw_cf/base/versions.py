@@ -13,6 +13,7 @@ from typing import Any
 
 from seesaw_cf.base.types import JsonObject
 
+_PATIENCE = 1.0  # seconds
 _PACKAGES = ("seesaw_cf", "torch", "transformers", "tokenizers", "datasets", "evaluate", "numpy", "scipy", "pyarrow")
 
 
@@ -51,6 +52,15 @@ def resolve(target: str) -> Any:
     return getattr(import_module(module), name)
 
 
+def _import(module: str) -> Any:
+    """Import a module; say so where that takes a while, as of torch and transformers the first time."""
+    from seesaw_cf.base.retrying import say_when_waiting
+
+    text = f"loading {module} and the libraries that it needs, such as torch; the first time takes up to half a minute"
+    with say_when_waiting(lambda: text, _PATIENCE):
+        return import_module(module)
+
+
 def lazy(package: str, home: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """Return the `__getattr__` and `__dir__` of a package.
 
@@ -66,7 +76,7 @@ def lazy(package: str, home: Mapping[str, str]) -> tuple[Callable[[str], Any], C
     def find(name: str) -> Any:
         if name not in home:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        module = import_module(home[name])
+        module = sys.modules.get(home[name]) or _import(home[name])
         return module if home[name] == f"{package}.{name}" else getattr(module, name)
 
     def names() -> list[str]:

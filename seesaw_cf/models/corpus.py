@@ -25,6 +25,7 @@ from typing import Any, TypeAlias, overload
 
 from seesaw_cf.base.checks import one_of
 from seesaw_cf.base.errors import RecordError, SeesawError, StorageError, UnknownNameError
+from seesaw_cf.base.public import checked
 from seesaw_cf.base.retrying import Bar, no_bars
 from seesaw_cf.base.types import JsonObject
 from seesaw_cf.base.urls import hide_secrets
@@ -207,6 +208,7 @@ def model_texts(name: str = "seesaw-tiny") -> list[str]:
         raise StorageError(f"{file}: cannot be read ({error.strerror}). Reinstall seesaw_cf.") from error
 
 
+@checked
 def sample_corpus(n: int | None = None, seed: int = 0, name: str = "seesaw-tiny") -> list[str]:
     """Return texts for second moments of an embedded model's activations (the covariance of ROME and MEMIT).
 

@@ -10,6 +10,7 @@ from typing import TypedDict
 
 from seesaw_cf.base.checks import one_of, shown
 from seesaw_cf.base.errors import StorageError, UnknownNameError, unknown_name
+from seesaw_cf.base.public import checked
 
 EMBEDDED: tuple[str, ...] = ("seesaw-tiny",)
 """Models that come with the package: folders below `seesaw_cf/models/`."""
@@ -20,6 +21,7 @@ _HUB_ID = re.compile(rf"{_PART}(?:/{_PART})?")
 _LONGEST = 96  # of an id on the Hub
 
 
+@checked
 def model_path(name: str) -> Path:
     """Return the folder of an embedded model.
 

@@ -7,10 +7,12 @@ import os
 import subprocess
 import sys
 import time
+from types import SimpleNamespace
 
 import pytest
 from tqdm import tqdm
 
+from seesaw_cf.base import versions
 from seesaw_cf.base.retrying import BETWEEN_LINES, Bar, no_bars, quiet, say_when_waiting, stage, stages
 
 
@@ -107,3 +109,15 @@ def test_a_quiet_command_writes_nothing_to_stderr() -> None:
     done = subprocess.run([sys.executable, "-m", "seesaw_cf", *words], capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
+
+
+def test_a_slow_import_says_what_is_loaded(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    def slow(name: str) -> SimpleNamespace:
+        time.sleep(0.3)
+        return SimpleNamespace(audit=name)
+
+    monkeypatch.setattr(versions, "import_module", slow)
+    monkeypatch.setattr(versions, "_PATIENCE", 0.01)
+    find, _ = versions.lazy("package", {"audit": "package.api"})
+    assert find("audit") == "package.api"
+    assert "loading package.api and the libraries that it needs, such as torch" in caplog.text
