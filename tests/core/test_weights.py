@@ -74,7 +74,7 @@ def test_nothing_is_written_when_a_name_or_shape_does_not_fit() -> None:
     start = fingerprint(model)
     good = _delta().updates["0.weight"]
     for updates, message in (
-        ({"0.weight": good, "2.weight": torch.ones(1)}, r"'2\.weight' of shape \(1,\), Sequential has no such parameter"),
+        ({"0.weight": good, "2.weight": torch.ones(1)}, r"'2\.weight' of .* Sequential has no such parameter"),
         ({"0.weight": good, "0.bias": torch.ones(4)}, r"of shape \(4,\), Sequential has \(5,\)"),
     ):
         with pytest.raises(DeltaMismatchError, match=message), applied(model, WeightDelta(updates)):
