@@ -29,8 +29,8 @@ from seesaw_cf.effects import prompt_effects
 from seesaw_cf.effects.answers import answers, mark
 from seesaw_cf.effects.groups import AXES, SCALES
 from seesaw_cf.report import AuditSettings
+from seesaw_cf.report.build import build_levels
 from seesaw_cf.report.floor import floor_of
-from seesaw_cf.report.frame import build_levels
 from seesaw_cf.report.pairs import Run
 
 CONTROL = "random(edit)"

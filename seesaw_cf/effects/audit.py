@@ -39,7 +39,7 @@ MARGIN, MARGIN_LOG_ODDS = 0.02, 0.1
 LEAST = 1999
 """Permutations of labels where none are given."""
 # What a raw contrast is made of, besides the columns of its axis and clusters.
-CONTRAST_COLUMNS = (
+_COLUMNS = (
     *("editor", "edit_relation", "holds", "status", "case_id", "person", "prompt_id"),
     *("D", *SCALES, "likelier_pre"),
 )
@@ -148,9 +148,8 @@ def auditing(
     clusters: Mapping[str, str] = CLUSTERS,
 ) -> Iterator[Callable[[], pd.DataFrame]]:
     """Permute labels on other threads while the block goes on; the call returns what `audit` does."""
-    usable = toward_truth(prompts)
-    # for want of memory: the rows are copied several times
-    usable = usable.filter(items=list(dict.fromkeys([*CONTRAST_COLUMNS, *axes, *clusters.values()])))
+    # no more columns: the rows are copied several times
+    usable = toward_truth(prompts[list(dict.fromkeys([*_COLUMNS, *axes, *clusters.values()]))])
     there = (usable["status"] == "ok") & usable["holds"].isin(HOLDERS)
     usable = sort_prompts(usable if there.all() else usable[there])  # once for all contrasts
     held = [holds for holds in HOLDERS if (usable["holds"] == holds).any()]

@@ -176,7 +176,7 @@ def toward_truth(prompts: pd.DataFrame) -> pd.DataFrame:
     Without it, a model that answers p_j for all people looks better on people who hold p_j and the loss on people who
     hold p_i is not seen.
     """
-    changed = ("D_pre", "D_post", "D", *SCALES)
-    need_columns("prompts", prompts, ("holds", *changed))
+    need_columns("prompts", prompts, ("holds", "D", *SCALES))
+    changed = [name for name in ("D_pre", "D_post", "D", *SCALES) if name in prompts]
     sign = np.where(prompts["holds"] == "target_true", -1.0, 1.0)
     return prompts.assign(**{name: prompts[name] * sign for name in changed})

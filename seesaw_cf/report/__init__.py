@@ -2,7 +2,7 @@
 
 from seesaw_cf.base.public import check_exports
 from seesaw_cf.effects.audit import AuditSettings
-from seesaw_cf.report.frame import build_frame
+from seesaw_cf.report.build import build_frame
 from seesaw_cf.report.pairs import Run, read_run
 from seesaw_cf.report.report import Report, report, write_report
 from seesaw_cf.report.screen import Screen

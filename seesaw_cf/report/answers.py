@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pandas as pd
@@ -13,7 +13,7 @@ from seesaw_cf.report.frame import TRUE_ANSWERS
 from seesaw_cf.report.levels import Level
 from seesaw_cf.report.pairs import Run
 from seesaw_cf.report.results import relation_name
-from seesaw_cf.report.words import percent
+from seesaw_cf.report.words import capital, percent
 
 MOST_MOVED = 40  # of each editor and level
 COLUMNS = (
@@ -28,79 +28,50 @@ def answers_of(run: Run) -> pd.DataFrame:
 
     Probabilities about other facts are shares of the candidates.
     """
-    parts = [*_about_people(run), *_about_facts(run)]
+    parts = [part for part in (*_about_people(run), *_about_facts(run)) if len(part)]
     if not parts:
         return pd.DataFrame(columns=list(COLUMNS))
     out = pd.concat(parts, ignore_index=True)
-    return out[list(COLUMNS)]
+    return out.assign(edit=edit_names(run, out["case_id"]))[list(COLUMNS)]
 
 
-def _about_people(run: Run) -> Sequence[pd.DataFrame]:
+def _about_people(run: Run) -> Iterator[pd.DataFrame]:
     if run.people is None:
-        return []
+        return
     scored = run.people[(run.people["status"] == "ok") & run.people["editor"].isin(run.audited)]
-    parts = []
-    for holds, (right, wrong) in _ANSWERS.items():
+    for holds, sides in _ANSWERS.items():
         own = scored[scored["holds"] == holds]
-        p = {f"{side}_{phase}": np.exp(own[f"{phase}_{side}"]) for side in (right, wrong) for phase in ("pre", "post")}
-        named = own["subject"].astype(object).where(own["subject"].astype(object).fillna("") != "", own["person"])
-        part = pd.DataFrame(
-            {
-                "editor": own["editor"].astype(str),
-                "about": "other_people",
-                "true_answer": TRUE_ANSWERS[holds],
-                "relation": own["edit_relation"].astype(str),
-                "case_id": own["case_id"],
-                "edit": edit_names(run, own["case_id"]),
-                "person": named,
-                "prompt": own["prompt"].astype(object),
-                "right": own[f"target_{right}"].astype(object),
-                "wrong": own[f"target_{wrong}"].astype(object),
-                "right_before": p[f"{right}_pre"],
-                "right_after": p[f"{right}_post"],
-                "wrong_before": p[f"{wrong}_pre"],
-                "wrong_after": p[f"{wrong}_post"],
-                "loss": (own["D"] if right == "true" else -own["D"]).astype(float),
-                "turned_wrong": (p[f"{right}_pre"] > p[f"{wrong}_pre"]) & (p[f"{right}_post"] <= p[f"{wrong}_post"]),
-            }
-        )
-        parts.append(part)
-    return [part for part in parts if len(part)]
+        subject = own["subject"].astype(object)
+        out = pd.DataFrame({"editor": own["editor"].astype(str), "relation": own["edit_relation"].astype(str)})
+        out = out.assign(about="other_people", true_answer=TRUE_ANSWERS[holds], case_id=own["case_id"])
+        out["person"] = subject.where(subject.fillna("") != "", own["person"])
+        out["prompt"] = own["prompt"].astype(object)
+        for name, side in zip(("right", "wrong"), sides):
+            out[name] = own[f"target_{side}"].astype(object)
+            for when, phase in (("before", "pre"), ("after", "post")):
+                out[f"{name}_{when}"] = np.exp(own[f"{phase}_{side}"])
+        ahead = [out[f"right_{when}"] > out[f"wrong_{when}"] for when in ("before", "after")]
+        sign = 1.0 if holds == "target_true" else -1.0
+        yield out.assign(loss=sign * own["D"].astype(float), turned_wrong=ahead[0] & ~ahead[1])
 
 
-def _about_facts(run: Run) -> Sequence[pd.DataFrame]:
+def _about_facts(run: Run) -> Iterator[pd.DataFrame]:
     if run.facts is None:
-        return []
+        return
     own = run.facts[(run.facts["seed"] == 1) & (run.facts["status"] == "ok") & run.facts["editor"].isin(run.audited)]
-    if own.empty:
-        return []
     top = [int(np.argmax(post)) for post in own["post"]]
-    shares = {
-        phase: [float(np.exp(row[at] - logsumexp(row))) for row, at in zip(own[phase], top, strict=True)]
-        for phase in ("pre", "post")
-    }
-    before, after = (expit(own[f"{phase}_odds"].astype(float)) for phase in ("pre", "post"))
-    part = pd.DataFrame(
-        {
-            "editor": own["editor"],
-            "about": "other_facts",
-            "true_answer": "",
-            "relation": own["edit_relation"] + "/" + own["effect_relation"],
-            "case_id": own["case_id"],
-            "edit": edit_names(run, own["case_id"]),
-            "person": own["person"],
-            "prompt": own["prompt_post"].where(own["prompt_post"] != "", own["prompt_pre"]),
-            "right": [names[0] for names in own["gold"]],
-            "wrong": [names[at] for names, at in zip(own["candidates"], top, strict=True)],
-            "right_before": before,
-            "right_after": after,
-            "wrong_before": shares["pre"],
-            "wrong_after": shares["post"],
-            "loss": before - after,
-            "turned_wrong": own["pre_correct"].astype(bool) & ~own["post_correct"].astype(bool),
-        }
-    )
-    return [part]
+    out = own[["editor", "case_id", "person"]].assign(about="other_facts", true_answer="")
+    out["relation"] = own["edit_relation"] + "/" + own["effect_relation"]
+    out["prompt"] = own["prompt_post"].where(own["prompt_post"] != "", own["prompt_pre"])
+    out["right"] = [names[0] for names in own["gold"]]
+    out["wrong"] = [names[at] for names, at in zip(own["candidates"], top, strict=True)]
+    for when, phase in (("before", "pre"), ("after", "post")):
+        out[f"right_{when}"] = expit(own[f"{phase}_odds"].astype(float))
+        out[f"wrong_{when}"] = [
+            float(np.exp(row[at] - logsumexp(row))) for row, at in zip(own[phase], top, strict=True)
+        ]
+    turned = own["pre_correct"].astype(bool) & ~own["post_correct"].astype(bool)
+    yield out.assign(loss=out["right_before"] - out["right_after"], turned_wrong=turned)
 
 
 def edit_names(run: Run, cases: pd.Series) -> pd.Series:
@@ -123,25 +94,17 @@ def worst_edits(run: Run, answers: pd.DataFrame) -> pd.DataFrame:
     out.insert(3, "edit", edit_names(run, out["case_id"]))
     for about, true_answer in (("other_people", "old"), ("other_people", "new"), ("other_facts", "")):
         own = answers[(answers["about"] == about) & (answers["true_answer"] == true_answer)]
-        name = f"{about}_{true_answer}".rstrip("_")
         counts = own.groupby(["editor", "case_id"]).agg(
-            asked=("loss", "size"), turned=("turned_wrong", "sum"), loss=("loss", "mean")
+            asked=("loss", "size"), turned_wrong=("turned_wrong", "sum"), mean_loss=("loss", "mean")
         )
-        counts.columns = [f"{name}_asked", f"{name}_turned_wrong", f"{name}_mean_loss"]
-        out = out.merge(counts.reset_index(), how="left", on=["editor", "case_id"])
-    turned = [name for name in map(str, out) if name.endswith("_turned_wrong")]
-    numbers = [name for name in map(str, out) if name.endswith(("_asked", "_turned_wrong"))]
-    out[numbers] = out[numbers].fillna(0).astype(int)
-    out["turned_wrong"] = out[turned].sum(axis=1)
-    order = out["editor"].map(run.audited.index)
-    return (
-        out.assign(order=order)
-        .sort_values(
-            ["order", "turned_wrong", "other_people_old_mean_loss"], ascending=[True, False, False], kind="stable"
-        )
-        .drop(columns="order")
-        .reset_index(drop=True)
-    )
+        counts = counts.add_prefix(f"{about}_{true_answer}_".replace("__", "_")).reset_index()
+        out = out.merge(counts, how="left", on=["editor", "case_id"])
+    whole = [name for name in map(str, out) if name.endswith(("_asked", "_turned_wrong"))]
+    out[whole] = out[whole].fillna(0).astype(int)
+    out["turned_wrong"] = out[[name for name in whole if name.endswith("_turned_wrong")]].sum(axis=1)
+    out = out.assign(order=out["editor"].map(run.audited.index))
+    order, up = ["order", "turned_wrong", "other_people_old_mean_loss"], [True, False, False]
+    return out.sort_values(order, ascending=up, kind="stable", ignore_index=True).drop(columns="order")
 
 
 def example(run: Run, levels: Sequence[Level], answers: pd.DataFrame) -> str:
@@ -163,7 +126,7 @@ def example(run: Run, levels: Sequence[Level], answers: pd.DataFrame) -> str:
         about = relation_name(row["relation"].partition("/")[2]) if level.about == "other_facts" else row["person"]
         asked = f" (\u201c{printable(row['prompt'])}\u201d)" if row["prompt"] else ""
         return (
-            f"{made[:1].upper()}{made[1:]}: asked about {printable(about)}{asked}, the model now says "
+            f"{capital(made)}: asked about {printable(about)}{asked}, the model now says "
             f"{printable(row['wrong'])} ({percent(row['wrong_after'])}; before, {percent(row['wrong_before'])}). "
             f"Right is {printable(row['right'])}."
         )

@@ -10,9 +10,8 @@ import pandas as pd
 
 from seesaw_cf.base.terminal import quantity
 from seesaw_cf.effects.groups import ALL
-from seesaw_cf.report.frame import HARM
+from seesaw_cf.report.frame import HARM, RARE
 from seesaw_cf.report.pairs import Run
-from seesaw_cf.report.verdict_words import RARE
 from seesaw_cf.report.words import amount, control_words, digits_for, minus, size, unit_of
 from seesaw_cf.stats.clustered import FEW_EDITS
 
@@ -77,7 +76,7 @@ class Level:
 
     @property
     def verdict(self) -> str:
-        """One of `seesaw_cf.report.verdict_words.LEVEL_VERDICTS`."""
+        """One of `seesaw_cf.report.frame.LEVEL_VERDICTS`."""
         return str(self.decided["verdict"] or "no_control")
 
     @property

@@ -19,7 +19,7 @@ from seesaw_cf.base.types import JsonObject
 from seesaw_cf.effects.audit import AuditSettings
 from seesaw_cf.report import figures, sentences
 from seesaw_cf.report.answers import answers_of, most_moved
-from seesaw_cf.report.frame import build_frame
+from seesaw_cf.report.build import build_frame
 from seesaw_cf.report.gates import gates
 from seesaw_cf.report.pairs import Run, read_run
 from seesaw_cf.report.paper import paper_page, paper_tables

@@ -14,7 +14,8 @@ import pandas as pd
 from seesaw_cf.base.errors import RunFolderError
 from seesaw_cf.editors.control_names import control_name, first_seed, is_control, seed_number, split_control
 from seesaw_cf.effects.audit import AuditSettings
-from seesaw_cf.report.frame import COLUMNS, beyond
+from seesaw_cf.report.build import beyond
+from seesaw_cf.report.frame import COLUMNS
 from seesaw_cf.report.pairs import Run
 from seesaw_cf.report.report import Report, report
 

@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seesaw_cf.report import AuditSettings, Report
+from seesaw_cf.report.frame import LEVEL_VERDICTS
 from seesaw_cf.report.levels import BADGES, Level, harm_phrase, level_counts, level_sentence, levels_of
 from seesaw_cf.report.sentences import claim, denominators, finding, group_claims, group_counts, group_sentence
-from seesaw_cf.report.verdict_words import LEVEL_VERDICTS
 from seesaw_cf.report.words import amount, control_words, digits_for, percent
 
 SENTENCES = {

@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from seesaw_cf.report.verdict_words import GROUP_VERDICTS, LEVEL_VERDICTS, group_verdict, level_verdict
+from seesaw_cf.report.frame import GROUP_VERDICTS, LEVEL_VERDICTS, group_verdict, level_verdict
 
 NAN = math.nan
 # value, corrected p, farther end of the 90 % interval, edits, sign of harm -> verdict; margin .02, noise floor .001
