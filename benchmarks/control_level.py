@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from seesaw_cf.report.repeats import floor_of
 
 from benchmarks.report_level import share_of
 from seesaw_cf.base.files import write_text
@@ -30,7 +31,6 @@ from seesaw_cf.effects.answers import answers, mark
 from seesaw_cf.effects.groups import AXES, SCALES
 from seesaw_cf.report import AuditSettings
 from seesaw_cf.report.build import build_levels
-from seesaw_cf.report.floor import floor_of
 from seesaw_cf.report.pairs import Run
 
 CONTROL = "random(edit)"

@@ -21,8 +21,9 @@ from seesaw_cf.effects.audit import AuditSettings, auditing
 from seesaw_cf.effects.estimands import excess_over_control
 from seesaw_cf.effects.groups import ALL, clusters_of
 from seesaw_cf.effects.means import CHANGES, GroupMean, group_means
-from seesaw_cf.report.frame import COLUMNS, TRUE_ANSWERS, Row, contrast_rows, decide_levels, mean, mean_of_seeds, row
+from seesaw_cf.report.frame import COLUMNS, TRUE_ANSWERS, Row, contrast_rows, decide_levels, row
 from seesaw_cf.report.pairs import Run, seen_alike
+from seesaw_cf.report.repeats import mean, mean_estimate
 from seesaw_cf.run.edit_table import ASKED_ONLY
 from seesaw_cf.stats import case_weights, clustered_mean, clustered_share, mcnemar, paired_change, proportion
 from seesaw_cf.stats.clustered import MIN_EFFECTIVE, half_clusters
@@ -98,7 +99,7 @@ def _efficacy(run: Run) -> Iterator[Row]:
                 for what, phase in (("efficacy_before", "pre"), ("efficacy_after", "post")):
                     ahead = pd.Series(above(rows[f"{phase}_new"], rows[f"{phase}_true"], nats), rows.index)
                     seeds = [proportion(int(one.sum()), len(one)) for _, one in ahead.groupby(rows["seed"])]
-                    found = mean_of_seeds(seeds)
+                    found = mean_estimate(seeds)
                     names = {"editor": editor, "relation": relation, "scale": "share", "n_edits": found.n}
                     yield row(what, "edited_fact", found, **names)
     edited = run.distinct[run.distinct["status"] != ASKED_ONLY]
@@ -142,7 +143,7 @@ def _accuracy(run: Run) -> Iterator[Row]:
 def _right(seeds: Sequence[Accuracy], names: Row) -> Iterator[Row]:
     first, n = seeds[0], {"n": seeds[0].counts["n"]}
     for name, what in _RIGHT.items():
-        found = mean_of_seeds([own.estimates[name] for own in seeds])
+        found = mean_estimate([own.estimates[name] for own in seeds])
         scale = "log-odds" if name == "log_odds" else "share"
         yield row(what, "other_facts", found, scale=scale, **({} if name in ("share", "log_odds") else n), **names)
     shares: dict[str, float] = {

@@ -16,8 +16,7 @@ Relation `ALL` and axis `ALL` pool everything: a level of the first screen is su
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -59,20 +58,6 @@ def row(what: str, about: str, estimate: Estimate, **names: Any) -> Row:
     counts |= {"n_people": estimate.clusters.get("person", 0), "half_edits": 0, "p_adjusted": _NAN, "verdict": ""}
     rest = {"margin": _NAN, "detectable": _NAN, "reach": _NAN, "decides": False, "mirror": False}
     return keys | found | counts | rest | {"what": what, "about": about} | names
-
-
-def mean_of_seeds(seeds: Sequence[Estimate]) -> Estimate:
-    """Return one estimate for all seeds of a control: the means of its numbers and ends; a p has no mean."""
-    if len(seeds) == 1:
-        return seeds[0]
-    names = ("value", "low", "high", "stderr")
-    means: Row = {name: mean([getattr(own, name) for own in seeds]) for name in names}
-    return replace(seeds[0], **means, p=_NAN)
-
-
-def mean(values: Sequence[float]) -> float:
-    """Return the mean of numbers, such as those of the seeds of a control."""
-    return float(np.mean(values))
 
 
 # What is claimed: one vocabulary for levels and one for groups, the same in files and on screens.
@@ -142,7 +127,7 @@ def decide_levels(frame: pd.DataFrame, run: Run, settings: AuditSettings) -> pd.
         frame.loc[rows.index, "p_adjusted"] = adjust(rows["p"].to_numpy(np.float64))
     alone = everybody & (frame["what"] == "change") & ~frame["editor"].isin([name for name, _ in run.controls])
     frame.loc[alone & ~frame["editor"].map(is_control).astype(bool), "verdict"] = "no_control"
-    floors = {"probability": run.floor.zero_limit("summed"), "log-odds": run.floor.zero_limit_log_odds, "share": 0.0}
+    floors = {scale: run.floor.zero_limit(scale) for scale in ("probability", "log-odds", "share")}
     for index in levels.index:
         level = frame.loc[index]
         sign = HARM[level["about"], level["true_answer"]]

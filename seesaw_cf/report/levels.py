@@ -12,6 +12,7 @@ from seesaw_cf.base.terminal import quantity
 from seesaw_cf.effects.groups import ALL
 from seesaw_cf.report.frame import HARM, RARE
 from seesaw_cf.report.pairs import Run
+from seesaw_cf.report.screen import ScreenRow
 from seesaw_cf.report.words import amount, control_words, digits_for, minus, size, unit_of
 from seesaw_cf.stats.clustered import FEW_EDITS
 
@@ -184,6 +185,18 @@ def _signed(row: pd.Series | None, sign: int) -> str:
         return ""
     value = sign * row["value"] * unit_of(row["scale"])[0]
     return minus(f"{value:.{digits_for(value)}f}")
+
+
+def level_rows(level: Level, run: Run, several: bool) -> list[ScreenRow]:
+    """Return counts and sizes of a level for a screen; of several editors the counts alone, for want of room."""
+    numbers, of = level_numbers(level), f"{level.editor}: " if several else ""
+    rows = [
+        ScreenRow(of + words, [cell for cell in cells if cell]) for words, *cells in numbers[: 1 if several else None]
+    ]
+    last = rows.pop() if rows else ScreenRow(of + "no number")
+    badge, severity = BADGES[level.verdict], SEVERITY.get(level.verdict, "open")
+    detail = f"{level_sentence(level, run)} ({level_counts(level, run)})"
+    return [*rows, ScreenRow(last.words, last.cells, badge, severity, detail)]
 
 
 def harm_phrase(level: Level, person: str) -> str:

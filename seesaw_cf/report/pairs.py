@@ -26,8 +26,7 @@ from seesaw_cf.effects.locality import Locality, locality
 from seesaw_cf.effects.prompts import prompt_effects
 from seesaw_cf.effects.scores import ScoreFile, count_rows
 from seesaw_cf.effects.success import Success, edit_numbers, once_each, success_of_scores
-from seesaw_cf.report.control_seeds import fold_success, mean_over_seeds
-from seesaw_cf.report.floor import Floor, floor_of
+from seesaw_cf.report.repeats import Floor, floor_of, fold_success, mean_over_seeds
 from seesaw_cf.report.rows import Manifest
 from seesaw_cf.run.edit_table import ASKED_ONLY, read_edits
 from seesaw_cf.run.manifest import RunFolder

@@ -17,27 +17,26 @@ from seesaw_cf.base.files import csv_text, sweep, write_text
 from seesaw_cf.base.retrying import stage
 from seesaw_cf.base.types import JsonObject
 from seesaw_cf.effects.audit import AuditSettings
+from seesaw_cf.effects.groups import AXES
 from seesaw_cf.report import figures, sentences
-from seesaw_cf.report.answers import answers_of, most_moved
+from seesaw_cf.report.answers import answers_of, example
 from seesaw_cf.report.build import build_frame
-from seesaw_cf.report.gates import gates
+from seesaw_cf.report.gates import gates, plan_sentence
+from seesaw_cf.report.levels import level_rows, levels_of
 from seesaw_cf.report.pairs import Run, read_run
 from seesaw_cf.report.paper import paper_page, paper_tables
-from seesaw_cf.report.planner import plan_sentence
 from seesaw_cf.report.provenance import recorded, repeat_command
-from seesaw_cf.report.render import LABELS, PageRow, PageTable, Part, render_page
+from seesaw_cf.report.render import LABELS, Part, render_page
 from seesaw_cf.report.rows import rows_of
-from seesaw_cf.report.screen import Screen
-from seesaw_cf.report.summary import run_screen
-from seesaw_cf.report.tables import ABOUT, tables_of
-from seesaw_cf.report.words import percent
+from seesaw_cf.report.screen import Screen, ScreenRow
+from seesaw_cf.report.tables import ABOUT, answer_table, edit_table, tables_of
+from seesaw_cf.report.words import control_words
 from seesaw_cf.stats.plain import plain
 
 FALSE_FACTS = (
     "The edits write something false about real people into a model, to measure what else moves. Nothing that an "
     "edited model says is a statement about these people."
 )
-_SHOWN_EDITS = 10
 
 
 @dataclass(frozen=True, repr=False)
@@ -65,9 +64,34 @@ class Report:
 
     @cached_property
     def screen(self) -> Screen:
-        """The first screen."""
-        more = plan_sentence(self.frame, self.run, self.settings)
-        return run_screen(self.frame, self.run, self.settings, self.answers, more)
+        """What the run found, on one screen."""
+        frame, run = self.frame, self.run
+        levels, several = levels_of(frame, run), len(run.audited) > 1
+        sections: dict[str, list[ScreenRow]] = {}
+        for level in levels:
+            sections.setdefault(level.title, []).extend(level_rows(level, run, several))
+        if run.people is not None:
+            groups = ScreenRow(sentences.group_counts(frame, run), badge=sentences.group_badge(frame, run))
+            sections[f"Groups: {', '.join(AXES)}"] = [groups]
+        first = f"after the {run.noun}" if several or not run.audited else f"after {run.audited[0]}"
+        beside = [control_words(name, run).removeprefix("a ") for _, name in run.controls[:1]]
+        changed = run.manifest.get("edited", {})
+        notes = [
+            sentences.efficacy_sentence(frame, run),
+            sentences.controls_note(run),
+            *run.manifest.get("notes", []),
+            *(f"{name}: {note}." for name, facts in changed.items() for note in facts.get("notes", ())),
+            plan_sentence(frame, run, self.settings),
+        ]
+        return Screen(
+            about=sentences.header(run),
+            finding=[sentence for sentence in sentences.finding(frame, run, self.settings) if sentence],
+            missing=sentences.denominators(frame, run),
+            columns=[first, *beside],
+            sections=sections,
+            example=example(run, levels, self.answers),
+            notes=[note for note in notes if note],
+        )
 
     @cached_property
     def tables(self) -> dict[str, pd.DataFrame]:
@@ -114,10 +138,10 @@ class Report:
             yield Part("Were some groups hit harder?", texts, forests)
         if len(self.answers):
             text = "Answers whose right answer lost most probability; a mark stands where it is now wrong."
-            yield Part("Answers that moved most", [text], table=_answer_table(most_moved(self.answers)))
+            yield Part("Answers that moved most", [text], table=answer_table(self.answers))
         if "edits" in self.tables and not self.run.asked_only:
             text = "Some edit is always the worst: read it beside the means above."
-            yield Part("Edits that turned most answers wrong", [text], table=_edit_table(self.tables["edits"]))
+            yield Part("Edits that turned most answers wrong", [text], table=edit_table(self.tables["edits"]))
 
     def record(self) -> JsonObject:
         """Return the report as plain JSON: the screen, the levels, the gates, the settings and the run's manifest."""
@@ -169,50 +193,6 @@ class Report:
     def terminal(self, folder: Path | None = None) -> str:
         """Return the first screen as text."""
         return self.screen.terminal("" if folder is None else f"See {folder / 'report.html'}")
-
-
-def _answer_table(rows: pd.DataFrame) -> PageTable:
-    several = rows["editor"].nunique() > 1
-    heads = ["edit", "question", "right answer", "before", "after", "wrong answer", "before ", "after "]
-    numeric = [False, False, False, True, True, False, True, True]
-    body = [
-        PageRow(
-            [
-                *([row["editor"]] if several else []),
-                *(row["edit"], row["prompt"] or row["person"], row["right"]),
-                *(percent(row["right_before"]), percent(row["right_after"])),
-                *(row["wrong"], percent(row["wrong_before"]), percent(row["wrong_after"])),
-            ],
-            bool(row["turned_wrong"]),
-        )
-        for row in rows_of(rows)
-    ]
-    return PageTable(["editor"] * several + heads, [False] * several + numeric, body)
-
-
-def _edit_table(edits: pd.DataFrame) -> PageTable:
-    shown = edits.groupby("editor", sort=False).head(_SHOWN_EDITS)
-    several = edits["editor"].nunique() > 1
-    heads = ["edit", "answers turned wrong", "other people", "other facts"]
-    body = [
-        PageRow(
-            [
-                *([row["editor"]] if several else []),
-                *(row["edit"], str(row["turned_wrong"])),
-                _of(
-                    row["other_people_old_turned_wrong"] + row["other_people_new_turned_wrong"],
-                    row["other_people_old_asked"] + row["other_people_new_asked"],
-                ),
-                _of(row["other_facts_turned_wrong"], row["other_facts_asked"]),
-            ]
-        )
-        for row in rows_of(shown)
-    ]
-    return PageTable(["editor"] * several + heads, [False] * several + [False, True, True, True], body)
-
-
-def _of(count: int, asked: int) -> str:
-    return f"{count:,} of {asked:,}" if asked else "\u2013"
 
 
 def _provenance(run: Run) -> str:

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
 from seesaw_cf.effects.groups import ALL
 from seesaw_cf.report.answers import most_moved, worst_edits
 from seesaw_cf.report.pairs import Run
+from seesaw_cf.report.render import PageRow, PageTable
+from seesaw_cf.report.rows import Row, rows_of
+from seesaw_cf.report.words import percent
 
 _KEYS = ["about", "editor", "control", "relation", "axis", "group", "true_answer", "scale"]
 _TESTED = ["value", "low", "high", "stderr", "df", "p", "p_adjusted", "margin", "verdict", "note"]
 _COUNTS = ["n", "n_edits", "n_people"]
+_EDITS_ON_PAGE = 10  # of each editor
+_NUMERIC = ("before", "after", "answers turned wrong", "other people", "other facts")
+_LEVEL = ("before", "after", "change", "beyond")
 ABOUT: Mapping[str, str] = {
     "levels": "What happened to everybody, before and after, beside the control.",
     "groups": "The same of every group of people, over all relations and within each.",
@@ -53,16 +59,14 @@ def tables_of(frame: pd.DataFrame, run: Run, answers: pd.DataFrame) -> dict[str,
 
 def _with_states(rows: pd.DataFrame, frame: pd.DataFrame) -> pd.DataFrame:
     """Return changes with what there was before and after, and how many right answers turned wrong."""
-    keys = ["about", "editor", "relation", "axis", "group", "true_answer"]
-    states = frame[
-        frame["what"].isin(("before", "after", "turned_wrong")) & frame["about"].isin(rows["about"].unique())
-    ]
+    keys, names = ["about", "editor", "relation", "axis", "group", "true_answer"], ["before", "after", "turned_wrong"]
+    states = frame[frame["what"].isin(names) & frame["about"].isin(rows["about"].unique())]
     wide = states.pivot_table(index=keys, columns="what", values="value", aggfunc="first", observed=True)
     out = rows.merge(wide.reset_index(), how="left", on=keys)
     share = out["half_edits"] / out["n_edits"].where(out["n_edits"] > 0)
     out = out.assign(edit_share_for_half=share.where(out["half_edits"] > 0))
-    states_there = [name for name in ("before", "after", "turned_wrong") if name in out]
-    return out[["what", *_KEYS, "decides", *states_there, *_TESTED, *_COUNTS, "edit_share_for_half"]]
+    there = [name for name in names if name in out]
+    return out[["what", *_KEYS, "decides", *there, *_TESTED, *_COUNTS, "edit_share_for_half"]]
 
 
 def _contrasts(frame: pd.DataFrame) -> pd.DataFrame:
@@ -70,37 +74,22 @@ def _contrasts(frame: pd.DataFrame) -> pd.DataFrame:
     keys = ["editor", "relation", "axis", "group", "true_answer"]
     other = rows[~rows["decides"].astype(bool)][[*keys, "value"]].rename(columns={"value": "value_on_other_scale"})
     out = rows[rows["decides"].astype(bool)].merge(other, how="left", on=keys)
-    return out[
-        [
-            *keys[:4],
-            "reference",
-            "true_answer",
-            "scale",
-            *_TESTED,
-            "detectable",
-            "value_on_other_scale",
-            "mirror",
-            *_COUNTS,
-        ]
-    ]
+    rest = ["detectable", "value_on_other_scale", "mirror", *_COUNTS]
+    return out[[*keys[:4], "reference", "true_answer", "scale", *_TESTED, *rest]]
 
 
 def _other_facts(frame: pd.DataFrame) -> pd.DataFrame:
     """Return one row for each editor and pair of relations, a column for each number."""
-    rows = frame[
-        (frame["about"] == "other_facts") & ~frame["what"].isin(("before", "after", "change", "beyond", "turned_wrong"))
-    ]
+    rows = frame[(frame["about"] == "other_facts") & ~frame["what"].isin((*_LEVEL, "turned_wrong"))]
     if rows.empty:
         return rows
     keys = ["editor", "relation", "asked"]
-    values = rows.pivot(index=keys, columns="what", values="value")
+    wide = rows.pivot(index=keys, columns="what", values=["value", "low", "high"])
+    values = pd.DataFrame(wide["value"])
     for what in ("right_before", "right_after", "right_change", "right_share", "right_log_odds"):
-        own = rows[rows["what"] == what].set_index(keys)
-        for end in ("low", "high"):
-            values[f"{what}_{end}"] = own[end]
+        values = values.assign(**{f"{what}_{end}": wide[end, what] for end in ("low", "high")})
     change = rows[rows["what"] == "right_change"].set_index(keys)
-    values = values.assign(p=change["p"], note=change["note"], n=change["n"], n_people=change["n_people"])
-    return values.reset_index().rename_axis(columns=None)
+    return values.join(change[["p", "note", "n", "n_people"]]).reset_index().rename_axis(columns=None)
 
 
 def _efficacy(frame: pd.DataFrame) -> pd.DataFrame:
@@ -125,3 +114,40 @@ def _latex_cell(value: object) -> str:
         return "" if math.isnan(value) else f"{value:.3g}"
     text = str(value).replace("\\", r"\textbackslash ")
     return _ESCAPED.sub(r"\\\1", text).replace("~", r"\textasciitilde ").replace("^", r"\textasciicircum ")
+
+
+# The same for a page: a few columns, in words.
+
+
+def answer_table(answers: pd.DataFrame) -> PageTable:
+    """Return the answers that moved most; a marked one is now wrong."""
+    rows = rows_of(most_moved(answers))
+    columns = {
+        "edit": [row["edit"] for row in rows],
+        "question": [row["prompt"] or row["person"] for row in rows],
+        "right answer": [row["right"] for row in rows],
+        **{when: [percent(row[f"right_{when}"]) for row in rows] for when in ("before", "after")},
+        "wrong answer": [row["wrong"] for row in rows],
+        **{f"{when} ": [percent(row[f"wrong_{when}"]) for row in rows] for when in ("before", "after")},
+    }
+    return _page_table(rows, columns, "turned_wrong")
+
+
+def edit_table(edits: pd.DataFrame) -> PageTable:
+    """Return the edits of each editor that turned most answers wrong."""
+    rows = rows_of(edits.groupby("editor", sort=False).head(_EDITS_ON_PAGE))
+    turned = [str(row["turned_wrong"]) for row in rows]
+    columns = {"edit": [row["edit"] for row in rows], "answers turned wrong": turned}
+    whom = {"other people": ("other_people_old", "other_people_new"), "other facts": ("other_facts",)}
+    for head, names in whom.items():
+        counts = [[sum(row[f"{name}_{of}"] for name in names) for of in ("turned_wrong", "asked")] for row in rows]
+        columns[head] = [f"{turned:,} of {asked:,}" if asked else "\u2013" for turned, asked in counts]
+    return _page_table(rows, columns)
+
+
+def _page_table(rows: Sequence[Row], columns: Mapping[str, Sequence[str]], mark: str = "") -> PageTable:
+    """Return a table of a page; the editor is its first column where there are several."""
+    editors = [row["editor"] for row in rows]
+    columns = {**({"editor": editors} if len(set(editors)) > 1 else {}), **columns}
+    body = [PageRow(cells, bool(mark and row[mark])) for row, cells in zip(rows, zip(*columns.values()))]
+    return PageTable(list(columns), [head.strip() in _NUMERIC for head in columns], body)
