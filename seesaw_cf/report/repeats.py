@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import pandas as pd
 
-from seesaw_cf.base.types import Estimate, TableRow
+from seesaw_cf.base.types import Estimate
 from seesaw_cf.editors.control_names import first_seed
 from seesaw_cf.effects.success import Success
 from seesaw_cf.report.rows import Manifest
@@ -72,7 +73,7 @@ def floor_of(manifest: Manifest, probability: float | None, log_odds: float | No
         for own, measured in ((probability, share), (log_odds, nats))
     ]
     dtype = str(manifest.get("model", {}).get("dtype", "float32"))
-    return Floor(*limits, source or "not measured", BOUNDS.get(dtype, BOUNDS["float32"]))
+    return Floor(limits[0], limits[1], source or "not measured", BOUNDS.get(dtype, BOUNDS["float32"]))
 
 
 def _number(value: object) -> float | None:
@@ -121,8 +122,8 @@ def mean_estimate(seeds: Sequence[Estimate]) -> Estimate:
     """Return one estimate for all seeds of a control: the means of its numbers and ends; a p has no mean."""
     if len(seeds) == 1:
         return seeds[0]
-    ends: TableRow = {name: mean([getattr(own, name) for own in seeds]) for name in ("value", "low", "high", "stderr")}
-    return replace(seeds[0], **ends, p=float("nan"))  # type: ignore[arg-type]
+    ends: dict[str, Any] = {name: mean([getattr(own, name) for own in seeds]) for name in ("value", "low", "high", "stderr")}
+    return replace(seeds[0], **ends, p=float("nan"))
 
 
 def mean(values: Sequence[float]) -> float:
