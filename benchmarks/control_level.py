@@ -21,7 +21,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from seesaw_cf.report.repeats import floor_of
 
 from benchmarks.report_level import share_of
 from seesaw_cf.base.files import write_text
@@ -32,6 +31,7 @@ from seesaw_cf.effects.groups import AXES, SCALES
 from seesaw_cf.report import AuditSettings
 from seesaw_cf.report.build import build_levels
 from seesaw_cf.report.pairs import Run
+from seesaw_cf.report.repeats import floor_of
 
 CONTROL = "random(edit)"
 LEVELS = ("other_facts", "target_true", "target_new")

@@ -20,8 +20,7 @@ from seesaw_cf.effects.groups import ALL
 from seesaw_cf.logs.log import number_of
 from seesaw_cf.logs.pairing import KNOWN_GROUPS, SIDES, PairedItems, cluster_codes
 from seesaw_cf.logs.settings import LOGLIK, MARGIN, CompareSettings
-from seesaw_cf.report.frame import COLUMNS, Row, row
-from seesaw_cf.report.verdict_words import group_verdict
+from seesaw_cf.report.frame import COLUMNS, Row, group_verdict, row
 from seesaw_cf.stats import (
     adjust,
     agreeing,
@@ -47,7 +46,7 @@ FURTHER = (
 McNemar's p, the largest change of an item, and items without a score."""
 CORPUS = "of the whole task, not tested"
 VERDICTS = ("fell", "slightly_fell", "equal", "slightly_rose", "rose", "undecided", "too_few", "same")
-"""Of a change; those of a contrast are `seesaw_cf.report.verdict_words.GROUP_VERDICTS`."""
+"""Of a change; those of a contrast are `seesaw_cf.report.frame.GROUP_VERDICTS`."""
 _UNDIRECTED = {"equivalent": "equal", "undetermined": "undecided", "not testable": "too_few"}
 _LOST_SCORES = 0.1  # where shares of items without a score differ by this, a mean over the others says nothing
 _MAX_GROUPS = 40  # a field with more values is no field of groups

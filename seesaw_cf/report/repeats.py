@@ -122,7 +122,8 @@ def mean_estimate(seeds: Sequence[Estimate]) -> Estimate:
     """Return one estimate for all seeds of a control: the means of its numbers and ends; a p has no mean."""
     if len(seeds) == 1:
         return seeds[0]
-    ends: dict[str, Any] = {name: mean([getattr(own, name) for own in seeds]) for name in ("value", "low", "high", "stderr")}
+    names = ("value", "low", "high", "stderr")
+    ends: dict[str, Any] = {name: mean([getattr(own, name) for own in seeds]) for name in names}
     return replace(seeds[0], **ends, p=float("nan"))
 
 
