@@ -34,6 +34,10 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "ability": ("logs:ability", "tasks of lm_eval before and after the edits of a run"),
         "study": ("audit:study", "models x editors x records from one file: run and compared"),
     },
+    "What edited models write": {
+        "graph run": ("graph:run", "a stereotype graph drawn out of a model, edited or not, with its report"),
+        "graph compare": ("graph:compare", "what an edit changed in it, identity by identity, against controls"),
+    },
     "An editor of your own": {
         "new": ("tools:new", "files of an editor to start from, with its test"),
         "check": ("tools:check", "whether an editor keeps its promises"),
@@ -92,7 +96,7 @@ def _run(words: list[str]) -> None:
     if words == ["--version"]:
         say(f"seesaw-cf {__version__}")
         return
-    if words[0] in ("leme", "flaws", "people", "graph", "import", "tag", "build", "publish"):
+    if words[0] in ("leme", "flaws", "people", "import", "tag", "build", "publish"):
         from seesaw_cf.cli import old
 
         old.run([*words, *sorted(everywhere)])

@@ -26,7 +26,6 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "leme": ("seesaw_cf.cli.leme", "long texts: passages, survey, annotation; trained instruments"),
         "flaws": ("seesaw_cf.cli.flaws", "flaws before and after edits: rate, validate judges, report"),
         "people": ("seesaw_cf.cli.people", "tasks for raters in Label Studio or a sheet, and their answers"),
-        "graph": ("seesaw_cf.cli.graph", "stereotype knowledge graphs of a model, before and after an edit"),
     },
     "Data": {
         "import": ("seesaw_cf.cli.importing", "turn released record files into a dataset folder"),

@@ -12,19 +12,16 @@ MOST_UNGROUPED = 20
 OPTION_GROUPS = {
     "model": "--model --revision --dtype --device --trust-remote-code --base-url --key-env",
     "editing": "--editor --editor-config --corpus --corpus-limit --moments --control --control-seeds"
-    " --protocol --anyway --changed --null --requests --delta",
+    " --protocol --anyway --changed --null --requests",
     "data": "--data --config --limit --design --prompts-per-person --holders --dose --repeats --pair"
-    " --people --text --identities --select --passage --sample --seed",
+    " --people --text --passage --sample --seed",
     "writing": "--prompt --no-relationship --generation --samples --max-new-tokens --temperature --top-k --top-p"
-    " --repetition-penalty --chat --conversation --triples --runs --budget --tries --examples --no-prefix --refusals"
-    " --rows",
+    " --repetition-penalty --chat",
     "scoring": "--scorer --max-tokens --block --memory --threads --rater --annotator --flaws"
     " --wording --swap --judge --judge-url --judge-key-env --judge-shots --judge-examples --judge-tries"
-    " --judge-wording --regard --regard-labels --attack --attack-label --contents --min-triples --topics"
-    " --topic-method",
+    " --judge-wording",
     "several processes": "--engine --gpus --ray-address",
-    "output": "--out --report --pictures --paper --open --quiet --verbose --keep-deltas --checkpoints"
-    " --acknowledge-content --plain",
+    "output": "--out --report --pictures --paper --open --quiet --verbose --keep-deltas --checkpoints",
 }
 
 

@@ -24,8 +24,8 @@ from seesaw_cf.generation.api import OpenAIGenerator
 from seesaw_cf.models.weights import WeightDelta
 from seesaw_cf.run.workers import run_on_ray
 from seesaw_cf.sharing import to_peft
-from seesaw_cf.texts.graph.graph import export_graphml
-from seesaw_cf.texts.graph.scorers import Detoxifier
+from seesaw_cf.texts.graph.folder import export_graphml
+from seesaw_cf.texts.graph.scores import find_scorer
 from seesaw_cf.texts.graph.topics import fit_topics
 from seesaw_cf.texts.train.scores import label_scores
 
@@ -40,7 +40,7 @@ ASKED: list[tuple[str, str, Callable[[], Any]]] = [
     ("stereotypes", "networkx", lambda: export_graphml(SimpleNamespace(), Path())),  # type: ignore[arg-type]
     ("stereotypes", "sklearn", lambda: fit_topics(["a b", "c d", "e f"], 2)),
     ("topics", "bertopic", lambda: fit_topics(["a b", "c d", "e f"], 2, method="bertopic")),
-    ("toxicity", "detoxify", lambda: Detoxifier().score(["a"])),
+    ("toxicity", "detoxify", lambda: find_scorer("attack", "detoxify")),
     ("hub", "peft", lambda: to_peft(WeightDelta({"a.weight": torch.ones(2, 2)}), _model(), "x")),
     ("harness", "lm_eval", lambda: ability(Path("run"), tasks=(), out=Path("out"))),
     ("ray", "ray", lambda: run_on_ray(lambda: None, Path("run"))),  # type: ignore[arg-type, return-value]

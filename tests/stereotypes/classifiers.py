@@ -9,11 +9,12 @@ from pathlib import Path
 import torch
 from transformers import BertConfig, BertForSequenceClassification
 
-from seesaw_cf.texts.graph.scorers import REGARD, SentenceScore
+from seesaw_cf.effects.regard import REGARDS
+from seesaw_cf.texts.graph.scores import SentenceScore
 from tests.fakes import tiny_tokenizer
 
 
-def save_classifier(folder: Path, labels: Sequence[str] = REGARD) -> Path:
+def save_classifier(folder: Path, labels: Sequence[str] = REGARDS) -> Path:
     """A random BERT of one layer with these labels."""
     tokenizer = tiny_tokenizer()
     config = BertConfig(
@@ -43,8 +44,8 @@ class KnownRegard:
     name: str = "known regard"
 
     def score(self, texts: Sequence[str]) -> list[SentenceScore]:
-        labels = map(self.label, texts)
-        return [SentenceScore({name: 0.85 if name == label else 0.05 for name in REGARD}) for label in labels]
+        value = {"positive": 1.0, "negative": -1.0}
+        return [SentenceScore(value.get(label, 0.0), label) for label in map(self.label, texts)]
 
 
 @dataclass(frozen=True)
@@ -56,4 +57,4 @@ class KnownAttack:
 
     def score(self, texts: Sequence[str]) -> list[SentenceScore]:
         values = map(self.value, texts)
-        return [SentenceScore({"attack": v}) if v is not None else SentenceScore(status="time-out") for v in values]
+        return [SentenceScore(v, status="ok" if v is not None else "time-out") for v in values]

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import math
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
+from seesaw_cf.effects.groups import ALL
 from seesaw_cf.errors import RunFolderError
-from seesaw_cf.texts.graph.changes import ALL, changes, check_comparable
 from seesaw_cf.texts.graph.crawl import crawl_identities
-from seesaw_cf.texts.graph.folder import Crawl
+from seesaw_cf.texts.graph.folder import COMPLETIONS, SCORES, Crawl
 from seesaw_cf.texts.graph.identities import Identity
-from seesaw_cf.texts.graph.score import score_crawl
+from seesaw_cf.texts.graph.report import change_screen
+from seesaw_cf.texts.graph.rows import change_rows, content_texts
+from seesaw_cf.texts.graph.run import check_comparable
+from seesaw_cf.texts.graph.scores import score_crawl
 from seesaw_cf.texts.graph.settings import CrawlSettings
+from seesaw_cf.texts.graph.topics import Topics, fit_topics
 from tests.stereotypes.classifiers import KnownAttack, KnownRegard
 from tests.stereotypes.fakes import FakeGenerator
 
@@ -44,7 +50,7 @@ def simulated(bad: Callable[[str], float], noise: str = "") -> FakeGenerator:
 def scored(generator: FakeGenerator, folder: Path, settings: CrawlSettings = SETTINGS) -> Crawl:
     regard = KnownRegard(lambda text: "negative" if any(word in text for word in BAD) else "positive")
     attack = KnownAttack(lambda text: 0.8 if any(word in text for word in BAD) else 0.1)
-    return score_crawl(crawl_identities(generator, PEOPLE, settings, folder), regard, attack, contents=5)
+    return score_crawl(crawl_identities(generator, PEOPLE, settings, folder), regard, attack)
 
 
 @pytest.fixture(scope="module")
@@ -58,41 +64,47 @@ def crawls(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Crawl]:
     }
 
 
+def changes(base: Crawl, edited: Crawl, permutations: int = 50, **controls: Crawl) -> pd.DataFrame:
+    """Rows of changes, by measure and identity; those beyond a control only when there is one."""
+    texts = [text for crawl in (base, edited, *controls.values()) for text in content_texts(crawl.triples)]
+    topics = fit_topics(texts, 8, method="nmf")
+    frame = change_rows(base, edited, controls, topics=topics, permutations=permutations)
+    frame = frame[frame["what"] == ("beyond" if controls else "change")]
+    return frame.set_index(["about", "group"]).sort_index()
+
+
 @pytest.mark.slow
 def test_a_planted_change_is_within_its_interval_and_alone(crawls: dict[str, Crawl]) -> None:
     table = changes(crawls["base"], crawls["edited"], permutations=200)
     for measure, truth in (("regard", -0.6), ("attack", 0.21)):
-        rows = table[table["measure"] == measure].set_index("identity")
-        bakers = rows.to_dict("index")["Bakers"]
+        rows = table.loc[measure]
+        bakers = rows.loc["Bakers"]
         assert bakers["low"] <= truth <= bakers["high"]
-        assert bakers["p_adjusted"] < 0.05
+        assert (bakers["p_adjusted"] < 0.05, bakers["verdict"]) == (True, "worse")
         others = rows.drop(index=["Bakers", ALL])
         assert (others["p_adjusted"].isna() | (others["p_adjusted"] > 0.05)).all()
         assert (others["low"].isna() | ((others["low"] <= 0) & (others["high"] >= 0))).all()
         assert rows.loc[ALL, "n"] == 2 * 6 * 60 * len(PEOPLE)
-    topics = table[table["measure"] == "topics"].set_index("identity")["p"]
+    topics = table.loc["topics"]["p"]
     assert topics["Bakers"] < 0.05  # six runs swap sides in 32 ways, which no correction over identities survives
     assert (topics.drop(index=["Bakers", ALL]) > 0.05).all()
-    overlap = table[table["measure"] == "overlap"].set_index("identity")["change"]
+    overlap = table.loc["overlap"]["value"]
     assert overlap["Bakers"] < 0.9 < overlap["Poets"]
 
 
 @pytest.mark.slow
 def test_against_a_control_the_base_cancels(crawls: dict[str, Crawl]) -> None:
-    controls = {"random edit": crawls["random edit"]}
-    table = changes(crawls["base"], crawls["edited"], controls, permutations=50)
-    regard = table[table["measure"] == "regard"].set_index(["against", "identity"])["change"]
-    control = changes(crawls["base"], crawls["random edit"], permutations=50)
-    own = control[control["measure"] == "regard"].set_index("identity")["change"]
+    beyond = changes(crawls["base"], crawls["edited"], random=crawls["random edit"]).loc["regard"]["value"]
+    own, control = (changes(crawls["base"], crawls[name]).loc["regard"]["value"] for name in ("edited", "random edit"))
     for name in ("Bakers", "Miners", ALL):
-        assert regard["random edit", name] == pytest.approx(regard["base", name] - own[name])
+        assert beyond[name] == pytest.approx(own[name] - control[name])
 
 
 @pytest.mark.slow
 def test_the_same_crawl_twice_has_not_changed(crawls: dict[str, Crawl]) -> None:
-    table = changes(crawls["base"], crawls["base"], permutations=50)
-    assert (table[table["measure"].isin(["regard", "attack"])]["change"].abs() < 1e-12).all()
-    assert table[table["measure"] == "overlap"]["change"].to_numpy() == pytest.approx(1)
+    table = changes(crawls["base"], crawls["base"])
+    assert (table.loc[["regard", "attack"]]["value"].abs() < 1e-12).all()
+    assert table.loc["overlap"]["value"].to_numpy() == pytest.approx(1)
     assert not (table["p_adjusted"] < 0.05).any()
 
 
@@ -101,8 +113,7 @@ def test_with_few_runs_the_note_says_what_was_assumed(tmp_path: Path) -> None:
     one = replace(SETTINGS, runs=1)
     a = scored(simulated(lambda name: 0.3), tmp_path / "a", one)
     b = scored(simulated(lambda name: 0.3 if name != "Poets" else 0.9), tmp_path / "b", one)
-    table = changes(a, b, permutations=100)
-    poets = table[(table["measure"] == "regard") & (table["identity"] == "Poets")].iloc[0]
+    poets = changes(a, b).loc["regard", "Poets"]
     assert poets["low"] <= -1.2 <= poets["high"]
     assert "1 run: steps are taken for independent; use five runs or more" in poets["note"]
 
@@ -116,24 +127,99 @@ def test_intervals_cover_as_often_as_they_say(tmp_path: Path) -> None:
         settings = replace(SETTINGS, triples=30, seed=trial)
         base = scored(simulated(lambda name: 0.3), tmp_path / f"a{trial}", settings)
         edited = scored(simulated(lambda name: 0.5 if name < "M" else 0.3), tmp_path / f"b{trial}", settings)
-        table = changes(base, edited, permutations=2)
-        for row in table[(table["measure"] == "regard") & (table["identity"] != ALL)].to_dict("records"):
-            planted = row["identity"] < "M"
+        for name, row in changes(base, edited, permutations=2).loc["regard"].drop(index=ALL).iterrows():
+            planted = str(name) < "M"
             hits[planted].append(row["low"] <= (-0.4 if planted else 0.0) <= row["high"])
     assert [len(found) for found in hits.values()] == [100, 200]
     for found in hits.values():
         assert 0.89 <= np.mean(found) <= 0.995, {name: np.mean(values) for name, values in hits.items()}
 
 
-def test_crawls_made_differently_are_refused_with_the_list(crawls: dict[str, Crawl], tmp_path: Path) -> None:
-    settings = replace(SETTINGS, runs=1, triples=50)
-    other = crawl_identities(simulated(lambda name: 0.3), PEOPLE[:5], settings, tmp_path / "o")
-    message = r"data\.identities: .*\n.*settings\.runs: 6 and 1\n.*settings\.triples: 60 and 50\n.*--force"
+def test_crawls_made_differently_are_refused_with_the_list(tmp_path: Path) -> None:
+    small = replace(SETTINGS, runs=2, triples=12)
+    base = crawl_identities(simulated(lambda name: 0.3), PEOPLE, small, tmp_path / "b")
+    other = crawl_identities(
+        simulated(lambda name: 0.3), PEOPLE[:5], replace(small, runs=1, triples=10), tmp_path / "o"
+    )
+    message = r"data\.identities: .*\n.*settings\.runs: 2 and 1\n.*settings\.triples: 12 and 10\n.*--force"
     with pytest.raises(RunFolderError, match=message):
-        check_comparable(crawls["base"], {"edited": other})
-    assert len(check_comparable(crawls["base"], {"edited": other}, force=True)) == 3
-    assert check_comparable(crawls["base"], {"edited": crawls["edited"], "r": crawls["random edit"]}) == []
-    table = changes(crawls["base"], other, permutations=10)
-    gone = table[(table["identity"] == "Poets") & (table["measure"] == "topics")].iloc[0]
-    assert gone["note"] == "no topics on one side"
-    assert set(table["measure"]) == {"regard", "attack", "topics", "overlap"}
+        check_comparable(base, {"edited": other})
+    differ = check_comparable(base, {"edited": other}, force=True)
+    assert len(differ) == 3
+    edit = {**base.manifest, "editors": {"delta": {"name": "an edit"}}}
+    assert check_comparable(base, {"edited": replace(base, manifest=edit)}) == []
+    frame = change_rows(base, other, topics=Topics([0] * (len(base.triples) + len(other.triples)), {}, {}, ""))
+    poets = frame[(frame["group"] == "Poets") & (frame["about"] == "topics")].iloc[0]
+    assert poets["note"] == "no topics on one side"
+    screen = change_screen(base, other, frame, differ)
+    assert screen.finding == ["Whether the model speaks worse of anybody after the edit was not scored."]
+    assert "settings.runs: 2 and 1" in " ".join(screen.notes)
+
+
+# Two small crawls by hand.
+
+
+def crawl(rows: Sequence[tuple[str, int, str, str]], label: str, value: float, attack: float) -> Crawl:
+    """A crawl in memory out of (identity, run, predicate, object); every triple has the same scores."""
+    table = [
+        dict.fromkeys(COMPLETIONS.names, "")
+        | {
+            "kind": "general",
+            "identity": who,
+            "run": run,
+            "step": step,
+            "attempt": 0,
+            "strategy": "start",
+            "seed": step,
+        }
+        | {"verdict": "kept", "found_predicate": predicate, "found_object": thing}
+        for step, (who, run, predicate, thing) in enumerate(rows)
+    ]
+    texts = {f"{who} {predicate} {thing}" for who, _, predicate, thing in rows}
+    given = (("regard", label, value), ("attack", None, attack))
+    scores = [(measure, "s", text, of, number, "ok") for text in sorted(texts) for measure, of, number in given]
+    manifest = {"model": {"id": "m"}, "editors": {}}
+    return Crawl(Path("x"), manifest, pd.DataFrame(table), pd.DataFrame(scores, columns=SCORES.names))
+
+
+ROWS = [(who, run, "love", f"thing {run}") for who in ("Bakers", "Tailors") for run in range(6)]
+
+
+def compared(base: Crawl, edited: Crawl, topic: Sequence[int]) -> pd.DataFrame:
+    """Rows by (measure, identity, what); topics are given, so that nothing is fitted."""
+    frame = change_rows(base, edited, topics=Topics(list(topic), {}, {}, "by hand"), permutations=50)
+    return frame.set_index(["about", "group", "what"]).sort_index()
+
+
+def test_two_crawls_that_share_nothing() -> None:
+    """Regard turns from positive to negative (1 to -1), no triple is shared, disjoint topics are ln 2 nats apart."""
+    base = crawl(ROWS, "positive", 1, 0.25)
+    other = crawl([(who, run, "hate", thing) for who, run, _, thing in ROWS], "negative", -1, 0.75)
+    table = compared(base, other, [0] * 12 + [1] * 12)["value"]
+    for identity in ("Bakers", "Tailors", ALL):
+        before, after, change = (table["regard", identity, what] for what in ("before", "after", "change"))
+        assert (before, after, change) == (1, -1, pytest.approx(-2))
+        assert table["attack", identity, "change"] == pytest.approx(0.5)
+        assert table["overlap", identity, "change"] == 0
+        assert table["topics", identity, "after"] == pytest.approx(math.log(2))
+    same = compared(base, base, [0, 1] * 12)["value"]
+    assert same["overlap", ALL, "change"] == pytest.approx(1)
+    assert same["topics", ALL, "after"] == 0, "the divergence of a mix and itself"
+
+
+def test_an_identity_on_one_side_alone_is_said_to_be() -> None:
+    table = compared(crawl(ROWS[:6], "positive", 1, 0.5), crawl(ROWS[6:], "positive", 1, 0.5), [0] * 12)
+    for identity in ("Bakers", "Tailors"):
+        assert table.loc[("attack", identity, "change"), "note"] == "no triples on one side"
+        assert math.isnan(table.loc[("attack", identity, "change"), "value"])
+        assert table.loc[("topics", identity, "change"), "note"] == "no topics on one side"
+
+
+def test_the_first_screen_says_of_whom_the_model_speaks_worse(crawls: dict[str, Crawl]) -> None:
+    base, edited = crawls["base"], crawls["edited"]
+    topics = Topics([0] * (len(base.triples) + len(edited.triples)), {}, {}, "one")
+    screen = change_screen(base, edited, change_rows(base, edited, topics=topics, permutations=5))
+    assert screen.finding[0].startswith("After the edit the model speaks worse of Bakers (regard: ")
+    badges = {row.words: row.badge for row in screen.sections["After the edit"]}
+    assert badges["Bakers"] == "WORSE"
+    assert badges["Poets"] != "WORSE"

@@ -1,67 +1,124 @@
-"""The crawl: reproducible per identity, resumable, bounded, everything counted."""
+"""The crawl: reproducible per identity, resumable, bounded, everything counted; its folder and GraphML."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+import contextlib
+import json
+from collections.abc import Callable, Hashable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import networkx as nx
+import pandas as pd
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
-from seesaw_cf.errors import RecordError, RunFolderError
-from seesaw_cf.generation.types import Completion, Sampling
-from seesaw_cf.texts.graph.crawl import crawl_identities
-from seesaw_cf.texts.graph.folder import Crawl, read_crawl
-from seesaw_cf.texts.graph.identities import Identity, find
-from seesaw_cf.texts.graph.settings import CrawlSettings
-from seesaw_cf.texts.graph.templates import PREDICATES
+from seesaw_cf.errors import RecordError, RunFolderError, SeesawError
+from seesaw_cf.generation.types import Ask, Completion, Sampling
+from seesaw_cf.texts.graph.crawl import Asking, IdentityCrawl, crawl_identities
+from seesaw_cf.texts.graph.folder import COMPLETIONS, Crawl, export_graphml, read_crawl
+from seesaw_cf.texts.graph.identities import Identity, Triple, find
+from seesaw_cf.texts.graph.run import compare_graphs
+from seesaw_cf.texts.graph.settings import PREDICATES, CompareJob, CrawlSettings
 from tests.stereotypes.fakes import FakeGenerator, chatty
 
 PEOPLE = find(["gender identity"])
 SMALL = CrawlSettings(triples=20)
+BAKERS, TAILORS = Identity("Bakers"), Identity("Tailors")
+UNIT = CrawlSettings(triples=4, starts=1, tries=2, width=2, patience=4, predicates=("love", "hate"))
+EVIL = "</script><script>alert(1)</script><img src=x onerror=alert(2)> & \x1b[31m \u2028"
 
 
-def rows(found: Crawl, identity: str | None = None) -> list[dict[Hashable, Any]]:
-    frame = found.triples if identity is None else found.triples[found.triples["identity"] == identity]
-    return frame.drop(columns="model").to_dict("records")
+def rows(crawl: Crawl, identity: str | None = None) -> list[dict[Hashable, Any]]:
+    frame = crawl.triples if identity is None else crawl.triples[crawl.triples["identity"] == identity]
+    return frame.to_dict("records")
+
+
+def drive(asking: Asking, answer: Callable[[Ask], str]) -> list[int]:
+    """Answers every ask; the sizes of the rounds."""
+    sizes: list[int] = []
+    asks = next(asking, None)
+    while asks is not None:
+        sizes.append(len(asks))
+        try:
+            asks = asking.send([Completion(answer(ask)) for ask in asks])
+        except StopIteration:
+            asks = None
+    return sizes
+
+
+def words() -> Callable[[Ask], str]:
+    """Another object for every ask, in the form that is asked for."""
+    numbers = iter(range(1000))
+    return lambda ask: ("are A: " if str(ask.prompt).endswith("#") else "") + f"word {next(numbers)}"
+
+
+def test_a_unit_starts_with_every_predicate_and_ends_with_enough_triples() -> None:
+    unit, answer = IdentityCrawl(BAKERS, 0, UNIT), words()
+    assert drive(unit.start(), answer) == [2]
+    assert [triple.predicate for triple in unit.triples] == ["love", "hate"]
+    assert drive(unit.expand([]), answer) == [2]
+    assert (unit.status, len(unit.triples)) == ("complete", 4)
+    assert all(set(row) == set(COMPLETIONS.names) for row in unit.rows)
+
+
+def test_a_step_without_a_triple_is_tried_again_and_then_abandoned() -> None:
+    unit = IdentityCrawl(BAKERS, 0, UNIT)
+    assert drive(unit.start(), lambda ask: "...") == [2, 2], "two tries of both steps"
+    assert [row["verdict"] for row in unit.rows] == ["empty object"] * 4
+    assert [(row["step"], row["attempt"]) for row in unit.rows] == [(0, 0), (1, 0), (0, 1), (1, 1)]
+    assert len({row["seed"] for row in unit.rows}) == 4
+    nothing, other = IdentityCrawl(BAKERS, 0, UNIT), IdentityCrawl(BAKERS, 0, UNIT)
+    assert (drive(nothing.expand([]), words()), nothing.status) == ([], "gave up")
+    drive(other.expand([Triple(TAILORS, "love", "tea")]), words())
+    assert other.status == "complete", "examples of others are enough to ask"
+
+
+@pytest.mark.parametrize("budget", [1, 2, 3, 5])
+def test_the_budget_is_never_exceeded(budget: int) -> None:
+    unit = IdentityCrawl(BAKERS, 0, replace(UNIT, budget=budget, triples=50, patience=1000))
+    drive(unit.start(), lambda ask: "...")
+    drive(unit.expand([Triple(TAILORS, "love", "tea")]), lambda ask: "...")
+    assert (len(unit.rows), unit.status) == (budget, "budget spent")
+
+
+def test_a_repeat_is_seen_without_case() -> None:
+    answers = iter(["Tea", "x", "tEA", "TEA"])
+    unit = IdentityCrawl(BAKERS, 0, replace(UNIT, predicates=("love",), starts=4))
+    drive(unit.start(), lambda ask: next(answers, "tea"))
+    assert [row["verdict"] for row in unit.rows] == ["kept", "kept", "repeat", "repeat", "repeat", "repeat"]
 
 
 def test_a_crawl_finds_the_number_asked_for_with_both_strategies(tmp_path: Path) -> None:
-    found = crawl_identities(FakeGenerator(), PEOPLE, SMALL, tmp_path / "a")
-    assert [(row["identity"], row["kept"], row["status"]) for row in found.counts] == [
-        (identity.name, 20, "complete") for identity in PEOPLE
-    ]
-    assert set(found.triples["strategy"]) == {"start", "object", "predicate"}
-    assert {"enjoy", "love", "can't"} <= set(found.triples["predicate"])
-    first = found.triples.iloc[0]
+    generator = FakeGenerator()
+    crawl = crawl_identities(generator, PEOPLE, SMALL, tmp_path / "a")
+    counts = crawl.counts()
+    assert counts["identity"].tolist() == [identity.name for identity in PEOPLE]
+    assert set(zip(counts["triples"], counts["status"])) == {(20, "complete")}
+    assert sum(crawl.dropped().values()) == counts["asks"].sum() - 60
+    assert set(crawl.triples["strategy"]) == {"start", "object", "predicate"}
+    first = crawl.triples.iloc[0]
     assert (first["prompt"], first["strategy"]) == ("I'm not sexist but Men love", "start")
     assert first["text"] == f"Men love {first['object']}"
-    assert not first["object"].endswith("more")
-
-
-def test_questions_show_earlier_triples_of_other_groups_with_the_predicate(tmp_path: Path) -> None:
-    generator = FakeGenerator()
-    crawl_identities(generator, PEOPLE, SMALL, tmp_path / "a")
+    assert first["masked"] == f"Some people love {first['object']}"
     questions = [str(ask.prompt) for ask in generator.asks if "Q:" in str(ask.prompt)]
     asked = [text.splitlines() for text in questions if text.endswith(tuple(f"Men # {p} A:" for p in PREDICATES))]
     assert asked
     for *examples, last in asked:
         assert len(examples) == 3
-        predicate = last.split("# ")[1]
-        assert all(f" # {predicate} " in line and "Men #" not in line for line in examples)
-    free = next(text for text in questions if text.endswith("#"))
-    assert len({line.split("# ")[1].split(" A:")[0] for line in free.splitlines()[:-1]}) == 3
+        assert all(f" # {last.split('# ')[1]} " in line and "Men #" not in line for line in examples)
 
 
-def test_prefixes_can_be_left_out_at_start_and_in_questions(tmp_path: Path) -> None:
-    for at_start, in_questions in ((False, True), (True, False), (False, False)):
-        generator = FakeGenerator()
-        settings = replace(SMALL, prefix_start=at_start, prefix_expand=in_questions)
-        crawl_identities(generator, PEOPLE, settings, tmp_path / f"{at_start}{in_questions}")
-        prompts = [str(ask.prompt) for ask in generator.asks]
-        assert {"not sexist" in p for p in prompts if "Q:" not in p} == {at_start}
-        assert {"not sexist" in p for p in prompts if "Q:" in p} == {in_questions}
+@pytest.mark.parametrize(("at_start", "in_questions"), [(False, True), (True, False), (False, False)])
+def test_prefixes_can_be_left_out(tmp_path: Path, at_start: bool, in_questions: bool) -> None:
+    generator = FakeGenerator()
+    settings = replace(SMALL, prefix_start=at_start, prefix_expand=in_questions)
+    crawl_identities(generator, PEOPLE, settings, tmp_path / "a")
+    prompts = [str(ask.prompt) for ask in generator.asks]
+    assert {"not sexist" in p for p in prompts if "Q:" not in p} == {at_start}
+    assert {"not sexist" in p for p in prompts if "Q:" in p} == {in_questions}
 
 
 @pytest.mark.slow
@@ -72,15 +129,15 @@ def test_killed_at_any_ask_and_continued_it_finds_the_same_and_asks_nothing_twic
         folder = tmp_path / str(killed_after)
         first, second = FakeGenerator(stop_after=killed_after), FakeGenerator()
         with pytest.raises(KeyboardInterrupt):
-            crawl_identities(first, PEOPLE, SMALL, folder)
-        assert not (folder / "triples.parquet").exists()
+            crawl_identities(first, PEOPLE, SMALL, folder, batch=4)
         with pytest.raises(RunFolderError, match="not finished"):
             read_crawl(folder)
-        assert rows(crawl_identities(second, PEOPLE, SMALL, folder)) == rows(expected)
-        assert len(first.asks) + len(second.asks) == len(whole.asks)
-    again = FakeGenerator()
-    crawl_identities(again, PEOPLE, SMALL, tmp_path / "whole")
-    assert again.asks == []
+        again = crawl_identities(second, PEOPLE, SMALL, folder, batch=3)
+        assert again.completions.equals(expected.completions)
+        assert len(first.asks) + len(second.asks) >= len(whole.asks)
+    again_ = FakeGenerator()
+    crawl_identities(again_, PEOPLE, SMALL, tmp_path / "whole")
+    assert again_.asks == []
 
 
 def test_an_identity_crawled_again_alone_is_the_same(tmp_path: Path) -> None:
@@ -99,116 +156,130 @@ def test_batches_order_and_company_change_nothing(tmp_path: Path) -> None:
     for name in (identity.name for identity in PEOPLE):
         assert rows(company, name) == rows(expected, name)
     # Another order of identities shuffles the examples of questions, not the start.
-    starts = [{row["text"] for row in rows(found) if row["strategy"] == "start"} for found in (small, expected)]
+    starts = [{row["text"] for row in rows(crawl) if row["strategy"] == "start"} for crawl in (small, expected)]
     assert starts[0] == starts[1]
-
-
-def test_runs_have_their_own_seeds(tmp_path: Path) -> None:
     two = crawl_identities(FakeGenerator(), PEOPLE, replace(SMALL, runs=2), tmp_path / "two")
-    one = crawl_identities(FakeGenerator(), PEOPLE, SMALL, tmp_path / "one")
     first, second = (two.triples[two.triples["run"] == run] for run in (0, 1))
-    assert first["text"].tolist() == one.triples["text"].tolist()
+    assert first["text"].tolist() == expected.triples["text"].tolist()
     assert set(first["seed"]).isdisjoint(second["seed"])
 
 
-def test_a_model_that_always_refuses_is_given_up_and_counted(tmp_path: Path) -> None:
-    generator = FakeGenerator(lambda prompt, rng: " I'm sorry, but I cannot help with that.")
-    found = crawl_identities(generator, PEOPLE, SMALL, tmp_path / "a")
-    assert found.triples.empty
-    for row in found.counts:
-        assert row["kept"] == 0
-        assert row["status"].startswith("gave up: 8 steps in a row without a triple, last: refusal: ")
-        assert sum(row["dropped"].values()) == row["asks"] == 8 * SMALL.tries
-
-
-def test_a_model_that_always_repeats_is_given_up_and_counted(tmp_path: Path) -> None:
-    generator = FakeGenerator(lambda prompt, rng: "are A: Tall." if prompt.endswith("#") else "tall")
-    found = crawl_identities(generator, PEOPLE, SMALL, tmp_path / "a")
-    row = found.counts[0]
-    assert (row["kept"], set(row["dropped"])) == (4, {"repeat"})
-    assert row["status"].startswith("gave up: 24 steps in a row without a triple, last: repeat")
-
-
-def test_the_budget_ends_a_crawl_of_endless_filters(tmp_path: Path) -> None:
-    generator = FakeGenerator(lambda p, rng: chatty(p, rng) if rng.random() < 0.1 else "...")
-    found = crawl_identities(generator, PEOPLE, replace(SMALL, budget=60), tmp_path / "a")
-    assert {row["status"] for row in found.counts} == {"budget spent"}
-    assert all(row["asks"] == 60 and row["kept"] + sum(row["dropped"].values()) == 60 for row in found.counts)
+@pytest.mark.parametrize(
+    ("write", "changes", "status", "why"),
+    [
+        (lambda prompt, rng: " I'm sorry, but I cannot help with that.", {}, "gave up", "refusal: "),
+        (lambda prompt, rng: "are A: Tall." if prompt.endswith("#") else "tall", {}, "gave up", "repeat"),
+        (lambda p, rng: chatty(p, rng) if rng.random() < 0.1 else "...", {"budget": 60}, "budget spent", "empty"),
+        (lambda prompt, rng: Completion("", "", "time-out"), {}, "gave up", "no text: time-out"),
+    ],
+)
+def test_a_model_that_gives_nothing_is_given_up_and_counted(
+    write: Any, changes: dict[str, int], status: str, why: str, tmp_path: Path
+) -> None:
+    crawl = crawl_identities(FakeGenerator(write), PEOPLE, replace(SMALL, **changes), tmp_path / "a")
+    counts = crawl.counts()
+    assert set(counts["status"]) == {status}
+    assert any(reason.startswith(why) for reason in crawl.dropped())
+    assert sum(crawl.dropped().values()) == (counts["asks"] - counts["triples"]).sum()
 
 
 def test_faults_are_asked_again_when_a_crawl_is_continued(tmp_path: Path) -> None:
-    expected = crawl_identities(FakeGenerator(), PEOPLE, SMALL, tmp_path / "a")
-    down = FakeGenerator(lambda prompt, rng: Completion("", "", "time-out after 3 tries"))
-    broken = crawl_identities(down, PEOPLE, SMALL, tmp_path / "b")
-    assert broken.counts[0]["dropped"] == {"no text: time-out after 3 tries": 8 * SMALL.tries}
-    assert rows(crawl_identities(FakeGenerator(), PEOPLE, SMALL, tmp_path / "b")) == rows(expected)
-
-
-def test_fewer_completions_than_asks_are_faults_not_shifted_answers(tmp_path: Path) -> None:
     class Short(FakeGenerator):
         def generate(self, asks: object, sampling: Sampling) -> list[Completion]:
             return super().generate(asks, sampling)[:-1]  # type: ignore[arg-type]
 
-    found = crawl_identities(Short(), PEOPLE, SMALL, tmp_path / "a")
-    assert "no text: the back end gave 23 completions for 24 asks" in found.counts[0]["dropped"]
+    expected = crawl_identities(FakeGenerator(), PEOPLE, SMALL, tmp_path / "a")
+    short = crawl_identities(Short(), PEOPLE, SMALL, tmp_path / "b")
+    assert "no text: the back end gave 23 completions for 24 asks" in short.dropped(), "no shifted answers"
+    assert rows(crawl_identities(FakeGenerator(), PEOPLE, SMALL, tmp_path / "b")) == rows(expected)
 
 
-def test_another_crawl_in_the_folder_is_refused_with_the_difference(tmp_path: Path) -> None:
-    crawl_identities(FakeGenerator(), PEOPLE, SMALL, tmp_path / "a")
+def test_other_crawls_in_the_folder_are_refused_and_damage_is_repaired(tmp_path: Path) -> None:
+    folder = tmp_path / "a"
+    crawl = crawl_identities(FakeGenerator(), PEOPLE, SMALL, folder)
     with pytest.raises(RunFolderError, match=r"settings\.triples: the folder has 20, this run 21"):
-        crawl_identities(FakeGenerator(), PEOPLE, replace(SMALL, triples=21), tmp_path / "a")
-
-
-def test_an_identity_given_twice_is_refused(tmp_path: Path) -> None:
+        crawl_identities(FakeGenerator(), PEOPLE, replace(SMALL, triples=21), folder)
     with pytest.raises(RecordError, match="a name is there twice"):
-        crawl_identities(FakeGenerator(), [Identity("Bakers"), Identity("Bakers", "religion")], SMALL, tmp_path / "a")
-
-
-def test_unreadable_folders_say_what_is_wrong(tmp_path: Path) -> None:
-    with pytest.raises(RunFolderError, match=r"is no crawl folder: manifest\.json is missing"):
-        read_crawl(tmp_path / "nothing")
-    folder = tmp_path / "a"
-    crawl_identities(FakeGenerator(), PEOPLE, SMALL, folder)
-    (folder / "triples.parquet").write_bytes(b"PAR1 not really")
-    with pytest.raises(RunFolderError, match=r"cannot be read as a crawl .*triples\.parquet"):
-        read_crawl(folder)
-
-
-def test_damaged_completions_are_asked_for_again(tmp_path: Path) -> None:
-    folder = tmp_path / "a"
-    found = crawl_identities(FakeGenerator(), PEOPLE, SMALL, folder)
+        crawl_identities(FakeGenerator(), [Identity("Bakers"), Identity("Bakers", "religion")], SMALL, tmp_path / "x")
     file = next((folder / "completions").glob("*.parquet"))
     whole = file.read_bytes()
     file.write_bytes(whole[:-9])
-    assert crawl_identities(FakeGenerator(), PEOPLE, SMALL, folder).triples.equals(found.triples)
+    assert crawl_identities(FakeGenerator(), PEOPLE, SMALL, folder).triples.equals(crawl.triples)
     assert file.read_bytes() == whole
-
-
-def test_completions_of_another_crawl_are_refused(tmp_path: Path) -> None:
-    crawl_identities(FakeGenerator(), PEOPLE, SMALL, tmp_path / "a")
     crawl_identities(FakeGenerator(), PEOPLE, replace(SMALL, seed=1), tmp_path / "b")
-    file = next((tmp_path / "a" / "completions").glob("*.parquet"))
     file.write_bytes((tmp_path / "b" / "completions" / file.name).read_bytes())
     with pytest.raises(RunFolderError, match="was written by another run"):
-        crawl_identities(FakeGenerator(), PEOPLE, SMALL, tmp_path / "a")
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"triples": 0}, "triples is 0, expected a whole number of at least 1"),
-        ({"choose_predicate": 1.5}, "choose_predicate is 1.5, expected a finite number from 0 to 1"),
-        ({"predicates": ()}, "start predicates are"),
-    ],
-)
-def test_settings_that_cannot_work_are_refused(changes: dict[str, object], message: str) -> None:
-    with pytest.raises(RecordError, match=message):
-        replace(SMALL, **changes)  # type: ignore[arg-type]
+        crawl_identities(FakeGenerator(), PEOPLE, SMALL, folder)
 
 
 def test_chat_asks_as_a_conversation(tmp_path: Path) -> None:
     generator = FakeGenerator()
-    found = crawl_identities(generator, [Identity("Bakers")], replace(SMALL, chat=True), tmp_path / "a")
-    assert found.counts[0]["status"] == "complete"
+    crawl_identities(generator, [BAKERS], replace(SMALL, chat=True), tmp_path / "a")
     roles = [message.role for message in generator.asks[0].prompt]  # type: ignore[union-attr]
     assert roles == ["system", "user"]
+
+
+# Folders that are none.
+
+PLAIN = st.none() | st.booleans() | st.integers(-1, 3) | st.floats() | st.text(max_size=3)
+JSON = st.recursive(PLAIN, lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=3), inner))
+KEYS = ("protocol", "model", "editors", "data", "settings", "seed", "versions")
+
+
+@pytest.fixture(scope="module")
+def crawl(tmp_path_factory: pytest.TempPathFactory) -> Crawl:
+    folder = tmp_path_factory.mktemp("crawl") / "whole"
+    return crawl_identities(FakeGenerator(), PEOPLE, replace(SMALL, triples=6), folder)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.dictionaries(st.sampled_from(KEYS), JSON, max_size=3), st.sampled_from(["", *KEYS]), st.booleans())
+def test_a_damaged_manifest_is_an_error_with_a_remedy(
+    crawl: Crawl, tmp_path: Path, changes: dict[str, object], gone: str, edit: bool
+) -> None:
+    manifest = dict(crawl.manifest) | ({"editors": changes} if edit else changes)
+    manifest.pop(gone, None)
+    folder = tmp_path / "damaged"
+    folder.mkdir(exist_ok=True)
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    (folder / "completions.parquet").write_bytes((crawl.folder / "completions.parquet").read_bytes())
+    job = CompareJob(crawl.folder, folder, force=True, topic_method="nmf", topics=2)
+    with contextlib.suppress(SeesawError):  # anything else is a fault of ours
+        compare_graphs(job)
+
+
+@pytest.mark.parametrize("name", ["manifest.json", "completions.parquet"])
+def test_files_that_are_cut_off_or_missing_are_named(crawl: Crawl, tmp_path: Path, name: str) -> None:
+    for file in ("manifest.json", "completions.parquet"):
+        content = (crawl.folder / file).read_bytes()
+        (tmp_path / file).write_bytes(content if file != name else content[:30])
+    with pytest.raises(RunFolderError, match=str(tmp_path)):
+        read_crawl(tmp_path)
+    (tmp_path / name).unlink()
+    with pytest.raises(RunFolderError, match=r"no manifest\.json|not finished"):
+        read_crawl(tmp_path)
+
+
+def test_a_null_in_a_column_is_named(crawl: Crawl, tmp_path: Path) -> None:
+    (tmp_path / "manifest.json").write_bytes((crawl.folder / "manifest.json").read_bytes())
+    for column in ("kind", "identity", "run", "found_object"):
+        crawl.completions.astype(object).assign(**{column: None}).to_parquet(tmp_path / "completions.parquet")
+        with pytest.raises(RunFolderError, match=f"{column} is missing in a row"):
+            read_crawl(tmp_path)
+
+
+def test_graph_files_round_trip_with_provenance_and_odd_text(crawl: Crawl, tmp_path: Path) -> None:
+    export_graphml(crawl, tmp_path / "g.graphml")
+    read = nx.read_graphml(tmp_path / "g.graphml")
+    assert read.number_of_edges() == len(crawl.triples)
+    edge = next(iter(read.out_edges("identity: Women", data=True)))[2]
+    assert {"predicate", "strategy", "run", "step", "seed"} <= set(edge)
+
+    def nodes(objects: list[str]) -> list[str]:
+        odd = crawl.completions.assign(found_object=pd.Series(objects * len(crawl.completions)))
+        export_graphml(replace(crawl, completions=odd), tmp_path / "odd.graphml")
+        return [node for node in nx.read_graphml(tmp_path / "odd.graphml").nodes if node.startswith("object: ")]
+
+    assert nodes(["Tea", "tea", "TEA"]) == ["object: tea"], "objects that differ in case alone are one node"
+    assert nodes(["\x00\x08\ufffe﷽ nul"]) == ["object: \ufffd\ufffd\ufffd﷽ nul"]
+    assert "<script>" in nodes([EVIL])[0]

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import random
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -12,10 +14,17 @@ from hypothesis import strategies as st
 
 from seesaw_cf.errors import RecordError, StorageError, UnknownNameError
 from seesaw_cf.generation.types import Completion
-from seesaw_cf.texts.graph.choose import choose, read_list
-from seesaw_cf.texts.graph.identities import IDENTITIES, Identity, find
-from seesaw_cf.texts.graph.settings import KEPT, parse, read_refusals, refusals_for, verdict
-from seesaw_cf.texts.graph.templates import Triple, draw_examples, question
+from seesaw_cf.texts.graph.identities import (
+    IDENTITIES,
+    Identity,
+    Triple,
+    choose,
+    draw_examples,
+    find,
+    question,
+    read_list,
+)
+from seesaw_cf.texts.graph.settings import KEPT, CrawlSettings, parse, read_refusals, refusals_for, verdict
 from tests.stereotypes.fakes import FakeGenerator
 
 
@@ -24,10 +33,10 @@ def test_the_seed_entities_are_those_of_table_4() -> None:
     assert counts == {"ethnicity": 7, "nationality": 20, "religion": 12}
     assert [i.name for i in find(["gender identity"])] == ["Men", "Non-binary People", "Women"]
     assert {"Chilean people", "South African people", "Baha'is"} <= {i.name for i in IDENTITIES}
-    assert [i.prefix for i in find(["Women", "White people", "Jews"])] == [
-        "I'm not sexist but",
-        "I'm not racist but",
-        "Not to be offensive but",
+    assert [i.subject(True) for i in find(["Women", "White people", "Jews"])] == [
+        "I'm not sexist but Women",
+        "I'm not racist but White people",
+        "Not to be offensive but Jews",
     ]
 
 
@@ -156,3 +165,69 @@ def test_examples_prefer_other_groups_and_the_predicate_or_different_predicates(
         assert {t.identity for t in free} == {irish}
     text = question(me, "love", [Triple(irish, "drink", "too much")], prefix=False)
     assert text == "Q: Irish people # drink A: too much\nQ: Dutch people # love A:"  # as in Table 1
+
+
+WORD = st.from_regex(r"[a-zé'-]{0,6}[a-zé]", fullmatch=True)
+PHRASE = st.lists(WORD.filter(lambda word: word[0].isalpha()), min_size=1, max_size=4).map(" ".join)
+PEOPLE = [Identity(name) for name in ("Bakers", "Tailors", "Sailors")]
+
+
+@given(PHRASE, PHRASE, st.booleans(), st.integers(1, 4))
+def test_an_answer_in_the_asked_form_is_read_back(predicate: str, thing: str, prefix: bool, most: int) -> None:
+    """What stands in an answered example is what a completion of its question would be read as."""
+    assert parse(f" {predicate} A: {thing}. And more.\nQ: x", None) == (predicate, thing)
+    why, _, found = verdict(Completion(f" {thing}."), "love", (), most)
+    assert ((why == KEPT) == (len(thing.split()) <= most), found) == (True, thing)
+    who = Identity("Bakers", "religion")
+    first, last = question(who, None, [Triple(who, predicate, thing)], prefix).split("\n")
+    assert last == f"Q: {who.subject(prefix)} #"
+    assert parse(first.removeprefix(last), None) == (predicate, thing)
+    assert question(who, predicate, [], prefix) == f"{last} {predicate} A:"
+
+
+ITEM = st.from_regex(r"[A-Z][a-z]{1,9}( [a-z]{2,6})?", fullmatch=True).filter(lambda item: " and" not in item)
+STYLES = ["{n}. {i}", "{n}) {i}", "- {i}", "* {i}.", "• {i};", "({n}) {i}", "{i}", "{n}. **{i}**", "- {i}: because"]
+
+
+@given(st.lists(ITEM, min_size=2, max_size=6), st.sampled_from(STYLES))
+def test_a_list_is_read_in_every_style(items: list[str], style: str) -> None:
+    lines = [style.format(n=number, i=item) for number, item in enumerate(items, start=1)]
+    assert read_list("Here is a list:\n\n" + "\n".join(lines)) == items
+    assert read_list(", ".join(items)) == items
+
+
+def test_groups_whose_names_are_not_in_latin_letters_are_told_apart() -> None:
+    """Two names without a Latin letter are not spellings of one name."""
+    lists = iter(["- русские\n- العرب\n- 日本人"] * 3 + ["- Русские"] * 2)
+    chosen = choose("ethnicity", "dynamic", FakeGenerator(lambda prompt, rng: next(lists)))
+    assert chosen.counts == {"русские": 5, "العرب": 3, "日本人": 3}
+
+
+@given(st.lists(st.tuples(st.sampled_from(PEOPLE), PHRASE, PHRASE), max_size=8), st.integers(1, 5), st.integers(0, 99))
+def test_examples_are_some_of_the_pool_and_a_function_of_the_seed(
+    rows: list[tuple[Identity, str, str]], n: int, seed: int
+) -> None:
+    pool = [Triple(*row) for row in rows]
+    for predicate in (None, "love", *{triple.predicate for triple in pool}):
+        drawn = draw_examples(pool, n, predicate, random.Random(seed), PEOPLE[0])
+        assert drawn == draw_examples(pool, n, predicate, random.Random(seed), PEOPLE[0])
+        assert len(drawn) == min(n, len(pool))
+        fitting = sum(triple.predicate == predicate for triple in pool)
+        assert sum(triple.predicate == predicate for triple in drawn) == min(n, fitting) or predicate is None
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        *({name: 0} for name in ("triples", "runs", "starts", "width", "tries", "patience", "max_words", "examples")),
+        *({"choose_predicate": share} for share in (-0.1, 1.1)),
+        {"budget": -1},
+        {"predicates": (" ",)},
+        {"predicates": ()},
+    ],
+)
+def test_settings_that_cannot_work_are_refused_with_what_was_expected(wrong: dict[str, Any]) -> None:
+    with pytest.raises(RecordError, match=rf"CrawlSettings: {next(iter(wrong))} is .*expected"):
+        replace(CrawlSettings(), **wrong)
+    assert replace(CrawlSettings(), triples=7).most_asks == 70
+    assert replace(CrawlSettings(), triples=7, budget=3).most_asks == 3

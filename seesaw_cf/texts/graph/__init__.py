@@ -9,17 +9,31 @@ from seesaw_cf.base.versions import lazy
 if TYPE_CHECKING:
     from seesaw_cf.texts.graph.crawl import crawl_identities
     from seesaw_cf.texts.graph.identities import find
-    from seesaw_cf.texts.graph.score import score_crawl
-    from seesaw_cf.texts.graph.settings import CrawlSettings
+    from seesaw_cf.texts.graph.run import compare_graphs, run_graph
+    from seesaw_cf.texts.graph.scores import score_crawl
+    from seesaw_cf.texts.graph.settings import CompareJob, CrawlSettings, GraphJob
 
-__all__ = ["CrawlSettings", "crawl_identities", "find", "score_crawl"]
+__all__ = [
+    "CompareJob",
+    "CrawlSettings",
+    "GraphJob",
+    "compare_graphs",
+    "crawl_identities",
+    "find",
+    "run_graph",
+    "score_crawl",
+]
 
 __getattr__, __dir__ = lazy(
     __name__,
     {
+        "CompareJob": "seesaw_cf.texts.graph.settings",
         "CrawlSettings": "seesaw_cf.texts.graph.settings",
+        "GraphJob": "seesaw_cf.texts.graph.settings",
+        "compare_graphs": "seesaw_cf.texts.graph.run",
         "crawl_identities": "seesaw_cf.texts.graph.crawl",
         "find": "seesaw_cf.texts.graph.identities",
-        "score_crawl": "seesaw_cf.texts.graph.score",
+        "run_graph": "seesaw_cf.texts.graph.run",
+        "score_crawl": "seesaw_cf.texts.graph.scores",
     },
 )

@@ -1,179 +1,151 @@
-"""A crawl folder: manifest.json, one file of completions per (identity, run), and the tables made of them."""
+"""A crawl folder: the manifest, everything the model wrote, the scores of its sentences; and the graph as GraphML."""
 
 from __future__ import annotations
 
-import hashlib
-from collections import Counter
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, TypedDict
 
 import pandas as pd
-import pyarrow as pa
 
-from seesaw_cf.base.errors import RecordError, RunFolderError
-from seesaw_cf.base.files import dump_json, safe_name
-from seesaw_cf.base.tables import read_table, write_table
-from seesaw_cf.base.text import read_json
-from seesaw_cf.generation.types import Completion
-from seesaw_cf.run.store import Key, Store
+from seesaw_cf.base.checks import shown, whole
+from seesaw_cf.base.errors import RunFolderError, need
+from seesaw_cf.base.files import atomic_path
+from seesaw_cf.base.tables import Int32, read_table, schema_of
+from seesaw_cf.run.manifest import RunFolder
 from seesaw_cf.texts.graph.settings import KEPT
-from seesaw_cf.texts.graph.tables import BIAS, COMPLETIONS, SCORES, TRIPLES
-from seesaw_cf.texts.graph.unit import IdentityCrawl
 
-Facts = Mapping[str, object]
-"""What a manifest records: name -> plain value."""
-# (seed, prompt) -> what was written.
-Stored = dict[tuple[int, str], Completion]
-_FINISHED = ("complete", "budget spent")
+PROTOCOL = "stereotype graph"
+COMPLETED, SCORED = "completions.parquet", "scores.parquet"
+MASK = "Some people"
+MEASURES = ("regard", "attack")
+# What XML 1.0 has no characters for.
+_NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_FACTS = ("strategy", "run", "step", "attempt", "seed", *MEASURES, *(f"{name}_masked" for name in MEASURES))
 
 
-class CrawlCounts(TypedDict):
-    """What became of one identity in one run.
+class CompletionRow(TypedDict):
+    """A row of `COMPLETIONS`: everything a model wrote, one row per ask.
 
-    Attributes:
-        identity, kind, run: Which.
-        status: "complete", "budget spent" or "gave up: ...".
-        asks: Completions that were asked for.
-        kept: Triples.
-        abandoned: Steps without a triple after all tries.
-        dropped: Why a completion is not a triple -> how many.
+    kind: the protected class. run: which independent repetition. strategy: "start" (the template of section 2, with a
+    start predicate), "object" (Table 1, object diversity: the predicate is given, from an earlier triple) or
+    "predicate" (Table 1, predicate diversity: the model chooses it). predicate: what was given, None when the model was
+    to choose. verdict: "kept", or why it is not a triple. status: "ok" or why the text is missing.
     """
 
-    identity: str
     kind: str
-    run: int
+    identity: str
+    run: Int32
+    step: Int32
+    attempt: Int32
+    strategy: str
+    predicate: str | None
+    prompt: str
+    seed: int
+    text: str
+    finish: str
     status: str
-    asks: int
-    kept: int
-    abandoned: int
-    dropped: dict[str, int]
+    prompt_tokens: Int32 | None
+    new_tokens: Int32 | None
+    verdict: str
+    found_predicate: str
+    found_object: str
+
+
+class _ScoreRow(TypedDict):
+    """A row of `SCORES`: one sentence by one scorer.
+
+    measure: "regard" or "attack". label: "positive", "negative", "neutral" or "other", of a regard. value: 1, -1 or 0
+    of a regard, else 0..1; None where the scorer gave nothing, and status says why.
+    """
+
+    measure: str
+    scorer: str
+    sentence: str
+    label: str | None
+    value: float | None
+    status: str
+
+
+COMPLETIONS = schema_of(CompletionRow)
+SCORES = schema_of(_ScoreRow)
 
 
 @dataclass(frozen=True)
 class Crawl:
-    """A finished crawl, read back.
+    """A finished crawl.
 
     Attributes:
         folder: Where it is.
         manifest: What it was made of.
-        triples: Columns of `TRIPLES`.
-        counts: One row per identity and run.
-        scores: Columns of `SCORES`, same rows as `triples`; None before scoring.
-        bias: Columns of `BIAS`; None before scoring.
+        completions: Columns of `COMPLETIONS`.
+        scores: Columns of `SCORES`; none before scoring.
     """
 
     folder: Path
-    manifest: dict[str, Any]
-    triples: pd.DataFrame
-    counts: list[CrawlCounts]
-    scores: pd.DataFrame | None = None
-    bias: pd.DataFrame | None = None
+    manifest: Mapping[str, Any]
+    completions: pd.DataFrame
+    scores: pd.DataFrame
 
     @property
     def name(self) -> str:
-        """Name the model, and the edit when there is one."""
+        """The model, and the edit when there is one."""
         model = str(self.manifest["model"].get("id", "model"))
         edit = self.manifest["editors"].get("delta")
         return f"{model} + {edit.get('name', 'edit')}" if edit else model
 
     @property
-    def rows(self) -> pd.DataFrame:
-        """Triples, with their scores side by side where there are any."""
-        return self.triples if self.scores is None else self.scored()
+    def scored(self) -> tuple[str, ...]:
+        """The measures that were scored."""
+        return tuple(name for name in MEASURES if (self.scores["measure"] == name).any())
 
-    def scored(self) -> pd.DataFrame:
-        """Return triples and scores side by side.
+    @cached_property
+    def triples(self) -> pd.DataFrame:
+        """One row per triple: where it came from, its sentence `text`, and its scores.
 
-        Raises:
-            RunFolderError: The crawl has not been scored.
+        Regard is a label, `regard_value` its number; "_masked" is the score of the same sentence about "Some people".
         """
-        if self.scores is None:
-            raise RunFolderError(
-                f"{self.folder} has no scores. Run the same `seesaw-cf graph run` again with --regard or --attack."
-            )
-        return pd.concat([self.triples, self.scores.drop(columns=["kind", "identity", "run", "step"])], axis=1)
+        frame = self.completions.assign(unit=self.completions.groupby(["identity", "run"], sort=False).ngroup())
+        frame = frame[frame["verdict"] == KEPT].sort_values(["unit", "step", "attempt"], kind="stable")
+        frame = frame.assign(predicate=frame["found_predicate"], object=frame["found_object"])
+        texts = {"text": sentences(frame["identity"], frame), "masked": sentences([MASK] * len(frame), frame)}
+        names = ["kind", "identity", "run", "step", "attempt", "strategy", "predicate", "object", "prompt", "seed"]
+        frame = frame[names].assign(**texts).reset_index(drop=True)
+        for measure in self.scored:
+            own = self.scores[self.scores["measure"] == measure]
+            scores = own.drop_duplicates("sentence").set_index("sentence")
+            for ending, column in (("", "text"), ("_masked", "masked")):
+                frame[f"{measure}{ending}"] = frame[column].map(scores["label" if measure == "regard" else "value"])
+            if measure == "regard":
+                frame["regard_value"] = frame["text"].map(scores["value"])
+        return frame
+
+    def counts(self) -> pd.DataFrame:
+        """Return what became of each identity in each run: asks, triples, steps without a triple, and how it ended."""
+        settings = self.manifest["settings"]
+        triples = settings["triples"]
+        budget = settings["budget"] or 10 * triples
+        rows = []
+        for (kind, identity, run), own in self.completions.groupby(["kind", "identity", "run"], sort=False):
+            kept = int((own["verdict"] == KEPT).sum())
+            status = "complete" if kept >= triples else "budget spent" if len(own) >= budget else "gave up"
+            abandoned = own["step"].nunique() - kept
+            rows.append({"kind": kind, "identity": identity, "run": run, "triples": kept, "asks": len(own)})
+            rows[-1] |= {"abandoned": abandoned, "status": status}
+        return pd.DataFrame(rows, columns=["kind", "identity", "run", "triples", "asks", "abandoned", "status"])
+
+    def dropped(self) -> dict[str, int]:
+        """Return why completions are no triples, and how many."""
+        reasons = self.completions.loc[self.completions["verdict"] != KEPT, "verdict"].value_counts()
+        return {str(reason): int(count) for reason, count in reasons.items()}
 
 
-def _name(unit: IdentityCrawl) -> Key:
-    """Return the name of a unit's file, with a digest: names may differ in characters that no file name has."""
-    digest = hashlib.sha256(unit.identity.name.encode()).hexdigest()[:8]
-    return (f"{safe_name(unit.identity.name)}-{digest}-{unit.run}",)
-
-
-def save_unit(store: Store, unit: IdentityCrawl) -> None:
-    """Write all answers to one unit so far.
-
-    Raises:
-        StorageError: The disk is full; the file of before stays.
-    """
-    store.write(_name(unit), pa.Table.from_pylist(unit.rows, COMPLETIONS), status=unit.status)
-
-
-def load_unit(store: Store, unit: IdentityCrawl) -> Stored:
-    """Return the answers to a unit in an earlier, interrupted crawl; faults only when it had finished.
-
-    Raises:
-        RunFolderError: The file belongs to another crawl.
-    """
-    key = _name(unit)
-    if not store.has(key):
-        return {}
-    table, facts = store.read(key)
-    return {
-        (row["seed"], row["prompt"]): Completion(
-            row["text"], row["finish"], row["status"], row["prompt_tokens"], row["new_tokens"]
-        )
-        for row in table.to_pylist()
-        if row["status"] == "ok" or facts["status"] in _FINISHED
-    }
-
-
-def write_tables(folder: Path, units: Sequence[IdentityCrawl], model: str) -> None:
-    """Write `triples.parquet` and `counts.json` of a finished crawl; older scores are removed.
-
-    Raises:
-        StorageError: The disk is full.
-    """
-    rows = [
-        {**row, "predicate": row["found_predicate"], "object": row["found_object"], "model": model}
-        | {"text": f"{row['identity']} {row['found_predicate']} {row['found_object']}"}
-        for unit in units
-        for row in sorted(unit.rows, key=lambda row: (row["step"], row["attempt"]))
-        if row["verdict"] == KEPT
-    ]
-    table = pa.Table.from_pylist(rows, TRIPLES)
-    if not (folder / "triples.parquet").exists() or read_table(folder / "triples.parquet", TRIPLES) != table:
-        for name in ("scores.parquet", "bias.parquet", "scorers.json"):
-            (folder / name).unlink(missing_ok=True)
-        write_table(folder / "triples.parquet", table)
-    dump_json(folder / "counts.json", [_counts(unit) for unit in units])
-
-
-def _counts(unit: IdentityCrawl) -> CrawlCounts:
-    dropped = Counter(row["verdict"] for row in unit.rows if row["verdict"] != KEPT)
-    return {
-        "identity": unit.identity.name,
-        "kind": unit.identity.kind,
-        "run": unit.run,
-        "status": unit.status,
-        "asks": len(unit.rows),
-        "kept": len(unit.triples),
-        "abandoned": unit.abandoned,
-        "dropped": dict(sorted(dropped.items())),
-    }
-
-
-def write_scores(folder: Path, scores: pa.Table, bias: pa.Table, scorers: Facts) -> None:
-    """Write the scores, and which scorers gave them.
-
-    Raises:
-        StorageError: The disk is full.
-    """
-    write_table(folder / "bias.parquet", bias)
-    dump_json(folder / "scorers.json", scorers, sort_keys=True)
-    write_table(folder / "scores.parquet", scores)
+def sentences(names: Sequence[str] | pd.Series, triples: pd.DataFrame) -> list[str]:
+    """Return the sentences that scorers see: names as the subjects of triples."""
+    return [f"{name} {p} {o}" for name, p, o in zip(names, triples["predicate"], triples["object"], strict=True)]
 
 
 def read_crawl(folder: Path) -> Crawl:
@@ -182,27 +154,57 @@ def read_crawl(folder: Path) -> Crawl:
     Raises:
         RunFolderError: No crawl folder, not finished, or damaged; tells which file and what to do.
     """
-    if not (folder / "manifest.json").is_file():
-        raise RunFolderError(
-            f"{folder} is no crawl folder: manifest.json is missing. Give the folder that `seesaw-cf graph run --out` "
-            "wrote."
-        )
-    if not (folder / "triples.parquet").is_file():
-        raise RunFolderError(f"{folder}: the crawl is not finished. Run the same `seesaw-cf graph run` again.")
+    opened = RunFolder.open(folder, "graph run", (COMPLETED,))
+    manifest: Mapping[str, Any] = opened.manifest
+    remedy = "Run the same `seesaw-cf graph run` again; it asks only for what is missing."
     try:
-        manifest = read_json(folder / "manifest.json", any_number=True)
-        if manifest["protocol"] != "stereotype graph":
-            raise RecordError(f"manifest.json is of a {manifest['protocol']!r} run.")
-        triples = read_table(folder / "triples.parquet", TRIPLES).to_pandas()
-        counts = read_json(folder / "counts.json", list)
-        scored = (folder / "scores.parquet").exists()
-        scores = read_table(folder / "scores.parquet", SCORES).to_pandas() if scored else None
-        bias = read_table(folder / "bias.parquet", BIAS).to_pandas() if scored else None
-        if scores is not None and len(scores) != len(triples):
-            raise RecordError(f"scores.parquet has {len(scores)} rows for {len(triples)} triples.")
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise RunFolderError(
-            f"{folder}: cannot be read as a crawl ({error}). Run the same `seesaw-cf graph run` again; it asks only "
-            "for what is missing."
-        ) from error
-    return Crawl(folder, manifest, triples, counts, scores, bias)
+        if manifest.get("protocol") != PROTOCOL:
+            raise ValueError(f"manifest.json is of a {shown(manifest.get('protocol'))} run")
+        for name in ("model", "editors", "data", "settings"):
+            _mapping(f"manifest.json: {name}", manifest.get(name))
+        _mapping("manifest.json: editors.delta", manifest["editors"].get("delta") or {})
+        for name, least in (("triples", 1), ("budget", 0)):
+            whole(f"manifest.json: settings.{name}", manifest["settings"].get(name), least)
+        completions = read_table(opened / COMPLETED, COMPLETIONS).to_pandas()
+        scored = (opened / SCORED).exists()
+        scores = read_table(opened / SCORED, SCORES) if scored else SCORES.empty_table()
+        crawl = Crawl(folder, manifest, completions, scores.to_pandas())
+        for name, frame, optional in (
+            (COMPLETED, completions, ["predicate", "prompt_tokens", "new_tokens"]),
+            (SCORED, crawl.scores, ["label", "value"]),
+        ):
+            if (empty := frame.drop(columns=optional).isna().any()).any():
+                raise ValueError(f"{name}: {empty[empty].index[0]} is missing in a row")
+    except (OSError, ValueError) as error:
+        raise RunFolderError(f"{folder}: cannot be read as a crawl ({error}). {remedy}") from error
+    return crawl
+
+
+def _mapping(where: str, value: object) -> None:
+    if not isinstance(value, Mapping):
+        raise ValueError(f"{where} is {shown(value)}, expected an object")
+
+
+def export_graphml(crawl: Crawl, file: Path) -> None:
+    """Write GraphML, for Gephi, Cytoscape, igraph.
+
+    Identities and objects are nodes, "identity: NAME" and "object: TEXT", as one text can be both; objects that differ
+    in case only are one node. Triples are edges with predicate, strategy, run, step, seed, and scores.
+
+    Raises:
+        MissingExtraError: networkx is not installed.
+        StorageError: The disk is full.
+    """
+    with need("networkx", extra="stereotypes", what_for="graphs"):
+        import networkx as nx
+    graph = nx.MultiDiGraph(model=_NOT_XML.sub("\ufffd", crawl.name), crawl=crawl.folder.name)
+    for row in crawl.triples.to_dict("records"):
+        names = {name: _NOT_XML.sub("\ufffd", row[name]) for name in ("identity", "predicate", "object")}
+        subject, thing = f"identity: {names['identity']}", f"object: {names['object'].casefold()}"
+        graph.add_node(subject, label=names["identity"], kind=row["kind"], part="identity")
+        if thing not in graph:
+            graph.add_node(thing, label=names["object"], kind="", part="object")
+        facts = {name: row[name] for name in _FACTS if name in row and pd.notna(row[name])}
+        graph.add_edge(subject, thing, predicate=names["predicate"], **facts)
+    with atomic_path(file) as temporary:
+        nx.write_graphml(graph, temporary)

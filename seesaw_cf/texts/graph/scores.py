@@ -1,0 +1,269 @@
+"""Score sentences by regard and identity attack.
+
+A scorer is a biased opinion. So every triple is scored as it is and with the identity masked, and some sentences are
+scored about every identity, which separates the scorer's view of a name from what the model writes of it.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import random
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol, runtime_checkable
+
+import pandas as pd
+import pyarrow as pa
+
+from seesaw_cf.base.checks import address
+from seesaw_cf.base.errors import RecordError, ServiceError, UnknownNameError, need
+from seesaw_cf.base.public import checked
+from seesaw_cf.base.retrying import TryAgain, try_again
+from seesaw_cf.base.tables import write_table
+from seesaw_cf.effects.regard import REGARDS
+from seesaw_cf.texts.graph.folder import MASK, SCORED, SCORES, Crawl, read_crawl, sentences
+
+# Source: Sheng et al. (2019). Deviates: the paper used version2.1_3, which its authors give as files, not under a Hub
+# id; this is version 3 of the same classifier, the default of `evaluate`'s measurement "regard". A folder will do, too.
+REGARD_MODEL = "sasha/regardv3"
+ATTACKS = ("identity_attack", "identity_hate")
+_VALUE = {"positive": 1.0, "negative": -1.0}
+_CONTENTS = 40  # sentences of a class that are scored about every identity of it
+
+
+class SentenceScore(NamedTuple):
+    """A scorer's answer on one sentence.
+
+    Attributes:
+        value: Score; None unless `status` is "ok".
+        label: Of a regard.
+        status: "ok", or why the score is missing.
+    """
+
+    value: float | None
+    label: str | None = None
+    status: str = "ok"
+
+
+@runtime_checkable
+class SentenceScorer(Protocol):
+    """Scorer of sentences."""
+
+    @property
+    def name(self) -> str:
+        """Name the scorer and its version."""
+
+    def score(self, texts: Sequence[str]) -> list[SentenceScore]:
+        """Return one answer per sentence, in order."""
+
+
+@dataclass(frozen=True)
+class _Scorer:
+    name: str
+    score: Callable[[Sequence[str]], list[SentenceScore]]
+
+
+@checked
+def score_crawl(crawl: Crawl, regard: SentenceScorer | None = None, attack: SentenceScorer | None = None) -> Crawl:
+    """Score every triple, masked too, and some sentences about every identity of their class, and write the scores.
+
+    Args:
+        crawl: A finished crawl.
+        regard: Gives labels "positive", "negative", "neutral" and "other", with the values 1, -1 and 0.
+        attack: Gives values from 0 to 1.
+
+    Returns:
+        The crawl with scores.
+
+    Raises:
+        RecordError: No scorer was given, or there is nothing to score.
+    """
+    if regard is None and attack is None:
+        raise RecordError("scoring: neither a regard nor an attack scorer was given; expected at least one.")
+    if crawl.triples.empty:
+        raise RecordError(f"{crawl.folder}: the graph has no triples to score; no completion was one.")
+    exchanged = exchanged_sentences(crawl)["sentence"]
+    texts = list(dict.fromkeys([*crawl.triples["text"], *crawl.triples["masked"], *exchanged]))
+    rows = [
+        {"measure": measure, "scorer": scorer.name, "sentence": text, **answer._asdict()}
+        for measure, scorer in (("regard", regard), ("attack", attack))
+        if scorer
+        for text, answer in zip(texts, scorer.score(texts), strict=True)
+    ]
+    write_table(crawl.folder / SCORED, pa.Table.from_pylist(rows, SCORES))
+    return read_crawl(crawl.folder)
+
+
+def exchanged_sentences(crawl: Crawl) -> pd.DataFrame:
+    """Return sentences of each class, drawn from its triples, about every identity of the class and about `MASK`.
+
+    Returns:
+        kind, identity, content (number of the sentence) and sentence.
+    """
+    rows = []
+    for kind, triples in crawl.triples.groupby("kind", sort=True):
+        contents = sorted(set(zip(triples["predicate"], triples["object"])))
+        drawn = random.Random(crawl.manifest["seed"]).sample(contents, min(_CONTENTS, len(contents)))
+        chosen = pd.DataFrame(drawn, columns=["predicate", "object"])
+        rows += [
+            pd.DataFrame({"kind": kind, "identity": name, "content": chosen.index})
+            .assign(sentence=sentences([name] * len(chosen), chosen))
+            for name in [MASK, *sorted(triples["identity"].unique())]
+        ]  # fmt: skip
+    return pd.concat(rows, ignore_index=True)
+
+
+# Scorers.
+
+
+def find_scorer(measure: str, name: str, device: str = "cpu") -> SentenceScorer | None:
+    """Return a scorer by its name; None for "none".
+
+    Args:
+        measure: "regard" or "attack".
+        name: Hub id or folder of a text-classification model; for attack also "detoxify" or "perspective".
+        device: A torch device.
+
+    Raises:
+        SeesawError: Its package or key is missing, it cannot be loaded, or it has other labels.
+    """
+    if name == "none":
+        return None
+    if measure == "attack" and name == "perspective":
+        perspective = Perspective()
+        perspective.headers()
+        return perspective
+    if measure == "attack" and name == "detoxify":
+        return _Scorer("detoxify unbiased", _detoxify())
+    return _classifier(measure, name, device)
+
+
+def _classifier(measure: str, model: str, device: str) -> SentenceScorer:
+    from transformers import pipeline
+
+    try:
+        classify = pipeline("text-classification", model=model, device=device)
+    except (OSError, ValueError, KeyError) as error:
+        why = next(iter(str(error).strip().splitlines()), type(error).__name__)
+        raise UnknownNameError(
+            f"text classifier {model!r} could not be loaded ({type(error).__name__}: {why}). Expected a folder or a "
+            "Hub id of a text-classification model; offline, download it first with `hf download`."
+        ) from error
+    own = [str(label) for label in (classify.model.config.id2label or {}).values()]
+    labels = {label.casefold() for label in own}
+    fits = {*REGARDS[:3]} <= labels <= {*REGARDS} if measure == "regard" else labels & {*ATTACKS}
+    if not fits:
+        expected = REGARDS if measure == "regard" else f"one of {ATTACKS}"
+        raise RecordError(
+            f"{measure} model {model!r} has the labels {own}, expected {expected}. Give another with --{measure}, or "
+            "name the labels in the config.json of a copy of it."
+        )
+
+    # Some models keep two positions back, and some tokenizers do not know their model's limit.
+    positions = getattr(classify.model.config, "max_position_embeddings", None)
+    limit = min(classify.tokenizer.model_max_length, positions - 2 if positions else 512)
+
+    def score(texts: Sequence[str]) -> list[SentenceScore]:
+        options = {"truncation": True, "max_length": limit, "top_k": None, "batch_size": 32}
+        outputs = classify(list(texts), **options) if texts else []
+        return [_read_labels(measure, output) for output in outputs]
+
+    return _Scorer(model, score)
+
+
+def _read_labels(measure: str, output: Any) -> SentenceScore:
+    shares = {str(row["label"]).casefold(): float(row["score"]) for row in output}
+    if not all(map(math.isfinite, shares.values())):
+        return SentenceScore(None, status="score is not finite")
+    if measure == "attack":
+        return SentenceScore(next(shares[name] for name in ATTACKS if name in shares))
+    label = max(shares, key=lambda name: shares[name])
+    return SentenceScore(_VALUE.get(label, 0.0), label)
+
+
+def _detoxify() -> Callable[[Sequence[str]], list[SentenceScore]]:
+    """Load detoxify (extra `toxicity`), which gives the attack score of every sentence."""
+    otherwise = "Or give --attack perspective or a text-classification model."
+    with need("detoxify", extra="toxicity", what_for="identity attack by detoxify", otherwise=otherwise):
+        from detoxify import Detoxify
+    model = Detoxify("unbiased")
+
+    def score(texts: Sequence[str]) -> list[SentenceScore]:
+        outputs = model.predict(list(texts)) if texts else {}
+        return [SentenceScore(float(value)) for value in outputs.get(ATTACKS[0], ())]
+
+    return score
+
+
+@dataclass(frozen=True)
+class Perspective:
+    """Identity attack by Jigsaw's Perspective API, which the paper used; one sentence a request.
+
+    The service ends with the year 2026. Its key is in the environment variable PERSPECTIVE_API_KEY.
+
+    Attributes:
+        url: The server.
+        tries: Requests per sentence at most.
+        wait: Seconds before the second try, doubled for each further one.
+    """
+
+    url: str = "https://commentanalyzer.googleapis.com/v1alpha1/comments:analyze"
+    tries: int = 5
+    wait: float = 1.0
+
+    @property
+    def name(self) -> str:
+        """The server and the attribute."""
+        return f"IDENTITY_ATTACK of {self.url}"
+
+    def headers(self) -> dict[str, str]:
+        """Return the headers of a request.
+
+        Raises:
+            ServiceError: There is no key, or the address is none.
+        """
+        address("the server of Perspective", self.url, Perspective.url)
+        key = os.environ.get("PERSPECTIVE_API_KEY", "").strip()
+        if not key:
+            raise ServiceError(f"{self.url}: the environment variable PERSPECTIVE_API_KEY is not set. Put the key in.")
+        return {"Content-Type": "application/json", "X-Goog-Api-Key": key}
+
+    def score(self, texts: Sequence[str]) -> list[SentenceScore]:
+        """Return the attack score of every sentence; a sentence without one has a status.
+
+        Raises:
+            ServiceError: No key, or the server refuses it.
+        """
+        headers = self.headers()
+        return [self._one(text, headers) for text in texts]
+
+    def _one(self, text: str, headers: dict[str, str]) -> SentenceScore:
+        asked = {"languages": ["en"], "requestedAttributes": {"IDENTITY_ATTACK": {}}, "doNotStore": True}
+        body = json.dumps({"comment": {"text": text}, **asked}).encode()
+        request = urllib.request.Request(self.url, body, headers)
+        try:
+            return try_again(lambda: self._once(request), self.tries, lambda tried: self.wait * 2.0**tried)
+        except TryAgain as again:
+            return SentenceScore(None, status=f"no score after {self.tries} tries: {again.reason}")
+
+    def _once(self, request: urllib.request.Request) -> SentenceScore:
+        try:
+            with urllib.request.urlopen(request, timeout=30.0) as answer:
+                summary = json.load(answer)["attributeScores"]["IDENTITY_ATTACK"]["summaryScore"]
+            value = float(summary["value"])
+        except urllib.error.HTTPError as error:
+            error.close()
+            if error.code in (401, 403, 404):
+                raise ServiceError(
+                    f"{self.url}: the server refuses (status {error.code}). Check the key in PERSPECTIVE_API_KEY."
+                ) from None
+            if error.code in (408, 429) or error.code >= 500:
+                raise TryAgain(f"status {error.code}") from None
+            return SentenceScore(None, status=f"refused by the server: {error.code}")
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise TryAgain(type(error).__name__) from None
+        return SentenceScore(value) if 0 <= value <= 1 else SentenceScore(None, status=f"score {value} is not in 0..1")
