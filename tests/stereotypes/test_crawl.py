@@ -174,7 +174,7 @@ def test_batches_order_and_company_change_nothing(tmp_path: Path) -> None:
     ],
 )
 def test_a_model_that_gives_nothing_is_given_up_and_counted(
-    write: Any, changes: dict[str, int], status: str, why: str, tmp_path: Path
+    write: Any, changes: dict[str, Any], status: str, why: str, tmp_path: Path
 ) -> None:
     crawl = crawl_identities(FakeGenerator(write), PEOPLE, replace(SMALL, **changes), tmp_path / "a")
     counts = crawl.counts()

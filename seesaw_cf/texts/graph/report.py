@@ -200,7 +200,8 @@ def change_screen(base: Crawl, edited: Crawl, frame: pd.DataFrame, differ: Seque
     """
     scored = [measure for measure in MEASURES if (frame["about"] == measure).any()]
     sections = {}
-    for control, rows in frame[frame["what"].isin(("change", "beyond"))].groupby("control", sort=False):
+    changed = frame[frame["what"].isin(("change", "beyond"))]
+    for control, rows in ((name, changed[changed["control"] == name]) for name in changed["control"].unique()):
         lines = [_change_line(str(name), own, scored) for name, own in rows.groupby("group", sort=False)]
         sections[f"Beyond the {control}" if control else "After the edit"] = lines[-1:] + lines[:-1]
     alone = frame["control"] == ""

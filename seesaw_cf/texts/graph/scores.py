@@ -146,7 +146,7 @@ def _classifier(measure: str, model: str, device: str) -> SentenceScorer:
     from transformers import pipeline
 
     try:
-        classify = pipeline("text-classification", model=model, device=device)
+        classify: Any = pipeline("text-classification", model=model, device=device)
     except (OSError, ValueError, KeyError) as error:
         why = next(iter(str(error).strip().splitlines()), type(error).__name__)
         raise UnknownNameError(
