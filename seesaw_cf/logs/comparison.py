@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-import shlex
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -19,7 +19,7 @@ from seesaw_cf.base.public import checked
 from seesaw_cf.base.terminal import quantity
 from seesaw_cf.effects.groups import ALL
 from seesaw_cf.logs import sentences
-from seesaw_cf.logs.differences import FAMILIES, GROUPS, differences, not_compared
+from seesaw_cf.logs.differences import FAMILIES, GROUPS, SCORES, SUMS, differences, not_compared
 from seesaw_cf.logs.inspect_log import is_inspect, read_inspect
 from seesaw_cf.logs.lm_eval import is_lm_eval, read_lm_eval
 from seesaw_cf.logs.log import EvalLog, Reader, read_tables, sample_errors
@@ -98,7 +98,7 @@ class LogComparison:
     def screen(self) -> Screen:
         """The first screen."""
         several = len(self.models) > 1
-        tested = {row["relation"] for model in self.models for row in model.scores}
+        tested = set(self.frame.loc[self.frame["family"] == SCORES, "relation"])
         counts = self.counts[self.counts["task"].isin(tested)].drop_duplicates("task")
         clusters = f"clusters: {self.clusters}" if self.clusters else "every item is a cluster"
         size = f"{quantity(len(counts), 'task')}, {quantity(float(counts['paired'].sum()), 'item')}"
@@ -111,11 +111,7 @@ class LogComparison:
             sections={
                 f"{name}{title}": rows for name, model in named for title, rows in sentences.sections(model).items()
             },
-            notes=[
-                sentences.item_counts(self.models),
-                *self.notes,
-                *(f"{name}{sentence}" for name, model in named for sentence in sentences.to_decide(model)),
-            ],
+            notes=[*self.notes, *(f"{name}{note}" for name, model in named for note in sentences.notes(model))],
         )
 
     @property
@@ -126,18 +122,6 @@ class LogComparison:
         tables = {name: table.dropna(axis=1, how="all") for name, table in tables.items()}
         tables |= {"answers": self.answers, "items": self.counts}
         return {name: table.reset_index(drop=True) for name, table in tables.items() if len(table)}
-
-    @property
-    def command(self) -> str:
-        """What repeats the comparison in a terminal: the logs, and what was declared otherwise than by default."""
-        words = ["seesaw-cf", "compare", *self.sources]
-        for field in fields(self.settings):
-            value = getattr(self.settings, field.name)
-            several = isinstance(value, tuple)
-            option = f"--{(field.name.removesuffix('s') if several else field.name).replace('_', '-')}"
-            entries = [] if value == field.default else value if several else [value]
-            words += [word for entry in entries for word in (option, str(entry))]
-        return shlex.join([*words, "--out", "DIR"])
 
     def page(self) -> str:
         """Return the page."""
@@ -154,7 +138,7 @@ class LogComparison:
         listed = {name: ABOUT[name] for name in self.tables}
         parts = list(self._parts())
         foot = [_METHOD, families]
-        return render_page(self.screen, parts, tables=listed, foot=foot, command=self.command, reading=_READING)
+        return render_page(self.screen, parts, tables=listed, foot=foot, reading=_READING)
 
     def _parts(self) -> Iterator[Part]:
         changes = self.frame[(self.frame["what"] == "change") & self.frame["value"].notna()]
@@ -205,7 +189,7 @@ def _pictures(rows: pd.DataFrame) -> Iterator[tuple[str, Markup]]:
     several = rows["editor"].nunique() > 1
     colours = dict(zip(dict.fromkeys(rows["editor"]), figures.COLOURS * len(rows)))
     for scale, own in rows[rows["asked"] != LOGLIK].groupby("scale", sort=False):
-        sign = 1 if scale == "nats a word" else -1
+        sign = 1 if scale == SUMS else -1
         factor, unit = (100 * sign, "points") if scale == "share" else (sign, "" if scale == "score" else str(scale))
         labels, marks = [], []
         for number, row in enumerate(rows_of(own)):
@@ -227,7 +211,7 @@ def _table(rows: pd.DataFrame) -> PageTable:
                 sentences.change_text(row),
                 f"{row['p_adjusted']:.3g}" if row["p_adjusted"] == row["p_adjusted"] else "\u2013",
                 f"{row['n']:,}",
-                sentences.BADGES.get(row["verdict"], row["verdict"].replace("_", " ")),
+                sentences.badge(row)[0],
             ]
         )
         for row in rows_of(rows)
@@ -280,9 +264,8 @@ def _distinct_names(logs: Sequence[EvalLog], paths: Sequence[Path]) -> list[str]
     names = [log.name.replace("__", "/").rpartition("/")[2] for log in logs]
     if len(set(names)) == len(names):
         return names
-    common = next((at for at, parts in enumerate(zip(*(path.parts for path in paths))) if len(set(parts)) > 1), 0)
-    places = [Path(path.parts[common] if common < len(path.parts) else path).stem for path in paths]
-    return places if len(set(places)) == len(places) else list(map(str, paths))
+    common = os.path.commonpath([path.parent for path in paths])
+    return [os.path.relpath(path, common) for path in paths]
 
 
 @checked

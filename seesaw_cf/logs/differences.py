@@ -45,6 +45,8 @@ FURTHER = (
 """Columns: family of tests ("" = no test), clusters, means before and after, right answers lost and gained with
 McNemar's p, the largest change of an item, and items without a score."""
 CORPUS = "of the whole task, not tested"
+SUMS = "nats a word"
+"""Scale of sums over documents, such as a perplexity: more is worse."""
 VERDICTS = ("fell", "slightly_fell", "equal", "slightly_rose", "rose", "undecided", "too_few", "same")
 """Of a change; those of a contrast are `seesaw_cf.report.frame.GROUP_VERDICTS`."""
 _UNDIRECTED = {"equivalent": "equal", "undetermined": "undecided", "not testable": "too_few"}
@@ -83,7 +85,7 @@ class MetricValues:
     Attributes:
         before, after: (items,) values.
         there: Items that are scored on both sides.
-        scale: "share" of values from -1 to 1, "nats", "nats a word" of sums such as a perplexity, else "score".
+        scale: "share" of values from -1 to 1, "nats", `SUMS` of sums such as a perplexity, else "score".
         weights: Of items in a mean: words of a document, 1 for other metrics.
     """
 
@@ -135,7 +137,7 @@ def metric_values(frame: pd.DataFrame, metric: str) -> MetricValues:
     if f"weight:{metric}/{SIDES[0]}" not in frame:
         return MetricValues(before, after, there, scale, np.ones(len(frame)))
     weights, others = (frame[f"weight:{metric}/{side}"].to_numpy(np.float64) for side in SIDES)
-    return MetricValues(before, after, there & (weights == others), "nats a word", weights)
+    return MetricValues(before, after, there & (weights == others), SUMS, weights)
 
 
 def questions(pairs: PairedItems, values: Mapping[str, MetricValues], settings: CompareSettings) -> Iterator[Question]:
@@ -279,7 +281,7 @@ def _verdict(entry: Row, floor: float, same: float | None, settings: CompareSett
     if entry["n"] and entry.get("moved_most", math.inf) <= floor:
         return "same", "no item moved by more than rounding"
     # A perplexity that rises is a loss.
-    sign = -1 if entry["what"] == "contrast" and entry["scale"] == "nats a word" else 1
+    sign = -1 if entry["what"] == "contrast" and entry["scale"] == SUMS else 1
     estimate = Estimate(sign * entry["value"], stderr=entry["stderr"], df=entry["df"], p=entry["p_adjusted"])
     found = verdict(
         replace(estimate, note=entry["note"]),

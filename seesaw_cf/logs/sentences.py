@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,26 +12,28 @@ import pandas as pd
 
 from seesaw_cf.base.terminal import quantity
 from seesaw_cf.effects.groups import ALL
-from seesaw_cf.logs.differences import CORPUS, GROUPS, LOGS, SCORES
+from seesaw_cf.logs.differences import CORPUS, GROUPS, LOGS, SCORES, SUMS
 from seesaw_cf.logs.pairing import SIDES, PairedItems
 from seesaw_cf.logs.settings import LOGLIK, MARGIN
 from seesaw_cf.report.rows import Row, rows_of
 from seesaw_cf.report.screen import ScreenRow
-from seesaw_cf.report.words import and_list, capital, minus
+from seesaw_cf.report.words import minus
 from seesaw_cf.stats import mcnemar
 from seesaw_cf.stats.simple import BOUNDS
 
 POOLED = "mean of "
-BADGES: Mapping[str, str] = {
-    "fell": "FELL",
-    "slightly_fell": "fell a little",
-    "rose": "ROSE",
-    "slightly_rose": "rose a little",
-    "equal": "no change that matters",
-    "undecided": "not decided",
-    "too_few": "too few to tell",
-    "same": "unchanged",
+BADGES: Mapping[str, tuple[str, str]] = {
+    "fell": ("FELL", "bad"),
+    "slightly_fell": ("fell a little", "bad"),
+    "rose": ("ROSE", "good"),
+    "slightly_rose": ("rose a little", "good"),
+    "equal": ("no change that matters", "same"),
+    "same": ("unchanged", "same"),
+    "undecided": ("not decided", "open"),
+    "too_few": ("too few to tell", "open"),
+    "": ("", "open"),
 }
+"""Verdict on a change -> words and how they look; of a perplexity bad and good change places."""
 _DECIDED = ("fell", "rose", "hit_harder", "hit_less")
 _ALARM, _ALARM_P = 0.1, 0.01  # from this change of the share of invalid answers their form is named before any score
 _SAME, _FEWEST = 0.95, 20  # one answer to so many items, at least 20, is no answer to any of them
@@ -56,49 +58,39 @@ class ModelChange:
     forms: pd.DataFrame
     counts: pd.DataFrame
 
+    def family(self, name: str) -> list[Row]:
+        """Return the tests of a family, those that changed most first."""
+        rows = rows_of(self.rows[self.rows["family"] == name])
+        return sorted(rows, key=lambda row: (row["verdict"] not in _DECIDED, -abs(row["value"] / row["margin"])))
+
     @property
     def tasks(self) -> list[Row]:
         """Rows of single tasks and all their items."""
         return rows_of(self.rows[(self.rows["axis"] == ALL) & ~self.rows["relation"].str.startswith(POOLED)])
 
     @property
-    def scores(self) -> list[Row]:
-        """Rows of the scores that are tested, means of several tasks among them."""
-        return rows_of(self.rows[self.rows["family"] == SCORES])
+    def tested_forms(self) -> list[Row]:
+        """The form of answers of the tasks that are tested, those with most other answers first."""
+        tested = {row["relation"] for row in self.family(SCORES)}
+        return sorted(
+            (row for row in rows_of(self.forms) if row["task"] in tested), key=lambda row: -row["other_answer"]
+        )
 
     @property
-    def tested_forms(self) -> list[Row]:
-        """The form of answers of the tasks that are tested."""
-        tested = {row["relation"] for row in self.scores}
-        return [row for row in rows_of(self.forms) if row["task"] in tested]
+    def alarms(self) -> dict[str, Row]:
+        """Tasks whose answers changed their form."""
+        return {row["task"]: row for row in self.tested_forms if row["alarm"]}
 
     @property
     def same_scores(self) -> bool:
         """Whether no score or log-probability of an item changed, by more than rounding."""
-        moved = [
-            (row["moved_most"], BOUNDS["float32"] if row["scale"] in ("nats", "score", "nats a word") else 0.0)
-            for row in self.tasks
-            if math.isfinite(row["moved_most"])
-        ]
-        return bool(moved) and all(most <= rounding for most, rounding in moved) and not self.alarms
-
-    @property
-    def alarms(self) -> list[Row]:
-        """Tasks whose answers changed their form."""
-        return [row for row in self.tested_forms if row["alarm"]]
-
-    @property
-    def largest(self) -> float:
-        """The largest change of an item's log-probability, nats; NaN without any."""
-        return float(self.rows.loc[self.rows["asked"].isin((MARGIN, LOGLIK)), "moved_most"].max())
+        moved = [row for row in self.tasks if math.isfinite(row["moved_most"])]
+        limits = [0.0 if row["scale"] == "share" else BOUNDS["float32"] for row in moved]
+        return bool(moved) and all(row["moved_most"] <= most for row, most in zip(moved, limits)) and not self.alarms
 
     def decided(self, family: str) -> list[Row]:
         """Return rows of a family in which something changed, apart from tasks with another form; largest first."""
-        changed = {row["task"] for row in self.alarms}
-        rows = [row for row in rows_of(self.rows[self.rows["family"] == family]) if row["verdict"] in _DECIDED]
-        return sorted(
-            (row for row in rows if row["relation"] not in changed), key=lambda row: -abs(row["value"] / row["margin"])
-        )
+        return [row for row in self.family(family) if row["verdict"] in _DECIDED and row["relation"] not in self.alarms]
 
 
 def answer_forms(pairs: PairedItems) -> pd.DataFrame:
@@ -107,8 +99,7 @@ def answer_forms(pairs: PairedItems) -> pd.DataFrame:
     Returns:
         `task`, `n`; `invalid_before`, `invalid_after` (shares without an answer); `common_before`, `common_after` (the
         most frequent answer) with their `share_before`, `share_after`; `other_answer` (share that is another one after
-        the change); `alarm` (whether the form changed), `constant_before`, `constant_after` (whether nearly every item
-        has one answer).
+        the change); `alarm` (whether the form changed).
     """
     rows = []
     for task, own in pairs.frame.groupby("task", observed=True, sort=False):
@@ -118,16 +109,13 @@ def answer_forms(pairs: PairedItems) -> pd.DataFrame:
         before, after = (own[f"invalid/{side}"].to_numpy(float) > 0.5 for side in SIDES)
         row: dict[str, Any] = {"task": task, "n": len(own), "other_answer": float((answers[0] != answers[1]).mean())}
         for when, answer, invalid in (("before", answers[0], before), ("after", answers[1], after)):
-            counts, none = answer.value_counts(), float(invalid.mean())
-            share = float(counts.iloc[0]) / len(own)
-            row |= {f"invalid_{when}": none, f"common_{when}": str(counts.index[0]), f"share_{when}": share}
-            row[f"constant_{when}"] = share >= _SAME and len(own) >= _FEWEST and none < _SAME
+            counts = answer.value_counts()
+            row |= {f"invalid_{when}": float(invalid.mean()), f"common_{when}": str(counts.index[0])}
+            row[f"share_{when}"] = float(counts.iloc[0]) / len(own)
         more, fewer = int((after & ~before).sum()), int((before & ~after).sum())
         row["alarm"] = abs(more - fewer) >= _ALARM * len(own) and mcnemar(more, fewer) < _ALARM_P
         rows.append(row)
-    return pd.DataFrame(
-        rows, columns=["task", "alarm", *(name for name in (rows[0] if rows else ()) if name not in ("task", "alarm"))]
-    )
+    return pd.DataFrame(rows)
 
 
 # Numbers in words.
@@ -143,47 +131,40 @@ def level_text(row: Row, when: str) -> str:
     value = float(row[when])
     if math.isnan(value):
         return "\u2013"
-    if row["scale"] == "nats a word":
+    if row["scale"] == SUMS:
         bits = str(row["asked"]).startswith("bits")
         return f"{value / math.log(2) if bits else math.exp(min(value, 700)):.4g}"
-    if row["scale"] == "share":
-        return minus(percent(value))
-    return minus(f"{value:.3g}" if row["note"] == CORPUS else f"{value:.2f}")
+    return minus(percent(value) if row["scale"] == "share" else f"{value:.{3 if row['note'] == CORPUS else 2}f}")
 
 
-def change_text(row: Row) -> str:
-    """Return a change with its interval: of shares in points, of log-probabilities in nats."""
-    factor, digits = {"share": (100, 1), "nats a word": (1, 3)}.get(row["scale"], (1, 2))
+def change_text(row: Row, ends: bool = True) -> str:
+    """Return a change, with its interval: of shares in points, of log-probabilities in nats."""
+    factor, digits = {"share": (100, 1), SUMS: (1, 3)}.get(row["scale"], (1, 2))
     unit = {"share": " points", "score": ""}.get(row["scale"], f" {row['scale']}")
     value, low, high = (round(round(factor * float(row[name]), 9), digits) + 0.0 for name in ("value", "low", "high"))
-    ends = f" [{low:+.{digits}f}, {high:+.{digits}f}]" if math.isfinite(low) else ""
-    return minus(f"{value:+.{digits}f}{unit}{ends}") if math.isfinite(value) else "\u2013"
+    interval = f" [{low:+.{digits}f}, {high:+.{digits}f}]" if ends and math.isfinite(low) else ""
+    return minus(f"{value:+.{digits}f}{unit}{interval}") if math.isfinite(value) else "\u2013"
 
 
 def what_changed(row: Row) -> str:
     """Return which metric went from what to what: "winobias acc fell from 66.2 % to 46.2 %"."""
+    verb = "rose" if row["value"] > 0 else "fell"
     where = "the " * row["relation"].startswith(POOLED) + row["relation"]
-    return (
-        f"{where} {row['asked']} {'rose' if row['value'] > 0 else 'fell'} from {level_text(row, 'before')} to "
-        f"{level_text(row, 'after')}"
-    )
+    return f"{where} {row['asked']} {verb} from {level_text(row, 'before')} to {level_text(row, 'after')}"
 
 
 def group_text(row: Row) -> str:
     """Return which group lost more than the others, or of two groups than the other one, and by how much."""
-    own, other, size = row["group"], row["reference"] or "the others", change_text(row).partition(" [")[0]
-    more = row["verdict"] in ("hit_harder", "slightly_harder")
+    own, other, more = row["group"], row["reference"] or "the others", row["verdict"] == "hit_harder"
     if row["reference"] and not more:  # name the group that lost
-        own, other, more = other, own, True
-        size = change_text({**row, "value": -row["value"]}).partition(" [")[0]
-    return (
-        f"{row['relation']} {row['axis']} {own} lost {'more' if more else 'less'} {row['asked']} than {other} ({size})"
-    )
+        own, other, more, row = other, own, True, {**row, "value": -row["value"]}
+    words = f"lost {'more' if more else 'less'} {row['asked']} than {other}"
+    return f"{row['relation']} {row['axis']} {own} {words} ({change_text(row, ends=False)})"
 
 
-def more_text(rows: Sequence[object], named: int = _NAMED) -> str:
-    """Return how many rows are not named."""
-    return f"; and {len(rows) - named} more" if len(rows) > named else ""
+def first_ones(words: Sequence[str], joined: str, named: int = _NAMED) -> str:
+    """Return the first of some phrases, and how many more there are."""
+    return joined.join(words[:named]) + f"; and {len(words) - named} more" * (len(words) > named)
 
 
 # Sentences.
@@ -191,58 +172,65 @@ def more_text(rows: Sequence[object], named: int = _NAMED) -> str:
 
 def missing(model: ModelChange) -> str:
     """Return which items do not count, before any share of the others; "" where all do."""
-    first = {row["relation"]: row for row in reversed(model.scores) if not row["relation"].startswith(POOLED)}
+    first = {row["relation"]: row for row in reversed(model.tasks) if row["family"] == SCORES}
     counts = model.counts[model.counts["task"].isin(set(first)) | (model.counts["paired"] == 0)]
     total = {str(name): int(counts[name].sum()) for name in counts if name not in ("task", "changed")}
-    unscored = [sum(row[f"unscored_{when}"] for row in first.values()) for when in ("before", "after")]
-    pairs = (
-        (unscored[0], unscored[1], "have no score"),
-        (total["errored_before"], total["errored_after"], "ended with an error"),
-        (total["partial_before"], total["partial_after"], "have a score in some of their epochs only"),
+    total |= {
+        f"unscored_{when}": sum(row[f"unscored_{when}"] for row in first.values()) for when in ("before", "after")
+    }
+    words = {
+        "unscored": "have no score",
+        "errored": "ended with an error",
+        "partial": "have a score in some of their epochs only",
+    }
+    sides = [(total[f"{name}_before"], total[f"{name}_after"], text) for name, text in words.items()]
+    parts = [f"{before:,} before and {after:,} after {text}" for before, after, text in sides if before or after]
+    alone = {"only_base": f"only in {model.base}", "only_changed": f"only in {model.name}"}
+    parts += [
+        f"{total[name]:,} are {text}" for name, text in ({"invalidated": "invalidated"} | alone).items() if total[name]
+    ]
+    size, scored = (
+        total["paired"] + sum(total[name] for name in ("invalidated", *alone)),
+        sum(row["n"] for row in first.values()),
     )
-    parts = [f"{before:,} before and {after:,} after {words}" for before, after, words in pairs if before or after]
-    parts += [f"{total['invalidated']:,} are invalidated"] * (total["invalidated"] > 0)
-    parts += [f"{total['only_base']:,} are only in {model.base}"] * (total["only_base"] > 0)
-    parts += [f"{total['only_changed']:,} are only in {model.name}"] * (total["only_changed"] > 0)
-    size = sum(total[name] for name in ("paired", "invalidated", "only_base", "only_changed"))
-    scored = sum(row["n"] for row in first.values())
-    sentences = [f"Of {quantity(size, 'item')} {scored:,} are scored in both logs: {', '.join(parts)}."] * bool(parts)
-    sentences += [
+    found = [f"Of {quantity(size, 'item')} {scored:,} are scored in both logs: {', '.join(parts)}."] * bool(parts)
+    others = [row for row in model.tasks if row["family"] != SCORES and row["unscored_before"] != row["unscored_after"]]
+    found += [
         f"Of {row['asked']} in {row['relation']} {row['unscored_before']:,} before and {row['unscored_after']:,} after "
         "have no score."
-        for row in model.tasks
-        if row["family"] != SCORES and row["unscored_before"] != row["unscored_after"]
-    ][:_NAMED]
-    return " ".join(sentences)
+        for row in others[:_NAMED]
+    ]
+    return " ".join(found)
 
 
 def finding(model: ModelChange) -> Iterator[str]:
     """Yield what changed in one model: form of answers, scores, log-probabilities, groups."""
-    others = sorted((row for row in model.tested_forms if row["other_answer"]), key=lambda row: -row["other_answer"])
-    if model.same_scores and others:
-        shares = [f"{percent(row['other_answer'])} of the answers in {row['task']}" for row in others]
-        yield f"No score changed, yet {and_list(shares[:_NAMED])}{more_text(shares)} are other ones."
-        return
     if model.same_scores:
-        moved = f", and log-probabilities moved by up to {model.largest:.1g} nats" if model.largest >= 0 else ""
-        start = (
-            ("No item that both logs score changed", "these") if missing(model) else ("Nothing changed", "all items")
-        )
-        yield f"{start[0]}: {model.name} answers {start[1]} as {model.base} does{moved}."
+        yield _no_score_changed(model)
         return
     forms = list(_forms(model))
     yield from forms
+    logs = model.decided(LOGS)
     if scores := model.decided(SCORES):
-        changes = [f"{what_changed(row)} ({change_text(row)})" for row in scores]
-        yield f"In {'; in '.join(changes[:_NAMED])}{more_text(changes)}."
-    elif logs := model.decided(LOGS):
-        yield f"No score is known to have changed, yet in {what_changed(logs[0])}{more_text(logs, 1)}."
+        yield f"In {first_ones([f'{what_changed(row)} ({change_text(row)})' for row in scores], '; in ')}."
+    elif logs:
+        yield f"No score is known to have changed, yet in {first_ones(list(map(what_changed, logs)), '', 1)}."
     elif not forms:
-        yield _nothing_decided(model.scores)
+        yield _nothing_decided(model.family(SCORES))
     for row in [row for row in model.tasks if row["note"] == CORPUS and row["moved_most"]][:_NAMED]:
         yield f"{what_changed(row)}, which is not tested."
     if groups := model.decided(GROUPS):
-        yield f"Groups differ: in {'; in '.join(map(group_text, groups[:_NAMED]))}{more_text(groups)}."
+        yield f"Groups differ: in {first_ones(list(map(group_text, groups)), '; in ')}."
+
+
+def _no_score_changed(model: ModelChange) -> str:
+    if others := [row for row in model.tested_forms if row["other_answer"]]:
+        shares = [f"{percent(row['other_answer'])} of the answers in {row['task']}" for row in others]
+        return f"No score changed, yet {first_ones(shares, ' and ')} are other ones."
+    largest = float(model.rows.loc[model.rows["asked"].isin((MARGIN, LOGLIK)), "moved_most"].max())
+    moved = f", and log-probabilities moved by up to {largest:.1g} nats" if largest >= 0 else ""
+    start = ("No item that both logs score changed", "these") if missing(model) else ("Nothing changed", "all items")
+    return f"{start[0]}: {model.name} answers {start[1]} as {model.base} does{moved}."
 
 
 def _nothing_decided(scores: Sequence[Row]) -> str:
@@ -258,17 +246,17 @@ def _nothing_decided(scores: Sequence[Row]) -> str:
 
 
 def _forms(model: ModelChange) -> Iterator[str]:
-    scores = {row["relation"]: row for row in model.scores}
+    scores = {row["relation"]: row for row in model.family(SCORES)}
     tasks: dict[tuple[str, str], list[str]] = {}
-    for row in model.alarms:
+    for task, row in model.alarms.items():
         before, after = (percent(row[f"invalid_{when}"]) for when in ("before", "after"))
         none = "No answer any more" if row["invalid_after"] >= _NEARLY_ALL else "Fewer answers"
-        score, lead = scores[row["task"]], none if row["invalid_after"] > row["invalid_before"] else "More answers"
+        score, lead = scores[task], none if row["invalid_after"] > row["invalid_before"] else "More answers"
         words = f"{after} of {model.name}'s texts hold none, {before} of {model.base}'s, and {score['asked']} went"
-        levels = f"from {level_text(score, 'before')} to {level_text(score, 'after')}"
-        tasks.setdefault((lead, f"{words} {levels} with it."), []).append(row["task"])
+        levels = f"from {level_text(score, 'before')} to {level_text(score, 'after')} with it"
+        tasks.setdefault((lead, f"{words} {levels}"), []).append(task)
     for (lead, words), alike in list(tasks.items())[:_NAMED]:
-        yield f"{lead} in {' and '.join(alike[:_NAMED])}{more_text(alike)}: {words}"
+        yield f"{lead} in {first_ones(alike, ' and ')}: {words}."
     lost = [row for row in model.tasks if "have no score" in row["note"]]
     yield from (f"Of {row['asked']} in {row['relation']} nothing is known: {row['note']}." for row in lost[:1])
 
@@ -278,109 +266,81 @@ def _forms(model: ModelChange) -> Iterator[str]:
 
 def sections(model: ModelChange) -> dict[str, list[ScreenRow]]:
     """Return the lines of numbers of one model, by title."""
-    logs = [row for row in model.tasks if row["family"] == LOGS]
-    corpora = [row for row in model.tasks if row["note"] == CORPUS]
+    logs = [row for row in model.family(LOGS) if not row["relation"].startswith(POOLED)]
     found = {
-        "Scores": _changes(model.scores),
+        "Scores": _changes(model.family(SCORES)),
         "Log-probability of the right answer, nats": _changes([row for row in logs if row["asked"] == LOGLIK]),
         "The same minus that of the best other answer": _changes([row for row in logs if row["asked"] == MARGIN]),
-        "Of whole tasks, not tested": _changes(corpora),
-        "Form of answers": list(_form_rows(model)),
-        "Groups": list(_group_rows(model)),
+        "Of whole tasks, not tested": _changes([row for row in model.tasks if row["note"] == CORPUS]),
+        "Form of answers": [] if model.same_scores else list(_form_rows(model)),
+        "Groups": [] if model.same_scores else list(_group_rows(model)),
     }
     return {title: rows for title, rows in found.items() if rows}
 
 
+def badge(row: Row) -> tuple[str, str]:
+    """Return the words of a verdict, and how they look."""
+    words, look = BADGES.get(str(row["verdict"]), (str(row["verdict"]).replace("_", " "), "open"))
+    return words, {"bad": "good", "good": "bad"}.get(look, look) if row["scale"] == SUMS else look
+
+
 def _changes(rows: Sequence[Row]) -> list[ScreenRow]:
-    """Return a line for each row, those that changed first; of many tasks the first ones and a count of the others."""
-    order = sorted(rows, key=lambda row: (row["verdict"] not in _DECIDED, -abs(row["value"] / row["margin"])))
-    lines = [
-        ScreenRow(
-            f"{row['relation']} {row['asked']}",
-            [level_text(row, "before"), level_text(row, "after")],
-            BADGES.get(row["verdict"], ""),
-            severity(row),
-            detail(row),
-        )
-        for row in order[:_LISTED]
-    ]
-    counts = Counter(BADGES[row["verdict"]] for row in order[_LISTED:])
+    """Return a line for each row; of many tasks the first ones and a count of the others."""
+    lines = []
+    for row in rows[:_LISTED]:
+        p = f"corrected p {row['p_adjusted']:.3g}; " if math.isfinite(row["p_adjusted"]) else ""
+        detail = f"{change_text(row)}; {p}{quantity(row['n'], 'item')} in {quantity(row['clusters'], 'cluster')}"
+        detail += f"; {row['note']}" if row["verdict"] in ("", "too_few") else ""
+        cells = [level_text(row, "before"), level_text(row, "after")]
+        lines.append(ScreenRow(f"{row['relation']} {row['asked']}", cells, *badge(row), f"{detail}."))
+    counts = Counter(badge(row)[0] for row in rows[_LISTED:])
     rest = ", ".join(f"{count} {words}" for words, count in counts.most_common())
-    return lines + [ScreenRow(f"and {len(order) - _LISTED} more: {rest}")] * bool(rest)
-
-
-def severity(row: Row) -> str:
-    """Return how the verdict of a row looks: a perplexity that rises is a loss."""
-    if row["verdict"] in ("equal", "same"):
-        return "same"
-    if row["verdict"] not in ("fell", "rose", "slightly_fell", "slightly_rose"):
-        return "open"
-    return "good" if row["verdict"].endswith("rose") != (row["scale"] == "nats a word") else "bad"
-
-
-def detail(row: Row) -> str:
-    """Return a change with p, counts, and how many items would find a change as large as the margin."""
-    parts = [change_text(row)] if row["note"] != CORPUS else ["recomputed from the samples"]
-    if math.isfinite(row["p_adjusted"]):
-        parts.append(f"corrected p {row['p_adjusted']:.3g}")
-    parts.append(f"{quantity(row['n'], 'item')} in {quantity(row['clusters'], 'cluster')}")
-    if row["verdict"] == "too_few":
-        parts.append(row["note"])
-    if row["verdict"] == "undecided" and math.isfinite(row["detectable"]):
-        parts.append(f"a change of {_margin(row)} takes {_needed(row):,} items like these")
-    return "; ".join(parts) + "."
-
-
-def _needed(row: Row) -> int:
-    return math.ceil(float(row["n"] * (row["detectable"] / row["margin"]) ** 2))
-
-
-def _margin(row: Row) -> str:
-    return f"{100 * row['margin']:g} points" if row["scale"] == "share" else f"{row['margin']:g}"
+    return lines + [ScreenRow(f"and {len(rows) - _LISTED} more: {rest}")] * bool(rest)
 
 
 def _form_rows(model: ModelChange) -> Iterator[ScreenRow]:
-    for row in [] if model.same_scores else model.tested_forms:
+    for row in model.tested_forms:
         if row["alarm"]:
             cells = [percent(row[f"invalid_{when}"]) for when in ("before", "after")]
             yield ScreenRow(f"{row['task']}, texts without an answer", cells, "CHANGED", "bad")
         for name, when in ((model.base, "before"), (model.name, "after")):
-            if row[f"constant_{when}"]:
+            if row[f"share_{when}"] >= _SAME > row[f"invalid_{when}"] and row["n"] >= _FEWEST:
                 share = f"\u201c{row[f'common_{when}']}\u201d to {percent(row[f'share_{when}'])} of {row['task']}"
                 yield ScreenRow(f"{name} gives {share}, so its score there says little about what it knows")
 
 
 def _group_rows(model: ModelChange) -> Iterator[ScreenRow]:
-    verdicts = Counter(model.rows.loc[model.rows["family"] == GROUPS, "verdict"])
-    few, harder = verdicts["too_few"], verdicts["hit_harder"] + verdicts["slightly_harder"]
-    if verdicts and not model.same_scores:
-        words = f"{verdicts.total() - few} compared with the others, {harder} lost more"
-        words += f", {verdicts['hit_less']} lost less" * bool(verdicts["hit_less"]) + f"; {few} have too few" * bool(
-            few
-        )
+    rows = model.family(GROUPS)
+    # Of two groups one lost more where the other lost less.
+    verdicts = Counter(
+        "hit_harder" if row["verdict"] == "hit_less" and row["reference"] else row["verdict"] for row in rows
+    )
+    few, harder, less = verdicts["too_few"], verdicts["hit_harder"] + verdicts["slightly_harder"], verdicts["hit_less"]
+    if rows:
+        words = f"{len(rows) - few} compared with the others, {harder} lost more"
+        words += f", {less} lost less" * bool(less) + f"; {few} have too few" * bool(few)
         differ = bool(model.decided(GROUPS))
-        badge = "GROUPS DIFFER" if differ else "too few to tell" if few == verdicts.total() else "none shown"
-        yield ScreenRow(words, badge=badge, severity="bad" if differ else "open")
+        label = "GROUPS DIFFER" if differ else "too few to tell" if few == len(rows) else "none shown"
+        yield ScreenRow(words, badge=label, severity="bad" if differ else "open")
 
 
-def to_decide(model: ModelChange) -> Iterator[str]:
-    """Yield how many items would find a change as large as the margin, of the scores that are not decided."""
-    rows = [row for row in model.scores if row["verdict"] == "undecided" and math.isfinite(row["detectable"])]
-    for row in [row for row in rows if not row["relation"].startswith(POOLED)][:_NAMED]:
-        what = f"A change of {_margin(row)} of {row['asked']} in {row['relation']}"
-        yield f"{what} takes {_needed(row):,} items like these, {row['n']:,} are there."
-
-
-def item_counts(models: Iterable[ModelChange]) -> str:
-    """Return how many items were paired, and how."""
-    counts = pd.concat([model.counts for model in models]).drop_duplicates("task")
-    words: Mapping[str, Callable[[int], str]] = {
-        "renumbered": lambda count: f"{count:,} paired by content",
-        "other_content": lambda count: f"{count:,} paired by id though the content differs",
-        "epochs_differ": lambda count: f"{count:,} with other numbers of epochs",
-        "repeated": lambda count: f"{count:,} repeated, of which the last counts",
+def notes(model: ModelChange) -> Iterator[str]:
+    """Yield how many items were paired and how, and how many would find a change as large as the margin."""
+    counts, tasks = model.counts, int((model.counts["paired"] > 0).sum())
+    words = {
+        "renumbered": "paired by content",
+        "other_content": "paired by id though the content differs",
+        "epochs_differ": "with other numbers of epochs",
+        "repeated": "repeated, of which the last counts",
     }
-    tasks = int((counts["paired"] > 0).sum())
     parts = [f"{quantity(float(counts['paired'].sum()), 'item')} paired in {quantity(tasks, 'task')}"]
-    parts += [form(int(counts[name].sum())) for name, form in words.items() if counts[name].any()]
-    return capital(f"{', '.join(parts)}.")
+    yield (
+        ", ".join([*parts, *(f"{counts[name].sum():,} {text}" for name, text in words.items() if counts[name].any())])
+        + "."
+    )
+    rows = [row for row in model.family(SCORES) if row["verdict"] == "undecided" and math.isfinite(row["detectable"])]
+    for row in [row for row in rows if not row["relation"].startswith(POOLED)][:_NAMED]:
+        size = f"{100 * row['margin']:g} points" if row["scale"] == "share" else f"{row['margin']:g}"
+        needed = math.ceil(float(row["n"] * (row["detectable"] / row["margin"]) ** 2))
+        what = f"A change of {size} of {row['asked']} in {row['relation']}"
+        yield f"{what} takes {needed:,} items like these, {row['n']:,} are there."

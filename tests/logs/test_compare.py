@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import shlex
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -18,7 +17,6 @@ import pytest
 from scipy import stats
 
 from seesaw_cf.cli import main
-from seesaw_cf.cli.parse import bind, load_command
 from seesaw_cf.logs import CompareSettings, LogComparison, compare_logs, read_log
 from tests.conftest import ROOT
 from tests.logs.made import FORMATS, Item, Made, items, write_log
@@ -136,21 +134,6 @@ def test_several_changed_models_stand_side_by_side(tmp_path: Path) -> None:
     assert "Nothing changed: c answers all items as a does" in comparison.screen.title
     named = compare_logs(logs[0], {"B": logs[1]}, QUICK)
     assert set(named.frame["editor"]) == {"B"}
-
-
-@pytest.mark.parametrize("declared", [
-    CompareSettings(),
-    CompareSettings(permutations=0, seed=3, margin=0.05, allow=("shots", "cut")),
-    CompareSettings(groups=("gender", "a b"), clusters=("passage",), metrics=("acc",), mapping=Path("my map.csv")),
-])  # fmt: skip
-def test_the_command_of_a_report_repeats_it(declared: CompareSettings, tmp_path: Path) -> None:
-    (tmp_path / "x.csv").write_text("item,acc\n1,1\n2,0\n")
-    comparison = replace(compare_logs(tmp_path / "x.csv", tmp_path / "x.csv"), settings=declared)
-    program, command, *words = shlex.split(comparison.command)
-    assert (program, command) == ("seesaw-cf", "compare")
-    given = bind("compare", load_command("logs:compare"), words).arguments
-    assert given["settings"] == declared
-    assert [given["base"], *given["changed"]] == [tmp_path / "x.csv"] * 2
 
 
 def test_an_empty_cell_is_no_invalid_answer(tmp_path: Path) -> None:
