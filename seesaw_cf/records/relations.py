@@ -164,41 +164,26 @@ class MetricTask:
     meaning: str
 
 
-# Task id -> what it is. Those named so are log-odds, log p(a) - log p(b), in nats. Results on the Hub name these ids.
+# Task id -> what it is. Each is a row of a report; results on the Hub name these ids.
 TASKS: Mapping[str, MetricTask] = {
-    "efficacy_log_odds": MetricTask(
-        "cross_subject", "new target against true target after the prompt of the edit, in nats",
+    "efficacy": MetricTask(
+        "cross_subject", "share of edits after which the new answer is likelier than the old one",
     ),
-    "paraphrase_log_odds": MetricTask(
-        "cross_subject", "new target against true target after the edit in other words, in nats",
+    "other_facts": MetricTask(
+        "cross_property", "share of other facts about the edited person that are answered right after the edit",
     ),
-    "neighborhood_log_odds": MetricTask(
+    "other_people_old": MetricTask(
         "cross_subject",
-        "true target against new target after prompts about other holders of the true target, in nats; "
-        "above 0 the answer stayed",
+        "change of p(new) - p(old) about people for whom the old answer is true, in probability; above 0 is harm",
     ),
-    "cross_property_efficacy_log_odds": MetricTask(
-        "cross_property", "new target against true target after the prompt of the edit, in nats",
-    ),
-    "cross_property_paraphrase_log_odds": MetricTask(
-        "cross_property", "new target against true target after the edit in other words, in nats",
-    ),
-    "cross_property_log_odds": MetricTask(
-        "cross_property",
-        "best right answer against best wrong answer about another property of the edited person, in nats; "
-        "above 0 the right answer is first",
-    ),
-    "other_people_d_log_odds": MetricTask(
+    "other_people_new": MetricTask(
         "cross_subject",
-        "change of the log-odds of the new against the true target, for other people who really hold the new target, "
-        "in nats",
+        "change of p(new) - p(old) about people for whom the new answer is true, in probability; below 0 is harm",
     ),
-    "other_people_d": MetricTask(
-        "cross_subject",
-        "D: change of p(new) - p(true) for other people who really hold the new target, in probability",
+    "other_people_old_turned_wrong": MetricTask(
+        "cross_subject", "share of right answers about people for whom the old answer is true that turned wrong",
     ),
-    "old_target_people_d": MetricTask(
-        "cross_subject",
-        "D: change of p(new) - p(true) for other people who hold the old target, in probability",
+    "other_people_new_turned_wrong": MetricTask(
+        "cross_subject", "share of right answers about people for whom the new answer is true that turned wrong",
     ),
 }  # fmt: skip

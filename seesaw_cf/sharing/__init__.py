@@ -3,13 +3,12 @@
 from seesaw_cf.base.public import check_exports
 from seesaw_cf.models.adapters import to_peft
 from seesaw_cf.models.delta_files import load_delta, merge_and_save, save_delta
-from seesaw_cf.sharing.evidence import Evidence, Result, edit_evidence
+from seesaw_cf.sharing.evidence import Evidence, edit_evidence
 from seesaw_cf.sharing.hub import FORMS, ShareOptions, prepare_repo, share, share_page
 
 __all__ = [
     "FORMS",
     "Evidence",
-    "Result",
     "ShareOptions",
     "edit_evidence",
     "load_delta",

@@ -16,7 +16,9 @@ from seesaw_cf.models.delta_files import DeltaFacts
 from seesaw_cf.models.names import EMBEDDED
 from seesaw_cf.models.weights import BaseFacts
 from seesaw_cf.records.relations import TASKS
-from seesaw_cf.sharing.evidence import Evidence, Result
+from seesaw_cf.report.levels import LEVELS
+from seesaw_cf.report.rows import Row
+from seesaw_cf.sharing.evidence import Evidence
 
 SCORES_FILE = "seesaw_cf_scores.jsonl"
 
@@ -95,8 +97,6 @@ def card(repo: str, as_: str, facts: DeltaFacts, base: str, evidence: Evidence |
 
 def _metadata(evidence: Evidence | None, repo: str) -> list[EvalResult]:
     """Return the results as `model-index`; numbers that are not finite have no place in it."""
-    if evidence is None:
-        return []
     return [
         EvalResult(
             task_type="text-generation",
@@ -104,13 +104,14 @@ def _metadata(evidence: Evidence | None, repo: str) -> list[EvalResult]:
             dataset_name=f"SEESAW-CF {evidence.data}".strip(),
             dataset_config=evidence.config or None,
             dataset_revision=evidence.revision or None,
-            metric_type=result.task,
-            metric_name=TASKS[result.task].meaning,
-            metric_value=round(result.estimate.value, 6),
-            metric_args=_facts(result) | ({"date": evidence.date} if evidence.date else {}),
+            metric_type=row["task"],
+            metric_name=TASKS[row["task"]].meaning,
+            metric_value=round(row["value"], 6),
+            metric_args=_facts(row),
             **_source(evidence, repo),
         )
-        for result in _task_results(evidence)
+        for row in _task_rows(evidence)
+        if evidence
     ]
 
 
@@ -131,29 +132,26 @@ def result_entries(evidence: Evidence | None, repo: str) -> list[dict[str, Any]]
         [
             EvalResultEntry(
                 dataset_id=evidence.data,
-                task_id=result.task,
-                value=round(result.estimate.value, 6),
+                task_id=row["task"],
+                value=round(row["value"], 6),
                 dataset_revision=evidence.revision or None,
-                date=evidence.date or None,
-                notes=_notes(result, evidence),
+                notes=_notes(row, evidence),
                 **_source(evidence, repo),
             )
-            for result in _task_results(evidence)
-            if TASKS[result.task].config in evidence.config.split(",")
+            for row in _task_rows(evidence)
+            if TASKS[row["task"]].config in evidence.config.split(",")
         ]
     )
 
 
-def _notes(result: Result, evidence: Evidence) -> str:
-    facts = [f"{key} {value}" for key, value in _facts(result).items()]
-    return "; ".join(
-        [TASKS[result.task].meaning, *facts, f"config {TASKS[result.task].config}", f"protocol {evidence.protocol}"]
-    )
+def _notes(row: Row, evidence: Evidence) -> str:
+    task, facts = TASKS[row["task"]], [f"{key} {value}" for key, value in _facts(row).items()]
+    return "; ".join([task.meaning, *facts, f"config {task.config}", f"protocol {evidence.protocol}"])
 
 
-def _task_results(evidence: Evidence) -> list[Result]:
-    """Return the results with their own task id: one finite number about all people for each."""
-    return [result for result in evidence.results if not result.group and math.isfinite(result.estimate.value)]
+def _task_rows(evidence: Evidence | None) -> list[Row]:
+    """Return the rows with a task id: one finite number about everybody for each."""
+    return [row for row in evidence.rows if row["task"] and math.isfinite(row["value"])] if evidence else []
 
 
 def _source(evidence: Evidence, repo: str) -> dict[str, Any]:
@@ -165,19 +163,11 @@ def _source(evidence: Evidence, repo: str) -> dict[str, Any]:
     }
 
 
-def _facts(result: Result) -> JsonObject:
-    """Return n, the number before the edit, and the interval or why there is none."""
-    estimate = result.estimate
-    facts: JsonObject = {"n": estimate.n}
-    if result.before is not None:
-        facts["before"] = _number(result.before)
-    if math.isfinite(estimate.low):
-        return facts | {"low": _number(estimate.low), "high": _number(estimate.high), "level": 0.95}
-    return facts | {"interval": estimate.note or "none"}
-
-
-def _number(value: float) -> float | None:
-    return round(value, 6) if math.isfinite(value) else None
+def _facts(row: Row) -> JsonObject:
+    """Return n, and the interval or why there is none."""
+    if math.isfinite(row["low"]):
+        return {"n": row["n"], "low": round(row["low"], 6), "high": round(row["high"], 6), "level": 0.95}
+    return {"n": row["n"], "interval": row["note"] or "none"}
 
 
 def _label(value: object) -> str:
@@ -215,20 +205,17 @@ def _method(facts: DeltaFacts) -> str:
 
 
 def _results(evidence: Evidence | None) -> str:
-    if evidence is None or not evidence.results:
+    if evidence is None or not evidence.rows:
         return "Nothing was measured.\n"
     protocol = f", protocol {escaped(evidence.protocol)}" if evidence.protocol else ""
     at = f" at commit {escaped(evidence.revision)}" if evidence.revision else ""
-    on = f", on {escaped(evidence.date)}" if evidence.date else ""
     lines = [
-        f"Measured with {escaped(evidence.data or 'unnamed data')}{at} {escaped(evidence.config)}{protocol}{on}. "
+        f"Measured with {escaped(evidence.data or 'unnamed data')}{at} {escaped(evidence.config)}{protocol}. "
         "Every number is about the edit in this repository alone.",
         "",
-        markdown_table(
-            ["result", "before", "after or change", "95 % interval", "n"], list(map(_row, evidence.results)), left=5
-        ),
+        markdown_table(["about", "what", "value", "95 % interval", "n"], list(map(_row, evidence.rows)), left=2),
     ]
-    named = dict.fromkeys(result.task for result in evidence.results)
+    named = dict.fromkeys(row["task"] for row in evidence.rows if row["task"])
     lines += ["", *(f"- `{task}`: {TASKS[task].meaning}." for task in named)]
     if evidence.scores is not None:
         missed = sum(status != "ok" for status in evidence.scores["status"].to_pylist())
@@ -237,13 +224,12 @@ def _results(evidence: Evidence | None) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _row(result: Result) -> list[str]:
-    estimate = result.estimate
-    has_interval = math.isfinite(estimate.low)
-    span = f"{estimate.low:.4f} to {estimate.high:.4f}" if has_interval else escaped(estimate.note or "none")
-    before = "" if result.before is None else f"{result.before:.4f}"
-    name = f"`{result.task}`" + (f", {escaped(result.group)}" if result.group else "")
-    return [name, before, f"{estimate.value:.4f}", span, str(estimate.n)]
+def _row(row: Row) -> list[str]:
+    ends = f"{row['low']:.4f} to {row['high']:.4f}" if math.isfinite(row["low"]) else escaped(row["note"] or "none")
+    about = LEVELS[row["about"], row["true_answer"]][0] if row["about"] != "edited_fact" else "The edited fact"
+    about += "" if row["axis"] == "all" else f": {escaped(row['axis'])} {escaped(row['group'])}"
+    what = f"{row['what'].replace('_', ' ')}, {row['scale']}" + (f" (`{row['task']}`)" if row["task"] else "")
+    return [about, what, f"{row['value']:.4f}", ends, str(row["n"])]
 
 
 def _citation(editor: str) -> str:

@@ -128,10 +128,10 @@ def test_the_repository_says_what_was_edited_and_measured(
     assert facts["config"]["steps"] == SETTINGS["memit"]["steps"]
     assert f"| {facts['requests'][0]['subject']} |" in text
     results = {result.metric_type: result for result in data.eval_results}
-    assert results["efficacy_log_odds"].metric_args["n"] == 1  # this edit, not the two of the run
-    assert results["efficacy_log_odds"].dataset_type == "sample"
-    assert results["other_people_d"].metric_args["n"] > 1
-    assert results["efficacy_log_odds"].source_url == f"{hub.url}/org/{form}/blob/main/{SCORES_FILE}"
+    assert results["efficacy"].metric_args["n"] == 1  # this edit, not the two of the run
+    assert results["efficacy"].dataset_type == "sample"
+    assert results["other_people_new"].metric_args["n"] > 1
+    assert results["efficacy"].source_url == f"{hub.url}/org/{form}/blob/main/{SCORES_FILE}"
     rows = [json.loads(line) for line in files[SCORES_FILE].decode().splitlines()]
     assert {row["editor"] for row in rows} == {"memit"}
     assert len({row["case_id"] for row in rows}) == 1

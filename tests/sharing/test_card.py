@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -13,7 +14,8 @@ from hypothesis import strategies as st
 
 from seesaw_cf.errors import EditError, RecordError, StorageError, UnknownNameError
 from seesaw_cf.models.weights import WeightDelta
-from seesaw_cf.sharing import Evidence, Result, ShareOptions, load_delta, prepare_repo, save_delta
+from seesaw_cf.report.frame import row
+from seesaw_cf.sharing import Evidence, ShareOptions, load_delta, prepare_repo, save_delta
 from seesaw_cf.sharing.card import escaped
 from seesaw_cf.sharing.hub import share
 from seesaw_cf.types import EditRequest, Entity, Estimate
@@ -22,18 +24,25 @@ from .tiny import low_rank_delta, tiny
 
 NAN = float("nan")
 FEW = "too few people: 3 in women, 5 needed"
+
+
+def _row(task: str, what: str, about: str, estimate: Estimate, **names: object) -> dict[str, Any]:
+    return row(what, about, estimate, task=task, scale="share") | names
+
+
 EVIDENCE = Evidence(
     (
-        Result("efficacy_log_odds", Estimate(0.75, n=1, note=FEW), before=-2.5),
-        Result("other_people_d", Estimate(-0.25, -0.5, 0.125, 0.1, n=40, clusters={"person": 12}, method="clustered")),
-        Result("old_target_people_d", Estimate(NAN, note=FEW)),
-        Result("other_people_d", Estimate(-0.5, n=6, clusters={"person": 3}, note=FEW), group="race Black"),
+        _row("efficacy", "efficacy_after", "edited_fact", Estimate(0.75, n=1, note=FEW)),
+        _row("other_people_old", "change", "other_people", Estimate(-0.25, -0.5, 0.125, 0.1, n=40), true_answer="old"),
+        _row("other_people_new", "change", "other_people", Estimate(NAN, note=FEW), true_answer="new"),
+        _row(
+            "", "change", "other_people", Estimate(-0.5, n=6, note=FEW), true_answer="old", axis="race", group="Black"
+        ),
     ),
     data="org/seesaw_cf",
     config="cross_subject",
     protocol="batch",
     revision="0123456789abcdef0123456789abcdef01234567",
-    date="2026-11-22",
 )
 NASTY = '</td><script>alert(1)</script> | [x](javascript:alert(1)) ![y](http://evil.example/a.png) `# *b*\n---\n\u202e"'
 
@@ -54,12 +63,12 @@ def test_card_says_what_with_what_results_warning_and_how_to_load(tmp_path: Path
     assert "**counterfactual**" in text
     assert "| &#123;&#125; is a citizen of | Ada | Peru | France |" in text
     assert "| layers | &#91;0, 1&#93; |" in text
-    assert f"| `efficacy_log_odds` | -2.5000 | 0.7500 | {escaped(FEW)} | 1 |" in text
-    assert "| `other_people_d` |  | -0.2500 | -0.5000 to 0.1250 | 40 |" in text
-    assert f"| `other_people_d`, race Black |  | -0.5000 | {escaped(FEW)} | 6 |" in text
-    assert f"| `old_target_people_d` |  | nan | {escaped(FEW)} | 0 |" in text
+    assert f"| The edited fact | efficacy after, share (`efficacy`) | 0.7500 | {escaped(FEW)} | 1 |" in text
+    old = "People for whom the old answer is true"
+    assert f"| {old} | change, share (`other_people_old`) | -0.2500 | -0.5000 to 0.1250 | 40 |" in text
+    assert f"| {old}: race Black | change, share | -0.5000 | {escaped(FEW)} | 6 |" in text
     assert "at commit 0123456789abcdef" in text
-    assert "on 2026-11-22. Every number is about the edit in this repository alone." in text
+    assert "protocol batch. Every number is about the edit in this repository alone." in text
     assert 'from_pretrained("org/base", dtype="float32")' in text
     assert 'load_delta(snapshot_download("org/name"), model)' in text
 
@@ -75,18 +84,18 @@ def test_metadata_carries_base_and_results_for_the_hub(tmp_path: Path) -> None:
     assert data.base_model == "org/base"
     assert "counterfactual" in data.tags
     assert [(r.metric_type, r.metric_value) for r in data.eval_results] == [
-        ("efficacy_log_odds", 0.75),
-        ("other_people_d", -0.25),  # neither groups nor numbers that are not finite
+        ("efficacy", 0.75),
+        ("other_people_old", -0.25),  # neither groups nor numbers that are not finite
     ]
     first, second = data.eval_results
-    assert first.metric_args == {"n": 1, "before": -2.5, "interval": FEW, "date": "2026-11-22"}
-    assert second.metric_args == {"n": 40, "low": -0.5, "high": 0.125, "level": 0.95, "date": "2026-11-22"}
+    assert first.metric_args == {"n": 1, "interval": FEW}
+    assert second.metric_args == {"n": 40, "low": -0.5, "high": 0.125, "level": 0.95}
     assert (first.dataset_type, first.dataset_config) == ("org/seesaw_cf", "cross_subject")
     assert first.dataset_revision == EVIDENCE.revision
     assert first.source_url == "https://huggingface.co/org/name"
 
 
-def test_hub_results_have_one_task_each_with_date_source_and_revision(tmp_path: Path) -> None:
+def test_hub_results_have_one_task_each_with_source_and_revision(tmp_path: Path) -> None:
     prepare_repo(
         _delta(),
         "org/name",
@@ -95,10 +104,10 @@ def test_hub_results_have_one_task_each_with_date_source_and_revision(tmp_path: 
     )
     entries = yaml.safe_load((tmp_path / "r" / ".eval_results" / "seesaw_cf.yaml").read_text())
     found = parse_eval_result_entries(entries)
-    assert [(entry.task_id, entry.value) for entry in found] == [("efficacy_log_odds", 0.75), ("other_people_d", -0.25)]
+    assert [(entry.task_id, entry.value) for entry in found] == [("efficacy", 0.75), ("other_people_old", -0.25)]
     for entry in found:
         assert (entry.dataset_id, entry.dataset_revision) == ("org/seesaw_cf", EVIDENCE.revision)
-        assert (entry.date, entry.source_url) == ("2026-11-22", "https://huggingface.co/org/name")
+        assert entry.source_url == "https://huggingface.co/org/name"
         assert entry.source_name
         assert entry.notes is not None
         assert "n " in entry.notes
