@@ -180,7 +180,7 @@ def test_logs_without_a_common_item_or_field_are_explained(tmp_path: Path) -> No
         match=r"no item of small has the cluster field 'story'; fields are gender, nothing, passage.*--mapping FILE",
     ):
         compare_logs(base, same, replace(QUICK, clusters=("story",)))
-    with pytest.raises(SeesawError, match="unknown value of allow 'shot'"):
+    with pytest.raises(SeesawError, match="unknown allow 'shot'"):
         CompareSettings(allow=("shot",))
 
 
